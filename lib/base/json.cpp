@@ -1,0 +1,280 @@
+#include "base/json.h"
+
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+Json Json::object() {
+  Json json;
+  json.value_ = Object{};
+  return json;
+}
+
+Json& Json::set(std::string_view key, Json value) {
+  auto& entries = std::get<Object>(value_);
+  for (auto& entry : entries) {
+    if (entry.first != key) continue;
+    entry.second = std::move(value);
+    return *this;
+  }
+  entries.emplace_back(std::string(key), std::move(value));
+  return *this;
+}
+
+Json& Json::push(Json value) {
+  std::get<Array>(value_).push_back(std::move(value));
+  return *this;
+}
+
+const Json* Json::find(std::string_view key) const {
+  if (!is_object()) return nullptr;
+  for (const auto& [name, value] : entries())
+    if (name == key) return &value;
+  return nullptr;
+}
+
+double Json::as_double() const {
+  if (const auto* integer = std::get_if<int64_t>(&value_)) return static_cast<double>(*integer);
+  if (const auto* text = std::get_if<std::string>(&value_)) {  // how dump() writes what JSON lacks
+    if (*text == "nan") return std::nan("");
+    if (*text == "inf") return HUGE_VAL;
+    if (*text == "-inf") return -HUGE_VAL;
+  }
+  return std::get<double>(value_);
+}
+
+namespace {
+
+void write_string(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20) {
+          out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+        } else {
+          out += c;
+        }
+    }
+  }
+  out += '"';
+}
+
+void write_double(std::string& out, double value) {
+  if (std::isnan(value)) {
+    out += "\"nan\"";
+  } else if (std::isinf(value)) {
+    out += value > 0 ? "\"inf\"" : "\"-inf\"";
+  } else {
+    const std::string text = fmt::format("{}", value);  // the shortest that reads back the same
+    out += text;
+    if (text.find_first_of(".en") == std::string::npos) out += ".0";
+  }
+}
+
+/// The comma, line break and indentation before an element.
+void separate(std::string& out, bool first, int indent, int depth) {
+  if (!first) out += indent ? "," : ", ";
+  if (indent) out += '\n' + std::string(static_cast<size_t>(indent * depth), ' ');
+}
+
+void write(std::string& out, const Json& json, int indent, int depth) {
+  if (json.is_object()) {
+    out += '{';
+    bool first = true;
+    for (const auto& [key, value] : json.entries()) {
+      separate(out, first, indent, depth + 1);
+      first = false;
+      write_string(out, key);
+      out += ": ";
+      write(out, value, indent, depth + 1);
+    }
+    if (indent && !first) out += '\n' + std::string(static_cast<size_t>(indent * depth), ' ');
+    out += '}';
+  } else if (json.is_array()) {
+    out += '[';
+    bool first = true;
+    for (const Json& value : json.items()) {
+      separate(out, first, indent, depth + 1);
+      first = false;
+      write(out, value, indent, depth + 1);
+    }
+    if (indent && !first) out += '\n' + std::string(static_cast<size_t>(indent * depth), ' ');
+    out += ']';
+  } else if (json.is_string()) {
+    write_string(out, json.as_string());
+  } else if (json.is_null()) {
+    out += "null";
+  } else if (json.is_bool()) {
+    out += json.as_bool() ? "true" : "false";
+  } else if (json.is_int()) {
+    out += fmt::format("{}", json.as_int());
+  } else {
+    write_double(out, json.as_double());
+  }
+}
+
+}  // namespace
+
+std::string Json::dump(int indent) const {
+  std::string out;
+  write(out, *this, indent, 0);
+  return out;
+}
+
+namespace {
+
+/// Recursive descent over one document; the offset of a mistake is in every error.
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Json document() {
+    Json json = value(0);
+    skip_space();
+    if (at_ != text_.size()) fail("the end of the document");
+    return json;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view expected) const {
+    throw UserError(fmt::format("JSON: expected {} at offset {}", expected, at_));
+  }
+
+  void skip_space() {
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
+  }
+
+  bool accept(char c) {
+    skip_space();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  void expect(char c) {
+    if (!accept(c)) fail(fmt::format("'{}'", c));
+  }
+
+  Json value(int depth) {
+    if (depth > 100) fail("less nesting");
+    skip_space();
+    if (accept('{')) return object(depth);
+    if (accept('[')) return array(depth);
+    if (accept('"')) return string();
+    for (const auto& [word, json] :
+         {std::pair<std::string_view, Json>{"null", Json()}, {"true", true}, {"false", false}}) {
+      if (text_.substr(at_, word.size()) != word) continue;
+      at_ += word.size();
+      return json;
+    }
+    return number();
+  }
+
+  Json object(int depth) {
+    Json json = Json::object();
+    if (accept('}')) return json;
+    do {
+      expect('"');
+      const std::string key = string();
+      expect(':');
+      json.set(key, value(depth + 1));
+    } while (accept(','));
+    expect('}');
+    return json;
+  }
+
+  Json array(int depth) {
+    Json json = Json::array();
+    if (accept(']')) return json;
+    do json.push(value(depth + 1));
+    while (accept(','));
+    expect(']');
+    return json;
+  }
+
+  std::string string() {
+    std::string out;
+    while (at_ < text_.size() && text_[at_] != '"') {
+      const char c = text_[at_++];
+      if (c == '\\')
+        escape(out);
+      else
+        out += c;
+    }
+    if (at_ >= text_.size()) fail("'\"'");
+    ++at_;
+    return out;
+  }
+
+  void escape(std::string& out) {
+    static constexpr std::string_view kFrom = "\"\\/bfnrt", kTo = "\"\\/\b\f\n\r\t";
+    if (at_ >= text_.size()) fail("an escape");
+    const char c = text_[at_++];
+    if (const size_t found = kFrom.find(c); found != std::string_view::npos) {
+      out += kTo[found];
+      return;
+    }
+    if (c != 'u' || at_ + 4 > text_.size()) fail("an escape");
+    unsigned code = 0;
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + at_ + 4, code, 16);
+    if (error != std::errc() || end != text_.data() + at_ + 4) fail("four hexadecimal digits");
+    at_ += 4;
+    if (code < 0x80) {
+      out += static_cast<char>(code);
+    } else if (code < 0x800) {
+      out += static_cast<char>(0xC0 | (code >> 6));
+      out += static_cast<char>(0x80 | (code & 0x3F));
+    } else {  // surrogate pairs are kept as they stand: nothing that dtrain writes holds them
+      out += static_cast<char>(0xE0 | (code >> 12));
+      out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
+      out += static_cast<char>(0x80 | (code & 0x3F));
+    }
+  }
+
+  Json number() {
+    const char* first = text_.data() + at_;
+    const char* last = text_.data() + text_.size();
+    int64_t integer = 0;
+    double real = 0;
+    const auto as_integer = std::from_chars(first, last, integer);
+    const auto as_real = std::from_chars(first, last, real);
+    if (as_real.ec != std::errc()) fail("a value");
+    at_ += static_cast<size_t>(as_real.ptr - first);
+    if (as_integer.ec == std::errc() && as_integer.ptr == as_real.ptr) return Json(integer);
+    return Json(real);
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+Json Json::parse(std::string_view text) {
+  return Parser(text).document();
+}
+
+}  // namespace dtrain

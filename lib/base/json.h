@@ -1,0 +1,64 @@
+// A JSON value to build and write: --json output, metrics.jsonl, the JSON schema, Keras's model_config.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace dtrain {
+
+/// Objects keep the order in which keys were set. Numbers are written so that reading them gives the same
+/// double (NaN and infinities, which JSON lacks, as the strings "nan", "inf", "-inf").
+class Json {
+ public:
+  using Array = std::vector<Json>;
+  using Object = std::vector<std::pair<std::string, Json>>;
+
+  Json() = default;  // null
+  Json(bool value) : value_(value) {}
+  Json(int value) : value_(int64_t{value}) {}
+  Json(int64_t value) : value_(value) {}
+  Json(size_t value) : value_(static_cast<int64_t>(value)) {}
+  Json(double value) : value_(value) {}
+  Json(const char* value) : value_(std::string(value)) {}
+  Json(std::string value) : value_(std::move(value)) {}
+  Json(std::string_view value) : value_(std::string(value)) {}
+  Json(Array value) : value_(std::move(value)) {}
+  static Json array() { return Json(Array{}); }
+  static Json object();
+
+  /// Sets (or replaces) a key of an object; returns this, so that calls chain.
+  Json& set(std::string_view key, Json value);
+  Json& push(Json value);
+  const Json* find(std::string_view key) const;
+
+  /// Parses a whole document (standard JSON, nesting to 100 levels); throws UserError with the offset of the
+  /// mistake.
+  static Json parse(std::string_view text);
+
+  bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
+  bool is_object() const { return std::holds_alternative<Object>(value_); }
+  bool is_array() const { return std::holds_alternative<Array>(value_); }
+  bool is_string() const { return std::holds_alternative<std::string>(value_); }
+  bool is_bool() const { return std::holds_alternative<bool>(value_); }
+  bool is_int() const { return std::holds_alternative<int64_t>(value_); }
+  bool is_number() const { return is_int() || std::holds_alternative<double>(value_); }
+  bool as_bool() const { return std::get<bool>(value_); }
+  int64_t as_int() const { return std::get<int64_t>(value_); }
+  double as_double() const;
+  const std::string& as_string() const { return std::get<std::string>(value_); }
+  const Array& items() const { return std::get<Array>(value_); }
+  const Object& entries() const { return std::get<Object>(value_); }
+
+  /// One line when `indent` is 0.
+  std::string dump(int indent = 0) const;
+
+ private:
+  std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,35 @@
+// A typed window on memory that somebody else owns.
+#pragma once
+
+#include "base/dtype.h"
+#include "base/shape.h"
+
+namespace dtrain {
+
+/// How an image batch lies in memory. What users see is `plain`; the others exist between layers of one plan
+/// only.
+enum class Layout : uint8_t {
+  plain,      ///< row major in the order of the shape; for images channels last (NHWC)
+  planar,     ///< NCHW
+  blocked8,   ///< NCHW with the channels in blocks of 8 innermost (nChw8c)
+  blocked16,  ///< the same in blocks of 16 (nChw16c)
+};
+
+/// Does not own `data`; copying it copies no elements. The shape includes the batch axis.
+struct View {
+  void* data = nullptr;
+  Shape shape;
+  DType dtype = DType::float32;
+  Layout layout = Layout::plain;
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  float* f32() const { return static_cast<float*>(data); }
+  int64_t elements() const { return shape.elements(); }
+  size_t bytes() const { return static_cast<size_t>(elements()) * bytes_of(dtype); }
+  explicit operator bool() const { return data != nullptr; }
+};
+
+}  // namespace dtrain

@@ -1,0 +1,42 @@
+// How a C++ type is read from and written to a configuration. A new type needs one specialisation of Codec.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/json.h"
+#include "base/shape.h"
+#include "config/diagnostics.h"
+#include "config/node.h"
+
+namespace dtrain {
+
+/// Each specialisation has
+///   static bool parse(const Node&, const std::string& where, V& out, Diagnostics&);  // reports at the node, false then
+///   static Node write(const V&);
+///   static Json schema();
+/// `where` is the field as messages name it ("conv2d's kernel_size").
+/// Present: bool, int, int64_t, uint64_t, float, double (finite; "1e-3" too), std::string, std::vector<V>, std::optional<V>
+/// (null is none), Shape (a list of positive integers), DType, Size2, enums with names_of<E>, Kind<Base> (kinds.h), Node (anything).
+template <class V>
+struct Codec;
+
+/// Height and width; written as one number for both or as [height, width]. At least 1 each.
+struct Size2 {
+  int64_t height = 1;
+  int64_t width = 1;
+  bool operator==(const Size2&) const = default;
+};
+
+/// To give an enum its names, specialise: template <> inline const EnumNames<E> names_of<E> = {{E::same, "same"}, ...};
+template <class E>
+using EnumNames = std::vector<std::pair<E, std::string>>;
+template <class E>
+inline const EnumNames<E> names_of;
+
+}  // namespace dtrain
+
+#include "config/codec_impl.h"

@@ -1,0 +1,74 @@
+// A choice among kinds, each with options of its own: layers, optimizers, initializers, readers, strategies ...
+// `adam: {learning_rate: 0.001}`, or the bare name (`adam`) where the defaults will do.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/schema.h"
+
+namespace dtrain {
+
+/// What was chosen: its name, the object that its options made, and the choice as it would be written in full.
+template <class Base>
+struct Kind {
+  std::string name;
+  std::shared_ptr<const Base> value;
+  Node resolved;  // a mapping of one key: {name: {all options}}; keeps the mark of what was written
+
+  explicit operator bool() const { return value != nullptr; }
+  const Base* operator->() const { return value.get(); }
+  const Base& operator*() const { return *value; }
+};
+
+/// The explicit table of the kinds of one sort. Built once by a function that names every kind in order.
+template <class Base>
+class KindTable {
+ public:
+  /// `noun` is what messages call the sort: "unknown optimizer 'adm'; did you mean 'adam'?"
+  explicit KindTable(std::string noun) : noun_(std::move(noun)) {}
+
+  /// Impl is made from its options: std::make_shared<const Impl>(options).
+  template <class Impl, class Options>
+  KindTable& add(std::string name, Schema<Options> schema);
+  /// A kind whose object is made by a function: std::shared_ptr<const Base>(const Options&, const Node&).
+  template <class Options, class Make>
+  KindTable& add_with(std::string name, Schema<Options> schema, Make make);
+  /// A bare number stands for this kind with `field` set to it: `learning_rate: 0.001` is {constant: {value: 0.001}}.
+  KindTable& number_as(std::string name, std::string field);
+
+  /// Reports and returns an empty Kind on a mistake.
+  Kind<Base> parse(const Node& node, Diagnostics& diagnostics) const;
+  /// The same with name and options already apart (a layer's common keys taken off).
+  Kind<Base> parse(const Node& name, const Node& options, Diagnostics& diagnostics) const;
+  /// A kind with its defaults, for the defaults of options structs. Throws std::logic_error for a name that is not here.
+  Kind<Base> make(const std::string& name) const;
+
+  bool contains(std::string_view name) const;
+  std::vector<std::string> names() const;
+  const std::string& noun() const { return noun_; }
+  /// A JSON schema: oneOf the kinds, bare names where no field is required.
+  Json json_schema() const;
+
+ private:
+  struct Entry {
+    std::string name;
+    std::function<Kind<Base>(const Node& options, Diagnostics&)> parse;
+    std::function<Json()> schema;
+    bool bare;  // no field is required
+  };
+  std::string noun_;
+  std::vector<Entry> entries_;
+  std::string number_kind_, number_field_;
+};
+
+/// For Codec<Kind<Base>>: every Base that options refer to has a specialisation that returns its table
+/// (template <> const KindTable<Optimizer>& kinds<Optimizer>();).
+template <class Base>
+const KindTable<Base>& kinds();
+
+}  // namespace dtrain
+
+#include "config/kinds_impl.h"

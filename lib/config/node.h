@@ -1,0 +1,66 @@
+// A configuration as a tree of values that know where they were written.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dtrain {
+
+/// A place in a file, for messages. Lines and columns count from 1; 0 where a value was not written by anybody.
+struct Mark {
+  std::shared_ptr<const std::string> file;
+  int line = 0;
+  int column = 0;
+
+  /// "configs/a.yaml:14:7"; "--set" and the like have a file name and no numbers.
+  std::string str() const;
+};
+
+/// An immutable YAML value: null, scalar, sequence or mapping. Cheap to copy (shares its data); never cyclic, no aliases.
+class Node {
+ public:
+  enum class Type { null, scalar, sequence, mapping };
+  using Entry = std::pair<Node, Node>;  // key (always a scalar), value
+
+  Node();  // null, without a mark
+  static Node scalar(std::string text, bool quoted = false, Mark mark = {});
+  static Node sequence(std::vector<Node> items, Mark mark = {});
+  static Node mapping(std::vector<Entry> entries, Mark mark = {});
+  /// A mapping entry whose key is plain text without a mark.
+  static Entry entry(std::string_view key, Node value);
+
+  Type type() const;
+  bool is_null() const { return type() == Type::null; }
+  bool is_scalar() const { return type() == Type::scalar; }
+  bool is_sequence() const { return type() == Type::sequence; }
+  bool is_mapping() const { return type() == Type::mapping; }
+  const Mark& mark() const;
+
+  const std::string& text() const;  ///< of a scalar
+  bool quoted() const;              ///< of a scalar: written in quotes, so a string whatever it looks like
+  const std::vector<Node>& items() const;
+  const std::vector<Entry>& entries() const;
+
+  /// The value under `key`, or null (the pointer) where this is no mapping or has no such key.
+  const Node* find(std::string_view key) const;
+  /// This mapping less some keys; a null stays a null.
+  Node without(std::span<const std::string_view> keys) const;
+  /// This mapping with `key` set (replaced, or put last).
+  Node with(std::string_view key, Node value) const;
+
+  /// "a mapping", "a list", "nothing", "'abc'" - for messages of the shape "expected X, found Y".
+  std::string describe() const;
+  /// As YAML text that `parse_yaml` reads back to an equal tree; short leaves in flow style, the rest in block style.
+  std::string to_yaml() const;
+
+ private:
+  struct Data;
+  explicit Node(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  std::shared_ptr<const Data> data_;
+};
+
+}  // namespace dtrain
