@@ -1,0 +1,89 @@
+// Devices by name, and one device's working state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtrain {
+
+/// "cpu:1", "gpu:0". cpu:N are logical devices that share the machine's cores.
+struct DeviceId {
+  enum class Kind { cpu, gpu };
+  Kind kind = Kind::cpu;
+  int index = 0;
+
+  std::string str() const;
+  /// Nothing where the text is no device's name.
+  static std::optional<DeviceId> parse(std::string_view text);
+  bool operator==(const DeviceId&) const = default;
+};
+
+/// Memory of a device, aligned to 64 bytes (large CPU buffers to 2 MiB, in huge pages where the system gives
+/// them). Zeroed.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(void* data, size_t bytes, void (*release)(void*, size_t))
+      : data_(data), bytes_(bytes), release_(release) {}
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  void* data() const { return data_; }
+  float* f32() const { return static_cast<float*>(data_); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+  void (*release_)(void*, size_t) = nullptr;
+};
+
+/// What one replica has of one device: its share of the cores now; streams and handles on a GPU. Belongs to
+/// one thread, the one that calls `attach`.
+class Context {
+ public:
+  virtual ~Context() = default;
+  virtual DeviceId device() const = 0;
+  /// Worker threads of the operations run here (at least 1).
+  virtual int threads() const = 0;
+  /// Makes the calling thread the one that runs this context's operations: binds it (and its workers) to
+  /// their cores, where `pin` was asked for, and sets denormal numbers to zero, which cost a hundredfold on
+  /// some CPUs.
+  virtual void attach() = 0;
+  virtual Buffer allocate(size_t bytes) = 0;
+  virtual void copy_to_device(void* dst, const void* src, size_t bytes) = 0;
+  virtual void copy_to_host(void* dst, const void* src, size_t bytes) = 0;
+  virtual void synchronize() = 0;
+};
+
+/// `cores`: the machine's cores that this context's threads run on, one thread each; where `pin`, they are
+/// bound to them.
+std::unique_ptr<Context> make_cpu_context(DeviceId device, std::vector<int> cores, bool pin);
+
+/// The cores that this process may run on.
+std::vector<int> available_cores();
+
+/// What `dtrain gpus` says of the CPU.
+struct CpuInfo {
+  std::string name;                                 // "AMD EPYC 9B45"
+  int cores = 1;                                    // that this process may use
+  uint64_t memory_total = 0, memory_available = 0;  // bytes
+  std::string instruction_set;                      // "avx512_vnni", the best that the operations use here
+};
+CpuInfo cpu_info();
+
+/// The number of GPUs that this process can use, and why there is none where there is none ("built without
+/// CUDA").
+struct GpuPresence {
+  int count = 0;
+  std::string reason;
+};
+GpuPresence gpu_presence();
+
+}  // namespace dtrain
