@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Fails on an #include that the architecture's picture does not have (docs/architecture.md): of a folder that is not on
+a floor below, or of an outside library's header outside that library's cage; and on a header without #pragma once.
+
+    check_includes.py [ROOT]       checks ROOT/lib and ROOT/app (the project that this file is in by default)
+    check_includes.py --self-test  checks that it finds what it should find
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+# From the ground up. A folder may include itself and every folder on a lower floor, never its neighbour.
+FLOORS = [
+    {"base"},
+    {"config"},
+    {"device"},
+    {"ops", "collective"},
+    {"data", "checkpoint"},
+    {"nn", "optim"},
+    {"train"},
+    {"app"},
+]
+
+# Outside libraries: what their headers' names begin with, and the folders that may include them.
+CAGES = [
+    ("fmt", r"fmt/", set().union(*FLOORS)),
+    ("yaml-cpp", r"yaml-cpp/", {"config"}),
+    ("HDF5", r"(hdf5|H5)", {"checkpoint", "data"}),
+    ("zlib", r"zlib\.h", {"checkpoint", "data"}),
+    ("oneDNN", r"(dnnl|oneapi/)", {"device", "ops"}),
+    ("OpenMP", r"omp\.h", {"device", "ops"}),
+    ("CUDA", r"(cuda|cublas|cudnn|curand|nvtx)", {"device", "ops"}),
+    ("NCCL", r"nccl", {"collective"}),
+    ("MPI", r"mpi\.h", {"collective"}),
+    ("CLI11", r"CLI/", {"app"}),
+    ("doctest", r"doctest", set()),
+]
+SYSTEM = re.compile(r"[a-z0-9_]+(\.h)?$|(sys|linux)/")  # the standard library's headers and the system's
+
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^">]+)[">]')
+SOURCES = {".h", ".cuh", ".cpp", ".cu"}
+
+
+def floor_of(folder):
+    return next((number for number, floor in enumerate(FLOORS) if folder in floor), None)
+
+
+def mistake_in_quoted(root, folder, header):
+    """What is wrong with `#include "header"` in a file of `folder`; None if nothing is."""
+    if folder == "app" and (root / "app" / header).is_file():
+        return None
+    target = header.split("/")[0]
+    if "/" not in header or floor_of(target) is None or not (root / "lib" / header).is_file():
+        return f'"{header}" is no file under lib/ (includes are relative to lib/; outside libraries stand in <>)'
+    if target != folder and floor_of(target) >= floor_of(folder):
+        return f'{folder} must not include {target} ("{header}"): it is not on a floor below'
+    return None
+
+
+def mistake_in_angled(folder, header):
+    for library, names, cage in CAGES:
+        if re.match(names, header):
+            if folder in cage:
+                return None
+            where = " and ".join(sorted(cage)) or "tests"
+            return f"{folder} must not include <{header}>: {library} stays in {where}"
+    return None if SYSTEM.match(header) else f"<{header}> is of no outside library that CAGES (tests/check_includes.py) names"
+
+
+def mistakes_of(root, path, folder):
+    text = path.read_text(encoding="utf-8")
+    if path.suffix in {".h", ".cuh"} and not re.search(r"^#pragma once$", text, re.MULTILINE):
+        yield 1, "the header has no #pragma once"
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := INCLUDE.match(line):
+            angled, header = found[1] == "<", found[2]
+            if mistake := mistake_in_angled(folder, header) if angled else mistake_in_quoted(root, folder, header):
+                yield number, mistake
+
+
+def check(root):
+    """Every mistake as "file:line: what", and the number of files read."""
+    mistakes, files = [], 0
+    for path in sorted([*(root / "lib").rglob("*"), *(root / "app").rglob("*")]):
+        if path.suffix not in SOURCES:
+            continue
+        files += 1
+        relative = path.relative_to(root)
+        folder = relative.parts[1] if relative.parts[0] == "lib" else "app"
+        if floor_of(folder) is None:
+            mistakes.append(f"{relative}:1: lib/{folder} has no floor in FLOORS (tests/check_includes.py)")
+            continue
+        mistakes += [f"{relative}:{line}: {mistake}" for line, mistake in mistakes_of(root, path, folder)]
+    return mistakes, files
+
+
+def self_test():
+    tree = {
+        "lib/base/good.h": "#pragma once\n#include <vector>\n#include <sys/mman.h>\n\n#include <fmt/format.h>\n",
+        "lib/ops/good.h": '#pragma once\n#include <dnnl.hpp>\n\n#include "base/good.h"\n#include "ops/good.h"\n',
+        "lib/collective/good.h": "#pragma once\n#include <nccl.h>\n",
+        "lib/data/good.cpp": '#include <hdf5.h>\n#include <zlib.h>\n// #include "train/up.h"\n',
+        "app/local.h": "#pragma once\n",
+        "app/good.cpp": '#include <CLI/CLI.hpp>\n\n#include "local.h"\n#include "ops/good.h"\n',
+        # The mistakes.
+        "lib/base/up.h": '#pragma once\n#include <vector>\n#  include "ops/good.h"\n',
+        "lib/ops/neighbour.cpp": '#include "collective/good.h"\n',
+        "lib/ops/cage.cpp": "#include <vector>\n#include <yaml-cpp/yaml.h>\n",
+        "lib/ops/tests.cpp": "#include <doctest/doctest.h>\n",
+        "lib/ops/unknown.cpp": "#include <boost/any.hpp>\n",
+        "lib/ops/relative.cpp": '#include "good.h"\n',
+        "lib/data/app.cpp": '#include "app/local.h"\n',
+        "lib/nn/once.h": "#include <vector>\n",
+        "lib/cellar/floor.cpp": "",
+    }
+    expected = [
+        "lib/base/up.h:3: base must not include ops",
+        "lib/cellar/floor.cpp:1: lib/cellar has no floor",
+        'lib/data/app.cpp:1: "app/local.h" is no file under lib/',
+        "lib/nn/once.h:1: the header has no #pragma once",
+        "lib/ops/cage.cpp:2: ops must not include <yaml-cpp/yaml.h>: yaml-cpp stays in config",
+        "lib/ops/neighbour.cpp:1: ops must not include collective",
+        'lib/ops/relative.cpp:1: "good.h" is no file under lib/',
+        "lib/ops/tests.cpp:1: ops must not include <doctest/doctest.h>: doctest stays in tests",
+        "lib/ops/unknown.cpp:1: <boost/any.hpp> is of no outside library",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in tree.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text, encoding="utf-8")
+        found, files = check(root)
+    same = len(found) == len(expected) and all(a.startswith(b) for a, b in zip(found, expected))
+    if not same or files != len(tree):
+        sys.exit("\n".join(["self-test: expected", *expected, "found", *found]))
+    print(f"self-test: {len(found)} mistakes found where {len(expected)} were made")
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    root = pathlib.Path(sys.argv[1]) if sys.argv[1:] else pathlib.Path(__file__).resolve().parent.parent
+    mistakes, files = check(root)
+    if mistakes or not files:
+        sys.exit("\n".join(mistakes) or f"{root}: no source files under lib/ and app/")
+    print(f"{files} files, every include as the architecture has it")
+
+
+if __name__ == "__main__":
+    main()
