@@ -1,0 +1,51 @@
+// A model as a graph of layers: parsed, named, with every shape inferred. Knows nothing of devices, batches
+// or memory.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/tensor_spec.h"
+#include "config/kinds.h"
+#include "nn/layer.h"
+
+namespace dtrain {
+
+/// A layer in its place. Its value (its output) is known by the node's number.
+struct GraphNode {
+  std::string name;         // canonical: "dense_1", in a block's n-th use "basic_2/conv2d_1"
+  std::string kind;         // "conv2d"; "input" for a model input
+  Kind<Layer> layer;        // empty for an input
+  std::vector<int> inputs;  // node numbers, all smaller than this node's
+  TensorSpec output;
+  std::vector<ParameterSpec> parameters;
+  bool trainable = true;
+  /// The node was made for the layer before it (its `activation:` option): no layer of its own to the user.
+  bool is_activation_of_previous = false;
+  Mark mark;
+};
+
+/// Nodes in an order in which every node comes after its inputs; the model's inputs first, in the model's
+/// order.
+struct Graph {
+  std::vector<GraphNode> nodes;
+  std::vector<int> inputs;   // node numbers
+  std::vector<int> outputs;  // node numbers, at least one
+  Node resolved;             // the model part of `config.yaml`: blocks laid out, defaults written
+
+  std::vector<TensorSpec> input_specs() const;
+  /// The trained and the other numbers of all parameters.
+  int64_t count_parameters(bool trainable) const;
+  /// Keras's model_config: {class_name: "Functional", config: {...}}.
+  Json keras_model_config(const std::string& name) const;
+};
+
+/// Builds the graph from the `model:` part of a configuration: inputs, layers, blocks with parameters and
+/// `repeat`, outputs (the last layer where not given). Every mistake is reported; null then.
+std::optional<Graph> parse_model(const Node& node, Diagnostics& diagnostics);
+Json model_json_schema();
+
+}  // namespace dtrain

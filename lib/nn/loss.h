@@ -1,0 +1,46 @@
+// What training minimises, and what is reported beside it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/tensor_spec.h"
+#include "config/kinds.h"
+#include "nn/layer.h"
+#include "ops/ops.h"
+
+namespace dtrain {
+
+/// A prediction of shape [..., columns] is rows = batch * (leading extents) rows of `columns`.
+/// A mean loss is the sum over all rows divided by their number, over the whole global batch.
+class Loss {
+ public:
+  virtual ~Loss() = default;
+  /// What the target of an output like this must be (shape without the batch axis, dtype). Complains where
+  /// the output does not suit.
+  virtual std::optional<TensorSpec> target(const TensorSpec& output, const Complain& complain) const = 0;
+  /// The loss that gives the same from the input of a final activation as this from its output, fused and
+  /// stable: cross-entropy from logits for probabilities behind a softmax, binary cross-entropy behind a
+  /// sigmoid. Null where there is none.
+  virtual std::shared_ptr<const Loss> before(const Layer& /*activation*/) const { return nullptr; }
+  /// Adds the sum over the rows to *total; writes scale times the gradient to `diff` unless it is null.
+  virtual void run(Ops& ops, const float* prediction, const View& target, float scale, float* diff,
+                   double* total, int64_t rows, int64_t columns) const = 0;
+};
+
+/// Means over rows as losses are.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+  /// Complains where output or target (as the loss wants it) do not suit.
+  virtual bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const = 0;
+  virtual void run(Ops& ops, const float* prediction, const View& target, double* total, int64_t rows,
+                   int64_t columns) const = 0;
+};
+
+template <>
+const KindTable<Loss>& kinds<Loss>();
+template <>
+const KindTable<Metric>& kinds<Metric>();
+
+}  // namespace dtrain
