@@ -6,16 +6,18 @@ find_package(fmt REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(dnnl REQUIRED)
+find_package(DNNL 2.5 REQUIRED)
 find_package(yaml-cpp REQUIRED)
-find_package(HDF5 REQUIRED COMPONENTS C)
 
 add_library(dtrain_yaml INTERFACE)
 target_link_libraries(dtrain_yaml INTERFACE yaml-cpp)
 
+# The serial HDF5. CMake's own FindHDF5 wants a C compiler and links what HDF5 itself was linked with as well.
+find_path(HDF5_INCLUDE_DIR hdf5.h PATH_SUFFIXES hdf5/serial REQUIRED)
+find_library(HDF5_LIBRARY NAMES hdf5_serial hdf5 REQUIRED)
 add_library(dtrain_hdf5 INTERFACE)
-target_include_directories(dtrain_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS})
-target_link_libraries(dtrain_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
+target_include_directories(dtrain_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIR})
+target_link_libraries(dtrain_hdf5 INTERFACE ${HDF5_LIBRARY})
 
 # CLI11 is headers only; Ubuntu and Debian install them without agreeing on a CMake package.
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
