@@ -1,0 +1,34 @@
+// The learning rate as a function of the step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "config/kinds.h"
+
+namespace dtrain {
+
+/// Stateless but for what `state` carries (null at the start), which the checkpoint keeps.
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
+  /// The rate of the step numbered `step`, from 0.
+  virtual double at(int64_t step, const Json& state) const = 0;
+  /// What the state becomes after an epoch; `metric` looks a value up by name ("val_loss"), nothing where
+  /// there is none. `message` is set where the user should hear of a change.
+  virtual Json after_epoch(Json state,
+                           const std::function<std::optional<double>(const std::string&)>& /*metric*/,
+                           std::string& /*message*/) const {
+    return state;
+  }
+  /// The metric that it watches (reduce_on_plateau), to be checked before the run; "" for none.
+  virtual std::string monitor() const { return ""; }
+};
+
+template <>
+const KindTable<Schedule>& kinds<Schedule>();
+
+}  // namespace dtrain
