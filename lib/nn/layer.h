@@ -39,6 +39,8 @@ struct LayerRequest {
   std::span<const Layout> input_layouts;  // what the inputs lie in; a kernel may ask for another
   ActivationSpec activation;              // fused behind the layer; linear unless the layer's can_fuse agreed
   std::vector<bool> input_needs_gradient;
+  uint32_t stream = 0;    // a number of this node's own, for random draws
+  bool trainable = true;  // else no parameter moves, and batch normalisation goes by its moving statistics
 };
 
 /// What the plan must know of a prepared kernel.
