@@ -15,12 +15,13 @@
 namespace dtrain {
 
 /// Each specialisation has
-///   static bool parse(const Node&, const std::string& where, V& out, Diagnostics&);  // reports at the node, false then
-///   static Node write(const V&);
-///   static Json schema();
+///   static bool parse(const Node&, const std::string& where, V& out, Diagnostics&);  // reports at the node,
+///   false then static Node write(const V&); static Json schema();
 /// `where` is the field as messages name it ("conv2d's kernel_size").
-/// Present: bool, int, int64_t, uint64_t, float, double (finite; "1e-3" too), std::string, std::vector<V>, std::optional<V>
-/// (null is none), Shape (a list of positive integers), DType, Size2, enums with names_of<E>, Kind<Base> (kinds.h), Node (anything).
+/// Present: bool, int, int64_t, uint64_t, float, double (finite; "1e-3" too), std::string, std::vector<V>,
+/// std::optional<V> (null is none), Shape (a list of positive integers), DType, Size2, enums with
+/// names_of<E>, Kind<Base> (kinds.h), Node (anything), and structs with a `static const Schema<T>& schema()`
+/// (schema.h).
 template <class V>
 struct Codec;
 
@@ -31,7 +32,8 @@ struct Size2 {
   bool operator==(const Size2&) const = default;
 };
 
-/// To give an enum its names, specialise: template <> inline const EnumNames<E> names_of<E> = {{E::same, "same"}, ...};
+/// To give an enum its names, specialise: template <> inline const EnumNames<E> names_of<E> = {{E::same,
+/// "same"}, ...};
 template <class E>
 using EnumNames = std::vector<std::pair<E, std::string>>;
 template <class E>

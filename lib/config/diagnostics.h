@@ -24,8 +24,8 @@ class Diagnostics {
   size_t count() const { return items_.size(); }
   const std::vector<Item>& items() const { return items_; }
 
-  /// Throws a UserError with one line an error, "file:line:column: error: message", in the order of the places;
-  /// the same message at the same place once; at most 100 lines and a count of the rest.
+  /// Throws a UserError with one line an error, "file:line:column: error: message", in the order of the
+  /// places; the same message at the same place once; at most 100 lines and a count of the rest.
   void throw_if_errors() const;
 
  private:
@@ -34,5 +34,7 @@ class Diagnostics {
 
 /// "; did you mean 'kernel_size'?" for the nearest of `candidates` where one is near enough, else "".
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
+/// The same, and where nothing is near "; expected one of a, b, c".
+std::string suggestion_or_list(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
-// A choice among kinds, each with options of its own: layers, optimizers, initializers, readers, strategies ...
-// `adam: {learning_rate: 0.001}`, or the bare name (`adam`) where the defaults will do.
+// A choice among kinds, each with options of its own: layers, optimizers, initializers, readers, strategies
+// ... `adam: {learning_rate: 0.001}`, or the bare name (`adam`) where the defaults will do.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,8 @@
 
 namespace dtrain {
 
-/// What was chosen: its name, the object that its options made, and the choice as it would be written in full.
+/// What was chosen: its name, the object that its options made, and the choice as it would be written in
+/// full.
 template <class Base>
 struct Kind {
   std::string name;
@@ -36,14 +37,16 @@ class KindTable {
   /// A kind whose object is made by a function: std::shared_ptr<const Base>(const Options&, const Node&).
   template <class Options, class Make>
   KindTable& add_with(std::string name, Schema<Options> schema, Make make);
-  /// A bare number stands for this kind with `field` set to it: `learning_rate: 0.001` is {constant: {value: 0.001}}.
+  /// A bare number stands for this kind with `field` set to it: `learning_rate: 0.001` is {constant: {value:
+  /// 0.001}}.
   KindTable& number_as(std::string name, std::string field);
 
   /// Reports and returns an empty Kind on a mistake.
   Kind<Base> parse(const Node& node, Diagnostics& diagnostics) const;
   /// The same with name and options already apart (a layer's common keys taken off).
   Kind<Base> parse(const Node& name, const Node& options, Diagnostics& diagnostics) const;
-  /// A kind with its defaults, for the defaults of options structs. Throws std::logic_error for a name that is not here.
+  /// A kind with its defaults, for the defaults of options structs. Throws std::logic_error for a name that
+  /// is not here.
   Kind<Base> make(const std::string& name) const;
 
   bool contains(std::string_view name) const;

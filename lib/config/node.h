@@ -10,7 +10,8 @@
 
 namespace dtrain {
 
-/// A place in a file, for messages. Lines and columns count from 1; 0 where a value was not written by anybody.
+/// A place in a file, for messages. Lines and columns count from 1; 0 where a value was not written by
+/// anybody.
 struct Mark {
   std::shared_ptr<const std::string> file;
   int line = 0;
@@ -20,13 +21,15 @@ struct Mark {
   std::string str() const;
 };
 
-/// An immutable YAML value: null, scalar, sequence or mapping. Cheap to copy (shares its data); never cyclic, no aliases.
+/// An immutable YAML value: null, scalar, sequence or mapping. Cheap to copy (shares its data); never cyclic,
+/// no aliases.
 class Node {
  public:
   enum class Type { null, scalar, sequence, mapping };
   using Entry = std::pair<Node, Node>;  // key (always a scalar), value
 
   Node();  // null, without a mark
+  static Node null(Mark mark);
   static Node scalar(std::string text, bool quoted = false, Mark mark = {});
   static Node sequence(std::vector<Node> items, Mark mark = {});
   static Node mapping(std::vector<Entry> entries, Mark mark = {});
@@ -54,7 +57,8 @@ class Node {
 
   /// "a mapping", "a list", "nothing", "'abc'" - for messages of the shape "expected X, found Y".
   std::string describe() const;
-  /// As YAML text that `parse_yaml` reads back to an equal tree; short leaves in flow style, the rest in block style.
+  /// As YAML text that `parse_yaml` reads back to an equal tree; short leaves in flow style, the rest in
+  /// block style.
   std::string to_yaml() const;
 
  private:

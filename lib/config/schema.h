@@ -47,20 +47,23 @@ class Schema {
   /// A field whose default is what `T{}` holds.
   template <class V>
   Schema& optional(std::string name, V T::*member, std::string doc, Check<V> check = {});
-  /// Options that are not written as a mapping of fields belong to this field: `reshape: [784]`, `activation: relu`,
-  /// `activation: {leaky_relu: {negative_slope: 0.1}}` (a mapping of one key that is no field here).
+  /// Options that are not written as a mapping of fields belong to this field: `reshape: [784]`, `activation:
+  /// relu`, `activation: {leaky_relu: {negative_slope: 0.1}}` (a mapping of one key that is no field here).
   Schema& positional(std::string name);
   /// A check over several fields, run when each of them was well formed; it reports by itself at `node`.
   Schema& rule(std::function<void(const T&, const Node& node, Diagnostics&)> rule);
 
-  /// Parses `node` (null stands for an empty mapping). Unknown keys, missing fields, wrong types and failed checks are all
-  /// reported, each at its place; `what` names the kind in messages ("conv2d"). True if nothing was reported.
+  /// Parses `node` (null stands for an empty mapping). Unknown keys, missing fields, wrong types and failed
+  /// checks are all reported, each at its place; `what` names the kind in messages ("conv2d"). True if
+  /// nothing was reported.
   bool parse(const Node& node, const std::string& what, T& out, Diagnostics& diagnostics) const;
   /// Everything, defaults included, as a mapping that `parse` reads back to an equal struct.
   Node write(const T& value) const;
   Json json_schema() const;
   const std::string& doc() const { return doc_; }
   std::vector<std::string> field_names() const;
+  /// Whether some field must be written.
+  bool has_required() const;
 
  private:
   struct Field {
@@ -71,6 +74,12 @@ class Schema {
     std::function<Node(const T&)> write;
     std::function<Json()> schema;
   };
+  template <class V>
+  Schema& add(std::string name, V T::*member, std::string doc, Check<V> check, bool required);
+  const Field* find(std::string_view name) const;
+  /// `node` as a mapping of fields, what positional() stands for written out.
+  Node spelled_out(const Node& node) const;
+
   std::string doc_;
   std::vector<Field> fields_;
   std::string positional_;

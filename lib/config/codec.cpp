@@ -1,0 +1,152 @@
+#include "config/codec.h"
+
+#include <fmt/ranges.h>
+
+namespace dtrain {
+
+bool report_unexpected(const Node& node, const std::string& where, std::string_view expected,
+                       Diagnostics& diagnostics) {
+  diagnostics.error(node, fmt::format("{}: expected {}, found {}", where, expected, node.describe()));
+  return false;
+}
+
+bool report_unknown_value(const Node& node, const std::string& where, std::span<const std::string> values,
+                          Diagnostics& diagnostics) {
+  if (!node.is_scalar())
+    return report_unexpected(node, where, fmt::format("one of {}", fmt::join(values, ", ")), diagnostics);
+  diagnostics.error(node, fmt::format("{}: unknown value {}{}", where, node.describe(),
+                                      suggestion_or_list(node.text(), values)));
+  return false;
+}
+
+Json json_type(std::string_view name) {
+  return Json::object().set("type", name);
+}
+
+Node string_node(std::string text) {
+  const bool quoted = reads_as_other_than_string(text) || !plain_is_safe(text);
+  return Node::scalar(std::move(text), quoted);
+}
+
+bool Codec<bool>::parse(const Node& node, const std::string& where, bool& out, Diagnostics& diagnostics) {
+  if (!node.is_scalar() || node.quoted() || (node.text() != "true" && node.text() != "false"))
+    return report_unexpected(node, where, "true or false", diagnostics);
+  out = node.text() == "true";
+  return true;
+}
+
+bool Codec<std::string>::parse(const Node& node, const std::string& where, std::string& out,
+                               Diagnostics& diagnostics) {
+  if (!node.is_scalar()) return report_unexpected(node, where, "a string", diagnostics);
+  out = node.text();
+  return true;
+}
+
+namespace {
+
+const std::vector<std::string>& dtype_names() {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (const DType type : {DType::float32, DType::int32, DType::uint8}) names.emplace_back(name_of(type));
+    return names;
+  }();
+  return kNames;
+}
+
+Json positive_integer() {
+  return json_type("integer").set("minimum", 1);
+}
+
+bool parse_positive(const Node& node, const std::string& where, int64_t& out, Diagnostics& diagnostics) {
+  int64_t value = 0;
+  if (!Codec<int64_t>::parse(node, where, value, diagnostics)) return false;
+  if (value < 1) return report_unexpected(node, where, "an integer of at least 1", diagnostics);
+  out = value;
+  return true;
+}
+
+}  // namespace
+
+bool Codec<DType>::parse(const Node& node, const std::string& where, DType& out, Diagnostics& diagnostics) {
+  const auto type = node.is_scalar() ? dtype_from(node.text()) : std::nullopt;
+  if (!type) return report_unknown_value(node, where, dtype_names(), diagnostics);
+  out = *type;
+  return true;
+}
+
+Json Codec<DType>::schema() {
+  Json values = Json::array();
+  for (const std::string& name : dtype_names()) values.push(name);
+  return Json::object().set("enum", std::move(values));
+}
+
+bool Codec<Shape>::parse(const Node& node, const std::string& where, Shape& out, Diagnostics& diagnostics) {
+  constexpr size_t kMostAxes = 16;
+  constexpr int64_t kMostElements = int64_t{1}
+                                    << 48;  // far more than fits any memory; products of a few stay in int64
+  if (!node.is_sequence()) return report_unexpected(node, where, "a list of positive integers", diagnostics);
+  if (node.items().size() > kMostAxes) {
+    diagnostics.error(
+        node, fmt::format("{}: expected at most {} axes, found {}", where, kMostAxes, node.items().size()));
+    return false;
+  }
+  std::vector<int64_t> extents;
+  bool good = true;
+  int64_t elements = 1;
+  for (const Node& item : node.items()) {
+    int64_t extent = 1;
+    good = parse_positive(item, where, extent, diagnostics) && good;
+    extents.push_back(extent);
+    if (elements != 0) elements = extent > kMostElements / elements ? 0 : elements * extent;
+  }
+  if (good && elements == 0) {
+    diagnostics.error(
+        node, fmt::format("{}: expected at most 2^48 elements, found {}", where, Shape(extents).str()));
+    good = false;
+  }
+  if (good) out = Shape(std::move(extents));
+  return good;
+}
+
+Node Codec<Shape>::write(const Shape& value) {
+  return Codec<std::vector<int64_t>>::write(value.extents());
+}
+
+Json Codec<Shape>::schema() {
+  return json_type("array").set("items", positive_integer());
+}
+
+bool Codec<Size2>::parse(const Node& node, const std::string& where, Size2& out, Diagnostics& diagnostics) {
+  Size2 size;
+  if (node.is_sequence()) {
+    if (node.items().size() != 2) {
+      diagnostics.error(
+          node, fmt::format("{}: expected [height, width], found a list of {}", where, node.items().size()));
+      return false;
+    }
+    const bool height = parse_positive(node.items()[0], where, size.height, diagnostics);
+    const bool width = parse_positive(node.items()[1], where, size.width, diagnostics);
+    if (!height || !width) return false;
+  } else if (node.is_scalar()) {
+    if (!parse_positive(node, where, size.height, diagnostics)) return false;
+    size.width = size.height;
+  } else {
+    return report_unexpected(node, where, "an integer or [height, width]", diagnostics);
+  }
+  out = size;
+  return true;
+}
+
+Node Codec<Size2>::write(const Size2& value) {
+  if (value.height == value.width) return Codec<int64_t>::write(value.height);
+  return Codec<std::vector<int64_t>>::write({value.height, value.width});
+}
+
+Json Codec<Size2>::schema() {
+  Json choices = Json::array();
+  choices.push(positive_integer())
+      .push(json_type("array").set("items", positive_integer()).set("minItems", 2).set("maxItems", 2));
+  return Json::object().set("anyOf", std::move(choices));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,134 @@
+#include "config/node.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+struct Node::Data {
+  Type type = Type::null;
+  bool quoted = false;
+  Mark mark;
+  std::string text;
+  std::vector<Node> items;
+  std::vector<Entry> entries;
+};
+
+namespace {
+constexpr size_t kShown = 60;  // characters of a value in a message
+}
+
+Node::Node() {
+  static const auto kNull = std::make_shared<const Data>();
+  data_ = kNull;
+}
+
+Node Node::null(Mark mark) {
+  Data data;
+  data.mark = std::move(mark);
+  return Node(std::make_shared<const Data>(std::move(data)));
+}
+
+Node Node::scalar(std::string text, bool quoted, Mark mark) {
+  Data data{.type = Type::scalar,
+            .quoted = quoted,
+            .mark = std::move(mark),
+            .text = std::move(text),
+            .items = {},
+            .entries = {}};
+  return Node(std::make_shared<const Data>(std::move(data)));
+}
+
+Node Node::sequence(std::vector<Node> items, Mark mark) {
+  Data data{
+      .type = Type::sequence, .mark = std::move(mark), .text = {}, .items = std::move(items), .entries = {}};
+  return Node(std::make_shared<const Data>(std::move(data)));
+}
+
+Node Node::mapping(std::vector<Entry> entries, Mark mark) {
+  Data data{
+      .type = Type::mapping, .mark = std::move(mark), .text = {}, .items = {}, .entries = std::move(entries)};
+  return Node(std::make_shared<const Data>(std::move(data)));
+}
+
+Node::Entry Node::entry(std::string_view key, Node value) {
+  return {scalar(std::string(key)), std::move(value)};
+}
+
+Node::Type Node::type() const {
+  return data_->type;
+}
+
+const Mark& Node::mark() const {
+  return data_->mark;
+}
+
+const std::string& Node::text() const {
+  assert(is_scalar());
+  return data_->text;
+}
+
+bool Node::quoted() const {
+  return data_->quoted;
+}
+
+const std::vector<Node>& Node::items() const {
+  assert(is_sequence());
+  return data_->items;
+}
+
+const std::vector<Node::Entry>& Node::entries() const {
+  assert(is_mapping());
+  return data_->entries;
+}
+
+const Node* Node::find(std::string_view key) const {
+  for (const Entry& entry : data_->entries)
+    if (entry.first.text() == key) return &entry.second;
+  return nullptr;
+}
+
+Node Node::without(std::span<const std::string_view> keys) const {
+  if (!is_mapping()) return *this;
+  std::vector<Entry> kept;
+  for (const Entry& entry : entries())
+    if (std::find(keys.begin(), keys.end(), entry.first.text()) == keys.end()) kept.push_back(entry);
+  return mapping(std::move(kept), mark());
+}
+
+Node Node::with(std::string_view key, Node value) const {
+  Entry added = entry(key, std::move(value));
+  std::vector<Entry> all = data_->entries;
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Entry& e) { return e.first.text() == key; });
+  if (found == all.end())
+    all.push_back(std::move(added));
+  else
+    found->second = std::move(added.second);
+  return mapping(std::move(all), mark());
+}
+
+std::string Node::describe() const {
+  switch (type()) {
+    case Type::null:
+      return "nothing";
+    case Type::sequence:
+      return "a list";
+    case Type::mapping:
+      return "a mapping";
+    case Type::scalar:
+      break;
+  }
+  std::string shown = text();
+  if (shown.size() > kShown) {
+    size_t end = kShown;
+    while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xC0) == 0x80)
+      --end;  // no torn UTF-8 sequence
+    shown = shown.substr(0, end) + "...";
+  }
+  return fmt::format("{}'{}'", quoted() ? "the string " : "", shown);
+}
+
+}  // namespace dtrain
