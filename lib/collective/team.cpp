@@ -1,0 +1,47 @@
+#include "collective/team.h"
+
+namespace dtrain {
+
+Team::Team(int size, bool spin)
+    : members_(make_local_group(size, spin)), start_(size, spin), finish_(size, spin) {
+  for (int rank = 1; rank < size; ++rank)
+    threads_.emplace_back([this, rank] { serve(*members_[static_cast<size_t>(rank)]); });
+}
+
+Team::~Team() {
+  work_ = nullptr;
+  if (!threads_.empty()) start_.arrive_and_wait();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Team::run(const std::function<void(Collective&)>& work) {
+  if (error_) std::rethrow_exception(error_);
+  work_ = &work;
+  if (size() > 1) start_.arrive_and_wait();
+  work_on(*members_[0]);
+  if (size() > 1) finish_.arrive_and_wait();
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Team::serve(Collective& member) {
+  for (;;) {
+    start_.arrive_and_wait();
+    if (!work_) return;
+    work_on(member);
+    finish_.arrive_and_wait();
+  }
+}
+
+void Team::work_on(Collective& member) noexcept {
+  try {
+    (*work_)(member);
+  } catch (const Aborted&) {
+    // somebody else's error is the one to show
+  } catch (...) {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = std::current_exception();
+    member.abort();
+  }
+}
+
+}  // namespace dtrain

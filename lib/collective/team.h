@@ -1,0 +1,42 @@
+// The threads of a process's replicas.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "collective/collective.h"
+#include "collective/gate.h"
+
+namespace dtrain {
+
+/// `size` threads that run one piece of work at a time together: member 0 is the thread that owns the Team,
+/// the others wait in between. The first exception of any member aborts the group, ends the Team's
+/// usefulness, and comes out of run().
+class Team {
+ public:
+  Team(int size, bool spin);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  int size() const { return static_cast<int>(members_.size()); }
+  /// work(collective) on every member; returns when all are done. Called by the owner's thread only.
+  void run(const std::function<void(Collective&)>& work);
+
+ private:
+  void serve(Collective& member);
+  void work_on(Collective& member) noexcept;
+
+  std::vector<std::unique_ptr<Collective>> members_;
+  Gate start_, finish_;
+  const std::function<void(Collective&)>* work_ = nullptr;  // null: go home
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace dtrain
