@@ -23,7 +23,8 @@ struct Range {
   int64_t size() const { return end - begin; }
 };
 
-/// Part `index` of [0, n) cut into `parts` contiguous pieces whose sizes differ by at most one `grain`.
+/// Part `index` of [0, n) cut into `parts` contiguous pieces of whole grains (but for the end of the last),
+/// whose numbers of grains differ by at most one.
 Range part_of(int64_t n, int index, int parts, int64_t grain = 1);
 
 class Collective {
