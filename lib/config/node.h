@@ -55,6 +55,9 @@ class Node {
   /// This mapping with `key` set (replaced, or put last).
   Node with(std::string_view key, Node value) const;
 
+  /// Whether both share one tree (not whether two trees are equal).
+  bool same_as(const Node& other) const { return data_ == other.data_; }
+
   /// "a mapping", "a list", "nothing", "'abc'" - for messages of the shape "expected X, found Y".
   std::string describe() const;
   /// As YAML text that `parse_yaml` reads back to an equal tree; short leaves in flow style, the rest in

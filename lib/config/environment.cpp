@@ -1,0 +1,90 @@
+#include "config/environment.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "config/scalar.h"
+
+namespace dtrain {
+
+namespace {
+
+bool is_variable_name(std::string_view name) {
+  const auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(), fits);
+}
+
+/// The value of what stands between ${ and }. As in a shell, `:-` also stands in for an empty variable.
+std::string value_of(std::string_view inside, const Node& node, Diagnostics& diagnostics) {
+  const size_t separator = inside.find(":-");
+  const std::string name(inside.substr(0, separator));
+  if (!is_variable_name(name)) {
+    diagnostics.error(node, fmt::format("expected ${{NAME}} or ${{NAME:-default}}, found '${{{}}}'", inside));
+    return {};
+  }
+  const char* value = std::getenv(name.c_str());
+  if (separator != std::string_view::npos)
+    return value && *value ? value : std::string(inside.substr(separator + 2));
+  if (!value)
+    diagnostics.error(
+        node,
+        fmt::format("the environment variable {0} is not set; write ${{{0}:-default}} to do without", name));
+  return value ? value : "";
+}
+
+std::string expand_text(const Node& node, Diagnostics& diagnostics) {
+  const std::string& text = node.text();
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const bool dollar = text[at] == '$' && at + 1 < text.size();
+    if (dollar && text[at + 1] == '$') {
+      out += '$';
+      at += 2;
+    } else if (dollar && text[at + 1] == '{') {
+      const size_t end = text.find('}', at);
+      if (end == std::string::npos) {
+        diagnostics.error(node, "a '${' without its '}'");
+        return {};
+      }
+      out += value_of(std::string_view(text).substr(at + 2, end - at - 2), node, diagnostics);
+      at = end + 1;
+    } else {
+      out += text[at++];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Node expand_environment(const Node& node, Diagnostics& diagnostics) {
+  if (node.is_scalar()) {
+    if (node.text().find('$') == std::string::npos) return node;
+    std::string text = expand_text(node, diagnostics);
+    if (!node.quoted() && reads_as_null(text)) return Node::null(node.mark());
+    return Node::scalar(std::move(text), node.quoted(), node.mark());
+  }
+  bool changed = false;
+  const auto expand = [&](const Node& child) {
+    Node expanded = expand_environment(child, diagnostics);
+    changed = changed || !expanded.same_as(child);
+    return expanded;
+  };
+  if (node.is_sequence()) {
+    std::vector<Node> items;
+    for (const Node& item : node.items()) items.push_back(expand(item));
+    return changed ? Node::sequence(std::move(items), node.mark()) : node;
+  }
+  if (node.is_mapping()) {
+    std::vector<Node::Entry> entries;
+    for (const auto& [key, value] : node.entries()) entries.emplace_back(key, expand(value));
+    return changed ? Node::mapping(std::move(entries), node.mark()) : node;
+  }
+  return node;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,14 @@
+// The environment's variables in a configuration's strings.
+#pragma once
+
+#include "config/diagnostics.h"
+#include "config/node.h"
+
+namespace dtrain {
+
+/// The tree with `${NAME}` and `${NAME:-default}` replaced in every scalar but keys, and `$$` by a dollar;
+/// `$name` stays. An unquoted scalar means what its new text means. A variable that is not set and has no
+/// default is reported at its scalar.
+Node expand_environment(const Node& node, Diagnostics& diagnostics);
+
+}  // namespace dtrain

@@ -1,0 +1,125 @@
+// Node::to_yaml.
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "config/node.h"
+#include "config/scalar.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr size_t kLineWidth = 100;
+constexpr int kFlowLevels = 3;  // collections in one line nest at most so deep
+
+std::string in_quotes(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string scalar_text(const Node& node) {
+  return node.quoted() || !plain_is_safe(node.text()) ? in_quotes(node.text()) : node.text();
+}
+
+bool is_leaf(const Node& node) {
+  return node.is_null() || node.is_scalar() || (node.is_sequence() && node.items().empty()) ||
+         (node.is_mapping() && node.entries().empty());
+}
+
+std::string leaf_text(const Node& node) {
+  if (node.is_null()) return "null";
+  if (node.is_scalar()) return scalar_text(node);
+  return node.is_sequence() ? "[]" : "{}";
+}
+
+/// Appends the node in flow style; false (and `out` is spoilt) where that is longer than `width` or too deep.
+bool write_flow(std::string& out, const Node& node, size_t width, int levels) {
+  if (is_leaf(node)) {
+    out += leaf_text(node);
+    return out.size() <= width;
+  }
+  if (levels == 0) return false;
+  const bool list = node.is_sequence();
+  const char* comma = "";
+  out += list ? '[' : '{';
+  if (list) {
+    for (const Node& item : node.items()) {
+      out += std::exchange(comma, ", ");
+      if (!write_flow(out, item, width, levels - 1)) return false;
+    }
+  } else {
+    for (const auto& [key, value] : node.entries()) {
+      out += std::exchange(comma, ", ") + scalar_text(key) + ": ";
+      if (!write_flow(out, value, width, levels - 1)) return false;
+    }
+  }
+  out += list ? ']' : '}';
+  return out.size() <= width;
+}
+
+/// The node on one line where it fits into what is left of it.
+std::optional<std::string> one_line(const Node& node, size_t column) {
+  if (is_leaf(node)) return leaf_text(node);
+  std::string out;
+  const size_t width = kLineWidth - std::min(column, kLineWidth / 2);
+  if (!write_flow(out, node, width, kFlowLevels)) return std::nullopt;
+  return out;
+}
+
+/// Writes a collection in block style; the cursor is at column `indent` of a fresh line (or behind a list's
+/// "- ").
+void write_block(std::string& out, const Node& node, size_t indent) {
+  const char* margin = "";  // of the first line: the cursor is there already
+  const std::string spaces(indent, ' ');
+  const auto start_line = [&] { out += std::exchange(margin, spaces.c_str()); };
+  if (node.is_sequence()) {
+    for (const Node& item : node.items()) {
+      start_line();
+      out += "- ";
+      if (const auto line = one_line(item, indent + 2)) {
+        out += *line + '\n';
+      } else {
+        write_block(out, item, indent + 2);
+      }
+    }
+    return;
+  }
+  for (const auto& [key, value] : node.entries()) {
+    start_line();
+    const std::string name = scalar_text(key) + ':';
+    out += name;
+    if (const auto line = one_line(value, indent + name.size() + 1)) {
+      out += ' ' + *line + '\n';
+    } else {
+      out += '\n' + std::string(indent + 2, ' ');
+      write_block(out, value, indent + 2);
+    }
+  }
+}
+
+}  // namespace
+
+std::string Node::to_yaml() const {
+  if (is_leaf(*this)) return leaf_text(*this) + '\n';
+  std::string out;
+  write_block(out, *this, 0);
+  return out;
+}
+
+}  // namespace dtrain

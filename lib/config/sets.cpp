@@ -1,0 +1,125 @@
+// apply_sets: the assignments of --set.
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "config/environment.h"
+#include "config/files.h"
+#include "config/load.h"
+#include "config/scalar.h"
+#include "config/yaml.h"
+
+namespace dtrain {
+
+namespace {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  size_t start = 0;
+  for (size_t end; (end = text.find(separator, start)) != std::string_view::npos; start = end + 1)
+    parts.emplace_back(text.substr(start, end - start));
+  parts.emplace_back(text.substr(start));
+  return parts;
+}
+
+/// One assignment, on its way down the tree: every step makes a changed copy of the collection that it
+/// passes.
+class Assignment {
+ public:
+  Assignment(const Mark& mark, std::vector<std::string> keys, Node value, Diagnostics& diagnostics)
+      : mark_(mark), keys_(std::move(keys)), value_(std::move(value)), diagnostics_(diagnostics) {}
+
+  Node apply(const Node& node) { return descend(node, 0); }
+
+ private:
+  Node descend(const Node& node, size_t level) {
+    if (level == keys_.size()) return value_;
+    if (node.is_sequence()) return into_sequence(node, level);
+    if (node.is_mapping()) return into_mapping(node, level);
+    if (node.is_null()) return into_mapping(Node::mapping({}, mark_), level);
+    // A kind without options, `adam`, is `adam: {}` as soon as one of its options is set.
+    if (node.text() == keys_[level] && level + 1 < keys_.size())
+      return into_mapping(Node::mapping({{node, Node()}}, node.mark()), level);
+    fail(fmt::format("'{}' is {} and has nothing under it", path(level), node.describe()));
+    return node;
+  }
+
+  Node into_sequence(const Node& node, size_t level) {
+    std::vector<Node> items = node.items();
+    size_t index = 0;
+    if (parse_number(keys_[level], index) != std::errc() || index >= items.size()) {
+      fail(fmt::format("'{}' is a list of {}; expected an index from 0, found '{}'", path(level),
+                       items.size(), keys_[level]));
+      return node;
+    }
+    items[index] = descend(items[index], level + 1);
+    return Node::sequence(std::move(items), node.mark());
+  }
+
+  Node into_mapping(const Node& node, size_t level) {
+    std::vector<Node::Entry> entries = node.entries();
+    std::vector<std::string> known;
+    for (auto& [key, value] : entries) {
+      if (key.text() == keys_[level]) {
+        value = descend(value, level + 1);
+        return Node::mapping(std::move(entries), node.mark());
+      }
+      known.push_back(key.text());
+    }
+    // A new last key is checked by the schema, which knows more than the tree does. So is a key on the way
+    // that looks like none of those here: `checkpoint.keep=2` where nothing was written under checkpoint.
+    if (const std::string near = suggestion(keys_[level], known); level + 1 < keys_.size() && !near.empty()) {
+      fail(fmt::format("unknown key '{}'{}", path(level + 1), near));
+      return node;
+    }
+    entries.emplace_back(Node::scalar(keys_[level], false, mark_), descend(Node::null(mark_), level + 1));
+    return Node::mapping(std::move(entries), node.mark());
+  }
+
+  std::string path(size_t levels) const {
+    std::string text;
+    for (size_t i = 0; i < levels; ++i) text += (i ? "." : "") + keys_[i];
+    return text;
+  }
+
+  void fail(std::string message) { diagnostics_.error(mark_, std::move(message)); }
+
+  Mark mark_;
+  std::vector<std::string> keys_;
+  Node value_;
+  Diagnostics& diagnostics_;
+};
+
+/// The value after the equals sign; nothing is null.
+std::optional<Node> parse_value(std::string_view text, bool may_be_path, const Mark& mark,
+                                Diagnostics& diagnostics) {
+  if (text.find_first_not_of(' ') == std::string_view::npos) return Node::null(mark);
+  const size_t before = diagnostics.count();
+  Node value = expand_environment(parse_yaml_at(text, mark, diagnostics), diagnostics);
+  if (may_be_path) value = include_file(value, diagnostics);
+  if (diagnostics.count() != before) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+Node apply_sets(Node config, const std::vector<std::string>& sets, Diagnostics& diagnostics) {
+  constexpr size_t kMaxKeys = 100;
+  for (const std::string& set : sets) {
+    const Mark mark{std::make_shared<const std::string>("--set " + set), 0, 0};
+    const size_t equals = set.find('=');
+    std::vector<std::string> keys = split(std::string_view(set).substr(0, equals), '.');
+    const bool empty_key = std::find(keys.begin(), keys.end(), "") != keys.end();
+    if (equals == std::string::npos || empty_key || keys.size() > kMaxKeys) {
+      diagnostics.error(mark, "expected KEY=VALUE, such as train.epochs=5");
+      continue;
+    }
+    const bool may_be_path = keys.size() == 1 && may_be_file(keys.front());
+    if (auto value = parse_value(std::string_view(set).substr(equals + 1), may_be_path, mark, diagnostics))
+      config = Assignment(mark, std::move(keys), *std::move(value), diagnostics).apply(config);
+  }
+  return config;
+}
+
+}  // namespace dtrain
