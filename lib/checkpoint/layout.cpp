@@ -1,0 +1,62 @@
+#include "checkpoint/layout.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "checkpoint/hash.h"
+
+namespace dtrain {
+
+namespace {
+constexpr std::string_view kMagic = "dtrain checkpoint\n";
+constexpr std::string_view kHdf5Magic = "\x89HDF\r\n\x1a\n";
+
+std::string header_of(size_t bytes, uint64_t hash) {
+  std::string text = fmt::format("{}format {}\nbytes {}\nchecksum {:016x}\n", kMagic, kFormat, bytes, hash);
+  text.resize(kHeaderBytes);
+  return text;
+}
+
+/// The value of a header's line such as "bytes 123"; 0 when it has none.
+uint64_t field(std::string_view header, std::string_view name, int base) {
+  const size_t at = header.find(fmt::format("\n{} ", name));
+  uint64_t value = 0;
+  if (at != std::string_view::npos)
+    std::from_chars(header.data() + at + name.size() + 2, header.data() + header.size(), value, base);
+  return value;
+}
+}  // namespace
+
+std::string make_header(std::span<const std::byte> image) {
+  return header_of(image.size(), checksum(image));
+}
+
+void verify_header(const std::string& path, std::span<const std::byte> file) {
+  const auto refuse = [&](const std::string& expected, const std::string& found) {
+    throw UserError(fmt::format("{}: expected {}, found {}", path, expected, found));
+  };
+  const std::string_view header(reinterpret_cast<const char*>(file.data()),
+                                std::min(file.size(), kHeaderBytes));
+  if (header.starts_with(kHdf5Magic))
+    refuse("a checkpoint of dtrain", "an HDF5 file that another program wrote or rewrote");
+  if (!header.starts_with(kMagic)) refuse("a checkpoint of dtrain", "something else");
+  if (header.size() < kHeaderBytes)
+    refuse(fmt::format("a header of {} bytes", kHeaderBytes),
+           fmt::format("{}: it is cut short", header.size()));
+  if (const uint64_t format = field(header, "format", 10); format != kFormat)
+    refuse(fmt::format("format {}", kFormat), fmt::format("format {}", format));
+  const auto image = file.subspan(kHeaderBytes);
+  if (const uint64_t bytes = field(header, "bytes", 10); bytes != image.size())
+    refuse(fmt::format("{} bytes after the header", bytes),
+           fmt::format("{}: it is {}", image.size(), image.size() < bytes ? "cut short" : "too long"));
+  const uint64_t hash = checksum(image);
+  if (const uint64_t expected = field(header, "checksum", 16); expected != hash)
+    refuse(fmt::format("checksum {:016x}", expected), fmt::format("{:016x}: it is damaged", hash));
+  if (header != header_of(image.size(), hash)) refuse("the header of its bytes", "a damaged header");
+}
+
+}  // namespace dtrain

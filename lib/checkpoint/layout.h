@@ -1,0 +1,44 @@
+// Where things stand in a checkpoint.
+//
+//   bytes 0..511             dtrain's header (HDF5's user block): format, length and checksum of all that
+//   follows byte 512 on              the HDF5 file
+//     /                      attributes keras_version, backend, model_config
+//     /model_weights         attributes layer_names, keras_version, backend
+//       /<layer>             attribute weight_names: "<layer>/<weight>:0", each a dataset inside the group
+//     /dtrain                attribute format
+//       /state, /config      JSON and YAML text, as uint8 datasets
+//       /optimizer           attribute slot_names
+//         /<slot>            attribute weight_names: "<layer>/<weight>:0", each a dataset inside the group
+//
+// Datasets are contiguous and little endian. An attribute of names that is larger than kAttributeBytes is
+// split into name0, name1, ..., as Keras does.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace dtrain {
+
+inline constexpr int kFormat = 1;
+inline constexpr size_t kHeaderBytes = 512;
+inline constexpr size_t kAttributeBytes = 64512;
+
+inline constexpr char kWeights[] = "/model_weights";
+inline constexpr char kOwn[] = "/dtrain";
+inline constexpr char kOptimizer[] = "/dtrain/optimizer";
+inline constexpr char kState[] = "/dtrain/state";
+inline constexpr char kConfig[] = "/dtrain/config";
+inline constexpr char kLayerNames[] = "layer_names";
+inline constexpr char kWeightNames[] = "weight_names";
+inline constexpr char kSlotNames[] = "slot_names";
+inline constexpr char kModelConfig[] = "model_config";
+inline constexpr char kSuffix[] = ":0";  ///< of each array's name, as TensorFlow has it
+
+/// The kHeaderBytes before an HDF5 file with these bytes.
+std::string make_header(std::span<const std::byte> image);
+
+/// Throws UserError unless the file is a header and the very bytes that it was made for.
+void verify_header(const std::string& path, std::span<const std::byte> file);
+
+}  // namespace dtrain

@@ -1,0 +1,166 @@
+// A damaged checkpoint is refused, whatever the damage; and so is a file of HDF5 that leads out of itself.
+#include <functional>
+
+#include <doctest/doctest.h>
+#include <hdf5.h>
+
+#include "base/error.h"
+#include "base/hdf5_mutex.h"
+#include "checkpoint/layout.h"
+#include "sample.h"
+
+namespace dtrain {
+using namespace test;
+
+namespace {
+/// The message with which the file is refused, or "loaded".
+std::string refusal(const std::string& path) {
+  try {
+    Checkpoint::load(path);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "loaded";
+}
+
+/// A header with the right checksum before an HDF5 file that stands alone.
+void frame(const std::string& path) {
+  const std::string image = read_text(path);
+  write_text(path, make_header(std::as_bytes(std::span(image))) + image);
+}
+
+/// Strips the header, changes the HDF5 file by `change`, and puts the right header before it.
+std::string refusal_of_changed(const std::function<void(hid_t)>& change) {
+  const Directory directory;
+  const std::string path = directory / "a.h5";
+  save_checkpoint(path, Sample().content);
+  write_text(path, read_text(path).substr(kHeaderBytes));
+  {
+    const std::scoped_lock lock(hdf5_mutex());
+    const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    REQUIRE(file >= 0);
+    change(file);
+    REQUIRE(H5Fclose(file) >= 0);
+  }
+  frame(path);
+  return refusal(path);
+}
+
+constexpr char kBias[] = "/model_weights/conv/conv/bias:0";
+
+/// Puts another float32 dataset in the place of the bias.
+void replace_bias(hid_t file, const std::vector<hsize_t>& extents, const std::function<void(hid_t)>& options,
+                  hid_t type = H5T_IEEE_F32LE) {
+  H5Ldelete(file, kBias, H5P_DEFAULT);
+  const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  options(list);
+  const hid_t space = H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr);
+  const hid_t dataset = H5Dcreate2(file, kBias, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  REQUIRE(dataset >= 0);
+  H5Dclose(dataset);
+  H5Sclose(space);
+  H5Pclose(list);
+}
+}  // namespace
+
+TEST_CASE("a checkpoint cut short is refused") {
+  const Directory directory;
+  save_checkpoint(directory / "a.h5", Sample().content);
+  const std::string whole = read_text(directory / "a.h5");
+  for (size_t part = 0; part < 50; ++part) {
+    write_text(directory / "b.h5", whole.substr(0, whole.size() * part / 50));
+    CHECK(refusal(directory / "b.h5").find("b.h5: expected ") != std::string::npos);
+  }
+  write_text(directory / "b.h5", whole.substr(0, whole.size() - 1));
+  CHECK(refusal(directory / "b.h5").find("cut short") != std::string::npos);
+  write_text(directory / "b.h5", whole + "x");
+  CHECK(refusal(directory / "b.h5").find("too long") != std::string::npos);
+}
+
+TEST_CASE("a flipped byte anywhere is found") {
+  const Directory directory;
+  save_checkpoint(directory / "a.h5", Sample().content);
+  std::string bytes = read_text(directory / "a.h5");
+  size_t refused = 0;
+  for (char& byte : bytes) {
+    for (const char flip : {'\x01', '\xff'}) {
+      byte = static_cast<char>(byte ^ flip);
+      write_text(directory / "b.h5", bytes);
+      if (refusal(directory / "b.h5") != "loaded") ++refused;
+      byte = static_cast<char>(byte ^ flip);
+    }
+  }
+  CHECK(refused == 2 * bytes.size());
+}
+
+TEST_CASE("what is no checkpoint is said to be none") {
+  const Directory directory;
+  CHECK(refusal(directory / "missing.h5").find("No such file") != std::string::npos);
+  CHECK(refusal(directory.str()).find("no file") != std::string::npos);
+  write_text(directory / "a.h5", "a,b\n1,2\n");
+  CHECK(refusal(directory / "a.h5").find("expected a checkpoint of dtrain") != std::string::npos);
+  save_checkpoint(directory / "b.h5", Sample().content);
+  const std::string whole = read_text(directory / "b.h5");
+  write_text(directory / "b.h5", whole.substr(kHeaderBytes));
+  CHECK(refusal(directory / "b.h5").find("another program") != std::string::npos);
+  write_text(directory / "b.h5", "dtrain checkpoint\nformat 2\n" + whole.substr(27));
+  CHECK(refusal(directory / "b.h5").find("expected format 1, found format 2") != std::string::npos);
+}
+
+TEST_CASE("damage under a right checksum is refused, and nothing crashes") {
+  const Directory directory;
+  save_checkpoint(directory / "a.h5", Sample().content);
+  const std::string image = read_text(directory / "a.h5").substr(kHeaderBytes);
+  size_t loaded = 0;
+  for (size_t at = 0; at < image.size(); ++at) {
+    std::string damaged = image;
+    damaged[at] = static_cast<char>(~damaged[at]);
+    write_text(directory / "b.h5", damaged);
+    frame(directory / "b.h5");
+    if (refusal(directory / "b.h5") == "loaded") ++loaded;  // where only an array's data or a gap changed
+  }
+  CHECK(loaded < image.size() / 2);
+}
+
+TEST_CASE("an HDF5 file that leads out of itself is refused") {
+  CHECK(refusal_of_changed([](hid_t) {}) == "loaded");
+  CHECK(refusal_of_changed([](hid_t file) {
+          H5Ldelete(file, kBias, H5P_DEFAULT);
+          H5Lcreate_external("other.h5", "/x", file, kBias, H5P_DEFAULT, H5P_DEFAULT);
+        }).find("soft or external link") != std::string::npos);
+  CHECK(refusal_of_changed([](hid_t file) {
+          replace_bias(file, {3}, [](hid_t list) { H5Pset_external(list, "other.bin", 0, 12); });
+        }).find("external storage") != std::string::npos);
+  CHECK(refusal_of_changed([](hid_t file) {
+          replace_bias(file, {3}, [](hid_t list) {
+            const hsize_t extent = 3;
+            const hid_t space = H5Screate_simple(1, &extent, nullptr);
+            H5Pset_virtual(list, space, "other.h5", "/x", space);
+            H5Sclose(space);
+          });
+        }).find("a virtual one") != std::string::npos);
+}
+
+TEST_CASE("storage, types and shapes that dtrain does not write are refused") {
+  CHECK(refusal_of_changed([](hid_t file) {
+          replace_bias(file, {3}, [](hid_t list) {
+            const hsize_t chunk = 3;
+            H5Pset_chunk(list, 1, &chunk);
+            H5Pset_deflate(list, 1);
+          });
+        }).find("expected a contiguous dataset") != std::string::npos);
+  CHECK(refusal_of_changed([](hid_t file) {
+          replace_bias(
+              file, {3}, [](hid_t) {}, H5T_IEEE_F32BE);
+        }).find("another type") != std::string::npos);
+  CHECK(refusal_of_changed([](hid_t file) {
+          replace_bias(file, {hsize_t{1} << 40}, [](hid_t) {});
+        }).find("a shape that fits into the file") != std::string::npos);
+  CHECK(refusal_of_changed([](hid_t file) {
+          replace_bias(file, {3}, [](hid_t) {});  // never written, so there is no storage
+        }).find("within the file") != std::string::npos);
+  CHECK(refusal_of_changed([](hid_t file) {
+          H5Ldelete(file, kState, H5P_DEFAULT);
+        }).find("could not open /dtrain/state") != std::string::npos);
+}
+}  // namespace dtrain

@@ -1,0 +1,91 @@
+// Names of checkpoints, and how they come to stand in their directory.
+#include <csignal>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "sample.h"
+
+namespace dtrain {
+using namespace test;
+
+TEST_CASE("checkpoints are listed by step") {
+  const Directory directory;
+  CHECK(checkpoint_name(782) == "ckpt-00000782.h5");
+  CHECK(list_checkpoints(directory / "missing").empty());
+  for (const char* name : {"ckpt-00000010.h5", "ckpt-00000009.h5", "ckpt-123456789.h5", "ckpt-10.h5",
+                           "ckpt-00000011.h5.bak", ".ckpt-00000012.h5.tmp-1", "ckpt-0000000x.h5", "best.h5"})
+    write_text(directory / name, "");
+  const std::vector<std::string> expected{directory / "ckpt-00000009.h5", directory / "ckpt-00000010.h5",
+                                          directory / "ckpt-123456789.h5"};
+  CHECK(list_checkpoints(directory.str()) == expected);
+}
+
+TEST_CASE("what dead writers left is removed, what living ones write is not") {
+  const Directory directory;
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  const std::string dead = directory / (".ckpt-00000001.h5.tmp-" + std::to_string(child));
+  const std::string living = directory / (".ckpt-00000001.h5.tmp-" + std::to_string(::getppid()));
+  const std::string other = directory / ".ckpt-00000001.h5.tmp-no-number";
+  for (const std::string& path : {dead, living, other}) write_text(path, "x");
+  save_checkpoint(directory / "ckpt-00000002.h5", Sample().content);
+  CHECK(!std::filesystem::exists(dead));
+  CHECK(std::filesystem::exists(living));
+  CHECK(std::filesystem::exists(other));
+}
+
+/// Files of this process cannot grow beyond `bytes` meanwhile: a write is cut short, then fails, as on a full
+/// disk.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signal_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*signal_)(int);
+};
+
+TEST_CASE("a write that fails leaves the old file and nothing else") {
+  const Directory directory;
+  Sample sample;
+  save_checkpoint(directory / "a.h5", sample.content);
+  const std::string before = read_text(directory / "a.h5");
+  sample.bias[0] = 9;
+  for (const size_t limit : {size_t{0}, size_t{100}, size_t{512}, size_t{600}, before.size() - 1}) {
+    CAPTURE(limit);
+    std::string message;
+    {
+      const FileLimit full(limit);
+      try {
+        save_checkpoint(directory / "a.h5", sample.content);
+      } catch (const Error& error) {
+        message = error.what();
+      }
+    }
+    CHECK(message.find(directory / "a.h5") != std::string::npos);
+    CHECK(message.find("File too large") != std::string::npos);
+    CHECK(read_text(directory / "a.h5") == before);
+    CHECK(directory.files() == 1);
+  }
+  save_checkpoint(directory / "a.h5", sample.content);
+  CHECK(read_text(directory / "a.h5") != before);
+}
+
+TEST_CASE("a directory that is not there") {
+  const Directory directory;
+  CHECK_THROWS_WITH_AS(save_checkpoint(directory / "no/a.h5", {}), doctest::Contains("No such file"), Error);
+}
+}  // namespace dtrain
