@@ -1,0 +1,63 @@
+#include "nn/parameters.h"
+
+#include <algorithm>
+
+namespace dtrain {
+
+namespace {
+constexpr int64_t kAlignment = 16;
+
+enum class Region { trained, statistics, frozen };
+
+Region region_of(const GraphNode& node, const ParameterSpec& spec) {
+  if (!node.trainable) return Region::frozen;
+  return spec.moving_average ? Region::statistics : Region::trained;
+}
+}  // namespace
+
+ParameterLayout::ParameterLayout(const Graph& graph) {
+  std::vector<Region> regions;
+  for (size_t node = 0; node < graph.nodes.size(); ++node) {
+    first_slice_.push_back(static_cast<int>(slices_.size()));
+    const GraphNode& n = graph.nodes[node];
+    for (size_t i = 0; i < n.parameters.size(); ++i) {
+      const ParameterSpec& spec = n.parameters[i];
+      slices_.push_back({static_cast<int>(node), static_cast<int>(i), n.name, spec.name, spec.shape, 0,
+                         spec.moving_average});
+      regions.push_back(region_of(n, spec));
+    }
+  }
+  const auto lay = [&](Region region) {
+    for (size_t i = slices_.size(); i-- > 0;) {
+      if (regions[i] != region) continue;
+      slices_[i].offset = size_;
+      size_ += (slices_[i].elements() + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    return size_;
+  };
+  trained_ = lay(Region::trained);
+  with_gradient_ = lay(Region::statistics);
+  lay(Region::frozen);
+}
+
+const ParameterSlice& ParameterLayout::slice(int node, int index) const {
+  return slices_[static_cast<size_t>(first_slice_[static_cast<size_t>(node)] + index)];
+}
+
+uint32_t stream_of(std::string_view name) {
+  uint32_t hash = 2166136261u;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
+void initialize(const Graph& graph, const ParameterLayout& layout, uint64_t seed, float* values) {
+  std::fill_n(values, layout.size(), 0.0f);
+  for (const ParameterSlice& slice : layout.slices()) {
+    const ParameterSpec& spec =
+        graph.nodes[static_cast<size_t>(slice.node)].parameters[static_cast<size_t>(slice.index)];
+    spec.initializer->fill(values + slice.offset, slice.shape,
+                           Philox::of(seed, stream_of(slice.layer + "/" + slice.name)));
+  }
+}
+
+}  // namespace dtrain

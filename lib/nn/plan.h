@@ -1,0 +1,90 @@
+// A graph made ready to run: one device, one batch size, every kernel prepared and every byte placed
+// beforehand.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "nn/arena.h"
+#include "nn/graph.h"
+#include "nn/loss.h"
+#include "nn/parameters.h"
+#include "ops/ops.h"
+
+namespace dtrain {
+
+/// What is asked of one of the model's outputs.
+struct Head {
+  int node = 0;  // whose value is the prediction
+  std::shared_ptr<const Loss> loss;
+  std::vector<std::shared_ptr<const Metric>> metrics;
+  TensorSpec target;  // as the loss wants it
+};
+
+/// Of one run of a plan.
+struct StepInfo {
+  uint64_t seed = 0;
+  uint64_t step = 0;          // global
+  uint64_t first_sample = 0;  // this piece's place in the global batch
+  int64_t global_batch = 1;   // samples that the mean loss is over
+};
+
+/// Belongs to one replica and its thread. Running allocates nothing.
+class Plan {
+ public:
+  enum class Purpose {
+    training,    // forward, losses, metrics, backward
+    evaluation,  // forward as at inference, losses, metrics
+    prediction,  // forward as at inference
+  };
+
+  Plan(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads, Ops& ops,
+       int64_t batch, Purpose purpose);
+  ~Plan();
+
+  int64_t batch() const { return batch_; }
+  size_t arena_bytes() const { return arena_.bytes(); }
+  /// For each head its loss, then its metrics.
+  static size_t count_totals(std::span<const Head> heads);
+
+  /// Where everything is from now on: arena_bytes() for what the plan computes, the parameters, in training
+  /// their gradients (a whole layout.with_gradient(), overwritten by each run), and the totals, which each
+  /// run adds to.
+  void bind(std::byte* arena, const float* values, float* gradients, double* totals);
+
+  /// Where the batch is to be put before run(): the inputs in the model's order, then (but for prediction)
+  /// the heads' targets.
+  std::span<const View> columns() const { return columns_; }
+  void run(const StepInfo& info);
+  /// The model's outputs after run(), in prediction; plain layout.
+  std::span<const View> outputs() const { return outputs_; }
+
+ private:
+  friend class PlanBuilder;
+
+  struct Step {
+    Kernel* kernel = nullptr;
+    Pass pass;
+  };
+
+  void* at(int buffer) const { return buffer < 0 ? nullptr : base_ + arena_.offset(buffer); }
+
+  int64_t batch_;
+  Arena arena_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<std::unique_ptr<Reorder>> reorders_;
+  std::vector<std::unique_ptr<Step>> steps_;    // stable addresses: instructions refer to them
+  std::vector<std::function<void()>> binders_;  // fill in the pointers after bind()
+  std::vector<std::function<void(const StepInfo&)>> instructions_;
+  std::vector<View> columns_, outputs_;
+
+  std::byte* base_ = nullptr;
+  const float* values_ = nullptr;
+  float* gradients_ = nullptr;
+  double* totals_ = nullptr;
+};
+
+}  // namespace dtrain
