@@ -77,20 +77,19 @@ TEST_CASE("a checkpoint cut short is refused") {
   CHECK(refusal(directory / "b.h5").find("too long") != std::string::npos);
 }
 
-TEST_CASE("a flipped byte anywhere is found") {
+TEST_CASE("a flipped bit in any byte is found") {
   const Directory directory;
   save_checkpoint(directory / "a.h5", Sample().content);
   std::string bytes = read_text(directory / "a.h5");
   size_t refused = 0;
-  for (char& byte : bytes) {
-    for (const char flip : {'\x01', '\xff'}) {
-      byte = static_cast<char>(byte ^ flip);
-      write_text(directory / "b.h5", bytes);
-      if (refusal(directory / "b.h5") != "loaded") ++refused;
-      byte = static_cast<char>(byte ^ flip);
-    }
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    const char original = bytes[at];
+    bytes[at] = static_cast<char>(original ^ (1 << at % 8));
+    write_text(directory / "b.h5", bytes);
+    if (refusal(directory / "b.h5") != "loaded") ++refused;
+    bytes[at] = original;
   }
-  CHECK(refused == 2 * bytes.size());
+  CHECK(refused == bytes.size());
 }
 
 TEST_CASE("what is no checkpoint is said to be none") {
@@ -112,14 +111,14 @@ TEST_CASE("damage under a right checksum is refused, and nothing crashes") {
   save_checkpoint(directory / "a.h5", Sample().content);
   const std::string image = read_text(directory / "a.h5").substr(kHeaderBytes);
   size_t loaded = 0;
-  for (size_t at = 0; at < image.size(); ++at) {
+  for (size_t at = 0; at < image.size(); at += 5) {
     std::string damaged = image;
     damaged[at] = static_cast<char>(~damaged[at]);
     write_text(directory / "b.h5", damaged);
     frame(directory / "b.h5");
     if (refusal(directory / "b.h5") == "loaded") ++loaded;  // where only an array's data or a gap changed
   }
-  CHECK(loaded < image.size() / 2);
+  CHECK(loaded < image.size() / 10);
 }
 
 TEST_CASE("an HDF5 file that leads out of itself is refused") {
