@@ -78,7 +78,7 @@ class Checkpoint {
 
   std::string path_;
   size_t file_bytes_ = 0;
-  std::shared_ptr<const std::byte> image_;
+  std::shared_ptr<const std::byte[]> file_;
   CheckpointContent content_;
   std::unordered_map<std::string, const ArrayRef*> weights_;
   std::unordered_map<std::string, const ArrayRef*> slots_;  ///< by "<slot>/<layer>/<weight>"

@@ -87,7 +87,7 @@ bool sync_directory(const fs::path& directory) {
 }
 }  // namespace
 
-void write_file(const std::string& path, std::initializer_list<std::span<const std::byte>> parts) {
+void write_file(const std::string& path, Parts parts) {
   const auto fail = [&](std::string_view doing) {
     throw Error(fmt::format("{}: could not {} the checkpoint: {}", path, doing, reason()));
   };
@@ -126,8 +126,7 @@ Bytes read_file(const std::string& path) {
     throw UserError(fmt::format("{}: expected a checkpoint, found something that is no file", path));
   Bytes bytes;
   const auto size = static_cast<size_t>(status.st_size);
-  bytes.data.reset(static_cast<std::byte*>(std::malloc(std::max<size_t>(size, 1))));
-  if (!bytes.data) throw Error(fmt::format("{}: there is not enough memory for its {} bytes", path, size));
+  bytes.data = std::make_shared_for_overwrite<std::byte[]>(size);
   while (bytes.size < size) {
     const ssize_t got = ::read(file.get(), bytes.data.get() + bytes.size, size - bytes.size);
     if (got < 0 && errno == EINTR) continue;

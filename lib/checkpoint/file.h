@@ -2,21 +2,17 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
-#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
 
+#include "checkpoint/hash.h"
+
 namespace dtrain {
 
-struct FreeMemory {
-  void operator()(void* memory) const { std::free(memory); }
-};
-
-/// Bytes from malloc, so that libhdf5 may have grown them.
+/// A block of memory.
 struct Bytes {
-  std::unique_ptr<std::byte[], FreeMemory> data;
+  std::shared_ptr<std::byte[]> data;
   size_t size = 0;
 
   std::span<const std::byte> span() const { return {data.get(), size}; }
@@ -25,7 +21,7 @@ struct Bytes {
 /// Writes the parts one after the other to a temporary file in the same directory, and gives that its final
 /// name once it is on the disk. Throws Error, and leaves neither a temporary file nor a changed `path`, when
 /// that fails.
-void write_file(const std::string& path, std::initializer_list<std::span<const std::byte>> parts);
+void write_file(const std::string& path, Parts parts);
 
 /// Removes the temporary files in the directory of `path` whose writers are no more.
 void remove_stale_temporaries(const std::string& path);

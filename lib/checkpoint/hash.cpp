@@ -1,5 +1,6 @@
 #include "checkpoint/hash.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -7,7 +8,7 @@
 namespace dtrain {
 
 namespace {
-constexpr size_t kLanes = 8, kWord = sizeof(uint64_t);
+constexpr size_t kLanes = 8, kBlock = kLanes * sizeof(uint64_t);
 constexpr uint64_t kOdd = 0x9e3779b97f4a7c15ull;  // 2^64 over the golden ratio
 
 using Lanes = std::array<uint64_t, kLanes>;
@@ -16,26 +17,46 @@ uint64_t step(uint64_t lane, uint64_t word) {
   return std::rotl((lane ^ word) * kOdd, 29);
 }
 
-void add_block(Lanes& lanes, const std::byte* block) {
-  std::array<uint64_t, kLanes> words;
-  std::memcpy(words.data(), block, sizeof words);
-  for (size_t i = 0; i < kLanes; ++i) lanes[i] = step(lanes[i], words[i]);
+/// A whole number of blocks.
+void add_blocks(Lanes& shared, std::span<const std::byte> blocks) {
+  Lanes lanes = shared;  // in registers
+  for (size_t at = 0; at < blocks.size(); at += kBlock) {
+    std::array<uint64_t, kLanes> words;
+    std::memcpy(words.data(), blocks.data() + at, sizeof words);
+    for (size_t i = 0; i < kLanes; ++i) lanes[i] = step(lanes[i], words[i]);
+  }
+  shared = lanes;
 }
 }  // namespace
 
-uint64_t checksum(std::span<const std::byte> bytes) {
+uint64_t checksum(Parts parts) {
   static_assert(std::endian::native == std::endian::little, "words are read as they lie in memory");
-  constexpr size_t kBlock = kLanes * kWord;
   Lanes lanes;
   for (size_t i = 0; i < kLanes; ++i) lanes[i] = kOdd * (i + 1);
-  const size_t whole = bytes.size() / kBlock * kBlock;
-  for (size_t at = 0; at < whole; at += kBlock) add_block(lanes, bytes.data() + at);
-  if (whole != bytes.size()) {  // the rest, filled up with zeros: the length below tells them from real ones
-    std::array<std::byte, kBlock> rest{};
-    std::memcpy(rest.data(), bytes.data() + whole, bytes.size() - whole);
-    add_block(lanes, rest.data());
+  std::array<std::byte, kBlock> block{};  // where one is put together from the ends of parts
+  size_t filled = 0;
+  uint64_t length = 0;
+  for (std::span<const std::byte> part : parts) {
+    length += part.size();
+    while (!part.empty()) {
+      if (filled == 0 && part.size() >= kBlock) {
+        const size_t whole = part.size() / kBlock * kBlock;
+        add_blocks(lanes, part.first(whole));
+        part = part.subspan(whole);
+        continue;
+      }
+      const size_t count = std::min(part.size(), kBlock - filled);
+      std::memcpy(block.data() + filled, part.data(), count);
+      part = part.subspan(count);
+      filled = (filled + count) % kBlock;
+      if (filled == 0) add_blocks(lanes, block);
+    }
   }
-  uint64_t hash = bytes.size();
+  if (filled > 0) {  // the length below tells the zeros that fill up the last block from real ones
+    std::fill(block.begin() + static_cast<ptrdiff_t>(filled), block.end(), std::byte{0});
+    add_blocks(lanes, block);
+  }
+  uint64_t hash = length;
   for (const uint64_t lane : lanes) hash = step(hash, lane);
   hash = (hash ^ (hash >> 32)) * kOdd;
   return hash ^ (hash >> 29);

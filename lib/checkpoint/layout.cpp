@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "checkpoint/hash.h"
 
 namespace dtrain {
 
@@ -31,8 +30,10 @@ uint64_t field(std::string_view header, std::string_view name, int base) {
 }
 }  // namespace
 
-std::string make_header(std::span<const std::byte> image) {
-  return header_of(image.size(), checksum(image));
+std::string make_header(Parts image) {
+  size_t bytes = 0;
+  for (const auto part : image) bytes += part.size();
+  return header_of(bytes, checksum(image));
 }
 
 void verify_header(const std::string& path, std::span<const std::byte> file) {
@@ -53,7 +54,7 @@ void verify_header(const std::string& path, std::span<const std::byte> file) {
   if (const uint64_t bytes = field(header, "bytes", 10); bytes != image.size())
     refuse(fmt::format("{} bytes after the header", bytes),
            fmt::format("{}: it is {}", image.size(), image.size() < bytes ? "cut short" : "too long"));
-  const uint64_t hash = checksum(image);
+  const uint64_t hash = checksum({&image, 1});
   if (const uint64_t expected = field(header, "checksum", 16); expected != hash)
     refuse(fmt::format("checksum {:016x}", expected), fmt::format("{:016x}: it is damaged", hash));
   if (header != header_of(image.size(), hash)) refuse("the header of its bytes", "a damaged header");

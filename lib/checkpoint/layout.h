@@ -18,11 +18,14 @@
 #include <span>
 #include <string>
 
+#include "checkpoint/hash.h"
+
 namespace dtrain {
 
 inline constexpr int kFormat = 1;
 inline constexpr size_t kHeaderBytes = 512;
 inline constexpr size_t kAttributeBytes = 64512;
+inline constexpr size_t kAlignment = 8;  ///< of datasets
 
 inline constexpr char kWeights[] = "/model_weights";
 inline constexpr char kOwn[] = "/dtrain";
@@ -35,8 +38,8 @@ inline constexpr char kSlotNames[] = "slot_names";
 inline constexpr char kModelConfig[] = "model_config";
 inline constexpr char kSuffix[] = ":0";  ///< of each array's name, as TensorFlow has it
 
-/// The kHeaderBytes before an HDF5 file with these bytes.
-std::string make_header(std::span<const std::byte> image);
+/// The kHeaderBytes before an HDF5 file of these parts.
+std::string make_header(Parts image);
 
 /// Throws UserError unless the file is a header and the very bytes that it was made for.
 void verify_header(const std::string& path, std::span<const std::byte> file);

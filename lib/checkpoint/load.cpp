@@ -109,7 +109,7 @@ class ImageReader {
     ArrayRef array{path, shape_of(dataset, path), dtype_of_dataset(dataset, path), image_.data()};
     if (array.bytes() == 0) return array;
     const haddr_t offset = H5Dget_offset(dataset);
-    if (offset == HADDR_UNDEF || offset % 8 != 0 || offset > image_.size() ||
+    if (offset == HADDR_UNDEF || offset % kAlignment != 0 || offset > image_.size() ||
         array.bytes() > image_.size() - offset)
       refuse(path, fmt::format("{} aligned bytes within the file", array.bytes()),
              fmt::format("offset {}", offset));
@@ -210,13 +210,13 @@ const ArrayRef* find(const std::unordered_map<std::string, const ArrayRef*>& arr
 }  // namespace
 
 Checkpoint Checkpoint::load(const std::string& path) {
-  Bytes file = read_file(path);
+  const Bytes file = read_file(path);
   verify_header(path, file.span());
   Checkpoint checkpoint;
   checkpoint.path_ = path;
   checkpoint.file_bytes_ = file.size;
   checkpoint.content_ = read_image(path, file.span().subspan(kHeaderBytes));
-  checkpoint.image_ = std::shared_ptr<const std::byte>(file.data.release(), FreeMemory());
+  checkpoint.file_ = file.data;
   for (const LayerWeights& layer : checkpoint.content_.layers)
     for (const ArrayRef& array : layer.weights)
       checkpoint.weights_.emplace(layer.layer + "/" + array.name, &array);

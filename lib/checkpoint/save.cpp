@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -10,61 +8,11 @@
 #include "checkpoint/file.h"
 #include "checkpoint/hdf5_session.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/sparse_file.h"
 
 namespace dtrain {
 
 namespace {
-constexpr size_t kGrowth = size_t{16} << 20;  // the image grows by so many bytes
-
-/// Takes the memory in which libhdf5 builds a file from it when it closes that file, where the library's own
-/// H5Fget_file_image would copy it.
-class ImageBuffer {
- public:
-  ImageBuffer() = default;
-  ImageBuffer(const ImageBuffer&) = delete;
-  ImageBuffer& operator=(const ImageBuffer&) = delete;
-  ~ImageBuffer() { std::free(data_); }
-
-  void install(hid_t access_list) {
-    H5FD_file_image_callbacks_t callbacks{};
-    callbacks.image_malloc = [](size_t size, H5FD_file_image_op_t, void* self) {
-      return resize(self, nullptr, size);
-    };
-    callbacks.image_memcpy = [](void* to, const void* from, size_t size, H5FD_file_image_op_t, void*) {
-      return std::memcpy(to, from, size);
-    };
-    callbacks.image_realloc = [](void* old, size_t size, H5FD_file_image_op_t, void* self) {
-      return resize(self, old, size);
-    };
-    callbacks.image_free = [](void*, H5FD_file_image_op_t, void*) -> herr_t { return 0; };
-    callbacks.udata_copy = [](void* self) { return self; };
-    callbacks.udata_free = [](void*) -> herr_t { return 0; };
-    callbacks.udata = this;
-    checked(H5Pset_file_image_callbacks(access_list, &callbacks), "prepare an image");
-  }
-
-  /// The first `size` bytes, which are the file.
-  Bytes take(size_t size) {
-    Bytes bytes;
-    bytes.data.reset(std::exchange(data_, nullptr));
-    bytes.size = std::min(size, std::exchange(size_, 0));
-    return bytes;
-  }
-
- private:
-  static void* resize(void* self, void* old, size_t size) {
-    auto* data = static_cast<std::byte*>(std::realloc(old, size));
-    if (data == nullptr) return nullptr;
-    auto* buffer = static_cast<ImageBuffer*>(self);
-    buffer->data_ = data;
-    buffer->size_ = size;
-    return data;
-  }
-
-  std::byte* data_ = nullptr;
-  size_t size_ = 0;
-};
-
 hid_t file_type(DType type) {
   switch (type) {
     case DType::float32:
@@ -87,26 +35,24 @@ class ImageWriter {
     checked(H5Pset_obj_track_times(dataset_list_, false), "leave out times");
     checked(H5Pset_layout(dataset_list_, H5D_CONTIGUOUS), "set a layout");
     checked(H5Pset_fill_time(dataset_list_, H5D_FILL_TIME_NEVER), "set a fill time");
+    // Gives each dataset its place at once; the array itself never goes through libhdf5.
+    checked(H5Pset_alloc_time(dataset_list_, H5D_ALLOC_TIME_EARLY), "set when to allocate");
   }
 
-  Bytes write(const CheckpointContent& content) {
-    {
-      Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");
-      buffer_.install(access);
-      checked(H5Pset_fapl_core(access, kGrowth, false), "work in memory");
-      checked(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG), "work in memory");
-      // Since 1.8 attributes may be larger than 64 KiB, and every library since can read it.
-      checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18), "choose a format");
-      checked(H5Pset_alignment(access, 1, 8), "align arrays");
-      Hdf5Handle file(H5Fcreate("checkpoint", H5F_ACC_TRUNC, file_list_, access), "create a file in memory");
-      file_ = file;
-      write_model(content);
-      write_own(content);
-      checked(H5Fflush(file, H5F_SCOPE_GLOBAL), "flush");
-      size_ = static_cast<size_t>(checked(H5Fget_file_image(file, nullptr, 0), "measure the file"));
-      checked(H5Fclose(file.release()), "close the file");
-    }
-    return buffer_.take(size_);
+  /// Leaves in `file` all that `content` says, and `state`, which is its state as text; refers to what
+  /// both hold.
+  void write(const CheckpointContent& content, const std::string& state, SparseFile& target) {
+    const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");
+    target.install(access);
+    // Since 1.8 attributes may be larger than 64 KiB, and every library since can read it.
+    checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18), "choose a format");
+    checked(H5Pset_alignment(access, 1, kAlignment), "align arrays");
+    Hdf5Handle file(H5Fcreate("checkpoint", H5F_ACC_TRUNC, file_list_, access), "create a file in memory");
+    file_ = file;
+    target_ = &target;
+    write_model(content);
+    write_own(content, state);
+    checked(H5Fclose(file.release()), "close the file");
   }
 
  private:
@@ -123,10 +69,10 @@ class ImageWriter {
       write_arrays(fmt::format("{}/{}", kWeights, layer.layer), layer.layer + "/", layer.weights);
   }
 
-  void write_own(const CheckpointContent& content) {
+  void write_own(const CheckpointContent& content, const std::string& state) {
     const Hdf5Handle own = make_group(kOwn);
     write_text(own, "format", fmt::format("{}", kFormat));
-    write_bytes(kState, content.state.dump());
+    write_bytes(kState, state);
     write_bytes(kConfig, content.config_yaml);
     const Hdf5Handle optimizer = make_group(kOptimizer);
     std::vector<std::string> names;
@@ -168,8 +114,10 @@ class ImageWriter {
     const hid_t type = file_type(array.dtype);
     const Hdf5Handle dataset(
         H5Dcreate2(file_, path.c_str(), type, space, H5P_DEFAULT, dataset_list_, H5P_DEFAULT), doing);
-    // The same type in memory: nothing is converted, and a NaN keeps its bits.
-    if (array.bytes() > 0) checked(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.data), doing);
+    if (array.bytes() == 0) return;
+    const haddr_t offset = H5Dget_offset(dataset);
+    if (offset == HADDR_UNDEF) throw_hdf5_error(doing);
+    target_->refer(offset, {static_cast<const std::byte*>(array.data), array.bytes()});
   }
 
   /// Opens or makes the group and those above it; libhdf5's own way of making those above would store times.
@@ -220,29 +168,28 @@ class ImageWriter {
   }
 
   Hdf5Session session_;
-  ImageBuffer buffer_;
   Hdf5Handle file_list_{H5Pcreate(H5P_FILE_CREATE), "make a property list"};
   Hdf5Handle group_list_{H5Pcreate(H5P_GROUP_CREATE), "make a property list"};
   Hdf5Handle dataset_list_{H5Pcreate(H5P_DATASET_CREATE), "make a property list"};
   hid_t file_ = H5I_INVALID_HID;
-  size_t size_ = 0;
+  SparseFile* target_ = nullptr;
   std::unordered_set<std::string> groups_;
 };
-
-Bytes build_image(const std::string& path, const CheckpointContent& content) {
-  try {
-    return ImageWriter().write(content);
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", path, error.what()));
-  }
-}
 }  // namespace
 
 void save_checkpoint(const std::string& path, const CheckpointContent& content) {
   remove_stale_temporaries(path);
-  const Bytes image = build_image(path, content);
-  const std::string header = make_header(image.span());
-  write_file(path, {std::as_bytes(std::span(header)), image.span()});
+  const std::string state = content.state.dump();
+  SparseFile file;
+  try {
+    ImageWriter().write(content, state, file);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+  std::vector<std::span<const std::byte>> parts = file.parts();
+  const std::string header = make_header(parts);
+  parts.insert(parts.begin(), std::as_bytes(std::span(header)));
+  write_file(path, parts);
 }
 
 }  // namespace dtrain

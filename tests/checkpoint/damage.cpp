@@ -26,7 +26,7 @@ std::string refusal(const std::string& path) {
 /// A header with the right checksum before an HDF5 file that stands alone.
 void frame(const std::string& path) {
   const std::string image = read_text(path);
-  write_text(path, make_header(std::as_bytes(std::span(image))) + image);
+  write_text(path, make_header(std::vector{std::as_bytes(std::span(image))}) + image);
 }
 
 /// Strips the header, changes the HDF5 file by `change`, and puts the right header before it.
