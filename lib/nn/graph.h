@@ -37,12 +37,16 @@ struct Graph {
   Node resolved;             // the model part of `config.yaml`: blocks laid out, defaults written
 
   std::vector<TensorSpec> input_specs() const;
+  /// The name by which people know a node's value: the layer's own, where the node is its activation.
+  const std::string& layer_name(int node) const;
   /// The trained and the other numbers of all parameters.
   int64_t count_parameters(bool trainable) const;
   /// Keras's model_config: {class_name: "Functional", config: {...}}.
   Json keras_model_config(const std::string& name) const;
 };
 
+/// The model as `resolved` has it: a flat list of layers that parse_model reads back to an equal graph.
+Node write_model(const Graph& graph);
 /// Builds the graph from the `model:` part of a configuration: inputs, layers, blocks with parameters and
 /// `repeat`, outputs (the last layer where not given). Every mistake is reported; null then.
 std::optional<Graph> parse_model(const Node& node, Diagnostics& diagnostics);

@@ -1,0 +1,99 @@
+// The part of LayerLaying that is about blocks.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "nn/layer_laying.h"
+
+namespace dtrain {
+
+namespace {
+constexpr size_t kDeepest = 100;  // blocks within blocks
+}
+
+/// Whether the block may be laid here: not within itself, nor too deep.
+bool LayerLaying::may_open(const Node& kind) {
+  const std::string& name = kind.text();
+  if (const auto found = std::find(open_.begin(), open_.end(), name); found != open_.end()) {
+    misunderstood(kind.mark(), fmt::format("block '{}' contains itself ({} > {})", name,
+                                           fmt::join(found, open_.end(), " > "), name));
+    return false;
+  }
+  if (open_.size() < kDeepest) return true;
+  misunderstood(kind.mark(), fmt::format("blocks lie more than {} deep in each other", kDeepest));
+  return false;
+}
+
+/// The values of the block's parameters in this use; nothing where that was reported to be wrong.
+std::optional<BlockParameters> LayerLaying::bind(const LayerText& text, const Block& block) {
+  BlockParameters parameters = block.parameters;
+  const Node& options = text.options;
+  if (options.is_null()) return parameters;
+  if (!options.is_mapping()) {
+    report_unexpected(options, fmt::format("block '{}'", text.kind.text()), "a mapping of its parameters",
+                      diagnostics_);
+    return std::nullopt;
+  }
+  bool good = true;
+  for (const auto& [key, value] : options.entries()) {
+    const auto found = parameters.find(key.text());
+    if (found != parameters.end()) {
+      found->second = value;
+      continue;
+    }
+    std::vector<std::string> names = LayerKeys::block_schema().field_names();
+    for (const auto& [name, unused] : block.parameters) names.push_back(name);
+    diagnostics_.error(key, fmt::format("unknown parameter '{}' of block '{}'{}", key.text(),
+                                        text.kind.text(), hint(key.text(), names)));
+    good = false;
+  }
+  return good ? std::optional(std::move(parameters)) : std::nullopt;
+}
+
+void LayerLaying::lay_block(const LayerText& text, Scope& scope) {
+  const std::string& kind = text.kind.text();
+  const Block& block = blocks_.at(kind);
+  used_blocks_.insert(kind);
+  const std::vector<Value> inputs = inputs_of(text, scope);
+  if (inputs.size() > 1)
+    misunderstood(text.keys.inputs->items[1].mark(),
+                  fmt::format("block '{}' has one input, found {}", kind, inputs.size()));
+  const auto parameters = bind(text, block);
+  misunderstood_ |= !parameters;
+  bool good = inputs.size() == 1 && parameters && text.well_formed && may_open(text.kind);
+  Value flow = good ? inputs.front() : kUnknown;
+
+  const std::string base = scope.prefix + (text.keys.name ? text.keys.name->text : kind);
+  for (int64_t copy = 0; copy < text.keys.repeat && !full_; ++copy) {
+    // A given name was claimed with the others of its list, and is the value of the last copy.
+    const std::string name = text.keys.name && copy == 0 ? base : automatic_name(base);
+    // After a copy with mistakes the others would only repeat them, but their names may be read.
+    if (good && (copy == 0 || count_one(text.kind.mark()))) {
+      const size_t before = diagnostics_.count();
+      Scope inner{name + "/", &*parameters, {{"input", flow}}, scope.trainable && text.keys.trainable, flow};
+      open_.push_back(kind);
+      lay(block.layers, inner);
+      open_.pop_back();
+      good = diagnostics_.count() == before;
+      flow = good ? inner.flow.value_or(kUnknown) : kUnknown;
+    }
+    scope.values[text.keys.name ? text.keys.name->text : name.substr(scope.prefix.size())] = flow;
+  }
+  scope.flow = flow;
+}
+
+void LayerLaying::check_unused_blocks() {
+  const size_t laid = nodes_.size();
+  for (const auto& [name, block] : blocks_) {
+    if (used_blocks_.contains(name) || block.layers.empty()) continue;
+    // As if a value of unknown shape flowed in.
+    Scope scope{name + "/", &block.parameters, {{"input", kUnknown}}, true, kUnknown};
+    open_.push_back(name);
+    lay(block.layers, scope);
+    open_.pop_back();
+  }
+  nodes_.resize(laid);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,109 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "nn/layer.h"
+#include "nn/model_text.h"
+
+namespace dtrain {
+
+namespace {
+
+struct BlockText {
+  Node parameters;
+  std::vector<Node> layers;
+};
+
+const Schema<BlockText>& block_schema() {
+  static const auto kSchema =
+      Schema<BlockText>("A piece of graph; `input` is what flows in, its value is that of its last layer.")
+          .optional("parameters", &BlockText::parameters,
+                    "names and defaults; $name stands for the value in the layers' options")
+          .required("layers", &BlockText::layers, "as those of the model; their names are the block's own");
+  return kSchema;
+}
+
+bool check_part(const Node& key, const std::string& what, Diagnostics& diagnostics) {
+  Name name;
+  if (!Codec<Name>::parse(key, what, name, diagnostics)) return false;
+  if (name.text.find('/') == std::string::npos) return true;
+  return report_unexpected(key, what, "a name without '/'", diagnostics);
+}
+
+BlockParameters parse_parameters(const Node& node, const std::string& block, Diagnostics& diagnostics) {
+  BlockParameters parameters;
+  if (node.is_null()) return parameters;
+  if (!node.is_mapping()) {
+    report_unexpected(node, block + "'s parameters", "a mapping of names to defaults", diagnostics);
+    return parameters;
+  }
+  const std::vector<std::string> taken = LayerKeys::block_schema().field_names();
+  for (const auto& [key, value] : node.entries()) {
+    if (!check_part(key, block + "'s parameter", diagnostics)) continue;
+    if (std::find(taken.begin(), taken.end(), key.text()) != taken.end())
+      diagnostics.error(
+          key, fmt::format("{}: '{}' is every block's key and cannot be a parameter", block, key.text()));
+    parameters.emplace(key.text(), value);
+  }
+  return parameters;
+}
+
+}  // namespace
+
+std::map<std::string, Block> parse_blocks(const Node& node, Diagnostics& diagnostics) {
+  std::map<std::string, Block> blocks;
+  if (node.is_null()) return blocks;
+  if (!node.is_mapping()) {
+    report_unexpected(node, "blocks", "a mapping of names to blocks", diagnostics);
+    return blocks;
+  }
+  for (const auto& [key, value] : node.entries()) {
+    if (!check_part(key, "block", diagnostics)) continue;
+    const std::string what = fmt::format("block '{}'", key.text());
+    if (kinds<Layer>().contains(key.text()))
+      diagnostics.error(key, fmt::format("{} has the name of a kind of layer", what));
+    BlockText text;
+    const bool good = block_schema().parse(value, what, text, diagnostics);
+    Block& block = blocks[key.text()];
+    block.parameters = parse_parameters(text.parameters, what, diagnostics);
+    block.layers = std::move(text.layers);
+    if (good && block.layers.empty()) diagnostics.error(key, fmt::format("{} has no layers", what));
+  }
+  return blocks;
+}
+
+Json block_json_schema() {
+  return block_schema().json_schema();
+}
+
+Node substitute(const Node& node, const BlockParameters* parameters, Diagnostics& diagnostics) {
+  if (node.is_sequence()) {
+    std::vector<Node> items;
+    for (const Node& item : node.items()) items.push_back(substitute(item, parameters, diagnostics));
+    return Node::sequence(std::move(items), node.mark());
+  }
+  if (node.is_mapping()) {
+    std::vector<Node::Entry> entries;
+    for (const auto& [key, value] : node.entries())
+      entries.emplace_back(key, substitute(value, parameters, diagnostics));
+    return Node::mapping(std::move(entries), node.mark());
+  }
+  if (!node.is_scalar() || !node.text().starts_with('$')) return node;
+
+  const std::string name = node.text().substr(1);
+  if (!parameters) {
+    diagnostics.error(
+        node, fmt::format("'{}' is outside of any block: parameters exist in blocks only", node.text()));
+    return node;
+  }
+  const auto found = parameters->find(name);
+  if (found != parameters->end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, value] : *parameters) names.push_back(known);
+  diagnostics.error(node,
+                    fmt::format("the block has no parameter '{}'{}", name,
+                                names.empty() ? "; it declares none" : suggestion_or_list(name, names)));
+  return node;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,65 @@
+#include "nn/graph.h"
+
+#include "nn/model_text.h"
+
+namespace dtrain {
+
+std::vector<TensorSpec> Graph::input_specs() const {
+  std::vector<TensorSpec> specs;
+  for (const int input : inputs) specs.push_back(nodes[static_cast<size_t>(input)].output);
+  return specs;
+}
+
+const std::string& Graph::layer_name(int node) const {
+  const auto at = static_cast<size_t>(node);
+  return nodes[nodes[at].is_activation_of_previous ? at - 1 : at].name;
+}
+
+int64_t Graph::count_parameters(bool trainable) const {
+  int64_t count = 0;
+  for (const GraphNode& node : nodes)
+    for (const ParameterSpec& parameter : node.parameters)
+      if ((node.trainable && !parameter.moving_average) == trainable) count += parameter.shape.elements();
+  return count;
+}
+
+namespace {
+
+std::vector<std::string> layer_names(const Graph& graph, const std::vector<int>& nodes) {
+  std::vector<std::string> names;
+  for (const int node : nodes) names.push_back(graph.layer_name(node));
+  return names;
+}
+
+Node write_layer(const Graph& graph, const GraphNode& node) {
+  std::vector<Node::Entry> options{
+      Node::entry("name", Codec<std::string>::write(node.name)),
+      Node::entry("inputs", write_names(layer_names(graph, node.inputs))),
+      Node::entry("trainable", Codec<bool>::write(node.trainable)),
+  };
+  if (node.layer.resolved.is_mapping())
+    for (const Node::Entry& option : node.layer.resolved.entries().front().second.entries())
+      options.push_back(option);
+  return Node::mapping({Node::entry(node.kind, Node::mapping(std::move(options)))});
+}
+
+}  // namespace
+
+Node write_model(const Graph& graph) {
+  std::vector<Node::Entry> inputs;
+  std::vector<Node> layers;
+  for (const GraphNode& node : graph.nodes) {
+    if (node.kind == "input")
+      inputs.push_back({Codec<std::string>::write(node.name),
+                        InputText::schema().write({node.output.shape, node.output.dtype})});
+    else if (!node.is_activation_of_previous)
+      layers.push_back(write_layer(graph, node));
+  }
+  return Node::mapping({
+      Node::entry("inputs", Node::mapping(std::move(inputs))),
+      Node::entry("layers", Node::sequence(std::move(layers))),
+      Node::entry("outputs", write_names(layer_names(graph, graph.outputs))),
+  });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,83 @@
+// Lays layers and blocks as nodes of a graph, inferring shapes as it goes.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "config/diagnostics.h"
+#include "nn/graph.h"
+#include "nn/model_text.h"
+
+namespace dtrain {
+
+/// Where a value comes from: a node's number, or kUnknown for one whose layer could not be made sense of.
+/// What reads an unknown value is parsed as usual, but has no shapes to be checked.
+using Value = int;
+inline constexpr Value kUnknown = -1;
+
+/// One list of layers being laid: the model's, or one use of a block.
+struct Scope {
+  std::string prefix;                           // "" or "basic_1/"
+  const BlockParameters* parameters = nullptr;  // null for the model's
+  std::map<std::string, Value> values;          // what can be read, by local name
+  bool trainable = true;
+  std::optional<Value> flow;  // what the next layer reads unless it says; nothing where it must say
+};
+
+/// Errors go to `diagnostics`; nodes are laid also for what was wrong, so that what follows can refer to it.
+class LayerLaying {
+ public:
+  LayerLaying(const std::map<std::string, Block>& blocks, Diagnostics& diagnostics)
+      : blocks_(blocks), diagnostics_(diagnostics) {}
+
+  /// A model input; `known` is whether `text` is what was meant.
+  void lay_input(const Node& key, const InputText& text, bool known, Scope& scope);
+  /// Afterwards scope.flow is the last layer's value.
+  void lay(const std::vector<Node>& layers, Scope& scope);
+  /// The value of `name` in the scope, which counts as used then; reports ("'x' is not `what`") and returns
+  /// kUnknown where there is none.
+  Value read(const Node& name, std::string_view what, const Scope& scope);
+  /// What the scope's next layer would read, which counts as used then.
+  Value read_flow(const Scope& scope);
+  /// Reports values that nobody reads, unless layers were misunderstood, which would explain it.
+  void check_all_used();
+  /// Checks the blocks that nobody used as far as that can be done without shapes.
+  void check_unused_blocks();
+
+  std::vector<GraphNode> take_nodes() { return std::move(nodes_); }
+
+ private:
+  std::vector<std::optional<LayerText>> read_texts(const std::vector<Node>& layers, const Scope& scope);
+  std::optional<LayerText> read_text(const Node& node, const Scope& scope);
+  void claim_name(const LayerText& text, const Scope& scope);
+  std::string automatic_name(const std::string& base);
+  void lay_layer(const LayerText& text, Scope& scope);
+  void lay_block(const LayerText& text, Scope& scope);
+  std::optional<BlockParameters> bind(const LayerText& text, const Block& block);
+  bool may_open(const Node& kind);
+  std::vector<Value> inputs_of(const LayerText& text, const Scope& scope);
+  Value add(GraphNode node);
+  bool infer(GraphNode& node);
+  bool count_one(const Mark& mark);
+  void misunderstood(const Mark& mark, std::string message);
+  std::string hint(const std::string& word, const std::vector<std::string>& candidates) const;
+
+  const std::map<std::string, Block>& blocks_;
+  Diagnostics& diagnostics_;
+  std::vector<GraphNode> nodes_;
+  std::vector<bool> known_, used_;                // by node
+  std::unordered_set<std::string> names_;         // canonical, of nodes and of uses of blocks
+  std::unordered_map<std::string, int> numbers_;  // the next of an automatic name, by canonical base
+  std::vector<std::string> open_;                 // blocks being laid, outermost first
+  std::unordered_set<std::string> used_blocks_;
+  int laid_ = 0;                // layers and uses of blocks
+  bool full_ = false;           // too many: nothing more is laid
+  bool misunderstood_ = false;  // some layer is not what its writer meant it to be
+};
+
+}  // namespace dtrain

@@ -1,0 +1,78 @@
+// parse_model: from the `model:` part of a configuration to a graph.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "nn/graph.h"
+#include "nn/layer_laying.h"
+#include "nn/model_text.h"
+
+namespace dtrain {
+
+namespace {
+
+void lay_inputs(const Node& inputs, LayerLaying& laying, Scope& scope, Diagnostics& diagnostics) {
+  if (!inputs.is_mapping() || inputs.entries().empty()) {
+    report_unexpected(inputs, "inputs", "a mapping of at least one input's name to its shape", diagnostics);
+    scope.flow = kUnknown;
+    return;
+  }
+  for (const auto& [key, value] : inputs.entries()) {
+    Name name;
+    Codec<Name>::parse(key, "input", name, diagnostics);
+    InputText text;
+    const size_t before = diagnostics.count();
+    InputText::schema().parse(value, fmt::format("input '{}'", key.text()), text, diagnostics);
+    laying.lay_input(key, text, diagnostics.count() == before, scope);
+  }
+}
+
+/// The values of the layers that `outputs:` names; the last layer's where it names none.
+std::vector<int> read_outputs(const ModelText& text, LayerLaying& laying, Scope& scope, size_t inputs,
+                              Diagnostics& diagnostics) {
+  if (!text.outputs) return {laying.read_flow(scope)};
+  std::vector<int> outputs;
+  for (const Node& name : text.outputs->items) {
+    if (!name.is_scalar()) continue;  // reported
+    const Value value = laying.read(name, "a layer of the model", scope);
+    if (value != kUnknown && value < static_cast<Value>(inputs))
+      diagnostics.error(name,
+                        fmt::format("outputs: '{}' is an input of the model, not a layer", name.text()));
+    if (value != kUnknown && std::find(outputs.begin(), outputs.end(), value) != outputs.end())
+      diagnostics.error(name, fmt::format("outputs: '{}' is there twice", name.text()));
+    outputs.push_back(value);
+  }
+  return outputs;
+}
+
+}  // namespace
+
+std::optional<Graph> parse_model(const Node& node, Diagnostics& diagnostics) {
+  const size_t before = diagnostics.count();
+  ModelText text;
+  // What is well formed is checked further even where something else is not.
+  ModelText::schema().parse(node, "model", text, diagnostics);
+  const std::map<std::string, Block> blocks = parse_blocks(text.blocks, diagnostics);
+  LayerLaying laying(blocks, diagnostics);
+  Scope scope;
+  if (const Node* inputs = node.find("inputs"))
+    lay_inputs(*inputs, laying, scope, diagnostics);
+  else
+    scope.flow = kUnknown;
+  const size_t input_count = scope.values.size();
+  if (const Node* layers = node.find("layers"); layers && layers->is_sequence() && text.layers.empty())
+    report_unexpected(*layers, "model's layers", "at least one layer", diagnostics);
+  laying.lay(text.layers, scope);
+  Graph graph;
+  graph.outputs = read_outputs(text, laying, scope, input_count, diagnostics);
+  laying.check_all_used();
+  laying.check_unused_blocks();
+  if (diagnostics.count() != before) return std::nullopt;
+
+  graph.nodes = laying.take_nodes();
+  for (size_t i = 0; i < input_count; ++i) graph.inputs.push_back(static_cast<int>(i));
+  graph.resolved = write_model(graph);
+  return graph;
+}
+
+}  // namespace dtrain

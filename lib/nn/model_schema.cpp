@@ -1,0 +1,90 @@
+// The JSON schema of the model part.
+#include "nn/graph.h"
+#include "nn/model_text.h"
+
+namespace dtrain {
+
+namespace {
+
+/// A layer's options are written among the keys that every layer has: adds those to each object that
+/// `options` allows.
+Json with_layer_keys(const Json& options) {
+  Json result = Json::object();
+  for (const auto& [key, value] : options.entries()) {
+    if (key == "anyOf" || key == "oneOf") {
+      Json choices = Json::array();
+      for (const Json& choice : value.items()) choices.push(with_layer_keys(choice));
+      result.set(key, std::move(choices));
+    } else if (key == "properties") {
+      Json properties = value;
+      const Json keys = LayerKeys::layer_schema().json_schema();
+      for (const auto& [name, property] : keys.find("properties")->entries()) properties.set(name, property);
+      result.set(key, std::move(properties));
+    } else {
+      result.set(key, value);
+    }
+  }
+  return result;
+}
+
+/// The schema of a layer from that of a kind: a name, or an object of one property, the options.
+Json layer_schema(const Json& kind) {
+  Json result = Json::object();
+  for (const auto& [key, value] : kind.entries()) {
+    if (key == "anyOf" || key == "oneOf") {
+      Json choices = Json::array();
+      for (const Json& choice : value.items()) choices.push(layer_schema(choice));
+      result.set(key, std::move(choices));
+    } else if (key == "properties") {
+      Json properties = Json::object();
+      for (const auto& [name, options] : value.entries()) properties.set(name, with_layer_keys(options));
+      result.set(key, std::move(properties));
+    } else {
+      result.set(key, value);
+    }
+  }
+  return result;
+}
+
+/// A block's use: its name, or an object of one key. Which blocks and parameters there are, the file says.
+Json block_use_schema() {
+  Json reserved = Json::array();
+  for (const std::string& name : kinds<Layer>().names()) reserved.push(name);
+  Json not_a_layer = Json::object().set("not", Json::object().set("enum", std::move(reserved)));
+  const Json keys = LayerKeys::block_schema().json_schema();
+  Json use = json_type("object").set("properties", *keys.find("properties"));
+  Json nothing_or_use = Json::array();
+  nothing_or_use.push(std::move(use)).push(json_type("null"));
+  Json object = json_type("object")
+                    .set("minProperties", 1)
+                    .set("maxProperties", 1)
+                    .set("propertyNames", not_a_layer)
+                    .set("additionalProperties", Json::object().set("anyOf", std::move(nothing_or_use)));
+  Json name = json_type("string");
+  for (const auto& [key, value] : not_a_layer.entries()) name.set(key, value);
+  Json choices = Json::array();
+  choices.push(std::move(name)).push(std::move(object));
+  return Json::object().set("description", "The use of a block.").set("anyOf", std::move(choices));
+}
+
+}  // namespace
+
+Json model_json_schema() {
+  Json model = ModelText::schema().json_schema();
+  Json properties = *model.find("properties");
+  const auto refine = [&](const char* name, const char* keyword, Json schema) {
+    Json property = *properties.find(name);
+    property.set(keyword, std::move(schema));
+    properties.set(name, std::move(property));
+  };
+  refine("inputs", "type", "object");
+  refine("inputs", "additionalProperties", InputText::schema().json_schema());
+  // Layers inside of blocks hold $names where values belong, so their options stay unchecked here.
+  refine("blocks", "additionalProperties", block_json_schema());
+  Json layer = Json::array();
+  layer.push(layer_schema(kinds<Layer>().json_schema())).push(block_use_schema());
+  refine("layers", "items", Json::object().set("anyOf", std::move(layer)));
+  return model.set("properties", std::move(properties));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,100 @@
+// The model part of a configuration as people write it: layers, their common keys, blocks and parameters.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/tensor_spec.h"
+#include "config/schema.h"
+
+namespace dtrain {
+
+/// A name given by the user: parts of letters, digits, '_', '-' and '.', at most 200 characters in all;
+/// parts are separated by '/', as in the names of layers that blocks lay.
+struct Name {
+  std::string text;
+  Mark mark;
+};
+
+/// One name, or a list of at least one.
+struct Names {
+  std::vector<Node> items;  // scalars
+};
+
+template <>
+struct Codec<Name> {
+  static bool parse(const Node& node, const std::string& where, Name& out, Diagnostics& diagnostics);
+  static Node write(const Name& value) { return Codec<std::string>::write(value.text); }
+  static Json schema() { return json_type("string"); }
+};
+
+template <>
+struct Codec<Names> {
+  static bool parse(const Node& node, const std::string& where, Names& out, Diagnostics& diagnostics);
+  static Node write(const Names& value);
+  static Json schema();
+};
+
+/// One name as a scalar, several as a list.
+Node write_names(const std::vector<std::string>& names);
+
+/// What is written at the top.
+struct ModelText {
+  Node inputs, blocks;
+  std::vector<Node> layers;
+  std::optional<Names> outputs;
+  static const Schema<ModelText>& schema();
+};
+
+/// A model input: shape and dtype of a sample.
+struct InputText {
+  Shape shape;
+  DType dtype = DType::float32;
+  static const Schema<InputText>& schema();
+};
+
+/// The keys that every layer has beside its own options.
+struct LayerKeys {
+  std::optional<Name> name;
+  std::optional<Names> inputs;
+  bool trainable = true;
+  int64_t repeat = 1;  // of blocks only
+  static const Schema<LayerKeys>& layer_schema();
+  static const Schema<LayerKeys>& block_schema();
+};
+
+/// Values of a block's parameters, or their defaults, by name.
+using BlockParameters = std::map<std::string, Node>;
+
+/// A named piece of a model.
+struct Block {
+  BlockParameters parameters;
+  std::vector<Node> layers;
+};
+
+/// The `blocks:` part. Reports names that are no names or that mean something else.
+std::map<std::string, Block> parse_blocks(const Node& node, Diagnostics& diagnostics);
+/// The schema of one block, for the reference.
+Json block_json_schema();
+
+/// `node` with every scalar "$name" in it, however deep, replaced by the parameter's value. `parameters` is
+/// null outside of blocks.
+Node substitute(const Node& node, const BlockParameters* parameters, Diagnostics& diagnostics);
+
+/// A layer or the use of a block, as it stands in a list of layers.
+struct LayerText {
+  Node kind;     // a scalar
+  Node options;  // its own; the common keys are in `keys`
+  LayerKeys keys;
+  bool well_formed = true;  // nothing of it was reported
+};
+
+/// Takes the common keys (those of `schema`) from among the options.
+LayerText take_keys(const Node& kind, const Node& options, const Schema<LayerKeys>& schema,
+                    Diagnostics& diagnostics);
+
+}  // namespace dtrain
