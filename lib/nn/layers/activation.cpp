@@ -1,0 +1,190 @@
+#include "nn/layers/activation.h"
+
+#include <map>
+
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+#include "nn/no_options.h"
+
+namespace dtrain {
+namespace {
+
+struct LeakyReluOptions {
+  double negative_slope = 0.2;
+};
+struct EluOptions {
+  double alpha = 1;
+};
+struct GeluOptions {
+  bool approximate = false;
+};
+
+struct ActivationOptions {
+  Kind<ActivationFunction> activation;
+
+  static const Schema<ActivationOptions>& schema() {
+    static const auto schema = Schema<ActivationOptions>("An activation function as a layer of its own.")
+                                   .required("activation", &ActivationOptions::activation, "the function")
+                                   .positional("activation");
+    return schema;
+  }
+};
+
+class ElementwiseKernel : public Kernel {
+ public:
+  ElementwiseKernel(const LayerRequest& request, const ActivationSpec& spec)
+      : ops_(request.ops), spec_(spec), elements_(batch_elements(request, request.output.shape)) {
+    traits_.input_layouts = {request.input_layouts[0]};
+    traits_.output_layout = request.input_layouts[0];
+    traits_.is_view = spec.kind == Activation::linear;
+    traits_.backward_reads_output = request.training && from_output(spec);
+    traits_.backward_reads_inputs = request.training && !from_output(spec);
+    traits_.forward_in_place = !traits_.backward_reads_inputs;
+    traits_.backward_in_place = true;
+  }
+
+  void forward(const Pass& pass) override {
+    ops_.activation_forward(spec_, pass.f32(), pass.out(), elements_);
+  }
+
+  void backward(const Pass& pass) override {
+    const float* saved = from_output(spec_) ? pass.out() : pass.f32();
+    if (pass.diff_inputs[0])
+      ops_.activation_backward(spec_, saved, pass.diff_output, pass.diff_inputs[0], elements_);
+  }
+
+ private:
+  Ops& ops_;
+  ActivationSpec spec_;
+  int64_t elements_;
+};
+
+class SoftmaxKernel : public Kernel {
+ public:
+  explicit SoftmaxKernel(const LayerRequest& request)
+      : ops_(request.ops),
+        columns_(request.output.shape.back()),
+        rows_(batch_elements(request, request.output.shape) / columns_) {
+    traits_.backward_reads_output = request.training;
+  }
+
+  void forward(const Pass& pass) override { ops_.softmax_forward(pass.f32(), pass.out(), rows_, columns_); }
+
+  void backward(const Pass& pass) override {
+    if (pass.diff_inputs[0])
+      ops_.softmax_backward(pass.out(), pass.diff_output, pass.diff_inputs[0], rows_, columns_);
+  }
+
+ private:
+  Ops& ops_;
+  int64_t columns_, rows_;
+};
+
+class ActivationLayer : public LayerWith<ActivationOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                  const Complain& complain) const override {
+    const TensorSpec* input = float_input(inputs, complain);
+    if (!input) return std::nullopt;
+    if (is_softmax() && input->shape.rank() == 0) {
+      complain("softmax needs an axis to normalise over, found a scalar '" + input->name + "'");
+      return std::nullopt;
+    }
+    return TensorSpec{{}, input->shape, DType::float32};
+  }
+
+  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+    if (is_softmax()) return std::make_unique<SoftmaxKernel>(request);
+    return std::make_unique<ElementwiseKernel>(request, options_.activation->spec);
+  }
+
+  std::optional<ActivationSpec> elementwise() const override {
+    if (is_softmax()) return std::nullopt;
+    return options_.activation->spec;
+  }
+  bool is_softmax() const override { return options_.activation->softmax; }
+  std::string keras_class() const override { return "Activation"; }
+};
+
+}  // namespace
+
+template <>
+const KindTable<ActivationFunction>& kinds<ActivationFunction>() {
+  static const KindTable<ActivationFunction> table = [] {
+    KindTable<ActivationFunction> t("activation");
+    const auto plain = [&t](const std::string& name, const std::string& doc,
+                            const ActivationFunction& function) {
+      t.add_with(name, Schema<NoOptions>(doc), [function](const NoOptions&, const Node&) {
+        return std::make_shared<const ActivationFunction>(function);
+      });
+    };
+    const auto elementwise = [](Activation kind, double alpha = 0, bool approximate = false) {
+      return ActivationFunction{{kind, static_cast<float>(alpha), approximate}};
+    };
+    plain("linear", "x.", elementwise(Activation::linear));
+    plain("relu", "max(x, 0).", elementwise(Activation::relu));
+    t.add_with("leaky_relu",
+               Schema<LeakyReluOptions>("x where positive, else negative_slope x.")
+                   .optional("negative_slope", &LeakyReluOptions::negative_slope, "slope where negative",
+                             at_least(0.0)),
+               [=](const LeakyReluOptions& options, const Node&) {
+                 return std::make_shared<const ActivationFunction>(
+                     elementwise(Activation::leaky_relu, options.negative_slope));
+               });
+    t.add_with("gelu",
+               Schema<GeluOptions>("x times the normal distribution's cumulative function.")
+                   .optional("approximate", &GeluOptions::approximate, "by tanh instead of erf"),
+               [=](const GeluOptions& options, const Node&) {
+                 return std::make_shared<const ActivationFunction>(
+                     elementwise(Activation::gelu, 0, options.approximate));
+               });
+    plain("silu", "x sigmoid(x).", elementwise(Activation::silu));
+    plain("tanh", "The hyperbolic tangent.", elementwise(Activation::tanh));
+    plain("sigmoid", "1 / (1 + exp(-x)).", elementwise(Activation::sigmoid));
+    t.add_with(
+        "elu",
+        Schema<EluOptions>("x where positive, else alpha (exp(x) - 1).")
+            .optional("alpha", &EluOptions::alpha, "minus the limit for x to minus infinity", at_least(0.0)),
+        [=](const EluOptions& options, const Node&) {
+          return std::make_shared<const ActivationFunction>(elementwise(Activation::elu, options.alpha));
+        });
+    plain("softmax", "exp(x) over its sum along the last axis.", ActivationFunction{{}, true});
+    return t;
+  }();
+  return table;
+}
+
+Kind<Layer> activation_layer(const OptionalActivation& activation) {
+  if (!activation) return {};
+  const ActivationFunction& function = **activation;
+  if (function.spec.kind == Activation::linear && !function.softmax) return {};
+  const ActivationOptions options{*activation};
+  return {
+      "activation", std::make_shared<const ActivationLayer>(options),
+      resolved_kind("activation", activation->resolved.mark(), ActivationOptions::schema().write(options))};
+}
+
+Json keras_activation(const Node& activation) {
+  if (activation.is_null()) return "linear";
+  if (activation.is_scalar()) return activation.text();
+  const auto& [name, options] = activation.entries().front();
+  const Node defaults = kinds<ActivationFunction>().make(name.text()).resolved;
+  if (to_json(activation).dump() == to_json(defaults).dump()) return name.text();
+  // Keras's functions take no options from a config; layers that are functions do. It has none for gelu, and
+  // refuses to load a model that needs one, which is better than to load another model.
+  static const std::map<std::string, std::string> classes = {
+      {"leaky_relu", "LeakyReLU"}, {"elu", "ELU"}, {"gelu", "GELU"}};
+  return Json::object()
+      .set("module", "keras.layers")
+      .set("class_name", classes.at(name.text()))
+      .set("config", to_json(options))
+      .set("registered_name", Json());
+}
+
+void add_activation(KindTable<Layer>& table) {
+  table.add<ActivationLayer>("activation", ActivationOptions::schema());
+}
+
+}  // namespace dtrain

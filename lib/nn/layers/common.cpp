@@ -1,0 +1,92 @@
+#include "nn/layers/common.h"
+
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "nn/layers/activation.h"
+
+namespace dtrain {
+namespace {
+
+/// "GlorotUniform" of "glorot_uniform".
+std::string camel_case(std::string_view name) {
+  std::string camel;
+  bool start = true;
+  for (const char c : name) {
+    if (c != '_') camel += start ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    start = c == '_';
+  }
+  return camel;
+}
+
+/// Keras's initializers have our names in camel case and options of our names.
+Json keras_initializer(const Node& kind) {
+  const bool bare = kind.is_scalar();
+  const std::string& name = bare ? kind.text() : kind.entries().front().first.text();
+  return Json::object()
+      .set("class_name", camel_case(name))
+      .set("config", bare ? Json::object() : to_json(kind.entries().front().second));
+}
+
+bool is_float(const TensorSpec& input, const Complain& complain) {
+  if (input.dtype == DType::float32) return true;
+  complain(fmt::format("expected a float32 input, found '{}' of {}", input.name, name_of(input.dtype)));
+  return false;
+}
+
+}  // namespace
+
+Json keras_options(const Node& options) {
+  Json config = Json::object();
+  for (const auto& [key, value] : options.entries()) {
+    if (key.text().ends_with("_initializer"))
+      config.set(key.text(), keras_initializer(value));
+    else if (key.text() == "activation")
+      config.set(key.text(), keras_activation(value));
+    else
+      config.set(key.text(), to_json(value));
+  }
+  return config;
+}
+
+bool one_input(std::span<const TensorSpec> inputs, const Complain& complain) {
+  if (inputs.size() == 1) return true;
+  complain(fmt::format("expected one input, found {}", inputs.size()));
+  return false;
+}
+
+const TensorSpec* float_input(std::span<const TensorSpec> inputs, const Complain& complain) {
+  return one_input(inputs, complain) && is_float(inputs[0], complain) ? &inputs[0] : nullptr;
+}
+
+const TensorSpec* image_input(std::span<const TensorSpec> inputs, const Complain& complain) {
+  const TensorSpec* input = float_input(inputs, complain);
+  if (!input || input->shape.rank() == 3) return input;
+  complain(fmt::format("expected an input of height x width x channels, found '{}' of {}", input->name,
+                       input->shape.str()));
+  return nullptr;
+}
+
+bool several_float_inputs(std::span<const TensorSpec> inputs, const Complain& complain) {
+  if (inputs.size() < 2) {
+    complain(fmt::format("expected at least two inputs, found {}", inputs.size()));
+    return false;
+  }
+  bool good = true;
+  for (const TensorSpec& input : inputs) good = is_float(input, complain) && good;
+  return good;
+}
+
+bool equal_float_inputs(std::span<const TensorSpec> inputs, const Complain& complain) {
+  if (!several_float_inputs(inputs, complain)) return false;
+  for (const TensorSpec& input : inputs.subspan(1)) {
+    if (input.shape == inputs[0].shape) continue;
+    complain(fmt::format("expected inputs of one shape, found '{}' of {} and '{}' of {}", inputs[0].name,
+                         inputs[0].shape.str(), input.name, input.shape.str()));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace dtrain

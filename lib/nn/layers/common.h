@@ -1,0 +1,55 @@
+// What many layers do alike: their options as Keras's config, and the first look at their inputs.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/json.h"
+#include "config/kinds.h"
+#include "nn/layer.h"
+
+namespace dtrain {
+
+/// Options, as a Schema writes them, as Keras's config: the same keys; initializers and activations in
+/// Keras's serialised form.
+Json keras_options(const Node& options);
+
+/// A layer that holds its options and nothing else. Options has `static const Schema<Options>& schema()`.
+template <class Options>
+class LayerWith : public Layer {
+ public:
+  explicit LayerWith(const Options& options) : options_(options) {}
+  Json keras_config() const override { return keras_options(Options::schema().write(options_)); }
+
+ protected:
+  const Options options_;
+};
+
+/// Whether there is one input; complains else.
+bool one_input(std::span<const TensorSpec> inputs, const Complain& complain);
+/// The only input, of float32; null after complaining.
+const TensorSpec* float_input(std::span<const TensorSpec> inputs, const Complain& complain);
+/// The only input, a float32 image of [height, width, channels]; null after complaining.
+const TensorSpec* image_input(std::span<const TensorSpec> inputs, const Complain& complain);
+/// Whether there are at least two inputs, all of float32; complains else.
+bool several_float_inputs(std::span<const TensorSpec> inputs, const Complain& complain);
+/// Whether there are at least two inputs, all of float32 and one shape; complains else.
+bool equal_float_inputs(std::span<const TensorSpec> inputs, const Complain& complain);
+
+/// Elements of a whole batch.
+inline int64_t batch_elements(const LayerRequest& request, const Shape& sample) {
+  return request.batch * sample.elements();
+}
+
+/// Whether backward has gradients of trained parameters to give.
+inline bool trains_parameters(const LayerRequest& request) {
+  return request.training && request.trainable;
+}
+
+/// A size that a layer is given; its upper end keeps products of a few of them within 64 bits.
+inline Check<int64_t> extent() {
+  return between<int64_t>(1, 1 << 30);
+}
+
+}  // namespace dtrain

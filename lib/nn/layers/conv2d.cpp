@@ -1,0 +1,79 @@
+#include "nn/layers/activation.h"
+#include "nn/layers/common.h"
+#include "nn/layers/convolution.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct Conv2DOptions {
+  int64_t filters = 0;
+  Size2 kernel_size;
+  Size2 strides;
+  Border padding = Border::valid;
+  Size2 dilation_rate;
+  OptionalActivation activation;
+  bool use_bias = true;
+  Kind<Initializer> kernel_initializer = kinds<Initializer>().make("glorot_uniform");
+  Kind<Initializer> bias_initializer = kinds<Initializer>().make("zeros");
+
+  static const Schema<Conv2DOptions>& schema() {
+    using O = Conv2DOptions;
+    static const auto schema =
+        Schema<O>("A convolution of images: [height, width, channels] to [height, width, filters].")
+            .required("filters", &O::filters, "channels of the output", extent())
+            .required("kernel_size", &O::kernel_size, "extent of the kernel")
+            .optional("strides", &O::strides, "steps of the kernel over the image")
+            .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")
+            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
+            .optional("activation", &O::activation, "what follows")
+            .optional("use_bias", &O::use_bias, "add a bias")
+            .optional("kernel_initializer", &O::kernel_initializer,
+                      "how the [height, width, channels, filters] kernel begins")
+            .optional("bias_initializer", &O::bias_initializer, "how the bias begins");
+    return schema;
+  }
+};
+
+class Conv2D : public LayerWith<Conv2DOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                  const Complain& complain) const override {
+    const TensorSpec* input = image_input(inputs, complain);
+    if (!input || !fits(window(), "kernel_size", *input, complain)) return std::nullopt;
+    return TensorSpec{{}, window_positions(window(), input->shape, options_.filters), DType::float32};
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
+    const auto [height, width] = options_.kernel_size;
+    std::vector<ParameterSpec> specs = {
+        {"kernel", {height, width, inputs[0].shape[2], options_.filters}, options_.kernel_initializer, {}}};
+    if (options_.use_bias) specs.push_back({"bias", {options_.filters}, options_.bias_initializer, {}});
+    return specs;
+  }
+
+  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+    ConvolutionSpec spec = convolution_spec(window(), request, request.inputs[0].shape, options_.filters);
+    spec.bias = options_.use_bias;
+    return std::make_unique<ConvolutionKernel>(request, spec);
+  }
+
+  Kind<Layer> activation() const override { return activation_layer(options_.activation); }
+  bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
+  std::string keras_class() const override { return "Conv2D"; }
+
+ private:
+  Window window() const {
+    return {options_.kernel_size, options_.strides, options_.dilation_rate, options_.padding};
+  }
+};
+
+}  // namespace
+
+void add_conv2d(KindTable<Layer>& table) {
+  table.add<Conv2D>("conv2d", Conv2DOptions::schema());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,29 @@
+// What conv2d, depthwise_conv2d and conv2d_transpose share.
+#pragma once
+
+#include <memory>
+
+#include "nn/layer.h"
+#include "nn/layers/window.h"
+
+namespace dtrain {
+
+/// The spec of a convolution by `window` from images of `src` to `filters` channels; with the activation that
+/// is asked for, without bias.
+ConvolutionSpec convolution_spec(const Window& window, const LayerRequest& request, const Shape& src,
+                                 int64_t filters);
+
+/// Source to destination, as conv2d and depthwise_conv2d go. Parameters: kernel, and bias where the spec has
+/// one.
+class ConvolutionKernel : public Kernel {
+ public:
+  ConvolutionKernel(const LayerRequest& request, const ConvolutionSpec& spec);
+  void forward(const Pass& pass) override;
+  void backward(const Pass& pass) override;
+
+ private:
+  bool use_bias_, by_data_, by_filter_;
+  std::unique_ptr<Convolution> convolution_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,112 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "nn/layers/activation.h"
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct DenseOptions {
+  int64_t units = 0;
+  OptionalActivation activation;
+  bool use_bias = true;
+  Kind<Initializer> kernel_initializer = kinds<Initializer>().make("glorot_uniform");
+  Kind<Initializer> bias_initializer = kinds<Initializer>().make("zeros");
+
+  static const Schema<DenseOptions>& schema() {
+    using O = DenseOptions;
+    static const auto schema =
+        Schema<O>("Fully connected: activation(x kernel + bias), over the last axis.")
+            .required("units", &O::units, "size of the output's last axis", extent())
+            .optional("activation", &O::activation, "what follows")
+            .optional("use_bias", &O::use_bias, "add a bias")
+            .optional("kernel_initializer", &O::kernel_initializer, "how the [inputs, units] kernel begins")
+            .optional("bias_initializer", &O::bias_initializer, "how the bias begins");
+    return schema;
+  }
+};
+
+class DenseKernel : public Kernel {
+ public:
+  DenseKernel(const LayerRequest& request, bool use_bias)
+      : ops_(request.ops), use_bias_(use_bias), units_(request.output.shape.back()) {
+    const int64_t inputs = request.inputs[0].shape.back();
+    rows_ = batch_elements(request, request.output.shape) / units_;
+    forward_ = ops_.matmul(
+        {.m = rows_, .n = units_, .k = inputs, .bias = use_bias, .activation = request.activation});
+    traits_.scratch_bytes = forward_->scratch_bytes();
+    if (request.training && request.input_needs_gradient[0]) {
+      by_input_ = ops_.matmul({.m = rows_, .n = inputs, .k = units_, .transpose_b = true, .activation = {}});
+      traits_.scratch_bytes = std::max(traits_.scratch_bytes, by_input_->scratch_bytes());
+    }
+    if (trains_parameters(request)) {
+      by_kernel_ = ops_.matmul({.m = inputs, .n = units_, .k = rows_, .transpose_a = true, .activation = {}});
+      traits_.scratch_bytes = std::max(traits_.scratch_bytes, by_kernel_->scratch_bytes());
+      traits_.backward_reads_inputs = true;
+    }
+  }
+
+  void forward(const Pass& pass) override {
+    forward_->run(pass.f32(), pass.parameters[0], use_bias_ ? pass.parameters[1] : nullptr, pass.out(),
+                  pass.scratch);
+  }
+
+  void backward(const Pass& pass) override {
+    if (by_kernel_) {
+      by_kernel_->run(pass.f32(), pass.diff_output, nullptr, pass.diff_parameters[0], pass.scratch);
+      if (use_bias_) ops_.column_sum(pass.diff_parameters[1], pass.diff_output, rows_, units_);
+    }
+    if (by_input_)
+      by_input_->run(pass.diff_output, pass.parameters[0], nullptr, pass.diff_inputs[0], pass.scratch);
+  }
+
+ private:
+  Ops& ops_;
+  bool use_bias_;
+  int64_t units_, rows_;
+  std::unique_ptr<Matmul> forward_, by_input_, by_kernel_;
+};
+
+class Dense : public LayerWith<DenseOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                  const Complain& complain) const override {
+    const TensorSpec* input = float_input(inputs, complain);
+    if (!input) return std::nullopt;
+    if (input->shape.rank() == 0) {
+      complain(fmt::format("expected an input with an axis of features, found a scalar '{}'", input->name));
+      return std::nullopt;
+    }
+    TensorSpec output{{}, input->shape, DType::float32};
+    output.shape[output.shape.rank() - 1] = options_.units;
+    return output;
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
+    std::vector<ParameterSpec> specs = {
+        {"kernel", {inputs[0].shape.back(), options_.units}, options_.kernel_initializer, {}}};
+    if (options_.use_bias) specs.push_back({"bias", {options_.units}, options_.bias_initializer, {}});
+    return specs;
+  }
+
+  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+    return std::make_unique<DenseKernel>(request, options_.use_bias);
+  }
+
+  Kind<Layer> activation() const override { return activation_layer(options_.activation); }
+  bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
+  std::string keras_class() const override { return "Dense"; }
+};
+
+}  // namespace
+
+void add_dense(KindTable<Layer>& table) {
+  table.add<Dense>("dense", DenseOptions::schema());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,87 @@
+#include "nn/layers/activation.h"
+#include "nn/layers/common.h"
+#include "nn/layers/convolution.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct DepthwiseOptions {
+  Size2 kernel_size;
+  Size2 strides;
+  Border padding = Border::valid;
+  int64_t depth_multiplier = 1;
+  Size2 dilation_rate;
+  OptionalActivation activation;
+  bool use_bias = true;
+  Kind<Initializer> depthwise_initializer = kinds<Initializer>().make("glorot_uniform");
+  Kind<Initializer> bias_initializer = kinds<Initializer>().make("zeros");
+
+  static const Schema<DepthwiseOptions>& schema() {
+    using O = DepthwiseOptions;
+    static const auto schema =
+        Schema<O>("A convolution of every channel by itself, with depth_multiplier kernels each.")
+            .required("kernel_size", &O::kernel_size, "extent of the kernel")
+            .optional("strides", &O::strides, "steps of the kernel over the image")
+            .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")
+            .optional("depth_multiplier", &O::depth_multiplier, "output channels for each input channel",
+                      extent())
+            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
+            .optional("activation", &O::activation, "what follows")
+            .optional("use_bias", &O::use_bias, "add a bias")
+            .optional("depthwise_initializer", &O::depthwise_initializer,
+                      "how the [height, width, channels, depth_multiplier] kernel begins")
+            .optional("bias_initializer", &O::bias_initializer, "how the bias begins");
+    return schema;
+  }
+};
+
+class DepthwiseConv2D : public LayerWith<DepthwiseOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                  const Complain& complain) const override {
+    const TensorSpec* input = image_input(inputs, complain);
+    if (!input || !fits(window(), "kernel_size", *input, complain)) return std::nullopt;
+    return TensorSpec{{}, window_positions(window(), input->shape, filters(inputs)), DType::float32};
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
+    const auto [height, width] = options_.kernel_size;
+    std::vector<ParameterSpec> specs = {{"depthwise_kernel",
+                                         {height, width, inputs[0].shape[2], options_.depth_multiplier},
+                                         options_.depthwise_initializer,
+                                         {}}};
+    if (options_.use_bias) specs.push_back({"bias", {filters(inputs)}, options_.bias_initializer, {}});
+    return specs;
+  }
+
+  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+    ConvolutionSpec spec =
+        convolution_spec(window(), request, request.inputs[0].shape, filters(request.inputs));
+    spec.depthwise = true;
+    spec.bias = options_.use_bias;
+    return std::make_unique<ConvolutionKernel>(request, spec);
+  }
+
+  Kind<Layer> activation() const override { return activation_layer(options_.activation); }
+  bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
+  std::string keras_class() const override { return "DepthwiseConv2D"; }
+
+ private:
+  Window window() const {
+    return {options_.kernel_size, options_.strides, options_.dilation_rate, options_.padding};
+  }
+  int64_t filters(std::span<const TensorSpec> inputs) const {
+    return inputs[0].shape[2] * options_.depth_multiplier;
+  }
+};
+
+}  // namespace
+
+void add_depthwise_conv2d(KindTable<Layer>& table) {
+  table.add<DepthwiseConv2D>("depthwise_conv2d", DepthwiseOptions::schema());
+}
+
+}  // namespace dtrain

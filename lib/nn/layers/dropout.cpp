@@ -1,0 +1,78 @@
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct DropoutOptions {
+  double rate = 0;
+
+  static const Schema<DropoutOptions>& schema() {
+    static const auto schema =
+        Schema<DropoutOptions>(
+            "In training sets elements to zero at random and scales up the others; else nothing.")
+            .required("rate", &DropoutOptions::rate, "the part that is dropped",
+                      between_excluding_high(0.0, 1.0))
+            .positional("rate");
+    return schema;
+  }
+};
+
+/// What is dropped depends on the run's seed, the node, the step and the sample's place in the global batch,
+/// never on the replica.
+class DropoutKernel : public Kernel {
+ public:
+  DropoutKernel(const LayerRequest& request, float rate)
+      : ops_(request.ops),
+        rate_(rate),
+        stream_(request.stream),
+        samples_(request.batch),
+        per_sample_(request.output.shape.elements()) {
+    traits_.is_view = !request.training || rate == 0;
+    traits_.forward_in_place = true;
+    traits_.backward_in_place = true;
+  }
+
+  void forward(const Pass& pass) override { apply(pass, pass.f32(), pass.out()); }
+
+  void backward(const Pass& pass) override {
+    if (pass.diff_inputs[0]) apply(pass, pass.diff_output, pass.diff_inputs[0]);
+  }
+
+ private:
+  void apply(const Pass& pass, const float* src, float* dst) {
+    ops_.dropout(dst, src, rate_, Philox::of(pass.seed, stream_), pass.step, pass.first_sample, samples_,
+                 per_sample_);
+  }
+
+  Ops& ops_;
+  float rate_;
+  uint32_t stream_;
+  int64_t samples_, per_sample_;
+};
+
+class Dropout : public LayerWith<DropoutOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                  const Complain& complain) const override {
+    const TensorSpec* input = float_input(inputs, complain);
+    if (!input) return std::nullopt;
+    return TensorSpec{{}, input->shape, DType::float32};
+  }
+
+  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+    return std::make_unique<DropoutKernel>(request, static_cast<float>(options_.rate));
+  }
+
+  std::string keras_class() const override { return "Dropout"; }
+};
+
+}  // namespace
+
+void add_dropout(KindTable<Layer>& table) {
+  table.add<Dropout>("dropout", DropoutOptions::schema());
+}
+
+}  // namespace dtrain

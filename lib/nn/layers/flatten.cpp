@@ -1,0 +1,34 @@
+#include <fmt/format.h>
+
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+#include "nn/layers/view_kernel.h"
+#include "nn/no_options.h"
+
+namespace dtrain {
+namespace {
+
+class Flatten : public Layer {
+ public:
+  explicit Flatten(const NoOptions&) {}
+
+  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                  const Complain& complain) const override {
+    if (!one_input(inputs, complain)) return std::nullopt;
+    return TensorSpec{{}, {inputs[0].shape.elements()}, inputs[0].dtype};
+  }
+
+  std::unique_ptr<Kernel> prepare(const LayerRequest&) const override {
+    return std::make_unique<ViewKernel>();
+  }
+  std::string keras_class() const override { return "Flatten"; }
+  Json keras_config() const override { return Json::object(); }
+};
+
+}  // namespace
+
+void add_flatten(KindTable<Layer>& table) {
+  table.add<Flatten>("flatten", Schema<NoOptions>("All of a sample in one row."));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,48 @@
+#include "nn/layers/window.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+Size2 spread(const Window& window) {
+  return {window.dilation.height * (window.size.height - 1) + 1,
+          window.dilation.width * (window.size.width - 1) + 1};
+}
+
+Padding2 padding_of(const Window& window, const Shape& image) {
+  if (window.border == Border::valid) return {};
+  const auto total = [](int64_t extent, int64_t size, int64_t stride) {
+    const int64_t windows = (extent + stride - 1) / stride;
+    return std::max<int64_t>((windows - 1) * stride + size - extent, 0);
+  };
+  const Size2 size = spread(window);
+  const int64_t rows = total(image[0], size.height, window.strides.height);
+  const int64_t columns = total(image[1], size.width, window.strides.width);
+  return {rows / 2, rows - rows / 2, columns / 2, columns - columns / 2};
+}
+
+Shape window_positions(const Window& window, const Shape& image, int64_t channels) {
+  const Size2 size = spread(window);
+  const Padding2 padding = padding_of(window, image);
+  return {(image[0] + padding.top + padding.bottom - size.height) / window.strides.height + 1,
+          (image[1] + padding.left + padding.right - size.width) / window.strides.width + 1, channels};
+}
+
+bool fits(const Window& window, const std::string& option, const TensorSpec& image,
+          const Complain& complain) {
+  const Size2 size = spread(window);
+  if (window.border == Border::same || (size.height <= image.shape[0] && size.width <= image.shape[1]))
+    return true;
+  const std::string spread_out = size == window.size ? "" : fmt::format(", spread out over {},", str(size));
+  complain(fmt::format("{} {}{} is larger than its input {}", option, str(window.size), spread_out,
+                       image.shape.str()));
+  return false;
+}
+
+std::string str(const Size2& size) {
+  return fmt::format("{}x{}", size.height, size.width);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,36 @@
+// Windows that slide over images: borders and the extents that follow, as TensorFlow has them.
+#pragma once
+
+#include <string>
+
+#include "config/codec.h"
+#include "nn/layer.h"
+#include "ops/specs.h"
+
+namespace dtrain {
+
+/// valid: windows lie inside the image. same: ceil(extent / stride) windows, zeros around, the odd one at the
+/// bottom and right.
+enum class Border { valid, same };
+template <>
+inline const EnumNames<Border> names_of<Border> = {{Border::valid, "valid"}, {Border::same, "same"}};
+
+struct Window {
+  Size2 size;
+  Size2 strides;
+  Size2 dilation;
+  Border border = Border::valid;
+};
+
+/// The window's extent on the image, holes included.
+Size2 spread(const Window& window);
+/// The padding of an image of [height, width, ...]. Negative nowhere.
+Padding2 padding_of(const Window& window, const Shape& image);
+/// [rows, columns, channels]: a pixel for every place of the window. The window fits.
+Shape window_positions(const Window& window, const Shape& image, int64_t channels);
+/// Whether the window fits into the image; complains else, calling the window `option` ("pool_size").
+bool fits(const Window& window, const std::string& option, const TensorSpec& image, const Complain& complain);
+/// "3x3"
+std::string str(const Size2& size);
+
+}  // namespace dtrain
