@@ -1,0 +1,37 @@
+#include "optim/options.h"
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct AdagradOptions : OptimizerOptions {
+  AdagradOptions() : OptimizerOptions(0.001) {}
+  double initial_accumulator_value = 0.1;
+  double epsilon = 1e-7;
+};
+
+class Adagrad : public OptimizerWith<AdagradOptions> {
+ public:
+  using OptimizerWith::OptimizerWith;
+  std::vector<Slot> slots() const override {
+    return {{"accumulator", static_cast<float>(options_.initial_accumulator_value)}};
+  }
+  OptimizerStep step(int64_t, double learning_rate, double gradient_scale) const override {
+    const AdagradStep rule{static_cast<float>(learning_rate), static_cast<float>(options_.epsilon)};
+    return step_with(rule, learning_rate, gradient_scale);
+  }
+};
+
+}  // namespace
+
+void add_adagrad(KindTable<Optimizer>& table) {
+  using Options = AdagradOptions;
+  table.add<Adagrad>(
+      "adagrad", optimizer_schema<Options>("Steps divided by the root of the sum of all squared gradients.")
+                     .optional("initial_accumulator_value", &Options::initial_accumulator_value,
+                               "where the sum begins", at_least(0.0))
+                     .optional("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0)));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,12 @@
+#include "optim/adam_options.h"
+#include "optim/table.h"
+
+namespace dtrain {
+
+void add_adam(KindTable<Optimizer>& table) {
+  table.add<AdamWith<AdamOptions>>(
+      "adam", adam_schema<AdamOptions>("Kingma and Ba 2015: steps by the gradients' running mean, divided by "
+                                       "the root of that of their squares."));
+}
+
+}  // namespace dtrain

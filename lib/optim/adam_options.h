@@ -1,0 +1,44 @@
+// What adam and adamw have in common, which is all but the default of the weight decay.
+#pragma once
+
+#include <cmath>
+
+#include "optim/options.h"
+
+namespace dtrain {
+
+struct AdamOptions : OptimizerOptions {
+  AdamOptions() : OptimizerOptions(0.001) {}
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  double epsilon = 1e-7;
+};
+
+/// D. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015, in the form before section
+/// 2.1, where epsilon is added to the root that is not corrected for its bias.
+template <class Options>
+class AdamWith : public OptimizerWith<Options> {
+ public:
+  using OptimizerWith<Options>::OptimizerWith;
+  std::vector<Optimizer::Slot> slots() const override { return {{"momentum"}, {"velocity"}}; }
+  OptimizerStep step(int64_t iteration, double learning_rate, double gradient_scale) const override {
+    const Options& o = this->options_;
+    const double t = static_cast<double>(iteration);
+    const double alpha = learning_rate * std::sqrt(1 - std::pow(o.beta_2, t)) / (1 - std::pow(o.beta_1, t));
+    const AdamStep rule{static_cast<float>(alpha), static_cast<float>(o.beta_1), static_cast<float>(o.beta_2),
+                        static_cast<float>(o.epsilon)};
+    return this->step_with(rule, learning_rate, gradient_scale);
+  }
+};
+
+template <class Options>
+Schema<Options> adam_schema(std::string doc) {
+  return optimizer_schema<Options>(std::move(doc))
+      .template optional<double>("beta_1", &Options::beta_1, "of the gradients' running mean",
+                                 between_excluding_high(0.0, 1.0))
+      .template optional<double>("beta_2", &Options::beta_2, "of their squares' running mean",
+                                 between_excluding_high(0.0, 1.0))
+      .template optional<double>("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,19 @@
+#include "optim/adam_options.h"
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct AdamwOptions : AdamOptions {
+  AdamwOptions() { weight_decay = 0.004; }
+};
+
+}  // namespace
+
+void add_adamw(KindTable<Optimizer>& table) {
+  table.add<AdamWith<AdamwOptions>>(
+      "adamw", adam_schema<AdamwOptions>("Adam with decoupled weight decay (Loshchilov and Hutter 2019)."));
+}
+
+}  // namespace dtrain

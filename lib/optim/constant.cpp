@@ -1,0 +1,35 @@
+#include "optim/constant.h"
+
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct ConstantOptions {
+  double value = 0;
+};
+
+class Constant : public Schedule {
+ public:
+  explicit Constant(const ConstantOptions& options) : value_(options.value) {}
+  double at(int64_t, const Json&) const override { return value_; }
+
+ private:
+  double value_;
+};
+
+}  // namespace
+
+void add_constant(KindTable<Schedule>& table) {
+  table.add<Constant>("constant",
+                      Schema<ConstantOptions>("The same rate all along; a bare number is short for it.")
+                          .required("value", &ConstantOptions::value, "the rate", at_least(0.0)));
+}
+
+Kind<Schedule> constant_rate(double value) {
+  Diagnostics diagnostics;
+  return kinds<Schedule>().parse(Codec<double>::write(value), diagnostics);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,11 @@
+// The learning rate that stays.
+#pragma once
+
+#include "optim/schedule.h"
+
+namespace dtrain {
+
+/// For the defaults of optimizers.
+Kind<Schedule> constant_rate(double value);
+
+}  // namespace dtrain

@@ -1,0 +1,56 @@
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct CosineDecayOptions {
+  double initial = 0;
+  int64_t steps = 1;
+  double alpha = 0;
+  int64_t warmup_steps = 0;
+  double warmup_initial = 0;
+};
+
+class CosineDecay : public Schedule {
+ public:
+  explicit CosineDecay(const CosineDecayOptions& options) : options_(options) {}
+  double at(int64_t step, const Json&) const override {
+    const auto& [initial, steps, alpha, warmup_steps, warmup_initial] = options_;
+    if (step < warmup_steps) {
+      const double done = static_cast<double>(step) / static_cast<double>(warmup_steps);
+      return warmup_initial + (initial - warmup_initial) * done;
+    }
+    const double done =
+        static_cast<double>(std::min(step - warmup_steps, steps)) / static_cast<double>(steps);
+    const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * done));
+    return initial * ((1 - alpha) * cosine + alpha);
+  }
+
+ private:
+  CosineDecayOptions options_;
+};
+
+}  // namespace
+
+void add_cosine_decay(KindTable<Schedule>& table) {
+  using Options = CosineDecayOptions;
+  table.add<CosineDecay>(
+      "cosine_decay",
+      Schema<Options>("Keras's CosineDecay: from warmup_initial to initial in a straight line, then down to "
+                      "alpha * initial along a cosine over `steps` more steps, which do not count the "
+                      "warm-up, and constant from there.")
+          .required("initial", &Options::initial, "the highest rate", at_least(0.0))
+          .required("steps", &Options::steps, "of the cosine, warm-up not counted", at_least<int64_t>(1))
+          .optional("alpha", &Options::alpha, "the last rate as a part of initial", between(0.0, 1.0))
+          .optional("warmup_steps", &Options::warmup_steps, "steps of the warm-up before the cosine",
+                    at_least<int64_t>(0))
+          .optional("warmup_initial", &Options::warmup_initial, "the rate of step 0 where there is a warm-up",
+                    at_least(0.0)));
+}
+
+}  // namespace dtrain

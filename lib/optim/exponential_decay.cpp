@@ -1,0 +1,43 @@
+#include <cmath>
+
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct ExponentialDecayOptions {
+  double initial = 0;
+  int64_t decay_steps = 1;
+  double decay_rate = 1;
+  bool staircase = false;
+};
+
+class ExponentialDecay : public Schedule {
+ public:
+  explicit ExponentialDecay(const ExponentialDecayOptions& options) : options_(options) {}
+  double at(int64_t step, const Json&) const override {
+    double power = static_cast<double>(step) / static_cast<double>(options_.decay_steps);
+    if (options_.staircase) power = std::floor(power);
+    return options_.initial * std::pow(options_.decay_rate, power);
+  }
+
+ private:
+  ExponentialDecayOptions options_;
+};
+
+}  // namespace
+
+void add_exponential_decay(KindTable<Schedule>& table) {
+  using Options = ExponentialDecayOptions;
+  table.add<ExponentialDecay>(
+      "exponential_decay",
+      Schema<Options>("Keras's ExponentialDecay: initial * decay_rate ^ (step / decay_steps).")
+          .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
+          .required("decay_steps", &Options::decay_steps, "steps until the rate is decay_rate times as high",
+                    at_least<int64_t>(1))
+          .required("decay_rate", &Options::decay_rate, "the factor of decay_steps steps", at_least(0.0))
+          .optional("staircase", &Options::staircase, "whether the exponent is rounded down"));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+enum class Mode { automatic, min, max };
+
+}  // namespace
+
+template <>
+inline const EnumNames<Mode> names_of<Mode> = {
+    {Mode::automatic, "auto"}, {Mode::min, "min"}, {Mode::max, "max"}};
+
+namespace {
+
+struct ReduceOnPlateauOptions {
+  double initial = 0;
+  std::string monitor = "val_loss";
+  double factor = 0.1;
+  int64_t patience = 10;
+  double min_delta = 1e-4;
+  Mode mode = Mode::automatic;
+  int64_t cooldown = 0;
+  double min = 0;
+};
+
+/// What is kept from epoch to epoch.
+struct PlateauState {
+  double scale = 1;            // the product of all reductions so far
+  std::optional<double> best;  // none before the first finite value
+  int64_t wait = 0;            // epochs without improvement
+  int64_t cooldown = 0;        // epochs left in which none are counted
+
+  static PlateauState from(const Json& json) {
+    PlateauState state;
+    if (json.is_null()) return state;
+    state.scale = json.find("scale")->as_double();
+    if (const Json& best = *json.find("best"); !best.is_null()) state.best = best.as_double();
+    state.wait = json.find("wait")->as_int();
+    state.cooldown = json.find("cooldown")->as_int();
+    return state;
+  }
+  Json json() const {
+    return Json::object()
+        .set("scale", scale)
+        .set("best", best ? Json(*best) : Json())
+        .set("wait", wait)
+        .set("cooldown", cooldown);
+  }
+};
+
+/// Keras's callback of that name, step by step.
+class ReduceOnPlateau : public Schedule {
+ public:
+  explicit ReduceOnPlateau(ReduceOnPlateauOptions options) : options_(std::move(options)) {
+    const bool is_accuracy = options_.monitor.find("acc") != std::string::npos ||
+                             options_.monitor.find("top_k") != std::string::npos;
+    larger_is_better_ = options_.mode == Mode::max || (options_.mode == Mode::automatic && is_accuracy);
+  }
+
+  double at(int64_t, const Json& state) const override { return rate(PlateauState::from(state)); }
+  std::string monitor() const override { return options_.monitor; }
+
+  Json after_epoch(Json json, const std::function<std::optional<double>(const std::string&)>& metric,
+                   std::string& message) const override {
+    const std::optional<double> value = metric(options_.monitor);
+    if (!value) return json;
+    PlateauState state = PlateauState::from(json);
+    if (state.cooldown > 0) {
+      --state.cooldown;
+      state.wait = 0;
+    }
+    if (improves(*value, state.best)) {
+      state.best = *value;
+      state.wait = 0;
+    } else if (state.cooldown == 0) {
+      ++state.wait;
+      if (state.wait >= options_.patience && rate(state) > options_.min) reduce(state, message);
+    }
+    return state.json();
+  }
+
+ private:
+  double rate(const PlateauState& state) const {
+    const double reduced = std::max(options_.initial * state.scale, options_.min);
+    return std::min(options_.initial, reduced);  // `min` does not raise it
+  }
+
+  bool improves(double value, const std::optional<double>& best) const {
+    if (!best) return std::isfinite(value);
+    return larger_is_better_ ? value > *best + options_.min_delta : value < *best - options_.min_delta;
+  }
+
+  void reduce(PlateauState& state, std::string& message) const {
+    state.scale *= options_.factor;
+    message = fmt::format("{} has not improved for {} epochs: learning rate reduced to {:.6g}",
+                          options_.monitor, state.wait, rate(state));
+    state.cooldown = options_.cooldown;
+    state.wait = 0;
+  }
+
+  ReduceOnPlateauOptions options_;
+  bool larger_is_better_;
+};
+
+}  // namespace
+
+void add_reduce_on_plateau(KindTable<Schedule>& table) {
+  using Options = ReduceOnPlateauOptions;
+  table.add<ReduceOnPlateau>(
+      "reduce_on_plateau",
+      Schema<Options>("Keras's ReduceLROnPlateau: the rate falls when a metric no longer improves.")
+          .required("initial", &Options::initial, "the rate at the start", at_least(0.0))
+          .optional("monitor", &Options::monitor, "the metric, as metrics.jsonl names it")
+          .optional("factor", &Options::factor, "what the rate is multiplied with",
+                    between_excluding_high(0.0, 1.0))
+          .optional("patience", &Options::patience, "epochs without improvement until then",
+                    at_least<int64_t>(0))
+          .optional("min_delta", &Options::min_delta, "a smaller change is no improvement", at_least(0.0))
+          .optional("mode", &Options::mode, "which way is better; auto: up for accuracies, down for the rest")
+          .optional("cooldown", &Options::cooldown, "epochs after a reduction that are not counted",
+                    at_least<int64_t>(0))
+          .optional("min", &Options::min, "the rate does not fall below", at_least(0.0)));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,47 @@
+#include "optim/options.h"
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct RmspropOptions : OptimizerOptions {
+  RmspropOptions() : OptimizerOptions(0.001) {}
+  double rho = 0.9;
+  double momentum = 0;
+  double epsilon = 1e-7;
+  bool centered = false;
+};
+
+class Rmsprop : public OptimizerWith<RmspropOptions> {
+ public:
+  using OptimizerWith::OptimizerWith;
+  std::vector<Slot> slots() const override {
+    std::vector<Slot> slots{{"velocity"}};
+    if (options_.centered) slots.push_back({"average_gradient"});
+    if (options_.momentum != 0) slots.push_back({"momentum"});
+    return slots;
+  }
+  OptimizerStep step(int64_t, double learning_rate, double gradient_scale) const override {
+    const RmspropStep rule{static_cast<float>(learning_rate), static_cast<float>(options_.rho),
+                           static_cast<float>(options_.momentum), static_cast<float>(options_.epsilon),
+                           options_.centered};
+    return step_with(rule, learning_rate, gradient_scale);
+  }
+};
+
+}  // namespace
+
+void add_rmsprop(KindTable<Optimizer>& table) {
+  using Options = RmspropOptions;
+  table.add<Rmsprop>(
+      "rmsprop",
+      optimizer_schema<Options>("Steps divided by the root of the gradients' running mean square.")
+          .optional("rho", &Options::rho, "of the running means", between_excluding_high(0.0, 1.0))
+          .optional("momentum", &Options::momentum, "how much of the last step is repeated",
+                    between(0.0, 1.0))
+          .optional("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0))
+          .optional("centered", &Options::centered, "divides by the variance instead of the mean square"));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,34 @@
+#include "optim/table.h"
+
+namespace dtrain {
+
+template <>
+const KindTable<Schedule>& kinds<Schedule>() {
+  static const KindTable<Schedule> kTable = [] {
+    KindTable<Schedule> table("learning rate schedule");
+    add_constant(table);
+    add_piecewise_constant(table);
+    add_exponential_decay(table);
+    add_cosine_decay(table);
+    add_reduce_on_plateau(table);
+    table.number_as("constant", "value");
+    return table;
+  }();
+  return kTable;
+}
+
+template <>
+const KindTable<Optimizer>& kinds<Optimizer>() {
+  static const KindTable<Optimizer> kTable = [] {
+    KindTable<Optimizer> table("optimizer");
+    add_sgd(table);
+    add_rmsprop(table);
+    add_adagrad(table);
+    add_adam(table);
+    add_adamw(table);
+    return table;
+  }();
+  return kTable;
+}
+
+}  // namespace dtrain
