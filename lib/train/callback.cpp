@@ -1,0 +1,89 @@
+#include "train/callback.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+bool improves(double value, double best, MonitorMode mode, const std::string& monitor, double min_delta) {
+  if (std::isnan(best)) return !std::isnan(value);
+  if (mode == MonitorMode::automatic) {
+    const bool larger =
+        monitor.find("acc") != std::string::npos || monitor.find("top_k") != std::string::npos;
+    mode = larger ? MonitorMode::max : MonitorMode::min;
+  }
+  return mode == MonitorMode::max ? value > best + min_delta : value < best - min_delta;
+}
+
+namespace {
+
+struct EarlyStoppingOptions {
+  std::string monitor = "val_loss";
+  int64_t patience = 0;
+  double min_delta = 0;
+  MonitorMode mode = MonitorMode::automatic;
+};
+
+/// Ends the training when a metric has not improved for more than `patience` epochs, as Keras's
+/// EarlyStopping.
+class EarlyStopping final : public Callback {
+ public:
+  explicit EarlyStopping(const EarlyStoppingOptions& options) : options_(options) {}
+  std::string monitor() const override { return options_.monitor; }
+
+  Verdict after_epoch(Json& state, const MetricLookup& metric) const override {
+    const std::optional<double> value = metric(options_.monitor);
+    if (!value) return {};
+    const double best = state.is_object() ? state.find("best")->as_double() : std::nan("");
+    const int64_t waited = state.is_object() ? state.find("waited")->as_int() : 0;
+    const bool better = improves(*value, best, options_.mode, options_.monitor, options_.min_delta);
+    const int64_t waiting = better ? 0 : waited + 1;
+    state = Json::object().set("best", better ? *value : best).set("waited", waiting);
+    if (waiting < std::max<int64_t>(options_.patience, 1)) return {};
+    return {true, fmt::format("early stopping: {} has not improved on {:.6g} for {} epoch{}",
+                              options_.monitor, best, waiting, waiting == 1 ? "" : "s")};
+  }
+
+ private:
+  EarlyStoppingOptions options_;
+};
+
+struct TerminateOnNanOptions {};
+
+/// Ends a run whose loss is no number any more, before a checkpoint could hold the ruin.
+class TerminateOnNan final : public Callback {
+ public:
+  explicit TerminateOnNan(const TerminateOnNanOptions&) {}
+  void after_step(int64_t step, int64_t epoch, double loss) const override {
+    if (std::isfinite(loss)) return;
+    throw Error(
+        fmt::format("the loss is {} at step {} (epoch {}); the checkpoints before it are as they were", loss,
+                    step, epoch + 1));
+  }
+};
+
+}  // namespace
+
+template <>
+const KindTable<Callback>& kinds<Callback>() {
+  static const KindTable<Callback> table = [] {
+    KindTable<Callback> t("callback");
+    t.add<EarlyStopping>(
+        "early_stopping",
+        Schema<EarlyStoppingOptions>("Ends the training when a metric stops improving.")
+            .optional("monitor", &EarlyStoppingOptions::monitor, "the metric, as metrics.jsonl names it")
+            .optional("patience", &EarlyStoppingOptions::patience,
+                      "epochs without improvement that are borne", at_least<int64_t>(0))
+            .optional("min_delta", &EarlyStoppingOptions::min_delta, "the least change that counts",
+                      at_least<double>(0))
+            .optional("mode", &EarlyStoppingOptions::mode, "whether smaller or larger is better"));
+    t.add<TerminateOnNan>(
+        "terminate_on_nan",
+        Schema<TerminateOnNanOptions>("Ends the run, as failed, when the loss is no finite number."));
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,198 @@
+#include "train/run_config.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "config/load.h"
+#include "train/heads.h"
+
+namespace dtrain {
+
+namespace {
+
+struct TopLevel {
+  std::optional<std::string> name;
+  int64_t seed = 0;
+  Node model, dataset, train, checkpoint;
+  Kind<Strategy> strategy = kinds<Strategy>().make("mirrored");
+};
+
+const Schema<TopLevel>& top_level_schema() {
+  static const auto schema =
+      Schema<TopLevel>("A run of dtrain.")
+          .optional("name", &TopLevel::name, "of the run; the file's name where not given")
+          .optional("seed", &TopLevel::seed, "from which all that is random follows", at_least<int64_t>(0))
+          .required("model", &TopLevel::model, "the network, in place or as the path of a YAML file")
+          .required("dataset", &TopLevel::dataset, "the data, in place or as the path of a YAML file")
+          .optional("strategy", &TopLevel::strategy, "how the run is laid over devices")
+          .required("train", &TopLevel::train, "how it is trained")
+          .optional("checkpoint", &TopLevel::checkpoint, "what is saved, and when");
+  return schema;
+}
+
+const Schema<TrainOptions>& train_schema() {
+  static const auto schema =
+      Schema<TrainOptions>("How the network is trained.")
+          .optional("epochs", &TrainOptions::epochs, "passes over the training split", at_least<int64_t>(0))
+          .optional("batch_size", &TrainOptions::batch_size, "samples a step, over all replicas",
+                    at_least<int64_t>(1))
+          .required("loss", &TrainOptions::loss,
+                    "what is minimised: one for every output, or a mapping from outputs")
+          .required("optimizer", &TrainOptions::optimizer, "how gradients move the weights")
+          .optional("metrics", &TrainOptions::metrics, "what is reported beside the loss")
+          .optional("precision", &TrainOptions::precision, "the arithmetic of the layers")
+          .optional("clip_norm", &TrainOptions::clip_norm,
+                    "the largest L2 norm of the whole gradient; longer ones are scaled down",
+                    Check<std::optional<double>>{"a number greater than 0",
+                                                 [](const auto& v) { return !v || *v > 0; }})
+          .optional("accumulate", &TrainOptions::accumulate,
+                    "pieces that each replica's share is worked through in: the same gradient in less memory",
+                    at_least<int64_t>(1))
+          .optional("callbacks", &TrainOptions::callbacks, "what watches the run");
+  return schema;
+}
+
+const Schema<BestOptions>& best_schema() {
+  static const auto schema =
+      Schema<BestOptions>("Keep the best checkpoint, too.")
+          .optional("monitor", &BestOptions::monitor, "the metric, as metrics.jsonl names it")
+          .optional("mode", &BestOptions::mode, "whether smaller or larger is better");
+  return schema;
+}
+
+}  // namespace
+
+template <>
+struct Codec<BestOptions> {
+  static bool parse(const Node& node, const std::string& where, BestOptions& out, Diagnostics& diagnostics) {
+    return best_schema().parse(node, where, out, diagnostics);
+  }
+  static Node write(const BestOptions& value) { return best_schema().write(value); }
+  static Json schema() { return best_schema().json_schema(); }
+};
+
+namespace {
+
+const Schema<CheckpointOptions>& checkpoint_schema() {
+  static const auto schema =
+      Schema<CheckpointOptions>("What is saved, and when.")
+          .optional("every", &CheckpointOptions::every, "how often: '1 epoch', '200 steps', '10 minutes'")
+          .optional("keep", &CheckpointOptions::keep, "how many of the newest stay", at_least<int64_t>(1))
+          .optional("best", &CheckpointOptions::best, "keep the best by this metric as well");
+  return schema;
+}
+
+/// What is said of a monitor that names no metric of the run.
+void check_monitor(const RunConfig& config, const std::string& monitor, const Mark& mark,
+                   Diagnostics& diagnostics) {
+  const std::vector<std::string> names = monitor_names(config);
+  if (monitor.empty() || std::find(names.begin(), names.end(), monitor) != names.end()) return;
+  std::string near = suggestion(monitor, names);
+  if (near.empty()) near = fmt::format("; there are {}", fmt::join(names, ", "));
+  const bool needs_validation = monitor.starts_with("val_") && !config.dataset.validation;
+  diagnostics.error(mark, fmt::format("monitor '{}' is no metric of this run{}", monitor,
+                                      needs_validation ? ": the data set has no validation split" : near));
+}
+
+void check_monitors(const RunConfig& config, const Node& train, const Node& checkpoint,
+                    Diagnostics& diagnostics) {
+  const Node* callbacks = train.find("callbacks");
+  for (size_t i = 0; i < config.train.callbacks.size(); ++i)
+    check_monitor(config, config.train.callbacks[i]->monitor(),
+                  callbacks ? callbacks->items()[i].mark() : Mark{}, diagnostics);
+  if (config.checkpoint.best) {
+    const Node* best = checkpoint.find("best");
+    check_monitor(config, config.checkpoint.best->monitor, best ? best->mark() : Mark{}, diagnostics);
+  }
+  const Node* optimizer = train.find("optimizer");
+  check_monitor(config, config.train.optimizer->learning_rate().monitor(),
+                optimizer ? optimizer->mark() : Mark{}, diagnostics);
+}
+
+}  // namespace
+
+std::vector<TensorSpec> RunConfig::targets() const {
+  std::vector<TensorSpec> specs;
+  for (const Head& head : heads) specs.push_back(head.target);
+  return specs;
+}
+
+std::vector<std::string> monitor_names(const RunConfig& config) {
+  std::vector<std::string> names{"loss"};
+  for (const std::string& name : config.total_names)
+    if (name != "loss") names.push_back(name);
+  if (!config.dataset.validation) return names;
+  const size_t count = names.size();
+  for (size_t i = 0; i < count; ++i) names.push_back("val_" + names[i]);
+  return names;
+}
+
+std::optional<RunConfig> parse_run_config(const Node& node, const std::string& name,
+                                          Diagnostics& diagnostics) {
+  const size_t before = diagnostics.count();
+  TopLevel top;
+  top_level_schema().parse(node, "the configuration", top, diagnostics);
+  RunConfig config;
+  config.name = top.name.value_or(name);
+  config.seed = top.seed;
+  config.strategy = top.strategy;
+  config.train.callbacks = {kinds<Callback>().make("terminate_on_nan")};
+  // Each part is looked at even where another is wrong, so that everything is said at once.
+  if (node.find("train")) train_schema().parse(top.train, "train", config.train, diagnostics);
+  checkpoint_schema().parse(top.checkpoint, "checkpoint", config.checkpoint, diagnostics);
+  std::optional<Graph> graph;
+  std::optional<DatasetSpec> dataset;
+  if (node.find("model")) graph = parse_model(top.model, diagnostics);
+  if (node.find("dataset")) dataset = parse_dataset(top.dataset, diagnostics);
+  Node loss;
+  if (graph) {
+    config.graph = std::move(*graph);
+    if (top.train.find("loss")) loss = parse_heads(config, top.train, diagnostics);
+  }
+  if (dataset) config.dataset = std::move(*dataset);
+  if (diagnostics.count() > before) return std::nullopt;
+
+  check_monitors(config, top.train, top.checkpoint, diagnostics);
+  if (diagnostics.count() > before) return std::nullopt;
+  config.resolved = Node::mapping(
+      {Node::entry("name", Node::scalar(config.name, true)),
+       Node::entry("seed", Node::scalar(std::to_string(config.seed))),
+       Node::entry("model", config.graph.resolved), Node::entry("dataset", config.dataset.resolved),
+       Node::entry("strategy", config.strategy.resolved),
+       Node::entry("train", train_schema().write(config.train).with("loss", loss)),
+       Node::entry("checkpoint", checkpoint_schema().write(config.checkpoint))});
+  return config;
+}
+
+RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets) {
+  Diagnostics diagnostics;
+  const Node node = load_config(path, sets, diagnostics);
+  diagnostics.throw_if_errors();
+  auto config = parse_run_config(node, std::filesystem::path(path).stem().string(), diagnostics);
+  diagnostics.throw_if_errors();
+  return std::move(*config);
+}
+
+Json run_config_json_schema() {
+  Json schema = top_level_schema().json_schema();
+  Json properties = *schema.find("properties");
+  const auto in_file_or_place = [](Json part) {
+    const Json path =
+        Json::object().set("type", "string").set("description", "the path of a YAML file that holds it");
+    return Json::object().set("anyOf", Json::array().push(path).push(std::move(part)));
+  };
+  Json train = train_schema().json_schema();
+  Json train_properties = *train.find("properties");
+  train.set("properties", train_properties.set("loss", heads_json_schema()));
+  properties.set("model", in_file_or_place(model_json_schema()));
+  properties.set("dataset", in_file_or_place(dataset_json_schema()));
+  properties.set("strategy", in_file_or_place(kinds<Strategy>().json_schema()));
+  properties.set("train", std::move(train));
+  properties.set("checkpoint", checkpoint_schema().json_schema());
+  schema.set("properties", std::move(properties));
+  return schema;
+}
+
+}  // namespace dtrain

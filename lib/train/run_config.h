@@ -1,0 +1,79 @@
+// A whole run as configured: everything checked, nothing yet read or allocated.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/kinds.h"
+#include "data/dataset_spec.h"
+#include "nn/graph.h"
+#include "nn/loss.h"
+#include "nn/plan.h"
+#include "optim/optimizer.h"
+#include "train/callback.h"
+#include "train/interval.h"
+#include "train/strategy.h"
+
+namespace dtrain {
+
+enum class Precision { float32 };
+template <>
+inline const EnumNames<Precision> names_of<Precision> = {{Precision::float32, "float32"}};
+
+struct TrainOptions {
+  int64_t epochs = 1;
+  int64_t batch_size = 32;  // global
+  Node loss;  // one kind for every output, or a mapping from output names; RunConfig::heads has them
+  Kind<Optimizer> optimizer;
+  std::vector<Kind<Metric>> metrics;
+  Precision precision = Precision::float32;
+  std::optional<double> clip_norm;  // of the whole gradient, L2
+  int64_t accumulate = 1;           // pieces that each share is worked through in
+  std::vector<Kind<Callback>> callbacks;
+};
+
+struct BestOptions {
+  std::string monitor = "val_loss";
+  MonitorMode mode = MonitorMode::automatic;
+};
+
+struct CheckpointOptions {
+  Interval every;
+  int64_t keep = 3;
+  std::optional<BestOptions> best;
+};
+
+struct RunConfig {
+  std::string name;
+  int64_t seed = 0;
+  Graph graph;
+  DatasetSpec dataset;
+  Kind<Strategy> strategy;
+  TrainOptions train;
+  CheckpointOptions checkpoint;
+  std::vector<Head> heads;
+  std::vector<std::string> total_names;  // of Plan's totals: "loss" or "<output>_loss", metrics by name
+  Node resolved;                         // what config.yaml says; parses back to an equal run
+
+  /// What the datasets' readers must give.
+  std::vector<TensorSpec> targets() const;
+};
+
+/// The names that a monitor may have: "loss", the metrics, and with a validation split each with "val_"
+/// before it.
+std::vector<std::string> monitor_names(const RunConfig& config);
+
+/// Nothing on mistakes, all of them reported. `name` where the configuration gives none.
+std::optional<RunConfig> parse_run_config(const Node& node, const std::string& name,
+                                          Diagnostics& diagnostics);
+
+/// From a file, or throws UserError with everything that is wrong.
+RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets);
+
+/// The JSON schema of a run's configuration, for editors.
+Json run_config_json_schema();
+
+}  // namespace dtrain

@@ -1,0 +1,78 @@
+#include "train/run_directory.h"
+
+#include <filesystem>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/file.h"
+
+namespace dtrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+void write_text(const std::string& path, const std::string& text) {
+  write_file(path, {std::as_bytes(std::span(text))});
+}
+}  // namespace
+
+std::optional<RunDirectory> RunDirectory::around(const std::string& checkpoint_file) {
+  const fs::path parent = fs::absolute(checkpoint_file).parent_path();
+  if (parent.filename() != "checkpoints") return std::nullopt;
+  return RunDirectory(parent.parent_path().string());
+}
+
+std::string RunDirectory::checkpoint_path(int64_t step) const {
+  return checkpoint_directory() + "/" + checkpoint_name(step);
+}
+
+std::vector<std::string> RunDirectory::checkpoints() const {
+  return list_checkpoints(checkpoint_directory());
+}
+
+void RunDirectory::create() const {
+  std::error_code error;
+  fs::create_directories(checkpoint_directory(), error);
+  if (error) throw Error(fmt::format("{}: cannot be made: {}", checkpoint_directory(), error.message()));
+}
+
+void RunDirectory::write_config(const std::string& yaml) const {
+  write_text(path_ + "/config.yaml", yaml);
+}
+
+void RunDirectory::write_metrics(const Json& history) const {
+  std::string lines;
+  for (const Json& line : history.items()) lines += line.dump() + "\n";
+  write_text(path_ + "/metrics.jsonl", lines);
+}
+
+void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {
+  const std::vector<std::string> all = checkpoints();
+  for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {
+    if (best && fs::path(all[i]).filename() == checkpoint_name(*best)) continue;
+    std::error_code ignored;  // one too many does no harm
+    fs::remove(all[i], ignored);
+  }
+}
+
+std::vector<std::string> RunDirectory::set_aside_after(int64_t step) const {
+  std::vector<std::string> aside;
+  for (const std::string& path : checkpoints()) {
+    if (fs::path(path).filename() <= checkpoint_name(step)) continue;
+    std::error_code error;
+    fs::rename(path, path + ".set-aside", error);
+    if (error) throw Error(fmt::format("{}: cannot be renamed: {}", path, error.message()));
+    aside.push_back(path + ".set-aside");
+  }
+  return aside;
+}
+
+void RunDirectory::clear() const {
+  for (const std::string& path : checkpoints()) fs::remove(path);
+  for (const char* name : {"config.yaml", "metrics.jsonl"}) fs::remove(fs::path(path_) / name);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,43 @@
+// The directory of a run: config.yaml, metrics.jsonl, checkpoints/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace dtrain {
+
+class RunDirectory {
+ public:
+  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+  /// The run directory that a checkpoint file stands in (DIR/checkpoints/ckpt-...h5), or nothing.
+  static std::optional<RunDirectory> around(const std::string& checkpoint_file);
+
+  const std::string& path() const { return path_; }
+  std::string checkpoint_directory() const { return path_ + "/checkpoints"; }
+  std::string checkpoint_path(int64_t step) const;
+  /// By step, ascending.
+  std::vector<std::string> checkpoints() const;
+
+  /// Makes the directories; throws Error where that fails.
+  void create() const;
+  /// Both whole or not at all.
+  void write_config(const std::string& yaml) const;
+  void write_metrics(const Json& history) const;
+
+  /// Removes all checkpoints but the newest `keep` and that of step `best`.
+  void prune(int64_t keep, std::optional<int64_t> best) const;
+  /// Gives checkpoints after `step` another name (".set-aside" behind it), so that they are neither resumed
+  /// from nor lost; returns their paths.
+  std::vector<std::string> set_aside_after(int64_t step) const;
+  /// Removes config, metrics and checkpoints of a run that is to be overwritten.
+  void clear() const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace dtrain

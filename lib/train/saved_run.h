@@ -1,0 +1,42 @@
+// A run as its checkpoints have it: to be resumed, evaluated, asked for predictions.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "train/replicas.h"
+#include "train/run_config.h"
+#include "train/run_directory.h"
+
+namespace dtrain {
+
+struct SavedRun {
+  Checkpoint checkpoint;
+  RunConfig config;
+  std::optional<RunDirectory> directory;  // nothing for a file that stands alone
+};
+
+/// `path`: a run directory, its checkpoints/, or one file. Of a directory the newest checkpoint that is
+/// whole; damaged ones are passed over, with a word to `warn`. `sets` change the checkpoint's configuration.
+/// Throws UserError.
+SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
+                        const std::function<void(const std::string&)>& warn);
+
+/// The newest whole checkpoint of a run directory, as above; nothing where it holds none at all.
+std::optional<Checkpoint> load_newest(const RunDirectory& directory,
+                                      const std::function<void(const std::string&)>& warn);
+
+/// Puts a checkpoint's weights in place. Throws UserError where one is missing or of another shape.
+void restore_weights(const Checkpoint& checkpoint, Replicas& replicas);
+
+/// The optimizer's slots, which are allocated; false where the checkpoint is of another optimizer, whose
+/// slots are not these.
+bool restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas);
+
+/// What a checkpoint of this moment holds; refers to the memory of `replicas`.
+CheckpointContent checkpoint_content(const RunConfig& config, Replicas& replicas, Json state);
+
+}  // namespace dtrain

@@ -1,0 +1,125 @@
+#include "train/strategy.h"
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+namespace {
+
+/// The list, or what `auto` means on this machine; every device is there.
+std::vector<DeviceId> resolve(const DeviceList& list) {
+  const GpuPresence gpus = gpu_presence();
+  if (list.devices.empty()) {
+    std::vector<DeviceId> all;
+    for (int i = 0; i < gpus.count; ++i) all.push_back({DeviceId::Kind::gpu, i});
+    if (all.empty()) all.push_back({});
+    return all;
+  }
+  for (const DeviceId& device : list.devices) {
+    if (device.kind == DeviceId::Kind::cpu || device.index < gpus.count) continue;
+    if (gpus.count == 0)
+      throw UserError(fmt::format("{}: no GPU ({}); there are cpu:0, cpu:1, ...", device.str(), gpus.reason));
+    throw UserError(fmt::format("{}: this machine has gpu:0 to gpu:{}", device.str(), gpus.count - 1));
+  }
+  return list.devices;
+}
+
+struct SingleOptions {
+  DeviceList device;
+};
+
+/// One device. What every other strategy is compared with.
+class Single final : public Strategy {
+ public:
+  explicit Single(const SingleOptions& options) : options_(options) {}
+  std::vector<DeviceId> replicas() const override { return {resolve(options_.device).front()}; }
+
+ private:
+  SingleOptions options_;
+};
+
+struct MirroredOptions {
+  DeviceList devices;
+  std::optional<int64_t> replicas;
+};
+
+/// The whole model on every replica, the global batch cut among them.
+class Mirrored final : public Strategy {
+ public:
+  explicit Mirrored(const MirroredOptions& options) : options_(options) {}
+  std::vector<DeviceId> replicas() const override {
+    const std::vector<DeviceId> devices = resolve(options_.devices);
+    const auto count = static_cast<size_t>(options_.replicas.value_or(static_cast<int64_t>(devices.size())));
+    std::vector<DeviceId> all;
+    for (size_t i = 0; i < count; ++i) all.push_back(devices[i % devices.size()]);
+    return all;
+  }
+
+ private:
+  MirroredOptions options_;
+};
+
+}  // namespace
+
+bool Codec<DeviceList>::parse(const Node& node, const std::string& where, DeviceList& out,
+                              Diagnostics& diagnostics) {
+  out.devices.clear();
+  if (node.is_scalar() && node.text() == "auto") return true;
+  std::vector<Node> names;
+  if (node.is_sequence()) {
+    names = node.items();
+  } else if (node.is_scalar()) {
+    names = {node};
+  }
+  bool good = !names.empty();
+  for (const Node& name : names) {
+    const auto device = name.is_scalar() ? DeviceId::parse(name.text()) : std::nullopt;
+    if (device) {
+      out.devices.push_back(*device);
+      continue;
+    }
+    diagnostics.error(
+        name, fmt::format("{}: expected a device such as cpu:0 or gpu:1, found {}", where, name.describe()));
+    good = false;
+  }
+  if (names.empty())
+    diagnostics.error(
+        node, fmt::format("{}: expected 'auto' or a list of devices such as [cpu:0, cpu:1], found {}", where,
+                          node.describe()));
+  return good;
+}
+
+Node Codec<DeviceList>::write(const DeviceList& value) {
+  if (value.devices.empty()) return Node::scalar("auto");
+  std::vector<Node> names;
+  for (const DeviceId& device : value.devices) names.push_back(Node::scalar(device.str()));
+  return Node::sequence(std::move(names));
+}
+
+Json Codec<DeviceList>::schema() {
+  const Json device = Json::object().set("type", "string").set("pattern", "^(cpu|gpu):[0-9]+$");
+  return Json::object().set(
+      "anyOf", Json::array()
+                   .push(Json::object().set("const", "auto"))
+                   .push(device)
+                   .push(Json::object().set("type", "array").set("items", device).set("minItems", 1)));
+}
+
+template <>
+const KindTable<Strategy>& kinds<Strategy>() {
+  static const KindTable<Strategy> table = [] {
+    KindTable<Strategy> t("strategy");
+    t.add<Single>("single", Schema<SingleOptions>("The model on one device.")
+                                .optional("device", &SingleOptions::device, "the device, or auto"));
+    t.add<Mirrored>(
+        "mirrored",
+        Schema<MirroredOptions>("The whole model on every replica, each batch cut into contiguous shares.")
+            .optional("devices", &MirroredOptions::devices, "the devices, or auto")
+            .optional("replicas", &MirroredOptions::replicas,
+                      "how many replicas are laid over the devices in turn; one a device where not given"));
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace dtrain

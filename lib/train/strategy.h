@@ -1,0 +1,35 @@
+// How a run is laid over devices, as the configuration says it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/kinds.h"
+#include "device/device.h"
+
+namespace dtrain {
+
+/// `devices:` - `auto` (all GPUs; the CPU where there is none) or a list of names.
+struct DeviceList {
+  std::vector<DeviceId> devices;  // empty: auto
+};
+
+template <>
+struct Codec<DeviceList> {
+  static bool parse(const Node& node, const std::string& where, DeviceList& out, Diagnostics& diagnostics);
+  static Node write(const DeviceList& value);
+  static Json schema();
+};
+
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  /// The device of each replica, by rank. Throws UserError, saying what there is, where one does not exist
+  /// here.
+  virtual std::vector<DeviceId> replicas() const = 0;
+};
+
+template <>
+const KindTable<Strategy>& kinds<Strategy>();
+
+}  // namespace dtrain

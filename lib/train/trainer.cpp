@@ -1,0 +1,234 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle) {
+  return std::make_unique<Loader>(
+      open_split(config.dataset, split, config.graph.input_specs(), config.targets()),
+      config.train.batch_size, shuffle, static_cast<uint64_t>(config.seed), config.dataset.prefetch);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,
+                                                     int64_t samples) {
+  std::vector<std::pair<std::string, double>> means{{"loss", 0.0}};
+  size_t total = 0;
+  for (const Head& head : config.heads) {
+    const Shape& shape = config.graph.nodes[static_cast<size_t>(head.node)].output.shape;
+    const int64_t positions = shape.rank() ? shape.elements() / shape.back() : 1;
+    const double rows = static_cast<double>(samples) * static_cast<double>(positions);
+    for (size_t i = 0; i <= head.metrics.size(); ++i, ++total) {
+      const double mean = sums[total] / rows;
+      if (i == 0) means[0].second += mean;
+      if (config.total_names[total] != "loss") means.emplace_back(config.total_names[total], mean);
+    }
+  }
+  return means;
+}
+
+std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(const RunConfig& config,
+                                                                          Replicas& replicas, Loader& loader,
+                                                                          const std::atomic<int>* stop) {
+  std::vector<double> sums(config.total_names.size(), 0.0);
+  loader.begin(0, 0);
+  while (const auto batch = loader.next()) {
+    if (stop && *stop != 0) return std::nullopt;
+    const BatchTotals& totals = replicas.evaluate(*batch);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
+  }
+  return means_of(config, sums, loader.samples());
+}
+
+Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, const std::atomic<int>& stop)
+    : config_(std::move(config)), directory_(std::move(directory)), observer_(observer), stop_(stop) {
+  const std::vector<DeviceId> devices = config_.strategy->replicas();
+  if (!config_.dataset.train) throw UserError("the data set has no 'train' split to train on");
+  loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
+  if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
+  replicas_ = std::make_unique<Replicas>(config_, devices);
+  state_.sums.assign(config_.total_names.size(), 0.0);
+  state_.callbacks.resize(config_.train.callbacks.size());
+}
+
+void Trainer::start() {
+  initialize(config_.graph, replicas_->layout(), static_cast<uint64_t>(config_.seed),
+             replicas_->values().data());
+  replicas_->allocate_slots();
+}
+
+void Trainer::restore(const Checkpoint& checkpoint) {
+  state_ = TrainingState::from_json(checkpoint.content().state);
+  restore_weights(checkpoint, *replicas_);
+  replicas_->allocate_slots();
+  if (!restore_slots(checkpoint, config_, *replicas_))
+    observer_.on_warning("the checkpoint is of another optimizer: this one's slots start anew");
+  if (state_.sums.size() != config_.total_names.size()) {  // metrics were added or taken away
+    if (state_.step_in_epoch > 0)
+      throw UserError(
+          fmt::format("{}: the metrics cannot change in the middle of an epoch", checkpoint.path()));
+    state_.sums.assign(config_.total_names.size(), 0.0);
+  }
+  if (state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
+    throw UserError(fmt::format(
+        "{}: {} of the epoch's {} samples were trained on, which batches of {} do not meet; change the "
+        "batch size or the data at the end of an epoch",
+        checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
+  state_.callbacks.resize(config_.train.callbacks.size());
+  saved_step_ = state_.step;
+}
+
+void Trainer::run() {
+  directory_.create();
+  directory_.write_config(config_.resolved.to_yaml());
+  directory_.write_metrics(state_.history);
+  last_save_ = Clock::now();
+  while (state_.epoch < config_.train.epochs && !state_.stopped) {
+    if (!train_epoch()) continue;
+    finish_epoch();
+  }
+  if (saved_step_ != state_.step) save();
+}
+
+/// The rest of the epoch under way. True at its end.
+bool Trainer::train_epoch() {
+  loader_->begin(state_.epoch, state_.step_in_epoch);
+  while (const auto batch = loader_->next()) {
+    check_stop();
+    train_step(*batch);
+    save_on_the_way();
+  }
+  check_stop();
+  return true;
+}
+
+void Trainer::train_step(const Batch& batch) {
+  const auto start = Clock::now();
+  learning_rate_ = config_.train.optimizer->learning_rate().at(state_.step, state_.schedule);
+  const BatchTotals& totals = replicas_->train(batch, state_.step, learning_rate_);
+  for (size_t i = 0; i < state_.sums.size(); ++i) state_.sums[i] += totals.sums[i];
+  state_.samples += totals.samples;
+  const double step_loss = means_of(config_, totals.sums, totals.samples)[0].second;
+  for (const auto& callback : config_.train.callbacks)
+    callback->after_step(state_.step, state_.epoch, step_loss);
+  ++state_.step;
+  ++state_.step_in_epoch;
+  const double seconds = seconds_since(start);
+  state_.train_seconds += seconds;
+  state_.epoch_seconds += seconds;
+  report(step_loss);
+}
+
+void Trainer::report(double step_loss) {
+  Progress progress;
+  progress.epoch = state_.epoch + 1;
+  progress.epochs = config_.train.epochs;
+  progress.step = state_.step_in_epoch;
+  progress.steps = loader_->steps_per_epoch();
+  progress.global_step = state_.step;
+  progress.step_loss = step_loss;
+  progress.means = means_of(config_, state_.sums, state_.samples);
+  progress.samples_per_second = static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9);
+  progress.seconds_left =
+      static_cast<double>(loader_->samples() - state_.samples) / std::max(progress.samples_per_second, 1e-9);
+  observer_.on_step(progress);
+}
+
+void Trainer::check_stop() {
+  const int signal = stop_;
+  if (signal == 0) return;
+  if (saved_step_ != state_.step) save();
+  throw Interrupted(signal, fmt::format("stopped at step {}; saved {}", state_.step,
+                                        directory_.checkpoint_path(state_.step)));
+}
+
+/// Validation, the epoch's record, callbacks; then the state is that of the next epoch's beginning.
+void Trainer::finish_epoch() {
+  const auto start = Clock::now();
+  auto numbers = means_of(config_, state_.sums, state_.samples);
+  if (validation_) {
+    const auto means = evaluate_split(config_, *replicas_, *validation_, &stop_);
+    if (!means) check_stop();
+    for (const auto& [name, value] : *means) numbers.emplace_back("val_" + name, value);
+  }
+  const double seconds = state_.epoch_seconds + seconds_since(start);
+  Json record = Json::object().set("epoch", state_.epoch + 1).set("step", state_.step);
+  for (const auto& [name, value] : numbers) record.set(name, value);
+  record.set("learning_rate", learning_rate_).set("seconds", seconds);
+  record.set("samples_per_second",
+             static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9));
+  state_.history.push(record);
+  state_.epoch += 1;
+  state_.step_in_epoch = 0;
+  state_.sums.assign(state_.sums.size(), 0.0);
+  state_.samples = 0;
+  state_.train_seconds = state_.epoch_seconds = 0;
+
+  const MetricLookup metric = [&](const std::string& name) -> std::optional<double> {
+    for (const auto& [known, value] : numbers)
+      if (known == name) return value;
+    return std::nullopt;
+  };
+  observer_.on_epoch(record, config_.train.epochs);
+  std::string message;
+  state_.schedule =
+      config_.train.optimizer->learning_rate().after_epoch(std::move(state_.schedule), metric, message);
+  if (!message.empty()) observer_.on_note(message);
+  for (size_t i = 0; i < state_.callbacks.size(); ++i) {
+    const Callback::Verdict verdict = config_.train.callbacks[i]->after_epoch(state_.callbacks[i], metric);
+    if (!verdict.message.empty()) observer_.on_note(verdict.message);
+    if (verdict.stop) state_.stopped = true;
+  }
+  bool improved = false;
+  update_best(metric, improved);
+  directory_.write_metrics(state_.history);
+  const bool last = state_.epoch >= config_.train.epochs || state_.stopped;
+  if (last || improved || due(Interval::Unit::epoch, state_.epoch)) save();
+}
+
+void Trainer::update_best(const MetricLookup& metric, bool& improved) {
+  if (!config_.checkpoint.best) return;
+  const BestOptions& best = *config_.checkpoint.best;
+  const std::optional<double> value = metric(best.monitor);
+  if (!value || std::isnan(*value)) return;
+  improved = !state_.best || improves(*value, state_.best->value, best.mode, best.monitor);
+  if (improved) state_.best = TrainingState::Best{*value, state_.step};
+}
+
+bool Trainer::due(Interval::Unit unit, int64_t count) const {
+  const Interval& every = config_.checkpoint.every;
+  if (every.unit != unit) return false;
+  if (unit == Interval::Unit::minute) return seconds_since(last_save_) >= every.count * 60;
+  return count % static_cast<int64_t>(every.count) == 0;
+}
+
+/// A disk that is full for a while must not end a run: what fails here is tried again at the next occasion.
+void Trainer::save_on_the_way() {
+  if (!due(Interval::Unit::step, state_.step) && !due(Interval::Unit::minute, 0)) return;
+  try {
+    save();
+  } catch (const Error& error) {
+    observer_.on_warning(fmt::format("{}; training goes on", error.what()));
+  }
+}
+
+void Trainer::save() {
+  last_save_ = Clock::now();
+  save_checkpoint(directory_.checkpoint_path(state_.step),
+                  checkpoint_content(config_, *replicas_, state_.to_json().set("seed", config_.seed)));
+  saved_step_ = state_.step;
+  directory_.prune(config_.checkpoint.keep, state_.best ? std::optional(state_.best->step) : std::nullopt);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,48 @@
+#include "train/training_state.h"
+
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+Json TrainingState::to_json() const {
+  Json json = Json::object();
+  json.set("step", step).set("epoch", epoch).set("step_in_epoch", step_in_epoch);
+  Json json_sums = Json::array();
+  for (const double sum : sums) json_sums.push(sum);
+  json.set("sums", json_sums).set("samples", samples);
+  json.set("train_seconds", train_seconds).set("epoch_seconds", epoch_seconds);
+  json.set("schedule", schedule).set("callbacks", Json(callbacks));
+  json.set("best", best ? Json::object().set("value", best->value).set("step", best->step) : Json());
+  return json.set("stopped", stopped).set("history", history);
+}
+
+TrainingState TrainingState::from_json(const Json& json) try {
+  const auto at = [&](const char* key) -> const Json& {
+    const Json* found = json.find(key);
+    if (!found) throw UserError(fmt::format("the checkpoint's state has no '{}'", key));
+    return *found;
+  };
+  TrainingState state;
+  state.step = at("step").as_int();
+  state.epoch = at("epoch").as_int();
+  state.step_in_epoch = at("step_in_epoch").as_int();
+  for (const Json& sum : at("sums").items()) state.sums.push_back(sum.as_double());
+  state.samples = at("samples").as_int();
+  state.train_seconds = at("train_seconds").as_double();
+  state.epoch_seconds = at("epoch_seconds").as_double();
+  state.schedule = at("schedule");
+  state.callbacks = at("callbacks").items();
+  if (const Json& best = at("best"); best.is_object())
+    state.best = Best{best.find("value")->as_double(), best.find("step")->as_int()};
+  state.stopped = at("stopped").as_bool();
+  state.history = at("history");
+  return state;
+} catch (const std::bad_variant_access&) {
+  throw UserError("the checkpoint's state holds a value of the wrong type");
+}
+
+}  // namespace dtrain

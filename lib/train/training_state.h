@@ -1,0 +1,38 @@
+// All that the next step depends on besides the arrays: what a checkpoint's /dtrain/state holds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/json.h"
+
+namespace dtrain {
+
+struct TrainingState {
+  int64_t step = 0;           // global: steps done
+  int64_t epoch = 0;          // epochs finished
+  int64_t step_in_epoch = 0;  // of the epoch under way
+  // Of the epoch under way, over its training batches:
+  std::vector<double> sums;
+  int64_t samples = 0;
+  double train_seconds = 0;  // in steps
+  double epoch_seconds = 0;  // in all
+
+  Json schedule;                // of the learning rate
+  std::vector<Json> callbacks;  // in the configuration's order
+  struct Best {
+    double value;
+    int64_t step;
+  };
+  std::optional<Best> best;
+  Json history = Json::array();  // the lines of metrics.jsonl
+  bool stopped = false;          // by a callback
+
+  /// Doubles come back to the bit.
+  Json to_json() const;
+  /// Throws UserError where a part is missing or of another type.
+  static TrainingState from_json(const Json& json);
+};
+
+}  // namespace dtrain
