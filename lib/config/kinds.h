@@ -17,7 +17,8 @@ template <class Base>
 struct Kind {
   std::string name;
   std::shared_ptr<const Base> value;
-  Node resolved;  // a mapping of one key: {name: {all options}}; keeps the mark of what was written
+  Node resolved;  // {name: {all options}}, or the bare name of a kind without any; keeps the mark of what was
+                  // written
 
   explicit operator bool() const { return value != nullptr; }
   const Base* operator->() const { return value.get(); }

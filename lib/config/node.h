@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-/// A place in a file, for messages. Lines and columns count from 1; 0 where a value was not written by
-/// anybody.
+/// A place in a file, for messages. Lines and columns (in bytes) count from 1; 0 where a value was not
+/// written by anybody.
 struct Mark {
   std::shared_ptr<const std::string> file;
   int line = 0;
@@ -28,8 +28,8 @@ class Node {
   enum class Type { null, scalar, sequence, mapping };
   using Entry = std::pair<Node, Node>;  // key (always a scalar), value
 
-  Node();  // null, without a mark
-  static Node null(Mark mark);
+  Node();                       // null, without a mark
+  static Node null(Mark mark);  ///< written as nothing, ~ or null
   static Node scalar(std::string text, bool quoted = false, Mark mark = {});
   static Node sequence(std::vector<Node> items, Mark mark = {});
   static Node mapping(std::vector<Entry> entries, Mark mark = {});

@@ -92,7 +92,9 @@ void write_block(std::string& out, const Node& node, size_t indent) {
     for (const Node& item : node.items()) {
       start_line();
       out += "- ";
-      if (const auto line = one_line(item, indent + 2)) {
+      const bool is_choice =
+          item.is_mapping() && item.entries().size() == 1;  // `- dense: {...}`: braces only inside
+      if (const auto line = one_line(item, indent + 2); line && !is_choice) {
         out += *line + '\n';
       } else {
         write_block(out, item, indent + 2);

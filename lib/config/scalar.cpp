@@ -14,10 +14,6 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-bool is_control(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
 }  // namespace
 
 bool reads_as_number(std::string_view text) {
@@ -42,15 +38,16 @@ bool reads_as_other_than_string(std::string_view text) {
 }
 
 bool plain_is_safe(std::string_view text) {
-  if (reads_as_null(text) || text == "<<" || text == "=" || text.starts_with("---") ||
-      text.starts_with("..."))
-    return false;
-  if (std::any_of(text.begin(), text.end(), is_control)) return false;
-  if (text.find_first_of(",[]{}\"") != std::string_view::npos) return false;
-  if (text.find(": ") != std::string_view::npos || text.find(" #") != std::string_view::npos) return false;
-  if (text.front() == ' ' || text.back() == ' ' || text.back() == ':') return false;
-  if (text.front() == '-') return text.size() > 1 && text[1] != ' ' && text[1] != '-';
-  return std::string_view("?:#&*!|>'%@`").find(text.front()) == std::string_view::npos;
+  if (reads_as_null(text) || text == "=" || text.starts_with("---") || text.starts_with("...")) return false;
+  const auto harmless = [](char c) {  // wherever it stands; what YAML gives a meaning anywhere is quoted
+    const auto byte = static_cast<unsigned char>(c);
+    return std::isalnum(byte) || byte >= 0x80 ||
+           std::string_view("_-./+$ :=()^;").find(c) != std::string_view::npos;
+  };
+  if (!std::all_of(text.begin(), text.end(), harmless)) return false;
+  if (text.find(": ") != std::string_view::npos || text.front() == ' ' || text.front() == ':') return false;
+  if (text.back() == ' ' || text.back() == ':') return false;
+  return text.front() != '-' || (text.size() > 1 && text[1] != ' ' && text[1] != '-');
 }
 
 }  // namespace dtrain

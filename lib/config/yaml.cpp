@@ -41,6 +41,12 @@ class Builder final : public YAML::EventHandler {
   const Node& root() const { return root_.node; }
   bool found_anything() const { return found_; }
 
+  /// For a mistake in the syntax: where the bracket stands in which it was found.
+  std::string context() const {
+    if (stack_.empty() || !stack_.back().in_brackets || place_.line == 0) return {};
+    return fmt::format(" (in the brackets that open at {})", place(stack_.back().mark).str());
+  }
+
   Mark place(const YAML::Mark& mark) const {
     return place_.line == 0 || mark.is_null() ? place_ : Mark{place_.file, mark.line + 1, mark.column + 1};
   }
@@ -79,12 +85,12 @@ class Builder final : public YAML::EventHandler {
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, false);
+                       YAML::EmitterStyle::value style) override {
+    open(mark, tag, anchor, style, false);
   }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, true);
+                  YAML::EmitterStyle::value style) override {
+    open(mark, tag, anchor, style, true);
   }
   void OnSequenceEnd() override { close(); }
   void OnMapEnd() override { close(); }
@@ -94,7 +100,7 @@ class Builder final : public YAML::EventHandler {
   struct Frame {
     YAML::Mark mark;
     YAML::anchor_t anchor;
-    bool is_mapping;
+    bool is_mapping, in_brackets;
     std::vector<Node> items;
     std::vector<Node::Entry> entries;
     std::optional<Node> key;
@@ -103,16 +109,19 @@ class Builder final : public YAML::EventHandler {
     int height = 1;
   };
 
-  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, bool is_mapping) {
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+            YAML::EmitterStyle::value style, bool is_mapping) {
     found_ = true;
     if (!tag.empty() && tag != "?") refuse_tag(mark, tag);
     if (stack_.size() >= kMaxDepth) throw YAML::ParserException(mark, too_deep());
     if (!stack_.empty() && stack_.back().is_mapping && !stack_.back().key)
-      throw YAML::ParserException(mark, "expected a key that is a scalar, found a collection");
+      throw YAML::ParserException(
+          mark, "expected a key that is a scalar, found a collection, or a bracket without its end");
     Frame frame;
     frame.mark = mark;
     frame.anchor = anchor;
     frame.is_mapping = is_mapping;
+    frame.in_brackets = style == YAML::EmitterStyle::Flow;
     stack_.push_back(std::move(frame));
   }
 
@@ -211,7 +220,7 @@ Node parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagno
     if (!builder.found_anything()) diagnostics.error(at(1, 1), "expected a YAML document, found nothing");
   } catch (const YAML::Exception& mistake) {
     const Mark mark = mistake.mark.is_null() ? at(1, 1) : builder.place(mistake.mark);
-    diagnostics.error(mark, mistake.msg);
+    diagnostics.error(mark, mistake.msg + builder.context());
   }
   return diagnostics.count() == before ? builder.root() : Node();
 }

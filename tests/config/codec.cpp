@@ -1,0 +1,154 @@
+#include "config/codec.h"
+
+#include <limits>
+
+#include "config/schema.h"
+#include "support.h"
+
+namespace dtrain {
+
+namespace {
+
+enum class Padding { valid, same };
+
+struct Inner {
+  int64_t size = 3;
+  static const Schema<Inner>& schema() {
+    static const auto kSchema = Schema<Inner>("inner").optional("size", &Inner::size, "a size");
+    return kSchema;
+  }
+};
+
+/// What the codec says about a value written so; "" if it takes it.
+template <class V>
+std::string said(const std::string& text, V* out = nullptr) {
+  Diagnostics diagnostics;
+  V value{};
+  const bool good = Codec<V>::parse(yaml(text), "x", value, diagnostics);
+  CHECK(good == !diagnostics.has_errors());
+  if (out) *out = value;
+  const std::string all = messages(diagnostics);
+  const std::string place = "f:1:1: error: ";
+  return all.starts_with(place) ? all.substr(place.size()) : all;
+}
+
+template <class V>
+V read(const std::string& text) {
+  V value{};
+  CHECK(said<V>(text, &value) == "");
+  return value;
+}
+
+/// Writing and reading gives the same value.
+template <class V>
+void check_same(const V& value) {
+  CHECK(read<V>(Codec<V>::write(value).to_yaml()) == value);
+}
+
+}  // namespace
+
+template <>
+inline const EnumNames<Padding> names_of<Padding> = {{Padding::valid, "valid"}, {Padding::same, "same"}};
+
+TEST_CASE("integers are integers, within their range") {
+  CHECK(read<int>("-7") == -7);
+  CHECK(read<int>("+7") == 7);
+  CHECK(read<int64_t>("9223372036854775807") == std::numeric_limits<int64_t>::max());
+  CHECK(read<uint64_t>("18446744073709551615") == std::numeric_limits<uint64_t>::max());
+  for (const char* text : {"1.5", "1e3", "0x10", "1_000", "true", "abc", "1 ", "- 1", "+-1", "--1", "1a"}) {
+    CAPTURE(text);
+    if (std::string(text) != "1 " && std::string(text) != "- 1")
+      CHECK(said<int>(text) == "x: expected an integer, found '" + std::string(text) + "'");
+  }
+  CHECK(said<int>("'5'") == "x: expected an integer, found the string '5'");
+  CHECK(said<int>("null") == "x: expected an integer, found nothing");
+  CHECK(said<int>("[1]") == "x: expected an integer, found a list");
+  CHECK(said<int>("2147483648") ==
+        "x: expected an integer from -2147483648 to 2147483647, found '2147483648'");
+  CHECK(
+      said<int64_t>("9223372036854775808") ==
+      "x: expected an integer from -9223372036854775808 to 9223372036854775807, found '9223372036854775808'");
+  CHECK(said<uint64_t>("-1") == "x: expected an integer from 0 to 18446744073709551615, found '-1'");
+  CHECK(said<int>("99999999999999999999999999").starts_with("x: expected an integer from"));
+}
+
+TEST_CASE("numbers are finite") {
+  CHECK(read<double>("1e-3") == 0.001);
+  CHECK(read<double>("5") == 5.0);
+  CHECK(read<double>("+.5") == 0.5);
+  CHECK(read<float>("0.1") == 0.1f);
+  for (const char* text :
+       {"inf", ".inf", "nan", ".nan", "1e999", "-1e999", "abc", "true", "1.5x", "1,5", "0x1p3"})
+    CHECK(said<double>(text) == "x: expected a finite number, found '" + std::string(text) + "'");
+  CHECK(said<float>("1e39") == "x: expected a finite number, found '1e39'");
+  CHECK(said<double>("\"1\"") == "x: expected a finite number, found the string '1'");
+  for (const double value : {0.1, 1.0 / 3, 1e300, 5e-324, -0.0, 12345678.9, 1e22}) check_same(value);
+  for (const float value : {0.1f, 1.0f / 3, 3.4e38f, 1e-45f}) check_same(value);
+}
+
+TEST_CASE("truth values are true and false") {
+  CHECK(read<bool>("true"));
+  CHECK_FALSE(read<bool>("false"));
+  for (const char* text : {"True", "yes", "on", "1"})
+    CHECK(said<bool>(text) == "x: expected true or false, found '" + std::string(text) + "'");
+  CHECK(said<bool>("'true'") == "x: expected true or false, found the string 'true'");
+}
+
+TEST_CASE("strings, lists and optional values") {
+  CHECK(read<std::string>("5") == "5");
+  CHECK(read<std::string>("'a b'") == "a b");
+  CHECK(said<std::string>("[a]") == "x: expected a string, found a list");
+  CHECK(said<std::string>("~") == "x: expected a string, found nothing");
+  CHECK(read<std::vector<int>>("[1, 2]") == std::vector<int>{1, 2});
+  CHECK(said<std::vector<int>>("3") == "x: expected a list, found '3'");
+  CHECK(said<std::vector<int>>("[a, 1, b]") ==
+        "f:1:2: error: x: expected an integer, found 'a'\nf:1:8: error: x: expected an integer, found 'b'");
+  CHECK(read<std::optional<int>>("null") == std::nullopt);
+  CHECK(read<std::optional<int>>("3") == 3);
+  CHECK(said<std::optional<int>>("x") == "x: expected an integer, found 'x'");
+  check_same(std::vector<std::string>{"", "a", "true", "1", "null"});
+  check_same(std::optional<double>());
+}
+
+TEST_CASE("shapes") {
+  CHECK(read<Shape>("[28, 28, 1]") == Shape{28, 28, 1});
+  CHECK(read<Shape>("[]") == Shape{});
+  check_same(Shape{3, 4});
+  CHECK(said<Shape>("784") == "x: expected a list of positive integers, found '784'");
+  CHECK(said<Shape>("[3, 0, -1]") ==
+        "f:1:5: error: x: expected an integer of at least 1, found '0'\n"
+        "f:1:8: error: x: expected an integer of at least 1, found '-1'");
+  CHECK(said<Shape>("[4294967296, 4294967296]") ==
+        "x: expected at most 2^48 elements, found 4294967296x4294967296");
+  CHECK(said<Shape>("[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]") ==
+        "x: expected at most 16 axes, found 17");
+}
+
+TEST_CASE("heights and widths") {
+  CHECK(read<Size2>("3") == Size2{3, 3});
+  CHECK(read<Size2>("[3, 5]") == Size2{3, 5});
+  check_same(Size2{3, 5});
+  check_same(Size2{2, 2});
+  CHECK(said<Size2>("[3]") == "x: expected [height, width], found a list of 1");
+  CHECK(said<Size2>("0") == "x: expected an integer of at least 1, found '0'");
+  CHECK(said<Size2>("{}") == "x: expected an integer or [height, width], found a mapping");
+}
+
+TEST_CASE("names of types and enums") {
+  CHECK(read<DType>("uint8") == DType::uint8);
+  CHECK(said<DType>("float23") == "x: unknown value 'float23'; did you mean 'float32'?");
+  CHECK(said<DType>("double") == "x: unknown value 'double'; expected one of float32, int32, uint8");
+  CHECK(read<Padding>("same") == Padding::same);
+  check_same(Padding::valid);
+  CHECK(said<Padding>("smae") == "x: unknown value 'smae'; did you mean 'same'?");
+  CHECK(said<Padding>("[same]") == "x: expected one of valid, same, found a list");
+  CHECK(Codec<Padding>::schema().dump() == R"({"enum": ["valid", "same"]})");
+}
+
+TEST_CASE("a struct in a struct, and anything at all") {
+  CHECK(read<Inner>("{size: 5}").size == 5);
+  CHECK(said<Inner>("{siez: 5}") == "f:1:2: error: unknown key 'siez' in x; did you mean 'size'?");
+  CHECK(equal(read<Node>("{a: [1]}"), yaml("{a: [1]}")));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,126 @@
+#include "config/kinds.h"
+
+#include "layers.h"
+#include "support.h"
+
+namespace dtrain {
+
+namespace {
+
+const KindTable<TestActivation>& table() {
+  return kinds<TestActivation>();
+}
+
+Kind<TestActivation> read(std::string_view text) {
+  Diagnostics diagnostics;
+  auto kind = table().parse(yaml(text), diagnostics);
+  CHECK(messages(diagnostics) == "");
+  REQUIRE(kind);
+  return kind;
+}
+
+std::string said(std::string_view text) {
+  Diagnostics diagnostics;
+  CHECK_FALSE(table().parse(yaml(text), diagnostics));
+  return messages(diagnostics);
+}
+
+struct Nested {
+  virtual ~Nested() = default;
+};
+struct Wrapper final : Nested {
+  struct Options {
+    Kind<Nested> inner;
+  };
+  explicit Wrapper(const Options&) {}
+};
+
+}  // namespace
+
+template <>
+const KindTable<Nested>& kinds<Nested>() {
+  static const auto kTable = KindTable<Nested>("wrapper").add<Wrapper>(
+      "wrapper",
+      Schema<Wrapper::Options>("again").required("inner", &Wrapper::Options::inner, "the wrapped"));
+  return kTable;
+}
+
+TEST_CASE("a kind is a name, or a name with options") {
+  for (const char* text :
+       {"leaky_relu", "{leaky_relu: }", "{leaky_relu: {}}", "{leaky_relu: {negative_slope: 0.25}}"}) {
+    const auto kind = read(text);
+    CHECK(kind.name == "leaky_relu");
+    CHECK(kind->apply(-4) == -1.0);
+    CHECK(equal(kind.resolved, yaml("{leaky_relu: {negative_slope: 0.25}}")));
+  }
+  const auto linear = read("linear");
+  CHECK(equal(linear.resolved, yaml("linear")));
+  CHECK(linear.resolved.mark().str() == "f:1:1");
+  CHECK(read("{linear: {}}").resolved.is_scalar());
+}
+
+TEST_CASE("a number stands for one of the kinds") {
+  CHECK(read("0.5")->apply(-4) == -2.0);
+  CHECK(equal(read("0.5").resolved, yaml("{leaky_relu: {negative_slope: 0.5}}")));
+  CHECK(said("-1") ==
+        "f:1:1: error: leaky_relu's negative_slope: expected a number of at least 0, found '-1'");
+  CHECK(said("'0.5'") == "f:1:1: error: unknown activation '0.5'; expected one of linear, leaky_relu");
+}
+
+TEST_CASE("anything else is an error that says so") {
+  CHECK(said("{linear: {}, leaky_relu: {}}") ==
+        "f:1:1: error: activation: expected a number, a name, or a mapping of one key, the name, to its "
+        "options; found a "
+        "mapping of 2 keys");
+  CHECK(contains(said("[linear]"), "; found a list"));
+  CHECK(contains(said("{}"), "; found a mapping of 0 keys"));
+  CHECK(contains(said("~"), "; found nothing"));
+  CHECK(said("laeky_relu") == "f:1:1: error: unknown activation 'laeky_relu'; did you mean 'leaky_relu'?");
+  CHECK(said("{linear: {slope: 1}}") == "f:1:11: error: unknown key 'slope' in linear; it has no options");
+  CHECK(said("{leaky_relu: 3}") == "f:1:14: error: leaky_relu: expected a mapping, found '3'");
+}
+
+TEST_CASE("what is missing is reported at the kind's name") {
+  const auto layers = KindTable<TestConv>("layer").add<TestConv>("conv2d", TestConv::schema());
+  for (const char* text : {"a:\n  conv2d:\n    filters: 3\n", "a:\n  conv2d: {filters: 3}\n"}) {
+    Diagnostics diagnostics;
+    CHECK_FALSE(layers.parse(*yaml(text).find("a"), diagnostics));
+    CHECK(messages(diagnostics) ==
+          "f:2:3: error: missing key 'kernel_size' in conv2d (height and width of the window)");
+  }
+}
+
+TEST_CASE("objects made by a function") {
+  Diagnostics diagnostics;
+  const auto table_of_slopes = KindTable<double>("slope").add_with(
+      "leaky",
+      Schema<TestLeaky::Options>("").optional("negative_slope", &TestLeaky::Options::negative_slope, ""),
+      [](const TestLeaky::Options& options, const Node&) {
+        return std::make_shared<const double>(options.negative_slope);
+      });
+  CHECK(*table_of_slopes.parse(yaml("{leaky: {negative_slope: 2}}"), diagnostics) == 2.0);
+  CHECK(*table_of_slopes.make("leaky") == 0.25);
+}
+
+TEST_CASE("a table's mistakes are the program's") {
+  CHECK_THROWS_AS(table().make("nothing"), std::logic_error);
+  CHECK_THROWS_AS(kinds<Nested>().make("wrapper"), std::logic_error);  // a required field has no default
+  auto twice =
+      KindTable<TestActivation>("activation").add<TestLinear>("linear", Schema<TestLinear::Options>(""));
+  CHECK_THROWS_AS(twice.add<TestLinear>("linear", Schema<TestLinear::Options>("")), std::logic_error);
+  CHECK(table().contains("linear"));
+  CHECK_FALSE(table().contains("lin"));
+  CHECK(table().names() == std::vector<std::string>{"linear", "leaky_relu"});
+}
+
+TEST_CASE("a table's JSON schema lists its kinds, and ends where they nest") {
+  const Json schema = table().json_schema();
+  const auto& choices = schema.find("oneOf")->items();
+  REQUIRE(choices.size() == 3);
+  CHECK(choices[0].find("oneOf")->items()[0].find("const")->as_string() == "linear");
+  CHECK(choices[2].find("type")->as_string() == "number");
+  const std::string nested = kinds<Nested>().json_schema().dump();
+  CHECK(contains(nested, R"("inner": {"description": "the wrapped"})"));
+}
+
+}  // namespace dtrain

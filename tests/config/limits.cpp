@@ -1,0 +1,68 @@
+// Hostile texts: an error with a place, soon, never a crash. The time limits are far above what is needed, so
+// that they hold under sanitizers and on a busy machine, and far below what an attack would take.
+#include <chrono>
+
+#include "support.h"
+
+namespace dtrain {
+
+namespace {
+
+std::string repeated(std::string_view text, size_t times) {
+  std::string out;
+  out.reserve(text.size() * times);
+  for (size_t i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+std::string messages_within(double seconds, std::string_view text) {
+  const auto start = std::chrono::steady_clock::now();
+  std::string found = yaml_messages(text);
+  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("deep nesting is an error, not a stack overflow") {
+  for (const char* open : {"[", "{", "- ", "[[{a: ", "? "})
+    CHECK(messages_within(20, repeated(open, 100'000)).starts_with("f:1:"));
+  CHECK(contains(messages_within(5, repeated("- ", 100'000)), "nested deeper than 100 levels"));
+  CHECK(contains(yaml_messages(repeated("[", 101) + repeated("]", 101)), "nested deeper than 100 levels"));
+  CHECK(yaml_messages(repeated("[", 100) + repeated("]", 100)) == "");
+}
+
+TEST_CASE("aliases count in full") {
+  std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 9; ++i) {
+    const std::string last = "*a" + std::to_string(i - 1);
+    bomb +=
+        "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + repeated(last + ", ", 9) + last + "]\n";
+  }
+  CHECK(contains(messages_within(5, bomb), "more than 1000000 values, aliases counted in full"));
+
+  std::string chain =
+      "a0: &a0 " + repeated("[", 60) + repeated("]", 60) + "\n";  // each adds its depth to the last one's
+  for (int i = 1; i < 3; ++i)
+    chain += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " " + repeated("[", 60) + "*a" +
+             std::to_string(i - 1) + repeated("]", 60) + "\n";
+  CHECK(contains(yaml_messages(chain), "nested deeper than 100 levels"));
+}
+
+TEST_CASE("size has an end") {
+  CHECK(messages_within(5, repeated("#", (8 << 20) + 1)) ==
+        "f:1:1: error: expected a configuration of at most 8 MiB, found more");
+  CHECK(contains(messages_within(5, repeated(",", 1'100'000)), "brackets and commas"));
+  const std::string thousand = "- &a [" + repeated("1, ", 998) + "1]\n";  // 1000 values with the list itself
+  CHECK(yaml_messages(thousand + repeated("- *a\n", 998)) == "");
+  CHECK(yaml_messages(thousand + repeated("- *a\n", 1000)) ==
+        "f:1001:3: error: more than 1000000 values, aliases counted in full");
+}
+
+TEST_CASE("long keys and values") {
+  CHECK(yaml("a: " + repeated("x", 100'000)).find("a")->text().size() == 100'000);
+  CHECK(yaml_messages("? " + repeated("k", 2000) + "\n: 1\n") ==
+        "f:1:3: error: a key of more than 1024 bytes");
+}
+
+}  // namespace dtrain

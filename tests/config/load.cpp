@@ -1,0 +1,176 @@
+#include "config/load.h"
+
+#include "support.h"
+
+namespace dtrain {
+
+namespace {
+
+struct Loaded {
+  Node node;
+  std::string messages;
+};
+
+Loaded load(const std::string& path, const std::vector<std::string>& sets = {}) {
+  Diagnostics diagnostics;
+  Node node = load_config(path, sets, diagnostics);
+  return {node, messages(diagnostics)};
+}
+
+Loaded set(std::string_view text, const std::vector<std::string>& sets) {
+  Diagnostics diagnostics;
+  Node node = apply_sets(yaml(text), sets, diagnostics);
+  return {node, messages(diagnostics)};
+}
+
+void check_set(std::string_view text, const std::vector<std::string>& sets, std::string_view expected) {
+  const Loaded loaded = set(text, sets);
+  CHECK(loaded.messages == "");
+  CAPTURE(loaded.node.to_yaml());
+  CHECK(equal(loaded.node, yaml(expected)));
+}
+
+/// Sets or unsets a variable until the end of the scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (value)
+      setenv(name, value, 1);
+    else
+      unsetenv(name);
+  }
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+}  // namespace
+
+TEST_CASE("the environment in strings") {
+  const Folder folder;
+  const Variable one("DTRAIN_TEST_ONE", "1"), empty("DTRAIN_TEST_EMPTY", ""),
+      none("DTRAIN_TEST_NONE", nullptr);
+  const std::string file = folder.write("a.yaml",
+                                        "a: ${DTRAIN_TEST_ONE}\n"
+                                        "b: \"x${DTRAIN_TEST_NONE:-y}z\"\n"
+                                        "c: ${DTRAIN_TEST_EMPTY:-d}\n"
+                                        "d: $$HOME $name $\n"
+                                        "e:\n  - ${DTRAIN_TEST_NONE:-}\n  - '${DTRAIN_TEST_NONE:-}'\n"
+                                        "f: ${DTRAIN_TEST_NONE:-/x:-y}\n"
+                                        "g: {$k: $v}\n");
+  const Loaded loaded = load(file);
+  CHECK(loaded.messages == "");
+  CHECK(equal(loaded.node,
+              yaml("{a: 1, b: xyz, c: d, d: $HOME $name $, e: [null, ''], f: '/x:-y', g: {$k: $v}}")));
+  REQUIRE(loaded.node.find("a") != nullptr);
+  CHECK_FALSE(loaded.node.find("a")->quoted());
+  CHECK(loaded.node.find("a")->mark().str() == file + ":1:4");
+
+  const std::string bad =
+      folder.write("b.yaml", "a:\n  - ${DTRAIN_TEST_NONE}\n  - ${1x}\n  - x${y\n  - ${}\n");
+  CHECK(load(bad).messages == bad +
+                                  ":2:5: error: the environment variable DTRAIN_TEST_NONE is not set; write "
+                                  "${DTRAIN_TEST_NONE:-default} to do without\n" +
+                                  bad + ":3:5: error: expected ${NAME} or ${NAME:-default}, found '${1x}'\n" +
+                                  bad + ":4:5: error: a '${' without its '}'\n" + bad +
+                                  ":5:5: error: expected ${NAME} or ${NAME:-default}, found '${}'");
+}
+
+TEST_CASE("included files take their place") {
+  const Folder folder;
+  const Variable name("DTRAIN_TEST_ONE", "one");
+  folder.write("models/m.yaml", "layers: [flatten]\n");
+  folder.write("configs/d.yml", "root: ${DTRAIN_TEST_ONE}\n");
+  const std::string file = folder.write(
+      "configs/a.yaml", "name: b/c.yaml\nmodel: ../models/m.yaml\ndataset: d.yml\nstrategy: mirrored\n");
+  const Loaded loaded = load(file);
+  CHECK(loaded.messages == "");
+  CHECK(
+      equal(loaded.node,
+            yaml("{name: b/c.yaml, model: {layers: [flatten]}, dataset: {root: one}, strategy: mirrored}")));
+  CHECK(loaded.node.find("model")->find("layers")->mark().str() == folder / "models/m.yaml:1:9");
+
+  const Loaded changed = load(file, {"model.layers.0=dropout", "dataset=" + folder / "models/m.yaml"});
+  CHECK(changed.messages == "");
+  CHECK(changed.node.find("model")->find("layers")->items()[0].text() == "dropout");
+  CHECK(changed.node.find("dataset")->find("layers") != nullptr);
+}
+
+TEST_CASE("files that cannot be read, or are no configuration") {
+  const Folder folder;
+  CHECK(load(folder / "none.yaml").messages == "error: cannot read the configuration file '" +
+                                                   folder / "none.yaml" + "': No such file or directory");
+  CHECK(contains(load(folder / "").messages, "it is a directory"));
+  const std::string list = folder.write("list.yaml", "- a\n");
+  CHECK(load(list).messages == list + ":1:1: error: expected a run's configuration, a mapping, found a list");
+  folder.write("broken.yaml", "a: [\n");
+  const std::string file = folder.write("a.yaml", "model: x/none.yaml\ndataset: broken.yaml\n");
+  const std::string said = load(file).messages;
+  CHECK(contains(said, file + ":1:8: error: cannot read the configuration file '" + folder / "x/none.yaml" +
+                           "': No such file or directory"));
+  CHECK(contains(said, folder / "broken.yaml:"));
+  CHECK(contains(load("/dev/zero").messages, "at most 8 MiB"));
+}
+
+TEST_CASE("--set replaces what is there") {
+  const std::string text = "{train: {epochs: 1, optimizer: adam, list: [1, {a: b}]}, strategy: single}";
+  check_set(text, {"train.epochs=5"},
+            "{train: {epochs: 5, optimizer: adam, list: [1, {a: b}]}, strategy: single}");
+  check_set(text, {"train.list.1.a=[x, y]", "train.list.0=2"},
+            "{train: {epochs: 1, optimizer: adam, list: [2, {a: [x, y]}]}, strategy: single}");
+  check_set(text, {"strategy={mirrored: {replicas: 3}}"},
+            "{train: {epochs: 1, optimizer: adam, list: [1, {a: b}]}, strategy: {mirrored: {replicas: 3}}}");
+  check_set(text, {"strategy={mirrored: {replicas: 3}}", "strategy.mirrored.replicas=4"},
+            "{train: {epochs: 1, optimizer: adam, list: [1, {a: b}]}, strategy: {mirrored: {replicas: 4}}}");
+  check_set(
+      text, {"train.optimizer.adam.learning_rate=1e-2"},
+      "{train: {epochs: 1, optimizer: {adam: {learning_rate: 1e-2}}, list: [1, {a: b}]}, strategy: single}");
+  check_set(text, {"train="}, "{train: null, strategy: single}");
+  check_set("{a: b=c}", {"a=x=y"}, "{a: x=y}");
+}
+
+TEST_CASE("--set writes keys that the schema may know") {
+  check_set("{train: }", {"train.epochs=5", "checkpoint.every=5 steps", "checkpoint.best.monitor=loss"},
+            "{train: {epochs: 5}, checkpoint: {every: 5 steps, best: {monitor: loss}}}");
+  const Loaded loaded = set("{train: {epochs: 1}}", {"train.epohcs=5"});
+  CHECK(loaded.messages == "");
+  CHECK(loaded.node.find("train")->entries()[1].first.mark().str() == "--set train.epohcs=5");
+  CHECK(loaded.node.find("train")->entries()[1].second.mark().str() == "--set train.epohcs=5");
+}
+
+TEST_CASE("--set that leads nowhere") {
+  const std::string text = "{train: {epochs: 1, optimizer: adam, list: [1, 2]}}";
+  CHECK(set(text, {"trian.epochs=5"}).messages ==
+        "--set trian.epochs=5: error: unknown key 'trian'; did you mean 'train'?");
+  CHECK(set(text, {"train.optimzer.adam=5"}).messages ==
+        "--set train.optimzer.adam=5: error: unknown key 'train.optimzer'; did you mean 'optimizer'?");
+  CHECK(set(text, {"train.epochs.x=5"}).messages ==
+        "--set train.epochs.x=5: error: 'train.epochs' is '1' and has nothing under it");
+  for (const char* index : {"2", "-1", "x", "99999999999999999999"})
+    CHECK(contains(
+        set(text, {"train.list." + std::string(index) + "=5"}).messages,
+        "error: 'train.list' is a list of 2; expected an index from 0, found '" + std::string(index) + "'"));
+  for (const char* wrong : {"train.epochs", "", "=1", ".a=1", "a.=1", "a..b=1"})
+    CHECK(contains(set(text, {wrong}).messages, "error: expected KEY=VALUE, such as train.epochs=5"));
+  CHECK(set(text, {"train.epochs=[1"}).messages.starts_with("--set train.epochs=[1: error: "));
+  CHECK(set(text, {"train=${DTRAIN_TEST_NONE}"})
+            .messages.starts_with("--set train=${DTRAIN_TEST_NONE}: error: the env"));
+  CHECK(contains(set(text, {"a=" + std::string(1, '\x01')}).messages, "control character"));
+  CHECK(contains(set(text, {"model=none/none.yaml"}).messages,
+                 "cannot read the configuration file 'none/none.yaml'"));
+}
+
+TEST_CASE("files that a configuration names") {
+  const Folder folder;
+  const std::string beside = folder.write("configs/x.csv", "1"), data = folder.write("data/y.csv", "1");
+  const Mark mark{std::make_shared<const std::string>(folder / "configs/a.yaml"), 3, 1};
+  const Variable variable("DTRAIN_DATA", (folder / "data").c_str());
+  CHECK(find_file("x.csv", mark) == beside);
+  CHECK(find_file("y.csv", mark) == data);
+  CHECK(find_file("z.csv", mark) == folder / "configs/z.csv");
+  CHECK(find_file("/x.csv", mark) == "/x.csv");
+  CHECK(find_file("z.csv", Mark{}) == "z.csv");
+}
+
+}  // namespace dtrain

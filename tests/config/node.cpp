@@ -1,0 +1,110 @@
+#include "config/node.h"
+
+#include <array>
+
+#include "config/codec.h"
+#include "support.h"
+
+namespace dtrain {
+
+namespace {
+
+void check_round_trip(const Node& node) {
+  const std::string text = node.to_yaml();
+  CAPTURE(text);
+  const Node back = yaml(text);
+  CHECK(equal(back, node));
+  CHECK(back.to_yaml() == text);
+}
+
+}  // namespace
+
+TEST_CASE("mappings are changed by making new ones") {
+  const Node node = yaml("{a: 1, b: 2, c: 3}");
+  CHECK(equal(node.with("b", Node::scalar("5")), yaml("{a: 1, b: 5, c: 3}")));
+  CHECK(equal(node.with("d", Node()), yaml("{a: 1, b: 2, c: 3, d: null}")));
+  CHECK(equal(node.without(std::array<std::string_view, 2>{"a", "c"}), yaml("{b: 2}")));
+  CHECK(Node().without(std::array<std::string_view, 1>{"a"}).is_null());
+  CHECK(equal(Node().with("a", Node::scalar("1")), yaml("{a: 1}")));
+  CHECK(equal(node, yaml("{a: 1, b: 2, c: 3}")));
+}
+
+TEST_CASE("describe") {
+  CHECK(yaml("{}").describe() == "a mapping");
+  CHECK(yaml("[]").describe() == "a list");
+  CHECK(Node().describe() == "nothing");
+  CHECK(yaml("abc").describe() == "'abc'");
+  CHECK(yaml("'5'").describe() == "the string '5'");
+  const std::string text =
+      std::string(59, 'x') + "\xC3\xA4" + std::string(99, 'y');  // a letter across the cut
+  CHECK(Node::scalar(text).describe() == "'" + std::string(59, 'x') + "...'");
+}
+
+TEST_CASE("to_yaml writes short collections on one line and the rest in blocks") {
+  const std::string text =
+      "seed: 1\n"
+      "model:\n"
+      "  inputs: {image: [784]}\n"
+      "  layers:\n"
+      "    - dense: {units: 256, activation: relu}\n"
+      "    - conv2d:\n"
+      "        filters: 64\n"
+      "        kernel_size: [3, 3]\n"
+      "        kernel_initializer: {variance_scaling: {scale: 2, mode: fan_in, distribution: normal}}\n"
+      "        name: a_rather_long_name_that_does_not_fit_on_one_line\n"
+      "strategy: {mirrored: {devices: [cpu:0, cpu:1]}}\n";
+  CHECK(yaml(text).to_yaml() == text);
+}
+
+TEST_CASE("to_yaml reads back to an equal tree") {
+  check_round_trip(Node());
+  check_round_trip(yaml("{a: {}, b: [], c: null, d: [[], [null], {x: {}}], \"\": 1, \"a b: c\": 2}"));
+  check_round_trip(yaml("- - - 1\n    - 2\n- - a: b\n    c: |\n      x\n       y\n\n  - d\n"));
+  std::vector<Node> items(200, yaml("{key: [value, {k: v}]}"));
+  check_round_trip(Node::mapping({Node::entry("long", Node::sequence(std::move(items)))}));
+  std::string deep = "x";
+  for (int i = 0; i < 45; ++i) deep = "[{k: " + deep + "}]";
+  check_round_trip(yaml(deep));
+}
+
+TEST_CASE("strings read back as the same strings") {
+  for (const char* text : {"",         " ",          "~",         "null",      "true",
+                           "False",    "yes",        "1",         "-1",        "+1",
+                           "1e3",      ".5",         "0x10",      "1_000",     "1e999",
+                           "12:30",    "2020-01-01", ".inf",      "-.INF",     ".nan",
+                           "-",        "--",         "---",       "...",       "- a",
+                           "-a",       "?",          "? a",       ":",         "a:",
+                           "a: b",     "a:b",        "a #b",      "a#b",       "#",
+                           "&a",       "*a",         "!a",        "|",         ">",
+                           "'",        "\"",         "it's",      "say \"x\"", "%",
+                           "@",        "`",          "<<",        "=",         "[",
+                           "]a",       "{",          "a,b",       "a]",        "\\",
+                           "\\n",      "a\nb",       "\n",        "\t",        "a\tb",
+                           "\r\n",     "\x01",       "\x7f",      "\xC3\xA4",  "\xE2\x80\xA8",
+                           "\xC2\x85", " a",         "a ",        "$x",        "${x}",
+                           "${x:-y}",  "gpu:0",      "/a/b.yaml", "1 epoch"}) {
+    CAPTURE(text);
+    for (const std::string& around :
+         {std::string(), std::string(120, 'x') + " "}) {  // on one line, and in a block
+      const std::string value = around + text;
+      const Node written = Codec<std::string>::write(value);
+      const Node tree =
+          Node::mapping({Node::entry(value.substr(0, 100), Node::sequence({written, written}))});
+      const Node back = yaml(tree.to_yaml());
+      REQUIRE(back.entries().size() == 1);
+      CHECK(back.entries()[0].first.text() == value.substr(0, 100));
+      const Node& item = back.entries()[0].second.items()[1];
+      REQUIRE(item.is_scalar());
+      CHECK(item.text() == value);
+      if (around.empty()) {  // what reads as a number or a truth value stays a string
+        Diagnostics diagnostics;
+        double number = 0;
+        bool flag = false;
+        CHECK_FALSE(Codec<double>::parse(item, "x", number, diagnostics));
+        CHECK_FALSE(Codec<bool>::parse(item, "x", flag, diagnostics));
+      }
+    }
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,143 @@
+#include "config/schema.h"
+
+#include "layers.h"
+#include "support.h"
+
+namespace dtrain {
+
+namespace {
+
+/// What parsing the text as T's options says.
+template <class T>
+std::string said(std::string_view text, const std::string& what) {
+  Diagnostics diagnostics;
+  T out;
+  const bool good = T::schema().parse(yaml(text), what, out, diagnostics);
+  CHECK(good == !diagnostics.has_errors());
+  return messages(diagnostics);
+}
+
+template <class T>
+T read(std::string_view text) {
+  Diagnostics diagnostics;
+  T out;
+  T::schema().parse(yaml(text), "x", out, diagnostics);
+  CHECK(messages(diagnostics) == "");
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("options are read, the others keep their defaults") {
+  const auto conv =
+      read<TestConv>("filters: 8\nkernel_size: [3, 5]\nactivation: {leaky_relu: {negative_slope: 0.5}}\n");
+  CHECK(conv.filters == 8);
+  CHECK(conv.kernel_size == Size2{3, 5});
+  CHECK(conv.strides == Size2{1, 1});
+  CHECK(conv.activation->apply(-2) == -1.0);
+  CHECK_FALSE(conv.clip.has_value());
+}
+
+TEST_CASE("every mistake is reported, each at its place") {
+  CHECK(said<TestConv>("kernal_size: 3\n"
+                       "strides: 0\n"
+                       "padding: smae\n"
+                       "activation:\n"
+                       "  laeky_relu: {}\n"
+                       "rate: 1.0\n"
+                       "zzz: 1\n",
+                       "conv2d") ==
+        "f:1:1: error: unknown key 'kernal_size' in conv2d; did you mean 'kernel_size'?\n"
+        "f:1:1: error: missing key 'filters' in conv2d (number of output channels)\n"
+        "f:1:1: error: missing key 'kernel_size' in conv2d (height and width of the window)\n"
+        "f:2:10: error: conv2d's strides: expected an integer of at least 1, found '0'\n"
+        "f:3:10: error: conv2d's padding: unknown value 'smae'; did you mean 'same'?\n"
+        "f:5:3: error: unknown activation 'laeky_relu'; did you mean 'leaky_relu'?\n"
+        "f:6:7: error: conv2d's rate: expected a number of at least 0 and less than 1, found '1.0'\n"
+        "f:7:1: error: unknown key 'zzz' in conv2d; expected one of filters, kernel_size, strides, padding, "
+        "activation, rate, clip");
+}
+
+TEST_CASE("checks") {
+  CHECK(said<TestConv>("{filters: 0, kernel_size: 1}", "conv2d") ==
+        "f:1:11: error: conv2d's filters: expected a number of at least 1, found '0'");
+  CHECK(said<TestConv>("{filters: 1, kernel_size: 1, clip: 0}", "conv2d") ==
+        "f:1:36: error: conv2d's clip: expected a number greater than 0, found '0'");
+  CHECK(said<TestConv>("{filters: 1, kernel_size: 1, clip: null, rate: 0}", "conv2d") == "");
+  const Check<int> range = between(2, 4);
+  CHECK(range.expected == "a number from 2 to 4");
+  CHECK_FALSE(range.holds(1));
+  CHECK(range.holds(2));
+  CHECK(range.holds(4));
+  CHECK_FALSE(range.holds(5));
+}
+
+TEST_CASE("rules run once all fields are well formed") {
+  CHECK(said<TestConv>("{filters: 1, kernel_size: 2, strides: 3}", "conv2d") ==
+        "f:1:1: error: conv2d: strides are larger than kernel_size");
+  CHECK_FALSE(contains(said<TestConv>("{filters: x, kernel_size: 2, strides: 3}", "conv2d"), "larger"));
+}
+
+TEST_CASE("what is no mapping") {
+  CHECK(said<TestConv>("[1]", "conv2d") == "f:1:1: error: conv2d: expected a mapping, found a list");
+  CHECK(said<TestConv>("null", "conv2d") ==
+        "f:1:1: error: missing key 'filters' in conv2d (number of output channels)\n"
+        "f:1:1: error: missing key 'kernel_size' in conv2d (height and width of the window)");
+}
+
+TEST_CASE("positional options") {
+  CHECK(read<TestReshape>("[784]").target_shape == Shape{784});
+  CHECK(read<TestReshape>("{target_shape: [7, 2]}").target_shape == Shape{7, 2});
+  CHECK(read<TestActivate>("leaky_relu").function.name == "leaky_relu");
+  CHECK(read<TestActivate>("{leaky_relu: {negative_slope: 0.5}}").function->apply(-4) == -2.0);
+  CHECK(read<TestActivate>("{function: linear}").function.name == "linear");
+  CHECK(said<TestReshape>("7", "reshape") ==
+        "f:1:1: error: reshape's target_shape: expected a list of positive integers, found '7'");
+  CHECK(contains(said<TestReshape>("{targte_shape: [1]}", "reshape"),
+                 "f:1:2: error: unknown key 'targte_shape' in reshape; did you mean 'target_shape'?"));
+  CHECK(said<TestActivate>("{relu: {}}", "activation") ==
+        "f:1:2: error: unknown activation 'relu'; expected one of linear, leaky_relu");
+}
+
+TEST_CASE("writing gives every option, and reads back the same") {
+  const auto conv =
+      read<TestConv>("{filters: 8, kernel_size: 3, padding: same, activation: leaky_relu, rate: 0.1}");
+  const Node written = TestConv::schema().write(conv);
+  CHECK(written.to_yaml() ==
+        "filters: 8\nkernel_size: 3\nstrides: 1\npadding: same\nactivation: {leaky_relu: {negative_slope: "
+        "0.25}}\n"
+        "rate: 0.1\nclip: null\n");
+  const auto again = read<TestConv>(written.to_yaml());
+  CHECK(equal(TestConv::schema().write(again), written));
+}
+
+TEST_CASE("JSON schema") {
+  const Json schema = TestConv::schema().json_schema();
+  CHECK(schema.find("type")->as_string() == "object");
+  CHECK(schema.find("description")->as_string() == "A convolution.");
+  CHECK_FALSE(schema.find("additionalProperties")->as_bool());
+  CHECK(schema.find("required")->dump() == R"(["filters", "kernel_size"])");
+  const Json& properties = *schema.find("properties");
+  CHECK(properties.find("filters")->dump() ==
+        R"({"type": "integer", "minimum": 1, "description": "number of output channels"})");
+  CHECK(
+      properties.find("rate")->dump() ==
+      R"({"type": "number", "minimum": 0.0, "exclusiveMaximum": 1.0, "description": "dropout", "default": 0})");
+  CHECK(properties.find("padding")->find("default")->as_string() == "valid");
+  CHECK(properties.find("activation")->find("default")->as_string() == "linear");
+  CHECK(properties.find("clip")->find("default")->is_null());
+  CHECK(Json::parse(schema.dump(2)).dump() == schema.dump());
+
+  const Json reshape = TestReshape::schema().json_schema();
+  REQUIRE(reshape.find("anyOf")->items().size() == 2);
+  CHECK(reshape.find("anyOf")->items()[1].find("type")->as_string() == "array");
+}
+
+TEST_CASE("a schema knows its fields") {
+  CHECK(TestReshape::schema().field_names() == std::vector<std::string>{"target_shape"});
+  CHECK(TestReshape::schema().has_required());
+  CHECK_FALSE(Schema<TestLeaky::Options>("").has_required());
+  CHECK_THROWS_AS(Schema<TestReshape>("").positional("nothing"), std::logic_error);
+}
+
+}  // namespace dtrain
