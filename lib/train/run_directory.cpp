@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 namespace {
 void write_text(const std::string& path, const std::string& text) {
-  write_file(path, {std::as_bytes(std::span(text))});
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  write_file(path, {&bytes, 1});
 }
 }  // namespace
 

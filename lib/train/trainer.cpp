@@ -95,22 +95,21 @@ void Trainer::run() {
   directory_.write_metrics(state_.history);
   last_save_ = Clock::now();
   while (state_.epoch < config_.train.epochs && !state_.stopped) {
-    if (!train_epoch()) continue;
+    train_epoch();
     finish_epoch();
   }
   if (saved_step_ != state_.step) save();
 }
 
-/// The rest of the epoch under way. True at its end.
-bool Trainer::train_epoch() {
+/// The rest of the epoch under way.
+void Trainer::train_epoch() {
   loader_->begin(state_.epoch, state_.step_in_epoch);
   while (const auto batch = loader_->next()) {
     check_stop();
     train_step(*batch);
-    save_on_the_way();
+    if (due(Interval::Unit::step, state_.step) || due(Interval::Unit::minute, 0)) try_save();
   }
   check_stop();
-  return true;
 }
 
 void Trainer::train_step(const Batch& batch) {
@@ -194,7 +193,11 @@ void Trainer::finish_epoch() {
   update_best(metric, improved);
   directory_.write_metrics(state_.history);
   const bool last = state_.epoch >= config_.train.epochs || state_.stopped;
-  if (last || improved || due(Interval::Unit::epoch, state_.epoch)) save();
+  if (last) {
+    save();
+  } else if (improved || due(Interval::Unit::epoch, state_.epoch)) {
+    try_save();
+  }
 }
 
 void Trainer::update_best(const MetricLookup& metric, bool& improved) {
@@ -214,8 +217,7 @@ bool Trainer::due(Interval::Unit unit, int64_t count) const {
 }
 
 /// A disk that is full for a while must not end a run: what fails here is tried again at the next occasion.
-void Trainer::save_on_the_way() {
-  if (!due(Interval::Unit::step, state_.step) && !due(Interval::Unit::minute, 0)) return;
+void Trainer::try_save() {
   try {
     save();
   } catch (const Error& error) {

@@ -82,12 +82,12 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool train_epoch();
+  void train_epoch();
   void train_step(const Batch& batch);
   void finish_epoch();
   void update_best(const MetricLookup& metric, bool& improved);
   void report(double step_loss);
-  void save_on_the_way();
+  void try_save();
   void save();
   bool due(Interval::Unit unit, int64_t count) const;
   void check_stop();
