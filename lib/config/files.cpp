@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -28,6 +29,17 @@ fs::path beside(std::string_view name, const Mark& named_at) {
   return fs::path(*named_at.file).parent_path() / path;
 }
 
+/// For a name that does not exist: the nearest in its folder.
+std::string suggested_file(const fs::path& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  std::sort(names.begin(), names.end());  // a folder has no order of its own
+  return suggestion(path.filename().string(), names);
+}
+
 /// The file's bytes, one more than is allowed at most; nothing, and the reason reported, where it cannot be
 /// read.
 std::optional<std::string> read_bytes(const std::string& path, const Mark& named_at,
@@ -38,6 +50,7 @@ std::optional<std::string> read_bytes(const std::string& path, const Mark& named
   };
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return fail("it is a directory");
+  if (!fs::exists(path, ignored)) return fail("there is no such file" + suggested_file(path));
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(std::strerror(errno ? errno : EIO));

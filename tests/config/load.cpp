@@ -99,8 +99,10 @@ TEST_CASE("included files take their place") {
 
 TEST_CASE("files that cannot be read, or are no configuration") {
   const Folder folder;
-  CHECK(load(folder / "none.yaml").messages == "error: cannot read the configuration file '" +
-                                                   folder / "none.yaml" + "': No such file or directory");
+  CHECK(load(folder / "none.yaml").messages ==
+        "error: cannot read the configuration file '" + folder / "none.yaml" + "': there is no such file");
+  folder.write("lenet.yaml", "layers: []\n");
+  CHECK(contains(load(folder / "leent.yml").messages, "there is no such file; did you mean 'lenet.yaml'?"));
   CHECK(contains(load(folder / "").messages, "it is a directory"));
   const std::string list = folder.write("list.yaml", "- a\n");
   CHECK(load(list).messages == list + ":1:1: error: expected a run's configuration, a mapping, found a list");
@@ -108,9 +110,22 @@ TEST_CASE("files that cannot be read, or are no configuration") {
   const std::string file = folder.write("a.yaml", "model: x/none.yaml\ndataset: broken.yaml\n");
   const std::string said = load(file).messages;
   CHECK(contains(said, file + ":1:8: error: cannot read the configuration file '" + folder / "x/none.yaml" +
-                           "': No such file or directory"));
+                           "': there is no such file"));
   CHECK(contains(said, folder / "broken.yaml:"));
   CHECK(contains(load("/dev/zero").messages, "at most 8 MiB"));
+}
+
+TEST_CASE("every configuration of the project loads, and survives writing") {
+  int seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(DTRAIN_SOURCE_DIR "/configs")) {
+    if (entry.path().extension() != ".yaml") continue;
+    CAPTURE(entry.path());
+    const Loaded loaded = load(entry.path().string());
+    CHECK(loaded.messages == "");
+    CHECK(equal(yaml(loaded.node.to_yaml()), loaded.node));
+    ++seen;
+  }
+  CHECK(seen > 0);
 }
 
 TEST_CASE("--set replaces what is there") {
