@@ -21,7 +21,7 @@ namespace dtrain {
 namespace fs = std::filesystem;
 
 namespace {
-constexpr std::string_view kTemporary = ".h5.tmp-";  // then the writer's process id
+constexpr std::string_view kTemporary = ".tmp-";  // then the writer's process id
 
 class Descriptor {
  public:
@@ -89,18 +89,18 @@ bool sync_directory(const fs::path& directory) {
 
 void write_file(const std::string& path, Parts parts) {
   const auto fail = [&](std::string_view doing) {
-    throw Error(fmt::format("{}: could not {} the checkpoint: {}", path, doing, reason()));
+    throw Error(fmt::format("{}: could not {}: {}", path, doing, reason()));
   };
   const fs::path directory = directory_of(path);
-  const std::string name = fs::path(path).stem().string();
+  const std::string name = fs::path(path).filename().string();
   Temporary temporary((directory / fmt::format(".{}{}{}", name, kTemporary, ::getpid())).string());
   Descriptor file(::open(temporary.path(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
-  if (!file) fail("create");
+  if (!file) fail("be created");
   for (const auto part : parts)
-    if (!write_all(file.get(), part)) fail("write");
-  if (::fsync(file.get()) != 0 || !file.close()) fail("write");
-  if (!temporary.rename_to(path)) fail("name");
-  if (!sync_directory(directory)) fail("sync the directory of");
+    if (!write_all(file.get(), part)) fail("be written");
+  if (::fsync(file.get()) != 0 || !file.close()) fail("be written");
+  if (!temporary.rename_to(path)) fail("get its name");
+  if (!sync_directory(directory)) fail("get its name onto the disk");
 }
 
 void remove_stale_temporaries(const std::string& path) {
@@ -121,9 +121,9 @@ Bytes read_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not hang us
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0)
-    throw UserError(fmt::format("{}: expected a checkpoint, found none: {}", path, reason()));
+    throw UserError(fmt::format("{}: could not be read: {}", path, reason()));
   if (!S_ISREG(status.st_mode))
-    throw UserError(fmt::format("{}: expected a checkpoint, found something that is no file", path));
+    throw UserError(fmt::format("{}: expected a file, found a directory or device", path));
   Bytes bytes;
   const auto size = static_cast<size_t>(status.st_size);
   bytes.data = std::make_shared_for_overwrite<std::byte[]>(size);

@@ -14,7 +14,10 @@ constexpr uint64_t kOdd = 0x9e3779b97f4a7c15ull;  // 2^64 over the golden ratio
 using Lanes = std::array<uint64_t, kLanes>;
 
 uint64_t step(uint64_t lane, uint64_t word) {
-  return std::rotl((lane ^ word) * kOdd, 29);
+  uint64_t x = lane ^ word;
+  x ^= x >>
+       32;  // or else the top bit would change one bit of the product only, which the next word could undo
+  return std::rotl(x * kOdd, 29);
 }
 
 /// A whole number of blocks.

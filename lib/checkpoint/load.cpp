@@ -9,30 +9,15 @@
 #include "checkpoint/file.h"
 #include "checkpoint/hdf5_session.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/sparse_file.h"
 
 namespace dtrain {
 
 namespace {
-/// Lets libhdf5 read a file out of memory that is not its own, where it would copy it several times.
-void install_image(hid_t access_list, std::span<const std::byte> image) {
-  H5FD_file_image_callbacks_t callbacks{};
-  callbacks.image_malloc = [](size_t, H5FD_file_image_op_t, void* data) { return data; };
-  callbacks.image_memcpy = [](void* to, const void*, size_t, H5FD_file_image_op_t, void*) { return to; };
-  callbacks.image_realloc = [](void*, size_t, H5FD_file_image_op_t, void*) -> void* { return nullptr; };
-  callbacks.image_free = [](void*, H5FD_file_image_op_t, void*) -> herr_t { return 0; };
-  callbacks.udata_copy = [](void* data) { return data; };
-  callbacks.udata_free = [](void*) -> herr_t { return 0; };
-  void* data = const_cast<std::byte*>(image.data());  // the file is opened for reading only
-  callbacks.udata = data;
-  checked(H5Pset_fapl_core(access_list, size_t{1} << 20, false), "work in memory");
-  checked(H5Pset_file_image_callbacks(access_list, &callbacks), "open the image");
-  checked(H5Pset_file_image(access_list, data, image.size()), "open the image");
-}
-
-Hdf5Handle open_image(std::span<const std::byte> image) {
+Hdf5Handle open_image(SparseFile& file, std::span<const std::byte> image) {
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");
-  install_image(access, image);
-  checked(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG), "work in memory");
+  file.refer(0, image);
+  file.install(access);
   return Hdf5Handle(H5Fopen("checkpoint", H5F_ACC_RDONLY, access), "open it");
 }
 
@@ -44,7 +29,7 @@ Hdf5Handle open_image(std::span<const std::byte> image) {
 /// trusts no size, and lets libhdf5 read attributes only.
 class ImageReader {
  public:
-  explicit ImageReader(std::span<const std::byte> image) : image_(image), file_(open_image(image)) {}
+  explicit ImageReader(std::span<const std::byte> image) : image_(image), file_(open_image(sparse_, image)) {}
 
   CheckpointContent read() {
     refuse_links();
@@ -191,6 +176,7 @@ class ImageReader {
 
   Hdf5Session session_;
   std::span<const std::byte> image_;
+  SparseFile sparse_;
   Hdf5Handle file_;
 };
 

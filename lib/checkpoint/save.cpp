@@ -39,8 +39,7 @@ class ImageWriter {
     checked(H5Pset_alloc_time(dataset_list_, H5D_ALLOC_TIME_EARLY), "set when to allocate");
   }
 
-  /// Leaves in `file` all that `content` says, and `state`, which is its state as text; refers to what
-  /// both hold.
+  /// Leaves in `target` all that `content` says, its state as the text `state`; refers to what both hold.
   void write(const CheckpointContent& content, const std::string& state, SparseFile& target) {
     const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");
     target.install(access);

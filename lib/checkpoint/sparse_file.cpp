@@ -44,6 +44,10 @@ struct SparseFileDriver {
 
   static haddr_t get_end(const H5FD_t* base, H5FD_mem_t) { return of(base)->end; }
 
+  static haddr_t get_size(const H5FD_t* base, H5FD_mem_t) {
+    return std::max<haddr_t>(of(base)->end, of(base)->file->size_);
+  }
+
   static herr_t set_end(H5FD_t* base, H5FD_mem_t, haddr_t end) {
     of(base)->end = end;
     return 0;
@@ -78,7 +82,7 @@ struct SparseFileDriver {
     driver.query = query;
     driver.get_eoa = get_end;
     driver.set_eoa = set_end;
-    driver.get_eof = get_end;
+    driver.get_eof = get_size;
     driver.read = read;
     driver.write = write;
     return driver;
@@ -101,14 +105,31 @@ void SparseFile::write(size_t offset, std::span<const std::byte> bytes) {
   }
 }
 
+void SparseFile::refer(size_t offset, std::span<const std::byte> bytes) {
+  arrays_[offset] = bytes;
+  size_ = std::max(size_, offset + bytes.size());
+}
+
+const std::byte* SparseFile::find(size_t offset, size_t& end) const {
+  if (auto array = arrays_.upper_bound(offset); array != arrays_.begin()) {
+    --array;
+    end = array->first + array->second.size();
+    if (offset < end) return array->second.data() + (offset - array->first);
+  }
+  end = (offset / kPage + 1) * kPage;
+  const auto page = pages_.find(offset / kPage);
+  return page == pages_.end() ? nullptr : page->second.data() + offset % kPage;
+}
+
 void SparseFile::read(size_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    const size_t within = offset % kPage, count = std::min(bytes.size(), kPage - within);
-    const auto page = pages_.find(offset / kPage);
-    if (page == pages_.end())
-      std::memset(bytes.data(), 0, count);
+    size_t end = 0;
+    const std::byte* found = find(offset, end);
+    const size_t count = std::min(bytes.size(), end - offset);
+    if (found)
+      std::memcpy(bytes.data(), found, count);
     else
-      std::memcpy(bytes.data(), page->second.data() + within, count);
+      std::memset(bytes.data(), 0, count);
     offset += count;
     bytes = bytes.subspan(count);
   }

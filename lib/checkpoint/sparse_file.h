@@ -1,4 +1,4 @@
-// The file that libhdf5 writes into while a checkpoint is built.
+// The file that libhdf5 sees while a checkpoint is built or read.
 #pragma once
 
 #include <array>
@@ -15,18 +15,19 @@
 namespace dtrain {
 
 /// A file in memory that keeps what libhdf5 writes (its metadata) and refers to the arrays where they are, so
-/// that building a checkpoint copies none of them. Used under an Hdf5Session, except for `parts`.
+/// that building a checkpoint copies none of them. To be read, it refers to a whole file. Used under an
+/// Hdf5Session, except for `parts`.
 class SparseFile {
  public:
   SparseFile() = default;
   SparseFile(const SparseFile&) = delete;
   SparseFile& operator=(const SparseFile&) = delete;
 
-  /// Makes libhdf5 create its next file with this access list in here.
+  /// Makes libhdf5 create or open its next file with this access list in here.
   void install(hid_t access_list);
 
-  /// Lets the file hold `bytes` from `offset` on; they stay the caller's and have to outlive `parts`.
-  void refer(size_t offset, std::span<const std::byte> bytes) { arrays_[offset] = bytes; }
+  /// Lets the file hold `bytes` from `offset` on; they stay the caller's and have to outlive this.
+  void refer(size_t offset, std::span<const std::byte> bytes);
 
   /// The whole file, in order, once libhdf5 has closed it; valid as long as this lives.
   std::vector<std::span<const std::byte>> parts();
@@ -39,6 +40,8 @@ class SparseFile {
 
   void write(size_t offset, std::span<const std::byte> bytes);
   void read(size_t offset, std::span<std::byte> bytes) const;
+  /// What there is at `offset`, up to the end of its array or page; `end` says where that is. Null for zeros.
+  const std::byte* find(size_t offset, size_t& end) const;
 
   std::map<size_t, Page> pages_;  ///< by their number; what is in none is zero
   std::map<size_t, std::span<const std::byte>> arrays_;
