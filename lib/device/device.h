@@ -54,8 +54,10 @@ class Context {
   virtual int threads() const = 0;
   /// Makes the calling thread the one that runs this context's operations: binds it (and its workers) to
   /// their cores, where `pin` was asked for, and sets denormal numbers to zero, which cost a hundredfold on
-  /// some CPUs.
+  /// some CPUs. Threads that it starts from then on inherit its cores: start others before, or after detach.
   virtual void attach() = 0;
+  /// Undoes that for the calling thread; so does the destructor, where the attached thread runs it.
+  virtual void detach() = 0;
   virtual Buffer allocate(size_t bytes) = 0;
   virtual void copy_to_device(void* dst, const void* src, size_t bytes) = 0;
   virtual void copy_to_host(void* dst, const void* src, size_t bytes) = 0;
@@ -66,7 +68,7 @@ class Context {
 /// bound to them.
 std::unique_ptr<Context> make_cpu_context(DeviceId device, std::vector<int> cores, bool pin);
 
-/// The cores that this process may run on.
+/// The cores that this process may run on, whatever threads have been bound to since.
 std::vector<int> available_cores();
 
 /// What `dtrain gpus` says of the CPU.

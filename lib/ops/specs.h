@@ -105,7 +105,7 @@ struct ElementwiseLossSpec {
 struct MetricSpec {
   enum class Kind : uint8_t { sparse_top_k, categorical_top_k, binary_accuracy, mean_absolute_error };
   Kind kind = Kind::sparse_top_k;
-  int k = 1;               ///< top_k: fewer than k scores are greater, or equal and before it (so that k = 1 is argmax)
+  int k = 1;  ///< top_k: fewer than k scores are greater, or equal and before it (so that k = 1 is argmax)
   float threshold = 0.5f;  ///< binary_accuracy
 };
 

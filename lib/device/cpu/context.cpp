@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <cstring>
+#include <omp.h>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "device/cpu/affinity.h"
+#include "device/cpu/denormals.h"
+#include "device/cpu/memory.h"
+#include "device/device.h"
+
+namespace dtrain {
+namespace {
+
+/// ThreadSanitizer does not see how libgomp synchronises: there every context has one thread, and OpenMP is
+/// never entered.
+constexpr bool kThreaded = DTRAIN_OPENMP_THREADS;
+
+class CpuContext final : public Context {
+ public:
+  CpuContext(DeviceId device, std::vector<int> cores, bool pin)
+      : device_(device), cores_(std::move(cores)), pin_(pin), all_cores_(available_cores()) {
+    if (cores_.empty()) throw Error(fmt::format("{}: a context needs at least one core", device_.str()));
+    if (!kThreaded) cores_.resize(1);
+  }
+  ~CpuContext() override { detach(); }
+
+  DeviceId device() const override { return device_; }
+  int threads() const override { return static_cast<int>(cores_.size()); }
+
+  void attach() override {
+    detach();
+    before_ = Before{std::this_thread::get_id(), cpu::thread_cores(), cpu::flush_denormals()};
+    // Whatever OMP_NUM_THREADS, OMP_DYNAMIC and OMP_MAX_ACTIVE_LEVELS say.
+    omp_set_dynamic(0);
+    omp_set_max_active_levels(1);
+    omp_set_num_threads(threads());
+    if (threads() == 1) return bind(0);
+    int given = 1;
+#pragma omp parallel
+    {
+      cpu::flush_denormals();
+      bind(omp_get_thread_num());
+#pragma omp master
+      given = omp_get_num_threads();
+    }
+    if (given != threads()) {
+      throw UserError(fmt::format(
+          "{}: expected {} threads, OpenMP gives {}; OMP_THREAD_LIMIT in the environment would do that",
+          device_.str(), threads(), given));
+    }
+  }
+
+  void detach() override {
+    if (before_ && before_->thread == std::this_thread::get_id()) {
+      cpu::bind_thread(before_->cores);
+      cpu::restore_denormals(before_->denormals);
+    }
+    before_.reset();
+  }
+
+  Buffer allocate(size_t bytes) override {
+    return cpu::allocate(bytes);
+  }
+  void copy_to_device(void* dst, const void* src, size_t bytes) override {
+    if (bytes > 0) std::memcpy(dst, src, bytes);
+  }
+  void copy_to_host(void* dst, const void* src, size_t bytes) override {
+    if (bytes > 0) std::memcpy(dst, src, bytes);
+  }
+  void synchronize() override {}
+
+ private:
+  /// The calling thread as it was before attach.
+  struct Before {
+    std::thread::id thread;
+    std::vector<int> cores;
+    unsigned denormals;
+  };
+
+  /// Where nothing is pinned, threads still leave the core that OMP_PROC_BIND, or a bound thread that started
+  /// them, may have put them on.
+  void bind(int thread) const {
+    cpu::bind_thread(pin_ ? std::vector<int>{cores_[static_cast<size_t>(thread)]} : all_cores_);
+  }
+
+  DeviceId device_;
+  std::vector<int> cores_;
+  bool pin_;
+  std::vector<int> all_cores_;
+  std::optional<Before> before_;
+};
+
+}  // namespace
+
+std::unique_ptr<Context> make_cpu_context(DeviceId device, std::vector<int> cores, bool pin) {
+  return std::make_unique<CpuContext>(device, std::move(cores), pin);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,62 @@
+#include "device/cpu/memory.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <sys/mman.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain::cpu {
+namespace {
+
+constexpr size_t kLine = 64;
+constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+size_t round_up(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+[[noreturn]] void fail(size_t bytes) {
+  throw Error(fmt::format("cannot allocate {} bytes: {}", bytes, std::strerror(ENOMEM)));
+}
+
+void release_mapping(void* data, size_t bytes) {
+  munmap(data, round_up(bytes, kPage));
+}
+
+/// Maps a huge page more than asked for and gives back what lies before the first boundary and after the end,
+/// so that only the last huge page may be part full.
+Buffer map(size_t bytes) {
+  const size_t size = round_up(bytes, kPage);
+  void* whole = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (whole == MAP_FAILED) fail(bytes);
+  char* const start = static_cast<char*>(whole);
+  char* const data =
+      start + (round_up(reinterpret_cast<uintptr_t>(start), kHugePage) - reinterpret_cast<uintptr_t>(start));
+  if (data != start) munmap(start, static_cast<size_t>(data - start));
+  if (const size_t tail = kHugePage - static_cast<size_t>(data - start); tail > 0) munmap(data + size, tail);
+  // Only a wish: without huge pages it is slower, not wrong.
+  madvise(data, size, MADV_HUGEPAGE);
+  return Buffer(data, bytes, release_mapping);
+}
+
+}  // namespace
+
+Buffer allocate(size_t bytes) {
+  if (bytes == 0) return {};
+  if (bytes > std::numeric_limits<size_t>::max() / 2) fail(bytes);
+  if (bytes >= kHugePage) return map(bytes);
+  void* data = std::aligned_alloc(kLine, round_up(bytes, kLine));
+  if (!data) fail(bytes);
+  std::memset(data, 0, bytes);
+  return Buffer(data, bytes, [](void* memory, size_t) { std::free(memory); });
+}
+
+}  // namespace dtrain::cpu

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+#include "ops/cpu/cpu_ops.h"
+#include "ops/cpu/onednn/descriptors.h"
+
+namespace dtrain::cpu {
+namespace {
+
+using dnnl::memory;
+
+/// A convolution's primitives, their images in these layouts.
+struct Choice {
+  Layout src, dst;
+  dnnl::convolution_forward::primitive_desc forward;
+  dnnl::convolution_backward_data::primitive_desc backward_data;       // empty where not needed
+  dnnl::convolution_backward_weights::primitive_desc backward_filter;  // empty where not needed
+  int rank;                                                            // of the slowest kind among them
+};
+
+memory::dims src_dims(const ConvolutionSpec& spec) {
+  return {spec.batch, spec.channels, spec.height, spec.width};
+}
+memory::dims dst_dims(const ConvolutionSpec& spec) {
+  return {spec.batch, spec.filters, spec.out_height(), spec.out_width()};
+}
+
+memory::desc any_of(const memory::dims& dims) {
+  return {dims, memory::data_type::f32, memory::format_tag::any};
+}
+
+ConvolutionDescs descs_of(const ConvolutionSpec& spec, const memory::desc& src, const memory::desc& dst) {
+  const auto bias = spec.bias ? memory::desc({spec.filters}, memory::data_type::f32, memory::format_tag::x)
+                              : memory::desc();
+  return {src, any_of(kernel_dims(spec)), bias, dst};
+}
+
+/// The Layout that this description is, where its channels fill whole blocks.
+Layout layout_of(const memory::desc& desc, const memory::dims& dims) {
+  const int64_t channels = dims[1];
+  if (channels % 16 == 0 && desc == image_desc(dims, Layout::blocked16)) return Layout::blocked16;
+  if (channels % 8 == 0 && desc == image_desc(dims, Layout::blocked8)) return Layout::blocked8;
+  if (desc == image_desc(dims, Layout::planar)) return Layout::planar;
+  return Layout::plain;
+}
+
+/// oneDNN's reference code is for checking results; its gemm-based code for what no generated code fits.
+int rank_of(const dnnl::primitive_desc_base& desc) {
+  const std::string_view name = desc.impl_info_str();
+  if (name.find("ref") != name.npos) return 0;
+  return name.find("gemm") != name.npos && name.find("brg") == name.npos ? 1 : 2;
+}
+
+/// Nothing where oneDNN has none for these layouts.
+std::optional<Choice> choice_with(const dnnl::engine& engine, const ConvolutionSpec& spec, Layout src,
+                                  Layout dst) {
+  try {
+    const auto descs = descs_of(spec, image_desc(src_dims(spec), src), image_desc(dst_dims(spec), dst));
+    Choice choice{src, dst, convolution_forward_desc(engine, spec, descs), {}, {}, 0};
+    choice.rank = rank_of(choice.forward);
+    if (!spec.training) return choice;
+    choice.backward_filter = convolution_backward_filter_desc(engine, spec, descs, choice.forward);
+    choice.rank = std::min(choice.rank, rank_of(choice.backward_filter));
+    if (spec.needs_diff_src) {
+      choice.backward_data = convolution_backward_data_desc(engine, spec, descs, choice.forward);
+      choice.rank = std::min(choice.rank, rank_of(choice.backward_data));
+    }
+    return choice;
+  } catch (const dnnl::error&) {
+    return std::nullopt;
+  }
+}
+
+/// The first of the candidates that no other outranks: oneDNN's own wish before the plain layout.
+Choice choose(const dnnl::engine& engine, const ConvolutionSpec& spec) {
+  std::optional<Choice> best;
+  const auto consider = [&](Layout src, Layout dst) {
+    if (best && best->rank == 2) return;
+    auto choice = choice_with(engine, spec, src, dst);
+    if (choice && (!best || choice->rank > best->rank)) best = std::move(choice);
+  };
+  if (!spec.plain_only) {
+    const auto wish = convolution_forward_desc(
+        engine, spec, descs_of(spec, any_of(src_dims(spec)), any_of(dst_dims(spec))));
+    const Layout src = layout_of(wish.src_desc(), src_dims(spec)),
+                 dst = layout_of(wish.dst_desc(), dst_dims(spec));
+    consider(src, dst);
+    consider(Layout::plain, dst);
+  }
+  consider(Layout::plain, Layout::plain);
+  if (!best) throw Error("oneDNN has no such convolution");
+  return *std::move(best);
+}
+
+size_t aligned(size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+/// A primitive that reads or writes the kernel in its own format, which lies in the scratch memory between
+/// Keras's and it; nothing lies there where the two are the same.
+struct KernelCall {
+  Call call, reorder;
+  size_t kernel_bytes = 0;
+
+  size_t scratch_bytes() const {
+    return kernel_bytes + aligned(std::max(call.scratch_bytes(), reorder ? reorder.scratch_bytes() : 0));
+  }
+  /// Scratch memory behind the kernel's.
+  void* rest(void* scratch) const { return static_cast<char*>(scratch) + kernel_bytes; }
+};
+
+KernelCall reading_kernel(const Engine& engine, const memory::desc& keras, const memory::desc& own,
+                          Call call) {
+  if (own == keras) return {std::move(call), {}, 0};
+  return {std::move(call), reorder_call(engine, keras, own), aligned(own.get_size())};
+}
+
+KernelCall writing_kernel(const Engine& engine, const memory::desc& keras, const memory::desc& own,
+                          Call call) {
+  if (own == keras) return {std::move(call), {}, 0};
+  return {std::move(call), reorder_call(engine, own, keras), aligned(own.get_size())};
+}
+
+class CpuConvolution final : public Convolution {
+ public:
+  CpuConvolution(CpuOps& ops, const ConvolutionSpec& spec) : engine_(ops.engine()) {
+    const Choice choice = choose(engine_.engine, spec);
+    // Of one channel, both are the same memory.
+    src_layout_ = choice.src == Layout::planar && spec.channels == 1 ? Layout::plain : choice.src;
+    dst_layout_ = choice.dst == Layout::planar && spec.filters == 1 ? Layout::plain : choice.dst;
+    const auto keras = kernel_desc(spec);
+    const auto bias = descs_of(spec, {}, {}).bias;
+    const auto& [forward, data, filter] =
+        std::tie(choice.forward, choice.backward_data, choice.backward_filter);
+    forward_ = reading_kernel(engine_, keras, forward.weights_desc(),
+                              Call(engine_, dnnl::convolution_forward(forward), forward.scratchpad_desc(),
+                                   {{DNNL_ARG_SRC, forward.src_desc()},
+                                    {DNNL_ARG_WEIGHTS, forward.weights_desc()},
+                                    {DNNL_ARG_BIAS, bias},
+                                    {DNNL_ARG_DST, forward.dst_desc()}}));
+    if (data) {
+      data_ = reading_kernel(engine_, keras, data.weights_desc(),
+                             Call(engine_, dnnl::convolution_backward_data(data), data.scratchpad_desc(),
+                                  {{DNNL_ARG_DIFF_DST, data.diff_dst_desc()},
+                                   {DNNL_ARG_WEIGHTS, data.weights_desc()},
+                                   {DNNL_ARG_DIFF_SRC, data.diff_src_desc()}}));
+    }
+    if (filter) {
+      filter_ =
+          writing_kernel(engine_, keras, filter.diff_weights_desc(),
+                         Call(engine_, dnnl::convolution_backward_weights(filter), filter.scratchpad_desc(),
+                              {{DNNL_ARG_SRC, filter.src_desc()},
+                               {DNNL_ARG_DIFF_DST, filter.diff_dst_desc()},
+                               {DNNL_ARG_DIFF_WEIGHTS, filter.diff_weights_desc()},
+                               {DNNL_ARG_DIFF_BIAS, bias}}));
+    }
+  }
+
+  Layout src_layout() const override { return src_layout_; }
+  Layout dst_layout() const override { return dst_layout_; }
+  size_t scratch_bytes() const override {
+    return std::max({forward_.scratch_bytes(), data_.scratch_bytes(), filter_.scratch_bytes()});
+  }
+
+  void forward(const float* src, const float* kernel, const float* bias, float* dst, void* scratch) override {
+    const void* own = read_kernel(forward_, kernel, scratch);
+    forward_.call.run(engine_, {src, own, bias, dst}, forward_.rest(scratch));
+  }
+
+  void backward_data(const float* diff_dst, const float* kernel, float* diff_src, void* scratch) override {
+    const void* own = read_kernel(data_, kernel, scratch);
+    data_.call.run(engine_, {diff_dst, own, diff_src}, data_.rest(scratch));
+  }
+
+  void backward_filter(const float* src, const float* diff_dst, float* diff_kernel, float* diff_bias,
+                       void* scratch) override {
+    void* const own = filter_.reorder ? scratch : diff_kernel;
+    filter_.call.run(engine_, {src, diff_dst, own, diff_bias}, filter_.rest(scratch));
+    if (filter_.reorder) filter_.reorder.run(engine_, {own, diff_kernel}, filter_.rest(scratch));
+  }
+
+ private:
+  const void* read_kernel(KernelCall& of, const float* kernel, void* scratch) {
+    if (!of.reorder) return kernel;
+    of.reorder.run(engine_, {kernel, scratch}, of.rest(scratch));
+    return scratch;
+  }
+
+  const Engine& engine_;
+  Layout src_layout_, dst_layout_;
+  KernelCall forward_, data_, filter_;
+};
+
+}  // namespace
+
+std::unique_ptr<Convolution> CpuOps::convolution(const ConvolutionSpec& spec) {
+  return std::make_unique<CpuConvolution>(*this, spec);
+}
+
+}  // namespace dtrain::cpu

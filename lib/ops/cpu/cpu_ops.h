@@ -1,0 +1,113 @@
+// The op vocabulary on the CPU: oneDNN for what has its primitives, kernels of our own for the rest.
+#pragma once
+
+#include <vector>
+
+#include "ops/cpu/kernels/table.h"
+#include "ops/cpu/onednn/call.h"
+#include "ops/cpu/parallel.h"
+#include "ops/ops.h"
+
+namespace dtrain::cpu {
+
+/// Belongs to its context's thread. Results are the same bits for the same number of threads.
+class CpuOps final : public Ops {
+ public:
+  CpuOps(Context& context, const Kernels& kernels);
+
+  Context& context() override { return context_; }
+  const Engine& engine() const { return engine_; }
+  const Kernels& kernels() const { return kernels_; }
+  int threads() const { return threads_; }
+
+  std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override;
+  std::unique_ptr<Convolution> convolution(const ConvolutionSpec& spec) override;
+  std::unique_ptr<Pooling> pooling(const PoolingSpec& spec) override;
+  std::unique_ptr<BatchNormalization> batch_normalization(const BatchNormalizationSpec& spec) override;
+  std::unique_ptr<Reorder> reorder(const Shape& shape, Layout from, Layout to) override;
+
+  void fill(float* dst, float value, int64_t n) override;
+  void copy(float* dst, const float* src, int64_t n) override;
+  void scale_add(float* dst, const float* src, float alpha, float beta, int64_t n) override;
+  void sum(float* dst, std::span<const float* const> srcs, const ActivationSpec& activation,
+           int64_t n) override;
+  void multiply(float* dst, std::span<const float* const> srcs, int64_t n) override;
+  void activation_forward(const ActivationSpec& spec, const float* src, float* dst, int64_t n) override;
+  void activation_backward(const ActivationSpec& spec, const float* saved, const float* diff_dst,
+                           float* diff_src, int64_t n) override;
+  void sum_backward(const ActivationSpec& spec, const float* saved, std::span<const float* const> diff_dsts,
+                    float* diff_src, int64_t n) override;
+  void dropout(float* dst, const float* src, float rate, const Philox& random, uint64_t step,
+               uint64_t first_sample, int64_t samples, int64_t per_sample) override;
+
+  void add_bias(float* dst, const float* src, const float* bias, int64_t rows, int64_t columns) override;
+  void column_sum(float* dst, const float* src, int64_t rows, int64_t columns) override;
+  void softmax_forward(const float* src, float* dst, int64_t rows, int64_t columns) override;
+  void softmax_backward(const float* dst, const float* diff_dst, float* diff_src, int64_t rows,
+                        int64_t columns) override;
+  void layer_normalization_forward(const float* src, const float* gamma, const float* beta, float epsilon,
+                                   float* dst, float* mean, float* inverse_deviation, int64_t rows,
+                                   int64_t columns) override;
+  void layer_normalization_backward(const float* src, const float* gamma, const float* mean,
+                                    const float* inverse_deviation, const float* diff_dst, float* diff_src,
+                                    float* diff_gamma, float* diff_beta, int64_t rows,
+                                    int64_t columns) override;
+  void copy_block(float* dst, int64_t dst_stride, const float* src, int64_t src_stride, int64_t rows,
+                  int64_t columns) override;
+  void pad_images(const Padding2& padding, const float* src, float* padded, const Shape& src_shape) override;
+  void crop_images(const Padding2& padding, const float* padded, float* dst, const Shape& dst_shape) override;
+  void embedding_forward(const float* table, const int32_t* indices, float* dst, int64_t n,
+                         int64_t table_rows, int64_t columns) override;
+  void embedding_backward(const int32_t* indices, const float* diff_dst, float* diff_table, int64_t n,
+                          int64_t table_rows, int64_t columns) override;
+
+  void cross_entropy_loss(const CrossEntropySpec& spec, const float* prediction, const View& target,
+                          float scale, float* diff_prediction, double* total, int64_t rows,
+                          int64_t columns) override;
+  void elementwise_loss(const ElementwiseLossSpec& spec, const float* prediction, const float* target,
+                        float scale, float* diff_prediction, double* total, int64_t rows,
+                        int64_t columns) override;
+  void metric(const MetricSpec& spec, const float* prediction, const View& target, double* total,
+              int64_t rows, int64_t columns) override;
+
+  double sum_of_squares(const float* src, int64_t n) override;
+  void update(const OptimizerStep& step, float* weights, const float* gradient, std::span<float* const> slots,
+              int64_t n) override;
+
+ private:
+  /// One thread's part of a sum, on a cache line of its own.
+  struct alignas(64) Partial {
+    double value;
+  };
+
+  /// body(begin, end) on each thread's share of n elements.
+  template <class Body>
+  void each(int64_t n, Body&& body) {
+    parallel(threads_, n, 16, 1, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+  }
+  /// body(begin, end) on each thread's share of rows.
+  template <class Body>
+  void each_row(int64_t rows, int64_t columns, Body&& body) {
+    parallel(threads_, rows, 1, columns, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+  }
+  /// The sum of body(begin, end) over the threads' shares, added in the threads' order.
+  template <class Body>
+  double total_of(int64_t n, int64_t unit, int64_t work, Body&& body) {
+    for (Partial& partial : partials_) partial.value = 0;
+    parallel(threads_, n, unit, work, [&](int64_t begin, int64_t end, int thread) {
+      partials_[static_cast<size_t>(thread)].value = body(begin, end);
+    });
+    double total = 0;
+    for (const Partial& partial : partials_) total += partial.value;
+    return total;
+  }
+
+  Context& context_;
+  const Kernels& kernels_;
+  Engine engine_;
+  int threads_;
+  std::vector<Partial> partials_;
+  std::vector<float> column_partials_;  // of column_sum where rows are shared
+};
+
+}  // namespace dtrain::cpu

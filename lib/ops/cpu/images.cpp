@@ -1,0 +1,136 @@
+// Poolings, batch normalisations and changes of layout, as oneDNN has them.
+#include <algorithm>
+
+#include "ops/cpu/cpu_ops.h"
+#include "ops/cpu/onednn/descriptors.h"
+
+namespace dtrain::cpu {
+namespace {
+
+class CpuPooling final : public Pooling {
+ public:
+  CpuPooling(const Engine& engine, const PoolingSpec& spec) : engine_(engine) {
+    const auto forward = pooling_forward_desc(engine.engine, spec);
+    const auto saved = forward.workspace_desc();
+    saved_bytes_ = saved.get_size();
+    forward_ = Call(engine, dnnl::pooling_forward(forward), forward.scratchpad_desc(),
+                    {{DNNL_ARG_SRC, forward.src_desc()},
+                     {DNNL_ARG_DST, forward.dst_desc()},
+                     {DNNL_ARG_WORKSPACE, saved}});
+    if (!spec.training) return;
+    const auto backward = pooling_backward_desc(engine.engine, spec, forward);
+    backward_ = Call(engine, dnnl::pooling_backward(backward), backward.scratchpad_desc(),
+                     {{DNNL_ARG_DIFF_DST, backward.diff_dst_desc()},
+                      {DNNL_ARG_DIFF_SRC, backward.diff_src_desc()},
+                      {DNNL_ARG_WORKSPACE, saved}});
+  }
+
+  size_t scratch_bytes() const override {
+    return std::max(forward_.scratch_bytes(), backward_.scratch_bytes());
+  }
+  size_t saved_bytes() const override { return saved_bytes_; }
+  void forward(const float* src, float* dst, void* saved, void* scratch) override {
+    forward_.run(engine_, {src, dst, saved}, scratch);
+  }
+  void backward(const float* diff_dst, float* diff_src, const void* saved, void* scratch) override {
+    backward_.run(engine_, {diff_dst, diff_src, saved}, scratch);
+  }
+
+ private:
+  const Engine& engine_;
+  Call forward_, backward_;
+  size_t saved_bytes_ = 0;
+};
+
+class CpuBatchNormalization final : public BatchNormalization {
+ public:
+  CpuBatchNormalization(const Engine& engine, const BatchNormalizationSpec& spec) : engine_(engine) {
+    const dnnl::memory::desc channels({spec.channels}, dnnl::memory::data_type::f32,
+                                      dnnl::memory::format_tag::x);
+    const auto gamma = spec.scale ? channels : dnnl::memory::desc();
+    const auto beta = spec.center ? channels : dnnl::memory::desc();
+    const auto call_of = [&](const dnnl::batch_normalization_forward::primitive_desc& forward) {
+      return Call(engine, dnnl::batch_normalization_forward(forward), forward.scratchpad_desc(),
+                  {{DNNL_ARG_SRC, forward.src_desc()},
+                   {DNNL_ARG_SCALE, gamma},
+                   {DNNL_ARG_SHIFT, beta},
+                   {DNNL_ARG_DST, forward.dst_desc()},
+                   {DNNL_ARG_MEAN, channels},
+                   {DNNL_ARG_VARIANCE, channels},
+                   {DNNL_ARG_WORKSPACE, forward.workspace_desc()}});
+    };
+    inference_ = call_of(batch_normalization_forward_desc(engine.engine, spec, false));
+    if (!spec.training) return;
+    const auto forward = batch_normalization_forward_desc(engine.engine, spec, true);
+    training_ = call_of(forward);
+    saved_bytes_ = forward.workspace_desc().get_size();
+    const auto backward = batch_normalization_backward_desc(engine.engine, spec, forward);
+    backward_ = Call(engine, dnnl::batch_normalization_backward(backward), backward.scratchpad_desc(),
+                     {{DNNL_ARG_SRC, backward.src_desc()},
+                      {DNNL_ARG_SCALE, gamma},
+                      {DNNL_ARG_MEAN, channels},
+                      {DNNL_ARG_VARIANCE, channels},
+                      {DNNL_ARG_DIFF_DST, backward.diff_dst_desc()},
+                      {DNNL_ARG_DIFF_SRC, backward.diff_src_desc()},
+                      {DNNL_ARG_DIFF_SCALE, gamma},
+                      {DNNL_ARG_DIFF_SHIFT, beta},
+                      {DNNL_ARG_WORKSPACE, forward.workspace_desc()}});
+  }
+
+  size_t scratch_bytes() const override {
+    return std::max({training_.scratch_bytes(), inference_.scratch_bytes(), backward_.scratch_bytes()});
+  }
+  size_t saved_bytes() const override { return saved_bytes_; }
+  void forward_training(const float* src, const float* gamma, const float* beta, float* dst, float* mean,
+                        float* variance, void* saved, void* scratch) override {
+    training_.run(engine_, {src, gamma, beta, dst, mean, variance, saved}, scratch);
+  }
+  void forward_inference(const float* src, const float* gamma, const float* beta, const float* mean,
+                         const float* variance, float* dst, void* scratch) override {
+    inference_.run(engine_, {src, gamma, beta, dst, mean, variance, nullptr}, scratch);
+  }
+  void backward(const float* src, const float* gamma, const float* mean, const float* variance,
+                const float* diff_dst, float* diff_src, float* diff_gamma, float* diff_beta,
+                const void* saved, void* scratch) override {
+    backward_.run(engine_, {src, gamma, mean, variance, diff_dst, diff_src, diff_gamma, diff_beta, saved},
+                  scratch);
+  }
+
+ private:
+  const Engine& engine_;
+  Call training_, inference_, backward_;
+  size_t saved_bytes_ = 0;
+};
+
+class CpuReorder final : public Reorder {
+ public:
+  CpuReorder(Context& context, const Engine& engine, const dnnl::memory::desc& from,
+             const dnnl::memory::desc& to)
+      : engine_(engine),
+        call_(reorder_call(engine, from, to)),
+        scratch_(call_.scratch_bytes() > 0 ? context.allocate(call_.scratch_bytes()) : Buffer()) {}
+
+  void run(const float* src, float* dst) override { call_.run(engine_, {src, dst}, scratch_.data()); }
+
+ private:
+  const Engine& engine_;
+  Call call_;
+  Buffer scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pooling> CpuOps::pooling(const PoolingSpec& spec) {
+  return std::make_unique<CpuPooling>(engine_, spec);
+}
+
+std::unique_ptr<BatchNormalization> CpuOps::batch_normalization(const BatchNormalizationSpec& spec) {
+  return std::make_unique<CpuBatchNormalization>(engine_, spec);
+}
+
+std::unique_ptr<Reorder> CpuOps::reorder(const Shape& shape, Layout from, Layout to) {
+  const dnnl::memory::dims dims{shape[0], shape[3], shape[1], shape[2]};
+  return std::make_unique<CpuReorder>(context_, engine_, image_desc(dims, from), image_desc(dims, to));
+}
+
+}  // namespace dtrain::cpu

@@ -1,0 +1,38 @@
+// All kernels, for one instruction set: the .cpp files of x86/ and generic/ include this once each, and name
+// their table. Everything here has internal linkage and calls nothing that has not (or is always inlined, as
+// DTRAIN_HOST_DEVICE functions are): a function shared with another instruction set's file could be called on
+// a CPU that lacks it.
+#pragma once
+
+#include "ops/cpu/kernels/elementwise.h"
+#include "ops/cpu/kernels/losses.h"
+#include "ops/cpu/kernels/rows.h"
+
+namespace dtrain::cpu {
+namespace {
+
+constexpr Kernels kernels_named(const char* instruction_set) {
+  return {.instruction_set = instruction_set,
+          .fill = fill,
+          .scale_add = scale_add,
+          .sum = sum,
+          .multiply = multiply,
+          .sum_backward = sum_backward,
+          .dropout = dropout,
+          .bias_activation = bias_activation,
+          .softmax_forward = softmax_forward,
+          .softmax_backward = softmax_backward,
+          .layer_normalization_forward = layer_normalization_forward,
+          .layer_normalization_backward = layer_normalization_backward,
+          .column_sum = column_sum,
+          .layer_normalization_parameters = layer_normalization_parameters,
+          .embedding_backward = embedding_backward,
+          .cross_entropy = cross_entropy,
+          .elementwise_loss = elementwise_loss,
+          .metric = metric,
+          .sum_of_squares = sum_of_squares,
+          .update = update};
+}
+
+}  // namespace
+}  // namespace dtrain::cpu

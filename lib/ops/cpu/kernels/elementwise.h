@@ -1,0 +1,120 @@
+// Elementwise kernels. Part of kernels/all.h.
+#pragma once
+
+#include "ops/cpu/kernels/table.h"
+#include "ops/math/activations.h"
+
+namespace dtrain::cpu {
+namespace {
+
+// `omp simd` says that no element depends on another's result, so that a destination may be a source.
+
+void fill(float* dst, float value, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) dst[i] = value;
+}
+
+void scale_add(float* dst, const float* src, float alpha, float beta, int64_t begin, int64_t end) {
+  if (beta == 0.0f) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) dst[i] = alpha * src[i];
+  } else {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) dst[i] = alpha * src[i] + beta * dst[i];
+  }
+}
+
+/// Elements that a chunk holds of each array: they stay in the first-level cache from pass to pass.
+constexpr int64_t kChunk = 1024;
+
+/// use(values, first, n) for chunk after chunk, values being all sources combined.
+template <class Combine, class Use>
+void combine(const float* const* srcs, size_t count, int64_t begin, int64_t end, Combine&& with, Use&& use) {
+  alignas(64) float values[kChunk];
+  for (int64_t first = begin; first < end; first += kChunk) {
+    const int64_t n = first + kChunk < end ? kChunk : end - first;
+    if (count == 1) {
+      use(srcs[0] + first, first, n);
+      continue;
+    }
+    const float *a = srcs[0] + first, *b = srcs[1] + first;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) values[i] = with(a[i], b[i]);
+    for (size_t s = 2; s < count; ++s) {
+      const float* src = srcs[s] + first;
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) values[i] = with(values[i], src[i]);
+    }
+    use(values, first, n);
+  }
+}
+
+void sum(float* dst, const float* const* srcs, size_t count, const ActivationSpec& spec, int64_t begin,
+         int64_t end) {
+  math::with_activation(spec, [&](auto activation) {
+    combine(
+        srcs, count, begin, end, [](float a, float b) { return a + b; },
+        [&](const float* values, int64_t first, int64_t n) {
+          float* out = dst + first;
+#pragma omp simd
+          for (int64_t i = 0; i < n; ++i) out[i] = activation.forward(values[i]);
+        });
+  });
+}
+
+void multiply(float* dst, const float* const* srcs, size_t count, int64_t begin, int64_t end) {
+  combine(
+      srcs, count, begin, end, [](float a, float b) { return a * b; },
+      [&](const float* values, int64_t first, int64_t n) {
+        float* out = dst + first;
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) out[i] = values[i];
+      });
+}
+
+void sum_backward(const ActivationSpec& spec, const float* saved, const float* const* diff_dsts, size_t count,
+                  float* diff_src, int64_t begin, int64_t end) {
+  math::with_activation(spec, [&](auto activation) {
+    combine(
+        diff_dsts, count, begin, end, [](float a, float b) { return a + b; },
+        [&](const float* values, int64_t first, int64_t n) {
+          const float* kept = saved + first;
+          float* out = diff_src + first;
+#pragma omp simd
+          for (int64_t i = 0; i < n; ++i) out[i] = activation.backward(kept[i], values[i]);
+        });
+  });
+}
+
+/// Words of 16 blocks from counter `low` on.
+constexpr int kDropoutBlocks = 16;
+void random_words(const Philox& random, uint64_t high, uint64_t low, uint32_t* words) {
+  for (int block = 0; block < kDropoutBlocks; ++block) {
+    const Philox::Block four = random(high, low + static_cast<uint64_t>(block));
+    for (int word = 0; word < 4; ++word) words[4 * block + word] = four.v[word];
+  }
+}
+
+void dropout(float* dst, const float* src, float rate, const Philox& random, uint64_t step,
+             uint64_t first_sample, int64_t per_sample, int64_t begin, int64_t end) {
+  const int64_t blocks_per_sample = (per_sample + 3) / 4;
+  const float factor = 1.0f / (1.0f - rate);
+  alignas(64) uint32_t words[4 * kDropoutBlocks];
+  for (int64_t block = begin; block < end;) {
+    const int64_t sample = block / blocks_per_sample, within = block % blocks_per_sample;
+    int64_t blocks = blocks_per_sample - within < end - block ? blocks_per_sample - within : end - block;
+    if (blocks > kDropoutBlocks) blocks = kDropoutBlocks;
+    random_words(random, step,
+                 (first_sample + static_cast<uint64_t>(sample)) << 32 | static_cast<uint64_t>(within), words);
+    const int64_t left = per_sample - 4 * within;
+    const int64_t n = 4 * blocks < left ? 4 * blocks : left;
+    const int64_t offset = sample * per_sample + 4 * within;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      dst[offset + i] = uniform01(words[i]) >= rate ? src[offset + i] * factor : 0.0f;
+    }
+    block += blocks;
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::cpu

@@ -1,0 +1,191 @@
+// Losses, metrics and what optimizers need. Part of kernels/all.h.
+#pragma once
+
+#include "ops/cpu/kernels/rows.h"
+#include "ops/cpu/kernels/table.h"
+#include "ops/math/losses.h"
+#include "ops/math/optimizers.h"
+
+namespace dtrain::cpu {
+namespace {
+
+/// A row's loss by its class; the gradient is (softmax - one-hot) * scale.
+double sparse_logits_row(const float* x, int32_t k, float scale, float* diff, float* spare, int64_t n) {
+  const float most = row_max(x, n);
+  const float chosen = x[k];
+  float total = 0.0f;
+  if (diff) {
+    total = shifted_exponentials(x, most, diff, n);
+    const float factor = scale / total;
+    for (int64_t c = 0; c < n; ++c) diff[c] *= factor;
+    diff[k] -= scale;
+  } else {
+    for (int64_t first = 0; first < n; first += kChunk) {
+      total += shifted_exponentials(x + first, most, spare, first + kChunk < n ? kChunk : n - first);
+    }
+  }
+  return static_cast<double>(math::log(total)) + static_cast<double>(most - chosen);
+}
+
+/// A row's loss by its distribution t: the sum of t (log sum exp x - x).
+double dense_logits_row(const float* x, const float* t, float scale, float* diff, float* spare, int64_t n) {
+  const float most = row_max(x, n);
+  float total = 0.0f;
+  for (int64_t first = 0; first < n; first += kChunk) {
+    total += shifted_exponentials(x + first, most, spare, first + kChunk < n ? kChunk : n - first);
+  }
+  const float offset = math::log(total);
+  float loss = 0.0f, weight = 0.0f;
+#pragma omp simd reduction(+ : loss, weight)
+  for (int64_t c = 0; c < n; ++c) {
+    loss += t[c] * (offset - (x[c] - most));
+    weight += t[c];
+  }
+  if (diff) {
+    const float factor = scale * weight / total;
+#pragma omp simd
+    for (int64_t c = 0; c < n; ++c) diff[c] = factor * math::exp(x[c] - most) - scale * t[c];
+  }
+  return static_cast<double>(loss);
+}
+
+double sparse_probability_row(const float* p, int32_t k, float scale, float* diff, int64_t n) {
+  constexpr math::NegativeLogLikelihood kLoss;
+  const float chosen = p[k];
+  if (diff) {
+    for (int64_t c = 0; c < n; ++c) diff[c] = 0.0f;
+    diff[k] = scale * kLoss.gradient(chosen, 1.0f);
+  }
+  return static_cast<double>(kLoss.value(chosen, 1.0f));
+}
+
+double dense_probability_row(const float* p, const float* t, float scale, float* diff, int64_t n) {
+  constexpr math::NegativeLogLikelihood kLoss;
+  float loss = 0.0f;
+#pragma omp simd reduction(+ : loss)
+  for (int64_t c = 0; c < n; ++c) loss += kLoss.value(p[c], t[c]);
+  if (diff) {
+#pragma omp simd
+    for (int64_t c = 0; c < n; ++c) diff[c] = scale * kLoss.gradient(p[c], t[c]);
+  }
+  return static_cast<double>(loss);
+}
+
+double cross_entropy(const CrossEntropySpec& spec, const float* prediction, const void* target, float scale,
+                     float* diff_prediction, int64_t columns, int64_t begin, int64_t end) {
+  alignas(64) float spare[kChunk];
+  double total = 0.0;
+  for (int64_t r = begin; r < end; ++r) {
+    const float* p = prediction + r * columns;
+    float* diff = diff_prediction ? diff_prediction + r * columns : nullptr;
+    if (!spec.sparse) {
+      const float* t = static_cast<const float*>(target) + r * columns;
+      total += spec.from_logits ? dense_logits_row(p, t, scale, diff, spare, columns)
+                                : dense_probability_row(p, t, scale, diff, columns);
+      continue;
+    }
+    const int32_t k = static_cast<const int32_t*>(target)[r];
+    if (k < 0 || k >= columns) {
+      const float nan = __builtin_nanf("");
+      if (diff) fill(diff, nan, 0, columns);
+      total += static_cast<double>(nan);
+    } else {
+      total += spec.from_logits ? sparse_logits_row(p, k, scale, diff, spare, columns)
+                                : sparse_probability_row(p, k, scale, diff, columns);
+    }
+  }
+  return total;
+}
+
+template <class Value>
+double sum_of_values(Value&& of, const float* prediction, const float* target, int64_t begin, int64_t end) {
+  double total = 0.0;
+#pragma omp simd reduction(+ : total)
+  for (int64_t i = begin; i < end; ++i) total += static_cast<double>(of.value(prediction[i], target[i]));
+  return total;
+}
+
+double elementwise_loss(const ElementwiseLossSpec& spec, const float* prediction, const float* target,
+                        float scale, float* diff_prediction, int64_t begin, int64_t end) {
+  double total = 0.0;
+  math::with_loss(spec, [&](auto loss) {
+    total = sum_of_values(loss, prediction, target, begin, end);
+    if (!diff_prediction) return;
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i)
+      diff_prediction[i] = scale * loss.gradient(prediction[i], target[i]);
+  });
+  return total;
+}
+
+/// 1 where class k is among the best `top`: see MetricSpec::k. A class that does not exist, or whose score is
+/// NaN, is not.
+double top_k_row(const float* p, int64_t k, int top, int64_t n) {
+  if (k < 0 || k >= n) return 0.0;
+  const float score = p[k];
+  int64_t better = 0;
+#pragma omp simd reduction(+ : better)
+  for (int64_t c = 0; c < n; ++c) better += p[c] > score || (p[c] == score && c < k) ? 1 : 0;
+  return score == score && better < top ? 1.0 : 0.0;
+}
+
+int64_t argmax(const float* row, int64_t n) {
+  int64_t best = 0;
+  for (int64_t c = 1; c < n; ++c) best = row[c] > row[best] ? c : best;
+  return best;
+}
+
+double metric(const MetricSpec& spec, const float* prediction, const void* target, int64_t columns,
+              int64_t begin, int64_t end) {
+  using Kind = MetricSpec::Kind;
+  const float* dense = static_cast<const float*>(target);
+  if (spec.kind == Kind::mean_absolute_error) {
+    return sum_of_values(math::AbsoluteError{}, prediction, dense, begin * columns, end * columns);
+  }
+  if (spec.kind == Kind::binary_accuracy) {
+    return sum_of_values(math::BinaryAccuracy{spec.threshold}, prediction, dense, begin * columns,
+                         end * columns);
+  }
+  double total = 0.0;
+  for (int64_t r = begin; r < end; ++r) {
+    const int64_t k = spec.kind == Kind::sparse_top_k ? static_cast<const int32_t*>(target)[r]
+                                                      : argmax(dense + r * columns, columns);
+    total += top_k_row(prediction + r * columns, k, spec.k, columns);
+  }
+  return total;
+}
+
+double sum_of_squares(const float* src, int64_t begin, int64_t end) {
+  double total = 0.0;
+#pragma omp simd reduction(+ : total)
+  for (int64_t i = begin; i < end; ++i) total += static_cast<double>(src[i]) * static_cast<double>(src[i]);
+  return total;
+}
+
+void update(const OptimizerStep& step, float* weights, const float* gradient, float* const* slots,
+            int64_t begin, int64_t end) {
+  const float scale = step.gradient_scale, decay = step.decay;
+  math::with_rule(step, [&](auto rule) {
+    constexpr int kSlots = decltype(rule)::kSlots;
+    float* const slot0 = kSlots > 0 ? slots[0] : nullptr;
+    float* const slot1 = kSlots > 1 ? slots[1] : nullptr;
+    float* const slot2 = kSlots > 2 ? slots[2] : nullptr;
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) {
+      float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f;
+      if constexpr (kSlots > 0) s0 = slot0[i];
+      if constexpr (kSlots > 1) s1 = slot1[i];
+      if constexpr (kSlots > 2) s2 = slot2[i];
+      float w = weights[i];
+      w -= decay * w;
+      rule(w, scale * gradient[i], s0, s1, s2);
+      weights[i] = w;
+      if constexpr (kSlots > 0) slot0[i] = s0;
+      if constexpr (kSlots > 1) slot1[i] = s1;
+      if constexpr (kSlots > 2) slot2[i] = s2;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace dtrain::cpu

@@ -1,0 +1,75 @@
+// The CPU's own kernels: single-threaded loops over a range, in one table for each instruction set that they
+// were compiled for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/philox.h"
+#include "ops/specs.h"
+
+namespace dtrain::cpu {
+
+/// Arrays are whole; a kernel works on the part [begin, end), of elements unless its line says otherwise, so
+/// that threads share a call. Meanings as in Ops.
+struct Kernels {
+  const char* instruction_set;
+
+  void (*fill)(float* dst, float value, int64_t begin, int64_t end);
+  void (*scale_add)(float* dst, const float* src, float alpha, float beta, int64_t begin, int64_t end);
+  void (*sum)(float* dst, const float* const* srcs, size_t count, const ActivationSpec& activation,
+              int64_t begin, int64_t end);
+  void (*multiply)(float* dst, const float* const* srcs, size_t count, int64_t begin, int64_t end);
+  void (*sum_backward)(const ActivationSpec& spec, const float* saved, const float* const* diff_dsts,
+                       size_t count, float* diff_src, int64_t begin, int64_t end);
+  /// The range is of blocks of 4 elements, each sample beginning a new one.
+  void (*dropout)(float* dst, const float* src, float rate, const Philox& random, uint64_t step,
+                  uint64_t first_sample, int64_t per_sample, int64_t begin, int64_t end);
+
+  // The range is of rows.
+  /// dst = act(src + bias), bias may be null.
+  void (*bias_activation)(float* dst, const float* src, const float* bias, const ActivationSpec& activation,
+                          int64_t columns, int64_t begin, int64_t end);
+  void (*softmax_forward)(const float* src, float* dst, int64_t columns, int64_t begin, int64_t end);
+  void (*softmax_backward)(const float* dst, const float* diff_dst, float* diff_src, int64_t columns,
+                           int64_t begin, int64_t end);
+  void (*layer_normalization_forward)(const float* src, const float* gamma, const float* beta, float epsilon,
+                                      float* dst, float* mean, float* inverse_deviation, int64_t columns,
+                                      int64_t begin, int64_t end);
+  void (*layer_normalization_backward)(const float* src, const float* gamma, const float* mean,
+                                       const float* inverse_deviation, const float* diff_dst, float* diff_src,
+                                       int64_t columns, int64_t begin, int64_t end);
+
+  // Sums over rows.
+  /// dst[c] for c in [first_column, last_column) = the sum of rows [begin, end).
+  void (*column_sum)(float* dst, const float* src, int64_t columns, int64_t first_column, int64_t last_column,
+                     int64_t begin, int64_t end);
+  /// The range is of columns. Either gradient may be null.
+  void (*layer_normalization_parameters)(const float* src, const float* mean, const float* inverse_deviation,
+                                         const float* diff_dst, float* diff_gamma, float* diff_beta,
+                                         int64_t rows, int64_t columns, int64_t begin, int64_t end);
+  /// The range is of columns of the table and of diff_dst.
+  void (*embedding_backward)(const int32_t* indices, const float* diff_dst, float* diff_table, int64_t n,
+                             int64_t table_rows, int64_t columns, int64_t begin, int64_t end);
+
+  // Give the range's part of the total.
+  /// The range is of rows.
+  double (*cross_entropy)(const CrossEntropySpec& spec, const float* prediction, const void* target,
+                          float scale, float* diff_prediction, int64_t columns, int64_t begin, int64_t end);
+  /// The sum over the elements; no mean is taken.
+  double (*elementwise_loss)(const ElementwiseLossSpec& spec, const float* prediction, const float* target,
+                             float scale, float* diff_prediction, int64_t begin, int64_t end);
+  /// The range is of rows. The sum over the elements where the metric has one of each.
+  double (*metric)(const MetricSpec& spec, const float* prediction, const void* target, int64_t columns,
+                   int64_t begin, int64_t end);
+  double (*sum_of_squares)(const float* src, int64_t begin, int64_t end);
+
+  void (*update)(const OptimizerStep& step, float* weights, const float* gradient, float* const* slots,
+                 int64_t begin, int64_t end);
+};
+
+/// The tables that this CPU can run, the best one first.
+std::vector<const Kernels*> supported_kernels();
+
+}  // namespace dtrain::cpu

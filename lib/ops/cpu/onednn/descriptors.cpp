@@ -1,0 +1,246 @@
+#include "ops/cpu/onednn/descriptors.h"
+
+#include <tuple>
+
+namespace dtrain::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+using dnnl::normalization_flags;
+using dnnl::primitive_attr;
+using dnnl::prop_kind;
+using tag = memory::format_tag;
+
+constexpr auto kFloat = memory::data_type::f32;
+
+#if DNNL_VERSION_MAJOR >= 3
+
+constexpr bool kDilatedPooling = true;
+constexpr bool kBothImages = true;
+
+void append_activation(dnnl::post_ops& post_ops, algorithm kind, float alpha) {
+  post_ops.append_eltwise(kind, alpha, 0);
+}
+
+template <class Primitive, class... Hint, class... Arguments>
+auto describe(const dnnl::engine& engine, const primitive_attr& attributes,
+              const std::tuple<Hint...>& forward, const Arguments&... arguments) {
+  return std::apply(
+      [&](const Hint&... hint) {
+        return typename Primitive::primitive_desc(engine, arguments..., hint..., attributes);
+      },
+      forward);
+}
+
+#else
+
+constexpr bool kDilatedPooling = false;
+constexpr bool kBothImages = false;
+
+void append_activation(dnnl::post_ops& post_ops, algorithm kind, float alpha) {
+  post_ops.append_eltwise(1, kind, alpha, 0);
+}
+
+template <class Primitive, class... Hint, class... Arguments>
+auto describe(const dnnl::engine& engine, const primitive_attr& attributes,
+              const std::tuple<Hint...>& forward, const Arguments&... arguments) {
+  return std::apply(
+      [&](const Hint&... hint) {
+        return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes, engine,
+                                                  hint...);
+      },
+      forward);
+}
+
+#endif
+
+/// A new one each time: copies share one handle, and an activation appended to one would be in all.
+primitive_attr attributes_with(const ActivationSpec& activation = {}) {
+  primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const auto with = [&](algorithm kind, float alpha) {
+    dnnl::post_ops post_ops;
+    append_activation(post_ops, kind, alpha);
+    attributes.set_post_ops(post_ops);
+  };
+  switch (activation.kind) {
+    case Activation::relu:
+      with(algorithm::eltwise_relu, 0);
+      break;
+    case Activation::leaky_relu:
+      with(algorithm::eltwise_relu, activation.alpha);
+      break;
+    case Activation::tanh:
+      with(algorithm::eltwise_tanh, 0);
+      break;
+    case Activation::sigmoid:
+      with(algorithm::eltwise_logistic, 0);
+      break;
+    case Activation::elu:
+      with(algorithm::eltwise_elu, activation.alpha);
+      break;
+    case Activation::linear:
+    case Activation::gelu:  // these two are never fused
+    case Activation::silu:
+      break;
+  }
+  return attributes;
+}
+
+/// The numbers that a convolution's three primitives share.
+struct Window {
+  memory::dims strides, dilation, before, after;
+};
+
+Window window_of(const ConvolutionSpec& spec) {
+  return {{spec.stride_height, spec.stride_width},
+          {spec.dilation_height - 1, spec.dilation_width - 1},
+          {spec.padding.top, spec.padding.left},
+          {spec.padding.bottom, spec.padding.right}};
+}
+
+normalization_flags flags_of(const BatchNormalizationSpec& spec) {
+  auto flags = normalization_flags::none;
+  if (spec.scale) flags |= normalization_flags::use_scale;
+  if (spec.center) flags |= normalization_flags::use_shift;
+  if (spec.relu) flags |= normalization_flags::fuse_norm_relu;
+  return flags;
+}
+
+algorithm algorithm_of(const PoolingSpec& spec) {
+  return spec.kind == PoolingSpec::Kind::max ? algorithm::pooling_max
+                                             : algorithm::pooling_avg_exclude_padding;
+}
+
+/// describe, with all that says what a pooling does.
+template <class Primitive, class Hint, class... First>
+auto describe_pooling(const dnnl::engine& engine, const PoolingSpec& spec, const Hint& forward,
+                      const First&... first) {
+  const auto src = image_desc({spec.batch, spec.channels, spec.height, spec.width}, spec.layout);
+  const auto dst = image_desc({spec.batch, spec.channels, spec.out_height(), spec.out_width()}, spec.layout);
+  const memory::dims strides{spec.stride_height, spec.stride_width}, pool{spec.pool_height, spec.pool_width},
+      before{spec.padding.top, spec.padding.left}, after{spec.padding.bottom, spec.padding.right};
+  if constexpr (kDilatedPooling) {
+    return describe<Primitive>(engine, attributes_with(), forward, first..., algorithm_of(spec), src, dst,
+                               strides, pool, memory::dims{0, 0}, before, after);
+  } else {
+    return describe<Primitive>(engine, attributes_with(), forward, first..., algorithm_of(spec), src, dst,
+                               strides, pool, before, after);
+  }
+}
+
+/// describe, with all that says what a batch normalisation does. oneDNN 2 wants one image (and the
+/// gradient's) where 3 wants source and destination.
+template <class Primitive, class Hint, class... Gradient>
+auto describe_normalization(const dnnl::engine& engine, const Hint& forward, prop_kind kind, float epsilon,
+                            normalization_flags flags, const memory::desc& image,
+                            const Gradient&... gradient) {
+  if constexpr (kBothImages) {
+    return describe<Primitive>(engine, attributes_with(), forward, kind, image, gradient..., image, epsilon,
+                               flags);
+  } else {
+    return describe<Primitive>(engine, attributes_with(), forward, kind, image, gradient..., epsilon, flags);
+  }
+}
+
+memory::desc normalized_desc(const BatchNormalizationSpec& spec) {
+  return image_desc({spec.batch, spec.channels, spec.height, spec.width}, spec.layout);
+}
+
+}  // namespace
+
+memory::desc image_desc(const memory::dims& dims, Layout layout) {
+  switch (layout) {
+    case Layout::planar:
+      return {dims, kFloat, tag::nchw};
+    case Layout::blocked8:
+      return {dims, kFloat, tag::nChw8c};
+    case Layout::blocked16:
+      return {dims, kFloat, tag::nChw16c};
+    case Layout::plain:
+      break;
+  }
+  return {dims, kFloat, tag::nhwc};
+}
+
+memory::dims kernel_dims(const ConvolutionSpec& spec) {
+  if (!spec.depthwise) return {spec.filters, spec.channels, spec.kernel_height, spec.kernel_width};
+  return {spec.channels, spec.filters / spec.channels, 1, spec.kernel_height, spec.kernel_width};
+}
+
+memory::desc kernel_desc(const ConvolutionSpec& spec) {
+  return {kernel_dims(spec), kFloat, spec.depthwise ? tag::hwigo : tag::hwio};
+}
+
+dnnl::convolution_forward::primitive_desc convolution_forward_desc(const dnnl::engine& engine,
+                                                                   const ConvolutionSpec& spec,
+                                                                   const ConvolutionDescs& descs) {
+  const Window window = window_of(spec);
+  const auto kind = spec.training ? prop_kind::forward_training : prop_kind::forward_inference;
+  const auto attributes = attributes_with(spec.activation);
+  using Forward = dnnl::convolution_forward;
+  if (!spec.bias) {
+    return describe<Forward>(engine, attributes, std::tuple<>(), kind, algorithm::convolution_direct,
+                             descs.src, descs.kernel, descs.dst, window.strides, window.dilation,
+                             window.before, window.after);
+  }
+  return describe<Forward>(engine, attributes, std::tuple<>(), kind, algorithm::convolution_direct, descs.src,
+                           descs.kernel, descs.bias, descs.dst, window.strides, window.dilation,
+                           window.before, window.after);
+}
+
+dnnl::convolution_backward_data::primitive_desc convolution_backward_data_desc(
+    const dnnl::engine& engine, const ConvolutionSpec& spec, const ConvolutionDescs& descs,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  const Window window = window_of(spec);
+  return describe<dnnl::convolution_backward_data>(
+      engine, attributes_with(), std::tuple(forward), algorithm::convolution_direct, descs.src, descs.kernel,
+      descs.dst, window.strides, window.dilation, window.before, window.after);
+}
+
+dnnl::convolution_backward_weights::primitive_desc convolution_backward_filter_desc(
+    const dnnl::engine& engine, const ConvolutionSpec& spec, const ConvolutionDescs& descs,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  const Window window = window_of(spec);
+  using Backward = dnnl::convolution_backward_weights;
+  if (!spec.bias) {
+    return describe<Backward>(engine, attributes_with(), std::tuple(forward), algorithm::convolution_direct,
+                              descs.src, descs.kernel, descs.dst, window.strides, window.dilation,
+                              window.before, window.after);
+  }
+  return describe<Backward>(engine, attributes_with(), std::tuple(forward), algorithm::convolution_direct,
+                            descs.src, descs.kernel, descs.bias, descs.dst, window.strides, window.dilation,
+                            window.before, window.after);
+}
+
+dnnl::pooling_forward::primitive_desc pooling_forward_desc(const dnnl::engine& engine,
+                                                           const PoolingSpec& spec) {
+  const auto kind = spec.training ? prop_kind::forward_training : prop_kind::forward_inference;
+  return describe_pooling<dnnl::pooling_forward>(engine, spec, std::tuple<>(), kind);
+}
+
+dnnl::pooling_backward::primitive_desc pooling_backward_desc(
+    const dnnl::engine& engine, const PoolingSpec& spec,
+    const dnnl::pooling_forward::primitive_desc& forward) {
+  return describe_pooling<dnnl::pooling_backward>(engine, spec, std::tuple(forward));
+}
+
+dnnl::batch_normalization_forward::primitive_desc batch_normalization_forward_desc(
+    const dnnl::engine& engine, const BatchNormalizationSpec& spec, bool training) {
+  auto flags = flags_of(spec);
+  if (!training) flags |= normalization_flags::use_global_stats;
+  const auto kind = training ? prop_kind::forward_training : prop_kind::forward_inference;
+  return describe_normalization<dnnl::batch_normalization_forward>(engine, std::tuple<>(), kind, spec.epsilon,
+                                                                   flags, normalized_desc(spec));
+}
+
+dnnl::batch_normalization_backward::primitive_desc batch_normalization_backward_desc(
+    const dnnl::engine& engine, const BatchNormalizationSpec& spec,
+    const dnnl::batch_normalization_forward::primitive_desc& forward) {
+  const auto desc = normalized_desc(spec);
+  return describe_normalization<dnnl::batch_normalization_backward>(
+      engine, std::tuple(forward), prop_kind::backward, spec.epsilon, flags_of(spec), desc, desc);
+}
+
+}  // namespace dtrain::cpu

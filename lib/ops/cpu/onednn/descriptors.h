@@ -1,0 +1,44 @@
+// oneDNN's primitive descriptors: the one file (with its .cpp) that knows how oneDNN 2 and 3 differ.
+#pragma once
+
+#include <dnnl.hpp>
+
+#include "ops/specs.h"
+
+namespace dtrain::cpu {
+
+/// [n, channels, height, width], as oneDNN counts whatever the layout.
+dnnl::memory::desc image_desc(const dnnl::memory::dims& dims, Layout layout);
+
+/// [filters, channels, height, width]; of a depthwise one [channels, multiplier, 1, height, width].
+dnnl::memory::dims kernel_dims(const ConvolutionSpec& spec);
+/// A kernel as Keras keeps it.
+dnnl::memory::desc kernel_desc(const ConvolutionSpec& spec);
+
+/// What a convolution's primitives agree on.
+struct ConvolutionDescs {
+  dnnl::memory::desc src, kernel, bias, dst;  // bias is zero where there is none
+};
+dnnl::convolution_forward::primitive_desc convolution_forward_desc(const dnnl::engine& engine,
+                                                                   const ConvolutionSpec& spec,
+                                                                   const ConvolutionDescs& descs);
+dnnl::convolution_backward_data::primitive_desc convolution_backward_data_desc(
+    const dnnl::engine& engine, const ConvolutionSpec& spec, const ConvolutionDescs& descs,
+    const dnnl::convolution_forward::primitive_desc& forward);
+dnnl::convolution_backward_weights::primitive_desc convolution_backward_filter_desc(
+    const dnnl::engine& engine, const ConvolutionSpec& spec, const ConvolutionDescs& descs,
+    const dnnl::convolution_forward::primitive_desc& forward);
+
+dnnl::pooling_forward::primitive_desc pooling_forward_desc(const dnnl::engine& engine,
+                                                           const PoolingSpec& spec);
+dnnl::pooling_backward::primitive_desc pooling_backward_desc(
+    const dnnl::engine& engine, const PoolingSpec& spec,
+    const dnnl::pooling_forward::primitive_desc& forward);
+
+dnnl::batch_normalization_forward::primitive_desc batch_normalization_forward_desc(
+    const dnnl::engine& engine, const BatchNormalizationSpec& spec, bool training);
+dnnl::batch_normalization_backward::primitive_desc batch_normalization_backward_desc(
+    const dnnl::engine& engine, const BatchNormalizationSpec& spec,
+    const dnnl::batch_normalization_forward::primitive_desc& forward);
+
+}  // namespace dtrain::cpu

@@ -1,0 +1,38 @@
+// Sharing a loop among a context's threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <omp.h>
+
+namespace dtrain::cpu {
+
+/// Less work than this many elements is done sooner than shared: entering and leaving an OpenMP region costs
+/// about a microsecond.
+constexpr int64_t kWorthSharing = 8192;
+
+/// Where share `index` of `shares` begins in [0, n): whole units, the same every time.
+inline int64_t share_begin(int64_t n, int64_t unit, int shares, int index) {
+  const int64_t units = (n + unit - 1) / unit;
+  return std::min(n, units * index / shares * unit);
+}
+
+/// body(begin, end, thread) on each thread's share of [0, n), which begins at a multiple of `unit`. `work`:
+/// elements that an index stands for. Where it is not worth sharing, body(0, n, 0) on this thread, with no
+/// OpenMP region.
+template <class Body>
+void parallel(int threads, int64_t n, int64_t unit, int64_t work, Body&& body) {
+  if (threads == 1 || n * work < kWorthSharing) {
+    body(int64_t{0}, n, 0);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    const int thread = omp_get_thread_num(), shares = omp_get_num_threads();
+    const int64_t begin = share_begin(n, unit, shares, thread),
+                  end = share_begin(n, unit, shares, thread + 1);
+    if (begin < end) body(begin, end, thread);
+  }
+}
+
+}  // namespace dtrain::cpu

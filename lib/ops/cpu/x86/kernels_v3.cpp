@@ -1,0 +1,8 @@
+#include "ops/cpu/kernels/all.h"
+#include "ops/cpu/x86/tables.h"
+
+namespace dtrain::cpu {
+
+constinit const Kernels kKernelsV3 = kernels_named("x86-64-v3");
+
+}  // namespace dtrain::cpu

@@ -1,0 +1,11 @@
+// The tables by name.
+#pragma once
+
+#include "ops/cpu/kernels/table.h"
+
+namespace dtrain::cpu {
+
+extern const Kernels kKernelsV2, kKernelsV3,
+    kKernelsV4;  // of x86-64-v2 (SSE 4.2), -v3 (AVX2) and -v4 (AVX-512)
+
+}  // namespace dtrain::cpu
