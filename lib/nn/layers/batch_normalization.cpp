@@ -1,0 +1,193 @@
+#include <algorithm>
+
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct BatchNormalizationOptions {
+  double momentum = 0.99;
+  double epsilon = 1e-3;
+  bool center = true;
+  bool scale = true;
+  Kind<Initializer> beta_initializer = kinds<Initializer>().make("zeros");
+  Kind<Initializer> gamma_initializer = kinds<Initializer>().make("ones");
+  Kind<Initializer> moving_mean_initializer = kinds<Initializer>().make("zeros");
+  Kind<Initializer> moving_variance_initializer = kinds<Initializer>().make("ones");
+
+  static const Schema<BatchNormalizationOptions>& schema() {
+    using O = BatchNormalizationOptions;
+    static const auto schema =
+        Schema<O>(
+            "Every channel to mean 0 and variance 1, then scaled and shifted: in training by the batch's own "
+            "mean and variance, else (and where `trainable: false`) by their moving averages.")
+            .optional("momentum", &O::momentum, "what a moving average keeps of itself in a step",
+                      between(0.0, 1.0))
+            .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
+            .optional("center", &O::center, "shift by a trained beta")
+            .optional("scale", &O::scale, "scale by a trained gamma")
+            .optional("beta_initializer", &O::beta_initializer, "how beta begins")
+            .optional("gamma_initializer", &O::gamma_initializer, "how gamma begins")
+            .optional("moving_mean_initializer", &O::moving_mean_initializer, "how the mean's average begins")
+            .optional("moving_variance_initializer", &O::moving_variance_initializer,
+                      "how the variance's average begins");
+    return schema;
+  }
+};
+
+/// The parameters of a call, or their gradients, by name; null where the options leave one out.
+template <class Pointer>
+struct Parts {
+  Pointer gamma = nullptr, beta = nullptr, mean = nullptr, variance = nullptr;
+};
+
+template <class Pointer>
+Parts<Pointer> parts_of(const std::vector<Pointer>& parameters, const BatchNormalizationSpec& spec) {
+  auto next = parameters.begin();
+  Parts<Pointer> parts;
+  if (spec.scale) parts.gamma = *next++;
+  if (spec.center) parts.beta = *next++;
+  parts.mean = *next++;
+  parts.variance = *next;
+  return parts;
+}
+
+/// By the batch's own statistics, which lie behind what the op saves.
+class TrainingKernel : public Kernel {
+ public:
+  TrainingKernel(const LayerRequest& request, const BatchNormalizationSpec& spec)
+      : ops_(request.ops), spec_(spec), op_(request.ops.batch_normalization(spec)) {
+    traits_.input_layouts = {spec.layout};
+    traits_.output_layout = spec.layout;
+    saved_by_op_ = aligned(op_->saved_bytes());
+    traits_.saved_bytes = saved_by_op_ + 2 * static_cast<size_t>(spec.channels) * sizeof(float);
+    // The op always gives the gradient of its source; where nobody wants it, it goes into scratch.
+    scratch_of_op_ = aligned(op_->scratch_bytes());
+    const auto elements = static_cast<size_t>(batch_elements(request, request.output.shape));
+    traits_.scratch_bytes = scratch_of_op_ + (request.input_needs_gradient[0] ? 0 : elements * sizeof(float));
+    traits_.backward_reads_inputs = true;
+    traits_.backward_in_place = true;
+    traits_.undoes_activation = spec.relu;
+  }
+
+  void forward(const Pass& pass) override {
+    const auto parts = parts_of(pass.parameters, spec_);
+    op_->forward_training(pass.f32(), parts.gamma, parts.beta, pass.out(), mean(pass), variance(pass),
+                          pass.saved, pass.scratch);
+  }
+
+  void backward(const Pass& pass) override {
+    const auto parts = parts_of(pass.parameters, spec_);
+    const auto diffs = parts_of(pass.diff_parameters, spec_);
+    float* diff_src = pass.diff_inputs[0];
+    if (!diff_src) diff_src = floats(pass.scratch, scratch_of_op_);
+    op_->backward(pass.f32(), parts.gamma, mean(pass), variance(pass), pass.diff_output, diff_src,
+                  diffs.gamma, diffs.beta, pass.saved, pass.scratch);
+    ops_.scale_add(diffs.mean, mean(pass), pass.share, 0, spec_.channels);
+    ops_.scale_add(diffs.variance, variance(pass), pass.share, 0, spec_.channels);
+  }
+
+ private:
+  static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+  static float* floats(void* base, size_t offset) {
+    return reinterpret_cast<float*>(static_cast<char*>(base) + offset);
+  }
+  float* mean(const Pass& pass) const { return floats(pass.saved, saved_by_op_); }
+  float* variance(const Pass& pass) const { return mean(pass) + spec_.channels; }
+
+  Ops& ops_;
+  BatchNormalizationSpec spec_;
+  std::unique_ptr<BatchNormalization> op_;
+  size_t saved_by_op_ = 0, scratch_of_op_ = 0;
+};
+
+/// By the moving averages: at inference, and in training where the layer is frozen. Then it is an affine map,
+/// whose gradient is the map without its shifts.
+class FrozenKernel : public Kernel {
+ public:
+  FrozenKernel(const LayerRequest& request, BatchNormalizationSpec spec)
+      : spec_(spec), op_(request.ops.batch_normalization(spec)) {
+    traits_.input_layouts = {spec.layout};
+    traits_.output_layout = spec.layout;
+    traits_.scratch_bytes = op_->scratch_bytes();
+    if (!request.training) return;
+    spec.center = spec.relu = false;
+    gradient_ = request.ops.batch_normalization(spec);
+    zeros_ = request.ops.context().allocate(static_cast<size_t>(spec.channels) * sizeof(float));
+    traits_.scratch_bytes = std::max(traits_.scratch_bytes, gradient_->scratch_bytes());
+  }
+
+  void forward(const Pass& pass) override {
+    const auto parts = parts_of(pass.parameters, spec_);
+    op_->forward_inference(pass.f32(), parts.gamma, parts.beta, parts.mean, parts.variance, pass.out(),
+                           pass.scratch);
+  }
+
+  void backward(const Pass& pass) override {
+    const auto parts = parts_of(pass.parameters, spec_);
+    if (pass.diff_inputs[0])
+      gradient_->forward_inference(pass.diff_output, parts.gamma, nullptr, zeros_.f32(), parts.variance,
+                                   pass.diff_inputs[0], pass.scratch);
+  }
+
+ private:
+  BatchNormalizationSpec spec_;
+  std::unique_ptr<BatchNormalization> op_, gradient_;
+  Buffer zeros_;
+};
+
+class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                  const Complain& complain) const override {
+    const TensorSpec* input = float_input(inputs, complain);
+    if (!input) return std::nullopt;
+    if (input->shape.rank() == 0) {
+      complain("expected an input with an axis of channels, found a scalar '" + input->name + "'");
+      return std::nullopt;
+    }
+    return TensorSpec{{}, input->shape, DType::float32};
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
+    const Shape channels{inputs[0].shape.back()};
+    const auto momentum = static_cast<float>(options_.momentum);
+    std::vector<ParameterSpec> specs;
+    if (options_.scale) specs.push_back({"gamma", channels, options_.gamma_initializer, {}});
+    if (options_.center) specs.push_back({"beta", channels, options_.beta_initializer, {}});
+    specs.push_back({"moving_mean", channels, options_.moving_mean_initializer, momentum});
+    specs.push_back({"moving_variance", channels, options_.moving_variance_initializer, momentum});
+    return specs;
+  }
+
+  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+    const Shape& shape = request.inputs[0].shape;
+    const bool image = shape.rank() == 3;
+    BatchNormalizationSpec spec{.batch = request.batch,
+                                .height = image ? shape[0] : shape.elements() / shape.back(),
+                                .width = image ? shape[1] : 1,
+                                .channels = shape.back(),
+                                .epsilon = static_cast<float>(options_.epsilon),
+                                .scale = options_.scale,
+                                .center = options_.center,
+                                .relu = request.activation.kind == Activation::relu,
+                                .layout = image ? request.input_layouts[0] : Layout::plain,
+                                .training = trains_parameters(request)};
+    if (spec.training) return std::make_unique<TrainingKernel>(request, spec);
+    return std::make_unique<FrozenKernel>(request, spec);
+  }
+
+  bool can_fuse(const ActivationSpec& spec) const override { return spec.kind == Activation::relu; }
+  std::string keras_class() const override { return "BatchNormalization"; }
+};
+
+}  // namespace
+
+void add_batch_normalization(KindTable<Layer>& table) {
+  table.add<BatchNormalizationLayer>("batch_normalization", BatchNormalizationOptions::schema());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct ConcatenateOptions {
+  int64_t axis = -1;
+
+  static const Schema<ConcatenateOptions>& schema() {
+    static const auto schema =
+        Schema<ConcatenateOptions>("Inputs side by side along one axis.")
+            .optional("axis", &ConcatenateOptions::axis,
+                      "counted from the batch's, which is 0 and cannot be it, or from the end, which is -1");
+    return schema;
+  }
+};
+
+/// Every input is a [rows, columns] block of the output, where a row is what one index of all axes before
+/// the concatenated one leaves.
+class ConcatenateKernel : public Kernel {
+ public:
+  ConcatenateKernel(const LayerRequest& request, size_t axis) : ops_(request.ops) {
+    int64_t after = 1;
+    for (size_t i = axis + 1; i < request.output.shape.rank(); ++i) after *= request.output.shape[i];
+    stride_ = request.output.shape[axis] * after;
+    rows_ = batch_elements(request, request.output.shape) / stride_;
+    for (const TensorSpec& input : request.inputs) columns_.push_back(input.shape[axis] * after);
+  }
+
+  void forward(const Pass& pass) override {
+    float* dst = pass.out();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      ops_.copy_block(dst, stride_, pass.f32(i), columns_[i], rows_, columns_[i]);
+      dst += columns_[i];
+    }
+  }
+
+  void backward(const Pass& pass) override {
+    const float* src = pass.diff_output;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (pass.diff_inputs[i])
+        ops_.copy_block(pass.diff_inputs[i], columns_[i], src, stride_, rows_, columns_[i]);
+      src += columns_[i];
+    }
+  }
+
+ private:
+  Ops& ops_;
+  int64_t rows_, stride_;
+  std::vector<int64_t> columns_;
+};
+
+class Concatenate : public LayerWith<ConcatenateOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                  const Complain& complain) const override {
+    if (!several_float_inputs(inputs, complain)) return std::nullopt;
+    const Shape& first = inputs[0].shape;
+    const auto rank = static_cast<int64_t>(first.rank());
+    if (options_.axis == 0 || options_.axis < -rank || options_.axis > rank) {
+      complain(fmt::format(
+          "axis {} is no axis of its input '{}' of {}; expected one from 1 to {} or from -{} to -1",
+          options_.axis, inputs[0].name, first.str(), rank, rank));
+      return std::nullopt;
+    }
+    TensorSpec output{{}, first, DType::float32};
+    const size_t axis = axis_in(first);
+    for (const TensorSpec& input : inputs.subspan(1)) {
+      if (!same_but(axis, first, input.shape)) {
+        complain(
+            fmt::format("expected inputs that differ along axis {} only, found '{}' of {} and '{}' of {}",
+                        options_.axis, inputs[0].name, first.str(), input.name, input.shape.str()));
+        return std::nullopt;
+      }
+      output.shape[axis] += input.shape[axis];
+    }
+    return output;
+  }
+
+  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+    return std::make_unique<ConcatenateKernel>(request, axis_in(request.output.shape));
+  }
+
+  std::string keras_class() const override { return "Concatenate"; }
+
+ private:
+  /// Among a sample's axes.
+  size_t axis_in(const Shape& shape) const {
+    return options_.axis > 0 ? static_cast<size_t>(options_.axis - 1)
+                             : shape.rank() - static_cast<size_t>(-options_.axis);
+  }
+
+  static bool same_but(size_t axis, Shape a, const Shape& b) {
+    if (a.rank() != b.rank()) return false;
+    a[axis] = b[axis];
+    return a == b;
+  }
+};
+
+}  // namespace
+
+void add_concatenate(KindTable<Layer>& table) {
+  table.add<Concatenate>("concatenate", ConcatenateOptions::schema());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,117 @@
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct LayerNormalizationOptions {
+  double epsilon = 1e-3;
+  bool center = true;
+  bool scale = true;
+  Kind<Initializer> beta_initializer = kinds<Initializer>().make("zeros");
+  Kind<Initializer> gamma_initializer = kinds<Initializer>().make("ones");
+
+  static const Schema<LayerNormalizationOptions>& schema() {
+    using O = LayerNormalizationOptions;
+    static const auto schema =
+        Schema<O>("The last axis to mean 0 and variance 1, row by row, then scaled and shifted.")
+            .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))
+            .optional("center", &O::center, "shift by a trained beta")
+            .optional("scale", &O::scale, "scale by a trained gamma")
+            .optional("beta_initializer", &O::beta_initializer, "how beta begins")
+            .optional("gamma_initializer", &O::gamma_initializer, "how gamma begins");
+    return schema;
+  }
+};
+
+/// Keeps every row's mean, then every row's inverse deviation.
+class LayerNormalizationKernel : public Kernel {
+ public:
+  LayerNormalizationKernel(const LayerRequest& request, const LayerNormalizationOptions& options)
+      : ops_(request.ops),
+        training_(request.training),
+        epsilon_(static_cast<float>(options.epsilon)),
+        scale_(options.scale),
+        center_(options.center),
+        columns_(request.output.shape.back()),
+        rows_(batch_elements(request, request.output.shape) / columns_) {
+    const size_t statistics = 2 * static_cast<size_t>(rows_) * sizeof(float);
+    traits_.saved_bytes = request.training ? statistics : 0;
+    if (!request.training) {
+      traits_.scratch_bytes = statistics;
+    } else if (!request.input_needs_gradient[0]) {
+      // The op always gives the gradient of its source; here nobody wants it.
+      traits_.scratch_bytes = static_cast<size_t>(rows_ * columns_) * sizeof(float);
+    }
+    traits_.backward_in_place = true;
+    traits_.backward_reads_inputs = request.training;
+  }
+
+  void forward(const Pass& pass) override {
+    auto* statistics = static_cast<float*>(training_ ? pass.saved : pass.scratch);
+    ops_.layer_normalization_forward(pass.f32(), gamma(pass.parameters), beta(pass.parameters), epsilon_,
+                                     pass.out(), statistics, statistics + rows_, rows_, columns_);
+  }
+
+  void backward(const Pass& pass) override {
+    const auto* statistics = static_cast<const float*>(pass.saved);
+    float* diff_src = pass.diff_inputs[0] ? pass.diff_inputs[0] : static_cast<float*>(pass.scratch);
+    ops_.layer_normalization_backward(pass.f32(), gamma(pass.parameters), statistics, statistics + rows_,
+                                      pass.diff_output, diff_src, gamma(pass.diff_parameters),
+                                      beta(pass.diff_parameters), rows_, columns_);
+  }
+
+ private:
+  template <class Pointer>
+  Pointer gamma(const std::vector<Pointer>& parameters) const {
+    return scale_ ? parameters[0] : nullptr;
+  }
+  template <class Pointer>
+  Pointer beta(const std::vector<Pointer>& parameters) const {
+    return center_ ? parameters[scale_ ? 1 : 0] : nullptr;
+  }
+
+  Ops& ops_;
+  bool training_;
+  float epsilon_;
+  bool scale_, center_;
+  int64_t columns_, rows_;
+};
+
+class LayerNormalization : public LayerWith<LayerNormalizationOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                  const Complain& complain) const override {
+    const TensorSpec* input = float_input(inputs, complain);
+    if (!input) return std::nullopt;
+    if (input->shape.rank() == 0) {
+      complain("expected an input with an axis to normalise over, found a scalar '" + input->name + "'");
+      return std::nullopt;
+    }
+    return TensorSpec{{}, input->shape, DType::float32};
+  }
+
+  std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
+    const Shape columns{inputs[0].shape.back()};
+    std::vector<ParameterSpec> specs;
+    if (options_.scale) specs.push_back({"gamma", columns, options_.gamma_initializer, {}});
+    if (options_.center) specs.push_back({"beta", columns, options_.beta_initializer, {}});
+    return specs;
+  }
+
+  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+    return std::make_unique<LayerNormalizationKernel>(request, options_);
+  }
+
+  std::string keras_class() const override { return "LayerNormalization"; }
+};
+
+}  // namespace
+
+void add_layer_normalization(KindTable<Layer>& table) {
+  table.add<LayerNormalization>("layer_normalization", LayerNormalizationOptions::schema());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,69 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+#include "nn/layers/view_kernel.h"
+
+namespace dtrain {
+namespace {
+
+struct ReshapeOptions {
+  std::vector<int64_t> target_shape;
+
+  static const Schema<ReshapeOptions>& schema() {
+    static const auto schema =
+        Schema<ReshapeOptions>("The same elements in the same order under another shape.")
+            .required("target_shape", &ReshapeOptions::target_shape,
+                      "a sample's shape; one extent may be -1: what is left",
+                      {"sizes of at least 1, and -1 at most once",
+                       [](const std::vector<int64_t>& shape) {
+                         const auto good = [](int64_t n) { return n == -1 || (n >= 1 && n <= 1 << 30); };
+                         return std::all_of(shape.begin(), shape.end(), good) &&
+                                std::count(shape.begin(), shape.end(), -1) <= 1;
+                       }})
+            .positional("target_shape");
+    return schema;
+  }
+};
+
+class Reshape : public LayerWith<ReshapeOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                  const Complain& complain) const override {
+    if (!one_input(inputs, complain)) return std::nullopt;
+    const std::vector<int64_t>& target = options_.target_shape;
+    const int64_t elements = inputs[0].shape.elements();
+    int64_t known = 1;  // stops growing beyond what can fit, so that it never overflows
+    for (const int64_t extent : target)
+      if (extent > 0 && known <= elements) known *= extent;
+    const auto open = std::find(target.begin(), target.end(), -1);
+    const bool suits =
+        known <= elements && (open == target.end() ? known == elements : elements % known == 0);
+    if (!suits) {
+      complain(fmt::format("target_shape [{}] does not suit its input '{}' of {} ({} elements)",
+                           fmt::join(target, ", "), inputs[0].name, inputs[0].shape.str(), elements));
+      return std::nullopt;
+    }
+    std::vector<int64_t> shape = target;
+    std::replace(shape.begin(), shape.end(), int64_t{-1}, elements / known);
+    return TensorSpec{{}, Shape(shape), inputs[0].dtype};
+  }
+
+  std::unique_ptr<Kernel> prepare(const LayerRequest&) const override {
+    return std::make_unique<ViewKernel>();
+  }
+  std::string keras_class() const override { return "Reshape"; }
+};
+
+}  // namespace
+
+void add_reshape(KindTable<Layer>& table) {
+  table.add<Reshape>("reshape", ReshapeOptions::schema());
+}
+
+}  // namespace dtrain

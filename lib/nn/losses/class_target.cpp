@@ -1,0 +1,24 @@
+#include "nn/losses/class_target.h"
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+std::optional<TensorSpec> floats_for(const TensorSpec& output, const Complain& complain) {
+  if (output.dtype == DType::float32) return TensorSpec{{}, output.shape, DType::float32};
+  complain(fmt::format("expected a float32 output, found '{}' of {}", output.name, name_of(output.dtype)));
+  return std::nullopt;
+}
+
+std::optional<TensorSpec> class_numbers_for(const TensorSpec& output, const Complain& complain) {
+  if (!floats_for(output, complain)) return std::nullopt;
+  if (output.shape.rank() == 0) {
+    complain(fmt::format("expected an output with an axis of classes, found a scalar '{}'", output.name));
+    return std::nullopt;
+  }
+  std::vector<int64_t> rows = output.shape.extents();
+  rows.pop_back();
+  return TensorSpec{{}, Shape(rows), DType::int32};
+}
+
+}  // namespace dtrain

@@ -1,0 +1,53 @@
+#include "nn/losses/class_target.h"
+#include "nn/losses/table.h"
+
+namespace dtrain {
+namespace {
+
+struct CrossEntropyOptions {
+  bool from_logits = false;
+};
+
+Schema<CrossEntropyOptions> schema(const std::string& target) {
+  return Schema<CrossEntropyOptions>("Minus the log of the probability that the output gives " + target + ".")
+      .optional("from_logits", &CrossEntropyOptions::from_logits,
+                "the output is logits, not probabilities behind a softmax");
+}
+
+class CrossEntropy : public Loss {
+ public:
+  explicit CrossEntropy(const CrossEntropySpec& spec) : spec_(spec) {}
+
+  std::optional<TensorSpec> target(const TensorSpec& output, const Complain& complain) const override {
+    auto classes = class_numbers_for(output, complain);
+    return classes && !spec_.sparse ? floats_for(output, complain) : classes;
+  }
+
+  std::shared_ptr<const Loss> before(const Layer& activation) const override {
+    if (spec_.from_logits || !activation.is_softmax()) return nullptr;
+    return std::make_shared<const CrossEntropy>(CrossEntropySpec{spec_.sparse, true});
+  }
+
+  void run(Ops& ops, const float* prediction, const View& target, float scale, float* diff, double* total,
+           int64_t rows, int64_t columns) const override {
+    ops.cross_entropy_loss(spec_, prediction, target, scale, diff, total, rows, columns);
+  }
+
+ private:
+  CrossEntropySpec spec_;
+};
+
+}  // namespace
+
+void add_cross_entropy(KindTable<Loss>& table) {
+  const auto of = [](bool sparse) {
+    return [sparse](const CrossEntropyOptions& options, const Node&) -> std::shared_ptr<const Loss> {
+      return std::make_shared<const CrossEntropy>(CrossEntropySpec{sparse, options.from_logits});
+    };
+  };
+  table.add_with("sparse_categorical_crossentropy", schema("the class whose number the target is"), of(true));
+  table.add_with("categorical_crossentropy", schema("the classes, weighted by the target's probabilities"),
+                 of(false));
+}
+
+}  // namespace dtrain

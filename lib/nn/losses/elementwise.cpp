@@ -1,0 +1,72 @@
+#include "nn/losses/class_target.h"
+#include "nn/losses/table.h"
+#include "nn/no_options.h"
+
+namespace dtrain {
+namespace {
+
+struct BinaryOptions {
+  bool from_logits = false;
+};
+struct HuberOptions {
+  double delta = 1;
+};
+
+/// The target has the output's shape; a row's loss is the mean over its elements.
+class ElementwiseLoss : public Loss {
+ public:
+  explicit ElementwiseLoss(const ElementwiseLossSpec& spec) : spec_(spec) {}
+
+  std::optional<TensorSpec> target(const TensorSpec& output, const Complain& complain) const override {
+    return floats_for(output, complain);
+  }
+
+  std::shared_ptr<const Loss> before(const Layer& activation) const override {
+    const auto elementwise = activation.elementwise();
+    const bool behind_sigmoid = elementwise && elementwise->kind == Activation::sigmoid;
+    const bool of_probabilities =
+        spec_.kind == ElementwiseLossSpec::Kind::binary_crossentropy && !spec_.from_logits;
+    if (!behind_sigmoid || !of_probabilities) return nullptr;
+    ElementwiseLossSpec spec = spec_;
+    spec.from_logits = true;
+    return std::make_shared<const ElementwiseLoss>(spec);
+  }
+
+  void run(Ops& ops, const float* prediction, const View& target, float scale, float* diff, double* total,
+           int64_t rows, int64_t columns) const override {
+    ops.elementwise_loss(spec_, prediction, target.f32(), scale, diff, total, rows, columns);
+  }
+
+ private:
+  ElementwiseLossSpec spec_;
+};
+
+std::shared_ptr<const Loss> loss(ElementwiseLossSpec::Kind kind, bool from_logits = false, double delta = 1) {
+  return std::make_shared<const ElementwiseLoss>(
+      ElementwiseLossSpec{kind, from_logits, static_cast<float>(delta)});
+}
+
+}  // namespace
+
+void add_elementwise_losses(KindTable<Loss>& table) {
+  using Kind = ElementwiseLossSpec::Kind;
+  table.add_with(
+      "binary_crossentropy",
+      Schema<BinaryOptions>("Minus the log of the probability that the output gives a target of 0 or 1.")
+          .optional("from_logits", &BinaryOptions::from_logits,
+                    "the output is logits, not probabilities behind a sigmoid"),
+      [](const BinaryOptions& options, const Node&) {
+        return loss(Kind::binary_crossentropy, options.from_logits);
+      });
+  table.add_with("mean_squared_error", Schema<NoOptions>("The squared difference from the target."),
+                 [](const NoOptions&, const Node&) { return loss(Kind::mean_squared_error); });
+  table.add_with("mean_absolute_error", Schema<NoOptions>("The absolute difference from the target."),
+                 [](const NoOptions&, const Node&) { return loss(Kind::mean_absolute_error); });
+  table.add_with(
+      "huber",
+      Schema<HuberOptions>("Half the squared difference up to delta, linear beyond.")
+          .optional("delta", &HuberOptions::delta, "where it turns linear", greater_than(0.0)),
+      [](const HuberOptions& options, const Node&) { return loss(Kind::huber, false, options.delta); });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include "nn/metrics/suits.h"
+#include "nn/metrics/table.h"
+#include "nn/no_options.h"
+
+namespace dtrain {
+namespace {
+
+struct TopKOptions {
+  int k = 5;
+};
+
+struct BinaryOptions {
+  double threshold = 0.5;
+};
+
+/// How a target tells the class of a row.
+enum class Target { sparse, categorical, either };
+
+/// Whether the target's class is among the k best scores of a row.
+class TopK : public Metric {
+ public:
+  TopK(Target target, int k) : target_(target), k_(k) {}
+
+  bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const override {
+    const bool suits = is_sparse(target.dtype) ? is_sparse_target(output, target, complain)
+                                               : is_dense_target(output, target, complain);
+    if (!suits) return false;
+    const int64_t classes = output.shape.rank() == 0 ? 1 : output.shape.back();
+    if (k_ <= classes) return true;
+    complain(fmt::format("k {} is more than the {} classes of '{}'", k_, classes, output.name));
+    return false;
+  }
+
+  void run(Ops& ops, const float* prediction, const View& target, double* total, int64_t rows,
+           int64_t columns) const override {
+    using Kind = MetricSpec::Kind;
+    const Kind kind = is_sparse(target.dtype) ? Kind::sparse_top_k : Kind::categorical_top_k;
+    ops.metric({.kind = kind, .k = k_}, prediction, target, total, rows, columns);
+  }
+
+ private:
+  bool is_sparse(DType dtype) const {
+    return target_ == Target::either ? dtype == DType::int32 : target_ == Target::sparse;
+  }
+
+  Target target_;
+  int k_;
+};
+
+class BinaryAccuracy : public Metric {
+ public:
+  explicit BinaryAccuracy(const BinaryOptions& options) : threshold_(static_cast<float>(options.threshold)) {}
+
+  bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const override {
+    return is_dense_target(output, target, complain);
+  }
+
+  void run(Ops& ops, const float* prediction, const View& target, double* total, int64_t rows,
+           int64_t columns) const override {
+    ops.metric({.kind = MetricSpec::Kind::binary_accuracy, .threshold = threshold_}, prediction, target,
+               total, rows, columns);
+  }
+
+ private:
+  float threshold_;
+};
+
+/// Keras's `accuracy`: binary for an output of one column, else by class, as the target tells it.
+class Accuracy : public Metric {
+ public:
+  explicit Accuracy(const NoOptions&) {}
+
+  bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const override {
+    const int64_t columns = output.shape.rank() == 0 ? 1 : output.shape.back();
+    return pick(columns, target.dtype).check(output, target, complain);
+  }
+
+  void run(Ops& ops, const float* prediction, const View& target, double* total, int64_t rows,
+           int64_t columns) const override {
+    pick(columns, target.dtype).run(ops, prediction, target, total, rows, columns);
+  }
+
+ private:
+  const Metric& pick(int64_t columns, DType target) const {
+    if (columns == 1 && target == DType::float32) return binary_;
+    return by_class_;
+  }
+
+  BinaryAccuracy binary_{BinaryOptions{}};
+  TopK by_class_{Target::either, 1};
+};
+
+}  // namespace
+
+void add_accuracy(KindTable<Metric>& table) {
+  const auto best = [&table](const std::string& name, Target target, const std::string& doc) {
+    table.add_with(name, Schema<NoOptions>(doc), [target](const NoOptions&, const Node&) {
+      return std::make_shared<const TopK>(target, 1);
+    });
+  };
+  const auto top_k = [&table](const std::string& name, Target target, const std::string& doc) {
+    table.add_with(
+        name, Schema<TopKOptions>(doc).optional("k", &TopKOptions::k, "how many scores count", at_least(1)),
+        [target](const TopKOptions& options, const Node&) {
+          return std::make_shared<const TopK>(target, options.k);
+        });
+  };
+  table.add<Accuracy>("accuracy", Schema<NoOptions>("The kind of accuracy that suits output and target."));
+  best("sparse_categorical_accuracy", Target::sparse,
+       "How often the best score is that of the target's class.");
+  best("categorical_accuracy", Target::categorical,
+       "How often output and target have their maximum at one class.");
+  table.add<BinaryAccuracy>(
+      "binary_accuracy",
+      Schema<BinaryOptions>("How often output and target are on one side of the threshold.")
+          .optional("threshold", &BinaryOptions::threshold, "above it is 1", between(0.0, 1.0)));
+  top_k("sparse_top_k_categorical_accuracy", Target::sparse,
+        "How often the target's class is among the k best scores.");
+  top_k("top_k_categorical_accuracy", Target::categorical,
+        "How often the target's largest class is among the k best scores.");
+  top_k("top_k", Target::either, "One of the two above, as the target tells the class.");
+}
+
+}  // namespace dtrain

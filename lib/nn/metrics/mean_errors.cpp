@@ -1,0 +1,29 @@
+#include "nn/metrics/suits.h"
+#include "nn/metrics/table.h"
+#include "nn/no_options.h"
+
+namespace dtrain {
+namespace {
+
+class MeanAbsoluteError : public Metric {
+ public:
+  explicit MeanAbsoluteError(const NoOptions&) {}
+
+  bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const override {
+    return is_dense_target(output, target, complain);
+  }
+
+  void run(Ops& ops, const float* prediction, const View& target, double* total, int64_t rows,
+           int64_t columns) const override {
+    ops.metric({.kind = MetricSpec::Kind::mean_absolute_error}, prediction, target, total, rows, columns);
+  }
+};
+
+}  // namespace
+
+void add_mean_errors(KindTable<Metric>& table) {
+  table.add<MeanAbsoluteError>("mean_absolute_error",
+                               Schema<NoOptions>("The absolute difference from the target."));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,28 @@
+#include "nn/metrics/suits.h"
+
+#include <fmt/format.h>
+
+#include "nn/losses/class_target.h"
+
+namespace dtrain {
+namespace {
+
+bool equal(const std::optional<TensorSpec>& wanted, const TensorSpec& target, const Complain& complain) {
+  if (!wanted) return false;
+  if (wanted->dtype == target.dtype && wanted->shape == target.shape) return true;
+  complain(fmt::format("expected a target of {} {}, found '{}' of {} {}", name_of(wanted->dtype),
+                       wanted->shape.str(), target.name, name_of(target.dtype), target.shape.str()));
+  return false;
+}
+
+}  // namespace
+
+bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const Complain& complain) {
+  return equal(class_numbers_for(output, complain), target, complain);
+}
+
+bool is_dense_target(const TensorSpec& output, const TensorSpec& target, const Complain& complain) {
+  return equal(floats_for(output, complain), target, complain);
+}
+
+}  // namespace dtrain

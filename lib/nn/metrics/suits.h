@@ -1,0 +1,13 @@
+#pragma once
+
+#include "base/tensor_spec.h"
+#include "nn/layer.h"
+
+namespace dtrain {
+
+/// Whether `target` is class numbers, one for every row of `output`; complains else.
+bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const Complain& complain);
+/// Whether `target` is float numbers in the shape of `output`; complains else.
+bool is_dense_target(const TensorSpec& output, const TensorSpec& target, const Complain& complain);
+
+}  // namespace dtrain

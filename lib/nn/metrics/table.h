@@ -1,0 +1,11 @@
+// Each adds the metrics of one file to the table of metrics.
+#pragma once
+
+#include "nn/loss.h"
+
+namespace dtrain {
+
+void add_accuracy(KindTable<Metric>& table);     // accuracy and its kinds, top-k
+void add_mean_errors(KindTable<Metric>& table);  // mean_absolute_error
+
+}  // namespace dtrain
