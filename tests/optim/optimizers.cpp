@@ -1,0 +1,111 @@
+// Optimizers: their options, slots and the numbers of a step.
+#include <cmath>
+#include <variant>
+
+#include <doctest/doctest.h>
+
+#include "config/load.h"
+#include "optim/optimizer.h"
+
+using namespace dtrain;
+
+namespace {
+
+Kind<Optimizer> parse(const std::string& yaml) {
+  Diagnostics diagnostics;
+  const Node node = parse_yaml(yaml, "o.yaml", diagnostics);
+  Kind<Optimizer> optimizer = kinds<Optimizer>().parse(node, diagnostics);
+  CHECK_NOTHROW(diagnostics.throw_if_errors());
+  REQUIRE(optimizer);
+  return optimizer;
+}
+
+std::string errors(const std::string& yaml) {
+  Diagnostics diagnostics;
+  const Node node = parse_yaml(yaml, "o.yaml", diagnostics);
+  kinds<Optimizer>().parse(node, diagnostics);
+  REQUIRE(diagnostics.has_errors());
+  return diagnostics.items().front().mark.str() + " " + diagnostics.items().front().message;
+}
+
+std::vector<std::string> slot_names(const std::string& yaml) {
+  std::vector<std::string> names;
+  for (const auto& slot : parse(yaml)->slots()) names.push_back(slot.name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("defaults are Keras's") {
+  const auto rate = [](const std::string& yaml) { return parse(yaml)->learning_rate().at(0, Json()); };
+  CHECK(rate("sgd") == 0.01);
+  for (const char* name : {"rmsprop", "adagrad", "adam", "adamw"}) CHECK(rate(name) == 0.001);
+
+  const auto sgd = std::get<SgdStep>(parse("sgd")->step(1, 0.5, 1).rule);
+  CHECK(sgd.learning_rate == 0.5f);
+  CHECK(sgd.momentum == 0);
+  CHECK_FALSE(sgd.nesterov);
+  const auto rmsprop = std::get<RmspropStep>(parse("rmsprop")->step(1, 0.5, 1).rule);
+  CHECK(rmsprop.rho == 0.9f);
+  CHECK(rmsprop.momentum == 0);
+  CHECK(rmsprop.epsilon == 1e-7f);
+  CHECK_FALSE(rmsprop.centered);
+  CHECK(std::get<AdagradStep>(parse("adagrad")->step(1, 0.5, 1).rule).epsilon == 1e-7f);
+  const auto adam = std::get<AdamStep>(parse("adam")->step(1, 0.5, 1).rule);
+  CHECK(adam.beta_1 == 0.9f);
+  CHECK(adam.beta_2 == 0.999f);
+  CHECK(adam.epsilon == 1e-7f);
+}
+
+TEST_CASE("slots have Keras's names, and exist where the rule needs them") {
+  CHECK(slot_names("sgd") == Names{});
+  CHECK(slot_names("{sgd: {momentum: 0.9}}") == Names{"momentum"});
+  CHECK(slot_names("rmsprop") == Names{"velocity"});
+  CHECK(slot_names("{rmsprop: {momentum: 0.9}}") == Names{"velocity", "momentum"});
+  CHECK(slot_names("{rmsprop: {momentum: 0.9, centered: true}}") ==
+        Names{"velocity", "average_gradient", "momentum"});
+  CHECK(slot_names("adagrad") == Names{"accumulator"});
+  CHECK(parse("adagrad")->slots()[0].initial == 0.1f);
+  CHECK(slot_names("adam") == Names{"momentum", "velocity"});
+  CHECK(slot_names("adamw") == Names{"momentum", "velocity"});
+}
+
+TEST_CASE("adam's rate is corrected for the bias of iteration t") {
+  const auto adam = parse("{adam: {beta_1: 0.8, beta_2: 0.99}}");
+  for (const int64_t t : {1, 2, 10, 100'000}) {
+    const double expected = 0.002 * std::sqrt(1 - std::pow(0.99, t)) / (1 - std::pow(0.8, t));
+    const float alpha = std::get<AdamStep>(adam->step(t, 0.002, 1).rule).alpha;
+    CHECK(static_cast<double>(alpha) == doctest::Approx(expected).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("decay and gradient scale reach every step") {
+  for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw"}) {
+    CAPTURE(name);
+    const auto step = parse(std::string("{") + name + ": {weight_decay: 0.5}}")->step(3, 0.25, 0.75);
+    CHECK(step.decay == 0.125f);
+    CHECK(step.gradient_scale == 0.75f);
+    const float by_default = std::string(name) == "adamw" ? 0.25f * 0.004f : 0.0f;
+    CHECK(static_cast<double>(parse(name)->step(1, 0.25, 1).decay) ==
+          doctest::Approx(static_cast<double>(by_default)));
+  }
+}
+
+TEST_CASE("an optimizer written in full reads back the same") {
+  for (const char* text : {"sgd", "{rmsprop: {centered: true}}", "adagrad", "{adam: {learning_rate: 0.01}}",
+                           "{adamw: {learning_rate: {cosine_decay: {initial: 0.001, steps: 1000}}}}"}) {
+    const std::string full = parse(text).resolved.to_yaml();
+    CHECK(parse(full).resolved.to_yaml() == full);
+  }
+}
+
+TEST_CASE("mistakes in optimizers are named with their place") {
+  CHECK(errors("adm") == "o.yaml:1:1 unknown optimizer 'adm'; did you mean 'adam'?");
+  CHECK(errors("{adam: {beta1: 0.9}}") == "o.yaml:1:9 unknown key 'beta1' in adam; did you mean 'beta_1'?");
+  CHECK(errors("{sgd: {momentum: 2}}") ==
+        "o.yaml:1:18 sgd's momentum: expected a number from 0 to 1, found '2'");
+  CHECK(errors("{sgd: {learning_rate: {linear: {}}}}").find("unknown learning rate schedule 'linear'") !=
+        std::string::npos);
+}

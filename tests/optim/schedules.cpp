@@ -1,0 +1,162 @@
+// Schedules against their formulas and against what Keras's callbacks and schedules do.
+#include <cmath>
+#include <map>
+#include <numbers>
+
+#include <doctest/doctest.h>
+
+#include "config/load.h"
+#include "optim/schedule.h"
+
+using namespace dtrain;
+
+namespace {
+
+Kind<Schedule> parse(const std::string& yaml) {
+  Diagnostics diagnostics;
+  const Node node = parse_yaml(yaml, "s.yaml", diagnostics);
+  Kind<Schedule> schedule = kinds<Schedule>().parse(node, diagnostics);
+  CHECK_NOTHROW(diagnostics.throw_if_errors());
+  REQUIRE(schedule);
+  return schedule;
+}
+
+std::string errors(const std::string& yaml) {
+  Diagnostics diagnostics;
+  const Node node = parse_yaml(yaml, "s.yaml", diagnostics);
+  kinds<Schedule>().parse(node, diagnostics);
+  try {
+    diagnostics.throw_if_errors();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+double rate(const Kind<Schedule>& schedule, int64_t step) {
+  return schedule->at(step, Json());
+}
+
+/// The rates after each epoch with these values of the metric.
+std::vector<double> plateau(const std::string& yaml, const std::vector<double>& values,
+                            const std::string& name = "val_loss") {
+  const auto schedule = parse(yaml);
+  CHECK(schedule->monitor() == name);
+  Json state;
+  std::vector<double> rates;
+  for (const double value : values) {
+    std::string message;
+    const double before = schedule->at(0, state);
+    state = schedule->after_epoch(
+        state,
+        [&](const std::string& wanted) { return wanted == name ? std::optional(value) : std::nullopt; },
+        message);
+    state = Json::parse(state.dump());  // as through a checkpoint
+    rates.push_back(schedule->at(0, state));
+    CHECK(message.empty() == (rates.back() == before));
+  }
+  return rates;
+}
+
+}  // namespace
+
+TEST_CASE("a bare number is a constant rate") {
+  const auto schedule = parse("0.001");
+  CHECK(schedule.name == "constant");
+  CHECK(rate(schedule, 0) == 0.001);
+  CHECK(rate(schedule, 1'000'000) == 0.001);
+  CHECK(schedule.resolved.to_yaml() == parse("{constant: {value: 1e-3}}").resolved.to_yaml());
+  CHECK(errors("-1") == "s.yaml:1:1: error: constant's value: expected a number of at least 0, found '-1'");
+}
+
+TEST_CASE("piecewise_constant: a boundary's own step still has the value before it") {
+  const auto schedule = parse("{piecewise_constant: {boundaries: [3, 5], values: [0.1, 0.01, 0.001]}}");
+  const std::vector<double> expected{0.1, 0.1, 0.1, 0.1, 0.01, 0.01, 0.001, 0.001};
+  for (size_t step = 0; step < expected.size(); ++step)
+    CHECK(rate(schedule, static_cast<int64_t>(step)) == expected[step]);
+}
+
+TEST_CASE("piecewise_constant: what does not fit together") {
+  CHECK(errors("{piecewise_constant: {boundaries: [3], values: [0.1]}}") ==
+        "s.yaml:1:2: error: piecewise_constant: expected one more value than boundaries (2), found 1");
+  CHECK(
+      errors("{piecewise_constant: {boundaries: [3, 3], values: [1, 2, 3]}}") ==
+      "s.yaml:1:35: error: piecewise_constant's boundaries: expected each to be greater than the one before");
+  CHECK(errors("{piecewise_constant: {boundaries: [-3], values: [1, -2]}}") ==
+        "s.yaml:1:35: error: piecewise_constant's boundaries: expected steps from 0 on\n"
+        "s.yaml:1:49: error: piecewise_constant's values: expected rates of at least 0");
+}
+
+TEST_CASE("exponential_decay") {
+  const auto smooth = parse("{exponential_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5}}");
+  CHECK(rate(smooth, 0) == 0.1);
+  CHECK(rate(smooth, 5) == doctest::Approx(0.1 * std::sqrt(0.5)));
+  CHECK(rate(smooth, 20) == doctest::Approx(0.025));
+  const auto stairs =
+      parse("{exponential_decay: {initial: 0.1, decay_steps: 10, decay_rate: 0.5, staircase: true}}");
+  CHECK(rate(stairs, 9) == 0.1);
+  CHECK(rate(stairs, 10) == doctest::Approx(0.05));
+  CHECK(rate(stairs, 19) == doctest::Approx(0.05));
+}
+
+TEST_CASE("cosine_decay: warm-up in a line, then the cosine over `steps`, then flat") {
+  const auto schedule =
+      parse("{cosine_decay: {initial: 0.2, steps: 100, alpha: 0.1, warmup_steps: 10, warmup_initial: 0.05}}");
+  CHECK(rate(schedule, 0) == doctest::Approx(0.05));
+  CHECK(rate(schedule, 5) == doctest::Approx(0.125));
+  CHECK(rate(schedule, 10) == doctest::Approx(0.2));
+  CHECK(rate(schedule, 60) == doctest::Approx(0.11));  // half way: (1 + alpha) / 2
+  CHECK(rate(schedule, 35) ==
+        doctest::Approx(0.2 * (0.9 * 0.5 * (1 + std::cos(std::numbers::pi / 4)) + 0.1)));
+  CHECK(rate(schedule, 110) == doctest::Approx(0.02));
+  CHECK(rate(schedule, 100'000) == doctest::Approx(0.02));
+  CHECK(rate(parse("{cosine_decay: {initial: 0.2, steps: 100}}"), 0) == 0.2);
+}
+
+TEST_CASE("reduce_on_plateau: waits, reduces, and starts to wait again") {
+  const auto rates = plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 2}}",
+                             {1.0, 0.9, 0.9, 0.9, 0.95, 0.95, 0.5, 0.5});
+  CHECK(rates == std::vector<double>{1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25});
+}
+
+TEST_CASE("reduce_on_plateau: a change within min_delta is none") {
+  CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 1, min_delta: 0.1}}",
+                {1.0, 0.95, 0.85}) == std::vector<double>{1, 0.5, 0.5});
+}
+
+TEST_CASE("reduce_on_plateau: epochs of the cooldown are not counted, as in Keras") {
+  CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 1, cooldown: 2}}",
+                {1, 1, 1, 1, 1, 1}) == std::vector<double>{1, 0.5, 0.5, 0.25, 0.25, 0.125});
+}
+
+TEST_CASE("reduce_on_plateau: not below min, and accuracies go up") {
+  const std::string options = "initial: 1, factor: 0.1, patience: 1, min: 0.05";
+  CHECK(plateau("{reduce_on_plateau: {" + options + "}}", {1, 1, 1, 1}) ==
+        std::vector<double>{1, 0.1, 0.05, 0.05});
+  const std::string name = "val_sparse_categorical_accuracy";
+  CHECK(plateau("{reduce_on_plateau: {monitor: " + name + ", " + options + "}}", {0.5, 0.6, 0.7, 0.7},
+                name) == std::vector<double>{1, 1, 1, 0.1});
+  CHECK(plateau("{reduce_on_plateau: {monitor: gain, mode: max, " + options + "}}", {1, 2, 1}, "gain") ==
+        std::vector<double>{1, 1, 0.1});
+}
+
+TEST_CASE("reduce_on_plateau: a metric that is not there or not a number changes nothing for the better") {
+  const auto schedule = parse("{reduce_on_plateau: {initial: 1}}");
+  std::string message;
+  const Json state = schedule->after_epoch(
+      Json(), [](const std::string&) { return std::optional<double>(); }, message);
+  CHECK(state.is_null());
+  CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 2}}", {NAN, NAN, 1.0, 0.5}) ==
+        std::vector<double>{1, 0.5, 0.5, 0.5});
+}
+
+TEST_CASE("mistakes in schedules are named with their place") {
+  CHECK(errors("cosine_deacy: {initial: 1, steps: 3}") ==
+        "s.yaml:1:1: error: unknown learning rate schedule 'cosine_deacy'; did you mean 'cosine_decay'?");
+  CHECK(errors("{cosine_decay: {initial: 1, step: 3}}").find("s.yaml:1:29: error: unknown key 'step'") !=
+        std::string::npos);
+  CHECK(errors("{reduce_on_plateau: {initial: 1, factor: 1}}") ==
+        "s.yaml:1:42: error: reduce_on_plateau's factor: expected a number of at least 0 and less than 1, "
+        "found '1'");
+  CHECK(errors("constant") != "");
+}
