@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""dtrain beside PyTorch, in one run on one machine: prints and stores the ratio of their steps.
+
+R = median over the rounds (interleaved) of PyTorch's step / dtrain's step, each the median of at least 7 windows of 0.25 s
+(or of one step, where that is longer) after a warm-up. Before anything is timed, the first 20 losses of both, from the same weights
+and data in the same order, must agree to 1e-3. Needs numpy, h5py and torch for the interpreter that PEER_PYTHON names
+(/usr/bin/python3: Debian's python3-torch python3-h5py, with libopenblas0-openmp and libtcmalloc-minimal4 for a fair peer).
+
+    bench/run.py [WORKLOAD ...] [--rounds 5] [--threads 2]
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+DTRAIN = HERE.parent / "build" / "release" / "app" / "dtrain"
+PYTHON = os.environ.get("PEER_PYTHON", "/usr/bin/python3")
+
+# samples in the file, shape of one, classes, batch, steps of one timed run, warm-up steps, the ratio that must be reached
+WORKLOADS = {
+    "mnist-mlp": dict(samples=60000, shape=(784,), classes=10, batch=64, steps=8000, warmup=500, must=2.0),
+    "wide-mlp": dict(samples=16384, shape=(8000,), classes=2, batch=8192, steps=8, warmup=1, must=1.0),
+    "resnet20": dict(samples=1024, shape=(32, 32, 3), classes=10, batch=128, steps=24, warmup=3, must=1.10),
+    "lenet": dict(samples=4096, shape=(28, 28, 1), classes=10, batch=64, steps=150, warmup=10, must=1.4),
+}
+
+MAKE_DATA = """
+import numpy, sys
+directory, samples, classes, shape = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), tuple(map(int, sys.argv[4].split("x")))
+random = numpy.random.default_rng(1)
+x = random.random((samples,) + shape, dtype=numpy.float32)
+if len(shape) == 3 and shape[2] == 3: x = (x - 0.5) * 3.46
+numpy.save(directory + "/x.npy", x)
+numpy.save(directory + "/y.npy", random.integers(0, classes, samples, dtype=numpy.int32))
+"""
+
+
+def peer_environment(threads):
+    """PyTorch at its best: OpenMP BLAS, a better malloc, bound threads."""
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="true", ATEN_CPU_CAPABILITY="avx512")
+    env.pop("OPENBLAS_CORETYPE", None)
+    if "avx512" not in open("/proc/cpuinfo").read():
+        env["ATEN_CPU_CAPABILITY"] = "avx2"
+    libraries = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+    if (libraries / "openblas-openmp").is_dir():
+        env["LD_LIBRARY_PATH"] = str(libraries / "openblas-openmp")
+    if (libraries / "libtcmalloc_minimal.so.4").exists():
+        env["LD_PRELOAD"] = str(libraries / "libtcmalloc_minimal.so.4")
+    return env
+
+
+def run(command, env):
+    """The command's standard output and its peak memory in MiB."""
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)
+    output = process.stdout.read().decode()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {process.returncode}")
+    return output, usage.ru_maxrss / 1024
+
+
+def dtrain_steps(name, work, directory, steps, shuffle, extra=()):
+    """Step ends and losses of one run; the file is passed over as often as the steps need."""
+    spec = WORKLOADS[name]
+    per_epoch = -(-spec["samples"] // spec["batch"])
+    log = pathlib.Path(work) / "steps.jsonl"
+    log.unlink(missing_ok=True)
+    command = [DTRAIN, "fit", HERE / "workloads" / f"{name}.yaml", "--overwrite", "--quiet", "--output", directory]
+    command += ["--step-log", log, "--set", f"dataset.shuffle={'true' if shuffle else 'false'}"]
+    command += ["--epochs", str(-(-steps // per_epoch)), *extra]
+    _, memory = run([str(c) for c in command], dict(os.environ, DTRAIN_BENCH=work))
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    return [line["seconds"] for line in lines][:steps], [line["loss"] for line in lines][:steps], memory
+
+
+def torch_steps(name, work, checkpoint, threads, steps, *options):
+    spec = WORKLOADS[name]
+    command = [PYTHON, HERE / "torch_peer.py", name, work, checkpoint, threads, spec["batch"], steps, *options]
+    output, memory = run([str(c) for c in command], peer_environment(threads))
+    result = json.loads(output.splitlines()[-1])
+    return result["ends"], result["losses"], memory, result["framework"]
+
+
+def median_step(ends, warmup):
+    """The median over windows of at least 0.25 s of the mean step in each."""
+    windows, start, steps = [], ends[warmup], 0
+    for end in ends[warmup + 1 :]:
+        steps += 1
+        if end - start >= 0.25:
+            windows.append((end - start) / steps)
+            start, steps = end, 0
+    if len(windows) < 7:
+        print(f"  only {len(windows)} windows of 0.25 s", file=sys.stderr)
+    return statistics.median(windows or [(ends[-1] - ends[warmup]) / (len(ends) - 1 - warmup)])
+
+
+def compare_losses(name, work, checkpoint, threads):
+    steps = 3 if name == "wide-mlp" else 20
+    extra = ["--set", "train.optimizer.sgd.weight_decay=0"] if name == "resnet20" else []
+    _, ours, _ = dtrain_steps(name, work, work + "/losses", steps, False, extra)
+    _, theirs, _, _ = torch_steps(name, work, checkpoint, threads, steps, "--in-order")
+    return max(abs(a - b) / abs(b) for a, b in zip(ours, theirs)), steps
+
+
+def measure(name, rounds, threads):
+    spec = WORKLOADS[name]
+    with tempfile.TemporaryDirectory(prefix="dtrain-bench-") as work:
+        shape = "x".join(map(str, spec["shape"]))
+        subprocess.run([PYTHON, "-c", MAKE_DATA, work, str(spec["samples"]), str(spec["classes"]), shape], check=True)
+        dtrain_steps(name, work, work + "/first", 0, False)
+        checkpoint = work + "/first/checkpoints/ckpt-00000000.h5"
+        difference, compared = compare_losses(name, work, checkpoint, threads)
+        ratios, ours, theirs, ours_start, theirs_start, ours_memory, theirs_memory = [], [], [], [], [], [], []
+        for _ in range(rounds):
+            ends, _, memory = dtrain_steps(name, work, work + "/run", spec["steps"], True)
+            ours.append(median_step(ends, spec["warmup"]))
+            ours_start.append(ends[0])
+            ours_memory.append(memory)
+            ends, _, memory, framework = torch_steps(name, work, checkpoint, threads, max(spec["steps"] // 2, 8))
+            theirs.append(median_step(ends, min(spec["warmup"], len(ends) // 4)))
+            theirs_start.append(ends[0])
+            theirs_memory.append(memory)
+            ratios.append(theirs[-1] / ours[-1])
+            print(f"  {name}: dtrain {ours[-1] * 1e3:.3f} ms, torch {theirs[-1] * 1e3:.3f} ms, ratio {ratios[-1]:.2f}",
+                  file=sys.stderr)
+    return dict(workload=name, batch=spec["batch"], threads=threads, framework=framework, R=statistics.median(ratios),
+                R_spread=[min(ratios), max(ratios)], must=spec["must"], dtrain_ms=statistics.median(ours) * 1e3,
+                torch_ms=statistics.median(theirs) * 1e3, dtrain_samples_s=spec["batch"] / statistics.median(ours),
+                dtrain_first_step_s=min(ours_start), torch_first_step_s=min(theirs_start),
+                dtrain_peak_mib=max(ours_memory), torch_peak_mib=max(theirs_memory),
+                memory_ratio=max(ours_memory) / max(theirs_memory), losses_compared=compared, loss_difference=difference)
+
+
+def processor():
+    for line in open("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    unknown = set(arguments.workloads) - set(WORKLOADS)
+    if unknown:
+        parser.error(f"unknown workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
+    results = [measure(name, arguments.rounds, arguments.threads) for name in arguments.workloads or WORKLOADS]
+    today = datetime.date.today().isoformat()
+    lines = [f"# dtrain beside PyTorch, {today}", "", f"{processor()}, {arguments.threads} threads, {results[0]['framework']}, "
+             f"{arguments.rounds} interleaved rounds. `./dev bench` repeats it.", "",
+             "| workload | batch | dtrain ms | PyTorch ms | R (lowest to highest) | must | memory MiB | of PyTorch's | first step s | PyTorch's | losses differ by |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for r in results:
+        lines.append(f"| {r['workload']} | {r['batch']} | {r['dtrain_ms']:.3f} | {r['torch_ms']:.3f} | {r['R']:.2f} "
+                     f"({r['R_spread'][0]:.2f} to {r['R_spread'][1]:.2f}) | {r['must']} | {r['dtrain_peak_mib']:.0f} | "
+                     f"{r['memory_ratio']:.2f} | {r['dtrain_first_step_s']:.3f} | {r['torch_first_step_s']:.2f} | "
+                     f"{r['loss_difference']:.1e} ({r['losses_compared']} steps) |")
+    text = "\n".join(lines) + "\n"
+    stem = HERE / "results" / f"{today}-cpu"
+    stem.with_suffix(".md").write_text(text)
+    stem.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""PyTorch's training loop of one workload, from the same data and the same first weights as dtrain's.
+
+    torch_peer.py WORKLOAD DATA_DIRECTORY CHECKPOINT THREADS BATCH STEPS
+
+Prints one JSON line: the time at the end of every step in seconds since the process began, and every step's loss.
+With --in-order the samples come as they stand in the file, else in a permutation.
+"""
+import json
+import os
+import sys
+import time
+
+import h5py
+import numpy
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+def seconds_since_process_start():
+    with open("/proc/self/stat") as stat:
+        started = int(stat.read().rsplit(")", 1)[1].split()[19]) / os.sysconf("SC_CLK_TCK")
+    with open("/proc/uptime") as uptime:
+        return float(uptime.read().split()[0]) - started
+
+
+class Block(nn.Module):
+    """ResNet's basic block, with a 1x1 convolution where the shape changes."""
+
+    def __init__(self, inputs, filters, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, filters, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(filters, eps=1e-3)
+        self.conv2 = nn.Conv2d(filters, filters, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(filters, eps=1e-3)
+        self.widens = stride != 1
+        if self.widens:
+            self.conv3 = nn.Conv2d(inputs, filters, 1, stride, bias=False)
+            self.bn3 = nn.BatchNorm2d(filters, eps=1e-3)
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = self.bn2(self.conv2(y))
+        return F.relu(y + (self.bn3(self.conv3(x)) if self.widens else x))
+
+
+class Mean(nn.Module):
+    def forward(self, x):
+        return x.mean((2, 3))
+
+
+def resnet20():
+    layers, inputs = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16, eps=1e-3), nn.ReLU()], 16
+    for filters in (16, 32, 64):
+        for index in range(3):
+            layers.append(Block(inputs, filters, 2 if filters > 16 and index == 0 else 1))
+            inputs = filters
+    return nn.Sequential(*layers, Mean(), nn.Linear(64, 10))
+
+
+class ChannelsLastFlatten(nn.Module):
+    """Keras's order of a flattened image, so that the dense weights are the same array."""
+
+    def forward(self, x):
+        return x.permute(0, 2, 3, 1).flatten(1)
+
+
+MODELS = {
+    "mnist-mlp": lambda: nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)),
+    "wide-mlp": lambda: nn.Sequential(nn.Linear(8000, 4000), nn.Tanh(), nn.Linear(4000, 2000), nn.ReLU(),
+                                      nn.Linear(2000, 500), nn.ReLU(), nn.Linear(500, 300), nn.ReLU(),
+                                      nn.Linear(300, 1), nn.Sigmoid()),
+    "resnet20": resnet20,
+    "lenet": lambda: nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
+                                   ChannelsLastFlatten(), nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10)),
+}
+
+
+def optimizer_of(workload, parameters):
+    if workload == "resnet20":
+        return torch.optim.SGD(parameters, 0.1, momentum=0.9, weight_decay=1e-4)
+    return torch.optim.Adam(parameters, 1e-4 if workload == "wide-mlp" else 1e-3, eps=1e-7)
+
+
+def load_weights(model, checkpoint):
+    """Keras's arrays, in the order of the layers, into the modules that have weights, in theirs."""
+    modules = [m for m in model.modules() if isinstance(m, (nn.Linear, nn.Conv2d, nn.BatchNorm2d))]
+    with h5py.File(checkpoint, "r") as file:
+        weights = file["model_weights"]
+        names = [n.decode() if isinstance(n, bytes) else n for n in weights.attrs["layer_names"]]
+        arrays = []
+        for name in names:
+            group = weights[name]
+            paths = [p.decode() if isinstance(p, bytes) else p for p in group.attrs["weight_names"]]
+            if paths:
+                arrays.append([numpy.array(group[path]) for path in paths])
+    assert len(arrays) == len(modules), (len(arrays), len(modules))
+    for module, values in zip(modules, arrays):
+        if isinstance(module, nn.BatchNorm2d):
+            module.weight.data, module.bias.data = torch.tensor(values[0]), torch.tensor(values[1])
+            continue
+        kernel = values[0].transpose(3, 2, 0, 1) if values[0].ndim == 4 else values[0].T
+        assert kernel.shape == tuple(module.weight.shape), (kernel.shape, module.weight.shape)
+        module.weight.data = torch.tensor(kernel.copy())
+        if len(values) > 1:
+            module.bias.data = torch.tensor(values[1])
+
+
+def main():
+    workload, data, checkpoint = sys.argv[1:4]
+    threads, batch, steps = map(int, sys.argv[4:7])
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)
+    model = MODELS[workload]()
+    load_weights(model, checkpoint)
+    inputs = torch.from_numpy(numpy.load(os.path.join(data, "x.npy")))
+    targets = torch.from_numpy(numpy.load(os.path.join(data, "y.npy")))
+    if inputs.ndim == 4:
+        inputs = inputs.permute(0, 3, 1, 2)
+        layout = torch.channels_last if os.environ.get("PEER_CHANNELS_LAST") else torch.contiguous_format
+        inputs, model = inputs.contiguous(memory_format=layout), model.to(memory_format=layout)
+    if workload == "wide-mlp":
+        targets, loss_of = targets.float().reshape(-1, 1), F.binary_cross_entropy
+    else:
+        targets, loss_of = targets.long(), F.cross_entropy
+    optimizer = optimizer_of(workload, model.parameters())
+    samples = len(inputs)
+    order = torch.arange(samples) if "--in-order" in sys.argv else torch.randperm(samples)
+    ends, losses = [], []
+    for step in range(steps):
+        first = step * batch % (samples // batch * batch)
+        rows = order[first : first + batch]
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(model(inputs[rows]), targets[rows])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        ends.append(seconds_since_process_start() if step == 0 else 0.0)
+        now = time.perf_counter()
+        if step == 0:
+            origin = now - ends[0]
+        ends[-1] = now - origin
+    print(json.dumps({"framework": "torch " + torch.__version__, "ends": ends, "losses": losses}))
+
+
+if __name__ == "__main__":
+    main()
