@@ -14,6 +14,8 @@ namespace dtrain {
 class Reader;     // readers/reader.h: idx, csv, npy, hdf5, cifar10, synthetic
 class Transform;  // transforms/transform.h: reshape, rescale, cast, normalize, one_hot
 class Cache;      // cache.h: none, memory, file
+template <>
+const KindTable<Cache>& kinds<Cache>();
 
 struct SplitSpec {
   Kind<Reader> reader;
@@ -22,11 +24,11 @@ struct SplitSpec {
 };
 
 struct DatasetSpec {
-  std::string root;  // "" where file names stand on their own
+  std::string root;  // absolute: where relative file names are looked up first, then under $DTRAIN_DATA
   std::optional<SplitSpec> train, validation, test;
   std::vector<Kind<Transform>> transforms;  // applied to the inputs (one_hot: to the target)
   bool shuffle = true;                      // the training split only
-  Kind<Cache> cache;
+  Kind<Cache> cache = kinds<Cache>().make("none");
   int64_t prefetch = 2;
   Node resolved;  // as `config.yaml` of the run directory says it: defaults written out, root absolute
 

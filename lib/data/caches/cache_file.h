@@ -1,0 +1,22 @@
+// The file of decoded arrays that `cache: {file: PATH}` keeps. Layout: magic, the header's length and CRC-32,
+// the header (JSON: the identity of what was decoded, the arrays' specs and offsets, the file's size), the
+// arrays, each at a multiple of 4096.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "data/cache.h"
+
+namespace dtrain {
+
+/// Maps the file into memory. Nothing if it does not exist, holds something else than `identity`, or is
+/// damaged.
+std::optional<CachedColumns> map_cache_file(const std::string& path, const std::string& identity);
+
+/// Writes rows [from, to) of the columns to a temporary file beside `path`, then renames it: readers find the
+/// old file or the new one, whole. Throws Error where that fails.
+void write_cache_file(const std::string& path, const std::string& identity, const Columns& columns,
+                      int64_t from, int64_t to);
+
+}  // namespace dtrain

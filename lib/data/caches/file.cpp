@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/cache.h"
+#include "data/caches/cache_file.h"
+
+namespace dtrain {
+
+namespace {
+
+struct FileCacheOptions {
+  std::string path;
+};
+
+/// One file for each source: PATH.train, PATH.test, ... after the first split that reads it.
+class FileCache final : public Cache {
+ public:
+  explicit FileCache(const FileCacheOptions& options) : path_(options.path) {}
+
+ protected:
+  CachedColumns make(const CacheKey& key, const Open& open) const override {
+    const std::string path = path_ + "." + key.name;
+    if (auto cached = map_cache_file(path, key.identity)) return *std::move(cached);
+    {
+      const Columns columns = open();
+      const auto [from, to] = rows_to_keep(key, columns.front()->size());
+      write_cache_file(path, key.identity, columns, from, to);
+    }  // what was decoded is dropped before the file is mapped
+    auto cached = map_cache_file(path, key.identity);
+    if (!cached) throw Error(fmt::format("{}: the cache file was changed while it was written", path));
+    return *std::move(cached);
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+void add_file_cache(KindTable<Cache>& table) {
+  Schema<FileCacheOptions> schema(
+      "All samples are decoded once, to files that later runs map into memory; rebuilt when the data or its "
+      "options change.");
+  schema
+      .required("path", &FileCacheOptions::path,
+                "the files' path, to which the split's name is added: PATH.train, ...")
+      .positional("path");
+  table.add<FileCache>("file", schema);
+}
+
+}  // namespace dtrain

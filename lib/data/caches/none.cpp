@@ -1,0 +1,27 @@
+#include "data/cache.h"
+
+namespace dtrain {
+
+namespace {
+
+struct NoCacheOptions {};
+
+class NoCache final : public Cache {
+ public:
+  explicit NoCache(const NoCacheOptions&) {}
+
+ protected:
+  CachedColumns make(const CacheKey&, const Open& open) const override {
+    Columns columns = open();
+    const int64_t total = columns.front()->size();
+    return {std::move(columns), 0, total};
+  }
+};
+
+}  // namespace
+
+void add_no_cache(KindTable<Cache>& table) {
+  table.add<NoCache>("none", Schema<NoCacheOptions>("Samples are read when a batch needs them."));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,85 @@
+// One array of a data set as it is stored: the images of a file, or its labels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/tensor_spec.h"
+
+namespace dtrain {
+
+/// Rows by number, in the type in which they are kept, no transforms applied. Safe to read from several
+/// threads.
+class Column {
+ public:
+  virtual ~Column() = default;
+  /// Shape and type of one row.
+  virtual const TensorSpec& spec() const = 0;
+  /// The number of rows.
+  virtual int64_t size() const = 0;
+  /// Copies `rows` (each in [0, size())) to `dst`, one after the other.
+  virtual void read(std::span<const int64_t> rows, void* dst) const = 0;
+  /// Where all rows lie one after the other, if they do.
+  virtual const std::byte* data() const { return nullptr; }
+  /// As Dataset::in_memory.
+  virtual bool in_memory() const = 0;
+
+  int64_t row_elements() const { return spec().shape.elements(); }
+  size_t row_bytes() const { return static_cast<size_t>(row_elements()) * bytes_of(spec().dtype); }
+};
+
+/// The model's inputs in its order, then the targets.
+using Columns = std::vector<std::shared_ptr<const Column>>;
+
+/// Uninitialised memory for a large array, in huge pages where the system has them.
+std::shared_ptr<std::byte> allocate_bytes(size_t bytes);
+
+/// Rows that lie one after the other in memory, or in a file that is mapped there.
+class MemoryColumn final : public Column {
+ public:
+  /// `data` holds `size` rows. `resident`: it is memory, not a file that the disk has yet to give.
+  MemoryColumn(TensorSpec spec, int64_t size, std::shared_ptr<const std::byte> data, bool resident = true)
+      : spec_(std::move(spec)), size_(size), data_(std::move(data)), resident_(resident) {}
+
+  const TensorSpec& spec() const override { return spec_; }
+  int64_t size() const override { return size_; }
+  void read(std::span<const int64_t> rows, void* dst) const override;
+  const std::byte* data() const override { return data_.get(); }
+  bool in_memory() const override { return resident_; }
+
+ private:
+  TensorSpec spec_;
+  int64_t size_;
+  std::shared_ptr<const std::byte> data_;
+  bool resident_;
+};
+
+/// Calls `visit(first, count, byte_offset)` for runs of rows [first, first + count) of at most about 4 MiB,
+/// in order.
+template <class Visit>
+void for_each_block(const Column& column, int64_t from, int64_t to, Visit visit) {
+  const auto row_bytes = static_cast<int64_t>(column.row_bytes());
+  const int64_t step = std::max<int64_t>(1, (int64_t{4} << 20) / std::max<int64_t>(1, row_bytes));
+  for (int64_t first = from; first < to; first += step)
+    visit(first, std::min(step, to - first), static_cast<size_t>((first - from) * row_bytes));
+}
+
+/// The rows [first, first + count) in order, as read() wants them.
+std::vector<int64_t> row_numbers(int64_t first, int64_t count);
+
+/// Calls `visit(first_row, place, count)` for each run of consecutive numbers in `rows`; `place` is where in
+/// `rows` it is.
+template <class Visit>
+void for_each_run(std::span<const int64_t> rows, Visit visit) {
+  for (size_t i = 0; i < rows.size();) {
+    size_t end = i + 1;
+    while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
+    visit(rows[i], i, static_cast<int64_t>(end - i));
+    i = end;
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,32 @@
+// The loops that copy rows of an array into a batch and convert them on the way.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/dtype.h"
+
+namespace dtrain {
+
+/// y = scale * x + offset in float32: one pair for all elements, or one for each element of a row.
+struct Affine {
+  std::span<const float> scale, offset;  // both of one element, or of a row's
+};
+
+/// Copies rows of `row_elements` values of type `from` that lie at base + row * row_bytes to `dst`, one after
+/// the other, as float32 through `affine`.
+void gather_affine(const void* base, DType from, std::span<const int64_t> rows, int64_t row_elements,
+                   const Affine& affine, float* dst);
+
+/// The same without change.
+void gather_copy(const void* base, size_t row_bytes, std::span<const int64_t> rows, void* dst);
+
+/// Asks for a row that will be read soon.
+inline void prefetch_row(const void* row, size_t bytes) {
+  constexpr size_t kLine = 64, kMost = 16 * kLine;  // the processor itself goes on from there
+  for (size_t at = 0; at < bytes && at < kMost; at += kLine)
+    __builtin_prefetch(static_cast<const char*>(row) + at);
+}
+inline constexpr size_t kPrefetchRows = 4;
+
+}  // namespace dtrain

@@ -1,0 +1,60 @@
+// Files as readers read them: by offset, or as a stream that unpacks gzip. Every error names the path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <zlib.h>
+
+namespace dtrain {
+
+/// A file that is read at any offset, by any thread.
+class InputFile {
+ public:
+  /// Throws UserError if it cannot be opened or is no regular file.
+  explicit InputFile(std::string path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  int64_t size() const { return size_; }
+  /// Reads exactly `bytes` at `offset`. Throws UserError if the file ends before.
+  void read(int64_t offset, void* dst, size_t bytes) const;
+  /// Whether it begins as gzip files do.
+  bool is_gzip() const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  int64_t size_ = 0;
+};
+
+/// A file from its beginning to its end, unpacked where it is gzip.
+class InputStream {
+ public:
+  explicit InputStream(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  /// Bytes read so far, unpacked.
+  int64_t offset() const { return offset_; }
+  /// Reads up to `bytes`; fewer only at the end. Throws UserError for damaged or truncated gzip data.
+  size_t read(void* dst, size_t bytes);
+  /// Reads exactly `bytes` of `what`. Throws UserError if the file ends before.
+  void read_exactly(void* dst, size_t bytes, const std::string& what);
+  /// No file of this size can unpack to more than this (deflate packs at most 1032 to 1).
+  int64_t most_bytes() const { return most_bytes_; }
+
+ private:
+  struct Close {
+    void operator()(gzFile file) const { gzclose_r(file); }
+  };
+  std::string path_;
+  std::unique_ptr<gzFile_s, Close> file_;
+  int64_t offset_ = 0;
+  int64_t most_bytes_ = 0;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,122 @@
+// How a reader's options say which of its arrays feeds which input and target of the model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/schema.h"
+#include "data/readers/reader.h"
+
+namespace dtrain {
+
+/// Values by name, in the order in which they were written: `inputs: {left: a.npy, right: b.npy}`.
+template <class V>
+struct Named : std::vector<std::pair<std::string, V>> {
+  const V* find(const std::string& name) const {
+    for (const auto& [key, value] : *this)
+      if (key == name) return &value;
+    return nullptr;
+  }
+};
+
+template <class V>
+struct Codec<Named<V>> {
+  static bool parse(const Node& node, const std::string& where, Named<V>& out, Diagnostics& diagnostics) {
+    if (!node.is_mapping()) return report_unexpected(node, where, "a mapping of names", diagnostics);
+    bool good = true;
+    out.clear();
+    for (const auto& [key, written] : node.entries()) {
+      V value{};
+      good = Codec<V>::parse(written, where + "." + key.text(), value, diagnostics) && good;
+      out.emplace_back(key.text(), std::move(value));
+    }
+    return good;
+  }
+  static Node write(const Named<V>& values) {
+    std::vector<Node::Entry> entries;
+    for (const auto& [name, value] : values) entries.push_back(Node::entry(name, Codec<V>::write(value)));
+    return Node::mapping(std::move(entries));
+  }
+  static Json schema() { return json_type("object").set("additionalProperties", Codec<V>::schema()); }
+};
+
+/// One `V` (a file, a data set in a file) for each model input and each target.
+template <class V>
+struct Binding {
+  std::optional<V> one;
+  Named<V> several;
+
+  /// The V of each of `wanted`, in its order. `one` and `several` are what messages call the options.
+  std::vector<V> resolve(const std::vector<TensorSpec>& wanted, const std::string& one_key,
+                         const std::string& several_key, const ReadRequest& request) const {
+    std::vector<V> chosen;
+    for (const TensorSpec& spec : wanted) {
+      if (const V* named = several.find(spec.name))
+        chosen.push_back(*named);
+      else if (one && wanted.size() == 1)
+        chosen.push_back(*one);
+      else
+        request.fail(missing(spec.name, wanted.size(), one_key, several_key));
+    }
+    for (const auto& [name, value] : several)
+      if (std::none_of(wanted.begin(), wanted.end(),
+                       [&, n = name](const auto& spec) { return spec.name == n; }))
+        request.fail("'" + several_key + "' names '" + name + "', which the model does not have");
+    return chosen;
+  }
+
+ private:
+  static std::string missing(const std::string& name, size_t count, const std::string& one_key,
+                             const std::string& several_key) {
+    const std::string wanted = "nothing is read for the model's '" + name + "'; ";
+    return count == 1 ? wanted + "give '" + one_key + "'"
+                      : wanted + "give '" + several_key + ": {" + name + ": ...}'";
+  }
+};
+
+/// Options of readers whose files hold one array each, or one file several by name.
+struct ArrayNames {
+  std::optional<std::string> input, target;
+  Named<std::string> inputs, targets;
+
+  /// One for each input and then target of the request. Targets that are not named are an error only if they
+  /// are wanted.
+  std::vector<std::string> resolve(const ReadRequest& request) const {
+    auto all = Binding<std::string>{input, inputs}.resolve(request.inputs, "input", "inputs", request);
+    if (request.targets.empty()) return all;
+    auto more = Binding<std::string>{target, targets}.resolve(request.targets, "target", "targets", request);
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& one : {input, target})
+      if (one) all.push_back(*one);
+    for (const auto* several : {&inputs, &targets})
+      for (const auto& [key, value] : *several) all.push_back(value);
+    return all;
+  }
+};
+
+/// Adds the fields input, inputs, target, targets of `Options` (which derives from ArrayNames) and their
+/// rules.
+template <class Options>
+Schema<Options>& add_array_names(Schema<Options>& schema, const std::string& what) {
+  using One = std::optional<std::string> Options::*;
+  using Several = Named<std::string> Options::*;
+  schema.optional("input", static_cast<One>(&Options::input), what + " of the model's only input")
+      .optional("inputs", static_cast<Several>(&Options::inputs), what + " of each model input, by name")
+      .optional("target", static_cast<One>(&Options::target), what + " of the only target")
+      .optional("targets", static_cast<Several>(&Options::targets), what + " of each target, by output name")
+      .rule([](const Options& options, const Node& node, Diagnostics& diagnostics) {
+        if (options.input.has_value() == !options.inputs.empty())
+          diagnostics.error(node, "give either 'input' (one) or 'inputs' (several, by name)");
+        if (options.target && !options.targets.empty())
+          diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
+      });
+  return schema;
+}
+
+}  // namespace dtrain

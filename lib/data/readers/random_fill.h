@@ -1,0 +1,21 @@
+// Arrays of random numbers, each a pure function of key, row and element.
+#pragma once
+
+#include <cstdint>
+
+#include "base/philox.h"
+
+namespace dtrain {
+
+/// Elements go by groups of 64: word w of Philox's block (row, 16 * group + j) is element 64 * group + 16 * w
+/// + j. So the blocks of a group are computed side by side and its elements stored in order.
+constexpr int64_t kRandomGroup = 64;
+
+/// low + (high - low) u for u uniform in [0, 1) with 24 bits, `count` elements of one row.
+void fill_uniform(Philox random, int64_t row, float low, float high, float* dst, int64_t count);
+/// Uniform integers in [low, low + range).
+void fill_integers(Philox random, int64_t row, int32_t low, uint32_t range, int32_t* dst, int64_t count);
+/// Normally distributed (Box and Muller 1958, on element pairs 32 apart within a group).
+void fill_normal(Philox random, int64_t row, float mean, float stddev, float* dst, int64_t count);
+
+}  // namespace dtrain

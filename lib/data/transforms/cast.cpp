@@ -1,0 +1,32 @@
+#include "data/transforms/transform.h"
+
+namespace dtrain {
+
+namespace {
+
+struct CastOptions {
+  DType dtype = DType::float32;
+};
+
+class Cast final : public Transform {
+ public:
+  explicit Cast(const CastOptions& options) : dtype_(options.dtype) {}
+  void apply(ColumnPlan& plan) const override { plan.cast(dtype_); }
+  TensorSpec before(const TensorSpec& after) const override {
+    return {after.name, after.shape, DType::float32};  // any number can be cast
+  }
+
+ private:
+  DType dtype_;
+};
+
+}  // namespace
+
+void add_cast(KindTable<Transform>& table) {
+  Schema<CastOptions> schema(
+      "Converts the inputs: towards zero, and to the nearest value where one does not fit.");
+  schema.required("dtype", &CastOptions::dtype, "float32, int32 or uint8").positional("dtype");
+  table.add<Cast>("cast", schema);
+}
+
+}  // namespace dtrain

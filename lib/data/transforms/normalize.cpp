@@ -1,0 +1,94 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/transforms/transform.h"
+
+namespace dtrain {
+
+namespace {
+
+/// One number for all elements, or one for each channel.
+struct PerChannel {
+  std::vector<double> values;
+};
+
+}  // namespace
+
+template <>
+struct Codec<PerChannel> {
+  static bool parse(const Node& node, const std::string& where, PerChannel& out, Diagnostics& diagnostics) {
+    if (node.is_sequence()) {
+      if (node.items().empty())
+        return report_unexpected(node, where, "a number, or one for each channel", diagnostics);
+      return Codec<std::vector<double>>::parse(node, where, out.values, diagnostics);
+    }
+    out.values.assign(1, 0.0);
+    return Codec<double>::parse(node, where, out.values[0], diagnostics);
+  }
+  static Node write(const PerChannel& value) {
+    return value.values.size() == 1 ? Codec<double>::write(value.values[0])
+                                    : Codec<std::vector<double>>::write(value.values);
+  }
+  static Json schema() {
+    Json choices = Json::array();
+    choices.push(Codec<double>::schema()).push(Codec<std::vector<double>>::schema());
+    return Json::object().set("anyOf", std::move(choices));
+  }
+};
+
+namespace {
+
+struct NormalizeOptions {
+  PerChannel mean, std;
+};
+
+class Normalize final : public Transform {
+ public:
+  explicit Normalize(const NormalizeOptions& options) {
+    const auto& mean = options.mean.values;
+    const auto& std = options.std.values;
+    for (size_t i = 0; i < std::max(mean.size(), std.size()); ++i) {
+      scale_.push_back(1 / std[i % std.size()]);
+      offset_.push_back(-mean[i % mean.size()] / std[i % std.size()]);
+    }
+  }
+
+  void apply(ColumnPlan& plan) const override {
+    const Shape& shape = plan.spec().shape;
+    const auto channels = static_cast<int64_t>(scale_.size());
+    if (channels > 1 && (shape.rank() == 0 || shape.back() != channels))
+      throw UserError(fmt::format("normalize: expected {} channels (the last axis), found the shape {} ({})",
+                                  channels, shape.str(), plan.spec().name));
+    plan.affine(scale_, offset_);
+  }
+
+ private:
+  std::vector<double> scale_, offset_;
+};
+
+}  // namespace
+
+void add_normalize(KindTable<Transform>& table) {
+  const Check<PerChannel> positive{"positive numbers",
+                                   [](const PerChannel& std) {
+                                     return std::all_of(std.values.begin(), std.values.end(),
+                                                        [](double v) { return v > 0; });
+                                   },
+                                   Json::object()};
+  Schema<NormalizeOptions> schema(
+      "Subtracts a mean and divides by a standard deviation; the inputs become float32.");
+  schema.required("mean", &NormalizeOptions::mean, "a number, or one for each channel (the last axis)")
+      .required("std", &NormalizeOptions::std, "a number, or one for each channel", positive)
+      .rule([](const NormalizeOptions& options, const Node& node, Diagnostics& diagnostics) {
+        const size_t mean = options.mean.values.size(), std = options.std.values.size();
+        if (mean != std && mean != 1 && std != 1)
+          diagnostics.error(
+              node,
+              fmt::format("normalize: expected as many means as deviations, found {} and {}", mean, std));
+      });
+  table.add<Normalize>("normalize", schema);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,36 @@
+#include "data/transforms/transform.h"
+
+namespace dtrain {
+
+namespace {
+
+struct OneHotOptions {
+  int64_t classes = 0;
+};
+
+class OneHot final : public Transform {
+ public:
+  explicit OneHot(const OneHotOptions& options) : classes_(options.classes) {}
+  void apply(ColumnPlan& plan) const override { plan.one_hot(classes_); }
+  bool for_targets() const override { return true; }
+  TensorSpec before(const TensorSpec& after) const override {
+    std::vector<int64_t> extents = after.shape.extents();
+    if (!extents.empty()) extents.pop_back();
+    return {after.name, Shape(std::move(extents)), DType::int32};
+  }
+
+ private:
+  int64_t classes_;
+};
+
+}  // namespace
+
+void add_one_hot(KindTable<Transform>& table) {
+  Schema<OneHotOptions> schema(
+      "Turns the targets, labels from 0 to classes - 1, into vectors of zeros and a one.");
+  schema.required("classes", &OneHotOptions::classes, "the length of the vectors", at_least<int64_t>(1))
+      .positional("classes");
+  table.add<OneHot>("one_hot", schema);
+}
+
+}  // namespace dtrain

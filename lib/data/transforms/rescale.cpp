@@ -1,0 +1,29 @@
+#include "data/transforms/transform.h"
+
+namespace dtrain {
+
+namespace {
+
+struct RescaleOptions {
+  double scale = 1, offset = 0;
+};
+
+class Rescale final : public Transform {
+ public:
+  explicit Rescale(const RescaleOptions& options) : options_(options) {}
+  void apply(ColumnPlan& plan) const override { plan.affine({options_.scale}, {options_.offset}); }
+
+ private:
+  RescaleOptions options_;
+};
+
+}  // namespace
+
+void add_rescale(KindTable<Transform>& table) {
+  Schema<RescaleOptions> schema("Multiplies the inputs by a number and adds another; they become float32.");
+  schema.required("scale", &RescaleOptions::scale, "the factor")
+      .optional("offset", &RescaleOptions::offset, "what is added then");
+  table.add<Rescale>("rescale", schema);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,40 @@
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/transforms/transform.h"
+
+namespace dtrain {
+
+namespace {
+
+struct ReshapeOptions {
+  Shape shape;
+};
+
+class Reshape final : public Transform {
+ public:
+  explicit Reshape(const ReshapeOptions& options) : shape_(options.shape) {}
+
+  void apply(ColumnPlan& plan) const override {
+    const Shape& from = plan.spec().shape;
+    if (from.elements() != shape_.elements())
+      throw UserError(fmt::format("reshape: expected {} elements a sample for {}, found {} in {} ({})",
+                                  shape_.elements(), shape_.str(), from.elements(), from.str(),
+                                  plan.spec().name));
+    plan.reshape(shape_);
+  }
+
+ private:
+  Shape shape_;
+};
+
+}  // namespace
+
+void add_reshape(KindTable<Transform>& table) {
+  Schema<ReshapeOptions> schema("Gives the inputs another shape of as many elements.");
+  schema.required("shape", &ReshapeOptions::shape, "a sample's new shape, without the batch axis")
+      .positional("shape");
+  table.add<Reshape>("reshape", schema);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,110 @@
+#include <doctest/doctest.h>
+#include <hdf5.h>
+
+#include "data/support.h"
+
+namespace dtrain::test {
+
+namespace {
+
+using Values = std::vector<double>;
+
+void add(hid_t file, const char* name, hid_t type, const std::vector<hsize_t>& shape, const void* values,
+         hid_t properties = H5P_DEFAULT) {
+  const hid_t space = H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr);
+  const hid_t set = H5Dcreate2(file, name, type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+  if (values) H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+  H5Dclose(set);
+  H5Sclose(space);
+}
+
+hid_t create(const std::string& path) {
+  return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+}
+
+std::shared_ptr<const Dataset> open(const TempFolder& folder, const std::string& options,
+                                    const TensorSpec& input, const std::vector<TensorSpec>& targets = {}) {
+  const DatasetSpec spec = parse(folder, "train: {hdf5: {file: a.h5, " + options + "}}");
+  return open_split(spec, *spec.train, {input}, targets);
+}
+
+}  // namespace
+
+TEST_CASE("hdf5: slices of datasets of several types") {
+  const TempFolder folder;
+  const hid_t file = create(folder / "a.h5");
+  const std::vector<double> images{1, 2, 3, 4, 5, 6};
+  const std::vector<int64_t> labels{7, 8, 9}, large{1, 2, int64_t{1} << 33};
+  const std::vector<uint8_t> bytes{200, 201, 202};
+  H5Gclose(H5Gcreate2(file, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  add(file, "group/images", H5T_NATIVE_DOUBLE, {3, 2}, images.data());
+  add(file, "labels", H5T_NATIVE_INT64, {3}, labels.data());
+  add(file, "large", H5T_NATIVE_INT64, {3}, large.data());
+  const hid_t chunked = H5Pcreate(H5P_DATASET_CREATE);
+  const hsize_t chunk = 2;
+  H5Pset_chunk(chunked, 1, &chunk);
+  H5Pset_deflate(chunked, 6);
+  add(file, "bytes", H5T_NATIVE_UINT8, {3}, bytes.data(), chunked);
+  H5Pclose(chunked);
+  H5Lcreate_external("/etc/hostname", "/", file, "away", H5P_DEFAULT, H5P_DEFAULT);
+  H5Fclose(file);
+
+  const TensorSpec pair{"x", {2}}, one{"x", {}, DType::int32};
+  const auto data = open(folder, "input: group/images, target: labels", pair, {{"y", {}, DType::int32}});
+  CHECK(data->size() == 3);
+  CHECK_FALSE(data->in_memory());
+  CHECK(read_rows(*data, {2, 0, 1, 1}, 0) == Values{5, 6, 1, 2, 3, 4, 3, 4});
+  CHECK(read_rows(*data, {2, 0}, 1) == Values{9, 7});
+  CHECK(read_rows(*open(folder, "input: bytes", one), {2, 1, 0}, 0) == Values{202, 201, 200});
+  CHECK(contains(error_of([&] { read_all(*open(folder, "input: large", one), 0); }), "fit int32"));
+  CHECK(contains(error_of([&] { open(folder, "input: nothing", one); }), "expected a dataset 'nothing'"));
+  CHECK(contains(error_of([&] { open(folder, "input: group", one); }), "found something else"));
+  CHECK(contains(error_of([&] { open(folder, "input: away", one); }), "found a link"));
+}
+
+TEST_CASE("hdf5: what is no HDF5 file") {
+  const TempFolder folder;
+  const TensorSpec input{"x", {}};
+  write_file(folder / "a.h5", "label,text\n");
+  CHECK(contains(error_of([&] { open(folder, "input: x", input); }), "expected an HDF5 file"));
+  std::filesystem::remove(folder / "a.h5");
+  CHECK(contains(error_of([&] { open(folder, "input: x", input); }), "No such file"));
+  const hid_t file = create(folder / "a.h5");
+  add(file, "huge", H5T_NATIVE_FLOAT, {hsize_t{1} << 40, 1 << 30}, nullptr);
+  H5Fclose(file);
+  CHECK(contains(error_of([&] { open(folder, "input: huge", input); }), "memory can hold"));
+}
+
+TEST_CASE("inputs to predict from: any format, told by its content") {
+  const TempFolder folder;
+  const TensorSpec pair{"x", {2}}, other{"z", {}};
+  const Values expected{1, 2, 3, 4};
+  const std::vector<float> values{1, 2, 3, 4};
+  const hid_t file = create(folder / "one.h5");
+  add(file, "whatever", H5T_NATIVE_FLOAT, {2, 2}, values.data());
+  H5Fclose(file);
+  const hid_t both = create(folder / "two.h5");
+  add(both, "x", H5T_NATIVE_FLOAT, {2, 2}, values.data());
+  add(both, "z", H5T_NATIVE_FLOAT, {2}, values.data());
+  H5Fclose(both);
+  write_file(folder / "a.npy", npy_bytes("<f4", "(2, 2)", raw(values)));
+  write_file(folder / "a.csv", "left,right\n1,2\n3,4\n");
+  write_gzip(folder / "b.csv.gz", "1,2\n3,4\n");
+  write_gzip(folder / "images-idx2-ubyte.gz", idx_bytes({2, 2}, "\x01\x02\x03\x04"));
+  for (const std::string name : {"one.h5", "a.npy", "a.csv", "b.csv.gz", "images-idx2-ubyte.gz"}) {
+    CAPTURE(name);
+    CHECK(read_all(*open_inputs(folder / name, {}, {pair}), 0) == expected);
+  }
+  CHECK(read_all(*open_inputs(folder / "two.h5", {}, {other, pair}), 1) == expected);
+  CHECK(contains(error_of([&] {
+                   open_inputs(folder / "a.npy", {}, {pair, other});
+                 }),
+                 "each of the model's 2 inputs"));
+  const DatasetSpec spec =
+      parse(folder, "train: {synthetic: {samples: 1}}\ntransforms: [rescale: {scale: 2}, one_hot: 5]");
+  CHECK(read_all(*open_inputs(folder / "a.csv", spec.transforms, {pair}), 0) == Values{2, 4, 6, 8});
+  write_file(folder / "none", "");
+  CHECK(contains(error_of([&] { open_inputs(folder / "none", {}, {pair}); }), "an empty one"));
+}
+
+}  // namespace dtrain::test

@@ -1,0 +1,159 @@
+#include "data/loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "data/shuffle.h"
+
+namespace dtrain::test {
+
+namespace {
+
+/// Sample i holds the number i; reading `bad` fails.
+class Numbers final : public Dataset {
+ public:
+  Numbers(int64_t size, bool in_memory, int64_t bad = -1) : size_(size), in_memory_(in_memory), bad_(bad) {}
+  int64_t size() const override { return size_; }
+  const std::vector<TensorSpec>& columns() const override { return columns_; }
+  void read(std::span<const int64_t> rows, std::span<const View> dst) const override {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i] == bad_) throw UserError("sample " + std::to_string(bad_) + " is damaged");
+      dst[0].as<int32_t>()[i] = static_cast<int32_t>(rows[i]);
+    }
+    reads += static_cast<int64_t>(rows.size());
+  }
+  bool in_memory() const override { return in_memory_; }
+
+  mutable std::atomic<int64_t> reads = 0;
+
+ private:
+  int64_t size_;
+  bool in_memory_;
+  int64_t bad_;
+  std::vector<TensorSpec> columns_{{"n", {}, DType::int32}};
+};
+
+std::vector<int> contents(const Batch& batch, int64_t first, int64_t count) {
+  std::vector<int> values(static_cast<size_t>(count));
+  const View view{values.data(), {count}, DType::int32};
+  batch.read(first, count, {&view, 1});
+  return values;
+}
+
+std::vector<std::vector<int>> rest_of_epoch(Loader& loader) {
+  std::vector<std::vector<int>> all;
+  while (const auto batch = loader.next()) all.push_back(contents(*batch, 0, batch->size()));
+  return all;
+}
+
+struct Way {
+  bool in_memory;
+  int64_t prefetch;
+};
+constexpr Way kWays[] = {{true, 2}, {false, 0}, {false, 1}, {false, 3}};
+
+}  // namespace
+
+TEST_CASE("an epoch holds each sample once; the last batch is what is left") {
+  for (const auto& [in_memory, prefetch] : kWays) {
+    Loader loader(std::make_shared<Numbers>(23, in_memory), 5, true, 1, prefetch);
+    CHECK(loader.steps_per_epoch() == 5);
+    CHECK(loader.samples() == 23);
+    CHECK(loader.next() == nullptr);
+    loader.begin(0, 0);
+    const auto batches = rest_of_epoch(loader);
+    REQUIRE(batches.size() == 5);
+    CHECK(batches[4].size() == 3);
+    std::set<int> seen;
+    for (const auto& batch : batches) seen.insert(batch.begin(), batch.end());
+    CHECK(seen.size() == 23);
+    CHECK(loader.next() == nullptr);
+  }
+}
+
+TEST_CASE("batches are a function of seed, epoch and step") {
+  Loader reference(std::make_shared<Numbers>(40, true), 7, true, 3, 2);
+  std::vector<std::vector<std::vector<int>>> epochs;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    reference.begin(epoch, 0);
+    epochs.push_back(rest_of_epoch(reference));
+  }
+  CHECK(epochs[0] != epochs[1]);
+  for (const auto& [in_memory, prefetch] : kWays) {
+    Loader loader(std::make_shared<Numbers>(40, in_memory), 7, true, 3, prefetch);
+    for (const int epoch : {2, 0, 1, 1}) {
+      for (const int64_t step : {0, 4, 6}) {
+        const auto& whole = epochs[static_cast<size_t>(epoch)];
+        loader.begin(epoch, step);
+        loader.next();  // begin() in the middle of an epoch drops what was read ahead
+        loader.begin(epoch, step);
+        CHECK(rest_of_epoch(loader) == std::vector<std::vector<int>>(whole.begin() + step, whole.end()));
+      }
+    }
+  }
+  Loader other(std::make_shared<Numbers>(40, true), 7, true, 4, 2);
+  other.begin(0, 0);
+  CHECK(rest_of_epoch(other) != epochs[0]);
+}
+
+TEST_CASE("without shuffling the file's order holds") {
+  Loader loader(std::make_shared<Numbers>(5, false), 3, false, 3, 2);
+  for (const int epoch : {0, 1}) {
+    loader.begin(epoch, 0);
+    CHECK(rest_of_epoch(loader) == std::vector<std::vector<int>>{{0, 1, 2}, {3, 4}});
+  }
+}
+
+TEST_CASE("a permutation is uniform") {
+  std::vector<int> counts(6, 0);
+  for (int epoch = 0; epoch < 6000; ++epoch) {
+    const auto order = shuffled_order(3, 9, epoch);
+    ++counts[static_cast<size_t>(order[0] * 2 + (order[1] > order[2] ? 1 : 0))];
+  }
+  for (const int count : counts) CHECK(std::abs(count - 1000) < 150);  // five standard deviations
+}
+
+TEST_CASE("parts of a batch, and the batch before") {
+  for (const auto& [in_memory, prefetch] : kWays) {
+    Loader loader(std::make_shared<Numbers>(100, in_memory), 10, false, 0, prefetch);
+    loader.begin(0, 0);
+    auto before = loader.next();
+    for (int step = 1; const auto batch = loader.next(); ++step) {
+      CHECK(contents(*batch, 3, 2) == std::vector<int>{10 * step + 3, 10 * step + 4});
+      CHECK(contents(*before, 0, 1) == std::vector<int>{10 * step - 10});
+      CHECK(contents(*batch, 10, 0).empty());
+      before = batch;
+    }
+  }
+}
+
+TEST_CASE("an error while reading ahead comes out of next(), after the batches before it, each time") {
+  for (const int64_t prefetch : {1, 4}) {
+    Loader loader(std::make_shared<Numbers>(50, false, 25), 10, false, 0, prefetch);
+    loader.begin(0, 0);
+    CHECK(loader.next()->size() == 10);
+    CHECK(loader.next()->size() == 10);
+    CHECK_THROWS_WITH_AS(loader.next(), "sample 25 is damaged", UserError);
+    CHECK_THROWS_AS(loader.next(), UserError);
+    loader.begin(0, 3);
+    CHECK(contents(*loader.next(), 0, 1) == std::vector<int>{30});
+  }
+}
+
+TEST_CASE("no more is read ahead than asked for") {
+  const auto numbers = std::make_shared<Numbers>(1000, false);
+  Loader loader(numbers, 10, false, 0, 2);
+  loader.begin(0, 0);
+  for (int step = 0; step < 50; ++step) {
+    loader.next();
+    CHECK(numbers->reads <= 10 * (step + 1 + 2));
+  }
+}
+
+}  // namespace dtrain::test

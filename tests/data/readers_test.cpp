@@ -1,0 +1,276 @@
+#include <cmath>
+#include <cstdlib>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "data/support.h"
+
+namespace dtrain::test {
+
+namespace {
+
+using Values = std::vector<double>;
+const TensorSpec kLabel{"y", {}, DType::int32};
+
+/// The training split of a data set, for a model of one input.
+std::shared_ptr<const Dataset> open_train(const TempFolder& folder, const std::string& yaml,
+                                          const TensorSpec& input,
+                                          const std::vector<TensorSpec>& targets = {kLabel}) {
+  const DatasetSpec spec = parse(folder, yaml);
+  return open_split(spec, *spec.train, {input}, targets);
+}
+
+std::string open_error(const TempFolder& folder, const std::string& yaml, const TensorSpec& input,
+                       const std::vector<TensorSpec>& targets = {kLabel}) {
+  return error_of([&] {
+    const auto dataset = open_train(folder, yaml, input, targets);
+    read_all(*dataset, 0);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("idx: plain and gzip, every cache") {
+  const TempFolder folder;
+  const std::string images = idx_bytes({3, 2, 2}, "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\xff");
+  const std::string labels = idx_bytes({3}, std::string("\x07\x00\x09", 3));
+  write_file(folder / "x", images);
+  write_gzip(folder / "x.gz", images);
+  write_file(folder / "y", labels);
+  write_gzip(folder / "y.gz", labels);
+  for (const std::string suffix : {"", ".gz"}) {
+    for (const std::string cache : {"none", "memory", "{file: kept}"}) {
+      CAPTURE(suffix);
+      CAPTURE(cache);
+      const auto data = open_train(
+          folder, "train: {idx: {input: x" + suffix + ", target: y" + suffix + "}}\ncache: " + cache,
+          {"image", {2, 2}});
+      CHECK(data->size() == 3);
+      CHECK(data->in_memory() == (cache == "memory" || (suffix == ".gz" && cache == "none")));
+      CHECK(read_rows(*data, {2, 0}, 0) == Values{9, 10, 11, 255, 1, 2, 3, 4});
+      CHECK(read_all(*data, 1) == Values{7, 0, 9});
+    }
+  }
+}
+
+TEST_CASE("idx: what is no IDX file") {
+  const TempFolder folder;
+  const TensorSpec input{"image", {2}};
+  const std::string yaml = "train: {idx: {input: x}}";
+  const std::string good = idx_bytes({2, 2}, "abcd");
+  const auto error = [&](const std::string& bytes, bool packed = false) {
+    packed ? write_gzip(folder / "x", bytes) : write_file(folder / "x", bytes);
+    return open_error(folder, yaml, input, {});
+  };
+  CHECK(error(good).empty());
+  CHECK(contains(error(good.substr(0, good.size() - 1)), "expected 16 bytes"));
+  CHECK(contains(error(good + "e"), "found 17"));
+  CHECK(contains(error(good + "e", true), "found more"));
+  CHECK(contains(error(good.substr(0, good.size() - 1), true), "found the end after 3"));
+  CHECK(contains(error("PK\x03\x04 something else"), "expected an IDX file"));
+  CHECK(contains(error(""), "IDX header"));
+  CHECK(contains(error(good.substr(0, 6)), "IDX extent"));
+  // Claims of terabytes are refused before memory is asked for.
+  CHECK(contains(error(idx_bytes({0xffffffff, 0xffffffff}, "abcd")), "memory can hold"));
+  CHECK(contains(error(idx_bytes({0xfffffff, 256}, "abcd"), true), "too small"));
+  CHECK(contains(error(idx_bytes({0, 4}, "")), "expected samples"));
+  write_gzip(folder / "x", idx_bytes({2, 2000}, std::string(4000, 'a')));
+  const std::string packed = read_file(folder / "x");
+  write_file(folder / "x", packed.substr(0, packed.size() - 12));
+  CHECK(contains(open_error(folder, yaml, {"image", {2000}}, {}), folder / "x"));
+  std::filesystem::remove(folder / "x");
+  const std::string missing = open_error(folder, yaml, input, {});
+  CHECK(contains(missing, folder / "x"));
+  CHECK(contains(missing, "dataset.yaml:1:"));
+}
+
+TEST_CASE("npy: types, byte orders, damage") {
+  const TempFolder folder;
+  const auto values = [&](const std::string& bytes, const TensorSpec& input) {
+    write_file(folder / "x.npy", bytes);
+    return read_all(*open_train(folder, "train: {npy: {input: x.npy}}", input, {}), 0);
+  };
+  const TensorSpec pair{"x", {2}}, integers{"x", {2}, DType::int32};
+  CHECK(values(npy_bytes("<f4", "(2, 2)", raw<float>({1, 2, 3, -4})), pair) == Values{1, 2, 3, -4});
+  CHECK(values(npy_bytes("<f8", "(1, 2)", raw<double>({0.5, 1e10})), pair) == Values{0.5, 1e10});
+  CHECK(values(npy_bytes(">i2", "(1, 2)", std::string("\x01\x00\xff\xfe", 4)), integers) == Values{256, -2});
+  CHECK(values(npy_bytes("<i8", "(1, 2)", raw<int64_t>({-5, 7})), integers) == Values{-5, 7});
+  CHECK(values(npy_bytes("|b1", "(2,)", std::string("\x01\x00", 2)), {"x", {}}) == Values{1, 0});
+  const auto error = [&](const std::string& bytes) { return error_of([&] { values(bytes, integers); }); };
+  CHECK(contains(error(npy_bytes("<i8", "(1, 2)", raw<int64_t>({1, int64_t{1} << 40}))), "element 1"));
+  CHECK(contains(error(npy_bytes("<c8", "(1, 2)", std::string(16, 'a'))), "<c8"));
+  CHECK(contains(error(npy_bytes("<i4", "(1, 2)", "abc")), "expected 136 bytes"));
+  CHECK(contains(error(npy_bytes("<i4", "(1, 2, oops)", "abc")), "a shape"));
+  CHECK(contains(error(npy_bytes("<i4", "(2, 2)", std::string(16, 'a'), "True")), "Fortran"));
+  CHECK(contains(error(npy_bytes("<f4", "(1, 2)", raw<float>({1, 2}))), "wants 2 int32"));
+  CHECK(contains(error("\x93NUMPX"), ".npy"));
+}
+
+TEST_CASE("csv: headers, targets, delimiters") {
+  const TempFolder folder;
+  write_file(folder / "a.csv", "\xef\xbb\xbfleft,label,right\r\n 1.5,3,+2\r\n\r\n\"-4\",0,1e2\r\n");
+  write_gzip(folder / "b.csv.gz", "1;2;9\n3;4;8");
+  const TensorSpec pair{"x", {2}};
+  const auto named = open_train(folder, "train: {csv: {file: a.csv, target: label, header: true}}", pair);
+  CHECK(read_all(*named, 0) == Values{1.5, 2, -4, 100});
+  CHECK(read_all(*named, 1) == Values{3, 0});
+  const auto last = open_train(folder, "train: {csv: {file: b.csv.gz, target: -1, delimiter: ';'}}", pair);
+  CHECK(read_all(*last, 0) == Values{1, 2, 3, 4});
+  CHECK(read_all(*last, 1) == Values{9, 8});
+  // Without a wish for targets their column still is no input.
+  CHECK(read_all(*open_train(folder, "train: {csv: {file: b.csv.gz, target: 0, delimiter: ';'}}", pair, {}),
+                 0) == Values{2, 9, 4, 8});
+}
+
+TEST_CASE("csv: mistakes have a line and a column") {
+  const TempFolder folder;
+  const auto error = [&](const std::string& text, const std::string& target = "-1") {
+    write_file(folder / "a.csv", text);
+    return open_error(folder, "train: {csv: {file: a.csv, target: " + target + "}}", {"x", {2}});
+  };
+  CHECK(error("1,2,3\n").empty());
+  CHECK(contains(error("1,2,3\n1,two,3\n"), "a.csv:2:3: expected a finite number, found 'two'"));
+  CHECK(contains(error("1,2,3\n1,2,3.5\n"), "a.csv:2:5: expected an integer (int32), found '3.5'"));
+  CHECK(contains(error("1,2,3\n1,2\n"), "a.csv:2: expected 3 values as in the first line, found 2"));
+  CHECK(contains(error("1,nan,3\n"), "a.csv:1:3"));
+  CHECK(contains(error("1,,3\n"), "a.csv:1:3"));
+  CHECK(contains(error("\n\n"), "expected rows"));
+  CHECK(contains(error("1,2,3\n", "3"), "from -3 to 2, found 3"));
+  CHECK(contains(error("1,2,3\n", "label"), "header"));
+}
+
+TEST_CASE("cifar10: planes become channels") {
+  const TempFolder folder;
+  std::string record(1 + 3 * 1024, '\0');
+  record[0] = 6;
+  record[1 + 5] = 10;         // red of pixel 5
+  record[1 + 1024 + 5] = 20;  // green
+  record[1 + 2048 + 5] = 30;  // blue
+  std::string other = record;
+  other[0] = 9;
+  write_file(folder / "a.bin", record + record);
+  write_file(folder / "b.bin", other);
+  const std::string yaml = "train: {cifar10: {files: [a.bin, b.bin]}}";
+  const auto data = open_train(folder, yaml, {"image", {32, 32, 3}});
+  CHECK(read_all(*data, 1) == Values{6, 6, 9});
+  const Values image = read_rows(*data, {2}, 0);
+  CHECK(Values(image.begin() + 15, image.begin() + 18) == Values{10, 20, 30});
+  CHECK(image[14] == 0);
+  write_file(folder / "b.bin", other + "x");
+  CHECK(contains(open_error(folder, yaml, {"image", {32, 32, 3}}), "records of 3073 bytes, found 3074"));
+}
+
+TEST_CASE("synthetic: each value a function of seed, row and element") {
+  const TempFolder folder;
+  const TensorSpec input{"x", {100}}, tokens{"t", {9}, DType::int32}, truth{"y", {1}};
+  const auto uniform =
+      open_train(folder, "train: {synthetic: {samples: 50, target: {classes: 3}, seed: 4}}", input);
+  CHECK(uniform->in_memory());
+  const Values all = read_all(*uniform, 0);
+  CHECK(*std::min_element(all.begin(), all.end()) >= 0);
+  CHECK(*std::max_element(all.begin(), all.end()) < 1);
+  const Values row = read_rows(*uniform, {17}, 0);
+  CHECK(row == Values(all.begin() + 1700, all.begin() + 1800));
+  double sum = 0;
+  for (const double value : all) sum += value;
+  CHECK(sum / 5000 == doctest::Approx(0.5).epsilon(0.03));
+  const Values labels = read_all(*uniform, 1);
+  CHECK(*std::max_element(labels.begin(), labels.end()) == 2);
+  CHECK(*std::min_element(labels.begin(), labels.end()) == 0);
+  const auto other =
+      open_train(folder, "train: {synthetic: {samples: 50, target: {classes: 3}, seed: 5}}", input);
+  CHECK(read_all(*other, 0) != all);
+
+  const auto normal = open_train(
+      folder, "train: {synthetic: {samples: 100, input: {distribution: normal, mean: 3, stddev: 2}}}", input,
+      {});
+  double mean = 0, square = 0;
+  for (const double value : read_all(*normal, 0)) {
+    mean += value / 10000;
+    square += value * value / 10000;
+  }
+  CHECK(mean == doctest::Approx(3).epsilon(0.03));
+  CHECK(std::sqrt(square - mean * mean) == doctest::Approx(2).epsilon(0.03));
+
+  const auto ints =
+      open_train(folder, "train: {synthetic: {samples: 64, input: {low: -2, high: 3}, target: {classes: 2}}}",
+                 tokens, {truth});
+  const Values drawn = read_all(*ints, 0);
+  CHECK(*std::min_element(drawn.begin(), drawn.end()) == -2);
+  CHECK(*std::max_element(drawn.begin(), drawn.end()) == 2);
+  CHECK(ints->columns()[1].dtype == DType::float32);
+  CHECK(contains(open_error(folder, "train: {synthetic: {samples: 5}}", tokens, {}), "at least two"));
+}
+
+TEST_CASE("several inputs and targets by name") {
+  const TempFolder folder;
+  write_file(folder / "a", idx_bytes({2, 2}, "abcd"));
+  write_file(folder / "b", idx_bytes({2}, "AB"));
+  write_file(folder / "long", idx_bytes({3}, "ABC"));
+  const std::vector<TensorSpec> inputs{{"left", {2}}, {"right", {}}};
+  const auto open = [&](const std::string& options, const std::vector<TensorSpec>& targets = {}) {
+    const DatasetSpec spec = parse(folder, "train: {idx: {" + options + "}}");
+    return open_split(spec, *spec.train, inputs, targets);
+  };
+  const auto data = open("inputs: {right: b, left: a}, targets: {one: b, two: a}",
+                         {{"two", {2}, DType::int32}, {"one", {}, DType::int32}});
+  CHECK(read_all(*data, 1) == Values{65, 66});
+  CHECK(read_all(*data, 2) == Values{97, 98, 99, 100});
+  CHECK(contains(error_of([&] { open("input: a"); }), "'left'"));
+  CHECK(contains(error_of([&] { open("inputs: {left: a, right: b, rite: b}"); }), "'rite'"));
+  CHECK(contains(error_of([&] { open("inputs: {left: a, right: long}"); }), "found 2 in"));
+  CHECK(contains(error_of([&] { open("inputs: {left: a, right: b}", {kLabel}); }), "'target'"));
+}
+
+TEST_CASE("many threads read one data set") {
+  const TempFolder folder;
+  std::string values;
+  for (int i = 0; i < 4000; ++i) values += static_cast<char>(i % 251);
+  write_file(folder / "x", idx_bytes({1000, 4}, values));
+  for (const std::string cache : {"none", "memory"}) {
+    const auto data = open_train(folder, "train: {idx: {input: x}}\ncache: " + cache, {"x", {4}}, {});
+    const Values expected = read_all(*data, 0);
+    std::vector<Values> found(4);
+    std::vector<std::thread> threads;
+    for (auto& mine : found) threads.emplace_back([&] { mine = read_all(*data, 0); });
+    for (auto& thread : threads) thread.join();
+    for (const auto& mine : found) CHECK(mine == expected);
+  }
+}
+
+TEST_CASE("MNIST, where it is at hand") {
+  const char* variable = std::getenv("DTRAIN_DATA");
+  std::string images;
+  for (const std::string& root :
+       {std::string(variable ? variable : ""), std::string(DTRAIN_SOURCE_DIR "/datasets"),
+        std::string(DTRAIN_SOURCE_DIR "/../shared/datasets")})
+    if (images.empty() && std::filesystem::exists(root + "/mnist/t10k-images-idx3-ubyte.gz"))
+      images = root + "/mnist";
+  if (images.empty()) {
+    MESSAGE("skipped: no mnist folder under $DTRAIN_DATA or datasets/");
+    return;
+  }
+  const TempFolder folder;
+  const DatasetSpec spec = parse(folder, "root: " + images +
+                                             "\n"
+                                             "train: {idx: {input: train-images-idx3-ubyte.gz, target: "
+                                             "train-labels-idx1-ubyte.gz}, rows: [0, 50000]}\n"
+                                             "validation: {idx: {input: train-images-idx3-ubyte.gz, target: "
+                                             "train-labels-idx1-ubyte.gz}, rows: [50000, 60000]}\n"
+                                             "test: {idx: {input: t10k-images-idx3-ubyte.gz, target: "
+                                             "t10k-labels-idx1-ubyte.gz}}\n"
+                                             "transforms: [reshape: [784]]\ncache: memory\n");
+  const TensorSpec input{"image", {784}};
+  const auto train = open_split(spec, *spec.train, {input}, {kLabel});
+  const auto validation = open_split(spec, *spec.validation, {input}, {kLabel});
+  const auto test = open_split(spec, *spec.test, {input}, {kLabel});
+  CHECK(train->size() == 50000);
+  CHECK(validation->size() == 10000);
+  CHECK(test->size() == 10000);
+  CHECK(read_rows(*train, {0, 1, 2, 3, 4}, 1) == Values{5, 0, 4, 1, 9});
+  CHECK(read_rows(*validation, {0, 1, 2, 3, 4}, 1) == Values{3, 8, 6, 9, 6});
+  CHECK(read_rows(*test, {0, 1, 2, 3, 4}, 1) == Values{7, 2, 1, 0, 4});
+}
+
+}  // namespace dtrain::test

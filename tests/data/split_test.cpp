@@ -1,0 +1,172 @@
+#include <doctest/doctest.h>
+
+#include "base/json.h"
+#include "config/load.h"
+#include "data/support.h"
+
+namespace dtrain::test {
+
+namespace {
+
+using Values = std::vector<double>;
+const TensorSpec kLabel{"y", {}, DType::int32};
+
+/// Four images of 2x2 bytes, 0 to 15, and their labels 0 to 3.
+struct Fixture {
+  Fixture() {
+    std::string values;
+    for (int i = 0; i < 16; ++i) values += static_cast<char>(i);
+    write_file(folder / "x", idx_bytes({4, 2, 2}, values));
+    write_file(folder / "y", idx_bytes({4}, values.substr(0, 4)));
+  }
+  std::shared_ptr<const Dataset> open(const std::string& more, const TensorSpec& input,
+                                      const TensorSpec& target = kLabel) const {
+    const DatasetSpec spec = parse(folder, "train: {idx: {input: x, target: y}}\n" + more);
+    return open_split(spec, *spec.train, {input}, {target});
+  }
+  std::string error(const std::string& more, const TensorSpec& input,
+                    const TensorSpec& target = kLabel) const {
+    return error_of([&] { read_all(*open(more, input, target), 1); });
+  }
+  TempFolder folder;
+};
+
+/// approximately equal, element by element
+bool close(const Values& found, const Values& expected) {
+  if (found.size() != expected.size()) return false;
+  for (size_t i = 0; i < found.size(); ++i)
+    if (found[i] != doctest::Approx(expected[i]).epsilon(1e-5)) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "transforms in memory and from the file give the same") {
+  for (const std::string cache : {"\ncache: none", "\ncache: memory", "\ncache: {file: kept}"}) {
+    CAPTURE(cache);
+    const auto first = [&](const std::string& transforms, const TensorSpec& input) {
+      return read_rows(*open("transforms: [" + transforms + "]" + cache, input), {1}, 0);
+    };
+    CHECK(first("reshape: [4]", {"x", {4}}) == Values{4, 5, 6, 7});
+    CHECK(first("rescale: {scale: 0.5, offset: 1}", {"x", {2, 2}}) == Values{3, 3.5, 4, 4.5});
+    CHECK(close(first("rescale: {scale: 2}, normalize: {mean: 2, std: 4}", {"x", {2, 2}}), {1.5, 2, 2.5, 3}));
+    CHECK(
+        close(first("normalize: {mean: [4, 1], std: [1, 2]}, rescale: {scale: 10}, reshape: [4]", {"x", {4}}),
+              {0, 20, 20, 30}));
+    CHECK(first("cast: int32", {"x", {2, 2}, DType::int32}) == Values{4, 5, 6, 7});
+    CHECK(first("rescale: {scale: 0.3}, cast: int32", {"x", {2, 2}, DType::int32}) == Values{1, 1, 1, 2});
+    CHECK(first("rescale: {scale: 100, offset: -500}, cast: uint8", {"x", {2, 2}, DType::uint8}) ==
+          Values{0, 0, 100, 200});
+    CHECK(first("rescale: {scale: 0.3}, cast: int32, rescale: {scale: 2}", {"x", {2, 2}}) ==
+          Values{2, 2, 2, 4});
+    CHECK(first("cast: uint8", {"x", {2, 2, 1}}) == Values{4, 5, 6, 7});
+    const auto hot = open("transforms: [one_hot: 4]" + cache, {"x", {2, 2}}, {"y", {4}});
+    CHECK(read_rows(*hot, {2, 0}, 1) == Values{0, 0, 1, 0, 1, 0, 0, 0});
+    CHECK(read_rows(*hot, {2}, 0) == Values{8, 9, 10, 11});
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "what does not fit is refused with both sides and the place") {
+  const TensorSpec image{"x", {2, 2}};
+  CHECK(contains(error("transforms: [reshape: [5]]", image),
+                 "reshape: expected 5 elements a sample for 5, found 4"));
+  CHECK(contains(error("transforms: [reshape: [5]]", image), "dataset.yaml:2:"));
+  CHECK(contains(error("", {"x", {4}}), "'x' wants 4 float32 a sample, found 2x2 uint8"));
+  CHECK(
+      contains(error("transforms: [rescale: {scale: 2}]", {"x", {2, 2}, DType::int32}), "found 2x2 float32"));
+  CHECK(contains(error("transforms: [normalize: {mean: [1, 2, 3], std: 1}]", image), "expected 3 channels"));
+  CHECK(contains(error("transforms: [one_hot: 2]", image, {"y", {2}}), "from 0 to 1, found 2 (row 2)"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "rows") {
+  for (const std::string cache : {"none", "memory", "{file: kept}"}) {
+    const std::string reader = "{idx: {input: x, target: y}";
+    const DatasetSpec spec = parse(folder, "train: " + reader + ", rows: [1, 3]}\nvalidation: " + reader +
+                                               ", rows: [2, 4]}\ncache: " + cache);
+    const auto train = open_split(spec, *spec.find("train"), {{"x", {2, 2}}}, {kLabel});
+    const auto validation = open_split(spec, *spec.find("validation"), {{"x", {2, 2}}}, {kLabel});
+    CHECK(read_all(*train, 1) == Values{1, 2});
+    CHECK(read_all(*validation, 1) == Values{2, 3});
+    CHECK(read_rows(*validation, {1}, 0) == Values{12, 13, 14, 15});
+    CHECK(spec.find("test") == nullptr);
+  }
+  const DatasetSpec late = parse(folder, "train: {idx: {input: x, target: y}, rows: [3, 5]}");
+  CHECK(contains(error_of([&] {
+                   open_split(late, *late.train, {{"x", {2, 2}}}, {kLabel});
+                 }),
+                 "at most the 4 samples"));
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a cache file is used, and rebuilt when the data, the options or the file itself changed") {
+  const auto labels = [&](const std::string& rows = "") {
+    const DatasetSpec spec =
+        parse(folder, "train: {idx: {input: x, target: y}" + rows + "}\ncache: {file: kept}");
+    return read_all(*open_split(spec, *spec.train, {{"x", {2, 2}}}, {kLabel}), 1);
+  };
+  CHECK(labels() == Values{0, 1, 2, 3});
+  const std::string kept = folder / "kept.train";
+  std::string bytes = read_file(kept);
+  REQUIRE(bytes.size() == 3 * 4096 - 4096 + 4096);  // header and two arrays
+
+  // A different label in the cache shows that it is read; in the source, that it no longer is.
+  bytes[8192] = 9;
+  write_file(kept, bytes);
+  CHECK(labels() == Values{9, 1, 2, 3});
+  CHECK(labels(", rows: [0, 2]") == Values{0, 1});
+  CHECK(labels() == Values{0, 1, 2, 3});
+  write_file(folder / "y", idx_bytes({4}, "\x05\x06\x07\x08"));
+  std::filesystem::last_write_time(folder / "y",
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  CHECK(labels() == Values{5, 6, 7, 8});
+
+  const std::string good = read_file(kept);
+  for (const size_t length : {size_t{0}, size_t{5}, size_t{100}, good.size() - 1}) {
+    write_file(kept, good.substr(0, length));
+    CHECK(labels() == Values{5, 6, 7, 8});
+  }
+  for (size_t at = 0; at < 600; at += 7) {  // any damage of the header costs a rebuild at most
+    std::string damaged = good;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x11);
+    write_file(kept, damaged);
+    CHECK(labels() == Values{5, 6, 7, 8});
+  }
+  const auto entries =
+      std::distance(std::filesystem::directory_iterator(std::filesystem::path(kept).parent_path()), {});
+  CHECK(entries == 3);  // x, y, kept.train: no temporary file stays
+}
+
+TEST_CASE_FIXTURE(Fixture, "the resolved configuration opens the same data from anywhere") {
+  std::filesystem::create_directory(folder / "data");
+  std::filesystem::rename(folder / "x", folder / "data/x");
+  std::filesystem::rename(folder / "y", folder / "data/y");
+  const DatasetSpec spec = parse(folder,
+                                 "root: data\ntrain: {idx: {input: x, target: y}, rows: [1, 2]}\n"
+                                 "transforms: [reshape: [4], rescale: {scale: 2}]\ncache: {file: kept}\n");
+  CHECK(spec.root == folder / "data");
+  const TempFolder elsewhere;
+  const DatasetSpec again = parse(elsewhere, spec.resolved.to_yaml());
+  CHECK(again.resolved.to_yaml() == spec.resolved.to_yaml());
+  const auto data = open_split(again, *again.train, {{"x", {4}}}, {kLabel});
+  CHECK(read_all(*data, 0) == Values{8, 10, 12, 14});
+  CHECK(std::filesystem::exists(folder / "kept.train"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "mistakes in the configuration are found without a file") {
+  const auto error = [&](const std::string& yaml) { return error_of([&] { parse(folder, yaml); }); };
+  CHECK(contains(error("train: {idxx: {input: x}}"), "did you mean 'idx'?"));
+  CHECK(contains(error("train: {idx: {inptu: x}}"), "did you mean 'input'?"));
+  CHECK(contains(error("train: {idx: {target: x}}"), "'input' (one) or 'inputs'"));
+  CHECK(contains(error("train: {idx: {input: x}, rows: [5, 2]}"),
+                 "dataset.yaml:1:32: error: rows: expected [from, to)"));
+  CHECK(contains(error("shuffle: true"), "at least one of train"));
+  CHECK(contains(error("train: {synthetic: {samples: 0}}"), "samples"));
+  CHECK(contains(error("train: {synthetic: {samples: 5, target: {}}}"), "'classes' or 'shape'"));
+  CHECK(contains(error("train: {idx: {input: x}}\ncache: device"), "cache"));
+  CHECK(contains(error("train: {idx: {input: x}}\ntransforms: [normalize: {mean: 0, std: 0}]"), "positive"));
+  CHECK(contains(error("train: {idx: {input: x}}\ntransforms: [reshpe: [1]]"), "did you mean 'reshape'?"));
+  CHECK(error("train: {csv: {file: x, target: -1, header: true, delimiter: ','}}").empty());
+  CHECK(contains(dataset_json_schema().dump(), "\"rows\""));
+}
+
+}  // namespace dtrain::test

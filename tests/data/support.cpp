@@ -1,0 +1,92 @@
+#include "data/support.h"
+
+#include <fstream>
+#include <sstream>
+#include <stdlib.h>
+
+#include <zlib.h>
+
+#include "config/load.h"
+#include "data/column.h"
+
+namespace dtrain::test {
+
+TempFolder::TempFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "dtrain-data-XXXXXX").string();
+  if (!mkdtemp(name.data())) throw Error("mkdtemp failed");
+  path_ = name;
+}
+
+TempFolder::~TempFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void write_file(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+void write_gzip(const std::string& path, const std::string& bytes) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+}
+
+std::string read_file(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+std::string idx_bytes(const std::vector<uint32_t>& shape, const std::string& values) {
+  std::string bytes{'\0', '\0', '\x08', static_cast<char>(shape.size())};
+  for (const uint32_t extent : shape)
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(extent >> shift);
+  return bytes + values;
+}
+
+std::string npy_bytes(const std::string& descr, const std::string& shape, const std::string& values,
+                      const std::string& order) {
+  std::string header = "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }";
+  header.resize(118 - 1, ' ');
+  header += '\n';
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + values;
+}
+
+DatasetSpec parse(const TempFolder& folder, const std::string& yaml) {
+  Diagnostics diagnostics;
+  const Node node = parse_yaml(yaml, folder / "dataset.yaml", diagnostics);
+  diagnostics.throw_if_errors();
+  auto spec = parse_dataset(node, diagnostics);
+  diagnostics.throw_if_errors();
+  return spec.value();
+}
+
+std::vector<double> read_rows(const Dataset& dataset, const std::vector<int64_t>& rows, size_t column) {
+  std::vector<std::shared_ptr<std::byte>> memory;
+  std::vector<View> views;
+  for (const TensorSpec& spec : dataset.columns()) {
+    View view{nullptr, spec.shape.prepended(static_cast<int64_t>(rows.size())), spec.dtype};
+    memory.push_back(allocate_bytes(view.bytes()));
+    view.data = memory.back().get();
+    views.push_back(view);
+  }
+  dataset.read(rows, views);
+  std::vector<double> values;
+  const View& view = views.at(column);
+  for (int64_t i = 0; i < view.elements(); ++i) {
+    if (view.dtype == DType::float32)
+      values.push_back(view.as<float>()[i]);
+    else if (view.dtype == DType::int32)
+      values.push_back(view.as<int32_t>()[i]);
+    else
+      values.push_back(view.as<uint8_t>()[i]);
+  }
+  return values;
+}
+
+std::vector<double> read_all(const Dataset& dataset, size_t column) {
+  return read_rows(dataset, row_numbers(0, dataset.size()), column);
+}
+
+}  // namespace dtrain::test

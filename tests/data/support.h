@@ -1,0 +1,67 @@
+// Files and data sets for the tests of lib/data.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/diagnostics.h"
+#include "data/dataset_spec.h"
+
+namespace dtrain::test {
+
+/// A folder that lasts as long as this.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void write_file(const std::string& path, const std::string& bytes);
+void write_gzip(const std::string& path, const std::string& bytes);
+std::string read_file(const std::string& path);
+
+/// An IDX file's bytes: unsigned bytes of this shape.
+std::string idx_bytes(const std::vector<uint32_t>& shape, const std::string& values);
+/// An .npy file's bytes.
+std::string npy_bytes(const std::string& descr, const std::string& shape, const std::string& values,
+                      const std::string& order = "False");
+/// A value's bytes as they lie in memory.
+template <class T>
+std::string raw(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+/// Parses YAML text of a `dataset:` that stands in the folder's file dataset.yaml; throws UserError with all
+/// mistakes.
+DatasetSpec parse(const TempFolder& folder, const std::string& yaml);
+
+/// Reads rows of one column as doubles.
+std::vector<double> read_rows(const Dataset& dataset, const std::vector<int64_t>& rows, size_t column);
+/// All of it.
+std::vector<double> read_all(const Dataset& dataset, size_t column);
+
+/// The message of the UserError that `call` throws; "" if it throws none.
+template <class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace dtrain::test
