@@ -76,7 +76,8 @@ void LayerLaying::lay_block(const LayerText& text, Scope& scope) {
       lay(block.layers, inner);
       open_.pop_back();
       good = diagnostics_.count() == before;
-      flow = good ? inner.flow.value_or(kUnknown) : kUnknown;
+      const Value last = good ? *inner.flow : read_flow(inner);  // read, for nobody else will
+      flow = good ? last : kUnknown;
     }
     scope.values[text.keys.name ? text.keys.name->text : name.substr(scope.prefix.size())] = flow;
   }

@@ -48,7 +48,8 @@ Json input_config(const GraphNode& node, const std::string& name) {
 
 Json layer_config(const GraphNode& node, const std::string& name) {
   Json config = Json::object().set("name", name).set("trainable", node.trainable);
-  for (const auto& [key, value] : node.layer->keras_config().entries()) config.set(key, value);
+  const Json options = node.layer->keras_config();
+  for (const auto& [key, value] : options.entries()) config.set(key, value);
   return config;
 }
 

@@ -1,0 +1,212 @@
+// What is said of models that are wrong, and where.
+#include <fmt/format.h>
+
+#include "nn_support.h"
+
+using namespace dtrain;
+
+namespace {
+
+/// A model of one input x of [28, 28, 1] with these layers, whose first line is the third.
+std::string with_layers(const std::string& layers, const std::string& after = "") {
+  return "inputs: {x: [28, 28, 1]}\nlayers:\n" + layers + after;
+}
+
+/// The same with blocks on lines 2 and on, each from its own line.
+std::string with_blocks(const std::string& blocks, const std::string& layers) {
+  return "inputs: {x: [4]}\nblocks:\n" + blocks + "layers:\n" + layers;
+}
+
+}  // namespace
+
+TEST_CASE("shapes that do not suit are complained of at the layer") {
+  CHECK(model_errors(with_layers("  - max_pooling2d: {pool_size: 29, name: pool1}\n"))
+            .starts_with("m.yaml:3:5: error: max_pooling2d 'pool1': "));
+}
+
+TEST_CASE("after a layer that does not suit, options are checked on, shapes are not") {
+  const std::string errors =
+      model_errors(with_layers("  - max_pooling2d: {pool_size: 29}\n"
+                               "  - conv2d: {filters: 1, kernel_size: 99}\n"
+                               "  - dense: {units: 0}\n"));
+  CHECK(errors.find("m.yaml:3:5: error: max_pooling2d") != std::string::npos);
+  CHECK(errors.find("m.yaml:4") == std::string::npos);
+  CHECK(errors.find("m.yaml:5:20: error: dense's units") != std::string::npos);
+}
+
+TEST_CASE("unknown layers, keys and names come with a suggestion") {
+  CHECK(model_errors(with_layers("  - flaten\n")) ==
+        "m.yaml:3:5: error: unknown layer 'flaten'; did you mean 'flatten'?");
+  CHECK(model_errors(with_layers("  - conv2d: {filters: 1, kernal_size: 3, kernel_size: 3}\n")) ==
+        "m.yaml:3:26: error: unknown key 'kernal_size' in conv2d; did you mean 'kernel_size'?");
+  CHECK(model_errors(with_layers("  - flatten: {name: flat}\n"
+                                 "  - dense: {units: 2, inputs: [falt]}\n")) ==
+        "m.yaml:4:32: error: 'falt' is not defined before this layer; did you mean 'flat'?");
+  CHECK(model_errors(with_layers("  - flatten: {inputs: later}\n"
+                                 "  - flatten: {name: later}\n"))
+            .starts_with("m.yaml:3:23: error: 'later' is not defined before this layer"));
+  CHECK(model_errors(with_layers("  - flatten: {name: self, inputs: self}\n"))
+            .starts_with("m.yaml:3:35: error: 'self' is not defined before this layer"));
+}
+
+TEST_CASE("names: given twice, or no names") {
+  CHECK(model_errors(with_layers("  - flatten: {name: a}\n"
+                                 "  - flatten: {name: a}\n")) ==
+        "m.yaml:4:21: error: the name 'a' is taken already");
+  CHECK(model_errors(with_layers("  - flatten: {name: x}\n")) ==
+        "m.yaml:3:21: error: the name 'x' is taken already");
+  CHECK(model_errors(with_layers("  - flatten: {name: 'a b'}\n"))
+            .starts_with("m.yaml:3:21: error: flatten's name: "));
+  CHECK(model_errors(with_layers("  - flatten: {name: ../a}\n"))
+            .starts_with("m.yaml:3:21: error: flatten's name: "));
+  CHECK(model_errors(with_layers("  - dense: {units: 1, name: d, activation: relu}\n"
+                                 "  - flatten: {name: d/activation}\n")) ==
+        "m.yaml:3:5: error: the name 'd/activation' is taken already");
+}
+
+TEST_CASE("values that nobody reads") {
+  CHECK(model_errors(with_layers("  - flatten\n"
+                                 "  - dense: {units: 2, activation: relu}\n"
+                                 "  - dense: {units: 2, inputs: flatten}\n")) ==
+        "m.yaml:4:5: error: the output of 'dense' is used by nobody");
+  CHECK(model_errors("inputs: {x: [4], y: [4]}\nlayers:\n  - dense: {units: 2, inputs: x}\n") ==
+        "m.yaml:1:18: error: the input 'y' is read by no layer");
+  CHECK(model_errors(with_blocks("  b: {layers: [{dense: {units: 4}}, {dense: {units: 4, inputs: input}}]}\n",
+                                 "  - b: {repeat: 3}\n")) ==
+        "m.yaml:3:17: error: the output of 'b/dense' is used by nobody");
+}
+
+TEST_CASE("several inputs, and a first layer that does not say which") {
+  CHECK(model_errors("inputs: {x: [4], y: [4]}\nlayers:\n  - dense: {units: 2}\n") ==
+        "m.yaml:3:5: error: dense must say which of the model's inputs it reads (inputs: ...): x, y");
+}
+
+TEST_CASE("outputs") {
+  CHECK(model_errors(with_layers("  - flatten\n", "outputs: flaten\n")) ==
+        "m.yaml:4:10: error: 'flaten' is not a layer of the model; did you mean 'flatten'?");
+  CHECK(model_errors(with_layers("  - flatten\n", "outputs: [flatten, x]\n")) ==
+        "m.yaml:4:20: error: outputs: 'x' is an input of the model, not a layer");
+  CHECK(model_errors(with_layers("  - flatten\n", "outputs: [flatten, flatten]\n")) ==
+        "m.yaml:4:20: error: outputs: 'flatten' is there twice");
+  CHECK(model_errors(with_layers("  - flatten\n", "outputs: []\n")).starts_with("m.yaml:4:10: error: "));
+}
+
+TEST_CASE("the parts of a model") {
+  CHECK(model_errors("layers: [flatten]\n").starts_with("m.yaml:1:1: error: missing key 'inputs' in model"));
+  CHECK(model_errors("inputs: {x: [4]}\n").starts_with("m.yaml:1:1: error: missing key 'layers' in model"));
+  CHECK(model_errors("inputs: {x: [4]}\nlayers: []\n") ==
+        "m.yaml:2:9: error: model's layers: expected at least one layer, found a list");
+  CHECK(model_errors("inputs: {}\nlayers: [flatten]\n")
+            .starts_with("m.yaml:1:9: error: inputs: expected a mapping"));
+  CHECK(model_errors("inputs: {x: [0]}\nlayers: [flatten]\n")
+            .starts_with("m.yaml:1:14: error: input 'x''s shape"));
+  CHECK(model_errors("inputs: {x: {shape: [4], dtype: flaot32}}\nlayers: [flatten]\n")
+            .find("did you mean 'float32'?") != std::string::npos);
+  CHECK(model_errors("inputs: {x: [4]}\nlayer: []\nlayers: [flatten]\n") ==
+        "m.yaml:2:1: error: unknown key 'layer' in model; did you mean 'layers'?");
+  CHECK(model_errors("[]\n").starts_with("m.yaml:1:1: error: model: expected a mapping"));
+  CHECK(model_errors(with_layers("  - flatten:\n    name: a\n"))
+            .starts_with("m.yaml:3:5: error: layer: expected a name"));
+  CHECK(model_errors(with_layers("  - [flatten]\n")).starts_with("m.yaml:3:5: error: layer: expected"));
+}
+
+TEST_CASE("keys of layers that are of the wrong type") {
+  CHECK(model_errors(with_layers("  - flatten: {trainable: 3}\n")) ==
+        "m.yaml:3:26: error: flatten's trainable: expected true or false, found '3'");
+  CHECK(model_errors(with_layers("  - flatten: {inputs: {a: b}}\n"))
+            .starts_with("m.yaml:3:23: error: flatten's inputs"));
+  CHECK(model_errors(with_layers("  - flatten: {inputs: [x, [x]]}\n"))
+            .starts_with("m.yaml:3:27: error: flatten's inputs: expected a name"));
+  CHECK(model_errors(with_layers("  - flatten: {repeat: 2}\n"))
+            .starts_with("m.yaml:3:15: error: unknown key 'repeat'"));
+}
+
+TEST_CASE("parameters of blocks") {
+  const std::string block = "  b: {parameters: {units: 4}, layers: [{dense: {units: $units}}]}\n";
+  CHECK(model_errors(with_blocks(block, "  - b: {unit: 3}\n")) ==
+        "m.yaml:5:9: error: unknown parameter 'unit' of block 'b'; did you mean 'units'?");
+  CHECK(model_errors(with_blocks(block, "  - b: {units: many}\n")) ==
+        "m.yaml:5:16: error: dense's units: expected an integer, found 'many'");
+  CHECK(model_errors(with_blocks(block, "  - b: {repeat: 0}\n"))
+            .starts_with("m.yaml:5:17: error: b's repeat: expected a number from 1 to 10000"));
+  CHECK(model_errors(with_blocks(block, "  - b: 4\n"))
+            .starts_with("m.yaml:5:8: error: block 'b': expected a mapping"));
+  CHECK(model_errors(
+            with_blocks("  b: {parameters: {units: 4}, layers: [{dense: {units: $unit}}]}\n", "  - b\n")) ==
+        "m.yaml:3:56: error: the block has no parameter 'unit'; did you mean 'units'?");
+  CHECK(model_errors(with_layers("  - dense: {units: $units}\n")) ==
+        "m.yaml:3:20: error: '$units' is outside of any block: parameters exist in blocks only");
+  CHECK(
+      model_errors(with_blocks("  b: {parameters: {name: 4}, layers: [{dense: {units: 4}}]}\n", "  - b\n")) ==
+      "m.yaml:3:20: error: block 'b': 'name' is every block's key and cannot be a parameter");
+}
+
+TEST_CASE("blocks that are wrong in themselves") {
+  CHECK(model_errors(with_blocks("  dense: {layers: [flatten]}\n", "  - flatten\n")) ==
+        "m.yaml:3:3: error: block 'dense' has the name of a kind of layer");
+  CHECK(model_errors(with_blocks("  b: {layers: []}\n", "  - flatten\n")) ==
+        "m.yaml:3:3: error: block 'b' has no layers");
+  CHECK(model_errors(with_blocks("  b: {layer: [flatten]}\n", "  - flatten\n"))
+            .starts_with("m.yaml:3:6: error: missing key 'layers' in block 'b'"));
+  CHECK(model_errors(with_blocks("  a: {layers: [b]}\n  b: {layers: [flatten, a]}\n", "  - a\n")) ==
+        "m.yaml:4:25: error: block 'a' contains itself (a > b > a)");
+  CHECK(model_errors(with_blocks("  b: {layers: [{add: {inputs: [input, outer]}}]}\n",
+                                 "  - dense: {units: 4, name: outer}\n  - b\n"))
+            .starts_with("m.yaml:3:39: error: 'outer' is not defined before this layer"));
+  CHECK(model_errors(with_blocks("  b: {layers: [{flatten: {name: input}}]}\n", "  - b\n")) ==
+        "m.yaml:3:33: error: the name 'input' is taken already");
+  CHECK(model_errors(with_blocks("  b: {layers: [{flatten: {name: a/c}}]}\n", "  - b\n")) ==
+        "m.yaml:3:33: error: the name 'a/c': names inside of a block have no '/'");
+  CHECK(model_errors(with_blocks("  b: {layers: [flatten]}\n",
+                                 "  - dense: {units: 4}\n  - b: {inputs: [x, dense]}\n")) ==
+        "m.yaml:6:21: error: block 'b' has one input, found 2");
+}
+
+TEST_CASE("a block that nobody uses is checked as well, but for its shapes") {
+  CHECK(model_errors(with_blocks("  b: {layers: [{dense: {unit: 4}}]}\n", "  - flatten\n"))
+            .find("m.yaml:3:25: error: unknown key 'unit' in dense; did you mean 'units'?") !=
+        std::string::npos);
+  CHECK(model_errors(with_blocks("  b: {layers: [global_average_pooling2d]}\n", "  - flatten\n")) == "");
+}
+
+TEST_CASE("a mistake in a repeated block is told once, and its copies can be referred to") {
+  const std::string errors =
+      model_errors(with_blocks("  b: {layers: [{max_pooling2d: {pool_size: 2}}]}\n",
+                               "  - b: {repeat: 1000}\n  - add: {inputs: [b_999, b_500]}\n"));
+  CHECK(errors.starts_with("m.yaml:3:17: error: max_pooling2d 'b/max_pooling2d': "));
+  CHECK(errors.find('\n') == std::string::npos);
+}
+
+TEST_CASE("everything wrong is told at once, in the order of the file") {
+  CHECK(model_errors("inputs: {x: [4]}\n"
+                     "layers:\n"
+                     "  - dense: {units: 2, activation: rleu}\n"
+                     "  - dens: {units: 2}\n"
+                     "  - dense: {units: -1, name: out}\n"
+                     "outputs: uot\n") ==
+        "m.yaml:3:35: error: unknown activation 'rleu'; did you mean 'relu'?\n"
+        "m.yaml:4:5: error: unknown layer 'dens'; did you mean 'dense'?\n"
+        "m.yaml:5:20: error: dense's units: expected a number from 1 to 1073741824, found '-1'\n"
+        "m.yaml:6:10: error: 'uot' is not a layer of the model; did you mean 'out'?");
+}
+
+TEST_CASE("models of hostile size end soon") {
+  // Each block uses the one before twice: 2^40 layers, blocks laid out.
+  std::string blocks = "  b0: {layers: [flatten]}\n";
+  for (int i = 1; i <= 40; ++i) blocks += fmt::format("  b{0}: {{layers: [b{1}, b{1}]}}\n", i, i - 1);
+  CHECK(model_errors(with_blocks(blocks, "  - b40\n")).find("the model has more than 100000 layers") !=
+        std::string::npos);
+  CHECK(model_errors(with_blocks("  a: {layers: [{b: {repeat: 10000}}]}\n  b: {layers: [flatten]}\n",
+                                 "  - a: {repeat: 10000}\n"))
+            .find("the model has more than 100000 layers") != std::string::npos);
+  // No recursion, but blocks deep in each other.
+  std::string deep = "  b0: {layers: [flatten]}\n";
+  for (int i = 1; i <= 20'000; ++i) deep += fmt::format("  b{}: {{layers: [b{}]}}\n", i, i - 1);
+  CHECK(model_errors(with_blocks(deep, "  - b20000\n")).find("blocks lie more than 100 deep") !=
+        std::string::npos);
+}
+
+TEST_CASE("arrays beyond any memory are refused") {
+  CHECK(model_errors("inputs: {x: [1000000]}\nlayers:\n  - dense: {units: 1073741824}\n") ==
+        "m.yaml:3:5: error: dense 'dense': its kernel 1000000x1073741824 has more than 2^40 elements");
+}

@@ -1,0 +1,235 @@
+// Graphs from configurations: what is laid, what it is called, and what Keras is told of it.
+#include "nn/graph.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+#include "nn_support.h"
+
+using namespace dtrain;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names names_of_nodes(const Graph& graph) {
+  Names names;
+  for (const GraphNode& node : graph.nodes) names.push_back(node.name);
+  return names;
+}
+
+const GraphNode& node_named(const Graph& graph, const std::string& name) {
+  const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                  [&](const GraphNode& node) { return node.name == name; });
+  REQUIRE_MESSAGE(found != graph.nodes.end(), name);
+  return *found;
+}
+
+Names inputs_of(const Graph& graph, const std::string& name) {
+  Names names;
+  for (const int input : node_named(graph, name).inputs)
+    names.push_back(graph.nodes[static_cast<size_t>(input)].name);
+  return names;
+}
+
+Graph model_of(const std::string& config) {
+  Diagnostics diagnostics;
+  const Node run = load_config(std::string(DTRAIN_SOURCE_DIR) + "/configs/" + config, {}, diagnostics);
+  CHECK_NOTHROW(diagnostics.throw_if_errors());
+  REQUIRE(run.find("model"));
+  auto graph = parse_model(*run.find("model"), diagnostics);
+  CHECK_NOTHROW(diagnostics.throw_if_errors());
+  REQUIRE(graph);
+  return std::move(*graph);
+}
+
+/// As `resolved` reads back.
+void check_round_trip(const Graph& graph) {
+  const Graph again = good_graph(graph.resolved.to_yaml());
+  CHECK(again.resolved.to_yaml() == graph.resolved.to_yaml());
+  REQUIRE(again.nodes.size() == graph.nodes.size());
+  CHECK(again.inputs == graph.inputs);
+  CHECK(again.outputs == graph.outputs);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode &a = graph.nodes[i], &b = again.nodes[i];
+    CAPTURE(a.name);
+    CHECK(a.name == b.name);
+    CHECK(a.kind == b.kind);
+    CHECK(a.inputs == b.inputs);
+    CHECK(a.output.shape == b.output.shape);
+    CHECK(a.output.dtype == b.output.dtype);
+    CHECK(a.trainable == b.trainable);
+    CHECK(a.is_activation_of_previous == b.is_activation_of_previous);
+    CHECK(a.parameters.size() == b.parameters.size());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("layers read the one above, and activations are nodes of their own") {
+  const Graph graph = good_graph(R"(
+inputs: {x: [4]}
+layers:
+  - dense: {units: 3, activation: relu}
+  - dense: {units: 2}
+)");
+  CHECK(names_of_nodes(graph) == Names{"x", "dense", "dense/activation", "dense_1"});
+  CHECK(inputs_of(graph, "dense_1") == Names{"dense/activation"});
+  CHECK(graph.inputs == std::vector<int>{0});
+  CHECK(graph.outputs == std::vector<int>{3});
+  CHECK(graph.nodes[2].is_activation_of_previous);
+  CHECK(graph.layer_name(2) == "dense");
+  CHECK(graph.nodes[3].output.shape == Shape{2});
+  CHECK(graph.count_parameters(true) == 4 * 3 + 3 + 3 * 2 + 2);
+  CHECK(graph.count_parameters(false) == 0);
+  CHECK(graph.input_specs()[0].name == "x");
+  check_round_trip(graph);
+}
+
+TEST_CASE("automatic names keep clear of given ones, also of later ones") {
+  const Graph graph = good_graph(R"(
+inputs: {dense: [4]}
+layers:
+  - dense: {units: 3}
+  - dense: {units: 3}
+  - dense: {units: 3, name: dense_1}
+)");
+  CHECK(names_of_nodes(graph) == Names{"dense", "dense_2", "dense_3", "dense_1"});
+}
+
+TEST_CASE("several inputs, branches and outputs") {
+  const Graph graph = good_graph(R"(
+inputs: {a: [4], b: {shape: [4], dtype: float32}}
+layers:
+  - dense: {units: 3, inputs: a, name: left, activation: tanh}
+  - dense: {units: 3, inputs: b, name: right}
+  - add: {inputs: [left, right]}
+  - dense: {units: 1, name: head}
+  - dense: {units: 2, inputs: add, name: other, trainable: false}
+outputs: [head, other]
+)");
+  CHECK(graph.inputs == std::vector<int>{0, 1});
+  CHECK(inputs_of(graph, "add") == Names{"left/activation", "right"});
+  CHECK(inputs_of(graph, "other") == Names{"add"});
+  CHECK(graph.layer_name(graph.outputs[0]) == "head");
+  CHECK(graph.layer_name(graph.outputs[1]) == "other");
+  CHECK(graph.count_parameters(false) == 3 * 2 + 2);
+  check_round_trip(graph);
+}
+
+TEST_CASE("blocks: parameters, repeat, names inside, blocks in blocks") {
+  const Graph graph = good_graph(R"(
+inputs: {x: [4]}
+blocks:
+  pair:
+    parameters: {units: 4, rate: 0.5}
+    layers:
+      - dense: {units: $units, activation: relu}
+      - drop: {rate: $rate}
+  drop:
+    parameters: {rate: 0.1}
+    layers:
+      - dropout: {rate: $rate, name: noise}
+  residual:
+    layers:
+      - dense: {units: 4}
+      - add: {inputs: [dense, input]}
+layers:
+  - pair: {units: 8, repeat: 2}
+  - pair
+  - residual: {name: end, repeat: 2, trainable: false}
+  - dense: {units: 1, inputs: end}
+)");
+  CHECK(names_of_nodes(graph) == Names{"x", "pair/dense", "pair/dense/activation", "pair/drop/noise",
+                                       "pair_1/dense", "pair_1/dense/activation", "pair_1/drop/noise",
+                                       "pair_2/dense", "pair_2/dense/activation", "pair_2/drop/noise",
+                                       "end/dense", "end/add", "end_1/dense", "end_1/add", "dense"});
+  CHECK(node_named(graph, "pair_1/dense").output.shape == Shape{8});
+  CHECK(node_named(graph, "pair_2/dense").output.shape == Shape{4});
+  CHECK(inputs_of(graph, "end_1/add") == Names{"end_1/dense", "end/add"});
+  CHECK(inputs_of(graph, "dense") == Names{"end_1/add"});
+  CHECK(graph.count_parameters(false) == 2 * (4 * 4 + 4));
+  CHECK(node_named(graph, "pair/drop/noise").layer.resolved.to_yaml().find("0.5") != std::string::npos);
+  check_round_trip(graph);
+}
+
+TEST_CASE("a copy of a repeated block can be read by its own name") {
+  const Graph graph = good_graph(R"(
+inputs: {x: [4]}
+blocks: {one: {layers: [dense: {units: 4}]}}
+layers:
+  - one: {repeat: 3}
+  - add: {inputs: [one, one_2]}
+)");
+  CHECK(inputs_of(graph, "add") == Names{"one/dense", "one_2/dense"});
+}
+
+TEST_CASE("ResNet-20 has the layers, shapes and parameters of the paper's") {
+  const Graph graph = model_of("resnet20.yaml");
+  // Convolutions 432 + 3 * 4608 + 14336 + 2 * 18432 + 57344 + 2 * 73728, normalisations 2 * 784, dense 650.
+  CHECK(graph.count_parameters(true) == 272'474);
+  CHECK(graph.count_parameters(false) == 2 * 784);
+  CHECK(node_named(graph, "basic_2/activation_1").output.shape == Shape{32, 32, 16});
+  CHECK(node_named(graph, "widen/add").output.shape == Shape{16, 16, 32});
+  CHECK(node_named(graph, "basic_6/activation_1").output.shape == Shape{8, 8, 64});
+  CHECK(inputs_of(graph, "basic_1/add") == Names{"basic_1/body", "basic/activation_1"});
+  CHECK(inputs_of(graph, "widen_1/conv2d_2") == Names{"basic_4/activation_1"});
+  CHECK(inputs_of(graph, "widen_1/add") == Names{"widen_1/body", "widen_1/shortcut"});
+  CHECK(inputs_of(graph, "basic_3/conv2d") == Names{"widen/activation_1"});
+  check_round_trip(graph);
+}
+
+TEST_CASE("the shipped configurations' models") {
+  CHECK(model_of("mnist-mlp.yaml").count_parameters(true) == 784 * 256 + 256 + 256 * 256 + 256 + 2570);
+  CHECK(model_of("wide-mlp.yaml").count_parameters(true) == 41'157'101);
+  const Graph cnn = model_of("mnist-cnn.yaml");
+  CHECK(cnn.count_parameters(true) == 320 + 18'496 + (12 * 12 * 64 * 128 + 128) + 1290);
+  check_round_trip(cnn);
+}
+
+TEST_CASE("Keras's model_config: fused activations are no layers, names have no '/'") {
+  const Graph graph = good_graph(R"(
+inputs: {a: [4], b: [4]}
+blocks: {one: {layers: [dense: {units: 4, activation: relu}]}}
+layers:
+  - one: {inputs: a}
+  - add: {inputs: [one, b], trainable: false}
+)");
+  const Json model = graph.keras_model_config("net");
+  CHECK(model.find("class_name")->as_string() == "Functional");
+  const Json& config = *model.find("config");
+  CHECK(config.find("name")->as_string() == "net");
+  CHECK(config.find("input_layers")->dump() == R"([["a", 0, 0], ["b", 0, 0]])");
+  CHECK(config.find("output_layers")->dump() == R"([["add", 0, 0]])");
+  const auto& layers = config.find("layers")->items();
+  REQUIRE(layers.size() == 4);
+  CHECK(layers[0].dump() ==
+        R"({"class_name": "InputLayer", "config": {"batch_input_shape": [null, 4], "dtype": "float32", )"
+        R"("name": "a"}, "name": "a", "inbound_nodes": []})");
+  CHECK(layers[2].find("class_name")->as_string() == "Dense");
+  CHECK(layers[2].find("name")->as_string() == "one.dense");
+  CHECK(layers[2].find("config")->find("name")->as_string() == "one.dense");
+  CHECK(layers[2].find("config")->find("activation")->as_string() == "relu");
+  CHECK(layers[2].find("config")->find("units")->as_int() == 4);
+  CHECK(layers[2].find("inbound_nodes")->dump() == R"([[["a", 0, 0, {}]]])");
+  CHECK(layers[3].find("inbound_nodes")->dump() == R"([[["one.dense", 0, 0, {}], ["b", 0, 0, {}]]])");
+  CHECK_FALSE(layers[3].find("config")->find("trainable")->as_bool());
+}
+
+TEST_CASE("the JSON schema knows the layers, their common keys and the top level") {
+  const std::string schema = model_json_schema().dump();
+  const Json parsed = Json::parse(schema);
+  for (const char* key : {"inputs", "blocks", "layers", "outputs"})
+    CHECK(parsed.find("properties")->find(key));
+  const Json& items = *parsed.find("properties")->find("layers")->find("items");
+  const Json& kinds = *items.find("anyOf")->items()[0].find("oneOf");
+  const auto dense = std::find_if(kinds.items().begin(), kinds.items().end(), [](const Json& kind) {
+    return kind.find("properties") && kind.find("properties")->find("dense");
+  });
+  REQUIRE(dense != kinds.items().end());
+  const Json& options = *dense->find("properties")->find("dense")->find("properties");
+  for (const char* key : {"units", "activation", "name", "inputs", "trainable"}) CHECK(options.find(key));
+}
