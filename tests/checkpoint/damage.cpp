@@ -9,6 +9,11 @@
 #include "checkpoint/layout.h"
 #include "sample.h"
 
+/// libhdf5 leaks a little when it refuses damaged metadata; LeakSanitizer asks here what to leave out.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libhdf5";
+}
+
 namespace dtrain {
 using namespace test;
 
