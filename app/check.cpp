@@ -1,0 +1,166 @@
+// dtrain check: everything that fit would refuse; then the plan of the run.
+#include <array>
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "commands.h"
+#include "console.h"
+#include "options.h"
+#include "text.h"
+#include "train/replicas.h"
+
+namespace dtrain {
+
+namespace {
+
+struct CheckOptions {
+  OutputOptions output;
+  std::string config;
+  std::vector<std::string> sets;
+};
+
+struct Split {
+  std::string name;
+  int64_t samples = 0;
+};
+
+/// How the run will go.
+struct RunPlan {
+  std::vector<Split> splits;  // the training split first
+  int64_t steps_per_epoch = 0;
+  int64_t last_batch = 0;  // samples of an epoch's last one
+  std::vector<MemoryPlan> replicas;
+  std::vector<int64_t> last_shares;  // of the last batch, by replica
+};
+
+/// Opens every split of the data set; what is wrong with any of them is said at once.
+std::vector<Split> open_splits(const RunConfig& config) {
+  std::vector<std::string> mistakes;
+  std::vector<Split> splits;
+  for (const char* name : {"train", "validation", "test"}) {
+    const SplitSpec* split = config.dataset.find(name);
+    if (!split) continue;
+    try {
+      const auto data = open_split(config.dataset, *split, config.graph.input_specs(), config.targets());
+      splits.push_back({name, data->size()});
+    } catch (const UserError& error) {
+      mistakes.push_back(error.what());
+    }
+  }
+  if (!mistakes.empty()) throw UserError(fmt::format("{}", fmt::join(mistakes, "\n")));
+  return splits;
+}
+
+RunPlan make_plan(const RunConfig& config) {
+  RunPlan plan;
+  const std::vector<DeviceId> devices = config.strategy->replicas();
+  if (!config.dataset.train) throw UserError("the data set has no 'train' split to train on");
+  plan.splits = open_splits(config);
+  const int64_t samples = plan.splits[0].samples, batch = config.train.batch_size;
+  plan.steps_per_epoch = (samples + batch - 1) / batch;
+  plan.last_batch = samples - (plan.steps_per_epoch - 1) * batch;
+  Replicas replicas(config, devices);
+  plan.replicas = replicas.memory();
+  for (int rank = 0; rank < replicas.size(); ++rank)
+    plan.last_shares.push_back(part_of(plan.last_batch, rank, replicas.size()).size());
+  return plan;
+}
+
+size_t total_of(const MemoryPlan& replica) {
+  return replica.parameters + replica.slots + replica.gradients + replica.activations;
+}
+
+Json to_json(const RunConfig& config, const RunPlan& plan) {
+  const auto bytes = [](size_t count) { return static_cast<int64_t>(count); };
+  Json samples = Json::object(), replicas = Json::array();
+  for (const Split& split : plan.splits) samples.set(split.name, split.samples);
+  for (size_t i = 0; i < plan.replicas.size(); ++i) {
+    const MemoryPlan& replica = plan.replicas[i];
+    Json memory = Json::object();
+    memory.set("parameters", bytes(replica.parameters)).set("slots", bytes(replica.slots));
+    memory.set("gradients", bytes(replica.gradients)).set("activations", bytes(replica.activations));
+    memory.set("total", bytes(total_of(replica)));
+    replicas.push(Json::object()
+                      .set("replica", replica.replica)
+                      .set("device", replica.device.str())
+                      .set("threads", replica.threads)
+                      .set("share", replica.share)
+                      .set("last_share", plan.last_shares[i])
+                      .set("memory", std::move(memory)));
+  }
+  const int64_t trainable = config.graph.count_parameters(true);
+  return Json::object()
+      .set("name", config.name)
+      .set("parameters", trainable + config.graph.count_parameters(false))
+      .set("trainable_parameters", trainable)
+      .set("samples", std::move(samples))
+      .set("batch_size", config.train.batch_size)
+      .set("last_batch", plan.last_batch)
+      .set("steps_per_epoch", plan.steps_per_epoch)
+      .set("epochs", config.train.epochs)
+      .set("steps", plan.steps_per_epoch * config.train.epochs)
+      .set("strategy", config.strategy.name)
+      .set("replicas", std::move(replicas));
+}
+
+std::string to_text(const RunConfig& config, const RunPlan& plan) {
+  std::string data;
+  for (const Split& split : plan.splits)
+    data += fmt::format("{}{} {}", data.empty() ? "" : ", ", split.name, format_count(split.samples));
+  const int64_t trainable = config.graph.count_parameters(true);
+  std::string text = fmt::format("model     {}, {} trained\ndata      {} samples\n",
+                                 format_plural(trainable + config.graph.count_parameters(false), "parameter"),
+                                 format_count(trainable), data);
+  text += fmt::format(
+      "steps     {} an epoch, {} in {}; batches of {}, the last of {}\n", format_count(plan.steps_per_epoch),
+      format_count(plan.steps_per_epoch * config.train.epochs), format_plural(config.train.epochs, "epoch"),
+      format_count(config.train.batch_size), format_count(plan.last_batch));
+  text += fmt::format("strategy  {}, {}\n\n", config.strategy.name,
+                      format_plural(static_cast<int64_t>(plan.replicas.size()), "replica"));
+  constexpr auto kRight = Table::Align::right;
+  Table table({{"replica", kRight},
+               {"device"},
+               {"threads", kRight},
+               {"share", kRight},
+               {"of the last", kRight},
+               {"parameters", kRight},
+               {"slots", kRight},
+               {"gradients", kRight},
+               {"activations", kRight},
+               {"in all", kRight}});
+  for (size_t i = 0; i < plan.replicas.size(); ++i) {
+    const MemoryPlan& replica = plan.replicas[i];
+    table.add({std::to_string(replica.replica), replica.device.str(), std::to_string(replica.threads),
+               format_count(replica.share), format_count(plan.last_shares[i]),
+               format_bytes(replica.parameters), format_bytes(replica.slots), format_bytes(replica.gradients),
+               format_bytes(replica.activations), format_bytes(total_of(replica))});
+  }
+  text += table.str();
+  if (plan.replicas.size() > 1)
+    text += "\nParameters and slots stand once in memory, for all CPU replicas.\n";
+  return text;
+}
+
+void check(const CheckOptions& options) {
+  RunConfig config = load_run_config(options.config, options.sets);
+  config.dataset.cache = kinds<Cache>().make("none");  // checking leaves no cache file behind
+  const RunPlan plan = make_plan(config);
+  if (options.output.json) print_json(to_json(config, plan));
+  if (options.output.text()) print_text(to_text(config, plan));
+}
+
+}  // namespace
+
+void add_check(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("check", "Everything that fit would refuse, without training; then the plan");
+  const auto options = std::make_shared<CheckOptions>();
+  command->add_option("CONFIG", options->config, "The configuration, a YAML file")->required();
+  add_set_option(*command, options->sets);
+  add_output_options(*command, options->output);
+  command->callback([options] { check(*options); });
+}
+
+}  // namespace dtrain

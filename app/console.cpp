@@ -1,0 +1,68 @@
+#include "console.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <sys/ioctl.h>
+#include <system_error>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr std::string_view kRed = "31", kYellow = "33";
+
+/// Lost messages must not end a run: whether they could be written is not asked.
+void print_message(std::string_view kind, std::string_view colour, std::string_view message) {
+  std::string line;
+  if (!kind.empty())
+    line =
+        stderr_is_lively() ? fmt::format("\x1b[1;{}m{}:\x1b[0m ", colour, kind) : fmt::format("{}: ", kind);
+  line.append(message).append("\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace
+
+void print_text(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  if (errno == EPIPE) return;
+  throw Error(fmt::format("standard output: cannot be written: {}", std::generic_category().message(errno)));
+}
+
+void print_json(const Json& document) {
+  print_text(document.dump(2) + "\n");
+}
+
+void print_note(std::string_view message) {
+  print_message("", "", message);
+}
+
+void print_warning(std::string_view message) {
+  print_message("warning", kYellow, message);
+}
+
+void print_error(std::string_view message) {
+  const bool says_error = message.starts_with("error: ") || message.find(": error: ") != std::string::npos;
+  print_message(says_error ? "" : "error", kRed, message);
+}
+
+bool stderr_is_lively() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && !(no_color && *no_color) &&
+         !(term && std::string_view(term) == "dumb");
+}
+
+size_t terminal_width() {
+  winsize size{};
+  constexpr size_t kUsual = 80;
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,26 @@
+// What reaches the person: results on standard output, everything else on standard error.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace dtrain {
+
+/// Text on standard output, at once. Throws Error where it cannot be written; a reader that went away (as
+/// `head` does) is no failure.
+void print_text(std::string_view text);
+void print_json(const Json& document);
+
+void print_note(std::string_view message);
+void print_warning(std::string_view message);
+/// Messages that say "error:" themselves, behind the place in a file, stay as they are.
+void print_error(std::string_view message);
+
+/// Whether standard error is a terminal that may be given colours and a moving bar: NO_COLOR forbids both.
+bool stderr_is_lively();
+/// Columns of the terminal behind standard error.
+size_t terminal_width();
+
+}  // namespace dtrain

@@ -1,0 +1,77 @@
+// dtrain evaluate: loss and metrics of a trained model.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "console.h"
+#include "options.h"
+#include "signals.h"
+#include "text.h"
+#include "train/trainer.h"
+
+namespace dtrain {
+
+namespace {
+
+struct EvaluateOptions {
+  OutputOptions output;
+  std::string path, split;
+  std::vector<std::string> sets;
+};
+
+/// The split asked for, else test, else validation.
+std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& options) {
+  std::string name = options.split;
+  if (name.empty()) name = dataset.test ? "test" : "validation";
+  if (dataset.find(name)) return name;
+  std::string there;
+  for (const char* split : {"train", "validation", "test"})
+    if (dataset.find(split)) there += fmt::format("{}{}", there.empty() ? "" : ", ", split);
+  throw UserError(
+      fmt::format("{}: its data set has no '{}' split; --split takes one of: {}", options.path, name, there));
+}
+
+void evaluate(const EvaluateOptions& options) {
+  const std::atomic<int>& stop = catch_stop_signals();
+  const SavedRun run = load_saved_run(options.path, options.sets, print_warning);
+  const RunConfig& config = run.config;
+  const std::string split = choose_split(config.dataset, options);
+  const std::vector<DeviceId> devices = config.strategy->replicas();
+  Loader loader(
+      open_split(config.dataset, *config.dataset.find(split), config.graph.input_specs(), config.targets()),
+      config.train.batch_size, false, 0, config.dataset.prefetch);
+  Replicas replicas(config, devices);
+  restore_weights(run.checkpoint, replicas);
+  const auto means = evaluate_split(config, replicas, loader, &stop);
+  if (!means) throw Interrupted(stop, "stopped");
+
+  if (options.output.json) {
+    Json result = Json::object();
+    for (const auto& [name, value] : *means) result.set(name, value);
+    print_json(result.set("samples", loader.samples()));
+  } else if (options.output.text()) {
+    std::string text = fmt::format("{}, {}:", split, format_plural(loader.samples(), "sample"));
+    for (const auto& [name, value] : *means) text += fmt::format("  {} {:.4f}", name, value);
+    print_text(text + "\n");
+  }
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("evaluate", "Loss and metrics of a trained model on a split");
+  const auto options = std::make_shared<EvaluateOptions>();
+  command
+      ->add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
+      ->required();
+  command
+      ->add_option("--split", options->split,
+                   "train, validation or test; the last that there is of the latter two where not given")
+      ->check(CLI::IsMember({"train", "validation", "test"}));
+  add_set_option(*command, options->sets);
+  add_output_options(*command, options->output);
+  command->callback([options] { evaluate(*options); });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,55 @@
+// dtrain fit: train as a configuration says.
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "console.h"
+#include "training.h"
+
+namespace dtrain {
+
+namespace {
+
+struct FitOptions : TrainingOptions {
+  std::string config;
+  bool resume = false, overwrite = false;
+};
+
+void fit(const FitOptions& options) {
+  RunConfig config = load_run_config(options.config, options.all_sets());
+  const std::string stem = std::filesystem::path(options.config).stem().string();
+  const RunDirectory directory(options.directory.empty() ? "runs/" + stem : options.directory);
+
+  std::optional<Checkpoint> checkpoint;
+  if (options.resume) {
+    checkpoint = load_newest(directory, print_warning);
+  } else if (!options.overwrite && !directory.checkpoints().empty()) {
+    throw UserError(fmt::format(
+        "{}: holds checkpoints already, the newest {}; --resume goes on from it, --overwrite begins "
+        "anew in its place (or give another directory: --output)",
+        directory.path(), std::filesystem::path(directory.checkpoints().back()).filename().string()));
+  }
+  train(std::move(config), directory, checkpoint ? &*checkpoint : nullptr,
+        options.overwrite ? Existing::clear : Existing::keep, options);
+}
+
+}  // namespace
+
+void add_fit(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("fit", "Train as a configuration says");
+  const auto options = std::make_shared<FitOptions>();
+  command->add_option("CONFIG", options->config, "The configuration, a YAML file")->required();
+  auto* resume = command->add_flag("--resume", options->resume,
+                                   "Go on from the newest checkpoint in the run directory, if there is one");
+  command
+      ->add_flag("--overwrite", options->overwrite,
+                 "Begin anew where the run directory holds checkpoints; those are removed")
+      ->excludes(resume);
+  add_training_options(*command, *options);
+  command->get_option("--output")->description("The run directory (runs/ and CONFIG's name where not given)");
+  command->callback([options] { fit(*options); });
+}
+
+}  // namespace dtrain

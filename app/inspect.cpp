@@ -1,0 +1,114 @@
+// dtrain inspect: what a checkpoint holds.
+#include <array>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/hash.h"
+#include "commands.h"
+#include "console.h"
+#include "options.h"
+#include "progress.h"
+#include "text.h"
+#include "train/training_state.h"
+
+namespace dtrain {
+
+namespace {
+
+struct InspectOptions {
+  OutputOptions output;
+  std::string path;
+  bool config = false;
+};
+
+/// Of the array's bytes, as 16 hexadecimal digits: equal for equal arrays.
+std::string checksum_of(const ArrayRef& array) {
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(array.data), array.bytes());
+  return fmt::format("{:016x}", checksum(Parts(&bytes, 1)));
+}
+
+Json to_json(const ArrayRef& array, const std::string& name) {
+  Json shape = Json::array();
+  for (const int64_t extent : array.shape) shape.push(extent);
+  return Json::object()
+      .set("name", name)
+      .set("shape", std::move(shape))
+      .set("dtype", name_of(array.dtype))
+      .set("checksum", checksum_of(array));
+}
+
+Json to_json(const Checkpoint& checkpoint, const TrainingState& state, bool with_config) {
+  const CheckpointContent& content = checkpoint.content();
+  Json weights = Json::array(), slots = Json::array();
+  for (const LayerWeights& layer : content.layers)
+    for (const ArrayRef& weight : layer.weights)
+      weights.push(to_json(weight, layer.layer + "/" + weight.name));
+  for (const OptimizerSlot& slot : content.slots) {
+    Json arrays = Json::array();
+    for (const ArrayRef& array : slot.arrays) arrays.push(to_json(array, array.name));
+    slots.push(Json::object().set("name", slot.name).set("arrays", std::move(arrays)));
+  }
+  Json result = Json::object().set("path", checkpoint.path());
+  result.set("bytes", static_cast<int64_t>(checkpoint.file_bytes()));
+  result.set("step", state.step).set("epoch", state.epoch).set("step_in_epoch", state.step_in_epoch);
+  if (const Json* seed = content.state.find("seed")) result.set("seed", *seed);
+  if (state.best)
+    result.set("best", Json::object().set("value", state.best->value).set("step", state.best->step));
+  const auto& history = state.history.items();
+  result.set("last_epoch", history.empty() ? Json() : history.back());
+  result.set("weights", std::move(weights)).set("slots", std::move(slots));
+  if (with_config) result.set("config", content.config_yaml);
+  return result;
+}
+
+void add_rows(Table& table, const std::string& group, const std::vector<ArrayRef>& arrays,
+              const std::string& prefix) {
+  for (const ArrayRef& array : arrays)
+    table.add({group, prefix + array.name, array.shape.str(), format_count(array.shape.elements()),
+               checksum_of(array)});
+}
+
+std::string to_text(const Checkpoint& checkpoint, const TrainingState& state) {
+  const CheckpointContent& content = checkpoint.content();
+  std::string text =
+      fmt::format("file   {}, {}, whole\n", checkpoint.path(), format_bytes(checkpoint.file_bytes()));
+  text += fmt::format("step   {}, {} done", format_count(state.step), format_plural(state.epoch, "epoch"));
+  if (state.step_in_epoch > 0)
+    text += fmt::format(" and {} of the next", format_plural(state.step_in_epoch, "step"));
+  if (const Json* seed = content.state.find("seed")) text += fmt::format("\nseed   {}", seed->as_int());
+  const auto& history = state.history.items();
+  if (!history.empty())
+    text += fmt::format("\nepoch  {}: {}", history.back().find("epoch")->as_int(),
+                        format_metrics(history.back(), ", "));
+  if (state.best) text += fmt::format("\nbest   {:.4f} at step {}", state.best->value, state.best->step);
+  Table table({{"sort"}, {"array"}, {"shape"}, {"elements", Table::Align::right}, {"checksum"}});
+  for (const LayerWeights& layer : content.layers)
+    add_rows(table, "weight", layer.weights, layer.layer + "/");
+  for (const OptimizerSlot& slot : content.slots) add_rows(table, "slot " + slot.name, slot.arrays, "");
+  return text + "\n\n" + table.str();
+}
+
+void inspect(const InspectOptions& options) {
+  const Checkpoint checkpoint = Checkpoint::load(options.path);
+  const TrainingState state = TrainingState::from_json(checkpoint.content().state);
+  if (options.output.json) {
+    print_json(to_json(checkpoint, state, options.config));
+  } else if (options.output.text()) {
+    print_text(options.config ? checkpoint.content().config_yaml : to_text(checkpoint, state));
+  }
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("inspect", "What a checkpoint holds");
+  const auto options = std::make_shared<InspectOptions>();
+  command->add_option("FILE", options->path, "A checkpoint, .h5")->required();
+  command->add_flag("--config", options->config, "The configuration in it, as YAML");
+  add_output_options(*command, options->output);
+  command->callback([options] { inspect(*options); });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,19 @@
+#include "options.h"
+
+namespace dtrain {
+
+void add_output_options(CLI::App& command, OutputOptions& options) {
+  command.add_flag("--json", options.json, "Give the results as one JSON document");
+  command.add_flag("--quiet,-q", options.quiet,
+                   "Print warnings and errors only (and the document that --json asks for)");
+}
+
+void add_set_option(CLI::App& command, std::vector<std::string>& sets) {
+  command
+      .add_option("--set", sets,
+                  "Replace a key of the configuration, as in train.epochs=5; the value is YAML; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,22 @@
+// Options that several subcommands have.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace dtrain {
+
+/// How results are given: as text, as one JSON document, or (quiet without json) not at all.
+struct OutputOptions {
+  bool json = false;
+  bool quiet = false;
+  bool text() const { return !json && !quiet; }
+};
+
+void add_output_options(CLI::App& command, OutputOptions& options);
+/// --set KEY=VALUE, as often as wanted.
+void add_set_option(CLI::App& command, std::vector<std::string>& sets);
+
+}  // namespace dtrain

@@ -1,0 +1,113 @@
+// dtrain predict: what a trained model makes of new inputs.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "console.h"
+#include "data/array_writer.h"
+#include "options.h"
+#include "signals.h"
+#include "text.h"
+#include "train/trainer.h"
+
+namespace dtrain {
+
+namespace {
+
+struct PredictOptions {
+  OutputOptions output;
+  std::string path, input_file, output_file;
+  std::optional<int64_t> batch_size;
+  std::vector<std::string> sets;
+};
+
+/// The model's outputs under the names that people know them by.
+std::vector<TensorSpec> output_specs(const Graph& graph) {
+  std::vector<TensorSpec> specs;
+  for (const int node : graph.outputs) {
+    TensorSpec spec = graph.nodes[static_cast<size_t>(node)].output;
+    spec.name = graph.layer_name(node);
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+/// The loader's samples through the model, in order.
+void predict_all(Replicas& replicas, Loader& loader, int64_t batch_size,
+                 const std::vector<TensorSpec>& outputs, ArrayWriter& writer) {
+  const std::atomic<int>& stop = catch_stop_signals();
+  std::vector<std::vector<float>> memory;
+  for (const TensorSpec& spec : outputs)
+    memory.emplace_back(static_cast<size_t>(batch_size * spec.shape.elements()));
+  loader.begin(0, 0);
+  while (const auto batch = loader.next()) {
+    if (stop != 0) throw Interrupted(stop, "stopped; nothing was written");
+    std::vector<View> views;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      views.push_back({memory[i].data(), outputs[i].shape.prepended(batch->size())});
+    replicas.predict(*batch, views);
+    writer.append(views);
+  }
+  writer.finish();
+}
+
+void predict(const PredictOptions& options) {
+  const SavedRun run = load_saved_run(options.path, options.sets, print_warning);
+  const RunConfig& config = run.config;
+  const std::vector<DeviceId> devices = config.strategy->replicas();
+  const auto inputs = open_inputs(options.input_file, config.dataset.transforms, config.graph.input_specs());
+  const int64_t batch_size =
+      std::min(options.batch_size.value_or(config.train.batch_size), std::max<int64_t>(inputs->size(), 1));
+  Loader loader(inputs, batch_size, false, 0, config.dataset.prefetch);
+  const std::vector<TensorSpec> outputs = output_specs(config.graph);
+  const auto writer = open_array_writer(options.output_file, outputs, loader.samples());
+  Replicas replicas(config, devices);
+  restore_weights(run.checkpoint, replicas);
+  predict_all(replicas, loader, batch_size, outputs, *writer);
+
+  if (options.output.json) {
+    Json shapes = Json::object();
+    for (const TensorSpec& spec : outputs) {
+      Json shape = Json::array().push(loader.samples());
+      for (const int64_t extent : spec.shape) shape.push(extent);
+      shapes.set(spec.name, std::move(shape));
+    }
+    print_json(Json::object()
+                   .set("output", options.output_file)
+                   .set("samples", loader.samples())
+                   .set("shapes", std::move(shapes)));
+  } else if (options.output.text()) {
+    print_text(fmt::format("{} predicted, written to {}\n", format_plural(loader.samples(), "sample"),
+                           options.output_file));
+  }
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("predict", "A trained model's outputs for new inputs");
+  const auto options = std::make_shared<PredictOptions>();
+  command
+      ->add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
+      ->required();
+  command
+      ->add_option("--input,-i", options->input_file,
+                   "The inputs, before the data set's transforms: .h5, .npy, .csv or IDX")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--output,-o", options->output_file,
+                   "Where the outputs go, in the inputs' order: .h5, .npy or .csv")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--batch-size", options->batch_size, "Samples at a time (as in training where not given)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  add_set_option(*command, options->sets);
+  add_output_options(*command, options->output);
+  command->callback([options] { predict(*options); });
+}
+
+}  // namespace dtrain

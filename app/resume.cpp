@@ -1,0 +1,58 @@
+// dtrain resume: go on from a checkpoint.
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "console.h"
+#include "training.h"
+
+namespace dtrain {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ResumeOptions : TrainingOptions {
+  std::string path;
+};
+
+/// Where the run goes on: its own directory, or another one that holds no run.
+RunDirectory directory_for(const SavedRun& run, const ResumeOptions& options) {
+  if (options.directory.empty()) {
+    if (run.directory) return *run.directory;
+    throw UserError(
+        fmt::format("{}: stands in no run directory; --output DIR says where its run goes on", options.path));
+  }
+  const RunDirectory directory(options.directory);
+  const bool same =
+      run.directory && fs::weakly_canonical(run.directory->path()) == fs::weakly_canonical(directory.path());
+  if (!same && !directory.checkpoints().empty())
+    throw UserError(
+        fmt::format("{}: holds another run's checkpoints; resume that (dtrain resume {}), or give "
+                    "another directory: --output",
+                    directory.path(), directory.path()));
+  return directory;
+}
+
+void resume(const ResumeOptions& options) {
+  SavedRun run = load_saved_run(options.path, options.all_sets(), print_warning);
+  const RunDirectory directory = directory_for(run, options);
+  train(std::move(run.config), directory, &run.checkpoint, Existing::keep, options);
+}
+
+}  // namespace
+
+void add_resume(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("resume", "Go on from a checkpoint to the configured end");
+  const auto options = std::make_shared<ResumeOptions>();
+  command
+      ->add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
+      ->required();
+  add_training_options(*command, *options);
+  command->get_option("--output")->description("Go on in this directory instead of the run's own");
+  command->callback([options] { resume(*options); });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,51 @@
+#include "step_log.h"
+
+#include <cerrno>
+#include <ctime>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+namespace {
+
+double read_clock(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// Initialised before main().
+const double kStart = read_clock(CLOCK_MONOTONIC) - read_clock(CLOCK_PROCESS_CPUTIME_ID);
+
+}  // namespace
+
+double seconds_since_start() {
+  return read_clock(CLOCK_MONOTONIC) - kStart;
+}
+
+StepLog::StepLog(const std::string& path, Observer& next)
+    : path_(path), next_(next), file_(std::fopen(path.c_str(), "a")) {
+  if (!file_)
+    throw UserError(
+        fmt::format("{}: the step log cannot be opened: {}", path, std::generic_category().message(errno)));
+}
+
+void StepLog::on_step(const Progress& progress) {
+  const Json line = Json::object()
+                        .set("step", progress.global_step)
+                        .set("loss", progress.step_loss)
+                        .set("seconds", seconds_since_start());
+  const std::string text = line.dump() + "\n";
+  std::fwrite(text.data(), 1, text.size(), file_.get());
+  next_.on_step(progress);
+}
+
+void StepLog::on_epoch(const Json& record, int64_t epochs) {
+  if (std::fflush(file_.get()) != 0 || std::ferror(file_.get()))
+    throw Error(fmt::format("{}: the step log cannot be written", path_));
+  next_.on_epoch(record, epochs);
+}
+
+}  // namespace dtrain

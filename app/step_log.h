@@ -1,0 +1,38 @@
+// Every step's loss and time in a file, for measuring and comparing runs.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "train/trainer.h"
+
+namespace dtrain {
+
+/// Appends a line a step, {"step", "loss", "seconds"}: the global step from 1, the mean loss of its batch,
+/// and when it ended, in seconds of a monotonic clock since the process began (see seconds_since_start).
+/// Written out when the buffer is full and at the end of each epoch. All that it observes it hands on to
+/// `next`.
+class StepLog final : public Observer {
+ public:
+  /// Throws UserError where the file cannot be written.
+  StepLog(const std::string& path, Observer& next);
+
+  void on_step(const Progress& progress) override;
+  void on_epoch(const Json& record, int64_t epochs) override;
+  void on_note(const std::string& message) override { next_.on_note(message); }
+  void on_warning(const std::string& message) override { next_.on_warning(message); }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  Observer& next_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+/// Seconds since the process began: since main(), and the processor's time that loading it had taken before.
+double seconds_since_start();
+
+}  // namespace dtrain

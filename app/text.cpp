@@ -1,0 +1,64 @@
+#include "text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+std::string format_count(int64_t count) {
+  std::string text = std::to_string(count);
+  const size_t sign = count < 0 ? 1 : 0;
+  for (size_t place = text.size(); place > sign + 3;) text.insert(place -= 3, ",");
+  return text;
+}
+
+std::string format_bytes(uint64_t bytes) {
+  constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 99.95 ? 0 : 1, kUnits[unit]);
+}
+
+std::string format_duration(double seconds) {
+  constexpr double kMost = 359999;  // 99:59:59
+  const auto total = static_cast<int64_t>(std::lround(std::clamp(seconds, 0.0, kMost)));
+  const int64_t hours = total / 3600, minutes = total / 60 % 60;
+  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, total % 60)
+                   : fmt::format("{}:{:02}", minutes, total % 60);
+}
+
+std::string format_plural(int64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
+std::string Table::str() const {
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    widths.push_back(columns_[i].title.size());
+    for (const auto& row : rows_) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  const auto add_line = [&](const auto& cell) {
+    std::string line;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (i > 0) line += "  ";
+      line += columns_[i].align == Align::left ? fmt::format("{:<{}}", cell(i), widths[i])
+                                               : fmt::format("{:>{}}", cell(i), widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  };
+  add_line([&](size_t i) { return columns_[i].title; });
+  add_line([&](size_t i) { return std::string(widths[i], '-'); });
+  for (const auto& row : rows_) add_line([&](size_t i) { return row[i]; });
+  return text;
+}
+
+}  // namespace dtrain

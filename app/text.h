@@ -1,0 +1,36 @@
+// Numbers as people read them, and tables.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dtrain {
+
+/// "1,234,567".
+std::string format_count(int64_t count);
+/// "18.3 MB", in powers of 1000.
+std::string format_bytes(uint64_t bytes);
+/// "0:07", "12:05", "3:02:11".
+std::string format_duration(double seconds);
+/// "1 epoch", "2 epochs", "1,000 epochs".
+std::string format_plural(int64_t count, const std::string& noun);
+
+/// Columns as wide as what is in them, titles above.
+class Table {
+ public:
+  enum class Align { left, right };
+  struct Column {
+    std::string title;
+    Align align = Align::left;
+  };
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string str() const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace dtrain

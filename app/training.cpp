@@ -1,0 +1,113 @@
+#include "training.h"
+
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "console.h"
+#include "progress.h"
+#include "signals.h"
+#include "step_log.h"
+#include "text.h"
+#include "train/trainer.h"
+
+namespace dtrain {
+
+namespace {
+
+void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& observer) {
+  for (const std::string& path : directory.set_aside_after(step))
+    observer.on_note(fmt::format("set aside {}: newer than step {}, which the run goes on from", path, step));
+}
+
+/// A directory that a run moves to begins with what it is resumed from.
+void bring_checkpoint(const RunDirectory& directory, const Checkpoint& checkpoint, int64_t step) {
+  const std::string path = directory.checkpoint_path(step);
+  if (std::filesystem::exists(path)) return;
+  directory.create();
+  save_checkpoint(path, checkpoint.content());
+}
+
+Json outcome(const Trainer& trainer, const RunDirectory& directory) {
+  const TrainingState& state = trainer.state();
+  Json result = Json::object();
+  result.set("run_directory", directory.path());
+  result.set("checkpoint", directory.checkpoint_path(state.step));
+  result.set("epochs", state.epoch).set("step", state.step);
+  const auto& history = state.history.items();
+  result.set("last_epoch", history.empty() ? Json() : history.back());
+  if (state.best)
+    result.set("best", Json::object()
+                           .set("monitor", trainer.config().checkpoint.best->monitor)
+                           .set("value", state.best->value)
+                           .set("step", state.best->step)
+                           .set("checkpoint", directory.checkpoint_path(state.best->step)));
+  return result;
+}
+
+std::string closing_lines(const Json& outcome) {
+  const Json& last = *outcome.find("last_epoch");
+  std::string text = fmt::format("{}, {}", format_plural(outcome.find("epochs")->as_int(), "epoch"),
+                                 format_plural(outcome.find("step")->as_int(), "step"));
+  if (last.is_object()) text += ": " + format_metrics(last, ", ");
+  text += "\nsaved " + outcome.find("checkpoint")->as_string() + "\n";
+  if (const Json* best = outcome.find("best"))
+    text += fmt::format("best  {} ({} {:.4f})\n", best->find("checkpoint")->as_string(),
+                        best->find("monitor")->as_string(), best->find("value")->as_double());
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> TrainingOptions::all_sets() const {
+  std::vector<std::string> all = sets;
+  if (epochs) all.push_back(fmt::format("train.epochs={}", *epochs));
+  return all;
+}
+
+void add_training_options(CLI::App& command, TrainingOptions& options) {
+  command.add_option("--output,-o", options.directory, "The run directory")->type_name("DIR");
+  command.add_option("--epochs", options.epochs, "Train to the end of this epoch")->type_name("N");
+  add_set_option(command, options.sets);
+  command
+      .add_option("--step-log", options.step_log,
+                  "Append a JSON line a step to this file: step, loss of its batch, seconds since the start")
+      ->type_name("FILE");
+  add_output_options(command, options.output);
+}
+
+void train(RunConfig config, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
+           const TrainingOptions& options) {
+  const std::atomic<int>& stop = catch_stop_signals();
+  const std::unique_ptr<Observer> progress = make_progress(options.output.quiet);
+  std::unique_ptr<Observer> step_log;
+  if (!options.step_log.empty()) step_log = std::make_unique<StepLog>(options.step_log, *progress);
+  Observer& observer = step_log ? *step_log : *progress;
+
+  Trainer trainer(std::move(config), directory, observer, stop);
+  if (checkpoint) {
+    trainer.restore(*checkpoint);
+  } else {
+    trainer.start();
+  }
+  const TrainingState& state = trainer.state();
+  if (existing == Existing::clear) {
+    directory.clear();
+  } else {
+    set_newer_aside(directory, state.step, observer);
+  }
+  if (checkpoint) {
+    bring_checkpoint(directory, *checkpoint, state.step);
+    if (state.stopped || state.epoch >= trainer.config().train.epochs)
+      observer.on_note(fmt::format("nothing left to train: {} of {} done; --epochs sets another end",
+                                   state.epoch, format_plural(trainer.config().train.epochs, "epoch")));
+  }
+  trainer.run();
+
+  const Json result = outcome(trainer, directory);
+  if (options.output.json) print_json(result);
+  if (options.output.text()) print_text(closing_lines(result));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,39 @@
+// What `fit` and `resume` have in common.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "options.h"
+#include "train/saved_run.h"
+
+namespace dtrain {
+
+struct TrainingOptions {
+  OutputOptions output;
+  std::vector<std::string> sets;
+  std::optional<int64_t> epochs;
+  std::string directory;  // --output; "" where not given
+  std::string step_log;
+
+  /// --set, and --epochs as one more behind them.
+  std::vector<std::string> all_sets() const;
+};
+
+void add_training_options(CLI::App& command, TrainingOptions& options);
+
+/// What stands in the run directory already.
+enum class Existing {
+  keep,   // goes on: checkpoints newer than the one that is resumed from are set aside
+  clear,  // goes, once everything is known to be well
+};
+
+/// Trains from a checkpoint, or from the beginning where there is none (null), to the configured end, and
+/// says how it went.
+void train(RunConfig config, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
+           const TrainingOptions& options);
+
+}  // namespace dtrain
