@@ -1,0 +1,136 @@
+// What some steps of each optimizer make of weights, against Keras's rules in double precision.
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include <doctest/doctest.h>
+
+#include "config/load.h"
+#include "device/device.h"
+#include "ops/ops.h"
+#include "optim/optimizer.h"
+
+using namespace dtrain;
+
+namespace {
+
+constexpr int64_t kWeights = 37;
+constexpr int kSteps = 5;
+constexpr double kScale = 0.5;  // of the gradients, as clipping gives it
+
+double gradient(int64_t i, int step) {
+  return std::sin(static_cast<double>(i) * 1.7 + step * 0.9) * 2;
+}
+
+/// The update of one weight; state begins as zeros.
+using Rule = std::function<void(double& w, double g, int t, std::map<std::string, double>& state)>;
+
+std::vector<double> expected_weights(const Rule& rule, double initial_accumulator) {
+  std::vector<double> weights;
+  for (int64_t i = 0; i < kWeights; ++i) {
+    double w = 1 + 0.1 * static_cast<double>(i);
+    std::map<std::string, double> state{{"accumulator", initial_accumulator}};
+    for (int t = 1; t <= kSteps; ++t)
+      rule(w, kScale * static_cast<double>(static_cast<float>(gradient(i, t))), t, state);
+    weights.push_back(w);
+  }
+  return weights;
+}
+
+std::vector<float> trained_weights(const std::string& yaml) {
+  Diagnostics diagnostics;
+  const auto optimizer = kinds<Optimizer>().parse(parse_yaml(yaml, "o.yaml", diagnostics), diagnostics);
+  REQUIRE_NOTHROW(diagnostics.throw_if_errors());
+  const auto context = make_cpu_context({}, {available_cores().front()}, false);
+  context->attach();
+  const auto ops = make_cpu_ops(*context);
+
+  std::vector<float> weights;
+  for (int64_t i = 0; i < kWeights; ++i) weights.push_back(1 + 0.1f * static_cast<float>(i));
+  std::vector<std::vector<float>> slots;
+  std::vector<float*> pointers;
+  for (const auto& slot : optimizer->slots()) slots.emplace_back(static_cast<size_t>(kWeights), slot.initial);
+  for (auto& slot : slots) pointers.push_back(slot.data());
+  for (int t = 1; t <= kSteps; ++t) {
+    std::vector<float> gradients;
+    for (int64_t i = 0; i < kWeights; ++i) gradients.push_back(static_cast<float>(gradient(i, t)));
+    const double rate = optimizer->learning_rate().at(t - 1, Json());
+    ops->update(optimizer->step(t, rate, kScale), weights.data(), gradients.data(), pointers, kWeights);
+  }
+  context->synchronize();
+  return weights;
+}
+
+void check(const std::string& yaml, const Rule& rule, double initial_accumulator = 0) {
+  CAPTURE(yaml);
+  const auto expected = expected_weights(rule, initial_accumulator);
+  const auto weights = trained_weights(yaml);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    CAPTURE(i);
+    CHECK(static_cast<double>(weights[i]) == doctest::Approx(expected[i]).epsilon(2e-6));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sgd: plain, with momentum, with Nesterov's, with weight decay") {
+  check("{sgd: {learning_rate: 0.1, weight_decay: 0.2}}", [](double& w, double g, int, auto&) {
+    w -= 0.1 * 0.2 * w;
+    w -= 0.1 * g;
+  });
+  check("{sgd: {learning_rate: 0.1, momentum: 0.9}}", [](double& w, double g, int, auto& state) {
+    double& m = state["m"];
+    m = 0.9 * m - 0.1 * g;
+    w += m;
+  });
+  check("{sgd: {learning_rate: 0.1, momentum: 0.9, nesterov: true}}",
+        [](double& w, double g, int, auto& state) {
+          double& m = state["m"];
+          m = 0.9 * m - 0.1 * g;
+          w += 0.9 * m - 0.1 * g;
+        });
+}
+
+TEST_CASE("rmsprop: plain, centered, with momentum") {
+  const auto rule = [](bool centered, double momentum) {
+    return [=](double& w, double g, int, std::map<std::string, double>& state) {
+      double &v = state["v"], &mean = state["mean"], &m = state["m"];
+      v = 0.8 * v + 0.2 * g * g;
+      mean = 0.8 * mean + 0.2 * g;
+      m = momentum * m + 0.01 * g / std::sqrt(v - (centered ? mean * mean : 0) + 1e-3);
+      w -= m;
+    };
+  };
+  const std::string options = "learning_rate: 0.01, rho: 0.8, epsilon: 1e-3";
+  check("{rmsprop: {" + options + "}}", rule(false, 0));
+  check("{rmsprop: {" + options + ", centered: true}}", rule(true, 0));
+  check("{rmsprop: {" + options + ", momentum: 0.9}}", rule(false, 0.9));
+  check("{rmsprop: {" + options + ", centered: true, momentum: 0.9}}", rule(true, 0.9));
+}
+
+TEST_CASE("adagrad: the accumulator begins where it is told to") {
+  check(
+      "{adagrad: {learning_rate: 0.1, initial_accumulator_value: 0.3}}",
+      [](double& w, double g, int, auto& state) {
+        double& sum = state["accumulator"];
+        sum += g * g;
+        w -= 0.1 * g / std::sqrt(sum + 1e-7);
+      },
+      0.3);
+}
+
+TEST_CASE("adam and adamw, under a schedule") {
+  const auto rule = [](double decay) {
+    return [=](double& w, double g, int t, std::map<std::string, double>& state) {
+      const double rate = t <= 3 ? 0.1 : 0.01;
+      double &m = state["m"], &v = state["v"];
+      m += (g - m) * (1 - 0.9);
+      v += (g * g - v) * (1 - 0.999);
+      w -= rate * decay * w;
+      w -= rate * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t)) * m / (std::sqrt(v) + 1e-7);
+    };
+  };
+  const std::string options = "learning_rate: {piecewise_constant: {boundaries: [2], values: [0.1, 0.01]}}";
+  check("{adam: {" + options + "}}", rule(0));
+  check("{adamw: {" + options + "}}", rule(0.004));
+}
