@@ -61,6 +61,7 @@ void add_head(RunConfig& config, int output, const Kind<Loss>& loss, const std::
   const Node* written = train.find("metrics");
   for (size_t i = 0; i < config.train.metrics.size(); ++i) {
     const Kind<Metric>& metric = config.train.metrics[i];
+    if (!metric) continue;  // reported where it was read
     const Node& place = written && written->is_sequence() ? written->items()[i] : train;
     if (!metric->check(spec, head.target, complain_at(place, metric.name))) continue;
     const std::string name = prefix + metric.name;

@@ -1,0 +1,172 @@
+"""Wrong configurations: each is refused with exit code 2, at the right line and column, in words that help."""
+import re
+import unittest
+
+import support
+from support import Case
+
+GOOD = """\
+seed: 1
+model:
+  inputs: {image: [8, 8, 3]}
+  blocks:
+    pair:
+      parameters: {units: 4}
+      layers:
+        - dense: {units: $units}
+        - dense: {units: 4, activation: relu}
+  layers:
+    - conv2d: {filters: 4, kernel_size: 3, activation: relu}
+    - max_pooling2d: {pool_size: 2}
+    - flatten: {}
+    - pair: {units: 4, repeat: 2}
+    - dropout: {rate: 0.5}
+    - dense: {name: last, units: 3}
+dataset:
+  train:      {synthetic: {samples: 64, target: {classes: 3}}, rows: [0, 48]}
+  validation: {synthetic: {samples: 64, target: {classes: 3}}, rows: [48, 64]}
+  transforms:
+    - rescale: {scale: 0.5}
+  cache: memory
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train:
+  epochs: 1
+  batch_size: 16
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.001}}
+  metrics: [sparse_categorical_accuracy]
+  callbacks:
+    - early_stopping: {monitor: val_loss, patience: 2}
+checkpoint: {every: 1 epoch, keep: 2, best: {monitor: val_loss}}
+"""
+
+# What is replaced in GOOD, by what, and a part of the message. The place that the message must name is behind the @;
+# where that is not in what was replaced, text of GOOD with the @ in it comes before the message.
+MISTAKES = [
+    # Keys.
+    ("seed: 1", "@sead: 1", "unknown key 'sead' in the configuration; did you mean 'seed'?"),
+    ("kernel_size: 3", "@kernal_size: 3", "unknown key 'kernal_size' in conv2d; did you mean 'kernel_size'?"),
+    ("rate: 0.5", "@rates: 0.5", "unknown key 'rates' in dropout; did you mean 'rate'?"),
+    ("batch_size: 16", "@batchsize: 16", "did you mean 'batch_size'?"),
+    ("keep: 2", "@keeep: 2", "did you mean 'keep'?"),
+    ("patience: 2", "@patiense: 2", "did you mean 'patience'?"),
+    ("learning_rate: 0.001", "@learning_rat: 0.001", "did you mean 'learning_rate'?"),
+    ("  cache: memory", "  @cach: memory", "did you mean 'cache'?"),
+    ("  validation: {", "  @validate: {", "unknown key 'validate'"),
+    ("devices: [cpu:0", "@device: [cpu:0", "did you mean 'devices'?"),
+    ("samples: 64, target: {classes: 3}}, rows: [0", "samples: 64, target: {@clases: 3}}, rows: [0",
+     "did you mean 'classes'?"),
+    ("pair: {units: 4,", "pair: {@unit: 4,", "did you mean 'units'?"),
+    ("filters: 4, ", "", "missing key 'filters' in conv2d"),
+    ("samples: 64, target: {classes: 3}}, rows: [0", "target: {classes: 3}}, rows: [0", "missing key 'samples'"),
+    ("seed: 1", "seed: 1\n@seed: 2", "duplicate key"),
+    # Kinds.
+    ("- conv2d:", "- @conv2: ", "unknown layer 'conv2'; did you mean 'conv2d'?"),
+    ("- flatten: {}", "- @lstm: {units: 3}", "unknown layer 'lstm'"),
+    ("optimizer: {adam:", "optimizer: {@adm:", "unknown optimizer 'adm'; did you mean 'adam'?"),
+    ("loss: {sparse_categorical_crossentropy:", "loss: {@sparse_crossentropy:", "unknown loss 'sparse_crossentropy'"),
+    ("metrics: [sparse_categorical_accuracy]", "metrics: [@sparse_categorical_acuracy]",
+     "did you mean 'sparse_categorical_accuracy'?"),
+    ("strategy: {mirrored:", "strategy: {@mirored:", "did you mean 'mirrored'?"),
+    ("- rescale:", "- @reskale:", "did you mean 'rescale'?"),
+    ("train:      {synthetic:", "train:      {@sinthetic:", "did you mean 'synthetic'?"),
+    ("cache: memory", "cache: @memry", "did you mean 'memory'?"),
+    ("- early_stopping:", "- @early_stoping:", "did you mean 'early_stopping'?"),
+    ("activation: relu}\n    - max", "activation: @rellu}\n    - max", "did you mean 'relu'?"),
+    ("learning_rate: 0.001", "learning_rate: {@cosine_deca: {initial: 1, steps: 3}}", "did you mean 'cosine_decay'?"),
+    ("- conv2d: {", "- conv2d: {kernel_initializer: @he_norml, ", "did you mean 'he_normal'?"),
+    # Values.
+    ("epochs: 1", "epochs: @many", "epochs: expected"),
+    ("epochs: 1", "epochs: @-1", "at least 0"),
+    ("epochs: 1", "epochs: @1.5", "epochs: expected"),
+    ("batch_size: 16", "batch_size: @0", "at least 1"),
+    ("rate: 0.5", "rate: @1.5", "rate: expected a number"),
+    ("filters: 4", "filters: @[4]", "filters: expected"),
+    ("filters: 4", "filters: @99999999999999999999", "filters: expected"),
+    ("kernel_size: 3", "kernel_size: @[3, 3, 3]", "expected [height, width]"),
+    ("activation: relu}\n    - max", "padding: @sane}\n    - max", "did you mean 'same'?"),
+    ("rows: [0, 48]", "rows: @[48, 0]", "rows: expected"),
+    ("every: 1 epoch", "every: @1 fortnight", "an interval such as '1 epoch'"),
+    ("keep: 2", "keep: @0", "at least 1"),
+    ("devices: [cpu:0, cpu:1]", "devices: [cpu:0, @tpu:1]", "expected a device"),
+    ("from_logits: true", "from_logits: @maybe", "expected true or false"),
+    ("learning_rate: 0.001", "learning_rate: @-1", "at least 0"),
+    # What does not fit together.
+    ("pool_size: 2", "pool_size: 7", "- @max_pooling2d", "pool_size 7x7 is larger than its input 6x6x4"),
+    ("- flatten: {}", "- add: {inputs: [conv2d, @conv3d]}", "'conv3d'"),
+    ("units: $units", "units: @$unit", "did you mean 'units'?"),
+    ("- dropout: {rate: 0.5}", "- dropout: {rate: 0.5, name: last}", "- dense: {name: @last, units", "'last'"),
+    ("best: {monitor: val_loss}", "best: @{monitor: val_los}", "did you mean 'val_loss'?"),
+    ("dense: {name: last, units: 3}", "dense: {name: last, units: 3}\n  outputs: [@lost]", "did you mean 'last'?"),
+    ("  metrics: [", "  metrics: [@binary_accuracy, ", "binary_accuracy"),
+    # The text itself.
+    ("seed: 1", "seed: {@1", "brackets that open at wrong.yaml:1:7"),
+    ("  epochs: 1", "\t@epochs: 1", "tab"),
+    ("seed: 1", "seed: @*anchor", "anchor"),
+    ("model:\n", "model: @missing.yaml\nmodel_:\n", "missing.yaml"),
+    ("seed: 1", "seed: @${DTRAIN_UNSET_VARIABLE}", "DTRAIN_UNSET_VARIABLE"),
+]
+
+
+class Mistakes(Case):
+    def with_mistake(self, old, new, place):
+        """GOOD with the mistake in it, and the place of the marker: line and column from 1; None without one."""
+        self.assertEqual(GOOD.count(old), 1, f"'{old}' must be in GOOD once")
+        text = GOOD.replace(old, new)
+        if place:  # not in what was replaced
+            text = text.replace(place.replace("@", ""), place)
+        if "@" not in text:
+            return text, None
+        before, after = text.split("@")
+        return before + after, (before.count("\n") + 1, len(before) - before.rfind("\n"))
+
+    def test_the_good_one_is_good(self):
+        self.write("good.yaml", GOOD)
+        self.dtrain("check", "good.yaml")
+
+    def test_each_is_refused_at_its_place(self):
+        self.assertGreaterEqual(len(MISTAKES), 50)
+        for old, new, *place, message in MISTAKES:
+            with self.subTest(f"{old} -> {new}"):
+                text, at = self.with_mistake(old, new, *place or [""])
+                self.write("wrong.yaml", text)
+                process = self.dtrain("fit", "wrong.yaml", expect=2)
+                self.assertEqual(process.out, "")
+                self.assertIn(message, process.err)
+                where = r"\d+:\d+" if at is None else f"{at[0]}:{at[1]}"
+                line = next((l for l in process.err.splitlines() if message in l), "")
+                self.assertRegex(line, rf"^wrong\.yaml:{where}: error: ", process.err)
+                for noise in ("terminate called", "what():", "Aborted", "0x"):
+                    self.assertNotIn(noise, process.err)
+        self.assertFalse((self.dir / "runs").exists())
+
+    def test_all_are_said_at_once(self):
+        text = GOOD.replace("seed: 1", "sead: 1").replace("kernel_size", "kernal_size").replace("adam:", "adm:")
+        self.write("wrong.yaml", text.replace("every: 1 epoch", "every: 1 aeon"))
+        lines = self.dtrain("check", "wrong.yaml", expect=2).err.splitlines()
+        places = [tuple(map(int, re.match(r"wrong\.yaml:(\d+):(\d+): error: ", line).groups())) for line in lines]
+        self.assertGreaterEqual(len(places), 4)
+        self.assertEqual(places, sorted(places))
+
+    def test_in_a_file_that_is_included(self):
+        self.write("parts/data.yaml", "train: {synthetic: {sample: 64, target: {classes: 3}}}\n")
+        before, after = GOOD.split("dataset:\n")
+        self.write("wrong.yaml", before + "dataset: parts/data.yaml\nstrategy:" + after.split("strategy:")[1])
+        self.assertIn("parts/data.yaml:1:21: error: unknown key 'sample'",
+                      self.dtrain("fit", "wrong.yaml", expect=2).err)
+
+    def test_files_that_are_no_configuration(self):
+        deep = "a: " + "[" * 10000 + "]" * 10000
+        bomb = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
+            f"{chr(98 + i)}: &{chr(98 + i)} [{','.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(12))
+        for name, data in (("empty", b""), ("binary", bytes(range(256)) * 16), ("deep", deep.encode()),
+                           ("bomb", bomb.encode()), ("list", b"- 1\n- 2\n"), ("large", b"a: b\n" * 2000000),
+                           ("latin-1", "name: \u00fc\n".encode("latin-1"))):
+            with self.subTest(name):
+                (self.dir / "wrong.yaml").write_bytes(data)
+                process = self.dtrain("check", "wrong.yaml", expect=2)
+                self.assertRegex(process.err, r"^wrong\.yaml:\d+:\d+: error: ")
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,225 @@
+"""evaluate, predict, check, summary, inspect, gpus, schema: what they say, and that they say it consistently."""
+import gzip
+import json
+import math
+import struct
+import time
+
+import support
+from support import CONFIG, PROJECT, STEPS_PER_EPOCH, Case
+
+BRANCHES = """\
+model:
+  inputs: {x: [6]}
+  layers:
+    - dense: {name: left, units: 8, activation: relu}
+    - dense: {name: right, units: 8, inputs: x, trainable: false}
+    - concatenate: {inputs: [left, right]}
+    - dense: {name: kind, units: 3, activation: softmax}
+    - dense: {name: size, units: 1, inputs: concatenate}
+  outputs: [kind, size]
+dataset:
+  train: {synthetic: {samples: 20, targets: {kind: {classes: 3}, size: {shape: [1]}}}}
+strategy: single
+train:
+  epochs: 1
+  batch_size: 8
+  loss: {kind: sparse_categorical_crossentropy, size: mean_squared_error}
+  optimizer: sgd
+"""
+
+
+def read_npy(path):
+    data = path.read_bytes()
+    assert data[:8] == b"\x93NUMPY\x01\x00"
+    length = struct.unpack("<H", data[8:10])[0]
+    header = eval(data[10:10 + length])  # a Python literal, by the format's definition
+    assert header["descr"] == "<f4" and not header["fortran_order"] and (10 + length) % 64 == 0
+    count = math.prod(header["shape"])
+    values = struct.unpack(f"<{count}f", data[10 + length:])
+    columns = count // header["shape"][0]
+    return [list(values[i:i + columns]) for i in range(0, count, columns)]
+
+
+def read_csv(path):
+    return [[float(value) for value in line.split(",")] for line in path.read_text().splitlines()]
+
+
+class Digits(Case):
+    """A model of the digits, and their test split's inputs as a file."""
+
+    def setUp(self):
+        super().setUp()
+        self.dtrain("fit", PROJECT / "configs/digits-mlp.yaml", "--output", "run", "--quiet", "--epochs", 3)
+        rows = [line.split(",") for line in gzip.open(PROJECT / "datasets/digits.csv.gz", "rt")][1547:]
+        self.labels = [int(row[-1]) for row in rows]
+        self.write("inputs.csv", "".join(",".join(row[:-1]) + "\n" for row in rows))
+
+    def test_predictions_are_what_was_evaluated(self):
+        result = self.json("evaluate", "run")
+        self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.csv")
+        logits = read_csv(self.dir / "out.csv")
+        self.assertEqual([len(row) for row in logits], [10] * len(self.labels))
+        hits = sum(row.index(max(row)) == label for row, label in zip(logits, self.labels))
+        self.assertAlmostEqual(hits / len(self.labels), result["sparse_categorical_accuracy"], places=9)
+        losses = [math.log(sum(map(math.exp, row))) - row[label] for row, label in zip(logits, self.labels)]
+        self.assertAlmostEqual(sum(losses) / len(losses), result["loss"], places=4)
+        self.assertEqual(result["samples"], len(self.labels))
+
+    def test_every_format_holds_the_same_numbers(self):
+        document = self.json("predict", "run", "--input", "inputs.csv", "--output", "out.npy")
+        self.assertEqual(document["samples"], len(self.labels))
+        self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.csv", "--quiet")
+        self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.h5")
+        numbers = read_npy(self.dir / "out.npy")
+        self.assertEqual(numbers, [[struct.unpack("f", struct.pack("f", v))[0] for v in row]
+                                   for row in read_csv(self.dir / "out.csv")])
+        raw = b"".join(struct.pack("<10f", *row) for row in numbers)
+        self.assertIn(raw, (self.dir / "out.h5").read_bytes())  # contiguous; tests/data reads it as HDF5
+
+    def test_the_batch_size_does_not_matter(self):
+        for size in (1, 7, 250):
+            self.dtrain("predict", "run", "--input", "inputs.csv", "--output", f"{size}.npy", "--batch-size", size)
+        for size in (7, 250):
+            for row, other in zip(read_npy(self.dir / "1.npy"), read_npy(self.dir / f"{size}.npy")):
+                for a, b in zip(row, other):
+                    self.assertAlmostEqual(a, b, delta=1e-4)
+
+    def test_what_predict_refuses(self):
+        before = sorted(self.dir.iterdir())
+        for arguments in (["--input", "inputs.csv", "--output", "out.txt"],
+                          ["--input", "missing.csv", "--output", "out.csv"],
+                          ["--input", "inputs.csv", "--output", "nowhere/out.csv"],
+                          ["--input", "inputs.csv"],
+                          ["--input", "inputs.csv", "--output", "out.csv", "--batch-size", "0"],
+                          ["--input", PROJECT / "datasets/digits.csv.gz", "--output", "out.csv"]):
+            with self.subTest(arguments):
+                self.assertIn("error: ", self.dtrain("predict", "run", *arguments, expect=2).err)
+        self.assertEqual(sorted(self.dir.iterdir()), before)
+
+    def test_other_splits(self):
+        self.assertEqual(self.json("evaluate", "run", "--split", "validation")["samples"], 250)
+        self.assertEqual(self.json("evaluate", "run", "--split", "train")["samples"], 1297)
+        self.assertEqual(self.json("evaluate", "run", "--set", "dataset.test.rows=[1547, 1557]")["samples"], 10)
+        self.dtrain("evaluate", "run", "--split", "exam", expect=2)
+
+    def test_evaluation_agrees_with_validation_in_training(self):
+        last = json.loads((self.dir / "run/metrics.jsonl").read_text().splitlines()[-1])
+        result = self.json("evaluate", "run", "--split", "validation")
+        self.assertAlmostEqual(result["loss"], last["val_loss"], places=6)
+
+    def test_replicas_evaluate_alike(self):
+        one = self.json("evaluate", "run", "--set", "strategy=single")
+        for changes in (["strategy={mirrored: {devices: [cpu:0], replicas: 2}}"],
+                        ["strategy={mirrored: {devices: [cpu:0, cpu:1], replicas: 5}}"],
+                        ["strategy={mirrored: {devices: [cpu:0], replicas: 3}}", "train.batch_size=2"]):
+            several = self.json("evaluate", "run", *[part for change in changes for part in ("--set", change)])
+            self.assertAlmostEqual(one["loss"], several["loss"], delta=1e-4)
+            self.assertEqual(one["samples"], several["samples"])
+
+
+class SeveralOutputs(Case):
+    def test_only_hdf5_holds_them(self):
+        self.fit(config=BRANCHES)
+        self.write("inputs.csv", "1,2,3,4,5,6\n" * 20)
+        refusal = self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.npy", expect=2)
+        self.assertIn("2 outputs", refusal.err)
+        document = self.json("predict", "run", "--input", "inputs.csv", "--output", "out.h5")
+        self.assertEqual(document["shapes"], {"kind": [20, 3], "size": [20, 1]})
+        self.assertTrue((self.dir / "out.h5").read_bytes().startswith(b"\x89HDF"))
+
+    def test_losses_add_up(self):
+        self.fit(config=BRANCHES)
+        result = self.json("evaluate", "run", "--split", "train")
+        self.assertAlmostEqual(result["loss"], result["kind_loss"] + result["size_loss"], places=6)
+        self.assertIn("train", self.dtrain("evaluate", "run", expect=2).err)  # there is no other split
+
+    def test_summary_shows_layers_as_written(self):
+        self.write("config.yaml", BRANCHES)
+        document = self.json("summary", "config.yaml")
+        layers = {layer["name"]: layer for layer in document["layers"]}
+        self.assertEqual(list(layers), ["x", "left", "right", "concatenate", "kind", "size"])
+        self.assertEqual(layers["concatenate"]["inputs"], ["left", "right"])
+        self.assertEqual(layers["concatenate"]["output_shape"], [16])
+        self.assertEqual(layers["right"]["trainable"], False)
+        self.assertEqual(layers["left"]["parameters"], 6 * 8 + 8)
+        self.assertEqual(document["parameters"],
+                         {"total": 56 + 56 + 51 + 17, "trainable": 56 + 51 + 17, "non_trainable": 56})
+        text = self.dtrain("summary", "config.yaml").out
+        self.assertEqual(len([line for line in text.splitlines() if line.startswith(("left ", "kind "))]), 2)
+
+
+class Facts(Case):
+    def test_check_gives_the_plan_and_leaves_nothing(self):
+        self.write("config.yaml", CONFIG.replace("strategy:", "# strategy:") +
+                   "strategy: {mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}\n")
+        before = sorted(self.dir.rglob("*"))
+        plan = self.json("check", "config.yaml", "--set", "dataset.cache={file: cache}")
+        self.assertEqual(plan["steps_per_epoch"], STEPS_PER_EPOCH)
+        self.assertEqual(plan["steps"], 4 * STEPS_PER_EPOCH)
+        self.assertEqual(plan["last_batch"], 4)
+        self.assertEqual(plan["parameters"], 12 * 16 + 16 + 16 * 3 + 3)
+        self.assertEqual([replica["device"] for replica in plan["replicas"]], ["cpu:0", "cpu:1", "cpu:0"])
+        self.assertEqual(sum(replica["share"] for replica in plan["replicas"]), 16)
+        self.assertEqual(sum(replica["last_share"] for replica in plan["replicas"]), 4)
+        self.assertGreater(plan["replicas"][2]["memory"]["activations"], 0)
+        self.assertIn("3 replicas", self.dtrain("check", "config.yaml").out)
+        self.assertEqual(self.dtrain("check", "config.yaml", "--quiet").out, "")
+        self.assertEqual(sorted(self.dir.rglob("*")), before)
+
+    def test_check_refuses_what_fit_would(self):
+        idx = "{idx: {input: nowhere-images, target: nowhere-labels}}"
+        self.write("config.yaml", CONFIG)
+        process = self.dtrain("check", "config.yaml", "--set", f"dataset.train={idx}",
+                              "--set", f"dataset.validation={idx}", expect=2)
+        self.assertEqual(len([line for line in process.err.splitlines() if "nowhere-images" in line]), 2)
+        self.dtrain("check", "config.yaml", "--set", "strategy={single: {device: gpu:77}}", expect=2)
+        self.dtrain("check", "missing.yaml", expect=2)
+
+    def test_summary_of_a_run_and_of_its_configuration(self):
+        self.fit("--epochs", 1)
+        layers = self.json("summary", "config.yaml")["layers"]
+        self.assertEqual([layer["kind"] for layer in layers], ["input", "dense", "dropout", "dense"])
+        for path in ("run", "run/checkpoints", self.checkpoints()[-1]):
+            self.assertEqual(self.json("summary", path)["layers"], layers)
+
+    def test_inspect(self):
+        self.fit("--epochs", 1)
+        path = self.checkpoints()[-1]
+        document = self.json("inspect", path)
+        self.assertEqual((document["step"], document["epoch"], document["seed"]), (STEPS_PER_EPOCH, 1, 3))
+        self.assertEqual([(w["name"], w["shape"]) for w in document["weights"]],
+                         [("dense/kernel", [12, 16]), ("dense/bias", [16]), ("dense_1/kernel", [16, 3]),
+                          ("dense_1/bias", [3])])
+        self.assertEqual(len(document["slots"]), 2)
+        self.assertNotIn("config", document)
+        self.assertEqual(self.dtrain("inspect", path, "--config").out, (self.dir / "run/config.yaml").read_text())
+        self.assertEqual(self.json("inspect", path, "--config")["config"], (self.dir / "run/config.yaml").read_text())
+        text = self.dtrain("inspect", path).out
+        for expected in ("dense/kernel", "12x16", "seed   3"):
+            self.assertIn(expected, text)
+
+    def test_inspect_finds_damage(self):
+        self.fit("--epochs", 1)
+        path = self.checkpoints()[-1]
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        self.assertIn(path.name, self.dtrain("inspect", path, expect=2).err)
+
+    def test_gpus(self):
+        document = self.json("gpus")
+        self.assertGreaterEqual(document["cpu"]["cores"], 1)
+        self.assertGreater(document["cpu"]["memory_total"], document["cpu"]["memory_available"])
+        self.assertTrue(document["cpu"]["instruction_set"])
+        if document["gpu"]["count"] == 0:
+            self.assertTrue(document["gpu"]["reason"])
+            self.assertIn("no GPU", self.dtrain("gpus").out)
+
+    def test_schema(self):
+        schema = json.loads(self.dtrain("schema").out)
+        self.assertLessEqual({"model", "dataset", "strategy", "train", "checkpoint"}, set(schema["properties"]))
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,214 @@
+"""fit and resume: what they refuse, what they write, how they stop, that nothing is lost."""
+import json
+import os
+import random
+import re
+import signal
+import time
+
+import support
+from support import CONFIG, PROJECT, STEPS_PER_EPOCH, Case
+
+TOTAL_STEPS = 4 * STEPS_PER_EPOCH
+
+# Steps of seconds: what is done within one can be watched.
+SLOW = """\
+model:
+  inputs: {x: [2048]}
+  layers:
+    - dense: {units: 2048}
+    - dense: {units: 2048}
+    - dense: {units: 2048}
+    - dense: {units: 10}
+dataset: {train: {synthetic: {samples: 100000, target: {classes: 10}}}}
+strategy: single
+train:
+  batch_size: 16384
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {sgd: {learning_rate: 0.000001}}
+"""
+
+
+class Fit(Case):
+    def test_the_digits_are_learned(self):
+        run = self.json("fit", PROJECT / "configs/digits-mlp.yaml")
+        self.assertEqual(run["run_directory"], "runs/digits-mlp")
+        result = self.json("evaluate", "runs/digits-mlp", "--split", "validation")
+        self.assertGreater(result["sparse_categorical_accuracy"], 0.9)
+        self.assertEqual(result["samples"], 250)
+
+    def test_the_run_directory(self):
+        self.fit()
+        self.assertEqual(sorted(p.name for p in (self.dir / "run").iterdir()),
+                         ["checkpoints", "config.yaml", "metrics.jsonl"])
+        lines = [json.loads(line) for line in (self.dir / "run/metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([line["epoch"] for line in lines], [1, 2, 3, 4])
+        self.assertEqual([line["step"] for line in lines], [STEPS_PER_EPOCH * n for n in (1, 2, 3, 4)])
+        self.assertEqual(set(lines[0]), {"epoch", "step", "loss", "sparse_categorical_accuracy", "val_loss",
+                                         "val_sparse_categorical_accuracy", "learning_rate", "seconds",
+                                         "samples_per_second"})
+        self.assertEqual(self.checkpoints()[-1].name, f"ckpt-{TOTAL_STEPS:08}.h5")
+
+    def test_the_resolved_configuration_gives_the_same_run(self):
+        self.fit()
+        self.dtrain("fit", "run/config.yaml", "--output", "again")
+        self.assert_same_run("again", "run")
+
+    def test_existing_checkpoints_are_refused_overwritten_or_resumed(self):
+        self.fit("--epochs", 1)
+        refusal = self.fit(expect=2)
+        self.assertIn("--resume", refusal.err)
+        self.assertIn("--overwrite", refusal.err)
+        self.fit("--resume")
+        self.assertEqual(len(self.metrics()), 4)
+        self.fit("--overwrite", "--epochs", 2)
+        self.assertEqual(len(self.metrics()), 2)
+        self.assertEqual(self.checkpoints()[-1].name, f"ckpt-{2 * STEPS_PER_EPOCH:08}.h5")
+        self.fit("--overwrite", "--resume", expect=2)
+
+    def test_overwriting_removes_nothing_when_the_new_run_cannot_be(self):
+        self.fit("--epochs", 1)
+        before = self.checkpoints()
+        self.fit("--overwrite", "--set", "dataset.train={idx: {input: missing-a, target: missing-b}}", expect=2)
+        self.assertEqual(self.checkpoints(), before)
+
+    def test_resume_without_checkpoints_starts_fresh(self):
+        self.fit("--resume")
+        self.fit(output="fresh")
+        self.assert_same_run("run", "fresh")
+
+    def test_json_is_one_document_and_quiet_is_silent(self):
+        self.write("config.yaml", CONFIG)
+        run = self.json("fit", "config.yaml", "--output", "run")
+        self.assertEqual(run["step"], TOTAL_STEPS)
+        self.assertEqual(run["run_directory"], "run")
+        self.assertTrue((self.dir / run["checkpoint"]).is_file())
+        self.assertEqual(run["last_epoch"]["epoch"], 4)
+        quiet = self.fit("--quiet", output="other")
+        self.assertEqual((quiet.out, quiet.err), ("", ""))
+
+    def test_the_step_log(self):
+        self.fit("--step-log", "steps.jsonl")
+        steps = [json.loads(line) for line in (self.dir / "steps.jsonl").read_text().splitlines()]
+        self.assertEqual([step["step"] for step in steps], list(range(1, TOTAL_STEPS + 1)))
+        seconds = [step["seconds"] for step in steps]
+        self.assertEqual(seconds, sorted(seconds))
+        self.assertGreater(seconds[0], 0)
+
+    def test_replicas_agree_with_one_device(self):
+        losses = {}
+        for replicas in (1, 2, 3, 5):
+            log = f"{replicas}.jsonl"
+            self.fit("--set", f"strategy={{mirrored: {{devices: [cpu:0, cpu:1], replicas: {replicas}}}}}",
+                     "--step-log", log, output=f"run{replicas}")
+            losses[replicas] = [json.loads(line)["loss"] for line in (self.dir / log).read_text().splitlines()]
+        for replicas in (2, 3, 5):
+            for step, (one, several) in enumerate(zip(losses[1], losses[replicas])):
+                self.assertAlmostEqual(several, one, delta=1e-4 * abs(one), msg=f"{replicas} replicas, step {step}")
+
+    def test_a_loss_that_is_no_number_ends_the_run(self):
+        process = self.fit("--set", "train.optimizer={sgd: {learning_rate: 1.0e30}}", expect=1)
+        self.assertRegex(process.err, r"error: the loss is (nan|-?inf) at step \d+")
+
+
+class Resume(Case):
+    def setUp(self):
+        super().setUp()
+        self.fit(output="whole")
+
+    def interrupt(self, number, code, output="run"):
+        """Starts a run, and sends it a signal as soon as it has saved something."""
+        self.write("config.yaml", CONFIG)
+        process = self.start("fit", "config.yaml", "--output", output)
+        while process.poll() is None and not self.checkpoints(output):
+            time.sleep(0.001)
+        process.send_signal(number)
+        process.out, process.err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, code, process.err)
+        return process
+
+    def test_stopped_by_a_signal(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with self.subTest(code):
+                output = f"run{code}"
+                process = self.interrupt(number, code, output)
+                step = int(re.search(r"stopped at step (\d+)", process.err)[1])
+                self.assertEqual(self.checkpoints(output)[-1].name, f"ckpt-{step:08}.h5")
+                self.dtrain("resume", output)
+                self.assert_same_run(output, "whole")
+
+    def test_killed_at_any_moment(self):
+        moments = random.Random(7)
+        self.write("config.yaml", CONFIG)
+        for round_ in range(6):
+            process = self.start("fit", "config.yaml", "--output", "run", "--resume", "--quiet")
+            time.sleep(moments.uniform(0.02, 0.4))
+            process.kill()
+            process.communicate()
+        self.dtrain("fit", "config.yaml", "--output", "run", "--resume")
+        self.assert_same_run("run", "whole")
+
+    def test_a_second_signal_ends_at_once(self):
+        self.write("config.yaml", SLOW)
+        process = self.start("fit", "config.yaml", "--output", "run", "--step-log", "steps.jsonl")
+        while process.poll() is None and not (self.dir / "run/metrics.jsonl").exists():
+            time.sleep(0.01)  # the first step begins
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 143)
+        self.assertEqual(self.checkpoints(), [])
+
+    def test_a_damaged_newest_checkpoint_costs_only_itself(self):
+        self.fit("--epochs", 2)
+        newest = self.checkpoints()[-1]
+        newest.write_bytes(newest.read_bytes()[:1000])
+        process = self.dtrain("resume", "run", "--epochs", 4)
+        self.assertIn("warning: ", process.err)
+        self.assertIn(newest.name, process.err)
+        self.assert_same_run("run", "whole")
+
+    def test_only_damaged_checkpoints(self):
+        self.fit("--epochs", 1)
+        for path in self.checkpoints():
+            path.write_bytes(b"no checkpoint")
+        self.dtrain("resume", "run", expect=2)
+
+    def test_an_older_checkpoint_sets_the_newer_aside(self):
+        self.fit()
+        older = self.checkpoints()[2]
+        newer = [path.name for path in self.checkpoints()[3:]]
+        process = self.dtrain("resume", older)
+        aside = {path.name for path in (self.dir / "run/checkpoints").glob("*.set-aside")}
+        self.assertEqual(aside, {f"{name}.set-aside" for name in newer})
+        self.assertEqual(process.err.count("set aside"), len(newer))
+        self.assert_same_run("run", "whole")
+
+    def test_a_checkpoint_that_stands_alone(self):
+        self.fit("--epochs", 2)
+        (self.dir / "alone.h5").write_bytes(self.checkpoints()[-1].read_bytes())
+        self.assertIn("--output", self.dtrain("resume", "alone.h5", "--epochs", 4, expect=2).err)
+        self.dtrain("resume", "alone.h5", "--epochs", 4, "--output", "moved")
+        self.assert_same_run("moved", "whole")
+        self.dtrain("resume", "alone.h5", "--output", "whole", expect=2)
+
+    def test_a_new_end_another_strategy_another_rate(self):
+        self.fit("--epochs", 1)
+        self.dtrain("resume", "run/checkpoints", "--epochs", 2, "--set", "strategy=single",
+                    "--set", "train.optimizer.adam.learning_rate=0.5")
+        self.assertEqual(len(self.metrics()), 2)
+        self.assertEqual(self.metrics()[1]["learning_rate"], 0.5)
+        done = self.dtrain("resume", "run")
+        self.assertIn("nothing left to train", done.err)
+
+    def test_a_path_that_leads_nowhere(self):
+        self.dtrain("resume", "nowhere", expect=2)
+        (self.dir / "empty").mkdir()
+        self.dtrain("resume", "empty", expect=2)
+        self.write("text.h5", "no checkpoint")
+        self.dtrain("resume", "text.h5", expect=2)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,109 @@
+// Written arrays, read back by the readers.
+#include "data/array_writer.h"
+
+#include <filesystem>
+#include <numeric>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/readers/open_any.h"
+
+using namespace dtrain;
+
+namespace {
+
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("dtrain-array-writer-{}", ::getpid());
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string operator/(const char* name) const { return (path / name).string(); }
+  size_t files() const {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path), {}));
+  }
+};
+
+constexpr int64_t kRows = 7;
+
+/// Numbers without a short decimal text.
+std::vector<float> numbers(int64_t count, float first) {
+  std::vector<float> values(static_cast<size_t>(count));
+  std::iota(values.begin(), values.end(), first);
+  for (float& value : values) value /= 3;
+  return values;
+}
+
+/// In batches of 3, 3 and 1.
+void write(const std::string& path, const std::vector<TensorSpec>& arrays,
+           std::vector<std::vector<float>>& values) {
+  const auto writer = open_array_writer(path, arrays, kRows);
+  for (int64_t first = 0; first < kRows; first += 3) {
+    std::vector<View> views;
+    for (size_t i = 0; i < arrays.size(); ++i)
+      views.push_back({values[i].data() + first * arrays[i].shape.elements(),
+                       arrays[i].shape.prepended(std::min<int64_t>(3, kRows - first))});
+    writer->append(views);
+  }
+  writer->finish();
+}
+
+void check_column(const Column& column, const Shape& shape, const std::vector<float>& expected) {
+  REQUIRE(column.size() == kRows);
+  REQUIRE(column.spec().dtype == DType::float32);
+  REQUIRE(column.spec().shape.elements() == shape.elements());
+  std::vector<int64_t> rows(kRows);
+  std::iota(rows.begin(), rows.end(), 0);
+  std::vector<float> found(expected.size());
+  column.read(rows, found.data());
+  CHECK(found == expected);
+}
+
+}  // namespace
+
+TEST_CASE("written arrays read back the same") {
+  const Folder folder;
+  const TensorSpec array{"dense", {2, 3}, DType::float32};
+  std::vector<std::vector<float>> values{numbers(kRows * 6, -20)};
+  write(folder / "out.npy", {array}, values);
+  check_column(*open_npy(folder / "out.npy"), array.shape, values[0]);
+  write(folder / "out.csv", {array}, values);
+  check_column(*open_csv(folder / "out.csv", DType::float32), array.shape, values[0]);
+  write(folder / "out.h5", {array}, values);
+  check_column(*open_hdf5(folder / "out.h5", "predictions"), array.shape, values[0]);
+  CHECK(folder.files() == 3);
+}
+
+TEST_CASE("several arrays stand in one HDF5 file under their names") {
+  const Folder folder;
+  const std::vector<TensorSpec> arrays{{"kind", {5}, DType::float32}, {"block_1/size", {}, DType::float32}};
+  std::vector<std::vector<float>> values{numbers(kRows * 5, 0), numbers(kRows, 100)};
+  write(folder / "out.h5", arrays, values);
+  check_column(*open_hdf5(folder / "out.h5", "kind"), arrays[0].shape, values[0]);
+  check_column(*open_hdf5(folder / "out.h5", "block_1/size"), arrays[1].shape, values[1]);
+  CHECK_THROWS_AS(open_array_writer(folder / "out.npy", arrays, kRows), UserError);
+  CHECK_THROWS_AS(open_array_writer(folder / "out.csv", arrays, kRows), UserError);
+}
+
+TEST_CASE("what is not finished leaves nothing, what stood there stays") {
+  const Folder folder;
+  const TensorSpec array{"dense", {4}, DType::float32};
+  std::vector<std::vector<float>> values{numbers(kRows * 4, 1)};
+  for (const char* name : {"out.npy", "out.csv", "out.h5"}) {
+    write(folder / name, {array}, values);
+    const auto size = std::filesystem::file_size(folder / name);
+    open_array_writer(folder / name, {array}, 2 * kRows).reset();
+    CHECK(std::filesystem::file_size(folder / name) == size);
+  }
+  CHECK(folder.files() == 3);
+}
+
+TEST_CASE("names that say no format, and places that do not exist") {
+  const Folder folder;
+  const std::vector<TensorSpec> arrays{{"dense", {4}, DType::float32}};
+  for (const char* name : {"out", "out.txt", "missing/out.csv", "missing/out.h5", "missing/out.npy"})
+    CHECK_THROWS_AS(open_array_writer(folder / name, arrays, kRows), UserError);
+  CHECK(folder.files() == 0);
+}
