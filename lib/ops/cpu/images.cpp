@@ -44,16 +44,21 @@ class CpuPooling final : public Pooling {
 
 class CpuBatchNormalization final : public BatchNormalization {
  public:
-  CpuBatchNormalization(const Engine& engine, const BatchNormalizationSpec& spec) : engine_(engine) {
+  CpuBatchNormalization(Context& context, const Engine& engine, const BatchNormalizationSpec& spec)
+      : engine_(engine), stand_ins_(context.allocate(4 * bytes_of(spec))) {
     const dnnl::memory::desc channels({spec.channels}, dnnl::memory::data_type::f32,
                                       dnnl::memory::format_tag::x);
-    const auto gamma = spec.scale ? channels : dnnl::memory::desc();
-    const auto beta = spec.center ? channels : dnnl::memory::desc();
+    float* const stand_ins = stand_ins_.f32();
+    ones_ = stand_ins;
+    zeros_ = stand_ins + spec.channels;
+    diff_ones_ = stand_ins + 2 * spec.channels;
+    diff_zeros_ = stand_ins + 3 * spec.channels;
+    std::fill_n(stand_ins, spec.channels, 1.0f);
     const auto call_of = [&](const dnnl::batch_normalization_forward::primitive_desc& forward) {
       return Call(engine, dnnl::batch_normalization_forward(forward), forward.scratchpad_desc(),
                   {{DNNL_ARG_SRC, forward.src_desc()},
-                   {DNNL_ARG_SCALE, gamma},
-                   {DNNL_ARG_SHIFT, beta},
+                   {DNNL_ARG_SCALE, channels},
+                   {DNNL_ARG_SHIFT, channels},
                    {DNNL_ARG_DST, forward.dst_desc()},
                    {DNNL_ARG_MEAN, channels},
                    {DNNL_ARG_VARIANCE, channels},
@@ -67,13 +72,14 @@ class CpuBatchNormalization final : public BatchNormalization {
     const auto backward = batch_normalization_backward_desc(engine.engine, spec, forward);
     backward_ = Call(engine, dnnl::batch_normalization_backward(backward), backward.scratchpad_desc(),
                      {{DNNL_ARG_SRC, backward.src_desc()},
-                      {DNNL_ARG_SCALE, gamma},
+                      {DNNL_ARG_SCALE, channels},
+                      {DNNL_ARG_SHIFT, channels},
                       {DNNL_ARG_MEAN, channels},
                       {DNNL_ARG_VARIANCE, channels},
                       {DNNL_ARG_DIFF_DST, backward.diff_dst_desc()},
                       {DNNL_ARG_DIFF_SRC, backward.diff_src_desc()},
-                      {DNNL_ARG_DIFF_SCALE, gamma},
-                      {DNNL_ARG_DIFF_SHIFT, beta},
+                      {DNNL_ARG_DIFF_SCALE, channels},
+                      {DNNL_ARG_DIFF_SHIFT, channels},
                       {DNNL_ARG_WORKSPACE, forward.workspace_desc()}});
   }
 
@@ -83,21 +89,32 @@ class CpuBatchNormalization final : public BatchNormalization {
   size_t saved_bytes() const override { return saved_bytes_; }
   void forward_training(const float* src, const float* gamma, const float* beta, float* dst, float* mean,
                         float* variance, void* saved, void* scratch) override {
-    training_.run(engine_, {src, gamma, beta, dst, mean, variance, saved}, scratch);
+    training_.run(engine_, {src, scale(gamma), shift(beta), dst, mean, variance, saved}, scratch);
   }
   void forward_inference(const float* src, const float* gamma, const float* beta, const float* mean,
                          const float* variance, float* dst, void* scratch) override {
-    inference_.run(engine_, {src, gamma, beta, dst, mean, variance, nullptr}, scratch);
+    inference_.run(engine_, {src, scale(gamma), shift(beta), dst, mean, variance, nullptr}, scratch);
   }
   void backward(const float* src, const float* gamma, const float* mean, const float* variance,
                 const float* diff_dst, float* diff_src, float* diff_gamma, float* diff_beta,
                 const void* saved, void* scratch) override {
-    backward_.run(engine_, {src, gamma, mean, variance, diff_dst, diff_src, diff_gamma, diff_beta, saved},
+    backward_.run(engine_,
+                  {src, scale(gamma), zeros_, mean, variance, diff_dst, diff_src,
+                   diff_gamma ? diff_gamma : diff_ones_, diff_beta ? diff_beta : diff_zeros_, saved},
                   scratch);
   }
 
  private:
+  static size_t bytes_of(const BatchNormalizationSpec& spec) {
+    return static_cast<size_t>(spec.channels) * sizeof(float);
+  }
+  const float* scale(const float* gamma) const { return gamma ? gamma : ones_; }
+  const float* shift(const float* beta) const { return beta ? beta : zeros_; }
+
   const Engine& engine_;
+  Buffer stand_ins_;  // for parameters that the spec leaves out, and for their gradients, which oneDNN reads
+                      // back
+  float *ones_, *zeros_, *diff_ones_, *diff_zeros_;
   Call training_, inference_, backward_;
   size_t saved_bytes_ = 0;
 };
@@ -125,7 +142,7 @@ std::unique_ptr<Pooling> CpuOps::pooling(const PoolingSpec& spec) {
 }
 
 std::unique_ptr<BatchNormalization> CpuOps::batch_normalization(const BatchNormalizationSpec& spec) {
-  return std::make_unique<CpuBatchNormalization>(engine_, spec);
+  return std::make_unique<CpuBatchNormalization>(context_, engine_, spec);
 }
 
 std::unique_ptr<Reorder> CpuOps::reorder(const Shape& shape, Layout from, Layout to) {

@@ -86,10 +86,12 @@ void CpuOps::layer_normalization_backward(const float* src, const float* gamma, 
                                           const float* inverse_deviation, const float* diff_dst,
                                           float* diff_src, float* diff_gamma, float* diff_beta, int64_t rows,
                                           int64_t columns) {
-  if (diff_gamma || diff_beta) {  // first, as diff_src may be diff_dst
+  // The parameters' gradients first, as diff_src may be diff_dst.
+  if (diff_beta) column_sum(diff_beta, diff_dst, rows, columns);
+  if (diff_gamma) {
     parallel(threads_, columns, 16, rows, [&](int64_t begin, int64_t end, int) {
-      kernels_.layer_normalization_parameters(src, mean, inverse_deviation, diff_dst, diff_gamma, diff_beta,
-                                              rows, columns, begin, end);
+      kernels_.layer_normalization_scale(src, mean, inverse_deviation, diff_dst, diff_gamma, rows, columns,
+                                         begin, end);
     });
   }
   each_row(rows, columns, [&](int64_t begin, int64_t end) {

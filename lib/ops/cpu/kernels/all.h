@@ -25,7 +25,7 @@ constexpr Kernels kernels_named(const char* instruction_set) {
           .layer_normalization_forward = layer_normalization_forward,
           .layer_normalization_backward = layer_normalization_backward,
           .column_sum = column_sum,
-          .layer_normalization_parameters = layer_normalization_parameters,
+          .layer_normalization_scale = layer_normalization_scale,
           .embedding_backward = embedding_backward,
           .cross_entropy = cross_entropy,
           .elementwise_loss = elementwise_loss,

@@ -124,33 +124,24 @@ void layer_normalization_backward(const float* src, const float* gamma, const fl
   }
 }
 
-void layer_normalization_parameters(const float* src, const float* mean, const float* inverse_deviation,
-                                    const float* diff_dst, float* diff_gamma, float* diff_beta, int64_t rows,
-                                    int64_t columns, int64_t begin, int64_t end) {
-  for (int64_t c = begin; c < end; ++c) {
-    if (diff_gamma) diff_gamma[c] = 0.0f;
-    if (diff_beta) diff_beta[c] = 0.0f;
-  }
+void layer_normalization_scale(const float* src, const float* mean, const float* inverse_deviation,
+                               const float* diff_dst, float* diff_gamma, int64_t rows, int64_t columns,
+                               int64_t begin, int64_t end) {
+  for (int64_t c = begin; c < end; ++c) diff_gamma[c] = 0.0f;
   for (int64_t r = 0; r < rows; ++r) {
     const float *x = src + r * columns, *dy = diff_dst + r * columns;
     const float m = mean[r], inverse = inverse_deviation[r];
-    if (diff_gamma) {
 #pragma omp simd
-      for (int64_t c = begin; c < end; ++c) diff_gamma[c] += dy[c] * (x[c] - m) * inverse;
-    }
-    if (diff_beta) {
-#pragma omp simd
-      for (int64_t c = begin; c < end; ++c) diff_beta[c] += dy[c];
-    }
+    for (int64_t c = begin; c < end; ++c) diff_gamma[c] += dy[c] * (x[c] - m) * inverse;
   }
 }
 
 /// One column: its elements are side by side.
 float single_column_sum(const float* src, int64_t begin, int64_t end) {
-  float total = 0.0f;
+  double total = 0.0;
 #pragma omp simd reduction(+ : total)
-  for (int64_t r = begin; r < end; ++r) total += src[r];
-  return total;
+  for (int64_t r = begin; r < end; ++r) total += static_cast<double>(src[r]);
+  return static_cast<float>(total);
 }
 
 void column_sum(float* dst, const float* src, int64_t columns, int64_t first, int64_t last, int64_t begin,

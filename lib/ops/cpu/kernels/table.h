@@ -45,10 +45,10 @@ struct Kernels {
   /// dst[c] for c in [first_column, last_column) = the sum of rows [begin, end).
   void (*column_sum)(float* dst, const float* src, int64_t columns, int64_t first_column, int64_t last_column,
                      int64_t begin, int64_t end);
-  /// The range is of columns. Either gradient may be null.
-  void (*layer_normalization_parameters)(const float* src, const float* mean, const float* inverse_deviation,
-                                         const float* diff_dst, float* diff_gamma, float* diff_beta,
-                                         int64_t rows, int64_t columns, int64_t begin, int64_t end);
+  /// The gradient of gamma. The range is of columns.
+  void (*layer_normalization_scale)(const float* src, const float* mean, const float* inverse_deviation,
+                                    const float* diff_dst, float* diff_gamma, int64_t rows, int64_t columns,
+                                    int64_t begin, int64_t end);
   /// The range is of columns of the table and of diff_dst.
   void (*embedding_backward)(const int32_t* indices, const float* diff_dst, float* diff_table, int64_t n,
                              int64_t table_rows, int64_t columns, int64_t begin, int64_t end);

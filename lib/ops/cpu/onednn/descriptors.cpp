@@ -100,12 +100,10 @@ Window window_of(const ConvolutionSpec& spec) {
           {spec.padding.bottom, spec.padding.right}};
 }
 
+/// Always with scale and shift: oneDNN 2.6 writes through null pointers in some gradients without them.
 normalization_flags flags_of(const BatchNormalizationSpec& spec) {
-  auto flags = normalization_flags::none;
-  if (spec.scale) flags |= normalization_flags::use_scale;
-  if (spec.center) flags |= normalization_flags::use_shift;
-  if (spec.relu) flags |= normalization_flags::fuse_norm_relu;
-  return flags;
+  const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
+  return spec.relu ? flags | normalization_flags::fuse_norm_relu : flags;
 }
 
 algorithm algorithm_of(const PoolingSpec& spec) {

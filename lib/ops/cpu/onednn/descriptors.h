@@ -35,6 +35,7 @@ dnnl::pooling_backward::primitive_desc pooling_backward_desc(
     const dnnl::engine& engine, const PoolingSpec& spec,
     const dnnl::pooling_forward::primitive_desc& forward);
 
+/// With scale and shift, whatever the spec says of them.
 dnnl::batch_normalization_forward::primitive_desc batch_normalization_forward_desc(
     const dnnl::engine& engine, const BatchNormalizationSpec& spec, bool training);
 dnnl::batch_normalization_backward::primitive_desc batch_normalization_backward_desc(

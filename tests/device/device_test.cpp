@@ -1,0 +1,116 @@
+#include "device/device.h"
+
+#include <cstring>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "device/cpu/affinity.h"
+
+namespace dtrain {
+
+TEST_CASE("devices have names") {
+  CHECK(DeviceId{DeviceId::Kind::gpu, 3}.str() == "gpu:3");
+  CHECK(DeviceId::parse("cpu:0") == DeviceId{DeviceId::Kind::cpu, 0});
+  CHECK(DeviceId::parse("gpu:12") == DeviceId{DeviceId::Kind::gpu, 12});
+  for (const char* wrong :
+       {"", "cpu", "cpu:", "cpu:-1", "cpu:+1", "cpu:01", "cpu:1 ", "tpu:0", "cpu:99999999999", "CPU:0"}) {
+    CAPTURE(std::string(wrong));
+    CHECK_FALSE(DeviceId::parse(wrong));
+  }
+}
+
+TEST_CASE("buffers are zeroed, aligned and moved") {
+  const auto context = make_cpu_context({}, available_cores(), false);
+  for (const size_t bytes : {size_t{1}, size_t{100}, size_t{5000}, size_t{2} << 20, (size_t{5} << 20) + 12}) {
+    CAPTURE(bytes);
+    Buffer buffer = context->allocate(bytes);
+    const size_t alignment = bytes >= (size_t{2} << 20) ? size_t{2} << 20 : 64;
+    CHECK(reinterpret_cast<uintptr_t>(buffer.data()) % alignment == 0);
+    CHECK(buffer.bytes() == bytes);
+    auto* const first = static_cast<unsigned char*>(buffer.data());
+    size_t set = 0;
+    for (size_t i = 0; i < bytes; ++i) set += first[i] != 0;
+    CHECK(set == 0);
+    std::memset(first, 1, bytes);
+    Buffer moved = std::move(buffer);
+    CHECK(moved.data() == first);
+    CHECK(buffer.data() == nullptr);
+    moved = context->allocate(64);
+    CHECK(moved.data() != nullptr);
+  }
+  CHECK(context->allocate(0).data() == nullptr);
+  CHECK_THROWS_AS(context->allocate(size_t{1} << 60), Error);
+  CHECK_THROWS_AS(context->allocate(~size_t{0}), Error);
+}
+
+TEST_CASE("copies") {
+  const auto context = make_cpu_context({}, available_cores(), false);
+  const float src[3] = {1, 2, 3};
+  float dst[3] = {};
+  const Buffer buffer = context->allocate(sizeof src);
+  context->copy_to_device(buffer.data(), src, sizeof src);
+  context->copy_to_host(dst, buffer.data(), sizeof dst);
+  context->synchronize();
+  CHECK(std::memcmp(src, dst, sizeof src) == 0);
+}
+
+TEST_CASE("a context binds its thread to its core, and lets it go") {
+  const auto all = available_cores();
+  REQUIRE_FALSE(all.empty());
+  std::thread([&] {
+    const auto before = cpu::thread_cores();
+    {
+      const auto context = make_cpu_context({}, {all.back()}, true);
+      context->attach();
+      CHECK(context->threads() == 1);
+      CHECK(cpu::thread_cores() == std::vector<int>{all.back()});
+      CHECK(available_cores() == all);
+      // A thread started now inherits the core; its own context takes it off again.
+      std::thread([&] {
+        CHECK(cpu::thread_cores() == std::vector<int>{all.back()});
+        const auto loose = make_cpu_context({}, {all.front()}, false);
+        loose->attach();
+        CHECK(cpu::thread_cores() == all);
+      }).join();
+      context->detach();
+      CHECK(cpu::thread_cores() == before);
+      context->attach();
+    }
+    CHECK(cpu::thread_cores() == before);
+  }).join();
+}
+
+TEST_CASE("an attached thread takes denormal numbers as zero") {
+  volatile float small = 1e-30f;
+  std::thread([&] {
+    const auto context = make_cpu_context({}, {available_cores().front()}, false);
+    CHECK(small * 1e-10f != 0);
+    context->attach();
+#if defined(__x86_64__)
+    CHECK(small * 1e-10f == 0);
+#endif
+    context->detach();
+    CHECK(small * 1e-10f != 0);
+  }).join();
+}
+
+TEST_CASE("a context has a core") {
+  CHECK_THROWS_AS(make_cpu_context({}, {}, false), Error);
+}
+
+TEST_CASE("the CPU describes itself") {
+  const CpuInfo info = cpu_info();
+  CHECK_FALSE(info.name.empty());
+  CHECK(info.cores >= 1);
+  CHECK(info.cores <= static_cast<int>(available_cores().size()));
+  CHECK(info.memory_total >= info.memory_available);
+  CHECK(info.memory_available > 0);
+  CHECK_FALSE(info.instruction_set.empty());
+  MESSAGE(info.name << ", " << info.cores << " cores, " << info.instruction_set);
+  const GpuPresence gpus = gpu_presence();
+  CHECK((gpus.count > 0 || !gpus.reason.empty()));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,199 @@
+#include <doctest/doctest.h>
+
+#include "ops/images.h"
+
+namespace dtrain::test {
+namespace {
+
+/// One multiplication of the convolution: out += image * kernel, as indices into plain arrays.
+template <class Use>
+void each_product(const ConvolutionSpec& spec, Use&& use) {
+  const int64_t multiplier = spec.depthwise ? spec.filters / spec.channels : 0;
+  for (int64_t n = 0; n < spec.batch; ++n) {
+    for (int64_t y = 0; y < spec.out_height(); ++y) {
+      for (int64_t x = 0; x < spec.out_width(); ++x) {
+        for (int64_t ky = 0; ky < spec.kernel_height; ++ky) {
+          for (int64_t kx = 0; kx < spec.kernel_width; ++kx) {
+            const int64_t sy = y * spec.stride_height + ky * spec.dilation_height - spec.padding.top;
+            const int64_t sx = x * spec.stride_width + kx * spec.dilation_width - spec.padding.left;
+            if (sy < 0 || sy >= spec.height || sx < 0 || sx >= spec.width) continue;
+            const int64_t src = ((n * spec.height + sy) * spec.width + sx) * spec.channels;
+            const int64_t dst = ((n * spec.out_height() + y) * spec.out_width() + x) * spec.filters;
+            const int64_t at = ky * spec.kernel_width + kx;
+            for (int64_t f = 0; f < spec.filters; ++f) {
+              if (spec.depthwise) {
+                use(src + f / multiplier, at * spec.filters + f, dst + f);
+                continue;
+              }
+              for (int64_t c = 0; c < spec.channels; ++c) {
+                use(src + c, (at * spec.channels + c) * spec.filters + f, dst + f);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+struct Reference {
+  Doubles dst, diff_src, diff_kernel, diff_bias;
+};
+
+Reference reference(const ConvolutionSpec& spec, const Floats& src, const Floats& kernel, const Floats& bias,
+                    const Floats& diff_dst) {
+  Reference r{Doubles(diff_dst.size()), Doubles(src.size()), Doubles(kernel.size()), Doubles(bias.size())};
+  each_product(spec, [&](int64_t s, int64_t k, int64_t d) {
+    const auto i = static_cast<size_t>(s), j = static_cast<size_t>(k), o = static_cast<size_t>(d);
+    r.dst[o] += static_cast<double>(src[i]) * static_cast<double>(kernel[j]);
+    r.diff_src[i] += static_cast<double>(diff_dst[o]) * static_cast<double>(kernel[j]);
+    r.diff_kernel[j] += static_cast<double>(diff_dst[o]) * static_cast<double>(src[i]);
+  });
+  for (size_t o = 0; o < r.dst.size(); ++o) {
+    const size_t f = o % bias.size();
+    if (spec.bias) r.dst[o] += static_cast<double>(bias[f]);
+    r.diff_bias[f] += static_cast<double>(diff_dst[o]);
+    const double x = r.dst[o], alpha = static_cast<double>(spec.activation.alpha);
+    switch (spec.activation.kind) {
+      case Activation::relu:
+        r.dst[o] = std::max(x, 0.0);
+        break;
+      case Activation::leaky_relu:
+        r.dst[o] = x < 0 ? alpha * x : x;
+        break;
+      case Activation::tanh:
+        r.dst[o] = std::tanh(x);
+        break;
+      case Activation::sigmoid:
+        r.dst[o] = 1 / (1 + std::exp(-x));
+        break;
+      case Activation::elu:
+        r.dst[o] = x < 0 ? alpha * std::expm1(x) : x;
+        break;
+      default:
+        break;
+    }
+  }
+  return r;
+}
+
+void check(cpu::CpuOps& ops, const ConvolutionSpec& spec) {
+  const Shape src_shape{spec.batch, spec.height, spec.width, spec.channels};
+  const Shape dst_shape{spec.batch, spec.out_height(), spec.out_width(), spec.filters};
+  const int64_t kernel_size =
+      spec.kernel_height * spec.kernel_width * spec.filters * (spec.depthwise ? 1 : spec.channels);
+  const Floats src = random_floats(src_shape.elements(), 1), kernel = random_floats(kernel_size, 2);
+  const Floats bias = random_floats(spec.filters, 3), diff_dst = random_floats(dst_shape.elements(), 4);
+  const Reference expected = reference(spec, src, kernel, bias, diff_dst);
+
+  const auto convolution = ops.convolution(spec);
+  CAPTURE(static_cast<int>(convolution->src_layout()));
+  CAPTURE(static_cast<int>(convolution->dst_layout()));
+  const Layout in = convolution->src_layout(), out = convolution->dst_layout();
+  const Workspace scratch(ops, convolution->scratch_bytes());
+  const Floats own_src = laid_out(ops, src, src_shape, Layout::plain, in);
+  const Floats own_diff_dst = laid_out(ops, diff_dst, dst_shape, Layout::plain, out);
+  Floats dst(diff_dst.size()), diff_src(src.size()), diff_kernel(kernel.size()), diff_bias(bias.size());
+  convolution->forward(own_src.data(), kernel.data(), spec.bias ? bias.data() : nullptr, dst.data(),
+                       scratch.data());
+  check_close(laid_out(ops, dst, dst_shape, out, Layout::plain), expected.dst, 1e-5);
+  if (!spec.training) return;
+  convolution->backward_filter(own_src.data(), own_diff_dst.data(), diff_kernel.data(),
+                               spec.bias ? diff_bias.data() : nullptr, scratch.data());
+  check_close(diff_kernel, expected.diff_kernel, 1e-5);
+  if (spec.bias) check_close(diff_bias, expected.diff_bias, 1e-5);
+  if (!spec.needs_diff_src) return;
+  convolution->backward_data(own_diff_dst.data(), kernel.data(), diff_src.data(), scratch.data());
+  check_close(laid_out(ops, diff_src, src_shape, in, Layout::plain), expected.diff_src, 1e-5);
+}
+
+ConvolutionSpec spec_of(int64_t size, int64_t channels, int64_t filters, int64_t kernel, int64_t stride,
+                        int64_t dilation, Padding2 padding) {
+  ConvolutionSpec spec;
+  spec.batch = 3;
+  spec.height = size;
+  spec.width = size + 2;
+  spec.channels = channels;
+  spec.filters = filters;
+  spec.kernel_height = spec.kernel_width = kernel;
+  spec.stride_height = spec.stride_width = stride;
+  spec.dilation_height = spec.dilation_width = dilation;
+  spec.padding = padding;
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("convolutions, forward and backward") {
+  std::vector<ConvolutionSpec> specs = {
+      spec_of(1, 1, 1, 1, 1, 1, {}),              // one element wide
+      spec_of(8, 1, 32, 3, 1, 1, {}),             // the first layer of an MNIST network
+      spec_of(9, 3, 16, 3, 1, 1, {1, 1, 1, 1}),   // of a CIFAR network
+      spec_of(12, 3, 64, 7, 2, 1, {2, 3, 2, 3}),  // of an ImageNet network
+      spec_of(8, 16, 32, 3, 2, 1, {0, 1, 0, 1}),  // "same" with a stride
+      spec_of(7, 32, 32, 3, 1, 1, {1, 1, 1, 1}),  // whole blocks
+      spec_of(8, 64, 16, 1, 2, 1, {}),            // pointwise
+      spec_of(7, 24, 8, 3, 1, 1, {1, 1, 1, 1}),   // blocks of 8
+      spec_of(7, 5, 7, 3, 1, 1, {1, 1, 1, 1}),    // no blocks at all
+      spec_of(7, 16, 10, 3, 1, 1, {1, 1, 1, 1}),  // blocks on one side only
+      spec_of(6, 10, 16, 3, 1, 1, {}),            //
+      spec_of(11, 16, 16, 3, 1, 2, {2, 2, 2, 2}),
+      spec_of(11, 4, 6, 3, 1, 3, {}),
+  };
+  ConvolutionSpec uneven = spec_of(10, 6, 12, 2, 1, 1, {});
+  uneven.kernel_width = 5;
+  uneven.stride_width = 3;
+  specs.push_back(uneven);
+  on_every_cpu([&](cpu::CpuOps& ops) {
+    for (ConvolutionSpec spec : specs) {
+      CAPTURE(spec.channels);
+      CAPTURE(spec.filters);
+      CAPTURE(spec.kernel_height);
+      check(ops, spec);
+      spec.bias = true;
+      spec.plain_only = true;
+      check(ops, spec);
+      const auto plain = ops.convolution(spec);
+      CHECK(plain->src_layout() == Layout::plain);
+      CHECK(plain->dst_layout() == Layout::plain);
+    }
+  });
+}
+
+TEST_CASE("convolutions with bias and activation fused") {
+  on_every_cpu([](cpu::CpuOps& ops) {
+    for (const ActivationSpec& activation :
+         {ActivationSpec{Activation::relu, 0, false}, ActivationSpec{Activation::leaky_relu, 0.3f, false},
+          ActivationSpec{Activation::tanh, 0, false}, ActivationSpec{Activation::sigmoid, 0, false},
+          ActivationSpec{Activation::elu, 0.7f, false}}) {
+      CAPTURE(static_cast<int>(activation.kind));
+      for (const int64_t filters : {7, 32}) {
+        ConvolutionSpec spec = spec_of(7, 16, filters, 3, 1, 1, {1, 1, 1, 1});
+        spec.bias = true;
+        spec.activation = activation;
+        check(ops, spec);
+        spec.training = false;
+        check(ops, spec);
+      }
+    }
+  });
+}
+
+TEST_CASE("depthwise convolutions") {
+  on_every_cpu([](cpu::CpuOps& ops) {
+    for (const int64_t channels : {1, 5, 16, 32}) {
+      for (const int64_t multiplier : {1, 2, 3}) {
+        for (const int64_t stride : {1, 2}) {
+          CAPTURE(channels);
+          CAPTURE(multiplier);
+          ConvolutionSpec spec = spec_of(9, channels, channels * multiplier, 3, stride, 1, {1, 1, 1, 1});
+          spec.depthwise = true;
+          spec.bias = stride == 1;
+          check(ops, spec);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace dtrain::test
