@@ -1,0 +1,286 @@
+// Every layer's values against plain double-precision formulas.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include <doctest/doctest.h>
+
+#include "layer_harness.h"
+
+namespace dtrain {
+namespace {
+
+using Doubles = std::vector<double>;
+
+void check_values(const Values& values, const Doubles& expected, double tolerance = 1e-5) {
+  REQUIRE(values.size() == expected.size());
+  double worst = 0;
+  for (size_t i = 0; i < values.size(); ++i)
+    worst = std::max(worst, std::abs(values[i] - expected[i]) / (1 + std::abs(expected[i])));
+  CHECK(worst <= tolerance);
+}
+
+/// Images of [batch, height, width, channels], zero outside.
+struct Images {
+  int64_t height, width, channels;
+  const Values& values;
+  double at(int64_t n, int64_t y, int64_t x, int64_t c) const {
+    const bool inside = y >= 0 && y < height && x >= 0 && x < width;
+    return inside ? values[static_cast<size_t>(((n * height + y) * width + x) * channels + c)] : 0;
+  }
+};
+
+struct Geometry {
+  int64_t size_y, size_x, stride = 1, dilation = 1, top = 0, left = 0;
+};
+
+/// expected[n, y, x, f] = value(n, y, x, f).
+Doubles each_pixel(int64_t batch, const Shape& shape,
+                   const std::function<double(int64_t, int64_t, int64_t, int64_t)>& value) {
+  Doubles all;
+  for (int64_t n = 0; n < batch; ++n)
+    for (int64_t y = 0; y < shape[0]; ++y)
+      for (int64_t x = 0; x < shape[1]; ++x)
+        for (int64_t c = 0; c < shape[2]; ++c) all.push_back(value(n, y, x, c));
+  return all;
+}
+
+/// The convolution whose kernel is [size_y, size_x, channels, filters]; depthwise: filters for each channel.
+void check_convolution(const std::string& yaml, const Geometry& g, bool depthwise = false) {
+  INFO(yaml);
+  LayerRun run({yaml, {{"x", {7, 6, 3}}}});
+  const Images src{7, 6, 3, run.inputs[0]};
+  const Values& kernel = run.parameters[0];
+  const int64_t filters = run.parameter_specs[0].shape[3];
+  const auto value = [&](int64_t n, int64_t y, int64_t x, int64_t f) {
+    double sum = run.parameters.size() > 1 ? run.parameters[1][static_cast<size_t>(f)] : 0;
+    for (int64_t ky = 0; ky < g.size_y; ++ky)
+      for (int64_t kx = 0; kx < g.size_x; ++kx)
+        for (int64_t c = 0; c < 3; ++c) {
+          if (depthwise && c != f / filters) continue;
+          const int64_t element = ((ky * g.size_x + kx) * 3 + c) * filters + (depthwise ? f % filters : f);
+          sum +=
+              src.at(n, y * g.stride + ky * g.dilation - g.top, x * g.stride + kx * g.dilation - g.left, c) *
+              kernel[static_cast<size_t>(element)];
+        }
+    return sum;
+  };
+  check_values(run.forward(), each_pixel(2, run.output.shape, value));
+}
+
+/// Every input pixel lays the kernel, [size_y, size_x, filters, channels], times itself, over the output.
+void check_transpose(const std::string& yaml, const Geometry& g) {
+  INFO(yaml);
+  LayerRun run({yaml, {{"x", {3, 4, 2}}}});
+  const Images src{3, 4, 2, run.inputs[0]};
+  const int64_t filters = run.output.shape[2];
+  const auto value = [&](int64_t n, int64_t y, int64_t x, int64_t f) {
+    double sum = run.parameters[1][static_cast<size_t>(f)];
+    for (int64_t sy = 0; sy < 3; ++sy)
+      for (int64_t sx = 0; sx < 4; ++sx)
+        for (int64_t c = 0; c < 2; ++c) {
+          const int64_t ky = y + g.top - sy * g.stride, kx = x + g.left - sx * g.stride;
+          if (ky < 0 || ky >= g.size_y || kx < 0 || kx >= g.size_x) continue;
+          const int64_t element = ((ky * g.size_x + kx) * filters + f) * 2 + c;
+          sum += src.at(n, sy, sx, c) * run.parameters[0][static_cast<size_t>(element)];
+        }
+    return sum;
+  };
+  check_values(run.forward(), each_pixel(2, run.output.shape, value));
+}
+
+void check_pooling(const std::string& yaml, const Geometry& g, bool max) {
+  INFO(yaml);
+  LayerRun run({yaml, {{"x", {7, 6, 3}}}});
+  const Images src{7, 6, 3, run.inputs[0]};
+  const Shape& shape = run.output.shape;
+  const auto value = [&](int64_t n, int64_t y, int64_t x, int64_t c) {
+    double best = -1e9, sum = 0, count = 0;
+    for (int64_t sy = y * g.stride - g.top; sy < y * g.stride - g.top + g.size_y; ++sy)
+      for (int64_t sx = x * g.stride - g.left; sx < x * g.stride - g.left + g.size_x; ++sx) {
+        if (sy < 0 || sy >= 7 || sx < 0 || sx >= 6) continue;
+        best = std::max(best, src.at(n, sy, sx, c));
+        sum += src.at(n, sy, sx, c);
+        ++count;
+      }
+    return max ? best : sum / count;
+  };
+  check_values(run.forward(), each_pixel(2, shape.rank() == 3 ? shape : Shape{1, 1, shape[0]}, value));
+}
+
+/// (x - mean) / sqrt(variance + 1e-3) over the elements `first + i * stride`.
+void normalize(Doubles& values, size_t first, size_t stride, size_t count) {
+  double mean = 0, variance = 0;
+  for (size_t i = 0; i < count; ++i) mean += values[first + i * stride] / static_cast<double>(count);
+  for (size_t i = 0; i < count; ++i)
+    variance += std::pow(values[first + i * stride] - mean, 2) / static_cast<double>(count);
+  for (size_t i = 0; i < count; ++i) {
+    double& value = values[first + i * stride];
+    value = (value - mean) / std::sqrt(variance + 1e-3);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("dense is x kernel + bias over the last axis") {
+  LayerRun run({"dense: {units: 2}", {{"x", {3, 4}}}});
+  CHECK(run.output.shape == Shape{3, 2});
+  Doubles expected;
+  for (size_t r = 0; r < 6; ++r)
+    for (size_t u = 0; u < 2; ++u) {
+      double sum = run.parameters[1][u];
+      for (size_t i = 0; i < 4; ++i) sum += double{run.inputs[0][r * 4 + i]} * run.parameters[0][i * 2 + u];
+      expected.push_back(sum);
+    }
+  check_values(run.forward(), expected);
+}
+
+TEST_CASE("convolutions, padded as in TensorFlow") {
+  check_convolution("conv2d: {filters: 4, kernel_size: 3}", {3, 3});
+  check_convolution("conv2d: {filters: 4, kernel_size: [3, 2], dilation_rate: 2, use_bias: false}",
+                    {3, 2, 1, 2});
+  check_convolution("conv2d: {filters: 2, kernel_size: 4, padding: same}", {4, 4, 1, 1, 1, 1});
+  // 7 rows by steps of 2: one padded above and below. 6 columns: one padded, on the right.
+  check_convolution("conv2d: {filters: 2, kernel_size: 3, strides: 2, padding: same}", {3, 3, 2, 1, 1, 0});
+  check_convolution("depthwise_conv2d: {kernel_size: 2}", {2, 2}, true);
+  check_convolution("depthwise_conv2d: {kernel_size: 3, depth_multiplier: 2, padding: same}",
+                    {3, 3, 1, 1, 1, 1}, true);
+}
+
+TEST_CASE("transposed convolutions") {
+  check_transpose("conv2d_transpose: {filters: 3, kernel_size: 3, strides: 2}", {3, 3, 2});
+  check_transpose("conv2d_transpose: {filters: 3, kernel_size: [2, 1], strides: 3}", {2, 1, 3});
+  check_transpose("conv2d_transpose: {filters: 3, kernel_size: 3, strides: 2, padding: same}", {3, 3, 2});
+  check_transpose("conv2d_transpose: {filters: 3, kernel_size: 3, padding: same}", {3, 3, 1, 1, 1, 1});
+}
+
+TEST_CASE("poolings") {
+  check_pooling("max_pooling2d", {2, 2, 2}, true);
+  check_pooling("max_pooling2d: {pool_size: 3, strides: 2, padding: same}", {3, 3, 2, 1, 1, 0}, true);
+  check_pooling("average_pooling2d: {pool_size: [3, 2], strides: 1}", {3, 2}, false);
+  check_pooling("average_pooling2d: {pool_size: 3, strides: 2, padding: same}", {3, 3, 2, 1, 1, 0}, false);
+  check_pooling("global_max_pooling2d", {7, 6}, true);
+  check_pooling("global_average_pooling2d: {keepdims: true}", {7, 6}, false);
+}
+
+TEST_CASE("batch normalisation in training goes by the batch") {
+  LayerRun run({"batch_normalization", {{"x", {2, 2, 3}}}});
+  Doubles expected(run.inputs[0].begin(), run.inputs[0].end());
+  for (size_t c = 0; c < 3; ++c) normalize(expected, c, 3, 8);
+  for (size_t i = 0; i < expected.size(); ++i)
+    expected[i] = expected[i] * run.parameters[0][i % 3] + run.parameters[1][i % 3];
+  check_values(run.forward(), expected);
+}
+
+TEST_CASE("batch normalisation at inference, and frozen, goes by the moving averages") {
+  for (const bool training : {false, true}) {
+    LayerRun run({"batch_normalization", {{"x", {2, 2, 3}}}, {}, training, false});
+    Doubles expected;
+    for (size_t i = 0; i < run.inputs[0].size(); ++i) {
+      const size_t c = i % 3;
+      const double normal =
+          (run.inputs[0][i] - double{run.parameters[2][c]}) / std::sqrt(double{run.parameters[3][c]} + 1e-3);
+      expected.push_back(normal * run.parameters[0][c] + run.parameters[1][c]);
+    }
+    check_values(run.forward(), expected);
+  }
+}
+
+TEST_CASE("layer normalisation") {
+  for (const bool training : {false, true}) {
+    LayerRun run({"layer_normalization", {{"x", {3, 5}}}, {}, training});
+    Doubles expected(run.inputs[0].begin(), run.inputs[0].end());
+    for (size_t r = 0; r < 6; ++r) normalize(expected, r * 5, 1, 5);
+    for (size_t i = 0; i < expected.size(); ++i)
+      expected[i] = expected[i] * run.parameters[0][i % 5] + run.parameters[1][i % 5];
+    check_values(run.forward(), expected);
+  }
+}
+
+TEST_CASE("activations, as layers and fused") {
+  const std::vector<std::pair<std::string, std::function<double(double)>>> functions = {
+      {"linear", [](double x) { return x; }},
+      {"relu", [](double x) { return std::max(x, 0.0); }},
+      {"leaky_relu", [](double x) { return x > 0 ? x : 0.2 * x; }},
+      {"{leaky_relu: {negative_slope: 0.3}}", [](double x) { return x > 0 ? x : 0.3 * x; }},
+      {"gelu", [](double x) { return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0))); }},
+      {"{gelu: {approximate: true}}",
+       [](double x) { return x * 0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
+      {"silu", [](double x) { return x / (1 + std::exp(-x)); }},
+      {"tanh", [](double x) { return std::tanh(x); }},
+      {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {"elu", [](double x) { return x > 0 ? x : std::expm1(x); }},
+      {"{elu: {alpha: 2}}", [](double x) { return x > 0 ? x : 2 * std::expm1(x); }},
+  };
+  for (const auto& [name, function] : functions) {
+    INFO(name);
+    LayerRun run({"activation: " + name, {{"x", {32}}}, {}, true, true, true, Layout::plain, 2, -3, 3});
+    Doubles expected;
+    for (const float x : run.inputs[0]) expected.push_back(function(x));
+    check_values(run.forward(), expected);
+
+    const ActivationSpec spec = *layer_of("activation: " + name)->elementwise();
+    if (!layer_of("add")->can_fuse(spec)) continue;
+    LayerRun sum({"add", {{"x", {8}}, {"y", {8}}}, spec});
+    expected.clear();
+    for (size_t i = 0; i < 16; ++i) expected.push_back(function(double{sum.inputs[0][i]} + sum.inputs[1][i]));
+    check_values(sum.forward(), expected);
+  }
+}
+
+TEST_CASE("softmax is over the last axis") {
+  LayerRun run({"activation: softmax", {{"x", {2, 3}}}});
+  Doubles expected;
+  for (size_t r = 0; r < 4; ++r) {
+    double sum = 0;
+    for (size_t c = 0; c < 3; ++c) sum += std::exp(run.inputs[0][r * 3 + c]);
+    for (size_t c = 0; c < 3; ++c) expected.push_back(std::exp(run.inputs[0][r * 3 + c]) / sum);
+  }
+  check_values(run.forward(), expected);
+}
+
+TEST_CASE("dropout drops its rate, scales the rest, and does nothing at inference") {
+  LayerCase c{"dropout: {rate: 0.25}", {{"x", {5000}}}};
+  c.low = 1, c.high = 2;
+  LayerRun run(c);
+  const Values output = run.forward();
+  size_t dropped = 0;
+  for (size_t i = 0; i < output.size(); ++i) {
+    if (output[i] == 0)
+      ++dropped;
+    else
+      REQUIRE(output[i] == doctest::Approx(run.inputs[0][i] / 0.75));
+  }
+  CHECK(dropped == doctest::Approx(2500).epsilon(0.06));
+  c.training = false;
+  LayerRun inference(c);
+  CHECK(inference.traits().is_view);
+  CHECK(inference.forward() == inference.inputs[0]);
+}
+
+TEST_CASE("multiply, concatenate, padding, reshape and embedding move and combine elements") {
+  LayerRun product({"multiply", {{"x", {2}}, {"y", {2}}}, {}, true, true, true, Layout::plain, 1});
+  product.inputs = {{2, 3}, {5, -7}};
+  CHECK(product.forward() == Values{10, -21});
+
+  LayerRun joined({"concatenate: {axis: -2}", {{"x", {1, 2}}, {"y", {2, 2}}}});
+  joined.inputs = {{1, 2, 3, 4}, {5, 6, 7, 8, 9, 10, 11, 12}};
+  CHECK(joined.forward() == Values{1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12});
+
+  LayerRun padded(
+      {"zero_padding2d: [[1, 0], [0, 2]]", {{"x", {1, 2, 1}}}, {}, true, true, true, Layout::plain, 1});
+  padded.inputs = {{3, 4}};
+  CHECK(padded.forward() == Values{0, 0, 0, 0, 3, 4, 0, 0});
+
+  LayerRun shaped({"reshape: {target_shape: [-1, 2]}", {{"x", {6}}}});
+  CHECK(shaped.output.shape == Shape{3, 2});
+  CHECK(shaped.forward() == shaped.inputs[0]);
+
+  LayerRun table({"embedding: {input_dim: 3, output_dim: 2}", {{"x", {2}, DType::int32}}});
+  table.inputs = {{2, 0, 1, 2}};
+  table.parameters = {{10, 11, 20, 21, 30, 31}};
+  CHECK(table.output.shape == Shape{2, 2});
+  CHECK(table.forward() == Values{30, 31, 10, 11, 20, 21, 30, 31});
+}
+
+}  // namespace dtrain

@@ -1,0 +1,203 @@
+// Every layer's gradients against differences of its outputs.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <doctest/doctest.h>
+
+#include "layer_harness.h"
+
+namespace dtrain {
+namespace {
+
+const TensorSpec kRow{"x", {6}};
+const TensorSpec kImage{"x", {7, 6, 3}};
+const TensorSpec kDeepImage{"x", {5, 4, 16}};  // whole blocks of channels
+
+double projection(const Values& output, const Values& weights) {
+  return std::inner_product(output.begin(), output.end(), weights.begin(), 0.0, std::plus<>(),
+                            [](float a, float b) { return static_cast<double>(a) * b; });
+}
+
+/// Whether `gradient` is d projection / d values[i], by differences of this step. At a kink the slope on one
+/// side has to do.
+bool agrees(LayerRun& run, float& value, float gradient, const Values& weights, float step) {
+  const float x = value;
+  const double here = projection(run.forward(), weights);
+  value = x + step;
+  const double above = (projection(run.forward(), weights) - here) / (static_cast<double>(value) - x);
+  value = x - step;
+  const double below = (here - projection(run.forward(), weights)) / (static_cast<double>(x) - value);
+  value = x;
+  const auto near = [&](double slope) { return std::abs(gradient - slope) <= 4e-3 * (1 + std::abs(slope)); };
+  const double both = (above + below) / 2;
+  return near(both) || near(above) || near(below);
+}
+
+void check_array(LayerRun& run, Values& values, const Values& gradient, const Values& weights,
+                 const std::string& what) {
+  REQUIRE(gradient.size() == values.size());
+  constexpr size_t kMost = 40;  // elements looked at
+  const size_t stride = values.size() / kMost + 1;
+  for (size_t i = 0; i < values.size(); i += stride) {
+    INFO(what << "[" << i << "] has gradient " << gradient[i]);
+    // The large step has the smaller rounding error; the small one crosses fewer kinks.
+    CHECK((agrees(run, values[i], gradient[i], weights, 1e-2f) ||
+           agrees(run, values[i], gradient[i], weights, 1e-3f)));
+  }
+}
+
+void check_gradients(const LayerCase& c) {
+  INFO(c.yaml << ", activation " << static_cast<int>(c.fused.kind) << ", layout "
+              << static_cast<int>(c.layout));
+  LayerRun run(c);
+  const Values weights = spread_values(run.output_elements(), -1, 1, 99);
+  const Values output = run.forward();
+  const LayerRun::Gradients gradients = run.backward(weights);
+
+  if (run.traits().forward_in_place && !run.traits().is_view) CHECK(run.forward(true) == output);
+  if (run.traits().backward_in_place && c.inputs_need_gradient) {
+    run.forward();
+    CHECK(run.backward(weights, true).inputs == gradients.inputs);
+  }
+  for (size_t i = 0; i < c.inputs.size(); ++i)
+    if (c.inputs_need_gradient && c.inputs[i].dtype == DType::float32)
+      check_array(run, run.inputs[i], gradients.inputs[i], weights, "input " + std::to_string(i));
+  for (size_t i = 0; i < run.parameters.size(); ++i)
+    if (c.trainable && !run.parameter_specs[i].moving_average)
+      check_array(run, run.parameters[i], gradients.parameters[i], weights, run.parameter_specs[i].name);
+}
+
+/// Every layer that computes something, at least once each way that its options lead.
+const std::vector<LayerCase>& cases() {
+  static const std::vector<LayerCase> all = {
+      {"dense: {units: 5}", {kRow}},
+      {"dense: {units: 4, use_bias: false}", {kImage}},
+      {"conv2d: {filters: 4, kernel_size: 3}", {kImage}},
+      {"conv2d: {filters: 4, kernel_size: [3, 2], strides: 2, padding: same}", {kImage}},
+      {"conv2d: {filters: 2, kernel_size: 2, dilation_rate: 2, use_bias: false}", {kImage}},
+      {"conv2d: {filters: 16, kernel_size: 3, padding: same}", {kDeepImage}},
+      {"depthwise_conv2d: {kernel_size: 3}", {kImage}},
+      {"depthwise_conv2d: {kernel_size: 3, depth_multiplier: 2, strides: 2, padding: same}", {kImage}},
+      {"conv2d_transpose: {filters: 4, kernel_size: 3, strides: 2}", {kImage}},
+      {"conv2d_transpose: {filters: 2, kernel_size: 3, strides: 2, padding: same}", {kImage}},
+      {"conv2d_transpose: {filters: 2, kernel_size: 3, strides: 2, padding: same, output_padding: 1, "
+       "use_bias: false}",
+       {kImage}},
+      {"max_pooling2d", {kImage}},
+      {"max_pooling2d: {pool_size: 3, strides: 2, padding: same}", {kImage}},
+      {"average_pooling2d: {pool_size: [3, 2], strides: 1}", {kImage}},
+      {"average_pooling2d: {pool_size: 3, strides: 2, padding: same}", {kImage}},
+      {"global_max_pooling2d", {kImage}},
+      {"global_average_pooling2d: {keepdims: true}", {kImage}},
+      {"batch_normalization", {kImage}},
+      {"batch_normalization: {center: false}", {kRow}, {}, true, true, true, Layout::plain, 5},
+      {"batch_normalization: {scale: false}", {{"x", {4, 3}}}},
+      {"batch_normalization", {kImage}, {}, true, false},
+      {"batch_normalization: {center: false, scale: false}", {kImage}, {}, true, false},
+      {"layer_normalization", {kImage}},
+      {"layer_normalization: {center: false}", {kRow}},
+      {"layer_normalization: {scale: false}", {kRow}},
+      {"layer_normalization", {kRow}, {}, true, false},
+      {"activation: linear", {kRow}},
+      {"activation: relu", {kRow}},
+      {"activation: {leaky_relu: {negative_slope: 0.1}}", {kRow}},
+      {"activation: gelu", {kRow}},
+      {"activation: {gelu: {approximate: true}}", {kRow}},
+      {"activation: silu", {kRow}},
+      {"activation: tanh", {kRow}},
+      {"activation: sigmoid", {kRow}},
+      {"activation: {elu: {alpha: 0.5}}", {kRow}},
+      {"activation: softmax", {kImage}},
+      {"dropout: {rate: 0.4}", {kImage}},
+      {"dropout: {rate: 0}", {kRow}},
+      {"flatten", {kImage}},
+      {"reshape: [3, -1]", {kRow}},
+      {"add", {kImage, kImage, kImage}},
+      {"multiply", {kImage, kImage, kImage}},
+      {"concatenate", {kImage, {"y", {7, 6, 2}}}},
+      {"concatenate: {axis: 1}", {kImage, {"y", {2, 6, 3}}, {"z", {1, 6, 3}}}},
+      {"zero_padding2d: [[1, 2], [0, 3]]", {kImage}},
+      {"embedding: {input_dim: 5, output_dim: 3}",
+       {{"x", {6}, DType::int32}},
+       {},
+       true,
+       true,
+       true,
+       Layout::plain,
+       2,
+       0,
+       5},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("gradients of every layer") {
+  for (const LayerCase& c : cases()) check_gradients(c);
+}
+
+TEST_CASE("every kind of layer has its gradients checked") {
+  for (const std::string& kind : kinds<Layer>().names()) {
+    INFO(kind);
+    CHECK(std::any_of(cases().begin(), cases().end(),
+                      [&](const LayerCase& c) { return c.yaml == kind || c.yaml.starts_with(kind + ":"); }));
+  }
+}
+
+TEST_CASE("gradients through every activation that a layer fuses") {
+  using A = Activation;
+  const std::vector<ActivationSpec> activations = {{A::relu}, {A::leaky_relu, 0.2f}, {A::gelu},     {A::silu},
+                                                   {A::tanh}, {A::sigmoid},          {A::elu, 1.0f}};
+  size_t fused = 0;
+  for (LayerCase c : cases()) {
+    for (const ActivationSpec& activation : activations) {
+      if (!layer_of(c.yaml)->can_fuse(activation)) continue;
+      ++fused;
+      c.fused = activation;
+      check_gradients(c);
+    }
+  }
+  CHECK(fused >= 8 * 5 + 5);
+}
+
+TEST_CASE("gradients in other layouts") {
+  const std::vector<TensorSpec> one = {kDeepImage}, three = {kDeepImage, kDeepImage, kDeepImage};
+  for (const Layout layout : {Layout::blocked8, Layout::blocked16}) {
+    for (const char* yaml :
+         {"max_pooling2d", "average_pooling2d: {pool_size: 3, padding: same}", "global_max_pooling2d",
+          "global_average_pooling2d", "batch_normalization", "activation: tanh", "flatten",
+          "conv2d: {filters: 16, kernel_size: 3}", "layer_normalization"})
+      check_gradients({yaml, one, {}, true, true, true, layout});
+    for (const char* yaml : {"add", "multiply", "concatenate"})
+      check_gradients({yaml, three, {}, true, true, true, layout});
+  }
+}
+
+TEST_CASE("gradients where the inputs want none, and where the layer is frozen") {
+  for (LayerCase c : cases()) {
+    c.inputs_need_gradient = false;
+    if (!layer_of(c.yaml)->parameters(c.inputs).empty() && c.trainable) check_gradients(c);
+    c.inputs_need_gradient = true;
+    c.trainable = false;
+    check_gradients(c);
+  }
+}
+
+TEST_CASE("batch normalisation gives its statistics by the replica's share") {
+  LayerRun run({"batch_normalization", {{"x", {2, 2, 1}}}});
+  run.share = 0.25f;
+  run.inputs[0] = {1, 2, 3, 4, 5, 6, 7, 12};
+  run.forward();
+  const auto gradients = run.backward(Values(8, 0.0f)).parameters;
+  CHECK(run.parameter_specs[2].name == "moving_mean");
+  CHECK(gradients[2][0] == doctest::Approx(0.25 * 5));
+  // Squares of -4 -3 -2 -1 0 1 2 7, over 8: the biased variance.
+  CHECK(gradients[3][0] == doctest::Approx(0.25 * 84 / 8));
+  CHECK(*run.parameter_specs[2].moving_average == 0.99f);
+  CHECK(*run.parameter_specs[3].moving_average == 0.99f);
+  CHECK(!run.parameter_specs[0].moving_average);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,178 @@
+// What layers make of their inputs' shapes, and what they say where those do not suit.
+#include <doctest/doctest.h>
+
+#include "layer_harness.h"
+
+namespace dtrain {
+namespace {
+
+Shape shape_of(const std::string& yaml, const Shape& input) {
+  return output_of(yaml, {{"x", input}}).shape;
+}
+
+void check_says(const std::string& yaml, const std::vector<TensorSpec>& inputs, const std::string& expected) {
+  const std::string said = complaints_of(yaml, inputs);
+  INFO(yaml << " says: " << said);
+  CHECK(said.find(expected) != std::string::npos);
+}
+
+std::string parameters_of(const std::string& yaml, const std::vector<TensorSpec>& inputs) {
+  std::string all;
+  for (const ParameterSpec& p : layer_of(yaml)->parameters(inputs))
+    all += p.name + " " + p.shape.str() + " " + p.initializer.name + "; ";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("shapes of outputs") {
+  CHECK(shape_of("dense: {units: 5}", {3, 4}) == Shape{3, 5});
+  CHECK(shape_of("conv2d: {filters: 8, kernel_size: 3}", {28, 28, 1}) == Shape{26, 26, 8});
+  CHECK(shape_of("conv2d: {filters: 8, kernel_size: 3, strides: 2, padding: same}", {7, 6, 1}) ==
+        Shape{4, 3, 8});
+  CHECK(shape_of("conv2d: {filters: 8, kernel_size: 1, strides: 2}", {8, 7, 1}) == Shape{4, 4, 8});
+  CHECK(shape_of("conv2d: {filters: 8, kernel_size: 3, dilation_rate: [2, 1]}", {7, 7, 2}) == Shape{3, 5, 8});
+  CHECK(shape_of("depthwise_conv2d: {kernel_size: 3, depth_multiplier: 4}", {7, 7, 2}) == Shape{5, 5, 8});
+  CHECK(shape_of("max_pooling2d", {7, 6, 2}) == Shape{3, 3, 2});
+  CHECK(shape_of("max_pooling2d: {pool_size: 3, padding: same}", {7, 6, 2}) == Shape{3, 2, 2});
+  CHECK(shape_of("average_pooling2d: {pool_size: 2, strides: 1}", {7, 6, 2}) == Shape{6, 5, 2});
+  CHECK(shape_of("global_max_pooling2d", {7, 6, 2}) == Shape{2});
+  CHECK(shape_of("global_average_pooling2d: {keepdims: true}", {7, 6, 2}) == Shape{1, 1, 2});
+  CHECK(shape_of("flatten", {7, 6, 2}) == Shape{84});
+  CHECK(shape_of("flatten", {}) == Shape{1});
+  CHECK(shape_of("reshape: [3, -1, 1]", {12}) == Shape{3, 4, 1});
+  CHECK(shape_of("reshape: []", {1}) == Shape{});
+  CHECK(shape_of("zero_padding2d", {2, 3, 4}) == Shape{4, 5, 4});
+  CHECK(shape_of("zero_padding2d: [2, 0]", {2, 3, 4}) == Shape{6, 3, 4});
+  CHECK(shape_of("zero_padding2d: [[1, 2], 3]", {2, 3, 4}) == Shape{5, 9, 4});
+  CHECK(shape_of("batch_normalization", {2, 3, 4}) == Shape{2, 3, 4});
+  CHECK(shape_of("activation: softmax", {2, 3}) == Shape{2, 3});
+  CHECK(output_of("concatenate", {{"x", {2, 3}}, {"y", {2, 5}}}).shape == Shape{2, 8});
+  CHECK(output_of("concatenate: {axis: 1}", {{"x", {2, 3}}, {"y", {1, 3}}}).shape == Shape{3, 3});
+  const TensorSpec embedded =
+      output_of("embedding: {input_dim: 9, output_dim: 4}", {{"x", {7}, DType::int32}});
+  CHECK(embedded.shape == Shape{7, 4});
+  CHECK(embedded.dtype == DType::float32);
+}
+
+TEST_CASE("shapes of transposed convolutions are Keras's") {
+  const auto rows = [](const std::string& options) {
+    return shape_of("conv2d_transpose: {filters: 1, kernel_size: 3, " + options + "}", {4, 4, 1})[0];
+  };
+  CHECK(rows("strides: 2") == 9);
+  CHECK(rows("strides: 4") == 16);
+  CHECK(rows("strides: 2, padding: same") == 8);
+  CHECK(rows("strides: 2, output_padding: 0") == 9);
+  CHECK(rows("strides: 2, output_padding: 1") == 10);
+  CHECK(rows("strides: 2, padding: same, output_padding: 0") == 7);
+  CHECK(rows("strides: 2, padding: same, output_padding: 1") == 8);
+  CHECK(rows("dilation_rate: 2") == 8);
+  check_says("conv2d_transpose: {filters: 1, kernel_size: 2, strides: 2, padding: same, output_padding: 0}",
+             {{"x", {4, 4, 1}}},
+             "output_padding 0 does not suit kernel_size 2x2, strides 2x2 and its input 4x4x1");
+}
+
+TEST_CASE("parameters have Keras's names, shapes and initializers") {
+  const TensorSpec image{"x", {9, 9, 3}};
+  CHECK(parameters_of("dense: {units: 5}", {{"x", {4}}}) == "kernel 4x5 glorot_uniform; bias 5 zeros; ");
+  CHECK(parameters_of("dense: {units: 5, use_bias: false, kernel_initializer: he_normal}", {{"x", {4}}}) ==
+        "kernel 4x5 he_normal; ");
+  CHECK(parameters_of("conv2d: {filters: 8, kernel_size: [3, 2]}", {image}) ==
+        "kernel 3x2x3x8 glorot_uniform; bias 8 zeros; ");
+  CHECK(parameters_of("depthwise_conv2d: {kernel_size: 2, depth_multiplier: 4}", {image}) ==
+        "depthwise_kernel 2x2x3x4 glorot_uniform; bias 12 zeros; ");
+  CHECK(parameters_of("conv2d_transpose: {filters: 8, kernel_size: 2}", {image}) ==
+        "kernel 2x2x8x3 glorot_uniform; bias 8 zeros; ");
+  CHECK(parameters_of("batch_normalization", {image}) ==
+        "gamma 3 ones; beta 3 zeros; moving_mean 3 zeros; moving_variance 3 ones; ");
+  CHECK(parameters_of("layer_normalization", {image}) == "gamma 3 ones; beta 3 zeros; ");
+  CHECK(parameters_of("embedding: {input_dim: 9, output_dim: 4}", {{"x", {7}, DType::int32}}) ==
+        "embeddings 9x4 random_uniform; ");
+}
+
+TEST_CASE("complaints give both sides") {
+  const TensorSpec row{"x", {5}}, image{"img", {5, 5, 64}}, numbers{"n", {5}, DType::int32};
+  check_says("max_pooling2d: {pool_size: 7}", {image}, "pool_size 7x7 is larger than its input 5x5x64");
+  check_says("conv2d: {filters: 1, kernel_size: [1, 6]}", {image},
+             "kernel_size 1x6 is larger than its input 5x5x64");
+  check_says("conv2d: {filters: 1, kernel_size: 3, dilation_rate: 3}", {image},
+             "kernel_size 3x3, spread out over 7x7, is larger");
+  for (const char* yaml :
+       {"conv2d: {filters: 1, kernel_size: 1}", "depthwise_conv2d: {kernel_size: 1}",
+        "conv2d_transpose: {filters: 1, kernel_size: 1}", "max_pooling2d", "average_pooling2d",
+        "global_max_pooling2d", "global_average_pooling2d", "zero_padding2d"})
+    check_says(yaml, {row}, "expected an input of height x width x channels, found 'x' of 5");
+  for (const char* yaml : {"dense: {units: 1}", "activation: relu", "dropout: 0.5", "batch_normalization",
+                           "layer_normalization"}) {
+    check_says(yaml, {numbers}, "expected a float32 input, found 'n' of int32");
+    check_says(yaml, {row, row}, "expected one input, found 2");
+  }
+  for (const char* yaml :
+       {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax"})
+    check_says(yaml, {{"s", {}}}, "found a scalar 's'");
+  for (const char* yaml : {"add", "multiply", "concatenate"})
+    check_says(yaml, {row}, "expected at least two inputs, found 1");
+  check_says("add", {row, {"y", {6}}}, "expected inputs of one shape, found 'x' of 5 and 'y' of 6");
+  check_says("concatenate", {image, {"y", {4, 5, 64}}},
+             "differ along axis -1 only, found 'img' of 5x5x64 and 'y'");
+  check_says("concatenate: {axis: 0}", {image, image}, "axis 0 is no axis of its input 'img' of 5x5x64");
+  check_says("concatenate: {axis: -4}", {image, image}, "axis -4 is no axis");
+  check_says("reshape: [2, -1]", {row}, "target_shape [2, -1] does not suit its input 'x' of 5 (5 elements)");
+  check_says("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not suit");
+  check_says("embedding: {input_dim: 2, output_dim: 2}", {row},
+             "expected an int32 input, found 'x' of float32");
+}
+
+TEST_CASE("options that make no sense are reported at their place") {
+  const TensorSpec image{"x", {5, 5, 2}};
+  check_says("dense: {units: 0}", {image},
+             "layer.yaml:1:16: error: dense's units: expected a number from 1 to");
+  check_says("dense", {image}, "missing key 'units'");
+  check_says("conv2d: {filters: 1, kernal_size: 3}", {image}, "did you mean 'kernel_size'?");
+  check_says("conv2d: {filters: 1, kernel_size: 3, padding: sane}", {image}, "did you mean 'same'?");
+  check_says("dense: {units: 1, activation: rleu}", {image},
+             "unknown activation 'rleu'; did you mean 'relu'?");
+  check_says("dense: {units: 1, kernel_initializer: hr_normal}", {image}, "did you mean 'he_normal'?");
+  check_says("dropout: {rate: 1}", {image},
+             "dropout's rate: expected a number of at least 0 and less than 1");
+  check_says("reshape: [-1, -1]", {image}, "-1 at most once");
+  check_says("reshape: [0]", {image}, "sizes of at least 1");
+  check_says("zero_padding2d: -1", {image}, "a number from 0 to");
+  check_says("zero_padding2d: [1, 2, 3]", {image}, "[[top, bottom], [left, right]]");
+  check_says("conv2d_transpose: {filters: 1, kernel_size: 3, strides: 2, output_padding: 2}", {image},
+             "expected less than the strides 2x2, found 2");
+  check_says("batch_normalization: {momentum: 2}", {image}, "a number from 0 to 1");
+  check_says("flatten: {data_format: channels_last}", {image}, "unknown key 'data_format'");
+}
+
+TEST_CASE("an activation among the options becomes a layer; linear and null none") {
+  CHECK(layer_of("dense: {units: 1, activation: {elu: {alpha: 0.5}}}")->activation()->elementwise()->alpha ==
+        0.5f);
+  CHECK(layer_of("conv2d: {filters: 1, kernel_size: 1, activation: softmax}")->activation()->is_softmax());
+  CHECK(!layer_of("dense: {units: 1, activation: linear}")->activation());
+  CHECK(!layer_of("dense: {units: 1, activation: null}")->activation());
+  CHECK(!layer_of("dense: {units: 1}")->activation());
+  const auto leaky = layer_of("dense: {units: 1, activation: leaky_relu}")->activation()->elementwise();
+  CHECK(leaky->alpha == 0.2f);
+}
+
+TEST_CASE("layers as Keras writes them") {
+  const auto config = [](const std::string& yaml) {
+    const auto layer = layer_of(yaml);
+    return layer->keras_class() + " " + layer->keras_config().dump();
+  };
+  CHECK(config("dense: {units: 3, activation: relu, kernel_initializer: {random_normal: {stddev: 0.5}}}") ==
+        R"(Dense {"units": 3, "activation": "relu", "use_bias": true, )"
+        R"("kernel_initializer": {"class_name": "RandomNormal", "config": {"mean": 0, "stddev": 0.5}}, )"
+        R"("bias_initializer": {"class_name": "Zeros", "config": {}}})");
+  CHECK(config("activation: leaky_relu") == R"(Activation {"activation": "leaky_relu"})");
+  CHECK(config("activation: {leaky_relu: {negative_slope: 0.5}}") ==
+        R"(Activation {"activation": {"module": "keras.layers", "class_name": "LeakyReLU", )"
+        R"("config": {"negative_slope": 0.5}, "registered_name": null}})");
+  CHECK(config("max_pooling2d") == R"(MaxPooling2D {"pool_size": 2, "strides": null, "padding": "valid"})");
+  CHECK(config("zero_padding2d: [1, 2]") == R"(ZeroPadding2D {"padding": [[1, 1], [2, 2]]})");
+  CHECK(config("reshape: [2, -1]") == R"(Reshape {"target_shape": [2, -1]})");
+  CHECK(config("dense: {units: 1}").find(R"("activation": "linear")") != std::string::npos);
+}
+
+}  // namespace dtrain
