@@ -52,6 +52,8 @@ class KindTable {
 
   bool contains(std::string_view name) const;
   std::vector<std::string> names() const;
+  /// The options of the kind with this name; empty where there is none.
+  std::vector<std::string> fields(std::string_view name) const;
   const std::string& noun() const { return noun_; }
   /// A JSON schema: oneOf the kinds, bare names where no field is required.
   Json json_schema() const;
@@ -61,6 +63,7 @@ class KindTable {
     std::string name;
     std::function<Kind<Base>(const Node& options, Diagnostics&)> parse;
     std::function<Json()> schema;
+    std::vector<std::string> fields;
     bool bare;  // no field is required
   };
   std::string noun_;

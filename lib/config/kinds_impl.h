@@ -53,6 +53,7 @@ KindTable<Base>& KindTable<Base>::add_with(std::string name, Schema<Options> sch
   const auto shared = std::make_shared<const Schema<Options>>(std::move(schema));
   Entry entry;
   entry.name = name;
+  entry.fields = shared->field_names();
   entry.bare = !shared->has_required();
   entry.schema = [shared] { return shared->json_schema(); };
   entry.parse = [shared, name, make](const Node& node, Diagnostics& diagnostics) {
@@ -111,6 +112,13 @@ std::vector<std::string> KindTable<Base>::names() const {
   std::vector<std::string> all;
   for (const Entry& entry : entries_) all.push_back(entry.name);
   return all;
+}
+
+template <class Base>
+std::vector<std::string> KindTable<Base>::fields(std::string_view name) const {
+  for (const Entry& entry : entries_)
+    if (entry.name == name) return entry.fields;
+  return {};
 }
 
 template <class Base>

@@ -42,7 +42,7 @@ std::optional<BlockParameters> LayerLaying::bind(const LayerText& text, const Bl
       found->second = value;
       continue;
     }
-    std::vector<std::string> names = LayerKeys::block_schema().field_names();
+    std::vector<std::string> names;
     for (const auto& [name, unused] : block.parameters) names.push_back(name);
     diagnostics_.error(key, fmt::format("unknown parameter '{}' of block '{}'{}", key.text(),
                                         text.kind.text(), hint(key.text(), names)));

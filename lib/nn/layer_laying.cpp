@@ -90,9 +90,14 @@ std::optional<LayerText> LayerLaying::read_text(const Node& node, const Scope& s
     misunderstood_ = true;
     return std::nullopt;
   }
-  const bool is_block = blocks_.contains(written->name.text());
+  const std::string& kind = written->name.text();
+  const auto block = blocks_.find(kind);
+  std::vector<std::string> fields = kinds<Layer>().fields(kind);
+  if (block != blocks_.end())
+    for (const auto& [parameter, value] : block->second.parameters) fields.push_back(parameter);
   LayerText text = take_keys(written->name, substitute(written->options, scope.parameters, diagnostics_),
-                             is_block ? LayerKeys::block_schema() : LayerKeys::layer_schema(), diagnostics_);
+                             block != blocks_.end() ? LayerKeys::block_schema() : LayerKeys::layer_schema(),
+                             fields, diagnostics_);
   text.well_formed = diagnostics_.count() == before;
   misunderstood_ |= !text.well_formed;
   return text;

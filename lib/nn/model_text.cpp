@@ -103,7 +103,7 @@ const Schema<LayerKeys>& LayerKeys::block_schema() {
 }
 
 LayerText take_keys(const Node& kind, const Node& options, const Schema<LayerKeys>& schema,
-                    Diagnostics& diagnostics) {
+                    const std::vector<std::string>& fields, Diagnostics& diagnostics) {
   LayerText text;
   text.kind = kind;
   text.options = options;
@@ -111,12 +111,20 @@ LayerText take_keys(const Node& kind, const Node& options, const Schema<LayerKey
   const std::vector<std::string> names = schema.field_names();
   std::vector<Node::Entry> common, own;
   for (const Node::Entry& entry : options.entries()) {
-    const bool is_common = std::find(names.begin(), names.end(), entry.first.text()) != names.end();
-    (is_common ? common : own).push_back(entry);
+    const std::string& key = entry.first.text();
+    if (std::find(names.begin(), names.end(), key) != names.end()) {
+      common.push_back(entry);
+      continue;
+    }
+    const bool is_field = std::find(fields.begin(), fields.end(), key) != fields.end();
+    const std::string meant = is_field || !suggestion(key, fields).empty() ? "" : suggestion(key, names);
+    if (meant.empty())
+      own.push_back(entry);
+    else
+      diagnostics.error(entry.first, fmt::format("unknown key '{}' in {}{}", key, kind.text(), meant));
   }
   text.options = Node::mapping(std::move(own), options.mark());
-  text.well_formed =
-      schema.parse(Node::mapping(std::move(common), kind.mark()), kind.text(), text.keys, diagnostics);
+  schema.parse(Node::mapping(std::move(common), kind.mark()), kind.text(), text.keys, diagnostics);
   return text;
 }
 

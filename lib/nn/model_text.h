@@ -93,8 +93,9 @@ struct LayerText {
   bool well_formed = true;  // nothing of it was reported
 };
 
-/// Takes the common keys (those of `schema`) from among the options.
+/// Takes the common keys (those of `schema`) from among the options, whose own names are `fields`. Reports,
+/// and takes away, what looks like a misspelt common key.
 LayerText take_keys(const Node& kind, const Node& options, const Schema<LayerKeys>& schema,
-                    Diagnostics& diagnostics);
+                    const std::vector<std::string>& fields, Diagnostics& diagnostics);
 
 }  // namespace dtrain

@@ -49,6 +49,15 @@ TEST_CASE("unknown layers, keys and names come with a suggestion") {
             .starts_with("m.yaml:3:35: error: 'self' is not defined before this layer"));
 }
 
+TEST_CASE("misspelt keys that every layer and block has") {
+  CHECK(model_errors(with_layers("  - flatten: {nmae: a}\n")) ==
+        "m.yaml:3:15: error: unknown key 'nmae' in flatten; did you mean 'name'?");
+  CHECK(model_errors(with_layers("  - dense: {units: 2, input: x}\n")) ==
+        "m.yaml:3:23: error: unknown key 'input' in dense; did you mean 'inputs'?");
+  CHECK(model_errors(with_blocks("  b: {layers: [flatten]}\n", "  - b: {repaet: 2}\n")) ==
+        "m.yaml:5:9: error: unknown key 'repaet' in b; did you mean 'repeat'?");
+}
+
 TEST_CASE("names: given twice, or no names") {
   CHECK(model_errors(with_layers("  - flatten: {name: a}\n"
                                  "  - flatten: {name: a}\n")) ==
@@ -201,8 +210,8 @@ TEST_CASE("models of hostile size end soon") {
             .find("the model has more than 100000 layers") != std::string::npos);
   // No recursion, but blocks deep in each other.
   std::string deep = "  b0: {layers: [flatten]}\n";
-  for (int i = 1; i <= 20'000; ++i) deep += fmt::format("  b{}: {{layers: [b{}]}}\n", i, i - 1);
-  CHECK(model_errors(with_blocks(deep, "  - b20000\n")).find("blocks lie more than 100 deep") !=
+  for (int i = 1; i <= 300; ++i) deep += fmt::format("  b{}: {{layers: [b{}]}}\n", i, i - 1);
+  CHECK(model_errors(with_blocks(deep, "  - b300\n")).find("blocks lie more than 100 deep") !=
         std::string::npos);
 }
 
