@@ -162,17 +162,26 @@ TEST_CASE("gradients through every activation that a layer fuses") {
   CHECK(fused >= 8 * 5 + 5);
 }
 
-TEST_CASE("gradients in other layouts") {
-  const std::vector<TensorSpec> one = {kDeepImage}, three = {kDeepImage, kDeepImage, kDeepImage};
-  for (const Layout layout : {Layout::blocked8, Layout::blocked16}) {
-    for (const char* yaml :
-         {"max_pooling2d", "average_pooling2d: {pool_size: 3, padding: same}", "global_max_pooling2d",
-          "global_average_pooling2d", "batch_normalization", "activation: tanh", "flatten",
-          "conv2d: {filters: 16, kernel_size: 3}", "layer_normalization"})
-      check_gradients({yaml, one, {}, true, true, true, layout});
-    for (const char* yaml : {"add", "multiply", "concatenate"})
-      check_gradients({yaml, three, {}, true, true, true, layout});
-  }
+TEST_CASE("values and gradients in other layouts") {
+  const auto check = [](LayerCase c) {
+    const Values plain = LayerRun(c).forward();
+    for (const Layout layout : {Layout::blocked8, Layout::blocked16}) {
+      c.layout = layout;
+      check_gradients(c);
+      const Values values = LayerRun(c).forward();
+      REQUIRE(values.size() == plain.size());
+      for (size_t i = 0; i < values.size(); ++i) CHECK(std::abs(values[i] - plain[i]) <= 1e-5);
+    }
+  };
+  for (const char* yaml :
+       {"max_pooling2d", "average_pooling2d: {pool_size: 3, padding: same}", "global_max_pooling2d",
+        "global_average_pooling2d", "batch_normalization", "activation: tanh", "flatten",
+        "conv2d: {filters: 16, kernel_size: 3}", "layer_normalization"})
+    check({yaml, {kDeepImage}});
+  check({"batch_normalization", {kDeepImage}, {Activation::relu}});
+  check({"batch_normalization", {kDeepImage}, {}, true, false});
+  for (const char* yaml : {"add", "multiply", "concatenate"})
+    check({yaml, {kDeepImage, kDeepImage, kDeepImage}});
 }
 
 TEST_CASE("gradients where the inputs want none, and where the layer is frozen") {

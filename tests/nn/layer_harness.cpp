@@ -73,10 +73,11 @@ LayerRun::LayerRun(const LayerCase& c)
       for (float& value : inputs.back()) value = std::floor(value);
   }
   for (size_t i = 0; i < parameter_specs.size(); ++i) {
-    // Never 0, which would put all that a gamma scales on a relu's kink.
-    const bool positive = parameter_specs[i].name == "moving_variance";
-    parameters.push_back(spread_values(parameter_specs[i].shape.elements(), positive ? 0.5f : -0.9f, 1.0f,
-                                       static_cast<uint32_t>(i) + 100));
+    // A gamma near 0 would put all that it scales near a relu's kink.
+    const std::string& name = parameter_specs[i].name;
+    const float low = name == "gamma" || name == "moving_variance" ? 0.5f : -1.0f;
+    parameters.push_back(
+        spread_values(parameter_specs[i].shape.elements(), low, 1, static_cast<uint32_t>(i) + 100));
   }
   const std::vector<Layout> layouts(c.inputs.size(), c.layout);
   kernel_ =
