@@ -66,8 +66,9 @@ void add_evaluate(CLI::App& app) {
       ->add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
       ->required();
   command
-      ->add_option("--split", options->split,
-                   "train, validation or test; the last that there is of the latter two where not given")
+      ->add_option(
+          "--split", options->split,
+          "train, validation or test (test where not given, validation where there is no test split)")
       ->check(CLI::IsMember({"train", "validation", "test"}));
   add_set_option(*command, options->sets);
   add_output_options(*command, options->output);
