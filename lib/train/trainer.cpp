@@ -112,10 +112,13 @@ void Trainer::train_epoch() {
   check_stop();
 }
 
+double Trainer::learning_rate_at(int64_t step) const {
+  return config_.train.optimizer->learning_rate().at(step, state_.schedule);
+}
+
 void Trainer::train_step(const Batch& batch) {
   const auto start = Clock::now();
-  learning_rate_ = config_.train.optimizer->learning_rate().at(state_.step, state_.schedule);
-  const BatchTotals& totals = replicas_->train(batch, state_.step, learning_rate_);
+  const BatchTotals& totals = replicas_->train(batch, state_.step, learning_rate_at(state_.step));
   for (size_t i = 0; i < state_.sums.size(); ++i) state_.sums[i] += totals.sums[i];
   state_.samples += totals.samples;
   const double step_loss = means_of(config_, totals.sums, totals.samples)[0].second;
@@ -164,7 +167,7 @@ void Trainer::finish_epoch() {
   const double seconds = state_.epoch_seconds + seconds_since(start);
   Json record = Json::object().set("epoch", state_.epoch + 1).set("step", state_.step);
   for (const auto& [name, value] : numbers) record.set(name, value);
-  record.set("learning_rate", learning_rate_).set("seconds", seconds);
+  record.set("learning_rate", learning_rate_at(state_.step - 1)).set("seconds", seconds);
   record.set("samples_per_second",
              static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9));
   state_.history.push(record);

@@ -82,6 +82,7 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  double learning_rate_at(int64_t step) const;
   void train_epoch();
   void train_step(const Batch& batch);
   void finish_epoch();
@@ -99,7 +100,6 @@ class Trainer {
   std::unique_ptr<Loader> loader_, validation_;
   std::unique_ptr<Replicas> replicas_;
   TrainingState state_;
-  double learning_rate_ = 0;
   int64_t saved_step_ = -1;
   Clock::time_point last_save_;
 };

@@ -1,0 +1,148 @@
+// A run that is interrupted and resumed against one that is not.
+#include <cstring>
+
+#include "runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+constexpr auto kRun = R"(
+seed: 5
+model:
+  inputs: {image: [6, 6, 3]}
+  layers:
+    - conv2d: {filters: 16, kernel_size: 3, padding: same, use_bias: false}
+    - batch_normalization: {}
+    - activation: relu
+    - dropout: {rate: 0.25}
+    - flatten: {}
+    - dense: {units: 4}
+dataset:
+  train: {synthetic: {samples: 100, target: {classes: 4}, seed: 1}}
+  validation: {synthetic: {samples: 30, target: {classes: 4}, seed: 2}}
+strategy: {mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}
+train:
+  epochs: 5
+  batch_size: 16
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: {reduce_on_plateau: {initial: 0.01, patience: 1, factor: 0.5, min_delta: 0.5}}}}
+  metrics: [sparse_categorical_accuracy]
+  callbacks: [{early_stopping: {patience: 100}}, terminate_on_nan]
+checkpoint: {every: 3 steps, keep: 2, best: {monitor: val_loss}}
+)";
+
+struct Outcome {
+  std::vector<float> arrays;
+  Json history;
+  int64_t size_of_last = 0;
+};
+
+/// The history without what the clock says.
+std::string timeless(const Json& history) {
+  std::string text;
+  for (const Json& record : history.items())
+    for (const auto& [key, value] : record.entries())
+      if (key != "seconds" && key != "samples_per_second") text += key + "=" + value.dump() + "\n";
+  return text;
+}
+
+/// Runs to the end, stopping (and going on as another process would) after each of these steps.
+Outcome run_with_stops(const std::vector<int64_t>& stops) {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  for (size_t i = 0;; ++i) {
+    Recorder recorder(i < stops.size() ? stops[i] : -1);
+    try {
+      std::optional<Checkpoint> checkpoint = load_newest(run, [](const std::string&) {});
+      Trainer trainer(config_from(kRun), run, recorder, recorder.stop);
+      checkpoint ? trainer.restore(*checkpoint) : trainer.start();
+      trainer.run();
+      return {arrays_of(trainer), trainer.state().history,
+              static_cast<int64_t>(std::filesystem::file_size(run.checkpoints().back()))};
+    } catch (const Interrupted&) {
+      CHECK(i < stops.size());
+    }
+  }
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("resumed at any step, a run ends with the same bits and the same history") {
+  const Outcome whole = run_with_stops({});
+  CHECK(whole.history.items().size() == 5);
+  for (const auto& stops :
+       std::vector<std::vector<int64_t>>{{1}, {7}, {14}, {2, 3, 9, 20}, {6, 7, 8, 21, 28, 34}}) {
+    const Outcome resumed = run_with_stops(stops);
+    CHECK(same_bits(resumed.arrays, whole.arrays));
+    CHECK(timeless(resumed.history) == timeless(whole.history));
+  }
+}
+
+TEST_CASE("ten save and resume cycles leave a checkpoint like one's") {
+  const int64_t once = run_with_stops({}).size_of_last;
+  const int64_t often = run_with_stops({1, 2, 4, 5, 8, 10, 13, 17, 23, 30}).size_of_last;
+  CHECK(std::abs(once - often) < 256);  // the state's text: times have more or fewer digits
+}
+
+TEST_CASE("the newest checkpoints stay, and the best; a damaged newest one is passed over") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  Recorder recorder;
+  Trainer trainer(config_from(kRun), run, recorder, recorder.stop);
+  trainer.start();
+  trainer.run();
+  const auto paths = run.checkpoints();
+  CHECK(paths.size() >= 2);
+  CHECK(paths.size() <= 3);
+  REQUIRE(trainer.state().best);
+  CHECK(std::filesystem::exists(run.checkpoint_path(trainer.state().best->step)));
+
+  std::filesystem::resize_file(paths.back(), 1000);
+  std::vector<std::string> warnings;
+  const auto newest = load_newest(run, [&](const std::string& message) { warnings.push_back(message); });
+  REQUIRE(newest);
+  CHECK(newest->path() == paths[paths.size() - 2]);
+  CHECK(warnings.size() == 1);
+}
+
+TEST_CASE("another number of replicas goes on from a checkpoint; another model does not") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  {
+    Recorder recorder(10);
+    Trainer trainer(config_from(kRun), run, recorder, recorder.stop);
+    trainer.start();
+    CHECK_THROWS_AS(trainer.run(), Interrupted);
+  }
+  SavedRun saved = load_saved_run(run.path(), {"strategy=single"}, [](const std::string&) {});
+  Recorder recorder;
+  Trainer trainer(std::move(saved.config), *saved.directory, recorder, recorder.stop);
+  trainer.restore(saved.checkpoint);
+  trainer.run();
+  CHECK(trainer.state().epoch == 5);
+
+  Recorder other;
+  Trainer wider(config_from(kRun, {"model.layers.5.dense.units=7"}), run, other, other.stop);
+  CHECK_THROWS_WITH_AS(wider.restore(saved.checkpoint),
+                       doctest::Contains("expected 576x7 float32, found 576x4"), UserError);
+}
+
+TEST_CASE("a loss that is no number ends the run, names the step and saves nothing over what was good") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  Recorder recorder;
+  Trainer trainer(
+      config_from(kRun, {"train.optimizer={sgd: {learning_rate: 1e30}}", "checkpoint.every=1 step"}), run,
+      recorder, recorder.stop);
+  trainer.start();
+  CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("at step"), Error);
+  // What was saved before it can still be gone on from.
+  CHECK(load_newest(run, [](const std::string&) {})->content().state.find("step")->as_int() <=
+        static_cast<int64_t>(recorder.losses.size()));
+}

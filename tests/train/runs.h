@@ -1,0 +1,87 @@
+// Small runs for the tests of lib/train: a configuration from text, a directory that goes away, the losses of
+// every step.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "config/load.h"
+#include "train/trainer.h"
+
+namespace dtrain::testing {
+
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    static std::atomic<int> count{0};
+    path_ = (std::filesystem::temp_directory_path() / fmt::format("dtrain-train-{}-{}", getpid(), count++))
+                .string();
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~ScratchDirectory() { std::filesystem::remove_all(path_); }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline RunConfig config_from(const std::string& yaml, const std::vector<std::string>& sets = {}) {
+  Diagnostics diagnostics;
+  Node node = parse_yaml(yaml, "test.yaml", diagnostics);
+  node = apply_sets(node, sets, diagnostics);
+  diagnostics.throw_if_errors();
+  auto config = parse_run_config(node, "test", diagnostics);
+  diagnostics.throw_if_errors();
+  return std::move(*config);
+}
+
+/// Notes every step's loss; asks to stop after `stop_after` steps (never where negative).
+class Recorder : public Observer {
+ public:
+  explicit Recorder(int64_t stop_after = -1) : stop_after_(stop_after) {}
+  void on_step(const Progress& progress) override {
+    losses.push_back(progress.step_loss);
+    if (progress.global_step == stop_after_) stop = 15;
+  }
+  void on_warning(const std::string& message) override { warnings.push_back(message); }
+  void on_note(const std::string& message) override { notes.push_back(message); }
+
+  std::vector<double> losses;
+  std::vector<std::string> warnings, notes;
+  std::atomic<int> stop{0};
+
+ private:
+  int64_t stop_after_;
+};
+
+/// A fresh run to its end.
+inline std::vector<double> losses_of(const std::string& yaml, const std::vector<std::string>& sets = {}) {
+  const ScratchDirectory directory;
+  Recorder recorder;
+  Trainer trainer(config_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.stop);
+  trainer.start();
+  trainer.run();
+  return recorder.losses;
+}
+
+/// Values, then every slot: all that training moves.
+inline std::vector<float> arrays_of(Trainer& trainer) {
+  std::vector<float> all(trainer.replicas().values().begin(), trainer.replicas().values().end());
+  for (size_t i = 0; i < trainer.config().train.optimizer->slots().size(); ++i) {
+    const auto slot = trainer.replicas().slot(i);
+    all.insert(all.end(), slot.begin(), slot.end());
+  }
+  return all;
+}
+
+}  // namespace dtrain::testing
