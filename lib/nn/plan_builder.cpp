@@ -141,7 +141,8 @@ void PlanBuilder::read(int v, int reader, bool in_backward) {
   value(v).last_read = std::max(value(v).last_read, reader);
   // A value in another layout is made from the node's own at its first reader.
   const int own = state(value(v).node).value;
-  if (own >= 0 && own != v && value(v).view_of < 0) value(own).last_read = std::max(value(own).last_read, reader);
+  if (own >= 0 && own != v && value(v).view_of < 0)
+    value(own).last_read = std::max(value(own).last_read, reader);
   if (in_backward) value(v).read_in_backward = true;
 }
 
