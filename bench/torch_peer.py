@@ -3,7 +3,8 @@
     torch_peer.py WORKLOAD DATA_DIRECTORY CHECKPOINT THREADS BATCH STEPS
 
 Prints one JSON line: the time at the end of every step in seconds since the process began, and every step's loss.
-With --in-order the samples come as they stand in the file, else in a permutation.
+With --in-order the samples come as they stand in the file, else in a permutation. With --same-rules the optimizer leaves out
+what Keras's rules do in another way (weight decay, Adam's epsilon).
 """
 import json
 import os
@@ -76,10 +77,10 @@ MODELS = {
 }
 
 
-def optimizer_of(workload, parameters):
+def optimizer_of(workload, parameters, same_rules):
     if workload == "resnet20":
-        return torch.optim.SGD(parameters, 0.1, momentum=0.9, weight_decay=1e-4)
-    return torch.optim.Adam(parameters, 1e-4 if workload == "wide-mlp" else 1e-3, eps=1e-7)
+        return torch.optim.SGD(parameters, 0.1, momentum=0.9, weight_decay=0.0 if same_rules else 1e-4)
+    return torch.optim.Adam(parameters, 1e-4 if workload == "wide-mlp" else 1e-3, eps=1e-30 if same_rules else 1e-8)
 
 
 def load_weights(model, checkpoint):
@@ -123,7 +124,7 @@ def main():
         targets, loss_of = targets.float().reshape(-1, 1), F.binary_cross_entropy
     else:
         targets, loss_of = targets.long(), F.cross_entropy
-    optimizer = optimizer_of(workload, model.parameters())
+    optimizer = optimizer_of(workload, model.parameters(), "--same-rules" in sys.argv)
     samples = len(inputs)
     order = torch.arange(samples) if "--in-order" in sys.argv else torch.randperm(samples)
     ends, losses = [], []

@@ -26,7 +26,8 @@ bool improves(double value, double best, MonitorMode mode, const std::string& mo
 class Callback {
  public:
   virtual ~Callback() = default;
-  /// After every step, with the step's own mean loss. Throws Error to end the run as failed.
+  /// After every step (counted from 1, as is the epoch), with the step's own mean loss. Throws Error to end
+  /// the run as failed.
   virtual void after_step(int64_t /*step*/, int64_t /*epoch*/, double /*loss*/) const {}
   struct Verdict {
     bool stop = false;    // end the training after this epoch
