@@ -58,8 +58,8 @@ class TerminateOnNan final : public Callback {
   void after_step(int64_t step, int64_t epoch, double loss) const override {
     if (std::isfinite(loss)) return;
     throw Error(
-        fmt::format("the loss is {} at step {} (epoch {}); the checkpoints before it are as they were", loss,
-                    step, epoch + 1));
+        fmt::format("the loss is {} at step {} (epoch {}); the checkpoints before it are as they were",
+                    std::isnan(loss) ? "nan" : "infinite", step, epoch));
   }
 };
 
