@@ -107,7 +107,8 @@ def compare_losses(name, work, checkpoint, threads):
     # Rules that differ are left out of the comparison: Keras decays weights apart from the gradient and adds Adam's epsilon to the
     # uncorrected root.
     extra = ["--set", "train.optimizer.sgd.weight_decay=0" if name == "resnet20" else "train.optimizer.adam.epsilon=1e-30"]
-    _, ours, _ = dtrain_steps(name, work, work + "/losses", steps, False, extra)
+    # One replica: the peer's batch normalisation goes by the whole batch.
+    _, ours, _ = dtrain_steps(name, work, work + "/losses", steps, False, ["--set", "strategy=single", *extra])
     _, theirs, _, _ = torch_steps(name, work, checkpoint, threads, steps, "--in-order", "--same-rules")
     return max(abs(a - b) / abs(b) for a, b in zip(ours, theirs)), steps
 

@@ -2,33 +2,52 @@
 
 #include "base/error.h"
 #include "ops/cpu/cpu_ops.h"
+#include "ops/cpu/onednn/call.h"
+#include "ops/cpu/onednn/descriptors.h"
 
 namespace dtrain::cpu {
 namespace {
 
-/// By oneDNN's sgemm, which was faster than its matmul primitive with everything fused on all shapes
-/// measured, large ones twice; bias and activation are one more pass.
+/// By oneDNN's sgemm, or its matmul primitive where that was seen to be faster: on one thread by a half or
+/// more with B transposed (and slower by as much otherwise, and on two threads). Bias and activation are one
+/// more pass.
 class CpuMatmul final : public Matmul {
  public:
-  CpuMatmul(CpuOps& ops, const MatmulSpec& spec) : ops_(ops), spec_(spec) {}
+  CpuMatmul(CpuOps& ops, const MatmulSpec& spec) : ops_(ops), spec_(spec) {
+    if (!spec.transpose_b || ops.threads() > 1) return;
+    const auto desc = matmul_desc(ops.engine().engine, spec);
+    primitive_ = Call(ops.engine(), dnnl::matmul(desc), desc.scratchpad_desc(),
+                      {{DNNL_ARG_SRC, desc.src_desc()},
+                       {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+                       {DNNL_ARG_DST, desc.dst_desc()}});
+  }
 
-  size_t scratch_bytes() const override { return 0; }
+  size_t scratch_bytes() const override { return primitive_.scratch_bytes(); }
 
-  void run(const float* a, const float* b, const float* bias, float* c, void*) override {
-    const auto& [m, n, k, transpose_a, transpose_b, has_bias, activation] = spec_;
-    const auto status = dnnl::sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a,
-                                    transpose_a ? m : k, b, transpose_b ? k : n, 0.0f, c, n);
-    if (status != dnnl::status::success) throw Error("oneDNN: a matrix product failed");
-    if (!has_bias && activation.kind == Activation::linear) return;
-    parallel(ops_.threads(), m, 1, n, [&](int64_t begin, int64_t end, int) {
+  void run(const float* a, const float* b, const float* bias, float* c, void* scratch) override {
+    if (primitive_) {
+      primitive_.run(ops_.engine(), {a, b, c}, scratch);
+    } else {
+      multiply(a, b, c);
+    }
+    if (!spec_.bias && spec_.activation.kind == Activation::linear) return;
+    parallel(ops_.threads(), spec_.m, 1, spec_.n, [&](int64_t begin, int64_t end, int) {
       ops_.kernels().bias_activation(c, c, spec_.bias ? bias : nullptr, spec_.activation, spec_.n, begin,
                                      end);
     });
   }
 
  private:
+  void multiply(const float* a, const float* b, float* c) const {
+    const auto& [m, n, k, transpose_a, transpose_b, has_bias, activation] = spec_;
+    const auto status = dnnl::sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a,
+                                    transpose_a ? m : k, b, transpose_b ? k : n, 0.0f, c, n);
+    if (status != dnnl::status::success) throw Error("oneDNN: a matrix product failed");
+  }
+
   CpuOps& ops_;
   MatmulSpec spec_;
+  Call primitive_;  // empty: sgemm
 };
 
 }  // namespace

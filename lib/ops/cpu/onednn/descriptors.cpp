@@ -212,6 +212,16 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_filter_d
                             window.before, window.after);
 }
 
+dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const MatmulSpec& spec) {
+  const auto& [m, n, k, transpose_a, transpose_b, bias, activation] = spec;
+  const auto operand = [](int64_t rows, int64_t columns, bool transposed) {
+    const memory::dims strides = transposed ? memory::dims{1, rows} : memory::dims{columns, 1};
+    return memory::desc({rows, columns}, kFloat, strides);
+  };
+  return describe<dnnl::matmul>(engine, attributes_with(), std::tuple(), operand(m, k, transpose_a),
+                                operand(k, n, transpose_b), operand(m, n, false));
+}
+
 dnnl::pooling_forward::primitive_desc pooling_forward_desc(const dnnl::engine& engine,
                                                            const PoolingSpec& spec) {
   const auto kind = spec.training ? prop_kind::forward_training : prop_kind::forward_inference;

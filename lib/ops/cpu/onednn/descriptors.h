@@ -29,6 +29,9 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_filter_d
     const dnnl::engine& engine, const ConvolutionSpec& spec, const ConvolutionDescs& descs,
     const dnnl::convolution_forward::primitive_desc& forward);
 
+/// Without bias and activation.
+dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const MatmulSpec& spec);
+
 dnnl::pooling_forward::primitive_desc pooling_forward_desc(const dnnl::engine& engine,
                                                            const PoolingSpec& spec);
 dnnl::pooling_backward::primitive_desc pooling_backward_desc(
