@@ -27,7 +27,7 @@ class Prefetcher::Slot final : public Batch {
 
   int64_t size() const override { return size_; }
   void read(int64_t first, int64_t count, std::span<const View> dst) const override {
-    for (size_t i = 0; i < views_.size() && size_ > 0; ++i) {
+    for (size_t i = 0; i < views_.size() && count > 0; ++i) {
       const size_t row = views_[i].bytes() / static_cast<size_t>(size_);
       std::memcpy(dst[i].data, views_[i].as<std::byte>() + static_cast<size_t>(first) * row,
                   static_cast<size_t>(count) * row);

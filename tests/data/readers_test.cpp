@@ -135,6 +135,7 @@ TEST_CASE("csv: mistakes have a line and a column") {
   CHECK(contains(error("1,2,3\n1,2\n"), "a.csv:2: expected 3 values as in the first line, found 2"));
   CHECK(contains(error("1,nan,3\n"), "a.csv:1:3"));
   CHECK(contains(error("1,,3\n"), "a.csv:1:3"));
+  CHECK(contains(error("1,1e300,3\n"), "a.csv:1:3: expected a finite number"));
   CHECK(contains(error("\n\n"), "expected rows"));
   CHECK(contains(error("1,2,3\n", "3"), "from -3 to 2, found 3"));
   CHECK(contains(error("1,2,3\n", "label"), "header"));

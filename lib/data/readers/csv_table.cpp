@@ -97,7 +97,10 @@ struct Gathered {
 std::optional<uint32_t> word_of(std::string_view text, DType dtype) {
   const auto value = number_in(text);
   if (!value) return std::nullopt;
-  if (dtype == DType::float32) return std::bit_cast<uint32_t>(static_cast<float>(*value));
+  if (dtype == DType::float32) {
+    const auto single = static_cast<float>(*value);
+    return std::isfinite(single) ? std::optional(std::bit_cast<uint32_t>(single)) : std::nullopt;
+  }
   using Limits = std::numeric_limits<int32_t>;
   if (*value != std::floor(*value) || *value < Limits::min() || *value > Limits::max()) return std::nullopt;
   return std::bit_cast<uint32_t>(static_cast<int32_t>(*value));

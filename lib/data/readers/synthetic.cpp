@@ -141,8 +141,9 @@ class SyntheticReader final : public Reader {
     const SyntheticInput& input = options_.input;
     if (wanted.dtype != DType::float32) {
       const double most = input.high - input.low;
-      if (input.distribution != Distribution::uniform || most < 2 || input.low < INT32_MIN ||
-          input.high - 1 > INT32_MAX || input.low != static_cast<double>(static_cast<int64_t>(input.low)))
+      if (input.distribution != Distribution::uniform || most < 2 || most > UINT32_MAX ||
+          input.low < INT32_MIN || input.high - 1 > INT32_MAX ||
+          input.low != static_cast<double>(static_cast<int64_t>(input.low)))
         request.fail(fmt::format(
             "synthetic: '{}' is of integers; expected a uniform distribution of at least two from low "
             "to high - 1, found {} to {}",
