@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <future>
 
 #include <fmt/format.h>
 
@@ -56,13 +55,8 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, c
     : config_(std::move(config)), directory_(std::move(directory)), observer_(observer), stop_(stop) {
   const std::vector<DeviceId> devices = config_.strategy->replicas();
   if (!config_.dataset.train) throw UserError("the data set has no 'train' split to train on");
-  // The splits are decoded side by side.
-  std::future<std::unique_ptr<Loader>> validation;
-  if (config_.dataset.validation)
-    validation = std::async(std::launch::async,
-                            [this] { return open_loader(config_, *config_.dataset.validation, false); });
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
-  if (validation.valid()) validation_ = validation.get();
+  if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
   replicas_ = std::make_unique<Replicas>(config_, devices);
   state_.sums.assign(config_.total_names.size(), 0.0);
   state_.callbacks.resize(config_.train.callbacks.size());
