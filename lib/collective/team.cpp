@@ -4,8 +4,14 @@ namespace dtrain {
 
 Team::Team(int size, bool spin)
     : members_(make_local_group(size, spin)), start_(size, spin), finish_(size, spin) {
-  for (int rank = 1; rank < size; ++rank)
-    threads_.emplace_back([this, rank] { serve(*members_[static_cast<size_t>(rank)]); });
+  try {
+    for (int rank = 1; rank < size; ++rank)
+      threads_.emplace_back([this, rank] { serve(*members_[static_cast<size_t>(rank)]); });
+  } catch (...) {  // the system has no more threads: those that did start go home
+    start_.abort();
+    for (std::thread& thread : threads_) thread.join();
+    throw;
+  }
 }
 
 Team::~Team() {
@@ -23,13 +29,15 @@ void Team::run(const std::function<void(Collective&)>& work) {
   if (error_) std::rethrow_exception(error_);
 }
 
-void Team::serve(Collective& member) {
+void Team::serve(Collective& member) try {
   for (;;) {
     start_.arrive_and_wait();
     if (!work_) return;
     work_on(member);
     finish_.arrive_and_wait();
   }
+} catch (const Aborted&) {
+  // the team never came together
 }
 
 void Team::work_on(Collective& member) noexcept {

@@ -37,7 +37,7 @@ const Schema<TrainOptions>& train_schema() {
       Schema<TrainOptions>("How the network is trained.")
           .optional("epochs", &TrainOptions::epochs, "passes over the training split", at_least<int64_t>(0))
           .optional("batch_size", &TrainOptions::batch_size, "samples a step, over all replicas",
-                    at_least<int64_t>(1))
+                    between<int64_t>(1, 2147483647))
           .required("loss", &TrainOptions::loss,
                     "what is minimised: one for every output, or a mapping from outputs")
           .required("optimizer", &TrainOptions::optimizer, "how gradients move the weights")
@@ -45,8 +45,7 @@ const Schema<TrainOptions>& train_schema() {
           .optional("precision", &TrainOptions::precision, "the arithmetic of the layers")
           .optional("clip_norm", &TrainOptions::clip_norm,
                     "the largest L2 norm of the whole gradient; longer ones are scaled down",
-                    Check<std::optional<double>>{"a number greater than 0",
-                                                 [](const auto& v) { return !v || *v > 0; }})
+                    greater_than<std::optional<double>>(0.0))
           .optional("accumulate", &TrainOptions::accumulate,
                     "pieces that each replica's share is worked through in: the same gradient in less memory",
                     at_least<int64_t>(1))

@@ -37,7 +37,7 @@ std::vector<std::string> RunDirectory::checkpoints() const {
 void RunDirectory::create() const {
   std::error_code error;
   fs::create_directories(checkpoint_directory(), error);
-  if (error) throw Error(fmt::format("{}: cannot be made: {}", checkpoint_directory(), error.message()));
+  if (error) throw UserError(fmt::format("{}: cannot be made: {}", checkpoint_directory(), error.message()));
 }
 
 void RunDirectory::write_config(const std::string& yaml) const {
@@ -63,10 +63,12 @@ std::vector<std::string> RunDirectory::set_aside_after(int64_t step) const {
   std::vector<std::string> aside;
   for (const std::string& path : checkpoints()) {
     if (fs::path(path).filename() <= checkpoint_name(step)) continue;
+    std::string name = path + ".set-aside";
+    for (int n = 2; fs::exists(name); ++n) name = fmt::format("{}.set-aside-{}", path, n);
     std::error_code error;
-    fs::rename(path, path + ".set-aside", error);
+    fs::rename(path, name, error);
     if (error) throw Error(fmt::format("{}: cannot be renamed: {}", path, error.message()));
-    aside.push_back(path + ".set-aside");
+    aside.push_back(name);
   }
   return aside;
 }

@@ -22,7 +22,7 @@ class RunDirectory {
   /// By step, ascending.
   std::vector<std::string> checkpoints() const;
 
-  /// Makes the directories; throws Error where that fails.
+  /// Makes the directories; throws UserError where that fails.
   void create() const;
   /// Both whole or not at all.
   void write_config(const std::string& yaml) const;
@@ -30,8 +30,8 @@ class RunDirectory {
 
   /// Removes all checkpoints but the newest `keep` and that of step `best`.
   void prune(int64_t keep, std::optional<int64_t> best) const;
-  /// Gives checkpoints after `step` another name (".set-aside" behind it), so that they are neither resumed
-  /// from nor lost; returns their paths.
+  /// Gives checkpoints after `step` another name (".set-aside" behind it, numbered where that is taken), so
+  /// that they are neither resumed from nor lost; returns their paths.
   std::vector<std::string> set_aside_after(int64_t step) const;
   /// Removes config, metrics and checkpoints of a run that is to be overwritten.
   void clear() const;

@@ -116,7 +116,8 @@ const KindTable<Strategy>& kinds<Strategy>() {
         Schema<MirroredOptions>("The whole model on every replica, each batch cut into contiguous shares.")
             .optional("devices", &MirroredOptions::devices, "the devices, or auto")
             .optional("replicas", &MirroredOptions::replicas,
-                      "how many replicas are laid over the devices in turn; one a device where not given"));
+                      "how many replicas are laid over the devices in turn; one a device where not given",
+                      between<std::optional<int64_t>>(1, 1024)));
     return t;
   }();
   return table;

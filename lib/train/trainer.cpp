@@ -86,6 +86,9 @@ void Trainer::restore(const Checkpoint& checkpoint) {
         "batch size or the data at the end of an epoch",
         checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
   state_.callbacks.resize(config_.train.callbacks.size());
+  if (config_.train.epochs > state_.epochs) state_.stopped = false;  // a new end was asked for
+  if (!config_.checkpoint.best || (state_.best && state_.best->monitor != config_.checkpoint.best->monitor))
+    state_.best.reset();
   saved_step_ = state_.step;
 }
 
@@ -107,7 +110,7 @@ void Trainer::train_epoch() {
   while (const auto batch = loader_->next()) {
     check_stop();
     train_step(*batch);
-    if (due(Interval::Unit::step, state_.step) || due(Interval::Unit::minute, 0)) try_save();
+    if (due(Interval::Unit::step, state_.step) || due(Interval::Unit::minute, 0)) attempt([&] { save(); });
   }
   check_stop();
 }
@@ -122,10 +125,10 @@ void Trainer::train_step(const Batch& batch) {
   for (size_t i = 0; i < state_.sums.size(); ++i) state_.sums[i] += totals.sums[i];
   state_.samples += totals.samples;
   const double step_loss = means_of(config_, totals.sums, totals.samples)[0].second;
-  for (const auto& callback : config_.train.callbacks)
-    callback->after_step(state_.step, state_.epoch, step_loss);
   ++state_.step;
   ++state_.step_in_epoch;
+  for (const auto& callback : config_.train.callbacks)
+    callback->after_step(state_.step, state_.epoch + 1, step_loss);
   const double seconds = seconds_since(start);
   state_.train_seconds += seconds;
   state_.epoch_seconds += seconds;
@@ -192,24 +195,27 @@ void Trainer::finish_epoch() {
     if (!verdict.message.empty()) observer_.on_note(verdict.message);
     if (verdict.stop) state_.stopped = true;
   }
-  bool improved = false;
-  update_best(metric, improved);
-  directory_.write_metrics(state_.history);
-  const bool last = state_.epoch >= config_.train.epochs || state_.stopped;
-  if (last) {
+  const std::optional<TrainingState::Best> best = state_.best;
+  const bool improved = update_best(metric);
+  if (state_.epoch >= config_.train.epochs || state_.stopped) {
     save();
-  } else if (improved || due(Interval::Unit::epoch, state_.epoch)) {
-    try_save();
+    directory_.write_metrics(state_.history);
+    return;
   }
+  // What cannot be saved is not the best that there is to go back to.
+  if ((improved || due(Interval::Unit::epoch, state_.epoch)) && !attempt([&] { save(); })) state_.best = best;
+  attempt([&] { directory_.write_metrics(state_.history); });
 }
 
-void Trainer::update_best(const MetricLookup& metric, bool& improved) {
-  if (!config_.checkpoint.best) return;
+/// True where this epoch is the best so far.
+bool Trainer::update_best(const MetricLookup& metric) {
+  if (!config_.checkpoint.best) return false;
   const BestOptions& best = *config_.checkpoint.best;
   const std::optional<double> value = metric(best.monitor);
-  if (!value || std::isnan(*value)) return;
-  improved = !state_.best || improves(*value, state_.best->value, best.mode, best.monitor);
-  if (improved) state_.best = TrainingState::Best{*value, state_.step};
+  if (!value || std::isnan(*value)) return false;
+  if (state_.best && !improves(*value, state_.best->value, best.mode, best.monitor)) return false;
+  state_.best = TrainingState::Best{*value, state_.step, best.monitor};
+  return true;
 }
 
 bool Trainer::due(Interval::Unit unit, int64_t count) const {
@@ -220,16 +226,22 @@ bool Trainer::due(Interval::Unit unit, int64_t count) const {
 }
 
 /// A disk that is full for a while must not end a run: what fails here is tried again at the next occasion.
-void Trainer::try_save() {
+bool Trainer::attempt(const std::function<void()>& write) {
   try {
-    save();
+    write();
+    return true;
   } catch (const Error& error) {
     observer_.on_warning(fmt::format("{}; training goes on", error.what()));
+    return false;
   }
 }
 
 void Trainer::save() {
   last_save_ = Clock::now();
+  const std::span<const float> values = replicas_->values();
+  if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
+    throw Error(fmt::format("step {} is not saved: its weights are no finite numbers any more", state_.step));
+  state_.epochs = config_.train.epochs;
   save_checkpoint(directory_.checkpoint_path(state_.step),
                   checkpoint_content(config_, *replicas_, state_.to_json().set("seed", config_.seed)));
   saved_step_ = state_.step;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -86,9 +87,10 @@ class Trainer {
   void train_epoch();
   void train_step(const Batch& batch);
   void finish_epoch();
-  void update_best(const MetricLookup& metric, bool& improved);
+  bool update_best(const MetricLookup& metric);
   void report(double step_loss);
-  void try_save();
+  /// False, after a warning, where writing failed.
+  bool attempt(const std::function<void()>& write);
   void save();
   bool due(Interval::Unit unit, int64_t count) const;
   void check_stop();

@@ -16,8 +16,11 @@ Json TrainingState::to_json() const {
   json.set("sums", json_sums).set("samples", samples);
   json.set("train_seconds", train_seconds).set("epoch_seconds", epoch_seconds);
   json.set("schedule", schedule).set("callbacks", Json(callbacks));
-  json.set("best", best ? Json::object().set("value", best->value).set("step", best->step) : Json());
-  return json.set("stopped", stopped).set("history", history);
+  json.set(
+      "best",
+      best ? Json::object().set("value", best->value).set("step", best->step).set("monitor", best->monitor)
+           : Json());
+  return json.set("stopped", stopped).set("epochs", epochs).set("history", history);
 }
 
 TrainingState TrainingState::from_json(const Json& json) try {
@@ -37,8 +40,10 @@ TrainingState TrainingState::from_json(const Json& json) try {
   state.schedule = at("schedule");
   state.callbacks = at("callbacks").items();
   if (const Json& best = at("best"); best.is_object())
-    state.best = Best{best.find("value")->as_double(), best.find("step")->as_int()};
+    state.best =
+        Best{best.find("value")->as_double(), best.find("step")->as_int(), best.find("monitor")->as_string()};
   state.stopped = at("stopped").as_bool();
+  state.epochs = at("epochs").as_int();
   state.history = at("history");
   return state;
 } catch (const std::bad_variant_access&) {

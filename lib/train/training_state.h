@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/json.h"
@@ -24,10 +25,12 @@ struct TrainingState {
   struct Best {
     double value;
     int64_t step;
+    std::string monitor;  // what the value is of
   };
   std::optional<Best> best;
   Json history = Json::array();  // the lines of metrics.jsonl
   bool stopped = false;          // by a callback
+  int64_t epochs = 0;            // the configured end when this was saved
 
   /// Doubles come back to the bit.
   Json to_json() const;
