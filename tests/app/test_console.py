@@ -74,7 +74,7 @@ class CommandLine(Case):
     def test_an_unwritable_run_directory(self):
         self.write("config.yaml", CONFIG)
         self.write("file", "")
-        self.assertIn("file", self.dtrain("fit", "config.yaml", "--output", "file/run", expect=1).err)
+        self.assertIn("file", self.dtrain("fit", "config.yaml", "--output", "file/run", expect=2).err)
 
 
 class Streams(Case):

@@ -79,7 +79,7 @@ MISTAKES = [
     ("epochs: 1", "epochs: @many", "epochs: expected"),
     ("epochs: 1", "epochs: @-1", "at least 0"),
     ("epochs: 1", "epochs: @1.5", "epochs: expected"),
-    ("batch_size: 16", "batch_size: @0", "at least 1"),
+    ("batch_size: 16", "batch_size: @0", "a number from 1 to"),
     ("rate: 0.5", "rate: @1.5", "rate: expected a number"),
     ("filters: 4", "filters: @[4]", "filters: expected"),
     ("filters: 4", "filters: @99999999999999999999", "filters: expected"),
