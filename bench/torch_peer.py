@@ -4,7 +4,7 @@
 
 Prints one JSON line: the time at the end of every step in seconds since the process began, and every step's loss.
 With --in-order the samples come as they stand in the file, else in a permutation. With --same-rules the optimizer leaves out
-what Keras's rules do in another way (weight decay, Adam's epsilon).
+what Keras's rules do in another way (weight decay, Adam's epsilon), and convolutions pad as Keras's do.
 """
 import json
 import os
@@ -28,9 +28,11 @@ def seconds_since_process_start():
 class Block(nn.Module):
     """ResNet's basic block, with a 1x1 convolution where the shape changes."""
 
-    def __init__(self, inputs, filters, stride):
+    def __init__(self, inputs, filters, stride, keras_padding):
         super().__init__()
-        self.conv1 = nn.Conv2d(inputs, filters, 3, stride, 1, bias=False)
+        # Of an even extent, Keras's `same` with stride 2 pads at the end only.
+        self.pads = keras_padding and stride == 2
+        self.conv1 = nn.Conv2d(inputs, filters, 3, stride, 0 if self.pads else 1, bias=False)
         self.bn1 = nn.BatchNorm2d(filters, eps=1e-3)
         self.conv2 = nn.Conv2d(filters, filters, 3, 1, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(filters, eps=1e-3)
@@ -40,7 +42,7 @@ class Block(nn.Module):
             self.bn3 = nn.BatchNorm2d(filters, eps=1e-3)
 
     def forward(self, x):
-        y = F.relu(self.bn1(self.conv1(x)))
+        y = F.relu(self.bn1(self.conv1(F.pad(x, (0, 1, 0, 1)) if self.pads else x)))
         y = self.bn2(self.conv2(y))
         return F.relu(y + (self.bn3(self.conv3(x)) if self.widens else x))
 
@@ -50,11 +52,11 @@ class Mean(nn.Module):
         return x.mean((2, 3))
 
 
-def resnet20():
+def resnet20(keras_padding):
     layers, inputs = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16, eps=1e-3), nn.ReLU()], 16
     for filters in (16, 32, 64):
         for index in range(3):
-            layers.append(Block(inputs, filters, 2 if filters > 16 and index == 0 else 1))
+            layers.append(Block(inputs, filters, 2 if filters > 16 and index == 0 else 1, keras_padding))
             inputs = filters
     return nn.Sequential(*layers, Mean(), nn.Linear(64, 10))
 
@@ -67,12 +69,12 @@ class ChannelsLastFlatten(nn.Module):
 
 
 MODELS = {
-    "mnist-mlp": lambda: nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)),
-    "wide-mlp": lambda: nn.Sequential(nn.Linear(8000, 4000), nn.Tanh(), nn.Linear(4000, 2000), nn.ReLU(),
+    "mnist-mlp": lambda _: nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)),
+    "wide-mlp": lambda _: nn.Sequential(nn.Linear(8000, 4000), nn.Tanh(), nn.Linear(4000, 2000), nn.ReLU(),
                                       nn.Linear(2000, 500), nn.ReLU(), nn.Linear(500, 300), nn.ReLU(),
                                       nn.Linear(300, 1), nn.Sigmoid()),
     "resnet20": resnet20,
-    "lenet": lambda: nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
+    "lenet": lambda _: nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
                                    ChannelsLastFlatten(), nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10)),
 }
 
@@ -112,7 +114,8 @@ def main():
     threads, batch, steps = map(int, sys.argv[4:7])
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)
-    model = MODELS[workload]()
+    same_rules = "--same-rules" in sys.argv
+    model = MODELS[workload](same_rules)
     load_weights(model, checkpoint)
     inputs = torch.from_numpy(numpy.load(os.path.join(data, "x.npy")))
     targets = torch.from_numpy(numpy.load(os.path.join(data, "y.npy")))
@@ -124,7 +127,7 @@ def main():
         targets, loss_of = targets.float().reshape(-1, 1), F.binary_cross_entropy
     else:
         targets, loss_of = targets.long(), F.cross_entropy
-    optimizer = optimizer_of(workload, model.parameters(), "--same-rules" in sys.argv)
+    optimizer = optimizer_of(workload, model.parameters(), same_rules)
     samples = len(inputs)
     order = torch.arange(samples) if "--in-order" in sys.argv else torch.randperm(samples)
     ends, losses = [], []
