@@ -1,5 +1,6 @@
 // A run that is interrupted and resumed against one that is not.
 #include <cstring>
+#include <limits>
 
 #include "runs.h"
 
@@ -145,4 +146,79 @@ TEST_CASE("a loss that is no number ends the run, names the step and saves nothi
   // What was saved before it can still be gone on from.
   CHECK(load_newest(run, [](const std::string&) {})->content().state.find("step")->as_int() <=
         static_cast<int64_t>(recorder.losses.size()));
+}
+
+TEST_CASE("a run that was stopped early goes on where a new end is asked for") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  const std::vector<std::string> sets{"train.callbacks=[{early_stopping: {patience: 1, min_delta: 100}}]"};
+  {
+    Recorder recorder;
+    Trainer trainer(config_from(kRun, sets), run, recorder, recorder.stop);
+    trainer.start();
+    trainer.run();
+    CHECK(trainer.state().stopped);
+    CHECK(trainer.state().epoch == 2);
+  }
+  for (const int64_t epochs : {5, 7}) {  // the old end, then a new one
+    Recorder recorder;
+    Trainer trainer(config_from(kRun, {sets[0], fmt::format("train.epochs={}", epochs)}), run, recorder,
+                    recorder.stop);
+    trainer.restore(*load_newest(run, [](const std::string&) {}));
+    trainer.run();
+    CHECK(trainer.state().epoch == (epochs == 5 ? 2 : 3));
+  }
+}
+
+TEST_CASE("the best of one metric is not the best of another") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  Recorder recorder;
+  Trainer trainer(config_from(kRun), run, recorder, recorder.stop);
+  trainer.start();
+  trainer.run();
+  const Checkpoint checkpoint = *load_newest(run, [](const std::string&) {});
+  for (const std::string best : {"null", "{monitor: val_sparse_categorical_accuracy}"}) {
+    Recorder other;
+    Trainer changed(config_from(kRun, {"checkpoint.best=" + best}), run, other, other.stop);
+    changed.restore(checkpoint);
+    CHECK(!changed.state().best);
+  }
+}
+
+TEST_CASE("checkpoints that are set aside twice are all still there") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  for (int round = 0; round < 2; ++round) {
+    Recorder recorder;
+    Trainer trainer(config_from(kRun), run, recorder, recorder.stop);
+    trainer.start();
+    trainer.run();
+    CHECK(run.set_aside_after(1).size() >= 2);
+    CHECK(run.checkpoints().empty());
+  }
+  size_t aside = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(run.checkpoint_directory()))
+    if (entry.path().string().find(".set-aside") != std::string::npos) ++aside;
+  CHECK(aside >= 4);
+}
+
+TEST_CASE("ruined weights are not saved") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  Recorder recorder;
+  Trainer trainer(
+      config_from(kRun, {"train.optimizer={sgd: {learning_rate: 1e38}}", "checkpoint.every=1 step"}), run,
+      recorder, recorder.stop);
+  trainer.start();
+  trainer.replicas().values()[0] = std::numeric_limits<float>::quiet_NaN();
+  CHECK_THROWS_AS(trainer.run(), Error);
+  CHECK(run.checkpoints().empty());
+}
+
+TEST_CASE("a number of replicas that makes no sense is refused") {
+  for (const int64_t replicas : {-1, 0, 100000})
+    CHECK_THROWS_WITH_AS(
+        config_from(kRun, {fmt::format("strategy={{mirrored: {{replicas: {}}}}}", replicas)}),
+        doctest::Contains("replicas"), UserError);
 }
