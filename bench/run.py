@@ -134,7 +134,7 @@ def measure(name, rounds, threads):
             ratios.append(theirs[-1] / ours[-1])
             print(f"  {name}: dtrain {ours[-1] * 1e3:.3f} ms, torch {theirs[-1] * 1e3:.3f} ms, ratio {ratios[-1]:.2f}",
                   file=sys.stderr)
-    return dict(workload=name, batch=spec["batch"], threads=threads, framework=framework, R=statistics.median(ratios),
+    return dict(workload=name, rounds=rounds, batch=spec["batch"], threads=threads, framework=framework, R=statistics.median(ratios),
                 R_spread=[min(ratios), max(ratios)], must=spec["must"], dtrain_ms=statistics.median(ours) * 1e3,
                 torch_ms=statistics.median(theirs) * 1e3, dtrain_samples_s=spec["batch"] / statistics.median(ours),
                 dtrain_first_step_s=min(ours_start), torch_first_step_s=min(theirs_start),
@@ -158,21 +158,25 @@ def main():
     unknown = set(arguments.workloads) - set(WORKLOADS)
     if unknown:
         parser.error(f"unknown workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
-    results = [measure(name, arguments.rounds, arguments.threads) for name in arguments.workloads or WORKLOADS]
     today = datetime.date.today().isoformat()
-    lines = [f"# dtrain beside PyTorch, {today}", "", f"{processor()}, {arguments.threads} threads, {results[0]['framework']}, "
-             f"{arguments.rounds} interleaved rounds. `./dev bench` repeats it.", "",
-             "| workload | batch | dtrain ms | PyTorch ms | R (lowest to highest) | must | memory MiB | of PyTorch's | first step s | PyTorch's | losses differ by |",
-             "|---|---|---|---|---|---|---|---|---|---|---|"]
-    for r in results:
-        lines.append(f"| {r['workload']} | {r['batch']} | {r['dtrain_ms']:.3f} | {r['torch_ms']:.3f} | {r['R']:.2f} "
-                     f"({r['R_spread'][0]:.2f} to {r['R_spread'][1]:.2f}) | {r['must']} | {r['dtrain_peak_mib']:.0f} | "
-                     f"{r['memory_ratio']:.2f} | {r['dtrain_first_step_s']:.3f} | {r['torch_first_step_s']:.2f} | "
-                     f"{r['loss_difference']:.1e} ({r['losses_compared']} steps) |")
-    text = "\n".join(lines) + "\n"
     stem = HERE / "results" / f"{today}-cpu"
+    data = stem.with_suffix(".json")
+    # The day's other workloads stay in the table.
+    kept = {row["workload"]: row for row in json.loads(data.read_text())} if data.exists() else {}
+    for name in arguments.workloads or WORKLOADS:
+        kept[name] = measure(name, arguments.rounds, arguments.threads)
+    results = [kept[name] for name in WORKLOADS if name in kept]
+    lines = [f"# dtrain beside PyTorch, {today}", "", f"{processor()}, {results[0]['framework']}. `./dev bench` repeats it.", "",
+             "| workload | batch | threads | rounds | dtrain ms | PyTorch ms | R (lowest to highest) | must | memory MiB | of PyTorch's "
+             "| first step s | PyTorch's | losses differ by |", "|" + "---|" * 13]
+    for r in results:
+        lines.append(f"| {r['workload']} | {r['batch']} | {r['threads']} | {r.get('rounds', 5)} | {r['dtrain_ms']:.3f} | "
+                     f"{r['torch_ms']:.3f} | {r['R']:.2f} ({r['R_spread'][0]:.2f} to {r['R_spread'][1]:.2f}) | {r['must']} | "
+                     f"{r['dtrain_peak_mib']:.0f} | {r['memory_ratio']:.2f} | {r['dtrain_first_step_s']:.3f} | "
+                     f"{r['torch_first_step_s']:.2f} | {r['loss_difference']:.1e} ({r['losses_compared']} steps) |")
+    text = "\n".join(lines) + "\n"
     stem.with_suffix(".md").write_text(text)
-    stem.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    data.write_text(json.dumps(results, indent=1) + "\n")
     print(text)
 
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,14 @@ class Buffer {
   void (*release_)(void*, size_t) = nullptr;
 };
 
+/// A piece of work that is the same calls with the same arguments every time. A GPU captures it when it is
+/// run for the second time, and replays it from then on. Belongs to one context, whose thread runs it.
+class Replay {
+ public:
+  virtual ~Replay() = default;
+  virtual void run(const std::function<void()>& work) = 0;
+};
+
 /// What one replica has of one device: its share of the cores now; streams and handles on a GPU. Belongs to
 /// one thread, the one that calls `attach`.
 class Context {
@@ -59,14 +68,35 @@ class Context {
   /// Undoes that for the calling thread; so does the destructor, where the attached thread runs it.
   virtual void detach() = 0;
   virtual Buffer allocate(size_t bytes) = 0;
+  /// Host memory that the device copies from and to by itself. Zeroed.
+  virtual Buffer allocate_host(size_t bytes) = 0;
+  /// When these return, src may change and dst holds what was asked for; in order with the operations.
   virtual void copy_to_device(void* dst, const void* src, size_t bytes) = 0;
   virtual void copy_to_host(void* dst, const void* src, size_t bytes) = 0;
+  /// Enqueued in order with the operations; the host side is of allocate_host() and stays as it is until
+  /// they are done.
+  virtual void enqueue_copy(void* dst, const void* src, size_t bytes) = 0;
+  virtual void enqueue_zero(void* dst, size_t bytes) = 0;
+  /// Copies to the device beside the operations: `upload` begins once they have come past the last
+  /// `uploads_used`-mark of this slot (0 or 1), and the operations that are enqueued after it wait for it.
+  virtual void upload(int slot, void* dst, const void* src, size_t bytes) = 0;
+  virtual void mark_uploads_used(int slot) = 0;
+  /// The host waits until what this slot's uploads were copied from may be written again.
+  virtual void wait_uploaded(int slot) = 0;
+  /// A point in the order of operations that the host can wait for: slots 0 and 1.
+  virtual void mark(int slot) = 0;
+  virtual void wait(int slot) = 0;
+  virtual std::unique_ptr<Replay> make_replay() = 0;
   virtual void synchronize() = 0;
 };
 
 /// `cores`: the machine's cores that this context's threads run on, one thread each; where `pin`, they are
 /// bound to them.
 std::unique_ptr<Context> make_cpu_context(DeviceId device, std::vector<int> cores, bool pin);
+
+/// `deterministic`: only algorithms that give the same bits run after run. Throws UserError where there is no
+/// such GPU.
+std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic);
 
 /// The cores that this process may run on, whatever threads have been bound to since.
 std::vector<int> available_cores();

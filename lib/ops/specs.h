@@ -1,6 +1,7 @@
 // The plain descriptions that operations are prepared from.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <variant>
 
@@ -29,7 +30,8 @@ struct MatmulSpec {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   bool bias = false;
-  ActivationSpec activation;  ///< with from_output only
+  bool float32_result = false;  ///< C is float32 whatever the compute type is (a weight's gradient)
+  ActivationSpec activation;    ///< with from_output only
 };
 
 struct Padding2 {
@@ -109,34 +111,83 @@ struct MetricSpec {
   float threshold = 0.5f;  ///< binary_accuracy
 };
 
-// Optimizer steps, with Keras's rules. Decoupled weight decay first where it is not 0: w -= learning_rate *
-// weight_decay * w.
+/// Rows of stored data on their way into a batch: dst = scale * src + offset, where there is a scale, else
+/// dst = src.
+struct LoadSpec {
+  DType from = DType::float32;
+  bool to_compute_type = true;   ///< else dst is of `from` (labels, indices) or, with a scale, float32
+  int64_t row_elements = 1;
+  const float* scale = nullptr;  ///< device memory, like offset
+  const float* offset = nullptr;
+  int64_t scale_elements = 1;    ///< 1, or row_elements: one for each element of a row
+};
 
-struct SgdStep {  // slots: velocity, where momentum is not 0
-  float learning_rate, momentum;
+// Optimizer rules, as Keras has them: what stays the same from step to step.
+
+struct SgdRule {  // slots: velocity, where momentum is not 0
+  float momentum;
   bool nesterov;
 };
-struct RmspropStep {  // slots: mean square; mean gradient where centered; momentum where it is not 0
-  float learning_rate, rho, momentum, epsilon;
+struct RmspropRule {  // slots: mean square; mean gradient where centered; momentum where it is not 0
+  float rho, momentum, epsilon;
   bool centered;
 };
-struct AdagradStep {  // slots: accumulator
-  float learning_rate, epsilon;
+struct AdagradRule {  // slots: accumulator
+  float epsilon;
 };
-struct AdamStep {  // slots: m, v. alpha = learning_rate * sqrt(1 - beta_2^t) / (1 - beta_1^t); w -= alpha * m
-                   // / (sqrt(v) + epsilon)
-  float alpha, beta_1, beta_2, epsilon;
+struct AdamRule {  // slots: m, v. w -= rate * m / (sqrt(v) + epsilon), where rate = learning_rate *
+                   // sqrt(1 - beta_2^t) / (1 - beta_1^t)
+  float beta_1, beta_2, epsilon;
 };
 /// state = momentum * state + (1 - momentum) * gradient: batch normalisation's moving statistics. No slots,
-/// no decay.
-struct MovingAverageStep {
+/// no rate, no decay.
+struct MovingAverageRule {
   float momentum;
 };
+using OptimizerRule = std::variant<SgdRule, RmspropRule, AdagradRule, AdamRule, MovingAverageRule>;
 
-struct OptimizerStep {
-  std::variant<SgdStep, RmspropStep, AdagradStep, AdamStep, MovingAverageStep> rule;
-  float gradient_scale = 1;  ///< clipping
-  float decay = 0;           ///< learning_rate * weight_decay
+/// What the host says anew before each step.
+struct StepNumbers {
+  uint64_t step = 0;  ///< global, from 0
+  float rate = 0;     ///< the learning rate; Adam's has its corrections in it
+  float decay = 0;    ///< learning_rate * weight_decay: each weight first loses so much of itself
+};
+
+/// What a gradient is worth, which each step finds out for itself and leaves for the next.
+struct GradientScale {
+  float loss_scale = 1;      ///< losses' gradients are multiplied by it, so that float16 holds them
+  float gradient_scale = 1;  ///< the sum is multiplied by it before use: 1 / loss_scale, and clipping
+  int32_t good_steps = 0;    ///< since loss_scale changed
+  int32_t skip = 0;          ///< not 0: the gradient was not finite, and nothing moves in this step
+};
+
+/// In device memory, so that a step that was captured once can be replayed.
+struct StepState {
+  StepNumbers now;
+  GradientScale gradient;
+};
+
+/// How GradientScale follows from the gradient.
+struct GradientRule {
+  float clip_norm = 0;           ///< greatest L2 norm of the whole gradient; 0: any
+  bool dynamic_scaling = false;  ///< loss_scale halves when the gradient overflows, and doubles after
+                                 ///< kGrowthSteps steps that went well
+  static constexpr int kGrowthSteps = 2000;  // as Keras's LossScaleOptimizer, and its first scale
+  static constexpr float kFirstLossScale = 32768.0f;
+};
+
+/// What activations, their gradients, and the copies of weights that products read are kept as. Parameters,
+/// their gradients, optimizer slots and statistics are float32 always.
+enum class ComputeType : uint8_t { float32, bfloat16, float16 };
+constexpr size_t bytes_of(ComputeType type) {
+  return type == ComputeType::float32 ? 4 : 2;
+}
+
+/// How a GPU computes.
+struct GpuMath {
+  ComputeType type = ComputeType::float32;
+  bool tf32 = false;           ///< products of float32 in TF32: 10 bits of mantissa
+  bool deterministic = false;  ///< the same bits run after run: only algorithms that give them
 };
 
 }  // namespace dtrain

@@ -8,13 +8,14 @@
 namespace dtrain::cpu {
 namespace {
 
-/// By oneDNN's sgemm, or its matmul primitive where that was seen to be faster: on one thread by a half or
-/// more with B transposed (and slower by as much otherwise, and on two threads). Bias and activation are one
-/// more pass.
+/// By oneDNN's sgemm, or its matmul primitive where that was seen to be faster: on one thread with B
+/// transposed and small, by a half or more (large, it is slower by a tenth; otherwise, and on two threads, by
+/// as much as a half). Bias and activation are one more pass.
 class CpuMatmul final : public Matmul {
  public:
   CpuMatmul(CpuOps& ops, const MatmulSpec& spec) : ops_(ops), spec_(spec) {
-    if (!spec.transpose_b || ops.threads() > 1) return;
+    constexpr int64_t kSmall = 1 << 18;  // floats that a second-level cache holds
+    if (!spec.transpose_b || spec.n * spec.k > kSmall || ops.threads() > 1) return;
     const auto desc = matmul_desc(ops.engine().engine, spec);
     primitive_ = Call(ops.engine(), dnnl::matmul(desc), desc.scratchpad_desc(),
                       {{DNNL_ARG_SRC, desc.src_desc()},

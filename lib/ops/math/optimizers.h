@@ -9,36 +9,36 @@
 namespace dtrain::math {
 
 struct Sgd {
-  float learning_rate;
+  float rate;
   static constexpr int kSlots = 0;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float&, float&, float&) const {
-    w -= learning_rate * g;
+    w -= rate * g;
   }
 };
 
 struct Momentum {
-  float learning_rate, momentum;
+  float rate, momentum;
   static constexpr int kSlots = 1;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& velocity, float&, float&) const {
-    velocity = momentum * velocity - learning_rate * g;
+    velocity = momentum * velocity - rate * g;
     w += velocity;
   }
 };
 
 /// Y. Nesterov's momentum in the form of I. Sutskever et al., ICML 2013.
 struct Nesterov {
-  float learning_rate, momentum;
+  float rate, momentum;
   static constexpr int kSlots = 1;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& velocity, float&, float&) const {
-    velocity = momentum * velocity - learning_rate * g;
-    w += momentum * velocity - learning_rate * g;
+    velocity = momentum * velocity - rate * g;
+    w += momentum * velocity - rate * g;
   }
 };
 
 /// Slots: mean square; mean gradient where kCentered; momentum where kMomentum.
 template <bool kCentered, bool kMomentum>
 struct Rmsprop {
-  float learning_rate, rho, momentum, epsilon;
+  float rate, rho, momentum, epsilon;
   static constexpr int kSlots = 1 + kCentered + kMomentum;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& square, float& second, float& third) const {
     square = rho * square + (1.0f - rho) * g * g;
@@ -47,7 +47,7 @@ struct Rmsprop {
       second = rho * second + (1.0f - rho) * g;
       variance -= second * second;
     }
-    float step = learning_rate * g / ::sqrtf(variance + epsilon);
+    float step = rate * g / ::sqrtf(variance + epsilon);
     if constexpr (kMomentum) {
       float& last = kCentered ? third : second;
       step = last = momentum * last + step;
@@ -57,22 +57,22 @@ struct Rmsprop {
 };
 
 struct Adagrad {
-  float learning_rate, epsilon;
+  float rate, epsilon;
   static constexpr int kSlots = 1;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& accumulator, float&, float&) const {
     accumulator += g * g;
-    w -= learning_rate * g / ::sqrtf(accumulator + epsilon);
+    w -= rate * g / ::sqrtf(accumulator + epsilon);
   }
 };
 
 /// D. Kingma and J. Ba, "Adam", ICLR 2015, in the form before its section 2.1 ("epsilon hat").
 struct Adam {
-  float alpha, beta_1, beta_2, epsilon;
+  float rate, beta_1, beta_2, epsilon;
   static constexpr int kSlots = 2;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float& v, float&) const {
     m += (g - m) * (1.0f - beta_1);
     v += (g * g - v) * (1.0f - beta_2);
-    w -= alpha * m / (::sqrtf(v) + epsilon);
+    w -= rate * m / (::sqrtf(v) + epsilon);
   }
 };
 
@@ -84,17 +84,17 @@ struct MovingAverage {
   }
 };
 
-/// use(rule) with the rule that the step names.
+/// use(rule) with the rule that the options name, at this rate.
 template <class Use>
-DTRAIN_HOST_DEVICE inline void with_rule(const OptimizerStep& step, Use&& use) {
-  if (const auto* sgd = std::get_if<SgdStep>(&step.rule)) {
-    if (sgd->momentum == 0.0f) return use(Sgd{sgd->learning_rate});
-    if (sgd->nesterov) return use(Nesterov{sgd->learning_rate, sgd->momentum});
-    return use(Momentum{sgd->learning_rate, sgd->momentum});
+inline void with_rule(const OptimizerRule& options, float rate, Use&& use) {
+  if (const auto* sgd = std::get_if<SgdRule>(&options)) {
+    if (sgd->momentum == 0.0f) return use(Sgd{rate});
+    if (sgd->nesterov) return use(Nesterov{rate, sgd->momentum});
+    return use(Momentum{rate, sgd->momentum});
   }
-  if (const auto* rms = std::get_if<RmspropStep>(&step.rule)) {
+  if (const auto* rms = std::get_if<RmspropRule>(&options)) {
     const auto with = [&]<bool kCentered, bool kMomentum>() {
-      use(Rmsprop<kCentered, kMomentum>{rms->learning_rate, rms->rho, rms->momentum, rms->epsilon});
+      use(Rmsprop<kCentered, kMomentum>{rate, rms->rho, rms->momentum, rms->epsilon});
     };
     if (rms->centered) {
       return rms->momentum != 0.0f ? with.template operator()<true, true>()
@@ -103,15 +103,11 @@ DTRAIN_HOST_DEVICE inline void with_rule(const OptimizerStep& step, Use&& use) {
     return rms->momentum != 0.0f ? with.template operator()<false, true>()
                                  : with.template operator()<false, false>();
   }
-  if (const auto* adagrad = std::get_if<AdagradStep>(&step.rule)) {
-    return use(Adagrad{adagrad->learning_rate, adagrad->epsilon});
-  }
-  if (const auto* adam = std::get_if<AdamStep>(&step.rule)) {
-    return use(Adam{adam->alpha, adam->beta_1, adam->beta_2, adam->epsilon});
-  }
-  if (const auto* average = std::get_if<MovingAverageStep>(&step.rule)) {
+  if (const auto* adagrad = std::get_if<AdagradRule>(&options)) return use(Adagrad{rate, adagrad->epsilon});
+  if (const auto* adam = std::get_if<AdamRule>(&options))
+    return use(Adam{rate, adam->beta_1, adam->beta_2, adam->epsilon});
+  if (const auto* average = std::get_if<MovingAverageRule>(&options))
     return use(MovingAverage{average->momentum});
-  }
 }
 
 }  // namespace dtrain::math

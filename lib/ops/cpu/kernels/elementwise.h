@@ -28,19 +28,20 @@ constexpr int64_t kChunk = 1024;
 
 /// use(values, first, n) for chunk after chunk, values being all sources combined.
 template <class Combine, class Use>
-void combine(const float* const* srcs, size_t count, int64_t begin, int64_t end, Combine&& with, Use&& use) {
+void combine(const void* const* srcs, size_t count, int64_t begin, int64_t end, Combine&& with, Use&& use) {
   alignas(64) float values[kChunk];
+  const auto src_at = [&](size_t s, int64_t first) { return static_cast<const float*>(srcs[s]) + first; };
   for (int64_t first = begin; first < end; first += kChunk) {
     const int64_t n = first + kChunk < end ? kChunk : end - first;
     if (count == 1) {
-      use(srcs[0] + first, first, n);
+      use(src_at(0, first), first, n);
       continue;
     }
-    const float *a = srcs[0] + first, *b = srcs[1] + first;
+    const float *a = src_at(0, first), *b = src_at(1, first);
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) values[i] = with(a[i], b[i]);
     for (size_t s = 2; s < count; ++s) {
-      const float* src = srcs[s] + first;
+      const float* src = src_at(s, first);
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) values[i] = with(values[i], src[i]);
     }
@@ -48,7 +49,7 @@ void combine(const float* const* srcs, size_t count, int64_t begin, int64_t end,
   }
 }
 
-void sum(float* dst, const float* const* srcs, size_t count, const ActivationSpec& spec, int64_t begin,
+void sum(float* dst, const void* const* srcs, size_t count, const ActivationSpec& spec, int64_t begin,
          int64_t end) {
   math::with_activation(spec, [&](auto activation) {
     combine(
@@ -61,7 +62,7 @@ void sum(float* dst, const float* const* srcs, size_t count, const ActivationSpe
   });
 }
 
-void multiply(float* dst, const float* const* srcs, size_t count, int64_t begin, int64_t end) {
+void multiply(float* dst, const void* const* srcs, size_t count, int64_t begin, int64_t end) {
   combine(
       srcs, count, begin, end, [](float a, float b) { return a * b; },
       [&](const float* values, int64_t first, int64_t n) {
@@ -71,7 +72,7 @@ void multiply(float* dst, const float* const* srcs, size_t count, int64_t begin,
       });
 }
 
-void sum_backward(const ActivationSpec& spec, const float* saved, const float* const* diff_dsts, size_t count,
+void sum_backward(const ActivationSpec& spec, const float* saved, const void* const* diff_dsts, size_t count,
                   float* diff_src, int64_t begin, int64_t end) {
   math::with_activation(spec, [&](auto activation) {
     combine(

@@ -18,10 +18,10 @@ struct Kernels {
 
   void (*fill)(float* dst, float value, int64_t begin, int64_t end);
   void (*scale_add)(float* dst, const float* src, float alpha, float beta, int64_t begin, int64_t end);
-  void (*sum)(float* dst, const float* const* srcs, size_t count, const ActivationSpec& activation,
+  void (*sum)(float* dst, const void* const* srcs, size_t count, const ActivationSpec& activation,
               int64_t begin, int64_t end);
-  void (*multiply)(float* dst, const float* const* srcs, size_t count, int64_t begin, int64_t end);
-  void (*sum_backward)(const ActivationSpec& spec, const float* saved, const float* const* diff_dsts,
+  void (*multiply)(float* dst, const void* const* srcs, size_t count, int64_t begin, int64_t end);
+  void (*sum_backward)(const ActivationSpec& spec, const float* saved, const void* const* diff_dsts,
                        size_t count, float* diff_src, int64_t begin, int64_t end);
   /// The range is of blocks of 4 elements, each sample beginning a new one.
   void (*dropout)(float* dst, const float* src, float rate, const Philox& random, uint64_t step,
@@ -65,8 +65,8 @@ struct Kernels {
                    int64_t begin, int64_t end);
   double (*sum_of_squares)(const float* src, int64_t begin, int64_t end);
 
-  void (*update)(const OptimizerStep& step, float* weights, const float* gradient, float* const* slots,
-                 int64_t begin, int64_t end);
+  void (*update)(const OptimizerRule& rule, const StepState& state, float* weights, const float* gradient,
+                 float* const* slots, int64_t begin, int64_t end);
 };
 
 /// The tables that this CPU can run, the best one first.
