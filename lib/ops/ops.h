@@ -41,8 +41,7 @@ class Convolution {
   virtual Layout src_layout() const = 0;
   virtual Layout dst_layout() const = 0;
   virtual size_t scratch_bytes() const = 0;
-  virtual void forward(const void* src, const void* kernel, const void* bias, void* dst,
-                       void* scratch) = 0;
+  virtual void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) = 0;
   /// diff_dst is the gradient before the epilogue's activation.
   virtual void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) = 0;
   virtual void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
@@ -119,10 +118,10 @@ class Ops {
   virtual void sum_backward(const ActivationSpec& spec, const void* saved,
                             std::span<const void* const> diff_dsts, void* diff_src, int64_t n) = 0;
   /// Inverted dropout on [samples, per_sample]: keeps an element with probability 1 - rate and divides it by
-  /// that. Element e of sample s is decided by word e % 4 of random(high = *step (of device memory), low = (first_sample + s) <<
-  /// 32 | e / 4). The backward pass is the same call on gradients.
-  virtual void dropout(void* dst, const void* src, float rate, const Philox& random,
-                       const uint64_t* step, uint64_t first_sample, int64_t samples, int64_t per_sample) = 0;
+  /// that. Element e of sample s is decided by word e % 4 of random(high = *step (of device memory), low =
+  /// (first_sample + s) << 32 | e / 4). The backward pass is the same call on gradients.
+  virtual void dropout(void* dst, const void* src, float rate, const Philox& random, const uint64_t* step,
+                       uint64_t first_sample, int64_t samples, int64_t per_sample) = 0;
 
   // Rows and columns.
 
@@ -140,16 +139,15 @@ class Ops {
   /// gamma may be null, and diff_gamma and diff_beta with their parameters.
   virtual void layer_normalization_backward(const void* src, const float* gamma, const float* mean,
                                             const float* inverse_deviation, const void* diff_dst,
-                                            void* diff_src, float* diff_gamma, float* diff_beta,
-                                            int64_t rows, int64_t columns) = 0;
+                                            void* diff_src, float* diff_gamma, float* diff_beta, int64_t rows,
+                                            int64_t columns) = 0;
   /// Copies a [rows, columns] block between arrays whose rows are `dst_stride` and `src_stride` elements
   /// apart (concatenate).
   virtual void copy_block(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                           int64_t columns) = 0;
   /// Plain NHWC images: `padded` is the larger one, [n, height + top + bottom, width + left + right,
   /// channels].
-  virtual void pad_images(const Padding2& padding, const void* src, void* padded,
-                          const Shape& src_shape) = 0;
+  virtual void pad_images(const Padding2& padding, const void* src, void* padded, const Shape& src_shape) = 0;
   virtual void crop_images(const Padding2& padding, const void* padded, void* dst,
                            const Shape& dst_shape) = 0;
   /// dst[i] = table[indices[i]] for i in [0, n), rows of `columns`; an index out of [0, table_rows) gives
@@ -169,11 +167,11 @@ class Ops {
   // there, times *loss_scale unless that is null. `total` and `loss_scale` are device memory.
 
   virtual void cross_entropy_loss(const CrossEntropySpec& spec, const void* prediction, const View& target,
-                                  float scale, const float* loss_scale, void* diff_prediction, double* total, int64_t rows,
-                                  int64_t columns) = 0;
+                                  float scale, const float* loss_scale, void* diff_prediction, double* total,
+                                  int64_t rows, int64_t columns) = 0;
   virtual void elementwise_loss(const ElementwiseLossSpec& spec, const void* prediction, const float* target,
-                                float scale, const float* loss_scale, void* diff_prediction, double* total, int64_t rows,
-                                int64_t columns) = 0;
+                                float scale, const float* loss_scale, void* diff_prediction, double* total,
+                                int64_t rows, int64_t columns) = 0;
   /// Adds to *total what the metric sums over rows (per row: 1 or 0 for top-k; the mean over the columns
   /// else).
   virtual void metric(const MetricSpec& spec, const void* prediction, const View& target, double* total,

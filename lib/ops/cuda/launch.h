@@ -1,0 +1,31 @@
+// Starting a kernel. tests/emulation has another file of this name, which runs kernels on the CPU.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cuda_runtime.h>
+
+#include "device/cuda/check.h"
+
+namespace dtrain::cuda {
+
+/// Enqueues kernel(arguments...) over grid x block threads. Throws Error where it cannot be started.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
+            Arguments&&... arguments) {
+  // Parameters by value, so that what is passed has the kernel's own types.
+  [&](Parameters... values) {
+    void* pointers[] = {static_cast<void*>(&values)..., nullptr};
+    check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, stream),
+          "starting a kernel");
+  }(static_cast<Parameters>(arguments)...);
+}
+
+/// Blocks of `threads` that cover n items, but no more than keep the device busy: kernels stride over the
+/// rest.
+inline unsigned blocks_for(int64_t n, int threads, int multiprocessors) {
+  const int64_t wanted = (n + threads - 1) / threads;
+  return static_cast<unsigned>(std::clamp<int64_t>(wanted, 1, int64_t{multiprocessors} * 8));
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,65 @@
+// The compute types on the device: read and written as they are, reckoned with as float.
+#pragma once
+
+#include <cstdint>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "ops/specs.h"
+
+namespace dtrain::cuda {
+
+__host__ __device__ inline float to_float(float x) {
+  return x;
+}
+__host__ __device__ inline float to_float(__nv_bfloat16 x) {
+  return __bfloat162float(x);
+}
+__host__ __device__ inline float to_float(__half x) {
+  return __half2float(x);
+}
+
+template <class T>
+__host__ __device__ inline T from_float(float x);
+template <>
+__host__ __device__ inline float from_float<float>(float x) {
+  return x;
+}
+template <>
+__host__ __device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
+  return __float2bfloat16_rn(x);
+}
+template <>
+__host__ __device__ inline __half from_float<__half>(float x) {
+  return __float2half_rn(x);
+}
+
+/// use(T{}) with the element type of this name.
+template <class Use>
+void with_type(ComputeType type, Use&& use) {
+  switch (type) {
+    case ComputeType::float32:
+      return use(float{});
+    case ComputeType::bfloat16:
+      return use(__nv_bfloat16{});
+    case ComputeType::float16:
+      return use(__half{});
+  }
+}
+
+/// N elements that are read and written in one access.
+template <class T, int N>
+struct alignas(sizeof(T) * N) Vector {
+  T v[N];
+};
+
+/// Elements that one 16-byte access holds.
+template <class T>
+inline constexpr int kVector = 16 / static_cast<int>(sizeof(T));
+
+template <class T>
+inline bool aligned_16(const T* pointer) {
+  return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
+}
+
+}  // namespace dtrain::cuda
