@@ -25,22 +25,22 @@ class CpuMatmul final : public Matmul {
 
   size_t scratch_bytes() const override { return primitive_.scratch_bytes(); }
 
-  void run(const float* a, const float* b, const float* bias, float* c, void* scratch) override {
+  void run(const void* a, const void* b, const void* bias, void* c, void* scratch) override {
     if (primitive_) {
       primitive_.run(ops_.engine(), {a, b, c}, scratch);
     } else {
-      multiply(a, b, c);
+      multiply(f32(a), f32(b), f32(c));
     }
     if (!spec_.bias && spec_.activation.kind == Activation::linear) return;
     parallel(ops_.threads(), spec_.m, 1, spec_.n, [&](int64_t begin, int64_t end, int) {
-      ops_.kernels().bias_activation(c, c, spec_.bias ? bias : nullptr, spec_.activation, spec_.n, begin,
+      ops_.kernels().bias_activation(f32(c), f32(c), spec_.bias ? f32(bias) : nullptr, spec_.activation, spec_.n, begin,
                                      end);
     });
   }
 
  private:
   void multiply(const float* a, const float* b, float* c) const {
-    const auto& [m, n, k, transpose_a, transpose_b, has_bias, activation] = spec_;
+    const auto& [m, n, k, transpose_a, transpose_b, has_bias, float32_result, activation] = spec_;
     const auto status = dnnl::sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a,
                                     transpose_a ? m : k, b, transpose_b ? k : n, 0.0f, c, n);
     if (status != dnnl::status::success) throw Error("oneDNN: a matrix product failed");
