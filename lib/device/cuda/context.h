@@ -1,0 +1,82 @@
+// What one replica has of one GPU.
+#pragma once
+
+#include <array>
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <cudnn.h>
+#include <memory>
+
+#include "device/cuda/handle.h"
+#include "device/device.h"
+
+namespace dtrain::cuda {
+
+using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
+using Event = Owned<cudaEvent_t, cudaEventDestroy>;
+
+/// Three streams that do not wait for each other unless told to, the libraries' handles, and one workspace
+/// that cuBLASLt and cuDNN share: only work on compute() may use it. Several contexts may be of one GPU.
+class CudaContext : public Context {
+ public:
+  CudaContext(DeviceId device, bool deterministic);
+  ~CudaContext() override;
+  CudaContext(const CudaContext&) = delete;
+  CudaContext& operator=(const CudaContext&) = delete;
+
+  DeviceId device() const override { return device_; }
+  int threads() const override { return 1; }
+  void attach() override;
+  void detach() override {}
+  Buffer allocate(size_t bytes) override;
+  Buffer allocate_host(size_t bytes) override;
+  void copy_to_device(void* dst, const void* src, size_t bytes) override;
+  void copy_to_host(void* dst, const void* src, size_t bytes) override;
+  void enqueue_copy(void* dst, const void* src, size_t bytes) override;
+  void enqueue_zero(void* dst, size_t bytes) override;
+  void upload(int slot, void* dst, const void* src, size_t bytes) override;
+  void mark_uploads_used(int slot) override;
+  void wait_uploaded(int slot) override;
+  void mark(int slot) override;
+  void wait(int slot) override;
+  std::unique_ptr<Replay> make_replay() override;
+  void synchronize() override;
+
+  /// Operations, in order.
+  cudaStream_t compute() const { return compute_.get(); }
+  /// Batches on their way to the device.
+  cudaStream_t copy() const { return copy_.get(); }
+  /// Reductions, beside the operations.
+  cudaStream_t collective() const { return collective_.get(); }
+  /// What is enqueued on collective() from now on waits for what is on compute() by now; and the other way
+  /// round. Work that is captured must join what it forked.
+  void fork_collective();
+  void join_collective();
+
+  // Made when they are first asked for, which must not be while work is being captured.
+  cublasLtHandle_t blas();
+  /// Bound to compute().
+  cudnnHandle_t dnn();
+  void* workspace();
+  size_t workspace_bytes() const;
+
+  int index() const { return device_.index; }
+  bool deterministic() const { return deterministic_; }
+  int multiprocessors() const { return multiprocessors_; }
+  /// Compute capability: 90 is 9.0.
+  int capability() const { return capability_; }
+
+ private:
+  DeviceId device_;
+  bool deterministic_;
+  int multiprocessors_ = 0;
+  int capability_ = 0;
+  Stream compute_, copy_, collective_;
+  std::array<Event, 2> uploaded_, uploads_used_, marks_;
+  Event forked_, joined_;
+  Buffer workspace_;
+  Owned<cublasLtHandle_t, cublasLtDestroy> blas_;
+  Owned<cudnnHandle_t, cudnnDestroy> dnn_;
+};
+
+}  // namespace dtrain::cuda
