@@ -11,7 +11,8 @@ namespace dtrain::cuda {
 /// algorithms that cuBLASLt and cuDNN choose where the context is not deterministic.
 class CudaOps final : public Ops {
  public:
-  CudaOps(CudaContext& context, const GpuMath& math) : context_(context), math_(math) {}
+  CudaOps(CudaContext& context, const GpuMath& math)
+      : context_(context), math_(math), partials_(context.allocate(kPartials * sizeof(double))) {}
 
   CudaContext& context() override { return context_; }
   ComputeType compute_type() const override { return math_.type; }
@@ -71,9 +72,13 @@ class CudaOps final : public Ops {
 
  private:
   cudaStream_t stream() const { return context_.compute(); }
+  /// Where the blocks of a kernel leave their sums, [kPartials] at most, for the next kernel to add in order.
+  double* partials() const { return static_cast<double*>(partials_.data()); }
+  static constexpr int kPartials = 8192;
 
   CudaContext& context_;
   GpuMath math_;
+  Buffer partials_;
 };
 
 }  // namespace dtrain::cuda
