@@ -64,25 +64,26 @@ struct KernelTraits {
   bool undoes_activation = false;
 };
 
-/// The arrays of one call; pointers are filled in by the plan. Images lie in the layouts of KernelTraits.
+/// The arrays of one call; pointers are filled in by the plan. Images lie in the layouts of KernelTraits;
+/// inputs, outputs and their gradients are of the Ops' compute type (integers apart).
 struct Pass {
   std::vector<const void*> inputs;
   void* output = nullptr;
   std::vector<const float*> parameters;  // in the order of Layer::parameters
-  const float* diff_output = nullptr;
-  std::vector<float*> diff_inputs;      // null where no gradient is wanted
+  std::vector<const void*> weights;      // the same in the compute type, for products
+  const void* diff_output = nullptr;
+  std::vector<void*> diff_inputs;       // null where no gradient is wanted
   std::vector<float*> diff_parameters;  // to be overwritten; null where the layer is not trainable. Moving
                                         // averages: see below
   void* saved = nullptr;
   void* scratch = nullptr;
 
-  uint64_t seed = 0;          // of the run
-  uint64_t step = 0;          // global, so that dropout draws anew
-  uint64_t first_sample = 0;  // this replica's first sample's place in the global batch
-  float share = 1;            // this replica's part of the global batch
+  uint64_t seed = 0;               // of the run
+  const uint64_t* step = nullptr;  // global, in device memory, so that dropout draws anew
+  uint64_t first_sample = 0;       // this replica's first sample's place in the global batch
+  float share = 1;                 // this replica's part of the global batch
 
-  const float* f32(size_t input = 0) const { return static_cast<const float*>(inputs[input]); }
-  float* out() const { return static_cast<float*>(output); }
+  const void* input() const { return inputs[0]; }
 };
 
 /// One layer's computation for one batch size on one device. Used by one replica's thread; makes no

@@ -23,9 +23,10 @@ class Loss {
   /// stable: cross-entropy from logits for probabilities behind a softmax, binary cross-entropy behind a
   /// sigmoid. Null where there is none.
   virtual std::shared_ptr<const Loss> before(const Layer& /*activation*/) const { return nullptr; }
-  /// Adds the sum over the rows to *total; writes scale times the gradient to `diff` unless it is null.
-  virtual void run(Ops& ops, const float* prediction, const View& target, float scale, float* diff,
-                   double* total, int64_t rows, int64_t columns) const = 0;
+  /// Adds the sum over the rows to *total; writes scale (times *loss_scale, of device
+  /// memory, unless that is null) times the gradient to `diff` unless it is null.
+  virtual void run(Ops& ops, const void* prediction, const View& target, float scale, const float* loss_scale,
+                   void* diff, double* total, int64_t rows, int64_t columns) const = 0;
 };
 
 /// Means over rows as losses are.
@@ -34,7 +35,7 @@ class Metric {
   virtual ~Metric() = default;
   /// Complains where output or target (as the loss wants it) do not suit.
   virtual bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const = 0;
-  virtual void run(Ops& ops, const float* prediction, const View& target, double* total, int64_t rows,
+  virtual void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
                    int64_t columns) const = 0;
 };
 

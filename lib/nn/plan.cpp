@@ -19,17 +19,19 @@ size_t Plan::count_totals(std::span<const Head> heads) {
   return count;
 }
 
-void Plan::bind(std::byte* arena, const float* values, float* gradients, double* totals) {
-  if (arena == base_ && values == values_ && gradients == gradients_ && totals == totals_) return;
-  base_ = arena;
-  values_ = values;
-  gradients_ = gradients;
-  totals_ = totals;
+void Plan::bind(const PlanArrays& arrays) {
+  if (arrays == arrays_) return;
+  arrays_ = arrays;
   for (const auto& binder : binders_) binder();
 }
 
-void Plan::run(const StepInfo& info) {
-  for (const auto& instruction : instructions_) instruction(info);
+void Plan::run(const StepInfo& info, const std::function<void(int64_t)>& on_ready) {
+  auto ready = ready_.begin();
+  for (size_t done = 0; done < instructions_.size();) {
+    instructions_[done](info);
+    ++done;
+    for (; on_ready && ready != ready_.end() && ready->first == done; ++ready) on_ready(ready->second);
+  }
 }
 
 }  // namespace dtrain

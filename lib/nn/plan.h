@@ -24,12 +24,23 @@ struct Head {
   TensorSpec target;  // as the loss wants it
 };
 
-/// Of one run of a plan.
+/// Of one run of a plan: the same in every step for the same piece of batches of one size, so that the run
+/// can be captured.
 struct StepInfo {
   uint64_t seed = 0;
-  uint64_t step = 0;          // global
   uint64_t first_sample = 0;  // this piece's place in the global batch
   int64_t global_batch = 1;   // samples that the mean loss is over
+};
+
+/// The arrays outside a plan's arena that it reads and writes, all of the device's memory.
+struct PlanArrays {
+  std::byte* arena = nullptr;          // arena_bytes() for what the plan computes
+  const float* values = nullptr;       // the parameters
+  const std::byte* weights = nullptr;  // and in the compute type: the same memory where that is float32
+  float* gradients = nullptr;          // in training: a whole layout.with_gradient(), overwritten by each run
+  double* totals = nullptr;            // each run adds to them
+  const StepState* state = nullptr;
+  bool operator==(const PlanArrays&) const = default;
 };
 
 /// Belongs to one replica and its thread. Running allocates nothing.
@@ -50,16 +61,18 @@ class Plan {
   /// For each head its loss, then its metrics.
   static size_t count_totals(std::span<const Head> heads);
 
-  /// Where everything is from now on: arena_bytes() for what the plan computes, the parameters, in training
-  /// their gradients (a whole layout.with_gradient(), overwritten by each run), and the totals, which each
-  /// run adds to.
-  void bind(std::byte* arena, const float* values, float* gradients, double* totals);
+  /// Where everything is from now on.
+  void bind(const PlanArrays& arrays);
 
   /// Where the batch is to be put before run(): the inputs in the model's order, then (but for prediction)
-  /// the heads' targets.
+  /// the heads' targets. An input of float32 is to be put there in the compute type.
   std::span<const View> columns() const { return columns_; }
-  void run(const StepInfo& info);
-  /// The model's outputs after run(), in prediction; plain layout.
+  /// How many of them are inputs.
+  size_t input_columns() const { return input_columns_; }
+  /// `on_ready(end)` during a training run: the gradients in [0, end) of the layout's trained ones have all
+  /// been enqueued.
+  void run(const StepInfo& info, const std::function<void(int64_t)>& on_ready = nullptr);
+  /// The model's outputs after run(), in prediction; plain layout, those of float32 in the compute type.
   std::span<const View> outputs() const { return outputs_; }
 
  private:
@@ -70,7 +83,7 @@ class Plan {
     Pass pass;
   };
 
-  void* at(int buffer) const { return buffer < 0 ? nullptr : base_ + arena_.offset(buffer); }
+  void* at(int buffer) const { return buffer < 0 ? nullptr : arrays_.arena + arena_.offset(buffer); }
 
   int64_t batch_;
   Arena arena_;
@@ -81,10 +94,9 @@ class Plan {
   std::vector<std::function<void(const StepInfo&)>> instructions_;
   std::vector<View> columns_, outputs_;
 
-  std::byte* base_ = nullptr;
-  const float* values_ = nullptr;
-  float* gradients_ = nullptr;
-  double* totals_ = nullptr;
+  size_t input_columns_ = 0;
+  PlanArrays arrays_;
+  std::vector<std::pair<size_t, int64_t>> ready_;  // after so many instructions, the gradients below that
 };
 
 }  // namespace dtrain

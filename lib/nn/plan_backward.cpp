@@ -14,7 +14,7 @@ void PlanBuilder::add_contribution(int v, int buffer) {
 
 PlanBuilder::Contribution PlanBuilder::in_layout(const Contribution& contribution, int i, Layout layout) {
   if (contribution.layout == layout) return contribution;
-  const int buffer = plan_.arena_.add(float_bytes(i));
+  const int buffer = plan_.arena_.add(value_bytes(i));
   emit_reorder(i, contribution.layout, layout, contribution.buffer, buffer);
   release(contribution.buffer);
   ++owners_[buffer];
@@ -37,14 +37,14 @@ int PlanBuilder::gather_gradient(int i) {
     buffers.push_back(contribution.buffer);
     if (release(contribution.buffer)) destination = contribution.buffer;
   }
-  if (destination < 0) destination = plan_.arena_.add(float_bytes(i));
+  if (destination < 0) destination = plan_.arena_.add(value_bytes(i));
   ++owners_[destination];
   buffers[0] = destination;
-  std::vector<const float*> sources(s.contributions.size());
+  std::vector<const void*> sources(s.contributions.size());
   emit(buffers, [ops = &ops_, activation, n = batch_shape(i).elements(), sources](std::span<void* const> p,
                                                                                   const StepInfo&) mutable {
-    for (size_t k = 0; k < sources.size(); ++k) sources[k] = static_cast<const float*>(p[k + 2]);
-    ops->sum_backward(activation, static_cast<const float*>(p[1]), sources, static_cast<float*>(p[0]), n);
+    for (size_t k = 0; k < sources.size(); ++k) sources[k] = p[k + 2];
+    ops->sum_backward(activation, p[1], sources, p[0], n);
   });
   return destination;
 }
@@ -76,20 +76,20 @@ void PlanBuilder::emit_kernel_backward(int i, int gradient) {
     int buffer = -1;
     if (state(node(i).inputs[k]).needs_gradient) {
       const bool in_place = k == 0 && traits.backward_in_place && last_owner;
-      buffer = in_place ? gradient : plan_.arena_.add(float_bytes(node(i).inputs[k]));
+      buffer = in_place ? gradient : plan_.arena_.add(value_bytes(node(i).inputs[k]));
     }
     diff_inputs.push_back(buffer);
   }
   const bool trainable = node(i).trainable;
   plan_.binders_.push_back([plan = &plan_, pass = &s.step->pass, gradient, diff_inputs, layout = &layout_, i,
                             trainable, count = node(i).parameters.size()] {
-    pass->diff_output = static_cast<const float*>(plan->at(gradient));
+    pass->diff_output = plan->at(gradient);
     pass->diff_inputs.clear();
     pass->diff_parameters.clear();
-    for (const int buffer : diff_inputs) pass->diff_inputs.push_back(static_cast<float*>(plan->at(buffer)));
+    for (const int buffer : diff_inputs) pass->diff_inputs.push_back(plan->at(buffer));
     for (size_t k = 0; k < count; ++k)
       pass->diff_parameters.push_back(
-          trainable ? plan->gradients_ + layout->slice(i, static_cast<int>(k)).offset : nullptr);
+          trainable ? plan->arrays_.gradients + layout->slice(i, static_cast<int>(k)).offset : nullptr);
   });
   std::vector<int> buffers = diff_inputs;
   buffers.push_back(gradient);
@@ -106,8 +106,10 @@ void PlanBuilder::emit_zero_gradients(int i) {
   if (!node(i).trainable) return;
   for (size_t k = 0; k < node(i).parameters.size(); ++k) {
     const ParameterSlice& slice = layout_.slice(i, static_cast<int>(k));
-    plan_.instructions_.push_back([plan = &plan_, ops = &ops_, offset = slice.offset, n = slice.elements()](
-                                      const StepInfo&) { ops->fill(plan->gradients_ + offset, 0.0f, n); });
+    plan_.instructions_.push_back(
+        [plan = &plan_, ops = &ops_, offset = slice.offset, n = slice.elements()](const StepInfo&) {
+          ops->fill(plan->arrays_.gradients + offset, 0.0f, n);
+        });
   }
 }
 

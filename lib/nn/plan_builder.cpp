@@ -40,8 +40,22 @@ void PlanBuilder::build() {
     emit_outputs();
   }
   if (!training()) return;
-  for (int i = end() - 1; i >= 0; --i)
-    if (state(i).kernel && state(i).needs_gradient) emit_backward(i);
+  for (int i = end() - 1; i >= 0; --i) {
+    if (!state(i).kernel || !state(i).needs_gradient) continue;
+    emit_backward(i);
+    note_ready(i);
+  }
+}
+
+/// The layout has the parameters in the order in which this is called.
+void PlanBuilder::note_ready(int i) {
+  int64_t end = plan_.ready_.empty() ? 0 : plan_.ready_.back().second;
+  const int64_t before = end;
+  for (size_t k = 0; k < node(i).parameters.size(); ++k) {
+    const ParameterSlice& slice = layout_.slice(i, static_cast<int>(k));
+    if (slice.offset < layout_.trained()) end = std::max(end, slice.offset + slice.elements());
+  }
+  if (end > before) plan_.ready_.emplace_back(plan_.instructions_.size(), end);
 }
 
 void PlanBuilder::choose_loss_points() {
@@ -172,9 +186,9 @@ void PlanBuilder::emit(std::vector<int> buffers,
 
 /// The batch is written before the first instruction, so these live from then on.
 void PlanBuilder::place_columns() {
-  const auto place = [&](const Shape& shape, DType dtype) {
+  const auto place = [&](const Shape& shape, DType dtype, size_t bytes) {
     const View view{nullptr, shape.prepended(plan_.batch_), dtype};
-    const int buffer = plan_.arena_.add(view.bytes());
+    const int buffer = plan_.arena_.add(bytes);
     plan_.arena_.touch(buffer, 0);
     const size_t column = plan_.columns_.size();
     plan_.columns_.push_back(view);
@@ -184,17 +198,22 @@ void PlanBuilder::place_columns() {
   };
   for (const int input : graph_.inputs) {
     Value& v = value(state(input).value);
-    v.buffer = place(node(input).output.shape, node(input).output.dtype);
+    v.buffer = place(node(input).output.shape, node(input).output.dtype, value_bytes(input));
     v.computed = true;
   }
+  plan_.input_columns_ = plan_.columns_.size();
   if (!wants_losses()) return;
-  for (const Head& head : heads_) target_buffers_.push_back(place(head.target.shape, head.target.dtype));
+  for (const Head& head : heads_) {
+    const auto elements = static_cast<size_t>(plan_.batch_ * head.target.shape.elements());
+    target_buffers_.push_back(
+        place(head.target.shape, head.target.dtype, elements * bytes_of(head.target.dtype)));
+  }
 }
 
 void PlanBuilder::emit_reorder(int i, Layout from, Layout to, int src, int dst) {
   plan_.reorders_.push_back(ops_.reorder(batch_shape(i), from, to));
   emit({src, dst}, [reorder = plan_.reorders_.back().get()](std::span<void* const> p, const StepInfo&) {
-    reorder->run(static_cast<const float*>(p[0]), static_cast<float*>(p[1]));
+    reorder->run(p[0], p[1]);
   });
 }
 
@@ -202,7 +221,7 @@ void PlanBuilder::compute(int v) {
   if (value(v).computed) return;
   value(v).computed = true;
   const Value& source = value(state(value(v).node).value);
-  value(v).buffer = plan_.arena_.add(float_bytes(value(v).node));
+  value(v).buffer = plan_.arena_.add(value_bytes(value(v).node));
   emit_reorder(value(v).node, source.layout, value(v).layout, source.buffer, value(v).buffer);
 }
 
@@ -223,7 +242,7 @@ void PlanBuilder::choose_output_buffer(int i) {
       return;
     }
   }
-  out.buffer = plan_.arena_.add(float_bytes(i));
+  out.buffer = plan_.arena_.add(value_bytes(i));
 }
 
 void PlanBuilder::emit_forward(int i) {
@@ -240,12 +259,17 @@ void PlanBuilder::emit_forward(int i) {
   std::vector<int> inputs, parameters;
   for (const int input : s.inputs) inputs.push_back(value(input).buffer);
   plan_.binders_.push_back([plan = &plan_, pass = &s.step->pass, inputs, out = value(s.value).buffer,
-                            saved = s.saved, layout = &layout_, i, count = node(i).parameters.size()] {
+                            saved = s.saved, layout = &layout_, i, count = node(i).parameters.size(),
+                            element_bytes = bytes_of(ops_.compute_type())] {
     pass->inputs.clear();
     pass->parameters.clear();
+    pass->weights.clear();
     for (const int input : inputs) pass->inputs.push_back(plan->at(input));
-    for (size_t k = 0; k < count; ++k)
-      pass->parameters.push_back(plan->values_ + layout->slice(i, static_cast<int>(k)).offset);
+    for (size_t k = 0; k < count; ++k) {
+      const int64_t offset = layout->slice(i, static_cast<int>(k)).offset;
+      pass->parameters.push_back(plan->arrays_.values + offset);
+      pass->weights.push_back(plan->arrays_.weights + static_cast<size_t>(offset) * element_bytes);
+    }
     pass->output = plan->at(out);
     pass->saved = plan->at(saved);
   });
@@ -266,7 +290,7 @@ void PlanBuilder::emit_kernel(int i, bool forward, std::span<const int> buffers)
     Pass& pass = step->pass;
     pass.scratch = plan->at(scratch);
     pass.seed = info.seed;
-    pass.step = info.step;
+    pass.step = &plan->arrays_.state->now.step;
     pass.first_sample = info.first_sample;
     pass.share =
         static_cast<float>(static_cast<double>(plan->batch_) / static_cast<double>(info.global_batch));
@@ -286,7 +310,7 @@ void PlanBuilder::emit_losses() {
     const int64_t columns = shape.rank() ? shape.back() : 1;
     const int64_t positions = shape.elements() / columns, rows = plan_.batch_ * positions;
     const bool gradient = training() && state(point.node).needs_gradient;
-    const int diff = gradient ? plan_.arena_.add(float_bytes(point.node)) : -1;
+    const int diff = gradient ? plan_.arena_.add(value_bytes(point.node)) : -1;
 
     // The metrics first: their prediction may share memory with what the gradient overwrites later.
     if (!head.metrics.empty()) {
@@ -298,8 +322,7 @@ void PlanBuilder::emit_losses() {
              View there = target;
              there.data = p[1];
              for (size_t m = 0; m < metrics.size(); ++m)
-               metrics[m]->run(*ops, static_cast<const float*>(p[0]), there, plan->totals_ + first + m, rows,
-                               columns);
+               metrics[m]->run(*ops, p[0], there, plan->arrays_.totals + first + m, rows, columns);
            });
     }
     emit({value(prediction).buffer, target_buffers_[h], diff},
@@ -309,8 +332,8 @@ void PlanBuilder::emit_losses() {
            there.data = p[1];
            const auto scale = static_cast<float>(
                1.0 / (static_cast<double>(info.global_batch) * static_cast<double>(positions)));
-           loss->run(*ops, static_cast<const float*>(p[0]), there, scale, static_cast<float*>(p[2]),
-                     plan->totals_ + total, rows, columns);
+           loss->run(*ops, p[0], there, scale, &plan->arrays_.state->gradient.loss_scale, p[2],
+                     plan->arrays_.totals + total, rows, columns);
          });
     if (gradient) add_contribution(prediction, diff);
     total += 1 + head.metrics.size();

@@ -61,7 +61,12 @@ class PlanBuilder {
   bool training() const { return purpose_ == Plan::Purpose::training; }
   bool wants_losses() const { return purpose_ != Plan::Purpose::prediction; }
   Shape batch_shape(int i) const { return node(i).output.shape.prepended(plan_.batch_); }
-  size_t float_bytes(int i) const { return static_cast<size_t>(batch_shape(i).elements()) * sizeof(float); }
+  /// Of a node's output, or its gradient.
+  size_t value_bytes(int i) const {
+    const DType type = node(i).output.dtype;
+    const size_t element = type == DType::float32 ? bytes_of(ops_.compute_type()) : bytes_of(type);
+    return static_cast<size_t>(batch_shape(i).elements()) * element;
+  }
 
   void choose_loss_points();
   void fuse_activations();
@@ -84,6 +89,7 @@ class PlanBuilder {
   void add_contribution(int v, int buffer);
   void emit_kernel_backward(int i, int gradient);
   void emit_zero_gradients(int i);
+  void note_ready(int i);
   void emit_reorder(int i, Layout from, Layout to, int src, int dst);
 
   /// Emits run(pointers of `buffers`, info), which touches these buffers and nothing else of the arena.

@@ -115,11 +115,11 @@ struct MetricSpec {
 /// dst = src.
 struct LoadSpec {
   DType from = DType::float32;
-  bool to_compute_type = true;   ///< else dst is of `from` (labels, indices) or, with a scale, float32
+  bool to_compute_type = true;  ///< else dst is of `from` (labels, indices) or, with a scale, float32
   int64_t row_elements = 1;
   const float* scale = nullptr;  ///< device memory, like offset
   const float* offset = nullptr;
-  int64_t scale_elements = 1;    ///< 1, or row_elements: one for each element of a row
+  int64_t scale_elements = 1;  ///< 1, or row_elements: one for each element of a row
 };
 
 // Optimizer rules, as Keras has them: what stays the same from step to step.

@@ -17,10 +17,7 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
   std::vector<Slot> slots() const override {
     return {{"accumulator", static_cast<float>(options_.initial_accumulator_value)}};
   }
-  OptimizerStep step(int64_t, double learning_rate, double gradient_scale) const override {
-    const AdagradStep rule{static_cast<float>(learning_rate), static_cast<float>(options_.epsilon)};
-    return step_with(rule, learning_rate, gradient_scale);
-  }
+  OptimizerRule rule() const override { return AdagradRule{static_cast<float>(options_.epsilon)}; }
 };
 
 }  // namespace

@@ -21,13 +21,18 @@ class AdamWith : public OptimizerWith<Options> {
  public:
   using OptimizerWith<Options>::OptimizerWith;
   std::vector<Optimizer::Slot> slots() const override { return {{"momentum"}, {"velocity"}}; }
-  OptimizerStep step(int64_t iteration, double learning_rate, double gradient_scale) const override {
+  OptimizerRule rule() const override {
     const Options& o = this->options_;
-    const double t = static_cast<double>(iteration);
-    const double alpha = learning_rate * std::sqrt(1 - std::pow(o.beta_2, t)) / (1 - std::pow(o.beta_1, t));
-    const AdamStep rule{static_cast<float>(alpha), static_cast<float>(o.beta_1), static_cast<float>(o.beta_2),
-                        static_cast<float>(o.epsilon)};
-    return this->step_with(rule, learning_rate, gradient_scale);
+    return AdamRule{static_cast<float>(o.beta_1), static_cast<float>(o.beta_2),
+                    static_cast<float>(o.epsilon)};
+  }
+  StepNumbers numbers(int64_t step, double learning_rate) const override {
+    const Options& o = this->options_;
+    const double t = static_cast<double>(step + 1);
+    StepNumbers numbers = OptimizerWith<Options>::numbers(step, learning_rate);
+    numbers.rate = static_cast<float>(learning_rate * std::sqrt(1 - std::pow(o.beta_2, t)) /
+                                      (1 - std::pow(o.beta_1, t)));
+    return numbers;
   }
 };
 

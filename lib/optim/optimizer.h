@@ -20,8 +20,10 @@ class Optimizer {
   };
   virtual std::vector<Slot> slots() const = 0;
   virtual const Schedule& learning_rate() const = 0;
-  /// The update of the step numbered `iteration`, from 1, at this rate; the slots in the order of slots().
-  virtual OptimizerStep step(int64_t iteration, double learning_rate, double gradient_scale) const = 0;
+  /// The rule of the update; the slots in the order of slots().
+  virtual OptimizerRule rule() const = 0;
+  /// What the step numbered `step`, from 0, does it with at this rate.
+  virtual StepNumbers numbers(int64_t step, double learning_rate) const = 0;
 };
 
 template <>

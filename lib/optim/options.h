@@ -13,20 +13,18 @@ struct OptimizerOptions {
   double weight_decay = 0;
 };
 
-/// Holds its options and builds the common part of a step.
+/// Holds its options; the rate of its steps is the learning rate as it is.
 template <class Options>
 class OptimizerWith : public Optimizer {
  public:
   explicit OptimizerWith(Options options) : options_(std::move(options)) {}
   const Schedule& learning_rate() const override { return *options_.learning_rate; }
-
- protected:
-  template <class Rule>
-  OptimizerStep step_with(Rule rule, double learning_rate, double gradient_scale) const {
-    return {rule, static_cast<float>(gradient_scale),
+  StepNumbers numbers(int64_t step, double learning_rate) const override {
+    return {static_cast<uint64_t>(step), static_cast<float>(learning_rate),
             static_cast<float>(learning_rate * options_.weight_decay)};
   }
 
+ protected:
   Options options_;
 };
 

@@ -22,11 +22,9 @@ class Rmsprop : public OptimizerWith<RmspropOptions> {
     if (options_.momentum != 0) slots.push_back({"momentum"});
     return slots;
   }
-  OptimizerStep step(int64_t, double learning_rate, double gradient_scale) const override {
-    const RmspropStep rule{static_cast<float>(learning_rate), static_cast<float>(options_.rho),
-                           static_cast<float>(options_.momentum), static_cast<float>(options_.epsilon),
-                           options_.centered};
-    return step_with(rule, learning_rate, gradient_scale);
+  OptimizerRule rule() const override {
+    return RmspropRule{static_cast<float>(options_.rho), static_cast<float>(options_.momentum),
+                       static_cast<float>(options_.epsilon), options_.centered};
   }
 };
 

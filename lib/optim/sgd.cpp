@@ -18,10 +18,8 @@ class Sgd : public OptimizerWith<SgdOptions> {
     if (options_.momentum == 0) return {};
     return {{"momentum"}};
   }
-  OptimizerStep step(int64_t, double learning_rate, double gradient_scale) const override {
-    const SgdStep rule{static_cast<float>(learning_rate), static_cast<float>(options_.momentum),
-                       options_.nesterov};
-    return step_with(rule, learning_rate, gradient_scale);
+  OptimizerRule rule() const override {
+    return SgdRule{static_cast<float>(options_.momentum), options_.nesterov};
   }
 };
 

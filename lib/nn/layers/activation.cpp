@@ -44,11 +44,11 @@ class ElementwiseKernel : public Kernel {
   }
 
   void forward(const Pass& pass) override {
-    ops_.activation_forward(spec_, pass.f32(), pass.out(), elements_);
+    ops_.activation_forward(spec_, pass.input(), pass.output, elements_);
   }
 
   void backward(const Pass& pass) override {
-    const float* saved = from_output(spec_) ? pass.out() : pass.f32();
+    const void* saved = from_output(spec_) ? pass.output : pass.input();
     if (pass.diff_inputs[0])
       ops_.activation_backward(spec_, saved, pass.diff_output, pass.diff_inputs[0], elements_);
   }
@@ -68,11 +68,13 @@ class SoftmaxKernel : public Kernel {
     traits_.backward_reads_output = request.training;
   }
 
-  void forward(const Pass& pass) override { ops_.softmax_forward(pass.f32(), pass.out(), rows_, columns_); }
+  void forward(const Pass& pass) override {
+    ops_.softmax_forward(pass.input(), pass.output, rows_, columns_);
+  }
 
   void backward(const Pass& pass) override {
     if (pass.diff_inputs[0])
-      ops_.softmax_backward(pass.out(), pass.diff_output, pass.diff_inputs[0], rows_, columns_);
+      ops_.softmax_backward(pass.output, pass.diff_output, pass.diff_inputs[0], rows_, columns_);
   }
 
  private:

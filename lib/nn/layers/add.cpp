@@ -19,15 +19,15 @@ class AddKernel : public Kernel {
   }
 
   void forward(const Pass& pass) override {
-    for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = pass.f32(i);
-    ops_.sum(pass.out(), sources_, activation_, elements_);
+    for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = pass.inputs[i];
+    ops_.sum(pass.output, sources_, activation_, elements_);
   }
 
  private:
   Ops& ops_;
   ActivationSpec activation_;
   int64_t elements_;
-  std::vector<const float*> sources_;
+  std::vector<const void*> sources_;
 };
 
 class Add : public Layer {

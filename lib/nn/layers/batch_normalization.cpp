@@ -65,7 +65,9 @@ class TrainingKernel : public Kernel {
     // The op always gives the gradient of its source; where nobody wants it, it goes into scratch.
     scratch_of_op_ = aligned(op_->scratch_bytes());
     const auto elements = static_cast<size_t>(batch_elements(request, request.output.shape));
-    traits_.scratch_bytes = scratch_of_op_ + (request.input_needs_gradient[0] ? 0 : elements * sizeof(float));
+    traits_.scratch_bytes =
+        scratch_of_op_ +
+        (request.input_needs_gradient[0] ? 0 : elements * bytes_of(request.ops.compute_type()));
     traits_.backward_reads_inputs = true;
     traits_.backward_in_place = true;
     traits_.undoes_activation = spec.relu;
@@ -73,16 +75,16 @@ class TrainingKernel : public Kernel {
 
   void forward(const Pass& pass) override {
     const auto parts = parts_of(pass.parameters, spec_);
-    op_->forward_training(pass.f32(), parts.gamma, parts.beta, pass.out(), mean(pass), variance(pass),
+    op_->forward_training(pass.input(), parts.gamma, parts.beta, pass.output, mean(pass), variance(pass),
                           pass.saved, pass.scratch);
   }
 
   void backward(const Pass& pass) override {
     const auto parts = parts_of(pass.parameters, spec_);
     const auto diffs = parts_of(pass.diff_parameters, spec_);
-    float* diff_src = pass.diff_inputs[0];
-    if (!diff_src) diff_src = floats(pass.scratch, scratch_of_op_);
-    op_->backward(pass.f32(), parts.gamma, mean(pass), variance(pass), pass.diff_output, diff_src,
+    void* diff_src = pass.diff_inputs[0];
+    if (!diff_src) diff_src = static_cast<char*>(pass.scratch) + scratch_of_op_;
+    op_->backward(pass.input(), parts.gamma, mean(pass), variance(pass), pass.diff_output, diff_src,
                   diffs.gamma, diffs.beta, pass.saved, pass.scratch);
     ops_.scale_add(diffs.mean, mean(pass), pass.share, 0, spec_.channels);
     ops_.scale_add(diffs.variance, variance(pass), pass.share, 0, spec_.channels);
@@ -120,7 +122,7 @@ class FrozenKernel : public Kernel {
 
   void forward(const Pass& pass) override {
     const auto parts = parts_of(pass.parameters, spec_);
-    op_->forward_inference(pass.f32(), parts.gamma, parts.beta, parts.mean, parts.variance, pass.out(),
+    op_->forward_inference(pass.input(), parts.gamma, parts.beta, parts.mean, parts.variance, pass.output,
                            pass.scratch);
   }
 

@@ -31,23 +31,27 @@ class ConcatenateKernel : public Kernel {
   }
 
   void forward(const Pass& pass) override {
-    float* dst = pass.out();
+    auto* dst = static_cast<char*>(pass.output);
     for (size_t i = 0; i < columns_.size(); ++i) {
-      ops_.copy_block(dst, stride_, pass.f32(i), columns_[i], rows_, columns_[i]);
-      dst += columns_[i];
+      ops_.copy_block(dst, stride_, pass.inputs[i], columns_[i], rows_, columns_[i]);
+      dst += bytes(columns_[i]);
     }
   }
 
   void backward(const Pass& pass) override {
-    const float* src = pass.diff_output;
+    const auto* src = static_cast<const char*>(pass.diff_output);
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (pass.diff_inputs[i])
         ops_.copy_block(pass.diff_inputs[i], columns_[i], src, stride_, rows_, columns_[i]);
-      src += columns_[i];
+      src += bytes(columns_[i]);
     }
   }
 
  private:
+  size_t bytes(int64_t elements) const {
+    return static_cast<size_t>(elements) * bytes_of(ops_.compute_type());
+  }
+
   Ops& ops_;
   int64_t rows_, stride_;
   std::vector<int64_t> columns_;

@@ -70,18 +70,18 @@ class TransposeKernel : public Kernel {
   }
 
   void forward(const Pass& pass) override {
-    convolution_->backward_data(pass.f32(), pass.parameters[0], pass.out(), pass.scratch);
-    if (use_bias_) ops_.add_bias(pass.out(), pass.out(), pass.parameters[1], pixels_, filters_);
+    convolution_->backward_data(pass.input(), pass.weights[0], pass.output, pass.scratch);
+    if (use_bias_) ops_.add_bias(pass.output, pass.output, pass.weights[1], pixels_, filters_);
   }
 
   void backward(const Pass& pass) override {
     if (by_filter_) {
-      convolution_->backward_filter(pass.diff_output, pass.f32(), pass.diff_parameters[0], nullptr,
+      convolution_->backward_filter(pass.diff_output, pass.input(), pass.diff_parameters[0], nullptr,
                                     pass.scratch);
       if (use_bias_) ops_.column_sum(pass.diff_parameters[1], pass.diff_output, pixels_, filters_);
     }
     if (by_data_)
-      convolution_->forward(pass.diff_output, pass.parameters[0], nullptr, pass.diff_inputs[0], pass.scratch);
+      convolution_->forward(pass.diff_output, pass.weights[0], nullptr, pass.diff_inputs[0], pass.scratch);
   }
 
  private:

@@ -35,16 +35,16 @@ ConvolutionKernel::ConvolutionKernel(const LayerRequest& request, const Convolut
 }
 
 void ConvolutionKernel::forward(const Pass& pass) {
-  convolution_->forward(pass.f32(), pass.parameters[0], use_bias_ ? pass.parameters[1] : nullptr, pass.out(),
+  convolution_->forward(pass.input(), pass.weights[0], use_bias_ ? pass.weights[1] : nullptr, pass.output,
                         pass.scratch);
 }
 
 void ConvolutionKernel::backward(const Pass& pass) {
   if (by_filter_)
-    convolution_->backward_filter(pass.f32(), pass.diff_output, pass.diff_parameters[0],
+    convolution_->backward_filter(pass.input(), pass.diff_output, pass.diff_parameters[0],
                                   use_bias_ ? pass.diff_parameters[1] : nullptr, pass.scratch);
   if (by_data_)
-    convolution_->backward_data(pass.diff_output, pass.parameters[0], pass.diff_inputs[0], pass.scratch);
+    convolution_->backward_data(pass.diff_output, pass.weights[0], pass.diff_inputs[0], pass.scratch);
 }
 
 }  // namespace dtrain

@@ -43,24 +43,29 @@ class DenseKernel : public Kernel {
       traits_.scratch_bytes = std::max(traits_.scratch_bytes, by_input_->scratch_bytes());
     }
     if (trains_parameters(request)) {
-      by_kernel_ = ops_.matmul({.m = inputs, .n = units_, .k = rows_, .transpose_a = true, .activation = {}});
+      by_kernel_ = ops_.matmul({.m = inputs,
+                                .n = units_,
+                                .k = rows_,
+                                .transpose_a = true,
+                                .float32_result = true,
+                                .activation = {}});
       traits_.scratch_bytes = std::max(traits_.scratch_bytes, by_kernel_->scratch_bytes());
       traits_.backward_reads_inputs = true;
     }
   }
 
   void forward(const Pass& pass) override {
-    forward_->run(pass.f32(), pass.parameters[0], use_bias_ ? pass.parameters[1] : nullptr, pass.out(),
+    forward_->run(pass.input(), pass.weights[0], use_bias_ ? pass.weights[1] : nullptr, pass.output,
                   pass.scratch);
   }
 
   void backward(const Pass& pass) override {
     if (by_kernel_) {
-      by_kernel_->run(pass.f32(), pass.diff_output, nullptr, pass.diff_parameters[0], pass.scratch);
+      by_kernel_->run(pass.input(), pass.diff_output, nullptr, pass.diff_parameters[0], pass.scratch);
       if (use_bias_) ops_.column_sum(pass.diff_parameters[1], pass.diff_output, rows_, units_);
     }
     if (by_input_)
-      by_input_->run(pass.diff_output, pass.parameters[0], nullptr, pass.diff_inputs[0], pass.scratch);
+      by_input_->run(pass.diff_output, pass.weights[0], nullptr, pass.diff_inputs[0], pass.scratch);
   }
 
  private:

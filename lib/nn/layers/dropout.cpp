@@ -33,14 +33,14 @@ class DropoutKernel : public Kernel {
     traits_.backward_in_place = true;
   }
 
-  void forward(const Pass& pass) override { apply(pass, pass.f32(), pass.out()); }
+  void forward(const Pass& pass) override { apply(pass, pass.input(), pass.output); }
 
   void backward(const Pass& pass) override {
     if (pass.diff_inputs[0]) apply(pass, pass.diff_output, pass.diff_inputs[0]);
   }
 
  private:
-  void apply(const Pass& pass, const float* src, float* dst) {
+  void apply(const Pass& pass, const void* src, void* dst) {
     ops_.dropout(dst, src, rate_, Philox::of(pass.seed, stream_), pass.step, pass.first_sample, samples_,
                  per_sample_);
   }

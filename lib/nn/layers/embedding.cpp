@@ -33,7 +33,7 @@ class EmbeddingKernel : public Kernel {
   }
 
   void forward(const Pass& pass) override {
-    ops_.embedding_forward(pass.parameters[0], numbers(pass), pass.out(), indices_, rows_, columns_);
+    ops_.embedding_forward(pass.parameters[0], numbers(pass), pass.output, indices_, rows_, columns_);
   }
 
   void backward(const Pass& pass) override {

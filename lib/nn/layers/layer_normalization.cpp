@@ -41,7 +41,7 @@ class LayerNormalizationKernel : public Kernel {
       traits_.scratch_bytes = statistics;
     } else if (!request.input_needs_gradient[0]) {
       // The op always gives the gradient of its source; here nobody wants it.
-      traits_.scratch_bytes = static_cast<size_t>(rows_ * columns_) * sizeof(float);
+      traits_.scratch_bytes = static_cast<size_t>(rows_ * columns_) * bytes_of(ops_.compute_type());
     }
     traits_.backward_in_place = true;
     traits_.backward_reads_inputs = request.training;
@@ -49,14 +49,14 @@ class LayerNormalizationKernel : public Kernel {
 
   void forward(const Pass& pass) override {
     auto* statistics = static_cast<float*>(training_ ? pass.saved : pass.scratch);
-    ops_.layer_normalization_forward(pass.f32(), gamma(pass.parameters), beta(pass.parameters), epsilon_,
-                                     pass.out(), statistics, statistics + rows_, rows_, columns_);
+    ops_.layer_normalization_forward(pass.input(), gamma(pass.parameters), beta(pass.parameters), epsilon_,
+                                     pass.output, statistics, statistics + rows_, rows_, columns_);
   }
 
   void backward(const Pass& pass) override {
     const auto* statistics = static_cast<const float*>(pass.saved);
-    float* diff_src = pass.diff_inputs[0] ? pass.diff_inputs[0] : static_cast<float*>(pass.scratch);
-    ops_.layer_normalization_backward(pass.f32(), gamma(pass.parameters), statistics, statistics + rows_,
+    void* diff_src = pass.diff_inputs[0] ? pass.diff_inputs[0] : pass.scratch;
+    ops_.layer_normalization_backward(pass.input(), gamma(pass.parameters), statistics, statistics + rows_,
                                       pass.diff_output, diff_src, gamma(pass.diff_parameters),
                                       beta(pass.diff_parameters), rows_, columns_);
   }

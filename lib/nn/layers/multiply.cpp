@@ -18,15 +18,15 @@ class MultiplyKernel : public Kernel {
   }
 
   void forward(const Pass& pass) override {
-    for (size_t i = 0; i < factors_.size(); ++i) factors_[i] = pass.f32(i);
-    ops_.multiply(pass.out(), factors_, elements_);
+    for (size_t i = 0; i < factors_.size(); ++i) factors_[i] = pass.inputs[i];
+    ops_.multiply(pass.output, factors_, elements_);
   }
 
   /// The gradient of a factor is the output's times the other factors.
   void backward(const Pass& pass) override {
     for (size_t i = 0; i < factors_.size(); ++i) {
       if (!pass.diff_inputs[i]) continue;
-      for (size_t j = 0; j < factors_.size(); ++j) factors_[j] = j == i ? pass.diff_output : pass.f32(j);
+      for (size_t j = 0; j < factors_.size(); ++j) factors_[j] = j == i ? pass.diff_output : pass.inputs[j];
       ops_.multiply(pass.diff_inputs[i], factors_, elements_);
     }
   }
@@ -34,7 +34,7 @@ class MultiplyKernel : public Kernel {
  private:
   Ops& ops_;
   int64_t elements_;
-  std::vector<const float*> factors_;
+  std::vector<const void*> factors_;
 };
 
 class Multiply : public Layer {

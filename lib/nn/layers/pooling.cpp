@@ -24,7 +24,7 @@ PoolingKernel::PoolingKernel(const LayerRequest& request, PoolingSpec::Kind kind
 }
 
 void PoolingKernel::forward(const Pass& pass) {
-  pooling_->forward(pass.f32(), pass.out(), pass.saved, pass.scratch);
+  pooling_->forward(pass.input(), pass.output, pass.saved, pass.scratch);
 }
 
 void PoolingKernel::backward(const Pass& pass) {

@@ -90,7 +90,9 @@ class PaddingKernel : public Kernel {
   PaddingKernel(const LayerRequest& request, const Padding2& padding)
       : ops_(request.ops), padding_(padding), src_shape_(request.inputs[0].shape.prepended(request.batch)) {}
 
-  void forward(const Pass& pass) override { ops_.pad_images(padding_, pass.f32(), pass.out(), src_shape_); }
+  void forward(const Pass& pass) override {
+    ops_.pad_images(padding_, pass.input(), pass.output, src_shape_);
+  }
 
   void backward(const Pass& pass) override {
     if (pass.diff_inputs[0]) ops_.crop_images(padding_, pass.diff_output, pass.diff_inputs[0], src_shape_);

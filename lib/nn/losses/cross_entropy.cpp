@@ -28,9 +28,9 @@ class CrossEntropy : public Loss {
     return std::make_shared<const CrossEntropy>(CrossEntropySpec{spec_.sparse, true});
   }
 
-  void run(Ops& ops, const float* prediction, const View& target, float scale, float* diff, double* total,
-           int64_t rows, int64_t columns) const override {
-    ops.cross_entropy_loss(spec_, prediction, target, scale, diff, total, rows, columns);
+  void run(Ops& ops, const void* prediction, const View& target, float scale, const float* loss_scale,
+           void* diff, double* total, int64_t rows, int64_t columns) const override {
+    ops.cross_entropy_loss(spec_, prediction, target, scale, loss_scale, diff, total, rows, columns);
   }
 
  private:

@@ -32,9 +32,9 @@ class ElementwiseLoss : public Loss {
     return std::make_shared<const ElementwiseLoss>(spec);
   }
 
-  void run(Ops& ops, const float* prediction, const View& target, float scale, float* diff, double* total,
-           int64_t rows, int64_t columns) const override {
-    ops.elementwise_loss(spec_, prediction, target.f32(), scale, diff, total, rows, columns);
+  void run(Ops& ops, const void* prediction, const View& target, float scale, const float* loss_scale,
+           void* diff, double* total, int64_t rows, int64_t columns) const override {
+    ops.elementwise_loss(spec_, prediction, target.f32(), scale, loss_scale, diff, total, rows, columns);
   }
 
  private:

@@ -33,7 +33,7 @@ class TopK : public Metric {
     return false;
   }
 
-  void run(Ops& ops, const float* prediction, const View& target, double* total, int64_t rows,
+  void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
            int64_t columns) const override {
     using Kind = MetricSpec::Kind;
     const Kind kind = is_sparse(target.dtype) ? Kind::sparse_top_k : Kind::categorical_top_k;
@@ -57,7 +57,7 @@ class BinaryAccuracy : public Metric {
     return is_dense_target(output, target, complain);
   }
 
-  void run(Ops& ops, const float* prediction, const View& target, double* total, int64_t rows,
+  void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
            int64_t columns) const override {
     ops.metric({.kind = MetricSpec::Kind::binary_accuracy, .threshold = threshold_}, prediction, target,
                total, rows, columns);
@@ -77,7 +77,7 @@ class Accuracy : public Metric {
     return pick(columns, target.dtype).check(output, target, complain);
   }
 
-  void run(Ops& ops, const float* prediction, const View& target, double* total, int64_t rows,
+  void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
            int64_t columns) const override {
     pick(columns, target.dtype).run(ops, prediction, target, total, rows, columns);
   }

@@ -13,7 +13,7 @@ class MeanAbsoluteError : public Metric {
     return is_dense_target(output, target, complain);
   }
 
-  void run(Ops& ops, const float* prediction, const View& target, double* total, int64_t rows,
+  void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
            int64_t columns) const override {
     ops.metric({.kind = MetricSpec::Kind::mean_absolute_error}, prediction, target, total, rows, columns);
   }

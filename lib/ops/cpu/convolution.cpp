@@ -165,17 +165,17 @@ class CpuConvolution final : public Convolution {
     return std::max({forward_.scratch_bytes(), data_.scratch_bytes(), filter_.scratch_bytes()});
   }
 
-  void forward(const float* src, const float* kernel, const float* bias, float* dst, void* scratch) override {
+  void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) override {
     const void* own = read_kernel(forward_, kernel, scratch);
     forward_.call.run(engine_, {src, own, bias, dst}, forward_.rest(scratch));
   }
 
-  void backward_data(const float* diff_dst, const float* kernel, float* diff_src, void* scratch) override {
+  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) override {
     const void* own = read_kernel(data_, kernel, scratch);
     data_.call.run(engine_, {diff_dst, own, diff_src}, data_.rest(scratch));
   }
 
-  void backward_filter(const float* src, const float* diff_dst, float* diff_kernel, float* diff_bias,
+  void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
                        void* scratch) override {
     void* const own = filter_.reorder ? scratch : diff_kernel;
     filter_.call.run(engine_, {src, diff_dst, own, diff_bias}, filter_.rest(scratch));
@@ -183,7 +183,7 @@ class CpuConvolution final : public Convolution {
   }
 
  private:
-  const void* read_kernel(KernelCall& of, const float* kernel, void* scratch) {
+  const void* read_kernel(KernelCall& of, const void* kernel, void* scratch) {
     if (!of.reorder) return kernel;
     of.reorder.run(engine_, {kernel, scratch}, of.rest(scratch));
     return scratch;

@@ -10,6 +10,14 @@
 
 namespace dtrain::cpu {
 
+/// The compute type here.
+inline float* f32(void* data) {
+  return static_cast<float*>(data);
+}
+inline const float* f32(const void* data) {
+  return static_cast<const float*>(data);
+}
+
 /// Belongs to its context's thread. Results are the same bits for the same number of threads.
 class CpuOps final : public Ops {
  public:
@@ -60,6 +68,8 @@ class CpuOps final : public Ops {
                          int64_t columns) override;
   void embedding_backward(const int32_t* indices, const void* diff_dst, float* diff_table, int64_t n,
                           int64_t table_rows, int64_t columns) override;
+  void load_rows(const LoadSpec& spec, const void* src, const int64_t* rows, int64_t n, void* dst) override;
+
   void cross_entropy_loss(const CrossEntropySpec& spec, const void* prediction, const View& target,
                           float scale, const float* loss_scale, void* diff_prediction, double* total,
                           int64_t rows, int64_t columns) override;

@@ -29,10 +29,10 @@ class CpuPooling final : public Pooling {
     return std::max(forward_.scratch_bytes(), backward_.scratch_bytes());
   }
   size_t saved_bytes() const override { return saved_bytes_; }
-  void forward(const float* src, float* dst, void* saved, void* scratch) override {
+  void forward(const void* src, void* dst, void* saved, void* scratch) override {
     forward_.run(engine_, {src, dst, saved}, scratch);
   }
-  void backward(const float* diff_dst, float* diff_src, const void* saved, void* scratch) override {
+  void backward(const void* diff_dst, void* diff_src, const void* saved, void* scratch) override {
     backward_.run(engine_, {diff_dst, diff_src, saved}, scratch);
   }
 
@@ -87,17 +87,17 @@ class CpuBatchNormalization final : public BatchNormalization {
     return std::max({training_.scratch_bytes(), inference_.scratch_bytes(), backward_.scratch_bytes()});
   }
   size_t saved_bytes() const override { return saved_bytes_; }
-  void forward_training(const float* src, const float* gamma, const float* beta, float* dst, float* mean,
+  void forward_training(const void* src, const float* gamma, const float* beta, void* dst, float* mean,
                         float* variance, void* saved, void* scratch) override {
     training_.run(engine_, {src, scale(gamma), shift(beta), dst, mean, variance, saved}, scratch);
   }
-  void forward_inference(const float* src, const float* gamma, const float* beta, const float* mean,
-                         const float* variance, float* dst, void* scratch) override {
+  void forward_inference(const void* src, const float* gamma, const float* beta, const float* mean,
+                         const float* variance, void* dst, void* scratch) override {
     inference_.run(engine_, {src, scale(gamma), shift(beta), dst, mean, variance, nullptr}, scratch);
   }
-  void backward(const float* src, const float* gamma, const float* mean, const float* variance,
-                const float* diff_dst, float* diff_src, float* diff_gamma, float* diff_beta,
-                const void* saved, void* scratch) override {
+  void backward(const void* src, const float* gamma, const float* mean, const float* variance,
+                const void* diff_dst, void* diff_src, float* diff_gamma, float* diff_beta, const void* saved,
+                void* scratch) override {
     backward_.run(engine_,
                   {src, scale(gamma), zeros_, mean, variance, diff_dst, diff_src,
                    diff_gamma ? diff_gamma : diff_ones_, diff_beta ? diff_beta : diff_zeros_, saved},
@@ -127,7 +127,7 @@ class CpuReorder final : public Reorder {
         call_(reorder_call(engine, from, to)),
         scratch_(call_.scratch_bytes() > 0 ? context.allocate(call_.scratch_bytes()) : Buffer()) {}
 
-  void run(const float* src, float* dst) override { call_.run(engine_, {src, dst}, scratch_.data()); }
+  void run(const void* src, void* dst) override { call_.run(engine_, {src, dst}, scratch_.data()); }
 
  private:
   const Engine& engine_;

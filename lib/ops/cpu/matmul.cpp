@@ -33,8 +33,8 @@ class CpuMatmul final : public Matmul {
     }
     if (!spec_.bias && spec_.activation.kind == Activation::linear) return;
     parallel(ops_.threads(), spec_.m, 1, spec_.n, [&](int64_t begin, int64_t end, int) {
-      ops_.kernels().bias_activation(f32(c), f32(c), spec_.bias ? f32(bias) : nullptr, spec_.activation, spec_.n, begin,
-                                     end);
+      ops_.kernels().bias_activation(f32(c), f32(c), spec_.bias ? f32(bias) : nullptr, spec_.activation,
+                                     spec_.n, begin, end);
     });
   }
 

@@ -32,27 +32,27 @@ CpuOps::CpuOps(Context& context, const Kernels& kernels)
       partials_(static_cast<size_t>(threads_)),
       column_partials_(static_cast<size_t>(threads_ * threads_ * kColumnsPerThread)) {}
 
-void CpuOps::add_bias(float* dst, const float* src, const float* bias, int64_t rows, int64_t columns) {
+void CpuOps::add_bias(void* dst, const void* src, const void* bias, int64_t rows, int64_t columns) {
   each_row(rows, columns, [&](int64_t begin, int64_t end) {
-    kernels_.bias_activation(dst, src, bias, ActivationSpec{}, columns, begin, end);
+    kernels_.bias_activation(f32(dst), f32(src), f32(bias), ActivationSpec{}, columns, begin, end);
   });
 }
 
-void CpuOps::column_sum(float* dst, const float* src, int64_t rows, int64_t columns) {
+void CpuOps::column_sum(float* dst, const void* src, int64_t rows, int64_t columns) {
   if (columns >= threads_ * kColumnsPerThread || rows < threads_) {
     parallel(threads_, columns, 16, rows, [&](int64_t begin, int64_t end, int) {
-      kernels_.column_sum(dst, src, columns, begin, end, 0, rows);
+      kernels_.column_sum(dst, f32(src), columns, begin, end, 0, rows);
     });
     return;
   }
   if (threads_ == 1 || rows * columns < kWorthSharing) {
-    kernels_.column_sum(dst, src, columns, 0, columns, 0, rows);
+    kernels_.column_sum(dst, f32(src), columns, 0, columns, 0, rows);
     return;
   }
   // Partial sums, added in the threads' order.
   const int64_t stride = threads_ * kColumnsPerThread;
   parallel(threads_, rows, 1, columns, [&](int64_t begin, int64_t end, int thread) {
-    kernels_.column_sum(column_partials_.data() + thread * stride, src, columns, 0, columns, begin, end);
+    kernels_.column_sum(column_partials_.data() + thread * stride, f32(src), columns, 0, columns, begin, end);
   });
   copy_floats(dst, column_partials_.data(), columns);
   for (int thread = 1; thread < threads_; ++thread) {
@@ -61,102 +61,124 @@ void CpuOps::column_sum(float* dst, const float* src, int64_t rows, int64_t colu
   }
 }
 
-void CpuOps::softmax_forward(const float* src, float* dst, int64_t rows, int64_t columns) {
-  each_row(rows, columns,
-           [&](int64_t begin, int64_t end) { kernels_.softmax_forward(src, dst, columns, begin, end); });
+void CpuOps::softmax_forward(const void* src, void* dst, int64_t rows, int64_t columns) {
+  each_row(rows, columns, [&](int64_t begin, int64_t end) {
+    kernels_.softmax_forward(f32(src), f32(dst), columns, begin, end);
+  });
 }
 
-void CpuOps::softmax_backward(const float* dst, const float* diff_dst, float* diff_src, int64_t rows,
+void CpuOps::softmax_backward(const void* dst, const void* diff_dst, void* diff_src, int64_t rows,
                               int64_t columns) {
   each_row(rows, columns, [&](int64_t begin, int64_t end) {
-    kernels_.softmax_backward(dst, diff_dst, diff_src, columns, begin, end);
+    kernels_.softmax_backward(f32(dst), f32(diff_dst), f32(diff_src), columns, begin, end);
   });
 }
 
-void CpuOps::layer_normalization_forward(const float* src, const float* gamma, const float* beta,
-                                         float epsilon, float* dst, float* mean, float* inverse_deviation,
+void CpuOps::layer_normalization_forward(const void* src, const float* gamma, const float* beta,
+                                         float epsilon, void* dst, float* mean, float* inverse_deviation,
                                          int64_t rows, int64_t columns) {
   each_row(rows, columns, [&](int64_t begin, int64_t end) {
-    kernels_.layer_normalization_forward(src, gamma, beta, epsilon, dst, mean, inverse_deviation, columns,
-                                         begin, end);
+    kernels_.layer_normalization_forward(f32(src), gamma, beta, epsilon, f32(dst), mean, inverse_deviation,
+                                         columns, begin, end);
   });
 }
 
-void CpuOps::layer_normalization_backward(const float* src, const float* gamma, const float* mean,
-                                          const float* inverse_deviation, const float* diff_dst,
-                                          float* diff_src, float* diff_gamma, float* diff_beta, int64_t rows,
+void CpuOps::layer_normalization_backward(const void* src, const float* gamma, const float* mean,
+                                          const float* inverse_deviation, const void* diff_dst,
+                                          void* diff_src, float* diff_gamma, float* diff_beta, int64_t rows,
                                           int64_t columns) {
   // The parameters' gradients first, as diff_src may be diff_dst.
   if (diff_beta) column_sum(diff_beta, diff_dst, rows, columns);
   if (diff_gamma) {
     parallel(threads_, columns, 16, rows, [&](int64_t begin, int64_t end, int) {
-      kernels_.layer_normalization_scale(src, mean, inverse_deviation, diff_dst, diff_gamma, rows, columns,
-                                         begin, end);
+      kernels_.layer_normalization_scale(f32(src), mean, inverse_deviation, f32(diff_dst), diff_gamma, rows,
+                                         columns, begin, end);
     });
   }
   each_row(rows, columns, [&](int64_t begin, int64_t end) {
-    kernels_.layer_normalization_backward(src, gamma, mean, inverse_deviation, diff_dst, diff_src, columns,
-                                          begin, end);
+    kernels_.layer_normalization_backward(f32(src), gamma, mean, inverse_deviation, f32(diff_dst),
+                                          f32(diff_src), columns, begin, end);
   });
 }
 
-void CpuOps::copy_block(float* dst, int64_t dst_stride, const float* src, int64_t src_stride, int64_t rows,
+void CpuOps::copy_block(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                         int64_t columns) {
   each_row(rows, columns, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) copy_floats(dst + r * dst_stride, src + r * src_stride, columns);
+    for (int64_t r = begin; r < end; ++r)
+      copy_floats(f32(dst) + r * dst_stride, f32(src) + r * src_stride, columns);
   });
 }
 
-void CpuOps::pad_images(const Padding2& padding, const float* src, float* padded, const Shape& src_shape) {
+void CpuOps::pad_images(const Padding2& padding, const void* src, void* padded, const Shape& src_shape) {
   const int64_t height = src_shape[1], channels = src_shape[3];
   const Rows row{src_shape[2] * channels, padding.left * channels, padding.right * channels};
   const int64_t padded_height = padding.top + height + padding.bottom;
   each_row(src_shape[0] * padded_height, row.padded_width(), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t image = r / padded_height, y = r % padded_height - padding.top;
-      float* dst = padded + r * row.padded_width();
+      float* dst = f32(padded) + r * row.padded_width();
       if (y < 0 || y >= height) {
         zero_floats(dst, row.padded_width());
         continue;
       }
       zero_floats(dst, row.left);
-      copy_floats(dst + row.left, src + (image * height + y) * row.width, row.width);
+      copy_floats(dst + row.left, f32(src) + (image * height + y) * row.width, row.width);
       zero_floats(dst + row.left + row.width, row.right);
     }
   });
 }
 
-void CpuOps::crop_images(const Padding2& padding, const float* padded, float* dst, const Shape& dst_shape) {
+void CpuOps::crop_images(const Padding2& padding, const void* padded, void* dst, const Shape& dst_shape) {
   const int64_t height = dst_shape[1], channels = dst_shape[3];
   const Rows row{dst_shape[2] * channels, padding.left * channels, padding.right * channels};
   const int64_t padded_height = padding.top + height + padding.bottom;
   each_row(dst_shape[0] * height, row.width, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t from = r / height * padded_height + padding.top + r % height;
-      copy_floats(dst + r * row.width, padded + from * row.padded_width() + row.left, row.width);
+      copy_floats(f32(dst) + r * row.width, f32(padded) + from * row.padded_width() + row.left, row.width);
     }
   });
 }
 
-void CpuOps::embedding_forward(const float* table, const int32_t* indices, float* dst, int64_t n,
+void CpuOps::embedding_forward(const float* table, const int32_t* indices, void* dst, int64_t n,
                                int64_t table_rows, int64_t columns) {
   each_row(n, columns, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const bool known = indices[i] >= 0 && indices[i] < table_rows;
       if (known) {
-        copy_floats(dst + i * columns, table + indices[i] * columns, columns);
+        copy_floats(f32(dst) + i * columns, table + indices[i] * columns, columns);
       } else {
-        kernels_.fill(dst + i * columns, std::numeric_limits<float>::quiet_NaN(), 0, columns);
+        kernels_.fill(f32(dst) + i * columns, std::numeric_limits<float>::quiet_NaN(), 0, columns);
       }
     }
   });
 }
 
-void CpuOps::embedding_backward(const int32_t* indices, const float* diff_dst, float* diff_table, int64_t n,
+void CpuOps::embedding_backward(const int32_t* indices, const void* diff_dst, float* diff_table, int64_t n,
                                 int64_t table_rows, int64_t columns) {
   // Shares of the columns: each table element is summed by one thread, in the order of the indices.
   parallel(threads_, columns, 16, n + table_rows, [&](int64_t begin, int64_t end, int) {
-    kernels_.embedding_backward(indices, diff_dst, diff_table, n, table_rows, columns, begin, end);
+    kernels_.embedding_backward(indices, f32(diff_dst), diff_table, n, table_rows, columns, begin, end);
+  });
+}
+
+/// Where a batch is made on the CPU, whoever reads it converts it (data/gather.h); this is for what other
+/// devices do by it, and their tests.
+void CpuOps::load_rows(const LoadSpec& spec, const void* src, const int64_t* rows, int64_t n, void* dst) {
+  const int64_t elements = spec.row_elements;
+  const size_t size = bytes_of(spec.from);
+  const bool as_it_is = !spec.scale && (!spec.to_compute_type || spec.from == DType::float32);
+  each_row(n, elements, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const char* row =
+          static_cast<const char*>(src) + static_cast<size_t>((rows ? rows[r] : r) * elements) * size;
+      if (as_it_is) {
+        std::memcpy(static_cast<char*>(dst) + static_cast<size_t>(r * elements) * size, row,
+                    static_cast<size_t>(elements) * size);
+      } else {
+        kernels_.load_row(spec, row, f32(dst) + r * elements);
+      }
+    }
   });
 }
 

@@ -1,6 +1,8 @@
 // What a gradient is worth: clipping by its norm, and float16's loss scaling.
 #pragma once
 
+#include <cmath>
+
 #include "base/host_device.h"
 #include "ops/specs.h"
 
@@ -8,7 +10,8 @@ namespace dtrain::math {
 
 /// `squares`: the sum of squares of the gradient as it is, multiplied by loss_scale. Scaling as in P.
 /// Micikevicius et al., "Mixed precision training", ICLR 2018, section 3.2, with Keras's numbers.
-DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, double squares, GradientScale scale) {
+DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, double squares,
+                                                GradientScale scale) {
   scale.skip = 0;
   if (rule.dynamic_scaling && !(squares < 1.7976931348623157e308)) {  // infinite, or NaN
     scale.skip = 1;
@@ -16,7 +19,7 @@ DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, double
     scale.loss_scale = scale.loss_scale > 1.0f ? 0.5f * scale.loss_scale : 1.0f;
     return scale;
   }
-  const double norm = ::sqrt(squares) / scale.loss_scale;
+  const double norm = std::sqrt(squares) / scale.loss_scale;
   double worth = 1.0 / scale.loss_scale;
   if (rule.clip_norm > 0.0f && norm > rule.clip_norm) worth *= rule.clip_norm / norm;
   scale.gradient_scale = static_cast<float>(worth);

@@ -1,5 +1,5 @@
 // Optimizer rules: one element's weight `w`, its gradient and its slots, of which a rule uses the first
-// kSlots. Rules as in Keras.
+// kSlots. Rules as in Keras. kOfGradient: what is given is a gradient, to be scaled, and the weight decays.
 #pragma once
 
 #include "base/host_device.h"
@@ -11,14 +11,14 @@ namespace dtrain::math {
 struct Sgd {
   float rate;
   static constexpr int kSlots = 0;
-  DTRAIN_HOST_DEVICE void operator()(float& w, float g, float&, float&, float&) const {
-    w -= rate * g;
-  }
+  static constexpr bool kOfGradient = true;
+  DTRAIN_HOST_DEVICE void operator()(float& w, float g, float&, float&, float&) const { w -= rate * g; }
 };
 
 struct Momentum {
   float rate, momentum;
   static constexpr int kSlots = 1;
+  static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& velocity, float&, float&) const {
     velocity = momentum * velocity - rate * g;
     w += velocity;
@@ -29,6 +29,7 @@ struct Momentum {
 struct Nesterov {
   float rate, momentum;
   static constexpr int kSlots = 1;
+  static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& velocity, float&, float&) const {
     velocity = momentum * velocity - rate * g;
     w += momentum * velocity - rate * g;
@@ -40,6 +41,7 @@ template <bool kCentered, bool kMomentum>
 struct Rmsprop {
   float rate, rho, momentum, epsilon;
   static constexpr int kSlots = 1 + kCentered + kMomentum;
+  static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& square, float& second, float& third) const {
     square = rho * square + (1.0f - rho) * g * g;
     float variance = square;
@@ -59,6 +61,7 @@ struct Rmsprop {
 struct Adagrad {
   float rate, epsilon;
   static constexpr int kSlots = 1;
+  static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& accumulator, float&, float&) const {
     accumulator += g * g;
     w -= rate * g / ::sqrtf(accumulator + epsilon);
@@ -69,6 +72,7 @@ struct Adagrad {
 struct Adam {
   float rate, beta_1, beta_2, epsilon;
   static constexpr int kSlots = 2;
+  static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float& v, float&) const {
     m += (g - m) * (1.0f - beta_1);
     v += (g * g - v) * (1.0f - beta_2);
@@ -79,6 +83,7 @@ struct Adam {
 struct MovingAverage {
   float momentum;
   static constexpr int kSlots = 0;
+  static constexpr bool kOfGradient = false;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float&, float&, float&) const {
     w = momentum * w + (1.0f - momentum) * g;
   }

@@ -162,11 +162,13 @@ double sum_of_squares(const float* src, int64_t begin, int64_t end) {
   return total;
 }
 
-void update(const OptimizerStep& step, float* weights, const float* gradient, float* const* slots,
-            int64_t begin, int64_t end) {
-  const float scale = step.gradient_scale, decay = step.decay;
-  math::with_rule(step, [&](auto rule) {
-    constexpr int kSlots = decltype(rule)::kSlots;
+void update(const OptimizerRule& options, const StepState& state, float* weights, const float* gradient,
+            float* const* slots, int64_t begin, int64_t end) {
+  math::with_rule(options, state.now.rate, [&](auto rule) {
+    using Rule = decltype(rule);
+    constexpr int kSlots = Rule::kSlots;
+    const float scale = Rule::kOfGradient ? state.gradient.gradient_scale : 1.0f;
+    const float decay = Rule::kOfGradient ? state.now.decay : 0.0f;
     float* const slot0 = kSlots > 0 ? slots[0] : nullptr;
     float* const slot1 = kSlots > 1 ? slots[1] : nullptr;
     float* const slot2 = kSlots > 2 ? slots[2] : nullptr;

@@ -62,6 +62,19 @@ void softmax_forward(const float* src, float* dst, int64_t columns, int64_t begi
   }
 }
 
+void load_row(const LoadSpec& spec, const void* src, float* dst) {
+  const auto from = [&](const auto* row) {
+    for (int64_t i = 0; i < spec.row_elements; ++i) {
+      const int64_t at = spec.scale_elements == 1 ? 0 : i;
+      const float x = static_cast<float>(row[i]);
+      dst[i] = spec.scale ? spec.scale[at] * x + spec.offset[at] : x;
+    }
+  };
+  if (spec.from == DType::uint8) return from(static_cast<const uint8_t*>(src));
+  if (spec.from == DType::int32) return from(static_cast<const int32_t*>(src));
+  from(static_cast<const float*>(src));
+}
+
 void softmax_backward(const float* dst, const float* diff_dst, float* diff_src, int64_t columns,
                       int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; ++r) {

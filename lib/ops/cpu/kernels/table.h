@@ -41,6 +41,9 @@ struct Kernels {
                                        const float* inverse_deviation, const float* diff_dst, float* diff_src,
                                        int64_t columns, int64_t begin, int64_t end);
 
+  /// One row, converted.
+  void (*load_row)(const LoadSpec& spec, const void* src, float* dst);
+
   // Sums over rows.
   /// dst[c] for c in [first_column, last_column) = the sum of rows [begin, end).
   void (*column_sum)(float* dst, const float* src, int64_t columns, int64_t first_column, int64_t last_column,

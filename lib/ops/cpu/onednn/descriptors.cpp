@@ -213,7 +213,7 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_filter_d
 }
 
 dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const MatmulSpec& spec) {
-  const auto& [m, n, k, transpose_a, transpose_b, bias, activation] = spec;
+  const auto& [m, n, k, transpose_a, transpose_b, bias, float32_result, activation] = spec;
   const auto operand = [](int64_t rows, int64_t columns, bool transposed) {
     const memory::dims strides = transposed ? memory::dims{1, rows} : memory::dims{columns, 1};
     return memory::desc({rows, columns}, kFloat, strides);
