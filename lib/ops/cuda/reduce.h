@@ -1,0 +1,55 @@
+// Reductions over a warp or a block, in an order that is always the same. Every thread gets the result, the
+// same bits. All threads of the warp (or block) must call.
+#pragma once
+
+#include <cstdint>
+#include <math.h>
+
+#include "ops/cuda/types.h"
+
+namespace dtrain::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+struct Add {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Multiply {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+/// A NaN only where both are.
+struct Max {
+  __device__ float operator()(float a, float b) const { return ::fmaxf(a, b); }
+};
+
+/// `combine` must not care which of its arguments comes first.
+template <class T, class Combine>
+__device__ inline T warp_reduce(T value, Combine combine) {
+#pragma unroll
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    value = combine(value, __shfl_xor_sync(kAllLanes, value, distance));
+  }
+  return value;
+}
+
+/// For blocks of one dimension and whole warps. May be called again at once.
+template <class T, class Combine>
+__device__ inline T block_reduce(T value, Combine combine) {
+  __shared__ T parts[kWarp];
+  value = warp_reduce(value, combine);
+  if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  value = parts[0];
+  for (unsigned warp = 1; warp < blockDim.x / kWarp; ++warp) value = combine(value, parts[warp]);
+  __syncthreads();
+  return value;
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,100 @@
+// Elementwise kernels: each thread reads and writes 16 bytes at a time where the arrays allow it, as floats.
+#pragma once
+
+#include <cstdint>
+
+#include "device/cuda/context.h"
+#include "ops/cuda/launch.h"
+#include "ops/cuda/types.h"
+
+namespace dtrain::cuda {
+
+__host__ __device__ inline float to_float(int32_t x) {
+  return static_cast<float>(x);
+}
+__host__ __device__ inline float to_float(uint8_t x) {
+  return static_cast<float>(x);
+}
+
+/// Elements of one access, where N are wanted.
+template <class T, int N>
+inline constexpr int kAccess = N < kVector<T> ? N : kVector<T>;
+
+/// values = src[0 .. N). For N > 1 src is aligned to 16 bytes, or to N elements where those are less.
+template <int N, class T>
+__device__ inline void load(const T* src, float (&values)[N]) {
+  constexpr int kStep = kAccess<T, N>;
+  using Access = Vector<T, kStep>;
+#pragma unroll
+  for (int first = 0; first < N; first += kStep) {
+    const Access access = *reinterpret_cast<const Access*>(src + first);
+#pragma unroll
+    for (int i = 0; i < kStep; ++i) values[first + i] = to_float(access.v[i]);
+  }
+}
+
+/// dst[0 .. N) = values, aligned likewise.
+template <int N, class T>
+__device__ inline void store(T* dst, const float (&values)[N]) {
+  constexpr int kStep = kAccess<T, N>;
+  using Access = Vector<T, kStep>;
+#pragma unroll
+  for (int first = 0; first < N; first += kStep) {
+    Access access;
+#pragma unroll
+    for (int i = 0; i < kStep; ++i) access.v[i] = from_float<T>(values[first + i]);
+    *reinterpret_cast<Access*>(dst + first) = access;
+  }
+}
+
+/// The quotient and the rest of numbers that are not negative. A GPU divides 64 bits by a long subroutine,
+/// and most indices fit in 32.
+struct Division {
+  int64_t quotient, rest;
+};
+__device__ inline Division divide(int64_t a, int64_t b) {
+  if (((a | b) >> 32) == 0) {
+    const uint32_t quotient = static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+    return {quotient, static_cast<uint32_t>(a) - quotient * static_cast<uint32_t>(b)};
+  }
+  return {a / b, a % b};
+}
+
+/// This thread of all that run the kernel, and their number.
+__device__ inline int64_t thread_index() {
+  return int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+}
+__device__ inline int64_t thread_count() {
+  return int64_t{gridDim.x} * blockDim.x;
+}
+
+/// body.run<N>(i) does the elements [i, i + N), i a multiple of N; body.run<1>(i) the last few.
+template <int N, class Body>
+__global__ void each_kernel(Body body, int64_t n) {
+  const int64_t vectors = n / N;
+  for (int64_t i = thread_index(); i < vectors; i += thread_count()) body.template run<N>(i * N);
+  if constexpr (N > 1) {
+    for (int64_t i = vectors * N + thread_index(); i < n; i += thread_count()) body.template run<1>(i);
+  }
+}
+
+inline constexpr int kEachThreads = 256;
+
+/// Enqueues `body` over n elements: N at a time where `vectors` says that its arrays can be read so, else one
+/// by one.
+template <int N, class Body>
+void for_each(const CudaContext& context, int64_t n, bool vectors, const Body& body) {
+  if (n <= 0) return;
+  const int64_t threads = vectors ? (n + N - 1) / N : n;
+  launch(vectors ? each_kernel<N, Body> : each_kernel<1, Body>,
+         blocks_for(threads, kEachThreads, context.multiprocessors()), kEachThreads, context.compute(), body,
+         n);
+}
+
+/// Whether all of these arrays can be read 16 bytes at a time. Null ones can.
+template <class... T>
+bool all_aligned(const T*... arrays) {
+  return (aligned_16(arrays) && ...);
+}
+
+}  // namespace dtrain::cuda
