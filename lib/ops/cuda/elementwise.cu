@@ -1,0 +1,236 @@
+// What is done to each element by itself.
+#include <algorithm>
+#include <string>
+#include <type_traits>
+
+#include "base/error.h"
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/reduce.h"
+#include "ops/cuda/vector.h"
+#include "ops/math/activations.h"
+
+namespace dtrain::cuda {
+namespace {
+
+/// The arrays that one value is made of, in a kernel's arguments. Few make an argument that costs nothing;
+/// the others take what one launch may carry (4 KiB), so that a value is always made in one pass: its
+/// destination may be any of its sources.
+constexpr size_t kFewSources = 8, kMostSources = 256;
+
+template <class T, size_t kCapacity>
+struct Sources {
+  const T* arrays[kCapacity];
+  int count;
+
+  template <int N, class Combine>
+  __device__ void combine(int64_t i, Combine combine, float (&values)[N]) const {
+    load(arrays[0] + i, values);
+    for (int s = 1; s < count; ++s) {
+      float next[N];
+      load(arrays[s] + i, next);
+#pragma unroll
+      for (int j = 0; j < N; ++j) values[j] = combine(values[j], next[j]);
+    }
+  }
+};
+
+template <class T, class Combine, class Activation, size_t kCapacity>
+struct Combined {
+  Sources<T, kCapacity> srcs;
+  T* dst;
+  Activation activation;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    float values[N];
+    srcs.combine(i, Combine{}, values);
+#pragma unroll
+    for (int j = 0; j < N; ++j) values[j] = activation.forward(values[j]);
+    store(dst + i, values);
+  }
+};
+
+template <class T, class Activation, size_t kCapacity>
+struct SumBackward {
+  Sources<T, kCapacity> diff_dsts;
+  const T* saved;
+  T* diff_src;
+  Activation activation;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    float diffs[N], kept[N] = {};
+    diff_dsts.combine(i, Add{}, diffs);
+    // Nothing is saved for an activation that does nothing.
+    if constexpr (!std::is_same_v<Activation, math::Linear>) load(saved + i, kept);
+#pragma unroll
+    for (int j = 0; j < N; ++j) diffs[j] = activation.backward(kept[j], diffs[j]);
+    store(diff_src + i, diffs);
+  }
+};
+
+struct Fill {
+  float* dst;
+  float value;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    float values[N];
+#pragma unroll
+    for (int j = 0; j < N; ++j) values[j] = value;
+    store(dst + i, values);
+  }
+};
+
+template <bool kAddsToDst>
+struct ScaleAdd {
+  float* dst;
+  const float* src;
+  float alpha, beta;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    float values[N], before[N] = {};
+    load(src + i, values);
+    if constexpr (kAddsToDst) load(dst + i, before);
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      values[j] = kAddsToDst ? alpha * values[j] + beta * before[j] : alpha * values[j];
+    }
+    store(dst + i, values);
+  }
+};
+
+template <class T>
+struct Dropout {
+  T* dst;
+  const T* src;
+  float rate, factor;
+  Philox random;
+  const uint64_t* step;
+  uint64_t first_sample;
+  int64_t per_sample;
+
+  /// For N > 1 per_sample is a multiple of N, and N of 4: whole blocks of random words.
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division place = divide(i, per_sample);
+    const uint64_t sample = first_sample + static_cast<uint64_t>(place.quotient);
+    const auto element = static_cast<uint64_t>(place.rest);
+    float values[N];
+    load(src + i, values);
+#pragma unroll
+    for (int first = 0; first < N; first += 4) {
+      const Philox::Block words = random(*step, sample << 32 | (element / 4 + first / 4));
+#pragma unroll
+      for (int j = 0; j < 4 && first + j < N; ++j) {
+        const uint32_t word = words.v[N == 1 ? element % 4 : j];
+        values[first + j] = uniform01(word) >= rate ? values[first + j] * factor : 0.0f;
+      }
+    }
+    store(dst + i, values);
+  }
+};
+
+template <size_t kCapacity, class T>
+Sources<T, kCapacity> sources_of(std::span<const void* const> arrays) {
+  Sources<T, kCapacity> sources{};
+  sources.count = static_cast<int>(arrays.size());
+  for (size_t s = 0; s < arrays.size(); ++s) sources.arrays[s] = static_cast<const T*>(arrays[s]);
+  return sources;
+}
+
+bool all_aligned_16(std::span<const void* const> arrays) {
+  return std::all_of(arrays.begin(), arrays.end(), [](const void* array) { return aligned_16(array); });
+}
+
+/// use(Sources of the arrays).
+template <class T, class Use>
+void with_sources(std::span<const void* const> arrays, Use&& use) {
+  if (arrays.size() <= kFewSources) return use(sources_of<kFewSources, T>(arrays));
+  if (arrays.size() <= kMostSources) return use(sources_of<kMostSources, T>(arrays));
+  throw Error("a GPU combines at most " + std::to_string(kMostSources) + " arrays to one value, not " +
+              std::to_string(arrays.size()));
+}
+
+template <class Combine, class T, class Activation>
+void combine(const CudaContext& context, T* dst, std::span<const void* const> srcs, Activation activation,
+             int64_t n) {
+  const bool aligned = aligned_16(dst) && all_aligned_16(srcs);
+  with_sources<T>(srcs, [&]<size_t kCapacity>(const Sources<T, kCapacity>& sources) {
+    for_each<kVector<T>>(context, n, aligned,
+                         Combined<T, Combine, Activation, kCapacity>{sources, dst, activation});
+  });
+}
+
+}  // namespace
+
+void CudaOps::fill(float* dst, float value, int64_t n) {
+  for_each<kVector<float>>(context_, n, aligned_16(dst), Fill{dst, value});
+}
+
+void CudaOps::copy(void* dst, const void* src, int64_t n) {
+  if (dst == src || n <= 0) return;
+  const size_t bytes = static_cast<size_t>(n) * bytes_of(math_.type);
+  check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream()), "copying an array");
+}
+
+void CudaOps::scale_add(float* dst, const float* src, float alpha, float beta, int64_t n) {
+  const bool aligned = all_aligned(dst, src);
+  if (beta == 0.0f) {
+    for_each<kVector<float>>(context_, n, aligned, ScaleAdd<false>{dst, src, alpha, beta});
+  } else {
+    for_each<kVector<float>>(context_, n, aligned, ScaleAdd<true>{dst, src, alpha, beta});
+  }
+}
+
+void CudaOps::sum(void* dst, std::span<const void* const> srcs, const ActivationSpec& activation, int64_t n) {
+  with_type(math_.type, [&](auto type) {
+    auto* const out = static_cast<decltype(type)*>(dst);
+    math::with_activation(activation, [&](auto act) { combine<Add>(context_, out, srcs, act, n); });
+  });
+}
+
+void CudaOps::multiply(void* dst, std::span<const void* const> srcs, int64_t n) {
+  with_type(math_.type, [&](auto type) {
+    combine<Multiply>(context_, static_cast<decltype(type)*>(dst), srcs, math::Linear{}, n);
+  });
+}
+
+void CudaOps::activation_forward(const ActivationSpec& spec, const void* src, void* dst, int64_t n) {
+  sum(dst, {&src, 1}, spec, n);
+}
+
+void CudaOps::activation_backward(const ActivationSpec& spec, const void* saved, const void* diff_dst,
+                                  void* diff_src, int64_t n) {
+  sum_backward(spec, saved, {&diff_dst, 1}, diff_src, n);
+}
+
+void CudaOps::sum_backward(const ActivationSpec& spec, const void* saved,
+                           std::span<const void* const> diff_dsts, void* diff_src, int64_t n) {
+  const bool aligned = all_aligned_16(diff_dsts) && all_aligned(saved, diff_src);
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    with_sources<T>(diff_dsts, [&]<size_t kCapacity>(const Sources<T, kCapacity>& sources) {
+      math::with_activation(spec, [&](auto activation) {
+        for_each<kVector<T>>(
+            context_, n, aligned,
+            SumBackward<T, decltype(activation), kCapacity>{sources, static_cast<const T*>(saved),
+                                                            static_cast<T*>(diff_src), activation});
+      });
+    });
+  });
+}
+
+void CudaOps::dropout(void* dst, const void* src, float rate, const Philox& random, const uint64_t* step,
+                      uint64_t first_sample, int64_t samples, int64_t per_sample) {
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    const bool vectors = per_sample % kVector<T> == 0 && all_aligned(dst, src);
+    for_each<kVector<T>>(context_, samples * per_sample, vectors,
+                         Dropout<T>{static_cast<T*>(dst), static_cast<const T*>(src), rate,
+                                    1.0f / (1.0f - rate), random, step, first_sample, per_sample});
+  });
+}
+
+}  // namespace dtrain::cuda
