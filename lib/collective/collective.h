@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
 
 namespace dtrain {
+
+class Context;
 
 /// Thrown by the calls of a group's other members once one of them has called abort: never the error to show.
 class Aborted : public Error {
@@ -27,6 +30,7 @@ struct Range {
 /// whose numbers of grains differ by at most one.
 Range part_of(int64_t n, int index, int parts, int64_t grain = 1);
 
+/// By way of the host's memory.
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -40,6 +44,10 @@ class Collective {
   /// sum over all members, added in the order of ranks. The rest of `data`, and everybody else's, must stay
   /// untouched until the next call.
   virtual Range reduce_scatter(float* data, int64_t n) = 0;
+  /// Behind a barrier, what each member brought, by rank; until this member's next call. For replicas that
+  /// share a memory, the host's or one GPU's, and read each other's arrays: the device must be done with
+  /// them before, and a barrier stand between the last reading and the next writing.
+  virtual std::span<float* const> exchange(float* mine) = 0;
   /// Makes every pending and later call of every member throw Aborted. Safe from any thread.
   virtual void abort() noexcept = 0;
 };
@@ -47,5 +55,41 @@ class Collective {
 /// A group of `size` threads of this process. Members wait by spinning while each has a core of its own
 /// (`spin`), else asleep.
 std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
+
+/// By way of the devices' memory, among replicas that have a GPU each. Sums and copies are enqueued beside
+/// the operations of the member's context: each waits for the operations that were enqueued before it, and
+/// later operations wait for it only behind join(). So gradients can be summed bucket by bucket while
+/// backward goes on. All of this can be captured by a Replay; every member must then capture, and replay,
+/// alike.
+class DeviceCollective {
+ public:
+  virtual ~DeviceCollective() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// The n floats at `data` become the sums over all members, the same bits everywhere.
+  virtual void all_reduce(float* data, int64_t n) = 0;
+  /// They become the member `root`'s.
+  virtual void broadcast(float* data, int64_t n, int root) = 0;
+  /// Operations enqueued from now on wait for all that was enqueued here. What a Replay captures it must
+  /// join.
+  virtual void join() = 0;
+
+  /// Throws where the group has failed: for the host to call once it has waited for the device, and before it
+  /// believes the results. A failure that only NCCL sees (a lost link) is noticed without it and ends what
+  /// runs on the devices, so that waiting for them never lasts.
+  virtual void check() = 0;
+  /// Ends what runs on the devices and makes every later call of every member throw Aborted. Safe from any
+  /// thread; returns at once.
+  virtual void abort() noexcept = 0;
+};
+
+/// A group over these contexts of different GPUs, by rank. The members are to be destroyed after the Replays
+/// that have captured their calls (NCCL waits for those to go) and before the contexts. Called while nothing
+/// is being captured. Throws Error where NCCL is absent or fails.
+std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts);
+bool nccl_available();
+/// "2.28.9", of the library that this process has loaded; empty where there is none.
+std::string nccl_version();
 
 }  // namespace dtrain

@@ -18,9 +18,12 @@ Range part_of(int64_t n, int index, int parts, int64_t grain) {
 namespace {
 
 struct Group {
-  Group(int size, bool spin) : gate(size, spin), floats(size), doubles(size) {}
+  Group(int size, bool spin) : gate(size, spin), floats{Pointers(size), Pointers(size)}, doubles(size) {}
+  using Pointers = std::vector<float*>;
   Gate gate;
-  std::vector<float*> floats;  // what each member brought to the call that is under way
+  // What each member brought to the call that is under way. There are two to take turns, so that a member
+  // that is ahead by one call overwrites nothing that another still reads.
+  Pointers floats[2];
   std::vector<std::span<double>> doubles;
 };
 
@@ -29,7 +32,7 @@ class LocalCollective final : public Collective {
   LocalCollective(std::shared_ptr<Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
 
   int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(group_->floats.size()); }
+  int size() const override { return static_cast<int>(group_->doubles.size()); }
   void barrier() override { group_->gate.arrive_and_wait(); }
   void abort() noexcept override { group_->gate.abort(); }
 
@@ -46,34 +49,40 @@ class LocalCollective final : public Collective {
   Range reduce_scatter(float* data, int64_t n) override {
     const Range range = part_of(n, rank_, size(), 16);
     if (size() == 1) return range;
-    group_->floats[rank_] = data;
-    barrier();
+    const std::span<float* const> parts = exchange(data);
     // Blocks small enough to stay in the first-level cache while each member's part is added in turn.
     constexpr int64_t kBlock = 2048;
     for (int64_t begin = range.begin; begin < range.end; begin += kBlock)
-      add_block(data, begin, std::min(begin + kBlock, range.end));
+      add_block(parts, data, begin, std::min(begin + kBlock, range.end));
     return range;
   }
 
+  std::span<float* const> exchange(float* mine) override {
+    Group::Pointers& pointers = group_->floats[turn_];
+    turn_ = 1 - turn_;
+    pointers[rank_] = mine;
+    barrier();
+    return pointers;
+  }
+
  private:
-  void add_block(float* data, int64_t begin, int64_t end) {
-    if (size() == 2) {
-      const float *first = group_->floats[0], *second = group_->floats[1];
+  void add_block(std::span<float* const> parts, float* data, int64_t begin, int64_t end) {
+    if (parts.size() == 2) {
+      const float *first = parts[0], *second = parts[1];
       for (int64_t i = begin; i < end; ++i) data[i] = first[i] + second[i];
       return;
     }
     float sums[2048];  // `data` is one of the parts, still to be added
     const int64_t n = end - begin;
-    std::copy_n(group_->floats[0] + begin, n, sums);
-    for (int member = 1; member < size(); ++member) {
-      const float* part = group_->floats[member] + begin;
-      for (int64_t i = 0; i < n; ++i) sums[i] += part[i];
-    }
+    std::copy_n(parts[0] + begin, n, sums);
+    for (const float* part : parts.subspan(1))
+      for (int64_t i = 0; i < n; ++i) sums[i] += part[begin + i];
     std::copy_n(sums, n, data + begin);
   }
 
   std::shared_ptr<Group> group_;
   int rank_;
+  int turn_ = 0;
   std::vector<double> sums_;
 };
 

@@ -49,6 +49,7 @@ void Team::work_on(Collective& member) noexcept {
     const std::lock_guard lock(error_mutex_);
     if (!error_) error_ = std::current_exception();
     member.abort();
+    for (const auto& hook : on_abort_) hook();
   }
 }
 

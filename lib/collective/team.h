@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "collective/collective.h"
@@ -26,6 +27,9 @@ class Team {
   int size() const { return static_cast<int>(members_.size()); }
   /// work(collective) on every member; returns when all are done. Called by the owner's thread only.
   void run(const std::function<void(Collective&)>& work);
+  /// Called, by the member that failed, with the group's abort: for whatever else the others may be waiting
+  /// in. Must neither throw nor wait. Set between runs by the owner's thread.
+  void on_abort(std::function<void()> hook) { on_abort_.push_back(std::move(hook)); }
 
  private:
   void serve(Collective& member);
@@ -34,6 +38,7 @@ class Team {
   std::vector<std::unique_ptr<Collective>> members_;
   Gate start_, finish_;
   const std::function<void(Collective&)>* work_ = nullptr;  // null: go home
+  std::vector<std::function<void()>> on_abort_;
   std::mutex error_mutex_;
   std::exception_ptr error_;
   std::vector<std::thread> threads_;

@@ -57,6 +57,28 @@ TEST_CASE("all_reduce and reduce_scatter add in the order of ranks, many times o
   }
 }
 
+TEST_CASE("members of one memory exchange pointers and sum each other's arrays") {
+  const int size = 3;
+  Team team(size, false);
+  std::vector<std::vector<float>> data(size, std::vector<float>(2)), sums = data;
+  for (int round = 0; round < 200; ++round)
+    team.run([&](Collective& member) {
+      const auto rank = static_cast<size_t>(member.rank());
+      // Twice without a barrier in between: whoever is ahead must not disturb the others' reading.
+      for (size_t call = 0; call < 2; ++call) {
+        data[rank][call] = static_cast<float>(round + member.rank());
+        const std::span<float* const> parts = member.exchange(&data[rank][call]);
+        if (parts.size() != static_cast<size_t>(size) || parts[rank] != &data[rank][call])
+          throw Error("wrong pointers");
+        sums[rank][call] = 0;
+        for (const float* part : parts) sums[rank][call] += *part;
+      }
+      member.barrier();
+      for (const float sum : sums[rank])
+        if (sum != static_cast<float>(size * round + 3)) throw Error("wrong sum");
+    });
+}
+
 TEST_CASE("one member's error is the one that surfaces, and nobody hangs") {
   for (const int failing : {0, 1, 2}) {
     Team team(3, false);
@@ -67,5 +89,27 @@ TEST_CASE("one member's error is the one that surfaces, and nobody hangs") {
     };
     CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);
     CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);  // and stays the answer
+  }
+}
+
+TEST_CASE("an error frees members that wait for something else than the group") {
+  for (const int failing : {0, 1}) {
+    Team team(2, false);
+    std::atomic<bool> freed{false};
+    std::atomic<int> calls{0};
+    team.on_abort([&] {
+      ++calls;
+      freed = true;
+      freed.notify_all();
+    });
+    team.run([](Collective& member) { member.barrier(); });
+    CHECK(calls == 0);
+    const auto work = [&](Collective& member) {
+      if (member.rank() == failing) throw Error("it broke");
+      freed.wait(false);
+      throw Aborted();
+    };
+    CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);
+    CHECK(calls == 1);
   }
 }
