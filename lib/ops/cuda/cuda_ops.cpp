@@ -1,0 +1,19 @@
+#include "ops/cuda/cuda_ops.h"
+
+#include "base/error.h"
+
+namespace dtrain::cuda {
+
+std::unique_ptr<Reorder> CudaOps::reorder(const Shape&, Layout, Layout) {
+  throw Error("a GPU's images have one layout: nothing to reorder");
+}
+
+}  // namespace dtrain::cuda
+
+namespace dtrain {
+
+std::unique_ptr<Ops> make_cuda_ops(Context& context, const GpuMath& math) {
+  return std::make_unique<cuda::CudaOps>(dynamic_cast<cuda::CudaContext&>(context), math);
+}
+
+}  // namespace dtrain

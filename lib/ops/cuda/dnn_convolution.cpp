@@ -1,0 +1,284 @@
+#include "ops/cuda/dnn_convolution.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "device/cuda/check.h"
+
+namespace dtrain::cuda {
+namespace {
+
+using Direction = DnnConvolution::Direction;
+
+constexpr const char* kPreparing = "preparing a convolution";
+
+// Names of the graph's arrays.
+constexpr int64_t kX = 'x', kW = 'w', kY = 'y';
+
+// How cuDNN calls the types that attributes have.
+constexpr cudnnBackendAttributeType_t attribute_type(int64_t) {
+  return CUDNN_TYPE_INT64;
+}
+constexpr cudnnBackendAttributeType_t attribute_type(float) {
+  return CUDNN_TYPE_FLOAT;
+}
+constexpr cudnnBackendAttributeType_t attribute_type(cudnnDataType_t) {
+  return CUDNN_TYPE_DATA_TYPE;
+}
+constexpr cudnnBackendAttributeType_t attribute_type(cudnnConvolutionMode_t) {
+  return CUDNN_TYPE_CONVOLUTION_MODE;
+}
+constexpr cudnnBackendAttributeType_t attribute_type(cudnnBackendHeurMode_t) {
+  return CUDNN_TYPE_HEUR_MODE;
+}
+constexpr cudnnBackendAttributeType_t attribute_type(cudnnHandle_t) {
+  return CUDNN_TYPE_HANDLE;
+}
+
+/// A description in the making.
+class Description {
+ public:
+  explicit Description(cudnnBackendDescriptorType_t type) {
+    cudnnBackendDescriptor_t made = nullptr;
+    check(cudnnBackendCreateDescriptor(type, &made), kPreparing);
+    descriptor_.reset(made);
+  }
+
+  template <class T>
+  Description& set(cudnnBackendAttributeName_t name, T value) {
+    return set(name, attribute_type(value), 1, &value);
+  }
+  template <size_t N>
+  Description& set(cudnnBackendAttributeName_t name, const std::array<int64_t, N>& values) {
+    return set(name, CUDNN_TYPE_INT64, N, values.data());
+  }
+  Description& set(cudnnBackendAttributeName_t name, const DnnDescriptor& other) {
+    const cudnnBackendDescriptor_t pointer = other.get();
+    return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &pointer);
+  }
+  Description& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, size_t count,
+                   const void* values) {
+    check(cudnnBackendSetAttribute(descriptor_.get(), name, type, static_cast<int64_t>(count), values),
+          kPreparing);
+    return *this;
+  }
+
+  DnnDescriptor finish() {
+    check(cudnnBackendFinalize(descriptor_.get()), kPreparing);
+    return std::move(descriptor_);
+  }
+  /// Null where cuDNN does not have what is described.
+  DnnDescriptor finish_if_supported() {
+    const cudnnStatus_t status = cudnnBackendFinalize(descriptor_.get());
+    if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return nullptr;
+    check(status, kPreparing);
+    return std::move(descriptor_);
+  }
+  /// Null where that fails for whatever reason: heuristics may know no such graph, and an engine may find
+  /// out only now that it cannot do it.
+  DnnDescriptor finish_if_it_works() {
+    if (cudnnBackendFinalize(descriptor_.get()) != CUDNN_STATUS_SUCCESS) return nullptr;
+    return std::move(descriptor_);
+  }
+
+ private:
+  DnnDescriptor descriptor_;
+};
+
+cudnnDataType_t dnn_type(ComputeType type) {
+  switch (type) {
+    case ComputeType::bfloat16:
+      return CUDNN_DATA_BFLOAT16;
+    case ComputeType::float16:
+      return CUDNN_DATA_HALF;
+    case ComputeType::float32:
+      break;
+  }
+  return CUDNN_DATA_FLOAT;
+}
+
+/// cuDNN names the axes n, c, h, w whatever their order in memory, where the channels are innermost.
+DnnDescriptor tensor(int64_t name, ComputeType type, int64_t n, int64_t h, int64_t w, int64_t c) {
+  return Description(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, name)
+      .set(CUDNN_ATTR_TENSOR_DATA_TYPE, dnn_type(type))
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, int64_t{16})
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::array{n, c, h, w})
+      .set(CUDNN_ATTR_TENSOR_STRIDES, std::array{h * w * c, int64_t{1}, w * c, c})
+      .finish();
+}
+
+DnnDescriptor geometry(const ConvolutionSpec& spec) {
+  const std::array padding = {spec.padding.top, spec.padding.left};
+  return Description(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)
+      .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2})
+      .set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
+      .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION)
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, padding)
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, padding)
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::array{spec.stride_height, spec.stride_width})
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::array{spec.dilation_height, spec.dilation_width})
+      .finish();
+}
+
+/// What the attributes of a direction's operation are called.
+struct OperationNames {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
+};
+
+OperationNames names_of(Direction direction) {
+  switch (direction) {
+    case Direction::backward_data:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case Direction::backward_filter:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+    case Direction::forward:
+      break;
+  }
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+}
+
+/// A graph of one operation, and its parts, which live as long. cuDNN sees how many groups of channels there
+/// are from the channels of its weights.
+struct OperationGraph {
+  DnnDescriptor x, w, y, convolution, operation;
+  DnnDescriptor graph;  // null where cuDNN has no such graph
+
+  OperationGraph(cudnnHandle_t handle, const ConvolutionSpec& spec, ComputeType type, Direction direction)
+      : x(tensor(kX, type, spec.batch, spec.height, spec.width, spec.channels)),
+        w(tensor(kW, type, spec.filters, spec.kernel_height, spec.kernel_width,
+                 spec.depthwise ? 1 : spec.channels)),
+        y(tensor(kY, type, spec.batch, spec.out_height(), spec.out_width(), spec.filters)),
+        convolution(geometry(spec)) {
+    const OperationNames names = names_of(direction);
+    operation = Description(names.type)
+                    .set(names.convolution, convolution)
+                    .set(names.x, x)
+                    .set(names.w, w)
+                    .set(names.y, y)
+                    .set(names.alpha, 1.0f)
+                    .set(names.beta, 0.0f)
+                    .finish_if_supported();
+    if (!operation) return;
+    graph = Description(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
+                .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle)
+                .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
+                .finish_if_supported();
+  }
+};
+
+DnnDescriptor empty(cudnnBackendDescriptorType_t type) {
+  cudnnBackendDescriptor_t made = nullptr;
+  check(cudnnBackendCreateDescriptor(type, &made), kPreparing);
+  return DnnDescriptor(made);
+}
+
+/// Engines, each with its settings, the most promising first.
+std::vector<DnnDescriptor> proposals(const DnnDescriptor& graph, cudnnBackendHeurMode_t mode) {
+  const DnnDescriptor heuristics = Description(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
+                                       .set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+                                       .set(CUDNN_ATTR_ENGINEHEUR_MODE, mode)
+                                       .finish_if_it_works();
+  if (!heuristics) return {};
+  int64_t count = 0;
+  check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+        kPreparing);
+  std::vector<DnnDescriptor> owners;
+  std::vector<cudnnBackendDescriptor_t> pointers;
+  for (int64_t i = 0; i < count; ++i) {
+    owners.push_back(empty(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+    pointers.push_back(owners.back().get());
+  }
+  if (count > 0)
+    check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, pointers.data()),
+          kPreparing);
+  owners.resize(static_cast<size_t>(count));
+  return owners;
+}
+
+/// Whether the engine's results are what `math` asks for.
+bool keeps_to(const GpuMath& math, bool deterministic, const DnnDescriptor& proposal) {
+  const DnnDescriptor engine = empty(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t pointer = engine.get();
+  int64_t count = 0;
+  check(cudnnBackendGetAttribute(proposal.get(), CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                 1, &count, &pointer),
+        kPreparing);
+  std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
+  check(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                 CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes.data()),
+        kPreparing);
+  const bool exact = math.type == ComputeType::float32 && !math.tf32;
+  return std::none_of(notes.begin(), notes.begin() + count, [&](cudnnBackendNumericalNote_t note) {
+    return (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && deterministic) ||
+           (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && exact) ||
+           note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+  });
+}
+
+size_t workspace_of(const DnnDescriptor& plan) {
+  int64_t bytes = 0, count = 0;
+  check(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+                                 &count, &bytes),
+        kPreparing);
+  return static_cast<size_t>(bytes);
+}
+
+}  // namespace
+
+std::optional<DnnConvolution> DnnConvolution::find(CudaContext& context, const GpuMath& math,
+                                                   const ConvolutionSpec& spec, Direction direction,
+                                                   size_t workspace_limit) {
+  const OperationGraph described(context.dnn(), spec, math.type, direction);
+  if (!described.graph) return std::nullopt;
+  // The fallback mode lists what works everywhere.
+  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    for (DnnDescriptor& proposal : proposals(described.graph, mode)) {
+      if (!keeps_to(math, context.deterministic(), proposal)) continue;
+      DnnDescriptor plan = Description(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+                               .set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, context.dnn())
+                               .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, proposal)
+                               .finish_if_it_works();
+      if (!plan) continue;
+      const size_t bytes = workspace_of(plan);
+      if (bytes <= workspace_limit)
+        return DnnConvolution(context, std::move(proposal), std::move(plan), bytes);
+    }
+  }
+  return std::nullopt;
+}
+
+void DnnConvolution::run(const void* x, const void* w, const void* y, void* workspace) const {
+  const std::array<const void*, 3> arrays = {x, w, y};
+  const DnnDescriptor pack =
+      Description(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
+          .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::array{kX, kW, kY})
+          .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, arrays.size(), arrays.data())
+          .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace)
+          .finish();
+  check(cudnnBackendExecute(context_->dnn(), plan_.get(), pack.get()), "a convolution");
+}
+
+}  // namespace dtrain::cuda

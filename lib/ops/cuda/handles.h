@@ -1,0 +1,16 @@
+// Owners of the descriptions that cuBLASLt and cuDNN work from.
+#pragma once
+
+#include <cublasLt.h>
+#include <cudnn.h>
+
+#include "device/cuda/handle.h"
+
+namespace dtrain::cuda {
+
+using MatmulDesc = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using MatrixLayout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using MatmulPreference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+using DnnDescriptor = Owned<cudnnBackendDescriptor_t, cudnnBackendDestroyDescriptor>;
+
+}  // namespace dtrain::cuda

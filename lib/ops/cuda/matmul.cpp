@@ -1,0 +1,148 @@
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "device/cuda/check.h"
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/handles.h"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr const char* kPreparing = "preparing a matrix product";
+
+cudaDataType_t blas_type(ComputeType type) {
+  switch (type) {
+    case ComputeType::bfloat16:
+      return CUDA_R_16BF;
+    case ComputeType::float16:
+      return CUDA_R_16F;
+    case ComputeType::float32:
+      break;
+  }
+  return CUDA_R_32F;
+}
+
+cublasLtEpilogue_t fused_epilogue(const MatmulSpec& spec) {
+  const bool relu = spec.activation.kind == Activation::relu;
+  if (spec.bias) return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+  return relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+MatrixLayout make_layout(cudaDataType_t type, int64_t rows, int64_t columns) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check(cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
+                                   rows),
+        kPreparing);
+  return MatrixLayout(layout);
+}
+
+/// cuBLASLt's matrices lie column by column. So a matrix of ours is its transpose there, and what is asked
+/// for is C^T = op(B)^T op(A)^T, whose rows are C's columns: along them runs its bias.
+class CudaMatmul final : public Matmul {
+ public:
+  CudaMatmul(CudaOps& ops, const MatmulSpec& spec) : ops_(ops), spec_(spec) {
+    const cudaDataType_t type = blas_type(ops.compute_type());
+    const cudaDataType_t result = spec.float32_result ? CUDA_R_32F : type;
+    if (result != type && fused_epilogue(spec) != CUBLASLT_EPILOGUE_DEFAULT)
+      throw Error("a matrix product with a float32 result has no bias and no activation");
+    describe();
+    left_ = spec.transpose_b ? make_layout(type, spec.k, spec.n) : make_layout(type, spec.n, spec.k);
+    right_ = spec.transpose_a ? make_layout(type, spec.m, spec.k) : make_layout(type, spec.k, spec.m);
+    result_ = make_layout(result, spec.n, spec.m);
+    fused_ = choose(fused_epilogue(spec));
+    if (!fused_ && !choose(CUBLASLT_EPILOGUE_DEFAULT))
+      throw Error(
+          fmt::format("cuBLASLt has no product of [{}, {}] and [{}, {}]", spec.m, spec.k, spec.k, spec.n));
+  }
+
+  size_t scratch_bytes() const override { return 0; }
+
+  void run(const void* a, const void* b, const void* bias, void* c, void*) override {
+    CudaContext& context = ops_.context();
+    if (fused_ && spec_.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    const float one = 1, zero = 0;
+    check(cublasLtMatmul(context.blas(), desc_.get(), &one, b, left_.get(), a, right_.get(), &zero, c,
+                         result_.get(), c, result_.get(), &algorithm_, context.workspace(),
+                         context.workspace_bytes(), context.compute()),
+          "a matrix product");
+    const bool relu = spec_.activation.kind == Activation::relu;
+    if (spec_.bias && !fused_) ops_.add_bias(c, c, bias, spec_.m, spec_.n);
+    if (spec_.activation.kind != Activation::linear && !(relu && fused_))
+      ops_.activation_forward(spec_.activation, c, c, spec_.m * spec_.n);
+  }
+
+ private:
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    check(cublasLtMatmulDescSetAttribute(desc_.get(), attribute, &value, sizeof value), kPreparing);
+  }
+
+  void describe() {
+    const bool tf32 = ops_.compute_type() == ComputeType::float32 && ops_.math().tf32;
+    cublasLtMatmulDesc_t desc = nullptr;
+    check(
+        cublasLtMatmulDescCreate(&desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        kPreparing);
+    desc_.reset(desc);
+    set(CUBLASLT_MATMUL_DESC_TRANSA, spec_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, spec_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  }
+
+  MatmulPreference preference() const {
+    cublasLtMatmulPreference_t made = nullptr;
+    check(cublasLtMatmulPreferenceCreate(&made), kPreparing);
+    MatmulPreference preference(made);
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+      check(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value), kPreparing);
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{ops_.context().workspace_bytes()});
+    // Where a long sum is split, its parts are kept and added as float32, in an order of their own.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+    // What arenas and flat buffers promise.
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t{16});
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t{16});
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t{16});
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t{16});
+    return preference;
+  }
+
+  /// Takes the first algorithm that cuBLASLt's heuristics propose; false where they know none.
+  bool choose(cublasLtEpilogue_t epilogue) {
+    CudaContext& context = ops_.context();
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    // The heuristics read a bias's alignment off its address, and nothing else.
+    const void* bias = static_cast<char*>(context.workspace()) + 16;
+    if (epilogue & CUBLASLT_EPILOGUE_BIAS) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    std::array<cublasLtMatmulHeuristicResult_t, 4> found{};
+    int count = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        context.blas(), desc_.get(), left_.get(), right_.get(), result_.get(), result_.get(),
+        preference().get(), static_cast<int>(found.size()), found.data(), &count);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+    check(status, kPreparing);
+    for (int i = 0; i < count; ++i) {
+      const auto& candidate = found[static_cast<size_t>(i)];
+      if (candidate.state != CUBLAS_STATUS_SUCCESS) continue;
+      algorithm_ = candidate.algo;
+      return true;
+    }
+    return false;
+  }
+
+  CudaOps& ops_;
+  MatmulSpec spec_;
+  MatmulDesc desc_;
+  MatrixLayout left_, right_, result_;
+  cublasLtMatmulAlgo_t algorithm_{};
+  bool fused_ = false;  // bias and relu are the product's epilogue
+};
+
+}  // namespace
+
+std::unique_ptr<Matmul> CudaOps::matmul(const MatmulSpec& spec) {
+  return std::make_unique<CudaMatmul>(*this, spec);
+}
+
+}  // namespace dtrain::cuda
