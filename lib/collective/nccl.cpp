@@ -1,0 +1,225 @@
+// Replicas that have a GPU each, by NCCL: one communicator a replica, all of this process.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <nccl.h>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "collective/collective.h"
+#include "device/cuda/context.h"
+#include "device/cuda/current.h"
+
+namespace dtrain {
+namespace {
+
+/// How long a failure may go unnoticed that only NCCL sees.
+constexpr std::chrono::milliseconds kWatchInterval{200};
+
+Error nccl_error(ncclResult_t status, const char* what) {
+  return Error(fmt::format("{}: NCCL: {} ({}); NCCL_DEBUG=WARN in the environment makes it say more", what,
+                           ncclGetErrorString(status), static_cast<int>(status)));
+}
+
+void check_nccl(ncclResult_t status, const char* what) {
+  if (status != ncclSuccess) throw nccl_error(status, what);
+}
+
+/// A communicator for each GPU, by rank.
+std::vector<ncclComm_t> connect(const std::vector<int>& gpus) {
+  ncclUniqueId id;
+  check_nccl(ncclGetUniqueId(&id), "starting NCCL");
+  const auto size = static_cast<int>(gpus.size());
+  std::vector<ncclComm_t> communicators(gpus.size());
+  // In one group, as each waits for all the others. What was begun must be ended, errors or not.
+  ncclResult_t status = ncclGroupStart();
+  for (int rank = 0; rank < size && status == ncclSuccess; ++rank) {
+    const auto at = static_cast<size_t>(rank);
+    const cuda::OnDevice on(gpus[at]);
+    status = ncclCommInitRank(&communicators[at], size, id, rank);
+  }
+  const ncclResult_t ended = ncclGroupEnd();
+  check_nccl(status != ncclSuccess ? status : ended, "connecting the GPUs");
+  return communicators;
+}
+
+/// The communicators, and a thread that watches over them. It also ends them, where the group is aborted:
+/// that waits until no graph holds a communicator any more, for which no replica has the time.
+class NcclGroup {
+ public:
+  explicit NcclGroup(const std::vector<int>& gpus)
+      : communicators_(connect(gpus)), watcher_([this, gpu = gpus[0]] { watch(gpu); }) {}
+
+  ~NcclGroup() {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    changed_.notify_all();
+    watcher_.join();
+    if (aborted_) return;
+    for (const ncclComm_t communicator : communicators_) ncclCommDestroy(communicator);
+  }
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+
+  int size() const { return static_cast<int>(communicators_.size()); }
+
+  /// call(communicator), by the thread of the member `rank`.
+  template <class Call>
+  void run(int rank, const char* what, const Call& call) {
+    const Inside inside(inside_);
+    check();  // only now: from here on the communicator is not freed
+    const ncclResult_t status = call(communicators_[static_cast<size_t>(rank)]);
+    if (status == ncclSuccess) return;
+    check();  // a call that fails because another member has is not the error to show
+    throw nccl_error(status, what);
+  }
+
+  void check() {
+    if (!aborted_) return;
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) throw Error(failure_);
+    throw Aborted();
+  }
+
+  void abort() noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      aborted_ = true;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  class Inside {
+   public:
+    explicit Inside(std::atomic<int>& count) : count_(count) { ++count_; }
+    ~Inside() { --count_; }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    std::atomic<int>& count_;
+  };
+
+  void watch(int gpu) noexcept {
+    cudaSetDevice(gpu);  // or NCCL, which restores what it finds, would start GPU 0 on this thread's behalf
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, kWatchInterval, [this] { return aborted_ || closing_; }))
+      look_for_failure();
+    if (!aborted_) return;
+    lock.unlock();
+    end_all();
+  }
+
+  void look_for_failure() {
+    for (const ncclComm_t communicator : communicators_) {
+      ncclResult_t found = ncclSuccess;
+      const ncclResult_t asked = ncclCommGetAsyncError(communicator, &found);
+      const ncclResult_t status = asked != ncclSuccess ? asked : found;
+      if (status == ncclSuccess || status == ncclInProgress) continue;
+      failure_ = nccl_error(status, "summing over the GPUs").what();
+      aborted_ = true;
+      return;
+    }
+  }
+
+  /// In a group, every communicator is first told to end what it runs; only the group's end frees them. In
+  /// between, threads come out that wait inside a call for a member that will not come any more.
+  void end_all() {
+    ncclGroupStart();
+    for (const ncclComm_t communicator : communicators_) ncclCommAbort(communicator);
+    while (inside_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ncclGroupEnd();
+  }
+
+  const std::vector<ncclComm_t> communicators_;
+  std::atomic<int> inside_{0};  ///< threads within a call of NCCL, or about to see that they must not
+  std::atomic<bool> aborted_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closing_ = false;
+  std::string failure_;  ///< what NCCL noticed by itself
+  std::thread watcher_;  ///< the last member: it uses the others
+};
+
+class NcclCollective final : public DeviceCollective {
+ public:
+  NcclCollective(std::shared_ptr<NcclGroup> group, cuda::CudaContext& context, int rank)
+      : group_(std::move(group)), context_(context), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_->size(); }
+
+  void all_reduce(float* data, int64_t n) override {
+    enqueue("summing over the GPUs", n, [&](ncclComm_t communicator) {
+      return ncclAllReduce(data, data, static_cast<size_t>(n), ncclFloat, ncclSum, communicator,
+                           context_.collective());
+    });
+  }
+
+  void broadcast(float* data, int64_t n, int root) override {
+    enqueue("copying from one GPU to the others", n, [&](ncclComm_t communicator) {
+      return ncclBroadcast(data, data, static_cast<size_t>(n), ncclFloat, root, communicator,
+                           context_.collective());
+    });
+  }
+
+  void join() override {
+    // With nothing to join, a capture would meet a stream that is not part of it.
+    if (std::exchange(forked_, false)) context_.join_collective();
+  }
+  void check() override { group_->check(); }
+  void abort() noexcept override { group_->abort(); }
+
+ private:
+  template <class Call>
+  void enqueue(const char* what, int64_t n, const Call& call) {
+    if (n == 0) return;
+    context_.fork_collective();
+    forked_ = true;
+    group_->run(rank_, what, call);
+  }
+
+  std::shared_ptr<NcclGroup> group_;
+  cuda::CudaContext& context_;
+  int rank_;
+  bool forked_ = false;  ///< since the last join
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts) {
+  std::vector<cuda::CudaContext*> members;
+  std::vector<int> gpus;
+  for (Context* context : contexts) {
+    members.push_back(dynamic_cast<cuda::CudaContext*>(context));
+    if (!members.back()) throw Error("NCCL joins GPUs only, not " + context->device().str());
+    const int gpu = members.back()->index();
+    if (std::count(gpus.begin(), gpus.end(), gpu) > 0)
+      throw Error("NCCL joins replicas that have a GPU each, not several on " + context->device().str());
+    gpus.push_back(gpu);
+  }
+  const auto group = std::make_shared<NcclGroup>(gpus);
+  std::vector<std::unique_ptr<DeviceCollective>> collectives;
+  for (size_t rank = 0; rank < members.size(); ++rank)
+    collectives.push_back(std::make_unique<NcclCollective>(group, *members[rank], static_cast<int>(rank)));
+  return collectives;
+}
+
+bool nccl_available() {
+  return true;
+}
+
+std::string nccl_version() {
+  int version = 0;
+  if (ncclGetVersion(&version) != ncclSuccess) return "";
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,18 @@
+// Stands in for NCCL where it is absent.
+#include "collective/collective.h"
+
+namespace dtrain {
+
+std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const>) {
+  throw Error("several GPUs need NCCL, which this program was built without");
+}
+
+bool nccl_available() {
+  return false;
+}
+
+std::string nccl_version() {
+  return "";
+}
+
+}  // namespace dtrain
