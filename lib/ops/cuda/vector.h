@@ -68,9 +68,10 @@ __device__ inline int64_t thread_count() {
   return int64_t{gridDim.x} * blockDim.x;
 }
 
-/// body.run<N>(i) does the elements [i, i + N), i a multiple of N; body.run<1>(i) the last few.
+/// body.run<N>(i) does the elements [i, i + N), i a multiple of N; body.run<1>(i) the last few. The body
+/// stays where arguments are: a thread's own copy of one that is indexed would lie in memory.
 template <int N, class Body>
-__global__ void each_kernel(Body body, int64_t n) {
+__global__ void each_kernel(const __grid_constant__ Body body, int64_t n) {
   const int64_t vectors = n / N;
   for (int64_t i = thread_index(); i < vectors; i += thread_count()) body.template run<N>(i * N);
   if constexpr (N > 1) {
