@@ -1,0 +1,135 @@
+// What optimizers need: the gradient's norm, what it is worth, and the rules over flat buffers.
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/stream.h"
+#include "ops/cuda/totals.h"
+#include "ops/cuda/vector.h"
+#include "ops/math/gradient_scale.h"
+#include "ops/math/optimizers.h"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+/// More blocks than are busy at once, so that those that end early make room, up to what `partials` hold.
+unsigned many_blocks(int64_t threads, int multiprocessors) {
+  return blocks_for(threads, kThreads, std::min(4 * multiprocessors, 1024));
+}
+
+template <int N>
+__global__ void __launch_bounds__(kTotalThreads) squares_kernel(const float* src, int64_t n, Total total) {
+  double sums[N] = {};
+  const auto load_one = [&](int64_t i) {
+    Floats<N> values;
+    load<N>(src + i * N, values.v);
+    return values;
+  };
+  stream<4>(thread_index(), n / N, thread_count(), load_one, [&](int64_t, const Floats<N>& values) {
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      sums[k] += static_cast<double>(values.v[k]) * static_cast<double>(values.v[k]);
+  });
+  double sum = 0;
+  for (int64_t i = n / N * N + thread_index(); i < n; i += thread_count()) {
+    sum += static_cast<double>(src[i]) * static_cast<double>(src[i]);
+  }
+#pragma unroll
+  for (int k = 0; k < N; ++k) sum += sums[k];
+  leave(total, sum);
+}
+
+__global__ void settle_kernel(GradientRule rule, const double* squares, StepState* state) {
+  state->gradient = math::settled(rule, *squares, state->gradient);
+}
+
+template <class T>
+struct UpdateArrays {
+  float* weights;
+  const float* gradient;
+  float* slots[3];
+  T* copy;  // or null
+};
+
+/// Rules that move by a rate; the others are moving averages, of values that no loss scale is in.
+template <class Rule>
+concept WithRate = requires(Rule rule) {
+  rule.rate;
+};
+
+template <int N, class T, class Rule>
+__device__ void update_some(const Rule& rule, float decay, float scale, const UpdateArrays<T>& arrays,
+                            int64_t i) {
+  constexpr int kSlots = Rule::kSlots;
+  float w[N], g[N], slots[3][N] = {};
+  load<N>(arrays.weights + i, w);
+  load<N>(arrays.gradient + i, g);
+#pragma unroll
+  for (int s = 0; s < kSlots; ++s) load<N>(arrays.slots[s] + i, slots[s]);
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    if constexpr (WithRate<Rule>) w[k] -= decay * w[k];
+    rule(w[k], scale * g[k], slots[0][k], slots[1][k], slots[2][k]);
+  }
+  store<N>(arrays.weights + i, w);
+#pragma unroll
+  for (int s = 0; s < kSlots; ++s) store<N>(arrays.slots[s] + i, slots[s]);
+  if (arrays.copy) store<N>(arrays.copy + i, w);
+}
+
+template <int N, class T, class Rule>
+__global__ void __launch_bounds__(kThreads)
+    update_kernel(Rule rule, const StepState* state, UpdateArrays<T> arrays, int64_t n) {
+  if (state->gradient.skip) return;
+  float decay = 0.0f, scale = 1.0f;
+  if constexpr (WithRate<Rule>) {
+    rule.rate = state->now.rate;
+    decay = state->now.decay;
+    scale = state->gradient.gradient_scale;
+  }
+  const int64_t vectors = n / N;
+  for (int64_t i = thread_index(); i < vectors; i += thread_count()) {
+    update_some<N>(rule, decay, scale, arrays, i * N);
+  }
+  if constexpr (N > 1) {
+    for (int64_t i = vectors * N + thread_index(); i < n; i += thread_count()) {
+      update_some<1>(rule, decay, scale, arrays, i);
+    }
+  }
+}
+
+}  // namespace
+
+void CudaOps::sum_of_squares(const float* src, double* squares, int64_t n) {
+  const Total total{.total = squares, .partials = partials(), .adds = false};
+  with_width<float>(aligned_16(src), [&](auto width) {
+    constexpr int N = decltype(width)::value;
+    const unsigned blocks = n <= 16 * kTotalThreads ? 1 : many_blocks(n / N, context_.multiprocessors());
+    launch(squares_kernel<N>, blocks, blocks == 1 ? kTotalThreads : kThreads, stream(), src, n, total);
+    finish(total, blocks, stream());
+  });
+}
+
+void CudaOps::settle_gradient(const GradientRule& rule, const double* squares, StepState* state) {
+  launch(settle_kernel, 1, 1, stream(), rule, squares, state);
+}
+
+void CudaOps::update(const OptimizerRule& rule, const StepState* state, float* weights, const float* gradient,
+                     std::span<float* const> slots, void* copy, int64_t n) {
+  if (n <= 0) return;
+  const auto slot = [&](size_t s) { return s < slots.size() ? slots[s] : nullptr; };
+  const auto start = [&]<class T>(T* typed_copy) {
+    const UpdateArrays<T> arrays{weights, gradient, {slot(0), slot(1), slot(2)}, typed_copy};
+    const bool vectors = all_aligned(weights, gradient, slot(0), slot(1), slot(2), typed_copy);
+    math::with_rule(rule, 0.0f, [&](auto of) {
+      with_width<float>(vectors, [&](auto width) {
+        constexpr int N = decltype(width)::value;
+        launch(update_kernel<N, T, decltype(of)>, many_blocks(n / N, context_.multiprocessors()), kThreads,
+               stream(), of, state, arrays, n);
+      });
+    });
+  };
+  if (!copy) return start(static_cast<float*>(nullptr));
+  with_type(math_.type, [&](auto type) { start(static_cast<decltype(type)*>(copy)); });
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,42 @@
+// Loops that read far ahead, and the choice of how much one access holds.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "ops/cuda/types.h"
+
+namespace dtrain::cuda {
+
+/// use(i, load(i)) for i from `first` to `end` by `stride`, in that order; kAhead loads are under way before
+/// the first of their uses, so that few threads keep the memory busy.
+template <int kAhead, class Load, class Use>
+__device__ inline void stream(int64_t first, int64_t end, int64_t stride, const Load& load, const Use& use) {
+  int64_t i = first;
+  for (; i + (kAhead - 1) * stride < end; i += kAhead * stride) {
+    decltype(load(i)) loaded[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) loaded[k] = load(i + k * stride);
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) use(i + k * stride, loaded[k]);
+  }
+  for (; i < end; i += stride) use(i, load(i));
+}
+
+/// N elements as floats, as a value.
+template <int N>
+struct Floats {
+  float v[N];
+};
+
+/// use(N), N a constant: the elements of one access to an array of T, or 1 where arrays cannot be read so.
+template <class T, class Use>
+void with_width(bool vectors, Use&& use) {
+  if (vectors) {
+    use(std::integral_constant<int, kVector<T>>{});
+  } else {
+    use(std::integral_constant<int, 1>{});
+  }
+}
+
+}  // namespace dtrain::cuda
