@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <utility>
+
+#include "ops/cuda/convolution_kernels.h"
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/dnn_convolution.h"
+
+namespace dtrain::cuda {
+namespace {
+
+/// One pixel by one pixel, everywhere: a matrix product, which needs no other order of the kernel and gives
+/// its gradient in float32 at once.
+bool is_product(const ConvolutionSpec& spec) {
+  return !spec.depthwise && spec.kernel_height == 1 && spec.kernel_width == 1 && spec.stride_height == 1 &&
+         spec.stride_width == 1 && spec.padding == Padding2{};
+}
+
+class ProductConvolution final : public Convolution {
+ public:
+  ProductConvolution(CudaOps& ops, const ConvolutionSpec& spec)
+      : ops_(ops), pixels_(spec.batch * spec.height * spec.width), filters_(spec.filters) {
+    forward_ = ops.matmul({.m = pixels_,
+                           .n = spec.filters,
+                           .k = spec.channels,
+                           .bias = spec.bias,
+                           .activation = spec.activation});
+    if (!spec.training) return;
+    filter_ = ops.matmul({.m = spec.channels,
+                          .n = spec.filters,
+                          .k = pixels_,
+                          .transpose_a = true,
+                          .float32_result = true,
+                          .activation = {}});
+    if (!spec.needs_diff_src) return;
+    data_ = ops.matmul(
+        {.m = pixels_, .n = spec.channels, .k = spec.filters, .transpose_b = true, .activation = {}});
+  }
+
+  Layout src_layout() const override { return Layout::plain; }
+  Layout dst_layout() const override { return Layout::plain; }
+  size_t scratch_bytes() const override {
+    size_t bytes = forward_->scratch_bytes();
+    if (filter_) bytes = std::max(bytes, filter_->scratch_bytes());
+    if (data_) bytes = std::max(bytes, data_->scratch_bytes());
+    return bytes;
+  }
+
+  void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) override {
+    forward_->run(src, kernel, bias, dst, scratch);
+  }
+  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) override {
+    data_->run(diff_dst, kernel, nullptr, diff_src, scratch);
+  }
+  void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
+                       void* scratch) override {
+    filter_->run(src, diff_dst, nullptr, diff_kernel, scratch);
+    if (diff_bias) ops_.column_sum(diff_bias, diff_dst, pixels_, filters_);
+  }
+
+ private:
+  CudaOps& ops_;
+  int64_t pixels_, filters_;
+  std::unique_ptr<Matmul> forward_, data_, filter_;
+};
+
+/// A plan that would need more than this is passed over.
+constexpr size_t kMostWorkspace = size_t{256} << 20;
+
+size_t aligned(size_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+/// cuDNN pads both sides alike. Where they differ it gets the image with its padding around it.
+ConvolutionSpec padded_alike(ConvolutionSpec spec) {
+  const Padding2 padding = spec.padding;
+  if (padding.top == padding.bottom && padding.left == padding.right) return spec;
+  spec.height += padding.top + padding.bottom;
+  spec.width += padding.left + padding.right;
+  spec.padding = {};
+  return spec;
+}
+
+/// By cuDNN, and by kernels of our own in those directions that it has no engine for. The scratch memory
+/// holds the padded image, the kernel (or its gradient) in cuDNN's order, and what workspace a plan needs
+/// beyond the context's.
+class DnnBackedConvolution final : public Convolution {
+ public:
+  DnnBackedConvolution(CudaOps& ops, const ConvolutionSpec& spec)
+      : ops_(ops), spec_(spec), dnn_spec_(padded_alike(spec)), direct_(ops, spec) {
+    ops.context().workspace();  // is made now, not while work is being captured
+    using enum DnnConvolution::Direction;
+    const auto find = [&](DnnConvolution::Direction direction) {
+      auto found = DnnConvolution::find(ops.context(), ops.math(), dnn_spec_, direction, kMostWorkspace);
+      if (found) reserve(*found);
+      return found;
+    };
+    forward_ = find(forward);
+    if (!spec.training) return;
+    filter_ = find(backward_filter);
+    if (spec.needs_diff_src) data_ = find(backward_data);
+  }
+
+  Layout src_layout() const override { return Layout::plain; }
+  Layout dst_layout() const override { return Layout::plain; }
+  size_t scratch_bytes() const override { return padded_bytes_ + kernel_bytes_ + workspace_bytes_; }
+
+  void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) override {
+    if (!forward_) return direct_.forward(src, kernel, bias, dst, scratch);
+    forward_->run(padded(src, scratch), reordered(kernel, scratch), dst, workspace(scratch));
+    const int64_t pixels = spec_.batch * spec_.out_height() * spec_.out_width();
+    if (spec_.bias) {
+      bias_activation(ops_, spec_.activation, bias, dst, pixels, spec_.filters);
+    } else if (spec_.activation.kind != Activation::linear) {
+      ops_.activation_forward(spec_.activation, dst, dst, pixels * spec_.filters);
+    }
+  }
+
+  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) override {
+    if (!data_) return direct_.backward_data(diff_dst, kernel, diff_src, scratch);
+    data_->run(pads() ? scratch : diff_src, reordered(kernel, scratch), diff_dst, workspace(scratch));
+    if (pads()) ops_.crop_images(spec_.padding, scratch, diff_src, src_shape());
+  }
+
+  void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
+                       void* scratch) override {
+    if (!filter_) return direct_.backward_filter(src, diff_dst, diff_kernel, diff_bias, scratch);
+    void* const own = static_cast<char*>(scratch) + padded_bytes_;
+    filter_->run(padded(src, scratch), own, diff_dst, workspace(scratch));
+    transpose_to_float(ops_, own, diff_kernel, spec_.filters, weights_per_filter());
+    if (diff_bias)
+      ops_.column_sum(diff_bias, diff_dst, spec_.batch * spec_.out_height() * spec_.out_width(),
+                      spec_.filters);
+  }
+
+ private:
+  bool pads() const { return dnn_spec_.padding != spec_.padding; }
+  Shape src_shape() const { return {spec_.batch, spec_.height, spec_.width, spec_.channels}; }
+  int64_t weights_per_filter() const {
+    return spec_.kernel_height * spec_.kernel_width * (spec_.depthwise ? 1 : spec_.channels);
+  }
+
+  /// Scratch memory for what this plan needs.
+  void reserve(const DnnConvolution& plan) {
+    const auto bytes = [&](int64_t elements) {
+      return aligned(static_cast<size_t>(elements) * bytes_of(ops_.compute_type()));
+    };
+    if (pads())
+      padded_bytes_ = bytes(dnn_spec_.batch * dnn_spec_.height * dnn_spec_.width * dnn_spec_.channels);
+    kernel_bytes_ = bytes(weights_per_filter() * spec_.filters);
+    if (plan.workspace_bytes() > ops_.context().workspace_bytes())
+      workspace_bytes_ = std::max(workspace_bytes_, aligned(plan.workspace_bytes()));
+  }
+
+  const void* padded(const void* src, void* scratch) {
+    if (!pads()) return src;
+    ops_.pad_images(spec_.padding, src, scratch, src_shape());
+    return scratch;
+  }
+  /// Keras's kernels, depthwise ones too, are matrices whose columns are filters; cuDNN's rows are.
+  const void* reordered(const void* kernel, void* scratch) {
+    void* const own = static_cast<char*>(scratch) + padded_bytes_;
+    transpose(ops_, kernel, own, weights_per_filter(), spec_.filters);
+    return own;
+  }
+  void* workspace(void* scratch) {
+    if (workspace_bytes_ == 0) return ops_.context().workspace();
+    return static_cast<char*>(scratch) + padded_bytes_ + kernel_bytes_;
+  }
+
+  CudaOps& ops_;
+  ConvolutionSpec spec_, dnn_spec_;
+  DirectConvolution direct_;
+  std::optional<DnnConvolution> forward_, data_, filter_;
+  size_t padded_bytes_ = 0, kernel_bytes_ = 0, workspace_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Convolution> CudaOps::convolution(const ConvolutionSpec& spec) {
+  if (is_product(spec)) return std::make_unique<ProductConvolution>(*this, spec);
+  return std::make_unique<DnnBackedConvolution>(*this, spec);
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,84 @@
+#include "ops/cuda/convolution_kernels.h"
+#include "ops/cuda/vector.h"
+#include "ops/math/activations.h"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr int kTile = 32, kTileRows = 8;  // a block reads and writes a tile this many rows at a time
+
+template <class From, class To>
+__global__ void transpose_kernel(const From* src, To* dst, int64_t rows, int64_t columns) {
+  __shared__ float tile[kTile][kTile + 1];  // one more, so that a column lies across all banks
+  const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
+  const int64_t across = (columns + kTile - 1) / kTile, tiles = (rows + kTile - 1) / kTile * across;
+  for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+    const int64_t row = t / across * kTile, column = t % across * kTile;
+    for (int i = y; i < kTile; i += kTileRows) {
+      if (row + i < rows && column + x < columns)
+        tile[i][x] = to_float(src[(row + i) * columns + column + x]);
+    }
+    __syncthreads();
+    for (int i = y; i < kTile; i += kTileRows) {
+      if (column + i < columns && row + x < rows)
+        dst[(column + i) * rows + row + x] = from_float<To>(tile[x][i]);
+    }
+    __syncthreads();
+  }
+}
+
+template <class From, class To>
+void transpose_as(CudaOps& ops, const From* src, To* dst, int64_t rows, int64_t columns) {
+  const int64_t tiles = (rows + kTile - 1) / kTile * ((columns + kTile - 1) / kTile);
+  launch(transpose_kernel<From, To>, blocks_for(tiles, 1, ops.context().multiprocessors()),
+         dim3(kTile, kTileRows), ops.context().compute(), src, dst, rows, columns);
+}
+
+template <class T>
+struct BiasActivation {
+  T* images;
+  const T* bias;
+  int64_t columns;
+  ActivationSpec spec;
+
+  /// N elements are of one row: N divides the columns.
+  template <int N>
+  __device__ void run(int64_t i) const {
+    float values[N], biases[N];
+    load(images + i, values);
+    load(bias + divide(i, columns).rest, biases);
+    math::with_activation(spec, [&](auto activation) {
+#pragma unroll
+      for (int j = 0; j < N; ++j) values[j] = activation.forward(values[j] + biases[j]);
+    });
+    store(images + i, values);
+  }
+};
+
+}  // namespace
+
+void transpose(CudaOps& ops, const void* src, void* dst, int64_t rows, int64_t columns) {
+  with_type(ops.compute_type(), [&](auto zero) {
+    using T = decltype(zero);
+    transpose_as(ops, static_cast<const T*>(src), static_cast<T*>(dst), rows, columns);
+  });
+}
+
+void transpose_to_float(CudaOps& ops, const void* src, float* dst, int64_t rows, int64_t columns) {
+  with_type(ops.compute_type(), [&](auto zero) {
+    using T = decltype(zero);
+    transpose_as(ops, static_cast<const T*>(src), dst, rows, columns);
+  });
+}
+
+void bias_activation(CudaOps& ops, const ActivationSpec& spec, const void* bias, void* images, int64_t rows,
+                     int64_t columns) {
+  with_type(ops.compute_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const BiasActivation<T> body{static_cast<T*>(images), static_cast<const T*>(bias), columns, spec};
+    const bool vectors = columns % kVector<T> == 0 && all_aligned(body.images, body.bias);
+    for_each<kVector<T>>(ops.context(), rows * columns, vectors, body);
+  });
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,36 @@
+// What convolutions need beside cuDNN.
+#pragma once
+
+#include "ops/cuda/cuda_ops.h"
+
+namespace dtrain::cuda {
+
+/// dst[c, r] = src[r, c], both of the compute type; from Keras's kernels to cuDNN's, whose filters are
+/// outermost.
+void transpose(CudaOps& ops, const void* src, void* dst, int64_t rows, int64_t columns);
+/// The same to float32: the gradient's way back.
+void transpose_to_float(CudaOps& ops, const void* src, float* dst, int64_t rows, int64_t columns);
+
+/// images[r, c] = act(images[r, c] + bias[c]), in place.
+void bias_activation(CudaOps& ops, const ActivationSpec& spec, const void* bias, void* images, int64_t rows,
+                     int64_t columns);
+
+/// A convolution by kernels of our own, straight from its definition: slow, for what cuDNN has no engine for.
+class DirectConvolution final : public Convolution {
+ public:
+  DirectConvolution(CudaOps& ops, const ConvolutionSpec& spec) : ops_(ops), spec_(spec) {}
+
+  Layout src_layout() const override { return Layout::plain; }
+  Layout dst_layout() const override { return Layout::plain; }
+  size_t scratch_bytes() const override { return 0; }
+  void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) override;
+  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) override;
+  void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
+                       void* scratch) override;
+
+ private:
+  CudaOps& ops_;
+  ConvolutionSpec spec_;
+};
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,182 @@
+#include "ops/cuda/convolution_kernels.h"
+#include "ops/cuda/reduce.h"
+#include "ops/cuda/vector.h"
+#include "ops/math/activations.h"
+
+namespace dtrain::cuda {
+namespace {
+
+/// The extents, as a kernel's argument. Filters come in groups, each of which reads its own channels: one
+/// group of all, or where depthwise one of each channel.
+struct Geometry {
+  int64_t batch, height, width, channels, out_height, out_width, filters;
+  int64_t kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width;
+  int64_t top, left;
+  int64_t group_channels, group_filters;
+
+  explicit Geometry(const ConvolutionSpec& s)
+      : batch(s.batch),
+        height(s.height),
+        width(s.width),
+        channels(s.channels),
+        out_height(s.out_height()),
+        out_width(s.out_width()),
+        filters(s.filters),
+        kernel_height(s.kernel_height),
+        kernel_width(s.kernel_width),
+        stride_height(s.stride_height),
+        stride_width(s.stride_width),
+        dilation_height(s.dilation_height),
+        dilation_width(s.dilation_width),
+        top(s.padding.top),
+        left(s.padding.left),
+        group_channels(s.depthwise ? 1 : s.channels),
+        group_filters(s.depthwise ? s.filters / s.channels : s.filters) {}
+
+  /// Of the first element in memory of the kernel's (ky, kx), whose rows are filters.
+  __device__ int64_t weights_at(int64_t ky, int64_t kx) const {
+    return (ky * kernel_width + kx) * group_channels * filters;
+  }
+  /// Of the first element of a source's pixel; -1 where it lies in the padding.
+  __device__ int64_t src_at(int64_t n, int64_t y, int64_t x) const {
+    if (y < 0 || y >= height || x < 0 || x >= width) return -1;
+    return ((n * height + y) * width + x) * channels;
+  }
+  __device__ int64_t dst_at(int64_t n, int64_t y, int64_t x) const {
+    return ((n * out_height + y) * out_width + x) * filters;
+  }
+  int64_t src_elements() const { return batch * height * width * channels; }
+  int64_t dst_elements() const { return batch * out_height * out_width * filters; }
+  __host__ __device__ int64_t weights() const { return kernel_height * kernel_width * group_channels * filters; }
+};
+
+/// An element of an image batch by its place in memory.
+struct Place {
+  int64_t n, y, x, c;
+};
+__device__ Place place_of(int64_t i, int64_t height, int64_t width, int64_t channels) {
+  const Division pixel = divide(i, channels), row = divide(pixel.quotient, width),
+                 image = divide(row.quotient, height);
+  return {image.quotient, image.rest, row.rest, pixel.rest};
+}
+
+template <class T>
+struct Forward {
+  Geometry g;
+  const T *src, *kernel, *bias;
+  T* dst;
+  ActivationSpec activation;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    static_assert(N == 1);
+    const Place at = place_of(i, g.out_height, g.out_width, g.filters);
+    const int64_t first = at.c / g.group_filters * g.group_channels;
+    float sum = bias ? to_float(bias[at.c]) : 0.0f;
+    for (int64_t ky = 0; ky < g.kernel_height; ++ky) {
+      for (int64_t kx = 0; kx < g.kernel_width; ++kx) {
+        const int64_t from = g.src_at(at.n, at.y * g.stride_height + ky * g.dilation_height - g.top,
+                                      at.x * g.stride_width + kx * g.dilation_width - g.left);
+        if (from < 0) continue;
+        const T* weights = kernel + g.weights_at(ky, kx) + at.c;
+        for (int64_t c = 0; c < g.group_channels; ++c)
+          sum += to_float(src[from + first + c]) * to_float(weights[c * g.filters]);
+      }
+    }
+    math::with_activation(activation, [&](auto act) { dst[i] = from_float<T>(act.forward(sum)); });
+  }
+};
+
+/// Where the kernel's element `k` met source row (or column) `at`; -1 where it met it nowhere.
+__device__ int64_t met_by(int64_t at, int64_t padding, int64_t k, int64_t dilation, int64_t stride,
+                          int64_t extent) {
+  const int64_t from = at + padding - k * dilation;
+  if (from < 0 || from % stride != 0) return -1;
+  return from / stride < extent ? from / stride : -1;
+}
+
+template <class T>
+struct BackwardData {
+  Geometry g;
+  const T *diff_dst, *kernel;
+  T* diff_src;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    static_assert(N == 1);
+    const Place at = place_of(i, g.height, g.width, g.channels);
+    const int64_t group = at.c / g.group_channels, channel = at.c % g.group_channels;
+    const int64_t first = group * g.group_filters;
+    float sum = 0;
+    for (int64_t ky = 0; ky < g.kernel_height; ++ky) {
+      const int64_t y = met_by(at.y, g.top, ky, g.dilation_height, g.stride_height, g.out_height);
+      if (y < 0) continue;
+      for (int64_t kx = 0; kx < g.kernel_width; ++kx) {
+        const int64_t x = met_by(at.x, g.left, kx, g.dilation_width, g.stride_width, g.out_width);
+        if (x < 0) continue;
+        const T* diffs = diff_dst + g.dst_at(at.n, y, x) + first;
+        const T* weights = kernel + g.weights_at(ky, kx) + channel * g.filters + first;
+        for (int64_t f = 0; f < g.group_filters; ++f) sum += to_float(diffs[f]) * to_float(weights[f]);
+      }
+    }
+    diff_src[i] = from_float<T>(sum);
+  }
+};
+
+/// One block for a weight: its threads share the destination's pixels.
+template <class T>
+__global__ void backward_filter_kernel(Geometry g, const T* src, const T* diff_dst, float* diff_kernel) {
+  const int64_t pixels = g.batch * g.out_height * g.out_width, weights = g.weights();
+  for (int64_t w = blockIdx.x; w < weights; w += gridDim.x) {
+    const int64_t filter = w % g.filters, row = w / g.filters;
+    const int64_t channel = filter / g.group_filters * g.group_channels + row % g.group_channels;
+    const int64_t ky = row / g.group_channels / g.kernel_width, kx = row / g.group_channels % g.kernel_width;
+    float sum = 0;
+    for (int64_t p = threadIdx.x; p < pixels; p += blockDim.x) {
+      const Place at = place_of(p, g.out_height, g.out_width, 1);
+      const int64_t from = g.src_at(at.n, at.y * g.stride_height + ky * g.dilation_height - g.top,
+                                    at.x * g.stride_width + kx * g.dilation_width - g.left);
+      if (from >= 0) sum += to_float(src[from + channel]) * to_float(diff_dst[p * g.filters + filter]);
+    }
+    sum = block_reduce(sum, Add{});
+    if (threadIdx.x == 0) diff_kernel[w] = sum;
+  }
+}
+
+}  // namespace
+
+void DirectConvolution::forward(const void* src, const void* kernel, const void* bias, void* dst, void*) {
+  with_type(ops_.compute_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const Forward<T> body{Geometry(spec_),
+                          static_cast<const T*>(src),
+                          static_cast<const T*>(kernel),
+                          static_cast<const T*>(spec_.bias ? bias : nullptr),
+                          static_cast<T*>(dst),
+                          spec_.activation};
+    for_each<1>(ops_.context(), body.g.dst_elements(), false, body);
+  });
+}
+
+void DirectConvolution::backward_data(const void* diff_dst, const void* kernel, void* diff_src, void*) {
+  with_type(ops_.compute_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const BackwardData<T> body{Geometry(spec_), static_cast<const T*>(diff_dst),
+                               static_cast<const T*>(kernel), static_cast<T*>(diff_src)};
+    for_each<1>(ops_.context(), body.g.src_elements(), false, body);
+  });
+}
+
+void DirectConvolution::backward_filter(const void* src, const void* diff_dst, float* diff_kernel,
+                                        float* diff_bias, void*) {
+  const Geometry g(spec_);
+  with_type(ops_.compute_type(), [&](auto zero) {
+    using T = decltype(zero);
+    launch(backward_filter_kernel<T>, blocks_for(g.weights(), 1, ops_.context().multiprocessors()),
+           kEachThreads, ops_.context().compute(), g, static_cast<const T*>(src),
+           static_cast<const T*>(diff_dst), diff_kernel);
+  });
+  if (diff_bias) ops_.column_sum(diff_bias, diff_dst, g.dst_elements() / g.filters, g.filters);
+}
+
+}  // namespace dtrain::cuda
