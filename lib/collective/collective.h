@@ -84,9 +84,9 @@ class DeviceCollective {
   virtual void abort() noexcept = 0;
 };
 
-/// A group over these contexts of different GPUs, by rank. The members are to be destroyed after the Replays
-/// that have captured their calls (NCCL waits for those to go) and before the contexts. Called while nothing
-/// is being captured. Throws Error where NCCL is absent or fails.
+/// A group over these contexts of different GPUs, by rank; at least one. Each member must outlive the Replays
+/// that have captured its calls: NCCL waits for those to go. Called while nothing is being captured. Throws
+/// Error where NCCL is absent or fails.
 std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts);
 bool nccl_available();
 /// "2.28.9", of the library that this process has loaded; empty where there is none.

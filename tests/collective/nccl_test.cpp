@@ -1,0 +1,192 @@
+// Collectives in the memory of GPUs.
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collective/collective.h"
+#include "collective/team.h"
+#include "device/device.h"
+
+using namespace dtrain;
+
+TEST_CASE("NCCL has a version where there is NCCL") {
+  CHECK(nccl_available() == !nccl_version().empty());
+}
+
+namespace {
+
+bool have_gpus(int count) {
+  const GpuPresence presence = gpu_presence();
+  if (presence.count >= count) return true;
+  MESSAGE("skipped: needs ", count, " GPUs, there are ", presence.count, " ", presence.reason);
+  return false;
+}
+
+constexpr int64_t kFloats = 3 * 4096;
+constexpr size_t kBytes = kFloats * sizeof(float);
+
+/// A GPU's replica as far as it is about reducing.
+struct Replica {
+  explicit Replica(int index) : context(make_gpu_context({DeviceId::Kind::gpu, index}, false)) {
+    data = context->allocate(kBytes);
+    host = context->allocate_host(kBytes);
+    replay = context->make_replay();
+  }
+
+  /// What the host holds goes to the device, is summed in three buckets, and comes back.
+  void step() {
+    context->enqueue_copy(data.data(), host.data(), kBytes);
+    for (int64_t bucket = 0; bucket < 3; ++bucket)
+      group->all_reduce(data.f32() + bucket * (kFloats / 3), kFloats / 3);
+    group->join();
+    context->enqueue_copy(host.data(), data.data(), kBytes);
+  }
+
+  bool holds(float first) const {
+    for (int64_t i = 0; i < kFloats; ++i)
+      if (host.f32()[i] != first + static_cast<float>(i)) return false;
+    return true;
+  }
+
+  std::unique_ptr<Context> context;
+  Buffer data, host;
+  std::unique_ptr<DeviceCollective> group;
+  std::unique_ptr<Replay> replay;  ///< goes before the group
+};
+
+std::vector<Replica> make_replicas(int count) {
+  std::vector<Replica> replicas;
+  std::vector<Context*> contexts;
+  for (int index = 0; index < count; ++index) {
+    replicas.emplace_back(index);
+    contexts.push_back(replicas.back().context.get());
+  }
+  auto groups = make_nccl_group(contexts);
+  for (size_t rank = 0; rank < groups.size(); ++rank) replicas[rank].group = std::move(groups[rank]);
+  return replicas;
+}
+
+Replica& of(std::vector<Replica>& replicas, const Collective& member) {
+  return replicas[static_cast<size_t>(member.rank())];
+}
+
+/// Steps on every replica, `replayed` or not, are right each time.
+void check_steps(int count, bool replayed) {
+  std::vector<Replica> replicas = make_replicas(count);
+  Team team(count, false);
+  team.run([&](Collective& member) { of(replicas, member).context->attach(); });
+  for (int round = 0; round < 4; ++round) {
+    team.run([&](Collective& member) {
+      Replica& replica = of(replicas, member);
+      // Sums that are exact: member r brings (r == 0 ? i : 0) + round + r.
+      std::iota(replica.host.f32(), replica.host.f32() + kFloats, 0.0f);
+      for (int64_t i = 0; i < kFloats; ++i) {
+        float& value = replica.host.f32()[i];
+        if (member.rank() > 0) value = 0;
+        value += static_cast<float>(round + member.rank());
+      }
+      if (replayed)
+        replica.replay->run([&] { replica.step(); });
+      else
+        replica.step();
+      replica.context->synchronize();
+      replica.group->check();
+    });
+    for (const Replica& replica : replicas)
+      CHECK(replica.holds(static_cast<float>(count * round + count * (count - 1) / 2)));
+  }
+}
+
+void check_broadcast(int count, int root) {
+  std::vector<Replica> replicas = make_replicas(count);
+  Team team(count, false);
+  team.run([&](Collective& member) {
+    Replica& replica = of(replicas, member);
+    replica.context->attach();
+    std::iota(replica.host.f32(), replica.host.f32() + kFloats, 100.0f * static_cast<float>(member.rank()));
+    replica.context->enqueue_copy(replica.data.data(), replica.host.data(), kBytes);
+    replica.group->broadcast(replica.data.f32(), kFloats, root);
+    replica.group->join();
+    replica.context->enqueue_copy(replica.host.data(), replica.data.data(), kBytes);
+    replica.context->synchronize();
+    replica.group->check();
+  });
+  for (const Replica& replica : replicas) CHECK(replica.holds(100.0f * static_cast<float>(root)));
+}
+
+/// One member fails in round `when` of steps that are replayed from the third on; the others wait for sums
+/// that never come.
+void check_failure(int failing, int when) {
+  std::vector<Replica> replicas = make_replicas(2);
+  Team team(2, false);
+  team.on_abort([&] { replicas[0].group->abort(); });
+  team.run([&](Collective& member) { of(replicas, member).context->attach(); });
+  const auto work = [&](Collective& member) {
+    Replica& replica = of(replicas, member);
+    for (int round = 0; round <= when; ++round) {
+      if (round == when && member.rank() == failing) throw Error("it broke");
+      replica.replay->run([&] { replica.step(); });
+      replica.context->synchronize();
+      replica.group->check();
+    }
+  };
+  const auto start = std::chrono::steady_clock::now();
+  CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+  for (Replica& replica : replicas) CHECK_THROWS_AS(replica.group->check(), Aborted);
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("NCCL sums in buckets, enqueued and replayed") {
+    for (const int count : {1, 2}) {
+      if (!have_gpus(count)) return;
+      CAPTURE(count);
+      check_steps(count, false);
+      check_steps(count, true);
+    }
+  }
+
+  TEST_CASE("NCCL copies from any member to all") {
+    if (!have_gpus(1)) return;
+    check_broadcast(1, 0);
+    if (!have_gpus(2)) return;
+    for (const int root : {0, 1}) check_broadcast(2, root);
+  }
+
+  TEST_CASE("after an abort every call of an NCCL group throws") {
+    if (!have_gpus(1)) return;
+    std::vector<Replica> replicas = make_replicas(1);
+    DeviceCollective& group = *replicas[0].group;
+    group.check();
+    group.abort();
+    group.abort();
+    CHECK_THROWS_AS(group.check(), Aborted);
+    CHECK_THROWS_AS(group.all_reduce(replicas[0].data.f32(), kFloats), Aborted);
+    group.join();
+    replicas[0].context->synchronize();
+  }
+
+  TEST_CASE("one replica's error frees those that wait in NCCL") {
+    if (!have_gpus(2)) return;
+    for (const int failing : {0, 1})
+      for (const int when : {0, 1, 3}) {
+        CAPTURE(failing);
+        CAPTURE(when);
+        check_failure(failing, when);
+      }
+  }
+
+  TEST_CASE("NCCL joins different GPUs only") {
+    if (!have_gpus(1)) return;
+    const auto first = make_gpu_context({DeviceId::Kind::gpu, 0}, false),
+               second = make_gpu_context({DeviceId::Kind::gpu, 0}, false);
+    const auto cpu = make_cpu_context({DeviceId::Kind::cpu, 0}, {0}, false);
+    CHECK_THROWS_AS(make_nccl_group(std::vector<Context*>{first.get(), second.get()}), Error);
+    CHECK_THROWS_AS(make_nccl_group(std::vector<Context*>{first.get(), cpu.get()}), Error);
+  }
+}
