@@ -1,0 +1,74 @@
+// Losses and metrics that are means over single elements.
+#pragma once
+
+#include "ops/cuda/stream.h"
+#include "ops/cuda/totals.h"
+#include "ops/cuda/vector.h"
+#include "ops/math/losses.h"
+
+namespace dtrain::cuda {
+
+template <int N, class T, class Loss>
+__device__ double elements_loss(const Loss& of, const T* prediction, const float* target, float scale,
+                                T* diff_prediction, int64_t i) {
+  float values[N], targets[N];
+  load<N>(prediction + i, values);
+  load<N>(target + i, targets);
+  double sum = 0;
+#pragma unroll
+  for (int k = 0; k < N; ++k) sum += static_cast<double>(of.value(values[k], targets[k]));
+  if constexpr (requires { of.gradient(0.0f, 0.0f); }) {  // a metric alone has none
+    if (diff_prediction) {
+#pragma unroll
+      for (int k = 0; k < N; ++k) values[k] = scale * of.gradient(values[k], targets[k]);
+      store<N>(diff_prediction + i, values);
+    }
+  }
+  return sum;
+}
+
+template <int N, class T, class Loss>
+__global__ void __launch_bounds__(kTotalThreads)
+    elementwise_loss_kernel(Loss of, const T* prediction, const float* target, float scale,
+                            const float* loss_scale, T* diff_prediction, int64_t n, Total total) {
+  if (loss_scale) scale *= *loss_scale;
+  double sum = 0;
+  const int64_t vectors = n / N;
+  for (int64_t i = thread_index(); i < vectors; i += thread_count()) {
+    sum += elements_loss<N>(of, prediction, target, scale, diff_prediction, i * N);
+  }
+  if constexpr (N > 1) {
+    for (int64_t i = vectors * N + thread_index(); i < n; i += thread_count()) {
+      sum += elements_loss<1>(of, prediction, target, scale, diff_prediction, i);
+    }
+  }
+  leave(total, sum);
+}
+
+/// What an elementwise loss reads and writes; a metric has no gradient.
+template <class T>
+struct ElementArrays {
+  const T* prediction;
+  const float* target;
+  float scale = 0;
+  const float* loss_scale = nullptr;
+  T* diff_prediction = nullptr;
+};
+
+/// Enqueues the loss (or metric) `of` over n elements.
+template <class T, class Loss>
+void launch_elements(const CudaContext& context, const Loss& of, const ElementArrays<T>& arrays, int64_t n,
+                     const Total& total) {
+  constexpr int kThreads = 256;
+  with_width<T>(all_aligned(arrays.prediction, arrays.target, arrays.diff_prediction), [&](auto width) {
+    constexpr int N = decltype(width)::value;
+    const bool few = n <= int64_t{8} * N * kTotalThreads;
+    const unsigned blocks = few ? 1 : blocks_for((n + N - 1) / N, kThreads, context.multiprocessors());
+    launch(elementwise_loss_kernel<N, T, Loss>, blocks, few ? kTotalThreads : kThreads, context.compute(), of,
+           arrays.prediction, arrays.target, arrays.scale, arrays.loss_scale, arrays.diff_prediction, n,
+           total);
+    finish(total, blocks, context.compute());
+  });
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,205 @@
+// Losses, fused with their gradients, and metrics. A row is the work of a warp or, where it is long, of a
+// block.
+#include <limits>
+
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/elementwise_loss.h"
+#include "ops/cuda/groups.h"
+#include "ops/cuda/stream.h"
+
+namespace dtrain::cuda {
+namespace {
+
+/// exp(x - most) summed over a row.
+struct Exponentials {
+  float most, total;
+};
+
+/// In one pass, scaling what is summed whenever something greater comes. also(c) is called for each access.
+template <int N, class T, class Group, class Also>
+__device__ Exponentials exponentials(const Group& group, const T* x, int64_t columns, const Also& also) {
+  float most = std::numeric_limits<float>::lowest(), total = 0.0f;
+  for (int64_t c = group.rank() * N; c < columns; c += group.size() * N) {
+    float values[N];
+    load<N>(x + c, values);
+    float greater = most;
+#pragma unroll
+    for (int i = 0; i < N; ++i) greater = values[i] > greater ? values[i] : greater;
+    total *= math::exp(most - greater);
+#pragma unroll
+    for (int i = 0; i < N; ++i) total += math::exp(values[i] - greater);
+    most = greater;
+    also(c);
+  }
+  const float all = group.reduce(most, Max{});
+  return {all, group.reduce(total * math::exp(most - all), Add{})};
+}
+
+/// dst[c] = of(c) for a row's columns.
+template <int N, class T, class Group, class Of>
+__device__ void write_row(const Group& group, T* dst, int64_t columns, const Of& of) {
+  for (int64_t c = group.rank() * N; c < columns; c += group.size() * N) {
+    float values[N];
+    of(c, values);
+    store<N>(dst + c, values);
+  }
+}
+
+// The loss of one row; `diff` (or null) is its gradient, times scale.
+
+template <int N, class T, class Group>
+__device__ double sparse_logits_row(const Group& group, const T* x, int32_t k, float scale, T* diff,
+                                    int64_t columns) {
+  const float chosen = to_float(x[k]);
+  const auto [most, total] = exponentials<N>(group, x, columns, [](int64_t) {});
+  if (diff) {
+    const float factor = scale / total, greatest = most;
+    write_row<N>(group, diff, columns, [&](int64_t c, float(&values)[N]) {
+      load<N>(x + c, values);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        values[i] = factor * math::exp(values[i] - greatest) - (c + i == k ? scale : 0.0f);
+      }
+    });
+  }
+  return static_cast<double>(math::log(total)) + static_cast<double>(most - chosen);
+}
+
+template <int N, class T, class Group>
+__device__ double dense_logits_row(const Group& group, const T* x, const float* t, float scale, T* diff,
+                                   int64_t columns) {
+  float weight = 0.0f;
+  const Exponentials sum = exponentials<N>(group, x, columns, [&](int64_t c) {
+    float targets[N];
+    load<N>(t + c, targets);
+#pragma unroll
+    for (int i = 0; i < N; ++i) weight += targets[i];
+  });
+  weight = group.reduce(weight, Add{});
+  const float offset = math::log(sum.total), factor = scale * weight / sum.total;
+  float loss = 0.0f;
+  for (int64_t c = group.rank() * N; c < columns; c += group.size() * N) {
+    float values[N], targets[N];
+    load<N>(x + c, values);
+    load<N>(t + c, targets);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      values[i] -= sum.most;
+      loss += targets[i] * (offset - values[i]);
+      values[i] = factor * math::exp(values[i]) - scale * targets[i];
+    }
+    if (diff) store<N>(diff + c, values);
+  }
+  return static_cast<double>(group.reduce(loss, Add{}));
+}
+
+template <int N, class T, class Group>
+__device__ double sparse_probability_row(const Group& group, const T* p, int32_t k, float scale, T* diff,
+                                         int64_t columns) {
+  constexpr math::NegativeLogLikelihood kLoss;
+  const float chosen = to_float(p[k]);
+  if (diff) {
+    const float slope = scale * kLoss.gradient(chosen, 1.0f);
+    write_row<N>(group, diff, columns, [&](int64_t c, float(&values)[N]) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) values[i] = c + i == k ? slope : 0.0f;
+    });
+  }
+  return static_cast<double>(kLoss.value(chosen, 1.0f));
+}
+
+template <int N, class T, class Group>
+__device__ double dense_probability_row(const Group& group, const T* p, const float* t, float scale, T* diff,
+                                        int64_t columns) {
+  constexpr math::NegativeLogLikelihood kLoss;
+  float loss = 0.0f;
+  for (int64_t c = group.rank() * N; c < columns; c += group.size() * N) {
+    float values[N], targets[N];
+    load<N>(p + c, values);
+    load<N>(t + c, targets);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      loss += kLoss.value(values[i], targets[i]);
+      values[i] = scale * kLoss.gradient(values[i], targets[i]);
+    }
+    if (diff) store<N>(diff + c, values);
+  }
+  return static_cast<double>(group.reduce(loss, Add{}));
+}
+
+template <int N, class T, class Group>
+__device__ double absent_class_row(const Group& group, T* diff, int64_t columns) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  if (diff) {
+    write_row<N>(group, diff, columns, [&](int64_t, float(&values)[N]) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) values[i] = kNan;
+    });
+  }
+  return static_cast<double>(kNan);
+}
+
+template <class Group, int N, class T>
+__global__ void __launch_bounds__(kTotalThreads)
+    cross_entropy_kernel(CrossEntropySpec spec, const T* prediction, const void* target, float scale,
+                         const float* loss_scale, T* diff_prediction, int64_t rows, int64_t columns,
+                         Total total) {
+  const Group group;
+  if (loss_scale) scale *= *loss_scale;
+  double sum = 0;
+  for (int64_t r = group.index(); r < rows; r += group.count()) {
+    const T* p = prediction + r * columns;
+    T* diff = diff_prediction ? diff_prediction + r * columns : nullptr;
+    double loss;
+    if (spec.sparse) {
+      const int32_t k = static_cast<const int32_t*>(target)[r];
+      loss = k < 0 || k >= columns ? absent_class_row<N>(group, diff, columns)
+             : spec.from_logits    ? sparse_logits_row<N>(group, p, k, scale, diff, columns)
+                                   : sparse_probability_row<N>(group, p, k, scale, diff, columns);
+    } else {
+      const float* t = static_cast<const float*>(target) + r * columns;
+      loss = spec.from_logits ? dense_logits_row<N>(group, p, t, scale, diff, columns)
+                              : dense_probability_row<N>(group, p, t, scale, diff, columns);
+    }
+    if (group.rank() == 0) sum += loss;
+  }
+  leave(total, sum);
+}
+
+}  // namespace
+
+void CudaOps::cross_entropy_loss(const CrossEntropySpec& spec, const void* prediction, const View& target,
+                                 float scale, const float* loss_scale, void* diff_prediction, double* total,
+                                 int64_t rows, int64_t columns) {
+  if (rows <= 0) return;
+  const Total sum{.total = total, .partials = partials()};
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    const auto* p = static_cast<const T*>(prediction);
+    auto* diff = static_cast<T*>(diff_prediction);
+    const bool vectors = columns % kVector<T> == 0 && all_aligned(p, diff) &&
+                         (spec.sparse || aligned_16(static_cast<const float*>(target.data)));
+    with_width<T>(vectors, [&](auto width) {
+      with_group(rows, columns, kPartials, [&](auto group, unsigned blocks, unsigned threads) {
+        launch(cross_entropy_kernel<decltype(group), decltype(width)::value, T>, blocks, threads, stream(),
+               spec, p, target.data, scale, loss_scale, diff, rows, columns, sum);
+        finish(sum, blocks, stream());
+      });
+    });
+  });
+}
+
+void CudaOps::elementwise_loss(const ElementwiseLossSpec& spec, const void* prediction, const float* target,
+                               float scale, const float* loss_scale, void* diff_prediction, double* total,
+                               int64_t rows, int64_t columns) {
+  const Total sum{.total = total, .partials = partials(), .divisor = static_cast<double>(columns)};
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    const ElementArrays<T> arrays{static_cast<const T*>(prediction), target,
+                                  scale / static_cast<float>(columns), loss_scale,
+                                  static_cast<T*>(diff_prediction)};
+    math::with_loss(spec, [&](auto of) { launch_elements(context_, of, arrays, rows * columns, sum); });
+  });
+}
+
+}  // namespace dtrain::cuda
