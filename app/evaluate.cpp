@@ -43,6 +43,7 @@ void evaluate(const EvaluateOptions& options) {
       config.train.batch_size, false, 0, config.dataset.prefetch);
   Replicas replicas(config, devices);
   restore_weights(run.checkpoint, replicas);
+  replicas.publish();
   const auto means = evaluate_split(config, replicas, loader, &stop);
   if (!means) throw Interrupted(stop, "stopped");
 

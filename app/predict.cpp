@@ -64,6 +64,7 @@ void predict(const PredictOptions& options) {
   const auto writer = open_array_writer(options.output_file, outputs, loader.samples());
   Replicas replicas(config, devices);
   restore_weights(run.checkpoint, replicas);
+  replicas.publish();
   predict_all(replicas, loader, batch_size, outputs, *writer);
 
   if (options.output.json) {

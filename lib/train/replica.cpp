@@ -1,19 +1,20 @@
 #include "train/replica.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace dtrain {
 
-Replica::Replica(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
-                 std::unique_ptr<Context> context)
-    : graph_(graph),
+Replica::Replica(int rank, const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
+                 std::unique_ptr<Context> context, const GpuMath& math)
+    : Site(rank, std::move(context), math, layout),
+      graph_(graph),
       layout_(layout),
       heads_(heads),
-      context_(std::move(context)),
-      ops_(make_cpu_ops(*context_)),
-      totals_(Plan::count_totals(heads), 0.0) {
-  device_totals_ = context_->allocate(std::max<size_t>(totals_.size(), 1) * sizeof(double));
+      feed_(ops()),
+      count_(std::max<size_t>(Plan::count_totals(heads), 1)) {
+  totals_ = this->context().allocate(count_ * sizeof(double));
+  host_totals_ = this->context().allocate_host(2 * count_ * sizeof(double));
+  host_numbers_ = this->context().allocate_host(2 * sizeof(StepNumbers));
 }
 
 size_t Replica::gradient_bytes(int64_t pieces) const {
@@ -22,68 +23,130 @@ size_t Replica::gradient_bytes(int64_t pieces) const {
 
 Plan& Replica::plan(int64_t batch, Plan::Purpose purpose) {
   std::unique_ptr<Plan>& plan = plans_[{batch, purpose}];
-  if (!plan) plan = std::make_unique<Plan>(graph_, layout_, heads_, *ops_, batch, purpose);
+  if (!plan) plan = std::make_unique<Plan>(graph_, layout_, heads_, ops(), batch, purpose);
   return *plan;
 }
 
-Plan& Replica::ready(const Batch& batch, Range samples, Plan::Purpose purpose, const float* values,
+Plan& Replica::ready(const Batch& batch, Range samples, Plan::Purpose purpose, Exchange& exchange,
                      float* gradients) {
   Plan& p = plan(samples.size(), purpose);
   if (p.arena_bytes() > arena_.bytes()) {
+    context().synchronize();
+    forget_replays();   // they refer to the old one
     arena_ = Buffer();  // freed before the larger one is taken
-    arena_ = context_->allocate(p.arena_bytes());
+    arena_ = context().allocate(p.arena_bytes());
   }
-  p.bind(static_cast<std::byte*>(arena_.data()), values, gradients,
-         static_cast<double*>(device_totals_.data()));
-  batch.read(samples.begin, samples.size(), p.columns());
+  const ParameterMemory& memory = exchange.memory_of(rank());
+  p.bind({static_cast<std::byte*>(arena_.data()), memory.values(), memory.weights(), gradients,
+          static_cast<double*>(totals_.data()), state()});
+  feed_.load(batch, samples, p);
   return p;
 }
 
+template <class Work>
+void Replica::repeat(const WorkKey& key, Work&& work) {
+  std::unique_ptr<Replay>& replay = replays_[key];
+  if (!replay) replay = context().make_replay();
+  replay->run(std::ref(work));
+}
+
 void Replica::clear_totals() {
-  std::fill(totals_.begin(), totals_.end(), 0.0);
-  context_->copy_to_device(device_totals_.data(), totals_.data(), totals_.size() * sizeof(double));
+  context().enqueue_zero(totals_.data(), count_ * sizeof(double));
 }
 
-void Replica::fetch_totals() {
-  context_->copy_to_host(totals_.data(), device_totals_.data(), totals_.size() * sizeof(double));
+/// Numbers and totals go through one of two slots of the host's memory, so that one step can be described
+/// while the one before computes; the step before that has been waited for.
+void Replica::begin(const StepNumbers& numbers) {
+  slot_ = 1 - slot_;
+  context().wait(slot_);
+  auto* host = static_cast<StepNumbers*>(host_numbers_.data()) + slot_;
+  *host = numbers;
+  context().enqueue_copy(&state()->now, host, sizeof(numbers));
 }
 
-void Replica::compute_gradients(const Batch& batch, Range share, int64_t pieces, uint64_t seed, uint64_t step,
-                                const float* values) {
-  if (!gradients_.data()) gradients_ = context_->allocate(gradient_bytes(1));
-  const auto parts = static_cast<int>(std::min(pieces, share.size()));
-  if (parts > 1 && !piece_gradients_.data()) piece_gradients_ = context_->allocate(gradient_bytes(1));
-  clear_totals();
-  if (parts == 0) ops_->fill(gradients(), 0.0f, layout_.with_gradient());
+void Replica::end() {
+  auto* host = static_cast<double*>(host_totals_.data()) + static_cast<size_t>(slot_) * count_;
+  context().enqueue_copy(host, totals_.data(), count_ * sizeof(double));
+  context().mark(slot_);
+}
+
+std::span<const double> Replica::totals(int back) {
+  const int slot = back == 0 ? slot_ : 1 - slot_;
+  context().wait(slot);
+  return {static_cast<double*>(host_totals_.data()) + static_cast<size_t>(slot) * count_, count_};
+}
+
+void Replica::train(const StepOrder& order, Range share, Exchange& exchange, Collective& member) {
+  begin(order.numbers);
+  exchange.begin(*this);
+  const auto parts = static_cast<int>(std::min(order.pieces, share.size()));
+  if (parts == 0) {
+    float* into = gradients();
+    repeat({Plan::Purpose::training, 0, share.begin, order.batch.size(), 0}, [&] {
+      clear_totals();
+      ops().fill(into, 0.0f, layout_.with_gradient());
+      exchange.complete(*this);
+    });
+  }
   for (int part = 0; part < parts; ++part) {
-    Range piece = part_of(share.size(), part, parts);
-    piece = {share.begin + piece.begin, share.begin + piece.end};
-    float* into = part == 0 ? gradients() : piece_gradients_.f32();
-    ready(batch, piece, Plan::Purpose::training, values, into)
-        .run({seed, step, static_cast<uint64_t>(piece.begin), batch.size()});
-    if (part > 0) ops_->scale_add(gradients(), into, 1.0f, 1.0f, layout_.with_gradient());
+    const Range piece = part_of(share.size(), part, parts);
+    train_piece(order, {share.begin + piece.begin, share.begin + piece.end}, part, parts, exchange);
   }
-  fetch_totals();
+  exchange.end(*this, member);
+  end();
 }
 
-void Replica::evaluate(const Batch& batch, Range share, const float* values) {
-  clear_totals();
-  if (share.size() > 0)
-    ready(batch, share, Plan::Purpose::evaluation, values, nullptr)
-        .run({0, 0, static_cast<uint64_t>(share.begin), batch.size()});
-  fetch_totals();
+void Replica::train_piece(const StepOrder& order, Range piece, int part, int parts, Exchange& exchange) {
+  if (part > 0 && !piece_gradients_.data()) piece_gradients_ = context().allocate(gradient_bytes(1));
+  float* into = part == 0 ? gradients() : piece_gradients_.f32();
+  Plan& p = ready(order.batch, piece, Plan::Purpose::training, exchange, into);
+  const StepInfo info{order.seed, static_cast<uint64_t>(piece.begin), order.batch.size()};
+  repeat({Plan::Purpose::training, piece.size(), piece.begin, order.batch.size(), part}, [&] {
+    if (part == 0) clear_totals();
+    if (parts == 1) {
+      p.run(info, [&](int64_t end) { exchange.ready(*this, end); });
+    } else {
+      p.run(info);
+    }
+    if (part > 0) ops().scale_add(gradients(), into, 1.0f, 1.0f, layout_.with_gradient());
+    if (part == parts - 1) exchange.complete(*this);
+  });
 }
 
-void Replica::predict(const Batch& batch, Range share, const float* values, std::span<const View> outputs) {
+void Replica::evaluate(const Batch& batch, Range share, Exchange& exchange) {
+  begin({});
+  exchange.begin(*this);
+  if (share.size() == 0) {
+    clear_totals();
+  } else {
+    Plan& p = ready(batch, share, Plan::Purpose::evaluation, exchange, nullptr);
+    repeat({Plan::Purpose::evaluation, share.size(), share.begin, batch.size(), 0}, [&] {
+      clear_totals();
+      p.run({0, static_cast<uint64_t>(share.begin), batch.size()});
+    });
+  }
+  end();
+}
+
+void Replica::predict(const Batch& batch, Range share, Exchange& exchange, std::span<const View> outputs) {
+  exchange.begin(*this);
   if (share.size() == 0) return;
-  Plan& p = ready(batch, share, Plan::Purpose::prediction, values, nullptr);
-  p.run({0, 0, static_cast<uint64_t>(share.begin), batch.size()});
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const View& mine = p.outputs()[i];
-    const size_t row = mine.bytes() / static_cast<size_t>(share.size());
-    context_->copy_to_host(outputs[i].as<std::byte>() + row * static_cast<size_t>(share.begin), mine.data,
-                           mine.bytes());
+  Plan& p = ready(batch, share, Plan::Purpose::prediction, exchange, nullptr);
+  p.run({0, static_cast<uint64_t>(share.begin), batch.size()});
+  for (size_t i = 0; i < outputs.size(); ++i) fetch(p.outputs()[i], share, outputs[i]);
+}
+
+/// One output's rows, as float32 where they are of the compute type.
+void Replica::fetch(const View& mine, Range share, const View& whole) {
+  const size_t row = mine.bytes() / static_cast<size_t>(share.size());
+  std::byte* to = whole.as<std::byte>() + row * static_cast<size_t>(share.begin);
+  if (mine.dtype != DType::float32 || ops().compute_type() == ComputeType::float32) {
+    context().copy_to_host(to, mine.data, mine.bytes());
+    return;
   }
+  const Buffer wide = context().allocate(mine.bytes());
+  ops().column_sum(wide.f32(), mine.data, 1, mine.elements());  // the sum over one row
+  context().copy_to_host(to, wide.data(), mine.bytes());
 }
 
 }  // namespace dtrain

@@ -1,60 +1,81 @@
-// One replica: its context, its plans by batch size, its gradients.
+// One replica: its plans by batch size, its gradients, its totals.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "collective/collective.h"
 #include "data/loader.h"
-#include "device/device.h"
-#include "nn/parameters.h"
 #include "nn/plan.h"
+#include "train/exchange.h"
+#include "train/feed.h"
+#include "train/site.h"
 
 namespace dtrain {
 
-/// Used by its own thread, the one that called `attach`.
-class Replica {
+/// A step as the host describes it.
+struct StepOrder {
+  const Batch& batch;
+  uint64_t seed = 0;
+  int64_t pieces = 1;  // that each share is worked through in
+  StepNumbers numbers;
+};
+
+/// Used by its own thread. What it enqueues on a GPU is one captured piece of work a step (a piece of its
+/// share, where it has several), replayed from the third time on.
+class Replica : public Site {
  public:
-  Replica(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
-          std::unique_ptr<Context> context);
+  Replica(int rank, const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
+          std::unique_ptr<Context> context, const GpuMath& math);
 
-  void attach() { context_->attach(); }
-  Context& context() { return *context_; }
-  Ops& ops() { return *ops_; }
-
-  /// The gradient of the mean loss over the whole batch as far as `share` of it goes, worked through in
-  /// `pieces` parts; and totals(). An empty share gives zeros.
-  void compute_gradients(const Batch& batch, Range share, int64_t pieces, uint64_t seed, uint64_t step,
-                         const float* values);
+  /// The gradient of the mean loss over the whole batch as far as `share` of it goes, and totals(), and what
+  /// the exchange makes of them. An empty share gives zeros.
+  void train(const StepOrder& order, Range share, Exchange& exchange, Collective& member);
   /// totals() of the share.
-  void evaluate(const Batch& batch, Range share, const float* values);
+  void evaluate(const Batch& batch, Range share, Exchange& exchange);
   /// The outputs of the share, into these views of the whole batch.
-  void predict(const Batch& batch, Range share, const float* values, std::span<const View> outputs);
+  void predict(const Batch& batch, Range share, Exchange& exchange, std::span<const View> outputs);
 
-  float* gradients() { return gradients_.f32(); }
-  const std::vector<double>& totals() const { return totals_; }
+  /// Waits for the totals of the train() or evaluate() before the last one, or of the last: `back` 1 or 0.
+  /// Valid until two more of those. Any thread, while none of these calls runs.
+  std::span<const double> totals(int back = 0);
+
+  /// What was captured is captured anew.
+  void forget_replays() { replays_.clear(); }
   /// Bytes that a plan's arena needs, and that gradients take.
   size_t arena_bytes(int64_t batch, Plan::Purpose purpose) { return plan(batch, purpose).arena_bytes(); }
   size_t gradient_bytes(int64_t pieces) const;
 
  private:
+  /// What is the same whenever a piece of work is repeated: purpose, samples, the first one's place, the
+  /// global batch, the piece's number.
+  using WorkKey = std::tuple<Plan::Purpose, int64_t, int64_t, int64_t, int>;
+
+  void begin(const StepNumbers& numbers);
+  void end();
+  void clear_totals();
   Plan& plan(int64_t batch, Plan::Purpose purpose);
   /// The plan with every pointer in place and the batch's samples in its columns.
-  Plan& ready(const Batch& batch, Range samples, Plan::Purpose purpose, const float* values,
-              float* gradients);
-  void clear_totals();
-  void fetch_totals();
+  Plan& ready(const Batch& batch, Range samples, Plan::Purpose purpose, Exchange& exchange, float* gradients);
+  void train_piece(const StepOrder& order, Range piece, int part, int parts, Exchange& exchange);
+  template <class Work>
+  void repeat(const WorkKey& key, Work&& work);
+  void fetch(const View& mine, Range share, const View& whole);
 
   const Graph& graph_;
   const ParameterLayout& layout_;
   std::span<const Head> heads_;
-  std::unique_ptr<Context> context_;
-  std::unique_ptr<Ops> ops_;
+  Feed feed_;
+  Buffer arena_, piece_gradients_, totals_, host_numbers_, host_totals_;
+  size_t count_;  // of totals
+  int slot_ = 0;  // of the host's numbers and totals
   std::map<std::pair<int64_t, Plan::Purpose>, std::unique_ptr<Plan>> plans_;
-  Buffer arena_, gradients_, piece_gradients_, device_totals_;
-  std::vector<double> totals_;
+  std::map<WorkKey, std::unique_ptr<Replay>> replays_;
 };
 
 }  // namespace dtrain

@@ -1,7 +1,8 @@
 #include "train/replicas.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include <fmt/format.h>
 
 #include "train/replica.h"
 
@@ -27,104 +28,156 @@ bool each_has_a_core(size_t replicas) {
   return replicas <= available_cores().size();
 }
 
+GpuMath math_of(const TrainOptions& train) {
+  GpuMath math{.tf32 = train.precision == Precision::tf32, .deterministic = train.deterministic};
+  if (train.precision == Precision::mixed_bfloat16) math.type = ComputeType::bfloat16;
+  if (train.precision == Precision::mixed_float16) math.type = ComputeType::float16;
+  return math;
+}
+
+GradientRule gradient_rule_of(const TrainOptions& train) {
+  return {.clip_norm = static_cast<float>(train.clip_norm.value_or(0)),
+          .dynamic_scaling = train.precision == Precision::mixed_float16};
+}
+
+std::unique_ptr<Context> make_context(DeviceId device, const std::vector<int>& cores, bool pin,
+                                      const TrainOptions& train) {
+  if (device.kind == DeviceId::Kind::gpu) return make_gpu_context(device, train.deterministic);
+  if (train.precision != Precision::float32)
+    throw UserError(
+        fmt::format("{}: precision {} is for GPUs; the CPU computes in float32 (--set "
+                    "train.precision=float32)",
+                    device.str(), Codec<Precision>::write(train.precision).text()));
+  return make_cpu_context(device, cores, pin);
+}
+
 }  // namespace
 
 Replicas::Replicas(const RunConfig& config, const std::vector<DeviceId>& devices)
     : config_(config),
       layout_(config.graph),
+      update_(layout_, *config.train.optimizer, gradient_rule_of(config.train)),
       team_(static_cast<int>(devices.size()), each_has_a_core(devices.size())) {
   const auto cores = share_cores(devices, available_cores());
   for (size_t rank = 0; rank < devices.size(); ++rank)
     replicas_.push_back(std::make_unique<Replica>(
-        config.graph, layout_, config.heads,
-        make_cpu_context(devices[rank], cores[rank], each_has_a_core(devices.size()))));
-  team_.run([&](Collective& member) { replicas_[static_cast<size_t>(member.rank())]->attach(); });
-
-  values_ = replicas_[0]->context().allocate(static_cast<size_t>(layout_.size()) * sizeof(float));
-  for (const ParameterSlice& slice : layout_.slices()) {
-    if (!slice.moving_average || slice.offset < layout_.trained() || slice.offset >= layout_.with_gradient())
-      continue;
-    statistics_.push_back({slice.offset, slice.offset + slice.elements()});
-    momenta_.push_back(*slice.moving_average);
-  }
+        static_cast<int>(rank), config.graph, layout_, config.heads,
+        make_context(devices[rank], cores[rank], each_has_a_core(devices.size()), config.train),
+        math_of(config.train)));
+  team_.run([&](Collective& member) { replicas_[static_cast<size_t>(member.rank())]->context().attach(); });
+  exchange_ = make_exchange(replicas_, layout_, update_, config.strategy->bucket_bytes());
+  team_.on_abort([this] { exchange_->abort(); });
+  if (exchange_->keeper_of(0).on_gpu()) mirror_.emplace();
   totals_.sums.resize(Plan::count_totals(config.heads));
+  if (update_.gradient_rule().dynamic_scaling)
+    set_gradient_scale(
+        {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
 }
 
 Replicas::~Replicas() = default;
 
-void Replicas::allocate_slots() {
-  for (const Optimizer::Slot& slot : config_.train.optimizer->slots()) {
-    slots_.push_back(
-        replicas_[0]->context().allocate(static_cast<size_t>(layout_.trained()) * sizeof(float)));
-    if (slot.initial != 0) std::fill_n(slots_.back().f32(), layout_.trained(), slot.initial);
-  }
+int Replicas::most_pending() const {
+  return exchange_->runs_ahead() ? 1 : 0;
 }
 
-const BatchTotals& Replicas::train(const Batch& batch, int64_t step, double learning_rate) {
+void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
+  const StepOrder order{batch, static_cast<uint64_t>(config_.seed), config_.train.accumulate,
+                        config_.train.optimizer->numbers(step, learning_rate)};
   team_.run([&](Collective& member) {
-    Replica& replica = *replicas_[static_cast<size_t>(member.rank())];
-    replica.compute_gradients(batch, part_of(batch.size(), member.rank(), member.size()),
-                              config_.train.accumulate, static_cast<uint64_t>(config_.seed),
-                              static_cast<uint64_t>(step), values_.f32());
-    update(replica, member, step, learning_rate);
+    replicas_[static_cast<size_t>(member.rank())]->train(
+        order, part_of(batch.size(), member.rank(), member.size()), *exchange_, member);
   });
-  collect(batch.size());
-  return totals_;
+  pending_.push_back(batch.size());
 }
 
-/// Sums the gradients, and moves this member's part of the parameters.
-void Replicas::update(Replica& replica, Collective& member, int64_t step, double learning_rate) {
-  float* gradients = replica.gradients();
-  const Range mine = member.reduce_scatter(gradients, layout_.with_gradient());
-  const auto clip = [&](Range part) {
-    return Range{std::max(mine.begin, part.begin), std::min(mine.end, part.end)};
-  };
-  const Range trained = clip({0, layout_.trained()});
-
-  double scale = 1;
-  if (config_.train.clip_norm) {
-    double squares =
-        trained.size() > 0 ? replica.ops().sum_of_squares(gradients + trained.begin, trained.size()) : 0.0;
-    member.all_reduce({&squares, 1});
-    const double norm = std::sqrt(squares);
-    if (norm > *config_.train.clip_norm) scale = *config_.train.clip_norm / norm;
-  }
-  if (trained.size() > 0) {
-    std::vector<float*> slots;
-    for (const Buffer& slot : slots_) slots.push_back(slot.f32() + trained.begin);
-    replica.ops().update(config_.train.optimizer->step(step + 1, learning_rate, scale),
-                         values_.f32() + trained.begin, gradients + trained.begin, slots, trained.size());
-  }
-  for (size_t i = 0; i < statistics_.size(); ++i) {
-    const Range part = clip(statistics_[i]);
-    if (part.size() > 0)
-      replica.ops().update({MovingAverageStep{momenta_[i]}}, values_.f32() + part.begin,
-                           gradients + part.begin, {}, part.size());
-  }
+const BatchTotals& Replicas::finish() {
+  const int back = pending() - 1;
+  const int64_t samples = pending_.front();
+  pending_.pop_front();
+  return collect(samples, back);
 }
 
 const BatchTotals& Replicas::evaluate(const Batch& batch) {
   team_.run([&](Collective& member) {
     replicas_[static_cast<size_t>(member.rank())]->evaluate(
-        batch, part_of(batch.size(), member.rank(), member.size()), values_.f32());
+        batch, part_of(batch.size(), member.rank(), member.size()), *exchange_);
   });
-  collect(batch.size());
-  return totals_;
+  return collect(batch.size(), 0);
 }
 
 void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
   team_.run([&](Collective& member) {
     replicas_[static_cast<size_t>(member.rank())]->predict(
-        batch, part_of(batch.size(), member.rank(), member.size()), values_.f32(), outputs);
+        batch, part_of(batch.size(), member.rank(), member.size()), *exchange_, outputs);
   });
 }
 
 /// Adds the replicas' totals in the order of ranks.
-void Replicas::collect(int64_t samples) {
+const BatchTotals& Replicas::collect(int64_t samples, int back) {
   totals_.samples = samples;
   std::fill(totals_.sums.begin(), totals_.sums.end(), 0.0);
+  for (const auto& replica : replicas_) {
+    const std::span<const double> totals = replica->totals(back);
+    for (size_t i = 0; i < totals_.sums.size(); ++i) totals_.sums[i] += totals[i];
+  }
+  exchange_->check();
+  return totals_;
+}
+
+std::span<float> Replicas::values() {
+  const auto size = static_cast<size_t>(layout_.size());
+  if (!mirror_) return {exchange_->memories()[0]->values(), size};
+  mirror_->values.resize(size);
+  return mirror_->values;
+}
+
+std::span<float> Replicas::slot(size_t index) {
+  const auto size = static_cast<size_t>(layout_.trained());
+  if (!mirror_) return {exchange_->memories()[0]->slot(index), size};
+  return mirror_->slots[index];
+}
+
+void Replicas::allocate_slots() {
+  const auto memories = exchange_->memories();
+  for (size_t i = 0; i < memories.size(); ++i)
+    memories[i]->allocate_slots(exchange_->keeper_of(i).ops(), *config_.train.optimizer);
+  if (!mirror_) return;
+  for (const Optimizer::Slot& slot : config_.train.optimizer->slots())
+    mirror_->slots.emplace_back(static_cast<size_t>(layout_.trained()), slot.initial);
+}
+
+void Replicas::fetch() {
+  if (!mirror_) return;
+  Context& context = exchange_->keeper_of(0).context();
+  const ParameterMemory& memory = *exchange_->memories()[0];
+  context.copy_to_host(values().data(), memory.values(), values().size_bytes());
+  for (size_t i = 0; i < mirror_->slots.size(); ++i)
+    context.copy_to_host(slot(i).data(), memory.slot(i), slot(i).size_bytes());
+}
+
+void Replicas::publish() {
+  if (!mirror_) return;
+  for (size_t m = 0; m < exchange_->memories().size(); ++m) {
+    Site& keeper = exchange_->keeper_of(m);
+    const ParameterMemory& memory = *exchange_->memories()[m];
+    keeper.context().copy_to_device(memory.values(), values().data(), values().size_bytes());
+    for (size_t i = 0; i < mirror_->slots.size(); ++i)
+      keeper.context().copy_to_device(memory.slot(i), slot(i).data(), slot(i).size_bytes());
+    memory.refresh_copy(keeper.ops());
+    keeper.context().synchronize();
+  }
+}
+
+GradientScale Replicas::gradient_scale() {
+  GradientScale scale;
+  Replica& first = *replicas_[0];
+  first.context().copy_to_host(&scale, &first.state()->gradient, sizeof(scale));
+  return scale;
+}
+
+void Replicas::set_gradient_scale(const GradientScale& scale) {
   for (const auto& replica : replicas_)
-    for (size_t i = 0; i < totals_.sums.size(); ++i) totals_.sums[i] += replica->totals()[i];
+    replica->context().copy_to_device(&replica->state()->gradient, &scale, sizeof(scale));
 }
 
 std::vector<MemoryPlan> Replicas::memory() {
@@ -146,9 +199,23 @@ std::vector<MemoryPlan> Replicas::memory() {
       plan.activations =
           std::max(plan.activations, replica.arena_bytes(plan.share, Plan::Purpose::evaluation));
   });
-  // The parameters and slots stand once, with the first replica.
-  plans[0].parameters = static_cast<size_t>(layout_.size()) * sizeof(float);
-  plans[0].slots = train.optimizer->slots().size() * static_cast<size_t>(layout_.trained()) * sizeof(float);
+  // The parameters and slots of a memory stand once, with the first replica that has it.
+  const ParameterMemory* last = nullptr;
+  for (size_t rank = 0; rank < plans.size(); ++rank) {
+    const ParameterMemory& memory = exchange_->memory_of(static_cast<int>(rank));
+    if (&memory == last) continue;
+    last = &memory;
+    plans[rank].parameters = static_cast<size_t>(layout_.size()) * sizeof(float);
+    if (memory.copy())
+      plans[rank].parameters +=
+          static_cast<size_t>(layout_.size()) * bytes_of(replicas_[rank]->ops().compute_type());
+    const auto all = exchange_->memories();
+    const bool trains_here =
+        std::any_of(all.begin(), all.end(), [&](const auto& m) { return m.get() == &memory; });
+    if (trains_here)
+      plans[rank].slots =
+          train.optimizer->slots().size() * static_cast<size_t>(layout_.trained()) * sizeof(float);
+  }
   return plans;
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,11 +14,11 @@
 #include "device/device.h"
 #include "nn/parameters.h"
 #include "nn/plan.h"
+#include "train/exchange.h"
 #include "train/run_config.h"
+#include "train/update.h"
 
 namespace dtrain {
-
-class Replica;
 
 /// What a device will hold, in bytes, before anything is allocated there.
 struct MemoryPlan {
@@ -33,10 +35,8 @@ struct BatchTotals {
   int64_t samples = 0;
 };
 
-/// Owned and called by one thread, which is replica 0's as well. The parameters and the optimizer's slots
-/// stand once in the host's memory, shared by all CPU replicas; each replica has its own gradients and
-/// activations. A step: every replica computes the gradient of its share of the global mean loss, the
-/// gradients are summed in the order of ranks, each replica updates its part of the parameters.
+/// Owned and called by one thread, which is replica 0's as well. A step: every replica computes the gradient
+/// of its share of the global mean loss, and the exchange (train/exchange.h) makes one update of them.
 class Replicas {
  public:
   Replicas(const RunConfig& config, const std::vector<DeviceId>& devices);
@@ -44,8 +44,18 @@ class Replicas {
 
   int size() const { return team_.size(); }
 
-  /// Trains on one batch; `step` is the global step from 0. After allocate_slots().
-  const BatchTotals& train(const Batch& batch, int64_t step, double learning_rate);
+  /// Begins a step; `step` is the global one, from 0. After allocate_slots(). At most most_pending() + 1
+  /// steps may be under way.
+  void launch(const Batch& batch, int64_t step, double learning_rate);
+  /// Waits for the oldest step that is under way. Valid until the next call.
+  const BatchTotals& finish();
+  /// Steps under way.
+  int pending() const { return static_cast<int>(pending_.size()); }
+  /// How many steps may be under way when the next is launched, so that devices need not wait for the host.
+  int most_pending() const;
+
+  // None of the following while steps are under way.
+
   /// Loss and metrics of one batch, as at inference.
   const BatchTotals& evaluate(const Batch& batch);
   /// The outputs of one batch, plain and in order, into `outputs` (one view an output, of shape
@@ -53,29 +63,38 @@ class Replicas {
   void predict(const Batch& batch, std::span<const View> outputs);
 
   const ParameterLayout& layout() const { return layout_; }
-  /// Host memory; not to be touched while a step runs.
-  std::span<float> values() { return {values_.f32(), static_cast<size_t>(layout_.size())}; }
-  /// The optimizer's slots, in its order; for training only, so that evaluation does without them.
+  /// Host memory: the parameters as of the last fetch(). What is written here counts from publish() on.
+  std::span<float> values();
+  /// The same of the optimizer's slots, in its order.
+  std::span<float> slot(size_t index);
+  /// For training only, so that evaluation does without them.
   void allocate_slots();
-  std::span<float> slot(size_t index) {
-    return {slots_[index].f32(), static_cast<size_t>(layout_.trained())};
-  }
+  void fetch();
+  void publish();
+
+  /// What float16's loss scaling has come to.
+  GradientScale gradient_scale();
+  void set_gradient_scale(const GradientScale& scale);
 
   std::vector<MemoryPlan> memory();
 
  private:
-  friend class Replica;
-  void update(Replica& replica, Collective& member, int64_t step, double learning_rate);
-  void collect(int64_t samples);
+  /// Which float32 arrays the host has of its own, because the parameters are in other memory.
+  struct Mirror {
+    std::vector<float> values;
+    std::vector<std::vector<float>> slots;
+  };
+
+  const BatchTotals& collect(int64_t samples, int back);
 
   const RunConfig& config_;
   ParameterLayout layout_;
-  std::vector<Range> statistics_;  // runs of moving averages with one momentum
-  std::vector<float> momenta_;
+  Update update_;
   Team team_;
   std::vector<std::unique_ptr<Replica>> replicas_;
-  Buffer values_;
-  std::vector<Buffer> slots_;
+  std::unique_ptr<Exchange> exchange_;
+  std::optional<Mirror> mirror_;
+  std::deque<int64_t> pending_;  // the steps' samples, the oldest first
   BatchTotals totals_;
 };
 

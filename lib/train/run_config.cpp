@@ -42,7 +42,10 @@ const Schema<TrainOptions>& train_schema() {
                     "what is minimised: one for every output, or a mapping from outputs")
           .required("optimizer", &TrainOptions::optimizer, "how gradients move the weights")
           .optional("metrics", &TrainOptions::metrics, "what is reported beside the loss")
-          .optional("precision", &TrainOptions::precision, "the arithmetic of the layers")
+          .optional("precision", &TrainOptions::precision,
+                    "the arithmetic of the layers; all but float32 are for GPUs")
+          .optional("deterministic", &TrainOptions::deterministic,
+                    "on GPUs, too, only algorithms that give the same bits run after run")
           .optional("clip_norm", &TrainOptions::clip_norm,
                     "the largest L2 norm of the whole gradient; longer ones are scaled down",
                     greater_than<std::optional<double>>(0.0))

@@ -19,9 +19,14 @@
 
 namespace dtrain {
 
-enum class Precision { float32 };
+/// tf32: products on GPUs with 10 bits of mantissa. mixed: activations and products in 16 bits, parameters
+/// and their update in float32.
+enum class Precision { float32, tf32, mixed_bfloat16, mixed_float16 };
 template <>
-inline const EnumNames<Precision> names_of<Precision> = {{Precision::float32, "float32"}};
+inline const EnumNames<Precision> names_of<Precision> = {{Precision::float32, "float32"},
+                                                         {Precision::tf32, "tf32"},
+                                                         {Precision::mixed_bfloat16, "mixed_bfloat16"},
+                                                         {Precision::mixed_float16, "mixed_float16"}};
 
 struct TrainOptions {
   int64_t epochs = 1;
@@ -30,6 +35,7 @@ struct TrainOptions {
   Kind<Optimizer> optimizer;
   std::vector<Kind<Metric>> metrics;
   Precision precision = Precision::float32;
+  bool deterministic = false;       // the same bits run after run, on GPUs too
   std::optional<double> clip_norm;  // of the whole gradient, L2
   int64_t accumulate = 1;           // pieces that each share is worked through in
   std::vector<Kind<Callback>> callbacks;

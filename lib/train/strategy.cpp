@@ -41,6 +41,7 @@ class Single final : public Strategy {
 struct MirroredOptions {
   DeviceList devices;
   std::optional<int64_t> replicas;
+  double bucket_megabytes = 25;
 };
 
 /// The whole model on every replica, the global batch cut among them.
@@ -53,6 +54,9 @@ class Mirrored final : public Strategy {
     std::vector<DeviceId> all;
     for (size_t i = 0; i < count; ++i) all.push_back(devices[i % devices.size()]);
     return all;
+  }
+  int64_t bucket_bytes() const override {
+    return static_cast<int64_t>(options_.bucket_megabytes * (1 << 20));
   }
 
  private:
@@ -117,7 +121,10 @@ const KindTable<Strategy>& kinds<Strategy>() {
             .optional("devices", &MirroredOptions::devices, "the devices, or auto")
             .optional("replicas", &MirroredOptions::replicas,
                       "how many replicas are laid over the devices in turn; one a device where not given",
-                      between<std::optional<int64_t>>(1, 1024)));
+                      between<std::optional<int64_t>>(1, 1024))
+            .optional("bucket_megabytes", &MirroredOptions::bucket_megabytes,
+                      "how much of the gradient GPUs sum at a time while backward goes on",
+                      between(0.001, 65536.0)));
     return t;
   }();
   return table;

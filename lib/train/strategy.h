@@ -27,6 +27,8 @@ class Strategy {
   /// The device of each replica, by rank. Throws UserError, saying what there is, where one does not exist
   /// here.
   virtual std::vector<DeviceId> replicas() const = 0;
+  /// How much of the gradient GPUs sum at a time while backward goes on.
+  virtual int64_t bucket_bytes() const { return int64_t{25} << 20; }
 };
 
 template <>

@@ -66,6 +66,7 @@ void Trainer::start() {
   initialize(config_.graph, replicas_->layout(), static_cast<uint64_t>(config_.seed),
              replicas_->values().data());
   replicas_->allocate_slots();
+  replicas_->publish();
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
@@ -74,6 +75,10 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   replicas_->allocate_slots();
   if (!restore_slots(checkpoint, config_, *replicas_))
     observer_.on_warning("the checkpoint is of another optimizer: this one's slots start anew");
+  replicas_->publish();
+  if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
+    replicas_->set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
+                                   .good_steps = static_cast<int32_t>(state_.good_steps)});
   if (state_.sums.size() != config_.total_names.size()) {  // metrics were added or taken away
     if (state_.step_in_epoch > 0)
       throw UserError(
@@ -107,11 +112,19 @@ void Trainer::run() {
 /// The rest of the epoch under way.
 void Trainer::train_epoch() {
   loader_->begin(state_.epoch, state_.step_in_epoch);
+  lap_ = Clock::now();
   while (const auto batch = loader_->next()) {
     check_stop();
-    train_step(*batch);
-    if (due(Interval::Unit::step, state_.step) || due(Interval::Unit::minute, 0)) attempt([&] { save(); });
+    const int64_t step = state_.step + replicas_->pending();
+    replicas_->launch(*batch, step, learning_rate_at(step));
+    finish_steps(replicas_->most_pending());
+    if (due(Interval::Unit::step, step + 1) || due(Interval::Unit::minute, 0)) {
+      finish_steps(0);
+      attempt([&] { save(); });
+      lap_ = Clock::now();
+    }
   }
+  finish_steps(0);
   check_stop();
 }
 
@@ -119,9 +132,12 @@ double Trainer::learning_rate_at(int64_t step) const {
   return config_.train.optimizer->learning_rate().at(step, state_.schedule);
 }
 
-void Trainer::train_step(const Batch& batch) {
-  const auto start = Clock::now();
-  const BatchTotals& totals = replicas_->train(batch, state_.step, learning_rate_at(state_.step));
+void Trainer::finish_steps(int most_pending) {
+  while (replicas_->pending() > most_pending) finish_step();
+}
+
+void Trainer::finish_step() {
+  const BatchTotals& totals = replicas_->finish();
   for (size_t i = 0; i < state_.sums.size(); ++i) state_.sums[i] += totals.sums[i];
   state_.samples += totals.samples;
   const double step_loss = means_of(config_, totals.sums, totals.samples)[0].second;
@@ -129,7 +145,9 @@ void Trainer::train_step(const Batch& batch) {
   ++state_.step_in_epoch;
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
-  const double seconds = seconds_since(start);
+  const auto now = Clock::now();
+  const double seconds = std::chrono::duration<double>(now - lap_).count();
+  lap_ = now;
   state_.train_seconds += seconds;
   state_.epoch_seconds += seconds;
   report(step_loss);
@@ -153,6 +171,7 @@ void Trainer::report(double step_loss) {
 void Trainer::check_stop() {
   const int signal = stop_;
   if (signal == 0) return;
+  finish_steps(0);
   if (saved_step_ != state_.step) save();
   throw Interrupted(signal, fmt::format("stopped at step {}; saved {}", state_.step,
                                         directory_.checkpoint_path(state_.step)));
@@ -238,10 +257,17 @@ bool Trainer::attempt(const std::function<void()>& write) {
 
 void Trainer::save() {
   last_save_ = Clock::now();
+  replicas_->fetch();
   const std::span<const float> values = replicas_->values();
   if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
     throw Error(fmt::format("step {} is not saved: its weights are no finite numbers any more", state_.step));
   state_.epochs = config_.train.epochs;
+  state_.loss_scale = 0;
+  if (config_.train.precision == Precision::mixed_float16) {
+    const GradientScale scale = replicas_->gradient_scale();
+    state_.loss_scale = static_cast<double>(scale.loss_scale);
+    state_.good_steps = scale.good_steps;
+  }
   save_checkpoint(directory_.checkpoint_path(state_.step),
                   checkpoint_content(config_, *replicas_, state_.to_json().set("seed", config_.seed)));
   saved_step_ = state_.step;

@@ -85,7 +85,9 @@ class Trainer {
 
   double learning_rate_at(int64_t step) const;
   void train_epoch();
-  void train_step(const Batch& batch);
+  /// Takes in the steps under way but for the last so many.
+  void finish_steps(int most_pending);
+  void finish_step();
   void finish_epoch();
   bool update_best(const MetricLookup& metric);
   void report(double step_loss);
@@ -103,7 +105,7 @@ class Trainer {
   std::unique_ptr<Replicas> replicas_;
   TrainingState state_;
   int64_t saved_step_ = -1;
-  Clock::time_point last_save_;
+  Clock::time_point last_save_, lap_;
 };
 
 }  // namespace dtrain

@@ -15,6 +15,7 @@ Json TrainingState::to_json() const {
   for (const double sum : sums) json_sums.push(sum);
   json.set("sums", json_sums).set("samples", samples);
   json.set("train_seconds", train_seconds).set("epoch_seconds", epoch_seconds);
+  if (loss_scale != 0) json.set("loss_scale", loss_scale).set("good_steps", good_steps);
   json.set("schedule", schedule).set("callbacks", Json(callbacks));
   json.set(
       "best",
@@ -37,6 +38,10 @@ TrainingState TrainingState::from_json(const Json& json) try {
   state.samples = at("samples").as_int();
   state.train_seconds = at("train_seconds").as_double();
   state.epoch_seconds = at("epoch_seconds").as_double();
+  if (const Json* scale = json.find("loss_scale")) {
+    state.loss_scale = scale->as_double();
+    state.good_steps = at("good_steps").as_int();
+  }
   state.schedule = at("schedule");
   state.callbacks = at("callbacks").items();
   if (const Json& best = at("best"); best.is_object())

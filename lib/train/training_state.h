@@ -20,6 +20,10 @@ struct TrainingState {
   double train_seconds = 0;  // in steps
   double epoch_seconds = 0;  // in all
 
+  // Of float16's loss scaling; 0 where there is none.
+  double loss_scale = 0;
+  int64_t good_steps = 0;  // since it changed
+
   Json schedule;                // of the learning rate
   std::vector<Json> callbacks;  // in the configuration's order
   struct Best {

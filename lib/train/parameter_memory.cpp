@@ -1,0 +1,28 @@
+#include "train/parameter_memory.h"
+
+namespace dtrain {
+
+ParameterMemory::ParameterMemory(Ops& ops, const ParameterLayout& layout)
+    : size_(layout.size()),
+      trained_(layout.trained()),
+      values_(ops.context().allocate(static_cast<size_t>(size_) * sizeof(float))) {
+  if (ops.compute_type() != ComputeType::float32)
+    copy_ = ops.context().allocate(static_cast<size_t>(size_) * bytes_of(ops.compute_type()));
+}
+
+void ParameterMemory::allocate_slots(Ops& ops, const Optimizer& optimizer) {
+  for (const Optimizer::Slot& slot : optimizer.slots()) {
+    slots_.push_back(ops.context().allocate(static_cast<size_t>(trained_) * sizeof(float)));
+    if (slot.initial != 0) ops.fill(slots_.back().f32(), slot.initial, trained_);
+  }
+}
+
+const std::byte* ParameterMemory::weights() const {
+  return static_cast<const std::byte*>(copy_.data() ? copy_.data() : values_.data());
+}
+
+void ParameterMemory::refresh_copy(Ops& ops) const {
+  if (copy_.data() && size_ > 0) ops.load_rows({.row_elements = size_}, values(), nullptr, 1, copy());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,22 @@
+#include "train/site.h"
+
+namespace dtrain {
+
+Site::Site(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout)
+    : rank_(rank),
+      with_gradient_(layout.with_gradient()),
+      context_(std::move(context)),
+      ops_(on_gpu() ? make_cuda_ops(*context_, math) : make_cpu_ops(*context_)),
+      state_(context_->allocate(sizeof(StepState))),
+      squares_(context_->allocate(sizeof(double))) {
+  const StepState fresh;
+  context_->copy_to_device(state(), &fresh, sizeof(fresh));
+}
+
+float* Site::gradients() {
+  if (!gradients_.data())
+    gradients_ = context_->allocate(static_cast<size_t>(with_gradient_) * sizeof(float));
+  return gradients_.f32();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,37 @@
+// Where a replica's gradients, and the numbers of a step, are.
+#pragma once
+
+#include <memory>
+
+#include "device/device.h"
+#include "nn/parameters.h"
+#include "ops/ops.h"
+
+namespace dtrain {
+
+/// A context, its operations, and in its memory what computing and using a gradient takes. Used by one
+/// replica's thread.
+class Site {
+ public:
+  Site(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout);
+
+  int rank() const { return rank_; }
+  Context& context() { return *context_; }
+  Ops& ops() { return *ops_; }
+  bool on_gpu() const { return context_->device().kind == DeviceId::Kind::gpu; }
+
+  /// layout.with_gradient() floats; taken when they are first asked for.
+  float* gradients();
+  StepState* state() { return static_cast<StepState*>(state_.data()); }
+  /// One double.
+  double* squares() { return static_cast<double*>(squares_.data()); }
+
+ private:
+  int rank_;
+  int64_t with_gradient_;
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<Ops> ops_;
+  Buffer gradients_, state_, squares_;
+};
+
+}  // namespace dtrain
