@@ -1,0 +1,204 @@
+// What copies elements to other places: blocks, borders of images, rows of stored data.
+#include <initializer_list>
+
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/vector.h"
+
+namespace dtrain::cuda {
+namespace {
+
+// Elements that stay what they are are copied as units of bytes, the widest in which everything can be
+// counted.
+
+using Unit16 = Vector<uint32_t, 4>;
+
+/// use(Unit{}) with the widest unit that divides all of these numbers of bytes (addresses are such).
+template <class Use>
+void with_unit(std::initializer_list<int64_t> bytes, Use&& use) {
+  int64_t all = 0;
+  for (const int64_t number : bytes) all |= number;
+  if (all % 16 == 0) return use(Unit16{});
+  if (all % 4 == 0) return use(uint32_t{});
+  if (all % 2 == 0) return use(uint16_t{});
+  use(uint8_t{});
+}
+
+int64_t address(const void* pointer) {
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer));
+}
+
+/// dst[r] = src[rows[r]], or src[r] where rows is null. Extents in units.
+template <class Unit>
+struct CopyRows {
+  Unit* dst;
+  int64_t dst_stride;
+  const Unit* src;
+  int64_t src_stride;
+  const int64_t* rows;
+  int64_t columns;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division place = divide(i, columns);
+    const int64_t row = rows ? rows[place.quotient] : place.quotient;
+    dst[place.quotient * dst_stride + place.rest] = src[row * src_stride + place.rest];
+  }
+};
+
+/// Rows in bytes.
+struct ByteRows {
+  int64_t dst_stride, src_stride, columns;
+};
+
+void copy_rows(const CudaContext& context, const ByteRows& bytes, void* dst, const void* src,
+               const int64_t* rows, int64_t n) {
+  with_unit({bytes.dst_stride, bytes.src_stride, bytes.columns, address(dst), address(src)}, [&](auto unit) {
+    using Unit = decltype(unit);
+    constexpr auto kBytes = static_cast<int64_t>(sizeof(Unit));
+    for_each<1>(
+        context, n * bytes.columns / kBytes, false,
+        CopyRows<Unit>{static_cast<Unit*>(dst), bytes.dst_stride / kBytes, static_cast<const Unit*>(src),
+                       bytes.src_stride / kBytes, rows, bytes.columns / kBytes});
+  });
+}
+
+/// An image and its place in a padded one. Widths in units.
+struct Frame {
+  int64_t height, width, padded_height, padded_width, top, left;
+};
+
+template <class Unit>
+struct PadImages {
+  const Unit* src;
+  Unit* padded;
+  Frame frame;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division row = divide(i, frame.padded_width), image = divide(row.quotient, frame.padded_height);
+    const int64_t x = row.rest - frame.left, y = image.rest - frame.top;
+    const bool inside = x >= 0 && x < frame.width && y >= 0 && y < frame.height;
+    padded[i] = inside ? src[(image.quotient * frame.height + y) * frame.width + x] : Unit{};
+  }
+};
+
+template <class Unit>
+struct CropImages {
+  const Unit* padded;
+  Unit* dst;
+  Frame frame;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division row = divide(i, frame.width), image = divide(row.quotient, frame.height);
+    const int64_t y = image.quotient * frame.padded_height + frame.top + image.rest;
+    dst[i] = padded[y * frame.padded_width + frame.left + row.rest];
+  }
+};
+
+/// use(Frame, Unit{}) for images of `shape` and elements of so many bytes.
+template <class Use>
+void with_frame(const Padding2& padding, const Shape& shape, size_t element_bytes, const void* image,
+                const void* padded, Use&& use) {
+  const int64_t pixel = shape[3] * static_cast<int64_t>(element_bytes);
+  const int64_t width = shape[2] * pixel, left = padding.left * pixel, right = padding.right * pixel;
+  with_unit({width, left, right, address(image), address(padded)}, [&](auto unit) {
+    constexpr auto kBytes = static_cast<int64_t>(sizeof(unit));
+    use(Frame{shape[1], width / kBytes, padding.top + shape[1] + padding.bottom,
+              (left + width + right) / kBytes, padding.top, left / kBytes},
+        unit);
+  });
+}
+
+template <class From, class To>
+struct LoadRows {
+  const From* src;
+  const int64_t* rows;
+  To* dst;
+  int64_t columns;
+  const float *scale, *offset;
+  bool scale_is_row;  // else one number
+
+  /// For N > 1 columns is a multiple of N.
+  template <int N>
+  __device__ void run(int64_t i) const {
+    const Division place = divide(i, columns);
+    const int64_t row = rows ? rows[place.quotient] : place.quotient;
+    float values[N], scales[N], offsets[N];
+    load(src + row * columns + place.rest, values);
+    if (scale_is_row) {
+      load(scale + place.rest, scales);
+      load(offset + place.rest, offsets);
+#pragma unroll
+      for (int j = 0; j < N; ++j) values[j] = values[j] * scales[j] + offsets[j];
+    } else if (scale) {
+#pragma unroll
+      for (int j = 0; j < N; ++j) values[j] = values[j] * *scale + *offset;
+    }
+    store(dst + i, values);
+  }
+};
+
+template <class Use>
+void with_dtype(DType type, Use&& use) {
+  switch (type) {
+    case DType::float32:
+      return use(float{});
+    case DType::int32:
+      return use(int32_t{});
+    case DType::uint8:
+      return use(uint8_t{});
+  }
+}
+
+template <class To>
+void load_rows_as(const CudaContext& context, const LoadSpec& spec, const void* src, const int64_t* rows,
+                  int64_t n, To* dst) {
+  const bool scale_is_row = spec.scale && spec.scale_elements > 1;
+  const bool vectors = spec.row_elements % kVector<To> == 0 && all_aligned(src, dst) &&
+                       (!scale_is_row || all_aligned(spec.scale, spec.offset));
+  with_dtype(spec.from, [&](auto from) {
+    using From = decltype(from);
+    for_each<kVector<To>>(context, n * spec.row_elements, vectors,
+                          LoadRows<From, To>{static_cast<const From*>(src), rows, dst, spec.row_elements,
+                                             spec.scale, spec.offset, scale_is_row});
+  });
+}
+
+}  // namespace
+
+void CudaOps::copy_block(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                         int64_t columns) {
+  const auto element = static_cast<int64_t>(bytes_of(math_.type));
+  copy_rows(context_, {dst_stride * element, src_stride * element, columns * element}, dst, src, nullptr,
+            rows);
+}
+
+void CudaOps::pad_images(const Padding2& padding, const void* src, void* padded, const Shape& src_shape) {
+  with_frame(padding, src_shape, bytes_of(math_.type), src, padded, [&](const Frame& frame, auto unit) {
+    using Unit = decltype(unit);
+    for_each<1>(context_, src_shape[0] * frame.padded_height * frame.padded_width, false,
+                PadImages<Unit>{static_cast<const Unit*>(src), static_cast<Unit*>(padded), frame});
+  });
+}
+
+void CudaOps::crop_images(const Padding2& padding, const void* padded, void* dst, const Shape& dst_shape) {
+  with_frame(padding, dst_shape, bytes_of(math_.type), dst, padded, [&](const Frame& frame, auto unit) {
+    using Unit = decltype(unit);
+    for_each<1>(context_, dst_shape[0] * frame.height * frame.width, false,
+                CropImages<Unit>{static_cast<const Unit*>(padded), static_cast<Unit*>(dst), frame});
+  });
+}
+
+void CudaOps::load_rows(const LoadSpec& spec, const void* src, const int64_t* rows, int64_t n, void* dst) {
+  if (spec.to_compute_type) {
+    return with_type(math_.type, [&](auto type) {
+      load_rows_as(context_, spec, src, rows, n, static_cast<decltype(type)*>(dst));
+    });
+  }
+  if (spec.scale) return load_rows_as(context_, spec, src, rows, n, static_cast<float*>(dst));
+  const auto row_bytes = spec.row_elements * static_cast<int64_t>(bytes_of(spec.from));
+  copy_rows(context_, {row_bytes, row_bytes, row_bytes}, dst, src, rows, n);
+}
+
+}  // namespace dtrain::cuda
