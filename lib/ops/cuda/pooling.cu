@@ -1,0 +1,273 @@
+// Poolings of NHWC images. Each thread makes a few channels of one pixel: of the output forwards, of the
+// source backwards, where it gathers from all windows that hold the pixel, always in the same order.
+#include <algorithm>
+#include <limits>
+
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/stream.h"
+#include "ops/cuda/vector.h"
+
+namespace dtrain::cuda {
+namespace {
+
+/// Along one axis.
+struct Windows {
+  int64_t extent, out, pool, stride, before;
+};
+
+struct Range {
+  int64_t begin, end;
+  __device__ int64_t size() const { return end - begin; }
+};
+
+/// The pixels that exist of window o.
+__device__ Range pixels_of(const Windows& windows, int64_t o) {
+  const int64_t begin = o * windows.stride - windows.before, end = begin + windows.pool;
+  return {begin > 0 ? begin : 0, end < windows.extent ? end : windows.extent};
+}
+
+/// The windows that hold pixel i.
+__device__ Range windows_of(const Windows& windows, int64_t i) {
+  const int64_t place = i + windows.before,
+                before = place - windows.pool;  // the last one that ends before it
+  const int64_t begin = before < 0 ? 0 : divide(before, windows.stride).quotient + 1;
+  const int64_t end = divide(place, windows.stride).quotient + 1;
+  return {begin, end < windows.out ? end : windows.out};
+}
+
+struct Geometry {
+  int64_t batch, channels;
+  Windows down, across;
+};
+
+/// N indices in accesses of 16 bytes at most.
+template <int N, class Index>
+__device__ void store_indices(Index* dst, const int32_t (&indices)[N]) {
+  constexpr int kStep = kAccess<Index, N>;
+  using Access = Vector<Index, kStep>;
+#pragma unroll
+  for (int first = 0; first < N; first += kStep) {
+    Access access;
+#pragma unroll
+    for (int i = 0; i < kStep; ++i) access.v[i] = static_cast<Index>(indices[first + i]);
+    *reinterpret_cast<Access*>(dst + first) = access;
+  }
+}
+
+template <int N, class Index>
+__device__ void load_indices(const Index* src, int32_t (&indices)[N]) {
+  constexpr int kStep = kAccess<Index, N>;
+  using Access = Vector<Index, kStep>;
+#pragma unroll
+  for (int first = 0; first < N; first += kStep) {
+    const Access access = *reinterpret_cast<const Access*>(src + first);
+#pragma unroll
+    for (int i = 0; i < kStep; ++i) indices[first + i] = static_cast<int32_t>(access.v[i]);
+  }
+}
+
+/// visit(image, y, x, channel) for every N channels of [batch, height, width, channels]: blocks of the grid
+/// take rows of images by y, and parts of them by x.
+template <int N, class Visit>
+__device__ void each_pixel(int64_t batch, int64_t height, int64_t width, int64_t channels,
+                           const Visit& visit) {
+  const int64_t vectors = channels / N;
+  for (int64_t row = blockIdx.y; row < batch * height; row += gridDim.y) {
+    const Division of_row = divide(row, height);
+    for (int64_t i = thread_index(); i < width * vectors; i += thread_count()) {
+      const Division of_column = divide(i, vectors);
+      visit(of_row.quotient, of_row.rest, of_column.quotient, of_column.rest * N);
+    }
+  }
+}
+
+/// NaN is never the greatest, nor what a window begins with: as on the CPU.
+template <int N, class T, class Index>
+__global__ void max_forward_kernel(Geometry g, const T* src, T* dst, Index* saved) {
+  each_pixel<N>(
+      g.batch, g.down.out, g.across.out, g.channels, [&](int64_t n, int64_t y, int64_t x, int64_t c) {
+        const Range down = pixels_of(g.down, y), across = pixels_of(g.across, x);
+        const int64_t top = y * g.down.stride - g.down.before, left = x * g.across.stride - g.across.before;
+        float best[N];
+        int32_t at[N];
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          best[i] = std::numeric_limits<float>::lowest();
+          at[i] = static_cast<int32_t>((down.begin - top) * g.across.pool + across.begin - left);
+        }
+        for (int64_t sy = down.begin; sy < down.end; ++sy) {
+          const T* row = src + (n * g.down.extent + sy) * g.across.extent * g.channels + c;
+          for (int64_t sx = across.begin; sx < across.end; ++sx) {
+            const int32_t index = static_cast<int32_t>((sy - top) * g.across.pool + sx - left);
+            float values[N];
+            load<N>(row + sx * g.channels, values);
+#pragma unroll
+            for (int i = 0; i < N; ++i) {
+              at[i] = values[i] > best[i] ? index : at[i];
+              best[i] = values[i] > best[i] ? values[i] : best[i];
+            }
+          }
+        }
+        const int64_t o = ((n * g.down.out + y) * g.across.out + x) * g.channels + c;
+        store<N>(dst + o, best);
+        if (saved) store_indices<N>(saved + o, at);
+      });
+}
+
+template <int N, class T>
+__global__ void average_forward_kernel(Geometry g, const T* src, T* dst) {
+  each_pixel<N>(g.batch, g.down.out, g.across.out, g.channels,
+                [&](int64_t n, int64_t y, int64_t x, int64_t c) {
+                  const Range down = pixels_of(g.down, y), across = pixels_of(g.across, x);
+                  float sums[N] = {};
+                  for (int64_t sy = down.begin; sy < down.end; ++sy) {
+                    const T* row = src + (n * g.down.extent + sy) * g.across.extent * g.channels + c;
+                    for (int64_t sx = across.begin; sx < across.end; ++sx) {
+                      float values[N];
+                      load<N>(row + sx * g.channels, values);
+#pragma unroll
+                      for (int i = 0; i < N; ++i) sums[i] += values[i];
+                    }
+                  }
+                  const float count = static_cast<float>(down.size() * across.size());
+#pragma unroll
+                  for (int i = 0; i < N; ++i) sums[i] /= count;
+                  store<N>(dst + ((n * g.down.out + y) * g.across.out + x) * g.channels + c, sums);
+                });
+}
+
+/// diff_src of a pixel = the sum over its windows, by add(sums, y, x, o): window (y, x), whose output is o.
+template <int N, class T, class AddWindow>
+__device__ void gather_windows(const Geometry& g, T* diff_src, int64_t n, int64_t sy, int64_t sx, int64_t c,
+                               const AddWindow& add) {
+  const Range down = windows_of(g.down, sy), across = windows_of(g.across, sx);
+  float sums[N] = {};
+  for (int64_t y = down.begin; y < down.end; ++y) {
+    const int64_t row = (n * g.down.out + y) * g.across.out;
+    for (int64_t x = across.begin; x < across.end; ++x) add(sums, y, x, (row + x) * g.channels + c);
+  }
+  store<N>(diff_src + ((n * g.down.extent + sy) * g.across.extent + sx) * g.channels + c, sums);
+}
+
+template <int N, class T, class Index>
+__global__ void max_backward_kernel(Geometry g, const T* diff_dst, T* diff_src, const Index* saved) {
+  each_pixel<N>(
+      g.batch, g.down.extent, g.across.extent, g.channels, [&](int64_t n, int64_t sy, int64_t sx, int64_t c) {
+        const int64_t down = sy + g.down.before, across = sx + g.across.before;
+        const auto add = [&](float(&sums)[N], int64_t y, int64_t x, int64_t o) {
+          const int32_t index =
+              static_cast<int32_t>((down - y * g.down.stride) * g.across.pool + across - x * g.across.stride);
+          float diff[N];
+          int32_t greatest[N];
+          load<N>(diff_dst + o, diff);
+          load_indices<N>(saved + o, greatest);
+#pragma unroll
+          for (int i = 0; i < N; ++i) sums[i] += greatest[i] == index ? diff[i] : 0.0f;
+        };
+        gather_windows<N>(g, diff_src, n, sy, sx, c, add);
+      });
+}
+
+template <int N, class T>
+__global__ void average_backward_kernel(Geometry g, const T* diff_dst, T* diff_src) {
+  each_pixel<N>(
+      g.batch, g.down.extent, g.across.extent, g.channels, [&](int64_t n, int64_t sy, int64_t sx, int64_t c) {
+        const auto add = [&](float(&sums)[N], int64_t y, int64_t x, int64_t o) {
+          const float count = static_cast<float>(pixels_of(g.down, y).size() * pixels_of(g.across, x).size());
+          float diff[N];
+          load<N>(diff_dst + o, diff);
+#pragma unroll
+          for (int i = 0; i < N; ++i) sums[i] += diff[i] / count;
+        };
+        gather_windows<N>(g, diff_src, n, sy, sx, c, add);
+      });
+}
+
+/// T is the elements' type, Index that of a place in a window.
+template <class T, class Index>
+class CudaPooling final : public Pooling {
+ public:
+  CudaPooling(const CudaContext& context, const PoolingSpec& spec)
+      : context_(context),
+        spec_(spec),
+        geometry_{spec.batch,
+                  spec.channels,
+                  {spec.height, spec.out_height(), spec.pool_height, spec.stride_height, spec.padding.top},
+                  {spec.width, spec.out_width(), spec.pool_width, spec.stride_width, spec.padding.left}} {}
+
+  size_t scratch_bytes() const override { return 0; }
+  size_t saved_bytes() const override {
+    if (!spec_.training || !is_max()) return 0;
+    return static_cast<size_t>(spec_.batch * spec_.out_height() * spec_.out_width() * spec_.channels) *
+           sizeof(Index);
+  }
+
+  void forward(const void* src, void* dst, void* saved, void*) override {
+    const auto* from = static_cast<const T*>(src);
+    auto* to = static_cast<T*>(dst);
+    auto* indices = spec_.training ? static_cast<Index*>(saved) : nullptr;
+    run(spec_.out_height(), spec_.out_width(), all_aligned(from, to, indices),
+        [&](auto width, dim3 grid, unsigned threads) {
+          constexpr int N = decltype(width)::value;
+          if (is_max()) {
+            launch(max_forward_kernel<N, T, Index>, grid, threads, context_.compute(), geometry_, from, to,
+                   indices);
+          } else {
+            launch(average_forward_kernel<N, T>, grid, threads, context_.compute(), geometry_, from, to);
+          }
+        });
+  }
+
+  void backward(const void* diff_dst, void* diff_src, const void* saved, void*) override {
+    const auto* from = static_cast<const T*>(diff_dst);
+    auto* to = static_cast<T*>(diff_src);
+    const auto* indices = static_cast<const Index*>(saved);
+    run(spec_.height, spec_.width, all_aligned(from, to, indices),
+        [&](auto width, dim3 grid, unsigned threads) {
+          constexpr int N = decltype(width)::value;
+          if (is_max()) {
+            launch(max_backward_kernel<N, T, Index>, grid, threads, context_.compute(), geometry_, from, to,
+                   indices);
+          } else {
+            launch(average_backward_kernel<N, T>, grid, threads, context_.compute(), geometry_, from, to);
+          }
+        });
+  }
+
+ private:
+  bool is_max() const { return spec_.kind == PoolingSpec::Kind::max; }
+
+  /// start(N, grid, threads) for a kernel over images of this extent.
+  template <class Start>
+  void run(int64_t height, int64_t width, bool aligned, const Start& start) const {
+    constexpr int64_t kThreads = 256, kMostRows = 65535;
+    with_width<T>(aligned && spec_.channels % kVector<T> == 0, [&](auto elements) {
+      const int64_t of_row = width * spec_.channels / decltype(elements)::value;
+      const int64_t threads = std::min(kThreads, (of_row + 31) / 32 * 32);
+      const dim3 grid(static_cast<unsigned>((of_row + threads - 1) / threads),
+                      static_cast<unsigned>(std::min(kMostRows, spec_.batch * height)));
+      start(elements, grid, static_cast<unsigned>(threads));
+    });
+  }
+
+  const CudaContext& context_;
+  PoolingSpec spec_;
+  Geometry geometry_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pooling> CudaOps::pooling(const PoolingSpec& spec) {
+  std::unique_ptr<Pooling> pooling;
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    if (spec.pool_height * spec.pool_width <= 256) {
+      pooling = std::make_unique<CudaPooling<T, uint8_t>>(context_, spec);
+    } else {
+      pooling = std::make_unique<CudaPooling<T, int32_t>>(context_, spec);
+    }
+  });
+  return pooling;
+}
+
+}  // namespace dtrain::cuda
