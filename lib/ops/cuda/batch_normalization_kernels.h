@@ -1,0 +1,248 @@
+// Kernels of batch normalisation of [rows, channels]: two passes each way, the first for the sums of a
+// channel.
+//
+// y = scale (x - mean) + shift, where what float32 does not hold of the mean is in the shift. Backwards the
+// relu's gradient goes by the same y, which is made again from x.
+#pragma once
+
+#include "ops/cuda/channel_sums.h"
+#include "ops/cuda/stream.h"
+#include "ops/cuda/vector.h"
+#include "ops/math/activations.h"
+
+namespace dtrain::cuda {
+
+/// What the forward pass keeps for the backward pass, of [channels].
+struct Kept {
+  float* shift;
+  float* residual;  // the mean less its float32
+};
+
+__device__ inline float inverse_deviation(float variance, float epsilon) {
+  return 1.0f / ::sqrtf(variance + epsilon);
+}
+__device__ inline float scale_of(const float* gamma, int64_t channel, float inverse) {
+  return gamma ? gamma[channel] * inverse : inverse;
+}
+
+/// N channels' numbers; `otherwise` where there are none.
+template <int N>
+__device__ Floats<N> load_channels(const float* src, int64_t channel, float otherwise) {
+  Floats<N> values;
+#pragma unroll
+  for (int i = 0; i < N; ++i) values.v[i] = src ? src[channel + i] : otherwise;
+  return values;
+}
+
+template <int N, class T>
+__device__ Floats<N> load_row(const T* src, const Tiling& tiling, const TilePlace& place, int64_t row) {
+  Floats<N> values;
+  load<N>(src + row * tiling.channels + place.channel, values.v);
+  return values;
+}
+
+/// Sums of x - p and of its square, p the first row. A thread sums the distances from its own first element,
+/// so that neither a large mean nor a first row far from it costs precision.
+template <int N, class T>
+__global__ void __launch_bounds__(kTileThreads)
+    statistics_kernel(Tiling tiling, const T* src, double* partials) {
+  const TilePlace place = place_in<N>(tiling);
+  double sums[N][2] = {};
+  if (place.any) {
+    const Floats<N> common = load_row<N>(src, tiling, place, 0);
+    const Floats<N> own = load_row<N>(src, tiling, place, place.row);
+    float distances[N] = {}, squares[N] = {};
+    stream<4>(
+        place.row, tiling.rows, place.stride,
+        [&](int64_t row) { return load_row<N>(src, tiling, place, row); },
+        [&](int64_t, const Floats<N>& x) {
+#pragma unroll
+          for (int i = 0; i < N; ++i) {
+            const float distance = x.v[i] - own.v[i];
+            distances[i] += distance;
+            squares[i] += distance * distance;
+          }
+        });
+    const auto count = static_cast<double>((tiling.rows - place.row + place.stride - 1) / place.stride);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const double offset = static_cast<double>(own.v[i]) - static_cast<double>(common.v[i]);
+      const double sum = static_cast<double>(distances[i]);
+      sums[i][0] = sum + count * offset;
+      sums[i][1] = static_cast<double>(squares[i]) + offset * (2 * sum + count * offset);
+    }
+  }
+  leave_channel_sums<N>(sums, tiling, partials);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads)
+    finish_statistics_kernel(Tiling tiling, const double* partials, const T* src, const float* gamma,
+                             const float* beta, float epsilon, float* mean, float* variance, Kept kept) {
+  const ChannelSums sums = finished_sums(tiling, partials);
+  if (!sums.mine) return;
+  const int64_t c = sums.channel;
+  const auto rows = static_cast<double>(tiling.rows);
+  const double distance = sums.first / rows, square = sums.second / rows - distance * distance;
+  const double exact_mean = static_cast<double>(to_float(src[c])) + distance;
+  const auto own_mean = static_cast<float>(exact_mean);
+  const auto own_variance = static_cast<float>(square < 0 ? 0 : square);
+  const auto residual = static_cast<float>(exact_mean - static_cast<double>(own_mean));
+  mean[c] = own_mean;
+  variance[c] = own_variance;
+  kept.shift[c] =
+      (beta ? beta[c] : 0.0f) - residual * scale_of(gamma, c, inverse_deviation(own_variance, epsilon));
+  kept.residual[c] = residual;
+}
+
+/// shift may be null (0).
+template <int N, class T>
+__global__ void __launch_bounds__(kTileThreads)
+    normalize_kernel(Tiling tiling, const T* src, const float* gamma, const float* shift, const float* mean,
+                     const float* variance, float epsilon, bool relu, T* dst) {
+  const TilePlace place = place_in<N>(tiling);
+  if (!place.any) return;
+  const Floats<N> means = load_channels<N>(mean, place.channel, 0.0f);
+  const Floats<N> shifts = load_channels<N>(shift, place.channel, 0.0f);
+  Floats<N> scales;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const int64_t c = place.channel + i;
+    scales.v[i] = scale_of(gamma, c, inverse_deviation(variance[c], epsilon));
+  }
+  stream<4>(
+      place.row, tiling.rows, place.stride, [&](int64_t row) { return load_row<N>(src, tiling, place, row); },
+      [&](int64_t row, const Floats<N>& x) {
+        Floats<N> y;
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          y.v[i] = ::fmaf(x.v[i] - means.v[i], scales.v[i], shifts.v[i]);
+          if (relu) y.v[i] = math::Relu().forward(y.v[i]);
+        }
+        store<N>(dst + row * tiling.channels + place.channel, y.v);
+      });
+}
+
+/// One row of what the backward pass reads.
+template <int N>
+struct BackwardRow {
+  Floats<N> x, diff;
+};
+
+template <class T>
+struct BackwardArrays {
+  const T* src;
+  const T* diff_dst;
+  const float* gamma;
+  const float* mean;
+  const float* variance;
+  float epsilon;
+  Kept kept;
+};
+
+/// What a thread knows of its channels. gradient() is of y before the relu, x less its mean.
+template <int N, bool kRelu, class T>
+struct BackwardChannels {
+  Floats<N> means, scales, shifts;
+
+  __device__ BackwardChannels(const BackwardArrays<T>& arrays, int64_t channel)
+      : means(load_channels<N>(arrays.mean, channel, 0.0f)),
+        shifts(load_channels<N>(arrays.kept.shift, channel, 0.0f)) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const int64_t c = channel + i;
+      scales.v[i] = scale_of(arrays.gamma, c, inverse_deviation(arrays.variance[c], arrays.epsilon));
+    }
+  }
+  __device__ float gradient(int i, float x, float diff) const {
+    if constexpr (!kRelu) return diff;
+    return math::Relu().backward(::fmaf(x, scales.v[i], shifts.v[i]), diff);
+  }
+};
+
+template <int N, class T>
+__device__ BackwardRow<N> load_backward(const BackwardArrays<T>& arrays, const Tiling& tiling,
+                                        const TilePlace& place, int64_t row) {
+  return {load_row<N>(arrays.src, tiling, place, row), load_row<N>(arrays.diff_dst, tiling, place, row)};
+}
+
+/// Sums of the gradient, and of it times x - mean.
+template <int N, bool kRelu, class T>
+__global__ void __launch_bounds__(kTileThreads)
+    gradient_sums_kernel(Tiling tiling, BackwardArrays<T> arrays, double* partials) {
+  const TilePlace place = place_in<N>(tiling);
+  double sums[N][2] = {};
+  if (place.any) {
+    const BackwardChannels<N, kRelu, T> channels(arrays, place.channel);
+    float gradients[N] = {}, products[N] = {};
+    stream<2>(
+        place.row, tiling.rows, place.stride,
+        [&](int64_t row) { return load_backward<N>(arrays, tiling, place, row); },
+        [&](int64_t, const BackwardRow<N>& values) {
+#pragma unroll
+          for (int i = 0; i < N; ++i) {
+            const float x = values.x.v[i] - channels.means.v[i];
+            const float gradient = channels.gradient(i, x, values.diff.v[i]);
+            gradients[i] += gradient;
+            products[i] += gradient * x;
+          }
+        });
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      sums[i][0] = static_cast<double>(gradients[i]);
+      sums[i][1] = static_cast<double>(products[i]);
+    }
+  }
+  leave_channel_sums<N>(sums, tiling, partials);
+}
+
+/// diff_src = scale * gradient + slope * (x - mean) + offset.
+struct Line {
+  float* slope;
+  float* offset;
+};
+
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads)
+    finish_gradients_kernel(Tiling tiling, const double* partials, BackwardArrays<T> arrays,
+                            float* diff_gamma, float* diff_beta, Line line) {
+  const ChannelSums sums = finished_sums(tiling, partials);
+  if (!sums.mine) return;
+  const int64_t c = sums.channel;
+  const auto rows = static_cast<double>(tiling.rows);
+  const float inverse = inverse_deviation(arrays.variance[c], arrays.epsilon);
+  const auto residual = static_cast<double>(arrays.kept.residual[c]);
+  const auto scale = static_cast<double>(scale_of(arrays.gamma, c, inverse));
+  const double by_gamma = (sums.second - residual * sums.first) * static_cast<double>(inverse);
+  const double slope = -scale * static_cast<double>(inverse) * by_gamma / rows;
+  line.slope[c] = static_cast<float>(slope);
+  line.offset[c] = static_cast<float>(-scale * sums.first / rows - slope * residual);
+  if (diff_gamma) diff_gamma[c] = static_cast<float>(by_gamma);
+  if (diff_beta) diff_beta[c] = static_cast<float>(sums.first);
+}
+
+/// diff_src may be diff_dst: each element is read before it is written, by the same thread.
+template <int N, bool kRelu, class T>
+__global__ void __launch_bounds__(kTileThreads)
+    diff_src_kernel(Tiling tiling, BackwardArrays<T> arrays, Line line, T* diff_src) {
+  const TilePlace place = place_in<N>(tiling);
+  if (!place.any) return;
+  const BackwardChannels<N, kRelu, T> channels(arrays, place.channel);
+  const Floats<N> slopes = load_channels<N>(line.slope, place.channel, 0.0f);
+  const Floats<N> offsets = load_channels<N>(line.offset, place.channel, 0.0f);
+  stream<2>(
+      place.row, tiling.rows, place.stride,
+      [&](int64_t row) { return load_backward<N>(arrays, tiling, place, row); },
+      [&](int64_t row, const BackwardRow<N>& values) {
+        Floats<N> diff;
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          const float x = values.x.v[i] - channels.means.v[i];
+          const float gradient = channels.gradient(i, x, values.diff.v[i]);
+          diff.v[i] = channels.scales.v[i] * gradient + (slopes.v[i] * x + offsets.v[i]);
+        }
+        store<N>(diff_src + row * tiling.channels + place.channel, diff.v);
+      });
+}
+
+}  // namespace dtrain::cuda
