@@ -63,9 +63,6 @@ class ProductConvolution final : public Convolution {
   std::unique_ptr<Matmul> forward_, data_, filter_;
 };
 
-/// A plan that would need more than this is passed over.
-constexpr size_t kMostWorkspace = size_t{256} << 20;
-
 size_t aligned(size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
@@ -89,8 +86,10 @@ class DnnBackedConvolution final : public Convolution {
       : ops_(ops), spec_(spec), dnn_spec_(padded_alike(spec)), direct_(ops, spec) {
     ops.context().workspace();  // is made now, not while work is being captured
     using enum DnnConvolution::Direction;
+    // Enough for engines that turn both images into another layout first, as cuDNN does for many gradients.
+    const size_t limit = ops.context().workspace_bytes() + image_bytes() / 4 * 5;
     const auto find = [&](DnnConvolution::Direction direction) {
-      auto found = DnnConvolution::find(ops.context(), ops.math(), dnn_spec_, direction, kMostWorkspace);
+      auto found = DnnConvolution::find(ops.context(), ops.math(), dnn_spec_, direction, limit);
       if (found) reserve(*found);
       return found;
     };
@@ -137,6 +136,12 @@ class DnnBackedConvolution final : public Convolution {
   Shape src_shape() const { return {spec_.batch, spec_.height, spec_.width, spec_.channels}; }
   int64_t weights_per_filter() const {
     return spec_.kernel_height * spec_.kernel_width * (spec_.depthwise ? 1 : spec_.channels);
+  }
+
+  size_t image_bytes() const {
+    const int64_t elements = spec_.batch * (spec_.height * spec_.width * spec_.channels +
+                                            spec_.out_height() * spec_.out_width() * spec_.filters);
+    return static_cast<size_t>(elements) * bytes_of(ops_.compute_type());
   }
 
   /// Scratch memory for what this plan needs.

@@ -234,6 +234,7 @@ bool keeps_to(const GpuMath& math, bool deterministic, const DnnDescriptor& prop
   return std::none_of(notes.begin(), notes.begin() + count, [&](cudnnBackendNumericalNote_t note) {
     return (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && deterministic) ||
            (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && exact) ||
+           note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
            note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
   });
 }
