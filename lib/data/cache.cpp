@@ -11,6 +11,7 @@ const KindTable<Cache>& kinds<Cache>() {
     add_no_cache(all);
     add_memory_cache(all);
     add_file_cache(all);
+    add_device_cache(all);
     return all;
   }();
   return table;

@@ -25,6 +25,7 @@ struct CachedColumns {
   Columns columns;
   int64_t first = 0;
   int64_t total = 0;
+  bool on_device = false;  // to be kept where the model is, too
 };
 
 /// A cache's options, and what it holds at the moment. Any thread may use it.
@@ -54,5 +55,6 @@ std::pair<int64_t, int64_t> rows_to_keep(const CacheKey& key, int64_t total);
 void add_no_cache(KindTable<Cache>& table);
 void add_memory_cache(KindTable<Cache>& table);
 void add_file_cache(KindTable<Cache>& table);
+void add_device_cache(KindTable<Cache>& table);
 
 }  // namespace dtrain

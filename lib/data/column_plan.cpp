@@ -89,6 +89,13 @@ void ColumnPlan::one_hot(int64_t classes) {
   spec_.dtype = DType::float32;
 }
 
+std::optional<Affine> ColumnPlan::map() const {
+  if (is_copy()) return Affine{};
+  const Stage& only = stages_.front();
+  if (stages_.size() > 1 || only.classes > 0 || only.to != DType::float32) return std::nullopt;
+  return Affine{only.run_scale, only.run_offset};
+}
+
 void ColumnPlan::run(const void* base, std::span<const int64_t> rows, void* dst) const {
   if (is_copy())
     return gather_copy(base, static_cast<size_t>(stored_.shape.elements()) * bytes_of(stored_.dtype), rows,

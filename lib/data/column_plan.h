@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/tensor_spec.h"
+#include "data/gather.h"
 
 namespace dtrain {
 
@@ -32,6 +34,8 @@ class ColumnPlan {
 
   /// Rows come out as they went in.
   bool is_copy() const { return stages_.empty(); }
+  /// All there is to do, where that is one map to float32, or nothing (then of no elements).
+  std::optional<Affine> map() const;
   /// Reads rows of the array at `base` (of type and shape `stored()`) and writes them to `dst`, one after the
   /// other.
   void run(const void* base, std::span<const int64_t> rows, void* dst) const;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,14 @@
 #include "base/view.h"
 
 namespace dtrain {
+
+/// How a column is stored, where what the data set makes of it is no more than this map: whoever the samples
+/// go to can do it there, on fewer bytes. float32 = scale * stored + offset; as stored where these are empty.
+struct StoredForm {
+  DType dtype = DType::float32;
+  std::vector<float> scale, offset;  // of one element, or of one for each element of a row
+  const std::byte* data = nullptr;   // row 0, where all rows lie one after the other in memory
+};
 
 /// Random access to the samples of one split, transforms applied. Safe to read from several threads at once.
 class Dataset {
@@ -22,6 +31,14 @@ class Dataset {
   /// Copies the samples `rows` (each in [0, size())), converted to each view's dtype (which is its column's),
   /// into `dst`: one view a column, of shape [rows.size(), ...].
   virtual void read(std::span<const int64_t> rows, std::span<const View> dst) const = 0;
+  /// The same of one column.
+  virtual void read_column(size_t index, std::span<const int64_t> rows, void* dst) const = 0;
+  /// Nothing where the column is more than a map of what is stored.
+  virtual std::optional<StoredForm> stored_form(size_t /*index*/) const { return std::nullopt; }
+  /// The same rows of one column as they are stored.
+  virtual void read_stored(size_t /*index*/, std::span<const int64_t> /*rows*/, void* /*dst*/) const {}
+  /// All samples are to be kept in the memory of the devices that they go to.
+  virtual bool on_device() const { return false; }
   /// Reading costs no more than a gather from memory (or a few instructions an element): there is nothing to
   /// prefetch.
   virtual bool in_memory() const = 0;

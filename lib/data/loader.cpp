@@ -15,14 +15,15 @@ namespace {
 /// Samples that whoever wants them gathers from the data set.
 class DirectBatch final : public Batch {
  public:
-  DirectBatch(const Dataset* dataset, std::span<const int64_t> rows) : dataset_(dataset), rows_(rows) {}
+  DirectBatch(const BatchSource& source, std::span<const int64_t> rows) : source_(source), rows_(rows) {}
   int64_t size() const override { return static_cast<int64_t>(rows_.size()); }
   void read(int64_t first, int64_t count, std::span<const View> dst) const override {
-    dataset_->read(rows_.subspan(static_cast<size_t>(first), static_cast<size_t>(count)), dst);
+    source_.dataset->read(rows_.subspan(static_cast<size_t>(first), static_cast<size_t>(count)), dst);
   }
+  BatchSource source() const override { return source_; }
 
  private:
-  const Dataset* dataset_;
+  BatchSource source_;
   std::span<const int64_t> rows_;
 };
 
@@ -56,8 +57,10 @@ class Loader::Impl {
     if (step_ >= steps() || first >= order_.size()) return nullptr;
     ++step_;
     const auto count = std::min(static_cast<size_t>(batch_size_), order_.size() - first);
-    return std::make_shared<DirectBatch>(dataset_.get(),
-                                         std::span<const int64_t>(order_).subspan(first, count));
+    const std::span<const int64_t> order = order_;
+    return std::make_shared<DirectBatch>(
+        BatchSource{dataset_.get(), order, shuffle_ ? epoch_ : 0, static_cast<int64_t>(first)},
+        order.subspan(first, count));
   }
 
  private:

@@ -11,6 +11,14 @@
 
 namespace dtrain {
 
+/// Where a batch's samples are in their data set: rows order[first], order[first + 1], ... of it.
+struct BatchSource {
+  const Dataset* dataset = nullptr;  // null: the samples have been read already, by another thread
+  std::span<const int64_t> order;    // of the whole epoch
+  int64_t epoch = 0;
+  int64_t first = 0;
+};
+
 /// One global batch. Any thread may copy any part of it; valid until the Loader's next but one `next()` or
 /// its `begin()`.
 class Batch {
@@ -19,6 +27,7 @@ class Batch {
   virtual int64_t size() const = 0;
   /// Copies samples [first, first + count) of the batch into `dst`, one view a column, of shape [count, ...].
   virtual void read(int64_t first, int64_t count, std::span<const View> dst) const = 0;
+  virtual BatchSource source() const { return {}; }
 };
 
 /// Used by one thread. Batch `step` of epoch `epoch` is a pure function of (seed, epoch, step): a full

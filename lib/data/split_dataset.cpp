@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "data/gather.h"
+
 namespace dtrain {
 
 SplitDataset::SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans,
@@ -26,14 +28,33 @@ void SplitDataset::read(std::span<const int64_t> rows, std::span<const View> dst
 void SplitDataset::read_column(size_t index, std::span<const int64_t> rows, void* dst) const {
   const Column& column = *held_->columns[index];
   const ColumnPlan& plan = plans_[index];
-  if (column.data())
-    return plan.run(column.data() + static_cast<size_t>(from_) * column.row_bytes(), rows, dst);
+  if (column.data()) return plan.run(data_of(column), rows, dst);
+  if (plan.is_copy()) return read_stored(index, rows, dst);
+  const auto raw = allocate_bytes(rows.size() * column.row_bytes());
+  read_stored(index, rows, raw.get());
+  plan.run(raw.get(), row_numbers(0, static_cast<int64_t>(rows.size())), dst);
+}
+
+const std::byte* SplitDataset::data_of(const Column& column) const {
+  return column.data() ? column.data() + static_cast<size_t>(from_) * column.row_bytes() : nullptr;
+}
+
+void SplitDataset::read_stored(size_t index, std::span<const int64_t> rows, void* dst) const {
+  const Column& column = *held_->columns[index];
+  if (column.data()) return gather_copy(data_of(column), column.row_bytes(), rows, dst);
   std::vector<int64_t> stored(rows.begin(), rows.end());
   for (int64_t& row : stored) row += from_;
-  if (plan.is_copy()) return column.read(stored, dst);
-  const auto raw = allocate_bytes(rows.size() * column.row_bytes());
-  column.read(stored, raw.get());
-  plan.run(raw.get(), row_numbers(0, static_cast<int64_t>(rows.size())), dst);
+  column.read(stored, dst);
+}
+
+std::optional<StoredForm> SplitDataset::stored_form(size_t index) const {
+  const auto map = plans_[index].map();
+  if (!map) return std::nullopt;
+  const Column& column = *held_->columns[index];
+  return StoredForm{column.spec().dtype,
+                    {map->scale.begin(), map->scale.end()},
+                    {map->offset.begin(), map->offset.end()},
+                    data_of(column)};
 }
 
 }  // namespace dtrain

@@ -16,10 +16,15 @@ class SplitDataset final : public Dataset {
   int64_t size() const override { return size_; }
   const std::vector<TensorSpec>& columns() const override { return specs_; }
   void read(std::span<const int64_t> rows, std::span<const View> dst) const override;
+  void read_column(size_t index, std::span<const int64_t> rows, void* dst) const override;
+  std::optional<StoredForm> stored_form(size_t index) const override;
+  void read_stored(size_t index, std::span<const int64_t> rows, void* dst) const override;
+  bool on_device() const override { return held_->on_device; }
   bool in_memory() const override { return in_memory_; }
 
  private:
-  void read_column(size_t index, std::span<const int64_t> rows, void* dst) const;
+  /// Row 0 of the split, where the column's rows lie one after the other.
+  const std::byte* data_of(const Column& column) const;
 
   std::shared_ptr<const CachedColumns> held_;
   std::vector<ColumnPlan> plans_;

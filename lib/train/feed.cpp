@@ -1,28 +1,96 @@
 #include "train/feed.h"
 
+#include <numeric>
+
 namespace dtrain {
-
-namespace {
-
-constexpr size_t kAlignment = 256;
-
-}  // namespace
 
 void Feed::load(const Batch& batch, Range range, const Plan& plan) {
   if (context_.device().kind == DeviceId::Kind::cpu) {
     batch.read(range.begin, range.size(), plan.columns());
+    return;
+  }
+  const BatchSource from = batch.source();
+  Source& source = source_of(from.dataset, plan);
+  if (from.dataset && from.dataset->on_device()) {
+    load_resident(source, from, range, plan);
   } else {
-    stage(batch, range, plan);
+    load_staged(source, batch, range, plan);
   }
 }
 
-void Feed::stage(const Batch& batch, Range range, const Plan& plan) {
+Feed::Source& Feed::source_of(const Dataset* dataset, const Plan& plan) {
+  Source& source = sources_[dataset];
+  if (!source.columns.empty()) return source;
   const std::span<const View> columns = plan.columns();
-  offsets_.clear();
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const View& view = columns[i];
+    Column column;
+    column.spec = {.from = view.dtype,
+                   .to_compute_type = i < plan.input_columns() && view.dtype == DType::float32,
+                   .row_elements = view.elements() / view.shape[0]};
+    if (const auto form = dataset ? dataset->stored_form(i) : std::nullopt) {
+      column.stored = true;
+      column.spec.from = form->dtype;
+      column.scale = on_device(form->scale);
+      column.offset = on_device(form->offset);
+      column.spec.scale = column.scale.f32();
+      column.spec.offset = column.offset.f32();
+      column.spec.scale_elements = static_cast<int64_t>(form->scale.size());
+    }
+    if (dataset && dataset->on_device()) make_resident(column, *dataset, i);
+    source.columns.push_back(std::move(column));
+  }
+  return source;
+}
+
+Buffer Feed::on_device(std::span<const float> values) {
+  if (values.empty()) return {};
+  Buffer buffer = context_.allocate(values.size_bytes());
+  context_.copy_to_device(buffer.data(), values.data(), values.size_bytes());
+  return buffer;
+}
+
+void Feed::make_resident(Column& column, const Dataset& dataset, size_t index) {
+  column.resident = context_.allocate(static_cast<size_t>(dataset.size()) * column.row_bytes());
+  // In blocks, so that the host needs no second copy of it all.
+  const auto row_bytes = static_cast<int64_t>(column.row_bytes());
+  const int64_t block = std::max<int64_t>(1, (int64_t{16} << 20) / std::max<int64_t>(1, row_bytes));
+  std::vector<std::byte> rows_read(static_cast<size_t>(std::min(block, dataset.size()) * row_bytes));
+  std::vector<int64_t> rows;
+  for (int64_t first = 0; first < dataset.size(); first += block) {
+    rows.resize(static_cast<size_t>(std::min(block, dataset.size() - first)));
+    std::iota(rows.begin(), rows.end(), first);
+    if (column.stored) {
+      dataset.read_stored(index, rows, rows_read.data());
+    } else {
+      dataset.read_column(index, rows, rows_read.data());
+    }
+    context_.copy_to_device(static_cast<std::byte*>(column.resident.data()) + first * row_bytes,
+                            rows_read.data(), rows.size() * column.row_bytes());
+  }
+}
+
+void Feed::load_resident(Source& source, const BatchSource& from, Range range, const Plan& plan) {
+  if (source.epoch != from.epoch) {
+    if (!source.order.data()) source.order = context_.allocate(from.order.size_bytes());
+    context_.copy_to_device(source.order.data(), from.order.data(), from.order.size_bytes());
+    source.epoch = from.epoch;
+  }
+  const auto* rows = static_cast<const int64_t*>(source.order.data()) + from.first + range.begin;
+  for (size_t i = 0; i < source.columns.size(); ++i) {
+    const Column& column = source.columns[i];
+    ops_.load_rows(column.spec, column.resident.data(), rows, range.size(), plan.columns()[i].data);
+  }
+}
+
+void Feed::load_staged(Source& source, const Batch& batch, Range range, const Plan& plan) {
+  constexpr size_t kAlignment = 256;
+  std::vector<size_t> offsets;
   size_t bytes = 0;
-  for (const View& column : columns) {
-    offsets_.push_back(bytes);
-    bytes += (column.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  for (const Column& column : source.columns) {
+    offsets.push_back(bytes);
+    bytes +=
+        (static_cast<size_t>(range.size()) * column.row_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   slot_ = 1 - slot_;
   Staging& staging = staging_[static_cast<size_t>(slot_)];
@@ -32,22 +100,35 @@ void Feed::stage(const Batch& batch, Range range, const Plan& plan) {
     staging = {context_.allocate_host(bytes), context_.allocate(bytes)};
   }
   context_.wait_uploaded(slot_);
-  const auto at = [&](const Buffer& buffer, size_t i) {
-    return static_cast<std::byte*>(buffer.data()) + offsets_[i];
-  };
-  host_columns_.assign(columns.begin(), columns.end());
-  for (size_t i = 0; i < columns.size(); ++i) host_columns_[i].data = at(staging.host, i);
-  batch.read(range.begin, range.size(), host_columns_);
+  std::vector<void*> to;
+  for (const size_t offset : offsets) to.push_back(static_cast<std::byte*>(staging.host.data()) + offset);
+  read(source, batch, range, to, plan);
   context_.upload(slot_, staging.device.data(), staging.host.data(), bytes);
-  for (size_t i = 0; i < columns.size(); ++i) {
-    const View& column = columns[i];
-    const bool to_compute_type = i < plan.input_columns() && column.dtype == DType::float32;
-    ops_.load_rows({.from = column.dtype,
-                    .to_compute_type = to_compute_type,
-                    .row_elements = column.elements() / range.size()},
-                   at(staging.device, i), nullptr, range.size(), column.data);
-  }
+  for (size_t i = 0; i < source.columns.size(); ++i)
+    ops_.load_rows(source.columns[i].spec, static_cast<std::byte*>(staging.device.data()) + offsets[i],
+                   nullptr, range.size(), plan.columns()[i].data);
   context_.mark_uploads_used(slot_);
+}
+
+/// The samples as they are to come to the device.
+void Feed::read(const Source& source, const Batch& batch, Range range, std::span<void* const> to,
+                const Plan& plan) {
+  const BatchSource from = batch.source();
+  if (!from.dataset) {
+    std::vector<View> views(plan.columns().begin(), plan.columns().end());
+    for (size_t i = 0; i < views.size(); ++i) views[i].data = to[i];
+    batch.read(range.begin, range.size(), views);
+    return;
+  }
+  const auto rows =
+      from.order.subspan(static_cast<size_t>(from.first + range.begin), static_cast<size_t>(range.size()));
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (source.columns[i].stored) {
+      from.dataset->read_stored(i, rows, to[i]);
+    } else {
+      from.dataset->read_column(i, rows, to[i]);
+    }
+  }
 }
 
 }  // namespace dtrain

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <vector>
 
 #include "collective/collective.h"
@@ -11,28 +12,48 @@
 
 namespace dtrain {
 
-/// Belongs to one replica and its thread.
+/// Belongs to one replica and its thread. The host's replicas copy samples right into their plan's columns.
+/// To a GPU samples go as they are stored, by one of two staging areas, so that this may be called, and the
+/// copying goes on, while the step before still computes; there they are converted. Of a data set that is
+/// kept on the device only the order of an epoch's samples goes there.
 class Feed {
  public:
   explicit Feed(Ops& ops) : ops_(ops), context_(ops.context()) {}
 
-  /// Samples `range` of the batch come into the plan's columns. The host copies them right there; to a GPU
-  /// they go by one of two staging areas, so that this may be called, and the copying goes on, while the step
-  /// before still computes.
+  /// Samples `range` of the batch come into the plan's columns.
   void load(const Batch& batch, Range range, const Plan& plan);
 
  private:
+  /// A column as it comes to the device.
+  struct Column {
+    LoadSpec spec;
+    Buffer scale, offset;  // of the spec
+    bool stored = false;   // as the data set stores it; else as the model wants it
+    Buffer resident;       // all rows, where they are kept there
+    size_t row_bytes() const { return static_cast<size_t>(spec.row_elements) * bytes_of(spec.from); }
+  };
+  struct Source {
+    std::vector<Column> columns;
+    Buffer order;  // of the epoch, where the columns are resident
+    int64_t epoch = -1;
+  };
   struct Staging {
     Buffer host, device;
   };
-  void stage(const Batch& batch, Range range, const Plan& plan);
+
+  Source& source_of(const Dataset* dataset, const Plan& plan);
+  Buffer on_device(std::span<const float> values);
+  void make_resident(Column& column, const Dataset& dataset, size_t index);
+  void load_resident(Source& source, const BatchSource& from, Range range, const Plan& plan);
+  void load_staged(Source& source, const Batch& batch, Range range, const Plan& plan);
+  void read(const Source& source, const Batch& batch, Range range, std::span<void* const> to,
+            const Plan& plan);
 
   Ops& ops_;
   Context& context_;
+  std::map<const Dataset*, Source> sources_;
   std::array<Staging, 2> staging_;
   int slot_ = 0;
-  std::vector<View> host_columns_;
-  std::vector<size_t> offsets_;
 };
 
 }  // namespace dtrain

@@ -22,9 +22,12 @@ class Numbers final : public Dataset {
   int64_t size() const override { return size_; }
   const std::vector<TensorSpec>& columns() const override { return columns_; }
   void read(std::span<const int64_t> rows, std::span<const View> dst) const override {
+    read_column(0, rows, dst[0].data);
+  }
+  void read_column(size_t, std::span<const int64_t> rows, void* dst) const override {
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i] == bad_) throw UserError("sample " + std::to_string(bad_) + " is damaged");
-      dst[0].as<int32_t>()[i] = static_cast<int32_t>(rows[i]);
+      static_cast<int32_t*>(dst)[i] = static_cast<int32_t>(rows[i]);
     }
     reads += static_cast<int64_t>(rows.size());
   }

@@ -11,7 +11,7 @@ namespace {
 
 struct MemoryCacheOptions {};
 
-class MemoryCache final : public Cache {
+class MemoryCache : public Cache {
  public:
   explicit MemoryCache(const MemoryCacheOptions&) {}
 
@@ -52,7 +52,26 @@ class MemoryCache final : public Cache {
   static constexpr size_t kBytesWorthAThread = size_t{16} << 20;
 };
 
+/// The devices take their copies from the host's when they first need them.
+class DeviceCache final : public MemoryCache {
+ public:
+  using MemoryCache::MemoryCache;
+
+ protected:
+  CachedColumns make(const CacheKey& key, const Open& open) const override {
+    CachedColumns columns = MemoryCache::make(key, open);
+    columns.on_device = true;
+    return columns;
+  }
+};
+
 }  // namespace
+
+void add_device_cache(KindTable<Cache>& table) {
+  table.add<DeviceCache>(
+      "device", Schema<MemoryCacheOptions>("As `memory`, and a copy in the memory of each GPU, so that no "
+                                           "step copies samples from the host."));
+}
 
 void add_memory_cache(KindTable<Cache>& table) {
   table.add<MemoryCache>("memory",
