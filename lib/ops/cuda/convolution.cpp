@@ -63,33 +63,25 @@ class ProductConvolution final : public Convolution {
   std::unique_ptr<Matmul> forward_, data_, filter_;
 };
 
-size_t aligned(size_t bytes) {
-  return (bytes + 255) / 256 * 256;
-}
+constexpr size_t kAlignment = 256;  // cuDNN's workspace lies as allocations do
 
-/// cuDNN pads both sides alike. Where they differ it gets the image with its padding around it.
-ConvolutionSpec padded_alike(ConvolutionSpec spec) {
-  const Padding2 padding = spec.padding;
-  if (padding.top == padding.bottom && padding.left == padding.right) return spec;
-  spec.height += padding.top + padding.bottom;
-  spec.width += padding.left + padding.right;
-  spec.padding = {};
-  return spec;
+size_t aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 /// By cuDNN, and by kernels of our own in those directions that it has no engine for. The scratch memory
-/// holds the padded image, the kernel (or its gradient) in cuDNN's order, and what workspace a plan needs
-/// beyond the context's.
+/// holds the kernel (or its gradient) in cuDNN's order, and a workspace where a plan needs more than the
+/// context's.
 class DnnBackedConvolution final : public Convolution {
  public:
   DnnBackedConvolution(CudaOps& ops, const ConvolutionSpec& spec)
-      : ops_(ops), spec_(spec), dnn_spec_(padded_alike(spec)), direct_(ops, spec) {
+      : ops_(ops), spec_(spec), direct_(ops, spec) {
     ops.context().workspace();  // is made now, not while work is being captured
     using enum DnnConvolution::Direction;
     // Enough for engines that turn both images into another layout first, as cuDNN does for many gradients.
     const size_t limit = ops.context().workspace_bytes() + image_bytes() / 4 * 5;
     const auto find = [&](DnnConvolution::Direction direction) {
-      auto found = DnnConvolution::find(ops.context(), ops.math(), dnn_spec_, direction, limit);
+      auto found = DnnConvolution::find(ops.context(), ops.math(), spec, direction, limit);
       if (found) reserve(*found);
       return found;
     };
@@ -101,11 +93,13 @@ class DnnBackedConvolution final : public Convolution {
 
   Layout src_layout() const override { return Layout::plain; }
   Layout dst_layout() const override { return Layout::plain; }
-  size_t scratch_bytes() const override { return padded_bytes_ + kernel_bytes_ + workspace_bytes_; }
+  size_t scratch_bytes() const override {
+    return kernel_bytes_ + (workspace_bytes_ > 0 ? workspace_bytes_ + kAlignment : 0);
+  }
 
   void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) override {
     if (!forward_) return direct_.forward(src, kernel, bias, dst, scratch);
-    forward_->run(padded(src, scratch), reordered(kernel, scratch), dst, workspace(scratch));
+    forward_->run(src, reordered(kernel, scratch), dst, workspace(scratch));
     const int64_t pixels = spec_.batch * spec_.out_height() * spec_.out_width();
     if (spec_.bias) {
       bias_activation(ops_, spec_.activation, bias, dst, pixels, spec_.filters);
@@ -116,24 +110,20 @@ class DnnBackedConvolution final : public Convolution {
 
   void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) override {
     if (!data_) return direct_.backward_data(diff_dst, kernel, diff_src, scratch);
-    data_->run(pads() ? scratch : diff_src, reordered(kernel, scratch), diff_dst, workspace(scratch));
-    if (pads()) ops_.crop_images(spec_.padding, scratch, diff_src, src_shape());
+    data_->run(diff_src, reordered(kernel, scratch), diff_dst, workspace(scratch));
   }
 
   void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
                        void* scratch) override {
     if (!filter_) return direct_.backward_filter(src, diff_dst, diff_kernel, diff_bias, scratch);
-    void* const own = static_cast<char*>(scratch) + padded_bytes_;
-    filter_->run(padded(src, scratch), own, diff_dst, workspace(scratch));
-    transpose_to_float(ops_, own, diff_kernel, spec_.filters, weights_per_filter());
+    filter_->run(src, scratch, diff_dst, workspace(scratch));
+    transpose_to_float(ops_, scratch, diff_kernel, spec_.filters, weights_per_filter());
     if (diff_bias)
       ops_.column_sum(diff_bias, diff_dst, spec_.batch * spec_.out_height() * spec_.out_width(),
                       spec_.filters);
   }
 
  private:
-  bool pads() const { return dnn_spec_.padding != spec_.padding; }
-  Shape src_shape() const { return {spec_.batch, spec_.height, spec_.width, spec_.channels}; }
   int64_t weights_per_filter() const {
     return spec_.kernel_height * spec_.kernel_width * (spec_.depthwise ? 1 : spec_.channels);
   }
@@ -146,37 +136,28 @@ class DnnBackedConvolution final : public Convolution {
 
   /// Scratch memory for what this plan needs.
   void reserve(const DnnConvolution& plan) {
-    const auto bytes = [&](int64_t elements) {
-      return aligned(static_cast<size_t>(elements) * bytes_of(ops_.compute_type()));
-    };
-    if (pads())
-      padded_bytes_ = bytes(dnn_spec_.batch * dnn_spec_.height * dnn_spec_.width * dnn_spec_.channels);
-    kernel_bytes_ = bytes(weights_per_filter() * spec_.filters);
+    const size_t elements = static_cast<size_t>(weights_per_filter() * spec_.filters);
+    kernel_bytes_ = aligned(elements * bytes_of(ops_.compute_type()));
     if (plan.workspace_bytes() > ops_.context().workspace_bytes())
-      workspace_bytes_ = std::max(workspace_bytes_, aligned(plan.workspace_bytes()));
+      workspace_bytes_ = std::max(workspace_bytes_, plan.workspace_bytes());
   }
 
-  const void* padded(const void* src, void* scratch) {
-    if (!pads()) return src;
-    ops_.pad_images(spec_.padding, src, scratch, src_shape());
-    return scratch;
-  }
   /// Keras's kernels, depthwise ones too, are matrices whose columns are filters; cuDNN's rows are.
   const void* reordered(const void* kernel, void* scratch) {
-    void* const own = static_cast<char*>(scratch) + padded_bytes_;
-    transpose(ops_, kernel, own, weights_per_filter(), spec_.filters);
-    return own;
+    transpose(ops_, kernel, scratch, weights_per_filter(), spec_.filters);
+    return scratch;
   }
   void* workspace(void* scratch) {
     if (workspace_bytes_ == 0) return ops_.context().workspace();
-    return static_cast<char*>(scratch) + padded_bytes_ + kernel_bytes_;
+    const size_t address = reinterpret_cast<size_t>(scratch) + kernel_bytes_;
+    return static_cast<char*>(scratch) + kernel_bytes_ + (aligned(address) - address);
   }
 
   CudaOps& ops_;
-  ConvolutionSpec spec_, dnn_spec_;
+  ConvolutionSpec spec_;
   DirectConvolution direct_;
   std::optional<DnnConvolution> forward_, data_, filter_;
-  size_t padded_bytes_ = 0, kernel_bytes_ = 0, workspace_bytes_ = 0;
+  size_t kernel_bytes_ = 0, workspace_bytes_ = 0;
 };
 
 }  // namespace

@@ -110,13 +110,12 @@ DnnDescriptor tensor(int64_t name, ComputeType type, int64_t n, int64_t h, int64
 }
 
 DnnDescriptor geometry(const ConvolutionSpec& spec) {
-  const std::array padding = {spec.padding.top, spec.padding.left};
   return Description(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)
       .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2})
       .set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION)
-      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, padding)
-      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, padding)
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::array{spec.padding.top, spec.padding.left})
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::array{spec.padding.bottom, spec.padding.right})
       .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::array{spec.stride_height, spec.stride_width})
       .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::array{spec.dilation_height, spec.dilation_width})
       .finish();

@@ -19,8 +19,7 @@ class DnnConvolution {
  public:
   enum class Direction { forward, backward_data, backward_filter };
 
-  /// Nothing where cuDNN has no engine for it that keeps to `math`, or none with so little workspace. The
-  /// padding must be symmetric.
+  /// Nothing where cuDNN has no engine for it that keeps to `math`, or none with so little workspace.
   static std::optional<DnnConvolution> find(CudaContext& context, const GpuMath& math,
                                             const ConvolutionSpec& spec, Direction direction,
                                             size_t workspace_limit);
