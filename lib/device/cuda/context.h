@@ -30,6 +30,7 @@ class CudaContext : public Context {
   void detach() override {}
   Buffer allocate(size_t bytes) override;
   Buffer allocate_host(size_t bytes) override;
+  size_t free_bytes() override;
   void copy_to_device(void* dst, const void* src, size_t bytes) override;
   void copy_to_host(void* dst, const void* src, size_t bytes) override;
   void enqueue_copy(void* dst, const void* src, size_t bytes) override;

@@ -1,0 +1,198 @@
+#include "device/cuda/context.h"
+
+#include "base/error.h"
+#include "device/cuda/check.h"
+#include "device/cuda/current.h"
+#include "device/cuda/memory.h"
+#include "device/cuda/replay.h"
+
+namespace dtrain::cuda {
+namespace {
+
+Stream make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  return Stream(stream);
+}
+
+/// Only an order, no time.
+Event make_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+  return Event(event);
+}
+
+std::array<Event, 2> make_events() {
+  return {make_event(), make_event()};
+}
+
+int attribute(cudaDeviceAttr name, int device) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, name, device), "asking what the GPU has");
+  return value;
+}
+
+void record(const Event& event, cudaStream_t stream) {
+  check(cudaEventRecord(event.get(), stream), "marking a stream");
+}
+
+/// An event that was never recorded is not waited for.
+void let_wait(cudaStream_t stream, const Event& event) {
+  check(cudaStreamWaitEvent(stream, event.get(), 0), "letting one stream wait for another");
+}
+
+void wait_for(const Event& event) {
+  check(cudaEventSynchronize(event.get()), "waiting for the GPU");
+}
+
+void wait_for(cudaStream_t stream) {
+  check(cudaStreamSynchronize(stream), "waiting for the GPU");
+}
+
+/// Which side each pointer is of, CUDA sees by itself.
+void enqueue(void* dst, const void* src, size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream), "copying to or from the GPU");
+}
+
+}  // namespace
+
+CudaContext::CudaContext(DeviceId device, bool deterministic)
+    : device_(device), deterministic_(deterministic) {
+  const OnDevice on(index());
+  multiprocessors_ = attribute(cudaDevAttrMultiProcessorCount, index());
+  capability_ = 10 * attribute(cudaDevAttrComputeCapabilityMajor, index()) +
+                attribute(cudaDevAttrComputeCapabilityMinor, index());
+  compute_ = make_stream();
+  copy_ = make_stream();
+  collective_ = make_stream();
+  uploaded_ = make_events();
+  uploads_used_ = make_events();
+  marks_ = make_events();
+  forked_ = make_event();
+  joined_ = make_event();
+}
+
+CudaContext::~CudaContext() {
+  try {
+    const OnDevice on(index());
+    for (const cudaStream_t stream : {compute(), copy(), collective()}) cudaStreamSynchronize(stream);
+    dnn_.reset();
+    blas_.reset();
+  } catch (const Error&) {  // a lost device: what is left is its driver's to clean up
+  }
+}
+
+void CudaContext::attach() {
+  use_device(index());
+}
+
+Buffer CudaContext::allocate(size_t bytes) {
+  const OnDevice on(index());
+  return allocate_device(bytes, compute());
+}
+
+Buffer CudaContext::allocate_host(size_t bytes) {
+  const OnDevice on(index());
+  return allocate_pinned(bytes);
+}
+
+size_t CudaContext::free_bytes() {
+  const OnDevice on(index());
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  return free;
+}
+
+void CudaContext::copy_to_device(void* dst, const void* src, size_t bytes) {
+  enqueue(dst, src, bytes, compute());
+  wait_for(compute());
+}
+
+void CudaContext::copy_to_host(void* dst, const void* src, size_t bytes) {
+  enqueue(dst, src, bytes, compute());
+  wait_for(compute());
+}
+
+void CudaContext::enqueue_copy(void* dst, const void* src, size_t bytes) {
+  enqueue(dst, src, bytes, compute());
+}
+
+void CudaContext::enqueue_zero(void* dst, size_t bytes) {
+  if (bytes > 0) check(cudaMemsetAsync(dst, 0, bytes, compute()), "zeroing memory of the GPU");
+}
+
+void CudaContext::upload(int slot, void* dst, const void* src, size_t bytes) {
+  const auto at = static_cast<size_t>(slot);
+  let_wait(copy(), uploads_used_.at(at));
+  enqueue(dst, src, bytes, copy());
+  record(uploaded_.at(at), copy());
+  let_wait(compute(), uploaded_.at(at));
+}
+
+void CudaContext::mark_uploads_used(int slot) {
+  record(uploads_used_.at(static_cast<size_t>(slot)), compute());
+}
+
+void CudaContext::wait_uploaded(int slot) {
+  wait_for(uploaded_.at(static_cast<size_t>(slot)));
+}
+
+void CudaContext::mark(int slot) {
+  record(marks_.at(static_cast<size_t>(slot)), compute());
+}
+
+void CudaContext::wait(int slot) {
+  wait_for(marks_.at(static_cast<size_t>(slot)));
+}
+
+std::unique_ptr<Replay> CudaContext::make_replay() {
+  return std::make_unique<CudaReplay>(compute());
+}
+
+void CudaContext::synchronize() {
+  for (const cudaStream_t stream : {copy(), collective(), compute()}) wait_for(stream);
+}
+
+void CudaContext::fork_collective() {
+  record(forked_, compute());
+  let_wait(collective(), forked_);
+}
+
+void CudaContext::join_collective() {
+  record(joined_, collective());
+  let_wait(compute(), joined_);
+}
+
+cublasLtHandle_t CudaContext::blas() {
+  if (!blas_) {
+    const OnDevice on(index());
+    cublasLtHandle_t made = nullptr;
+    check(cublasLtCreate(&made), "starting cuBLASLt");
+    blas_.reset(made);
+  }
+  return blas_.get();
+}
+
+cudnnHandle_t CudaContext::dnn() {
+  if (!dnn_) {
+    const OnDevice on(index());
+    cudnnHandle_t made = nullptr;
+    check(cudnnCreate(&made), "starting cuDNN");
+    dnn_.reset(made);
+    check(cudnnSetStream(made, compute()), "giving cuDNN its stream");
+  }
+  return dnn_.get();
+}
+
+size_t CudaContext::workspace_bytes() const {
+  constexpr size_t kMiB = 1 << 20;
+  return (capability() >= 90 ? 64 : 32) * kMiB;  // what NVIDIA advises for cuBLAS, and room for convolutions
+}
+
+void* CudaContext::workspace() {
+  if (!workspace_.data()) workspace_ = allocate(workspace_bytes());
+  return workspace_.data();
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,66 @@
+#include "device/cuda/memory.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "device/cuda/check.h"
+#include "device/cuda/current.h"
+
+namespace dtrain::cuda {
+namespace {
+
+// Releasing happens in destructors, and at times when the program ends and CUDA is gone: nothing is reported.
+
+void release_device(void* data, size_t) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) return;
+  try {
+    const OnDevice on(attributes.device);
+    cudaFree(data);
+  } catch (const Error&) {
+  }
+}
+
+void release_pinned(void* data, size_t) {
+  cudaFreeHost(data);
+}
+
+[[noreturn]] void fail_out_of_memory(size_t bytes) {
+  cudaGetLastError();
+  constexpr double kMiB = 1 << 20;
+  size_t free = 0, total = 0;
+  int device = 0;
+  check(cudaGetDevice(&device), "asking for the current GPU");
+  check(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  throw Error(fmt::format("gpu:{}: out of memory: {:.1f} MiB were asked for, {:.1f} of {:.1f} MiB are free",
+                          device, static_cast<double>(bytes) / kMiB, static_cast<double>(free) / kMiB,
+                          static_cast<double>(total) / kMiB));
+}
+
+}  // namespace
+
+Buffer allocate_device(size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return {};
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, bytes);
+  if (status == cudaErrorMemoryAllocation) fail_out_of_memory(bytes);
+  check(status, "allocating memory of the GPU");
+  Buffer buffer(data, bytes, release_device);
+  check(cudaMemsetAsync(data, 0, bytes, stream), "zeroing memory of the GPU");
+  // Other streams may use it at once.
+  check(cudaStreamSynchronize(stream), "zeroing memory of the GPU");
+  return buffer;
+}
+
+Buffer allocate_pinned(size_t bytes) {
+  if (bytes == 0) return {};
+  void* data = nullptr;
+  check(cudaHostAlloc(&data, bytes, cudaHostAllocPortable), "allocating pinned host memory");
+  Buffer buffer(data, bytes, release_pinned);
+  std::memset(data, 0, bytes);
+  return buffer;
+}
+
+}  // namespace dtrain::cuda

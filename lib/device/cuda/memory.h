@@ -1,0 +1,15 @@
+// Memory of a GPU, and host memory that it copies from and to by itself.
+#pragma once
+
+#include <cstddef>
+#include <cuda_runtime.h>
+
+#include "device/device.h"
+
+namespace dtrain::cuda {
+
+/// Of the current GPU, zeroed when this returns. Throws Error that says what was asked for and what there is.
+Buffer allocate_device(size_t bytes, cudaStream_t stream);
+Buffer allocate_pinned(size_t bytes);
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,55 @@
+// Which GPUs there are.
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "device/cuda/check.h"
+#include "device/cuda/context.h"
+#include "device/cuda/version.h"
+
+namespace dtrain {
+namespace {
+
+std::string reason_for(cudaError_t status, int driver) {
+  // What cudaGetDeviceCount answers is the same where there is no driver and where it is too old.
+  if (driver == 0) return "no NVIDIA driver";
+  if (status == cudaErrorInsufficientDriver) {
+    return fmt::format("the NVIDIA driver is for CUDA {}, this program for {}", cuda::version_text(driver),
+                       cuda::version_text(CUDART_VERSION));
+  }
+  if (status != cudaSuccess && status != cudaErrorNoDevice) return cudaGetErrorString(status);
+  return std::getenv("CUDA_VISIBLE_DEVICES") ? "CUDA_VISIBLE_DEVICES names none that there is"
+                                             : "the NVIDIA driver finds none";
+}
+
+std::string list_gpus(int count) {
+  std::string list;
+  for (int index = 0; index < count; ++index) {
+    cudaDeviceProp properties{};
+    cuda::check(cudaGetDeviceProperties(&properties, index), "asking what the GPU is");
+    list += fmt::format("{}gpu:{} ({})", index == 0 ? "" : ", ", index, properties.name);
+  }
+  return list;
+}
+
+}  // namespace
+
+GpuPresence gpu_presence() {
+  int driver = 0, count = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+  const cudaError_t status = driver == 0 ? cudaErrorInsufficientDriver : cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  if (status == cudaSuccess && count > 0) return {count, ""};
+  return {0, reason_for(status, driver)};
+}
+
+std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic) {
+  const GpuPresence gpus = gpu_presence();
+  if (gpus.count == 0) throw UserError(fmt::format("{}: no GPU ({})", device.str(), gpus.reason));
+  if (device.index >= gpus.count)
+    throw UserError(fmt::format("{}: there is no such GPU, but {}", device.str(), list_gpus(gpus.count)));
+  return std::make_unique<cuda::CudaContext>(device, deterministic);
+}
+
+}  // namespace dtrain
