@@ -45,7 +45,7 @@ class CudaMatmul final : public Matmul {
   CudaMatmul(CudaOps& ops, const MatmulSpec& spec) : ops_(ops), spec_(spec) {
     const cudaDataType_t type = blas_type(ops.compute_type());
     const cudaDataType_t result = spec.float32_result ? CUDA_R_32F : type;
-    if (result != type && fused_epilogue(spec) != CUBLASLT_EPILOGUE_DEFAULT)
+    if (result != type && (spec.bias || spec.activation.kind != Activation::linear))
       throw Error("a matrix product with a float32 result has no bias and no activation");
     describe();
     left_ = spec.transpose_b ? make_layout(type, spec.k, spec.n) : make_layout(type, spec.n, spec.k);
