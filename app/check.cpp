@@ -62,14 +62,10 @@ RunPlan make_plan(const RunConfig& config) {
   plan.steps_per_epoch = (samples + batch - 1) / batch;
   plan.last_batch = samples - (plan.steps_per_epoch - 1) * batch;
   Replicas replicas(config, devices);
-  plan.replicas = replicas.memory();
+  plan.replicas = replicas.memory(batch);
   for (int rank = 0; rank < replicas.size(); ++rank)
     plan.last_shares.push_back(part_of(plan.last_batch, rank, replicas.size()).size());
   return plan;
-}
-
-size_t total_of(const MemoryPlan& replica) {
-  return replica.parameters + replica.slots + replica.gradients + replica.activations;
 }
 
 Json to_json(const RunConfig& config, const RunPlan& plan) {
@@ -81,7 +77,8 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
     Json memory = Json::object();
     memory.set("parameters", bytes(replica.parameters)).set("slots", bytes(replica.slots));
     memory.set("gradients", bytes(replica.gradients)).set("activations", bytes(replica.activations));
-    memory.set("total", bytes(total_of(replica)));
+    memory.set("staging", bytes(replica.staging));
+    memory.set("total", bytes(replica.total()));
     replicas.push(Json::object()
                       .set("replica", replica.replica)
                       .set("device", replica.device.str())
@@ -129,17 +126,19 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
                {"slots", kRight},
                {"gradients", kRight},
                {"activations", kRight},
+               {"staging", kRight},
                {"in all", kRight}});
   for (size_t i = 0; i < plan.replicas.size(); ++i) {
     const MemoryPlan& replica = plan.replicas[i];
     table.add({std::to_string(replica.replica), replica.device.str(), std::to_string(replica.threads),
                format_count(replica.share), format_count(plan.last_shares[i]),
                format_bytes(replica.parameters), format_bytes(replica.slots), format_bytes(replica.gradients),
-               format_bytes(replica.activations), format_bytes(total_of(replica))});
+               format_bytes(replica.activations), format_bytes(replica.staging),
+               format_bytes(replica.total())});
   }
   text += table.str();
   if (plan.replicas.size() > 1)
-    text += "\nParameters and slots stand once in memory, for all CPU replicas.\n";
+    text += "\nParameters and slots stand once in each memory, with the first replica that has it.\n";
   return text;
 }
 

@@ -67,6 +67,9 @@ class Context {
   virtual void attach() = 0;
   /// Undoes that for the calling thread; so does the destructor, where the attached thread runs it.
   virtual void detach() = 0;
+  /// Memory that is left, and what of it the libraries' workspace will take (0 on the CPU).
+  virtual size_t free_bytes() = 0;
+  virtual size_t workspace_bytes() const { return 0; }
   virtual Buffer allocate(size_t bytes) = 0;
   /// Host memory that the device copies from and to by itself. Zeroed.
   virtual Buffer allocate_host(size_t bytes) = 0;

@@ -25,7 +25,7 @@ class Solo final : public Exchange {
  public:
   Solo(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update)
       : replica_(*replicas[0]), update_(update), whole_{0, layout.with_gradient()} {
-    memories_.push_back(std::make_unique<ParameterMemory>(replica_.ops(), layout));
+    memories_.push_back(std::make_unique<ParameterMemory>(replica_.ops().compute_type(), layout));
   }
   ParameterMemory& memory_of(int) override { return *memories_[0]; }
   std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
@@ -61,7 +61,7 @@ class SharedMemory final : public Exchange {
  public:
   SharedMemory(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update)
       : keeper_(*replicas[0]), update_(update), gradients_(layout.with_gradient()) {
-    memories_.push_back(std::make_unique<ParameterMemory>(keeper_.ops(), layout));
+    memories_.push_back(std::make_unique<ParameterMemory>(keeper_.ops().compute_type(), layout));
   }
   ParameterMemory& memory_of(int) override { return *memories_[0]; }
   std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
@@ -109,7 +109,7 @@ class PerDevice final : public Exchange {
       : replicas_(replicas), update_(update), whole_{0, layout.with_gradient()}, next_(replicas.size(), 0) {
     std::vector<Context*> contexts;
     for (const auto& replica : replicas) {
-      memories_.push_back(std::make_unique<ParameterMemory>(replica->ops(), layout));
+      memories_.push_back(std::make_unique<ParameterMemory>(replica->ops().compute_type(), layout));
       contexts.push_back(&replica->context());
     }
     const int64_t bucket = std::max<int64_t>(bucket_bytes / static_cast<int64_t>(sizeof(float)), 1);
@@ -167,10 +167,10 @@ class ThroughHost final : public Exchange {
       Host& host = hosts_[rank];
       host.site = std::make_unique<Site>(static_cast<int>(rank), make_cpu_context({}, {core}, false),
                                          GpuMath{}, layout);
-      host.device = std::make_unique<ParameterMemory>(replicas[rank]->ops(), layout);
+      host.device = std::make_unique<ParameterMemory>(replicas[rank]->ops().compute_type(), layout);
     }
     keeper_ = hosts_[0].site ? hosts_[0].site.get() : static_cast<Site*>(replicas[0].get());
-    memories_.push_back(std::make_unique<ParameterMemory>(keeper_->ops(), layout));
+    memories_.push_back(std::make_unique<ParameterMemory>(keeper_->ops().compute_type(), layout));
   }
   ParameterMemory& memory_of(int rank) override {
     const auto& device = hosts_[static_cast<size_t>(rank)].device;

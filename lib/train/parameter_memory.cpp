@@ -2,12 +2,19 @@
 
 namespace dtrain {
 
-ParameterMemory::ParameterMemory(Ops& ops, const ParameterLayout& layout)
-    : size_(layout.size()),
-      trained_(layout.trained()),
-      values_(ops.context().allocate(static_cast<size_t>(size_) * sizeof(float))) {
-  if (ops.compute_type() != ComputeType::float32)
-    copy_ = ops.context().allocate(static_cast<size_t>(size_) * bytes_of(ops.compute_type()));
+ParameterMemory::ParameterMemory(ComputeType type, const ParameterLayout& layout)
+    : type_(type), size_(layout.size()), trained_(layout.trained()) {}
+
+size_t ParameterMemory::bytes() const {
+  const size_t copy = type_ == ComputeType::float32 ? 0 : bytes_of(type_);
+  return static_cast<size_t>(size_) * (sizeof(float) + copy);
+}
+
+void ParameterMemory::allocate(Ops& ops) {
+  if (values_.data()) return;
+  values_ = ops.context().allocate(static_cast<size_t>(size_) * sizeof(float));
+  if (type_ != ComputeType::float32)
+    copy_ = ops.context().allocate(static_cast<size_t>(size_) * bytes_of(type_));
 }
 
 void ParameterMemory::allocate_slots(Ops& ops, const Optimizer& optimizer) {

@@ -16,8 +16,11 @@ namespace dtrain {
 /// at once must not overlap.
 class ParameterMemory {
  public:
-  /// Made by `ops`, which is of one of those replicas. Zeros.
-  ParameterMemory(Ops& ops, const ParameterLayout& layout);
+  ParameterMemory(ComputeType type, const ParameterLayout& layout);
+  /// What allocate takes.
+  size_t bytes() const;
+  /// Made by `ops`, which is of one of those replicas. Zeros. The slots as the optimizer wants them to begin.
+  void allocate(Ops& ops);
   void allocate_slots(Ops& ops, const Optimizer& optimizer);
 
   float* values() const { return values_.f32(); }
@@ -32,6 +35,7 @@ class ParameterMemory {
   float* slot(size_t index) const { return slots_[index].f32(); }
 
  private:
+  ComputeType type_;
   int64_t size_, trained_;
   Buffer values_, copy_;
   std::vector<Buffer> slots_;

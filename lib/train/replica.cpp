@@ -21,6 +21,12 @@ size_t Replica::gradient_bytes(int64_t pieces) const {
   return static_cast<size_t>(layout_.with_gradient()) * sizeof(float) * (pieces > 1 ? 2 : 1);
 }
 
+size_t Replica::staging_bytes(int64_t share) {
+  size_t columns = 0;
+  for (const View& column : plan(share, Plan::Purpose::training).columns()) columns += column.bytes();
+  return 2 * columns + context().workspace_bytes();
+}
+
 Plan& Replica::plan(int64_t batch, Plan::Purpose purpose) {
   std::unique_ptr<Plan>& plan = plans_[{batch, purpose}];
   if (!plan) plan = std::make_unique<Plan>(graph_, layout_, heads_, ops(), batch, purpose);

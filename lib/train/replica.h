@@ -50,6 +50,9 @@ class Replica : public Site {
   /// Bytes that a plan's arena needs, and that gradients take.
   size_t arena_bytes(int64_t batch, Plan::Purpose purpose) { return plan(batch, purpose).arena_bytes(); }
   size_t gradient_bytes(int64_t pieces) const;
+  /// What a GPU has besides, for batches of this share: two staging areas (of float32 samples at most), and
+  /// the libraries' workspace.
+  size_t staging_bytes(int64_t share);
 
  private:
   /// What is the same whenever a piece of work is repeated: purpose, samples, the first one's place, the

@@ -1,6 +1,7 @@
 #include "train/replicas.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -180,43 +181,74 @@ void Replicas::set_gradient_scale(const GradientScale& scale) {
     replica->context().copy_to_device(&replica->state()->gradient, &scale, sizeof(scale));
 }
 
-std::vector<MemoryPlan> Replicas::memory() {
+MemoryPlan Replicas::memory_of(Replica& replica, int64_t batch_size) {
+  MemoryPlan plan{.device = replica.context().device(), .replica = replica.rank()};
+  plan.threads = replica.context().threads();
+  plan.share = part_of(batch_size, replica.rank(), size()).size();
+  const int64_t pieces = std::min(config_.train.accumulate, plan.share);
+  plan.gradients = replica.gradient_bytes(pieces);
+  if (plan.share == 0) return plan;
+  const int64_t piece = part_of(plan.share, 0, static_cast<int>(pieces)).size();
+  plan.activations = replica.arena_bytes(piece, Plan::Purpose::training);
+  if (config_.dataset.validation)
+    plan.activations = std::max(plan.activations, replica.arena_bytes(plan.share, Plan::Purpose::evaluation));
+  if (replica.on_gpu()) plan.staging = replica.staging_bytes(plan.share);
+  return plan;
+}
+
+std::vector<MemoryPlan> Replicas::memory(int64_t batch_size) {
   std::vector<MemoryPlan> plans(replicas_.size());
-  const TrainOptions& train = config_.train;
   team_.run([&](Collective& member) {
-    Replica& replica = *replicas_[static_cast<size_t>(member.rank())];
-    MemoryPlan& plan = plans[static_cast<size_t>(member.rank())];
-    plan.device = replica.context().device();
-    plan.replica = member.rank();
-    plan.threads = replica.context().threads();
-    plan.share = part_of(train.batch_size, member.rank(), member.size()).size();
-    plan.gradients = replica.gradient_bytes(std::min(train.accumulate, plan.share));
-    if (plan.share == 0) return;
-    const int64_t piece =
-        part_of(plan.share, 0, static_cast<int>(std::min(train.accumulate, plan.share))).size();
-    plan.activations = replica.arena_bytes(piece, Plan::Purpose::training);
-    if (config_.dataset.validation)
-      plan.activations =
-          std::max(plan.activations, replica.arena_bytes(plan.share, Plan::Purpose::evaluation));
+    const auto rank = static_cast<size_t>(member.rank());
+    plans[rank] = memory_of(*replicas_[rank], batch_size);
   });
   // The parameters and slots of a memory stand once, with the first replica that has it.
-  const ParameterMemory* last = nullptr;
+  const auto trained_in = exchange_->memories();
+  std::vector<const ParameterMemory*> seen;
   for (size_t rank = 0; rank < plans.size(); ++rank) {
-    const ParameterMemory& memory = exchange_->memory_of(static_cast<int>(rank));
-    if (&memory == last) continue;
-    last = &memory;
-    plans[rank].parameters = static_cast<size_t>(layout_.size()) * sizeof(float);
-    if (memory.copy())
-      plans[rank].parameters +=
-          static_cast<size_t>(layout_.size()) * bytes_of(replicas_[rank]->ops().compute_type());
-    const auto all = exchange_->memories();
-    const bool trains_here =
-        std::any_of(all.begin(), all.end(), [&](const auto& m) { return m.get() == &memory; });
-    if (trains_here)
+    const ParameterMemory* memory = &exchange_->memory_of(static_cast<int>(rank));
+    if (std::find(seen.begin(), seen.end(), memory) != seen.end()) continue;
+    seen.push_back(memory);
+    plans[rank].parameters = memory->bytes();
+    if (std::any_of(trained_in.begin(), trained_in.end(), [&](const auto& m) { return m.get() == memory; }))
       plans[rank].slots =
-          train.optimizer->slots().size() * static_cast<size_t>(layout_.trained()) * sizeof(float);
+          config_.train.optimizer->slots().size() * static_cast<size_t>(layout_.trained()) * sizeof(float);
   }
   return plans;
+}
+
+/// Whether every GPU has room for its replicas; what it lacks where it has not.
+bool Replicas::fits(int64_t batch_size, std::string* why) {
+  std::map<int, size_t> needed;
+  for (const MemoryPlan& plan : memory(batch_size))
+    if (plan.device.kind == DeviceId::Kind::gpu) needed[plan.device.index] += plan.total();
+  for (const auto& replica : replicas_) {
+    if (!replica->on_gpu()) continue;
+    const int index = replica->context().device().index;
+    const size_t free = replica->context().free_bytes();
+    if (needed[index] <= free) continue;
+    if (why)
+      *why = fmt::format("gpu:{}: batches of {} need {} MiB there, {} MiB are free", index, batch_size,
+                         needed[index] >> 20, free >> 20);
+    return false;
+  }
+  return true;
+}
+
+void Replicas::allocate_parameters() {
+  std::string why;
+  if (!fits(config_.train.batch_size, &why)) {
+    int64_t most = 0, least_that_does_not = config_.train.batch_size;
+    while (least_that_does_not - most > 1) {
+      const int64_t middle = most + (least_that_does_not - most) / 2;
+      (fits(middle, nullptr) ? most : least_that_does_not) = middle;
+    }
+    throw Error(most > 0 ? fmt::format("{}; the largest batch that fits is {}", why, most)
+                         : fmt::format("{}; not even one sample fits", why));
+  }
+  for (const auto& replica : replicas_) exchange_->memory_of(replica->rank()).allocate(replica->ops());
+  const auto memories = exchange_->memories();
+  for (size_t i = 0; i < memories.size(); ++i) memories[i]->allocate(exchange_->keeper_of(i).ops());
 }
 
 }  // namespace dtrain

@@ -27,6 +27,8 @@ struct MemoryPlan {
   int64_t share = 0;  // samples of a full batch
   int threads = 1;
   size_t parameters = 0, slots = 0, gradients = 0, activations = 0;
+  size_t staging = 0;  // batches on their way to a GPU, and its libraries' workspace
+  size_t total() const { return parameters + slots + gradients + activations + staging; }
 };
 
 /// Sums over a global batch: for each of RunConfig::total_names the sum over rows, and how many rows.
@@ -67,6 +69,9 @@ class Replicas {
   std::span<float> values();
   /// The same of the optimizer's slots, in its order.
   std::span<float> slot(size_t index);
+  /// The parameters' memory; to be called once, before anything else is asked for. Throws Error where a GPU
+  /// has not enough left, saying what was planned, what is free, and which batch would fit.
+  void allocate_parameters();
   /// For training only, so that evaluation does without them.
   void allocate_slots();
   void fetch();
@@ -76,7 +81,8 @@ class Replicas {
   GradientScale gradient_scale();
   void set_gradient_scale(const GradientScale& scale);
 
-  std::vector<MemoryPlan> memory();
+  /// Of a run with batches of this size.
+  std::vector<MemoryPlan> memory(int64_t batch_size);
 
  private:
   /// Which float32 arrays the host has of its own, because the parameters are in other memory.
@@ -86,6 +92,8 @@ class Replicas {
   };
 
   const BatchTotals& collect(int64_t samples, int back);
+  MemoryPlan memory_of(Replica& replica, int64_t batch_size);
+  bool fits(int64_t batch_size, std::string* why);
 
   const RunConfig& config_;
   ParameterLayout layout_;

@@ -63,6 +63,7 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, c
 }
 
 void Trainer::start() {
+  replicas_->allocate_parameters();
   initialize(config_.graph, replicas_->layout(), static_cast<uint64_t>(config_.seed),
              replicas_->values().data());
   replicas_->allocate_slots();
@@ -71,6 +72,7 @@ void Trainer::start() {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = TrainingState::from_json(checkpoint.content().state);
+  replicas_->allocate_parameters();
   restore_weights(checkpoint, *replicas_);
   replicas_->allocate_slots();
   if (!restore_slots(checkpoint, config_, *replicas_))

@@ -59,7 +59,7 @@ class CudaContext : public Context {
   /// Bound to compute().
   cudnnHandle_t dnn();
   void* workspace();
-  size_t workspace_bytes() const;
+  size_t workspace_bytes() const override;
 
   int index() const { return device_.index; }
   bool deterministic() const { return deterministic_; }
