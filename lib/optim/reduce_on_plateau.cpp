@@ -9,23 +9,13 @@ namespace dtrain {
 
 namespace {
 
-enum class Mode { automatic, min, max };
-
-}  // namespace
-
-template <>
-inline const EnumNames<Mode> names_of<Mode> = {
-    {Mode::automatic, "auto"}, {Mode::min, "min"}, {Mode::max, "max"}};
-
-namespace {
-
 struct ReduceOnPlateauOptions {
   double initial = 0;
   std::string monitor = "val_loss";
   double factor = 0.1;
   int64_t patience = 10;
   double min_delta = 1e-4;
-  Mode mode = Mode::automatic;
+  MonitorMode mode = MonitorMode::automatic;
   int64_t cooldown = 0;
   double min = 0;
 };
@@ -58,17 +48,12 @@ struct PlateauState {
 /// Keras's callback of that name, step by step.
 class ReduceOnPlateau : public Schedule {
  public:
-  explicit ReduceOnPlateau(ReduceOnPlateauOptions options) : options_(std::move(options)) {
-    const bool is_accuracy = options_.monitor.find("acc") != std::string::npos ||
-                             options_.monitor.find("top_k") != std::string::npos;
-    larger_is_better_ = options_.mode == Mode::max || (options_.mode == Mode::automatic && is_accuracy);
-  }
+  explicit ReduceOnPlateau(ReduceOnPlateauOptions options) : options_(std::move(options)) {}
 
   double at(int64_t, const Json& state) const override { return rate(PlateauState::from(state)); }
   std::string monitor() const override { return options_.monitor; }
 
-  Json after_epoch(Json json, const std::function<std::optional<double>(const std::string&)>& metric,
-                   std::string& message) const override {
+  Json after_epoch(Json json, const MetricLookup& metric, std::string& message) const override {
     const std::optional<double> value = metric(options_.monitor);
     if (!value) return json;
     PlateauState state = PlateauState::from(json);
@@ -76,7 +61,7 @@ class ReduceOnPlateau : public Schedule {
       --state.cooldown;
       state.wait = 0;
     }
-    if (improves(*value, state.best)) {
+    if (better(*value, state.best)) {
       state.best = *value;
       state.wait = 0;
     } else if (state.cooldown == 0) {
@@ -92,9 +77,9 @@ class ReduceOnPlateau : public Schedule {
     return std::min(options_.initial, reduced);  // `min` does not raise it
   }
 
-  bool improves(double value, const std::optional<double>& best) const {
-    if (!best) return std::isfinite(value);
-    return larger_is_better_ ? value > *best + options_.min_delta : value < *best - options_.min_delta;
+  bool better(double value, const std::optional<double>& best) const {
+    return best ? improves(value, *best, options_.mode, options_.monitor, options_.min_delta)
+                : std::isfinite(value);
   }
 
   void reduce(PlateauState& state, std::string& message) const {
@@ -106,7 +91,6 @@ class ReduceOnPlateau : public Schedule {
   }
 
   ReduceOnPlateauOptions options_;
-  bool larger_is_better_;
 };
 
 }  // namespace

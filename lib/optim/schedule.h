@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
 
 #include "base/json.h"
 #include "config/kinds.h"
+#include "optim/monitor.h"
 
 namespace dtrain {
 
@@ -19,9 +18,7 @@ class Schedule {
   virtual double at(int64_t step, const Json& state) const = 0;
   /// What the state becomes after an epoch; `metric` looks a value up by name ("val_loss"), nothing where
   /// there is none. `message` is set where the user should hear of a change.
-  virtual Json after_epoch(Json state,
-                           const std::function<std::optional<double>(const std::string&)>& /*metric*/,
-                           std::string& /*message*/) const {
+  virtual Json after_epoch(Json state, const MetricLookup& /*metric*/, std::string& /*message*/) const {
     return state;
   }
   /// The metric that it watches (reduce_on_plateau), to be checked before the run; "" for none.

@@ -59,7 +59,20 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, c
   if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
   replicas_ = std::make_unique<Replicas>(config_, devices);
   state_.sums.assign(config_.total_names.size(), 0.0);
-  state_.callbacks.resize(config_.train.callbacks.size());
+  take_callbacks({});
+}
+
+/// Each callback's state is the one saved of the next of its kind; those that are new begin with none.
+void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
+  state_.callbacks.clear();
+  for (const Kind<Callback>& callback : config_.train.callbacks) {
+    const auto found =
+        std::find_if(saved.begin(), saved.end(), [&](const auto& one) { return one.kind == callback.name; });
+    state_.callbacks.push_back({callback.name, Json()});
+    if (found == saved.end()) continue;
+    state_.callbacks.back().state = std::move(found->state);
+    saved.erase(found);
+  }
 }
 
 void Trainer::start() {
@@ -92,7 +105,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
         "{}: {} of the epoch's {} samples were trained on, which batches of {} do not meet; change the "
         "batch size or the data at the end of an epoch",
         checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
-  state_.callbacks.resize(config_.train.callbacks.size());
+  take_callbacks(std::move(state_.callbacks));
   if (config_.train.epochs > state_.epochs) state_.stopped = false;  // a new end was asked for
   if (!config_.checkpoint.best || (state_.best && state_.best->monitor != config_.checkpoint.best->monitor))
     state_.best.reset();
@@ -212,7 +225,8 @@ void Trainer::finish_epoch() {
       config_.train.optimizer->learning_rate().after_epoch(std::move(state_.schedule), metric, message);
   if (!message.empty()) observer_.on_note(message);
   for (size_t i = 0; i < state_.callbacks.size(); ++i) {
-    const Callback::Verdict verdict = config_.train.callbacks[i]->after_epoch(state_.callbacks[i], metric);
+    const Callback::Verdict verdict =
+        config_.train.callbacks[i]->after_epoch(state_.callbacks[i].state, metric);
     if (!verdict.message.empty()) observer_.on_note(verdict.message);
     if (verdict.stop) state_.stopped = true;
   }

@@ -83,6 +83,7 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void take_callbacks(std::vector<TrainingState::OfCallback> saved);
   double learning_rate_at(int64_t step) const;
   void train_epoch();
   /// Takes in the steps under way but for the last so many.

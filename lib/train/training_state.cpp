@@ -16,7 +16,11 @@ Json TrainingState::to_json() const {
   json.set("sums", json_sums).set("samples", samples);
   json.set("train_seconds", train_seconds).set("epoch_seconds", epoch_seconds);
   if (loss_scale != 0) json.set("loss_scale", loss_scale).set("good_steps", good_steps);
-  json.set("schedule", schedule).set("callbacks", Json(callbacks));
+  json.set("schedule", schedule);
+  Json json_callbacks = Json::array();
+  for (const OfCallback& callback : callbacks)
+    json_callbacks.push(Json::object().set("kind", callback.kind).set("state", callback.state));
+  json.set("callbacks", json_callbacks);
   json.set(
       "best",
       best ? Json::object().set("value", best->value).set("step", best->step).set("monitor", best->monitor)
@@ -43,7 +47,8 @@ TrainingState TrainingState::from_json(const Json& json) try {
     state.good_steps = at("good_steps").as_int();
   }
   state.schedule = at("schedule");
-  state.callbacks = at("callbacks").items();
+  for (const Json& callback : at("callbacks").items())
+    state.callbacks.push_back({callback.find("kind")->as_string(), *callback.find("state")});
   if (const Json& best = at("best"); best.is_object())
     state.best =
         Best{best.find("value")->as_double(), best.find("step")->as_int(), best.find("monitor")->as_string()};

@@ -24,8 +24,12 @@ struct TrainingState {
   double loss_scale = 0;
   int64_t good_steps = 0;  // since it changed
 
-  Json schedule;                // of the learning rate
-  std::vector<Json> callbacks;  // in the configuration's order
+  Json schedule;  // of the learning rate
+  struct OfCallback {
+    std::string kind;
+    Json state;
+  };
+  std::vector<OfCallback> callbacks;  // in the configuration's order
   struct Best {
     double value;
     int64_t step;

@@ -1,0 +1,24 @@
+// Watching one of an epoch's numbers.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "config/kinds.h"
+
+namespace dtrain {
+
+/// Looks up one of an epoch's numbers by name: "loss", "val_loss", a metric's.
+using MetricLookup = std::function<std::optional<double>(const std::string&)>;
+
+/// Whether smaller or larger is better; `automatic` goes by the name (accuracies and top_k: larger).
+enum class MonitorMode { automatic, min, max };
+template <>
+inline const EnumNames<MonitorMode> names_of<MonitorMode> = {
+    {MonitorMode::automatic, "auto"}, {MonitorMode::min, "min"}, {MonitorMode::max, "max"}};
+
+/// True if `value` is better than `best` by more than `min_delta`; anything is better than NaN.
+bool improves(double value, double best, MonitorMode mode, const std::string& monitor, double min_delta = 0);
+
+}  // namespace dtrain
