@@ -1,0 +1,11 @@
+// Stands in for the CUDA folder where there is no CUDA toolkit.
+#include "base/error.h"
+#include "ops/ops.h"
+
+namespace dtrain {
+
+std::unique_ptr<Ops> make_cuda_ops(Context&, const GpuMath&) {
+  throw UserError("no GPU (built without CUDA)");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,5 @@
+# NCCL 2: NCCL_INCLUDE_DIR, NCCL_LIBRARY (which is opened at run time, so that nothing links it), NCCL_VERSION.
+include(${CMAKE_CURRENT_LIST_DIR}/NvidiaWheels.cmake)
+nvidia_find(NCCL nccl.h libnccl.so.2 nccl.h MAJOR MINOR PATCH)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(NCCL REQUIRED_VARS NCCL_LIBRARY NCCL_INCLUDE_DIR VERSION_VAR NCCL_VERSION)
