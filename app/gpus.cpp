@@ -1,11 +1,13 @@
 // dtrain gpus: the devices of this machine.
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
 
+#include "collective/collective.h"
 #include "commands.h"
 #include "console.h"
-#include "device/device.h"
+#include "device/gpu_info.h"
 #include "options.h"
 #include "text.h"
 
@@ -13,24 +15,143 @@ namespace dtrain {
 
 namespace {
 
-void list_devices(const OutputOptions& output) {
-  const CpuInfo cpu = cpu_info();
-  const GpuPresence gpus = gpu_presence();
+struct Found {
+  CpuInfo cpu;
+  GpuReport gpus;
+  std::string nccl;              // its version
+  std::vector<GpuSpeed> speeds;  // by GPU, where they were measured
+};
+
+bool reaches(const GpuInfo& from, int to) {
+  return std::find(from.peers.begin(), from.peers.end(), to) != from.peers.end();
+}
+
+Json to_json(const CpuInfo& cpu) {
+  Json json = Json::object();
+  json.set("name", cpu.name).set("cores", cpu.cores);
+  json.set("memory_total", static_cast<int64_t>(cpu.memory_total));
+  json.set("memory_available", static_cast<int64_t>(cpu.memory_available));
+  json.set("instruction_set", cpu.instruction_set);
+  return json;
+}
+
+Json to_json(const GpuInfo& gpu) {
+  Json json = Json::object();
+  json.set("index", gpu.index).set("name", gpu.name).set("uuid", gpu.uuid).set("pci", gpu.pci);
+  json.set("memory_total", static_cast<int64_t>(gpu.memory_total));
+  json.set("memory_free", static_cast<int64_t>(gpu.memory_free));
+  json.set("compute_capability", gpu.capability).set("multiprocessors", gpu.multiprocessors);
+  Json peers = Json::array();
+  for (const int peer : gpu.peers) peers.push(peer);
+  json.set("peers", std::move(peers));
+  if (gpu.utilisation) json.set("utilisation_percent", *gpu.utilisation);
+  if (gpu.temperature) json.set("temperature_celsius", *gpu.temperature);
+  if (gpu.nvlinks) json.set("nvlinks", *gpu.nvlinks);
+  return json;
+}
+
+Json to_json(const GpuSpeed& speed) {
+  Json to_gpu = Json::array();
+  for (const double bandwidth : speed.to_gpu) to_gpu.push(bandwidth);
+  return Json::object()
+      .set("host_to_device", speed.to_device)
+      .set("device_to_host", speed.to_host)
+      .set("within_device", speed.within)
+      .set("to_gpu", std::move(to_gpu));
+}
+
+Json gpus_to_json(const Found& found) {
+  const GpuReport& report = found.gpus;
+  Json json = Json::object().set("count", report.presence.count);
+  if (report.presence.count == 0) return std::move(json.set("reason", report.presence.reason));
+  json.set("driver", report.driver).set("cuda_driver", report.cuda_driver);
+  json.set("cuda_runtime", report.cuda_runtime).set("cublaslt", report.cublaslt);
+  json.set("cudnn", report.cudnn).set("nccl", found.nccl);
+  Json devices = Json::array();
+  for (size_t i = 0; i < report.gpus.size(); ++i) {
+    Json device = to_json(report.gpus[i]);
+    if (i < found.speeds.size()) device.set("bytes_per_second", to_json(found.speeds[i]));
+    devices.push(std::move(device));
+  }
+  return std::move(json.set("devices", std::move(devices)));
+}
+
+std::string describe(const CpuInfo& cpu) {
+  return fmt::format("cpu  {}: {}, {} of {} memory available, {}\n", cpu.name,
+                     format_plural(cpu.cores, "core"), format_bytes(cpu.memory_available),
+                     format_bytes(cpu.memory_total), cpu.instruction_set);
+}
+
+std::string describe_versions(const GpuReport& report, const std::string& nccl) {
+  const auto version = [](const char* name, const std::string& of) {
+    return of.empty() ? fmt::format("no {}", name) : fmt::format("{} {}", name, of);
+  };
+  const std::string driver = report.driver.empty() ? "driver" : "driver " + report.driver;
+  return fmt::format("{} for CUDA {}, CUDA runtime {}, {}, {}, {}", driver, report.cuda_driver,
+                     report.cuda_runtime, version("cuBLASLt", report.cublaslt),
+                     version("cuDNN", report.cudnn), version("NCCL", nccl));
+}
+
+std::string describe(const GpuInfo& gpu) {
+  std::string text = fmt::format(
+      "gpu:{}  {}: {} of {} memory free, compute capability {}, {} multiprocessors\n       {}, PCI {}",
+      gpu.index, gpu.name, format_bytes(gpu.memory_free), format_bytes(gpu.memory_total), gpu.capability,
+      gpu.multiprocessors, gpu.uuid, gpu.pci);
+  if (gpu.temperature) text += fmt::format(", {} degrees Celsius", *gpu.temperature);
+  if (gpu.utilisation) text += fmt::format(", {} % busy", *gpu.utilisation);
+  if (gpu.nvlinks) text += ", " + format_plural(*gpu.nvlinks, "NVLink");
+  return text + "\n";
+}
+
+std::string describe(const GpuSpeed& speed) {
+  const auto rate = [](double bandwidth) { return format_bytes(static_cast<uint64_t>(bandwidth)) + "/s"; };
+  std::string text = fmt::format("       from the host {}, to the host {}, within (read and written) {}",
+                                 rate(speed.to_device), rate(speed.to_host), rate(speed.within));
+  for (size_t to = 0; to < speed.to_gpu.size(); ++to)
+    if (speed.to_gpu[to] > 0) text += fmt::format(", to gpu:{} {}", to, rate(speed.to_gpu[to]));
+  return text + "\n";
+}
+
+/// Which GPU reaches whose memory by itself.
+std::string peer_matrix(const std::vector<GpuInfo>& gpus) {
+  std::vector<Table::Column> columns = {{"peer access"}};
+  for (const GpuInfo& gpu : gpus) columns.push_back({fmt::format("to gpu:{}", gpu.index)});
+  Table table(std::move(columns));
+  for (const GpuInfo& from : gpus) {
+    std::vector<std::string> row = {fmt::format("gpu:{}", from.index)};
+    for (const GpuInfo& to : gpus)
+      row.push_back(from.index == to.index ? "" : reaches(from, to.index) ? "yes" : "no");
+    table.add(std::move(row));
+  }
+  return table.str();
+}
+
+std::string describe(const Found& found) {
+  const GpuReport& report = found.gpus;
+  std::string text = describe(found.cpu);
+  if (report.presence.count == 0) return text + fmt::format("gpu  no GPU ({})\n", report.presence.reason);
+  text += fmt::format("gpu  {}; {}\n", format_plural(report.presence.count, "GPU"),
+                      describe_versions(report, found.nccl));
+  for (size_t i = 0; i < report.gpus.size(); ++i) {
+    text += describe(report.gpus[i]);
+    if (i < found.speeds.size()) text += describe(found.speeds[i]);
+  }
+  if (report.gpus.size() > 1) text += peer_matrix(report.gpus);
+  return text;
+}
+
+void list_devices(const OutputOptions& output, bool measure) {
+  Found found;
+  found.cpu = cpu_info();
+  found.gpus = gpu_report();
+  if (found.gpus.presence.count > 0) {
+    found.nccl = nccl_version();
+    if (measure) found.speeds = measure_gpus();
+  }
   if (output.json) {
-    Json cpu_json = Json::object();
-    cpu_json.set("name", cpu.name).set("cores", cpu.cores);
-    cpu_json.set("memory_total", static_cast<int64_t>(cpu.memory_total));
-    cpu_json.set("memory_available", static_cast<int64_t>(cpu.memory_available));
-    cpu_json.set("instruction_set", cpu.instruction_set);
-    Json gpu_json = Json::object().set("count", gpus.count);
-    if (gpus.count == 0) gpu_json.set("reason", gpus.reason);
-    print_json(Json::object().set("cpu", std::move(cpu_json)).set("gpu", std::move(gpu_json)));
+    print_json(Json::object().set("cpu", to_json(found.cpu)).set("gpu", gpus_to_json(found)));
   } else if (output.text()) {
-    const std::string found =
-        gpus.count == 0 ? fmt::format("no GPU ({})", gpus.reason) : format_plural(gpus.count, "GPU");
-    print_text(fmt::format("cpu  {}: {}, {} of {} memory available, {}\ngpu  {}\n", cpu.name,
-                           format_plural(cpu.cores, "core"), format_bytes(cpu.memory_available),
-                           format_bytes(cpu.memory_total), cpu.instruction_set, found));
+    print_text(describe(found));
   }
 }
 
@@ -39,8 +160,11 @@ void list_devices(const OutputOptions& output) {
 void add_gpus(CLI::App& app) {
   CLI::App* command = app.add_subcommand("gpus", "The devices of this machine");
   const auto output = std::make_shared<OutputOptions>();
+  const auto measure = std::make_shared<bool>(false);
+  command->add_flag("--measure", *measure,
+                    "Copy memory to, from, within and between the GPUs, and say how fast");
   add_output_options(*command, *output);
-  command->callback([output] { list_devices(*output); });
+  command->callback([output, measure] { list_devices(*output, *measure); });
 }
 
 }  // namespace dtrain

@@ -1,2 +1,14 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+
+#ifdef DTRAIN_TEST_DEVICE
+#include "gpu.h"
+#endif
+
+int main(int argc, char** argv) {
+  doctest::Context context(argc, argv);
+#ifdef DTRAIN_TEST_DEVICE
+  if (!dtrain::test::settle_gpu_cases(context)) return 1;
+#endif
+  return context.run();
+}

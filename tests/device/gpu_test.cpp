@@ -1,0 +1,165 @@
+// A GPU's context by what Context promises.
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "device/device.h"
+#include "device/gpu_info.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kFloats = 1 << 20;
+constexpr size_t kBytes = kFloats * sizeof(float);
+
+std::unique_ptr<Context> make_context() {
+  auto context = make_gpu_context({DeviceId::Kind::gpu, 0}, true);
+  context->attach();
+  return context;
+}
+
+void fill(const Buffer& host, float value) {
+  std::fill_n(host.f32(), host.bytes() / sizeof(float), value);
+}
+
+bool all_are(const float* values, float value) {
+  return std::all_of(values, values + kFloats, [&](float each) { return each == value; });
+}
+
+bool device_holds(Context& context, const Buffer& device, float value) {
+  std::vector<float> host(kFloats, -1.0f);
+  context.copy_to_host(host.data(), device.data(), kBytes);
+  return all_are(host.data(), value);
+}
+
+}  // namespace
+
+TEST_CASE("what there is of GPUs, or why there is none") {
+  const GpuReport report = gpu_report();
+  CHECK(report.presence.count == static_cast<int>(report.gpus.size()));
+  CHECK((report.presence.count > 0) == report.presence.reason.empty());
+  CHECK_THROWS_AS(make_gpu_context({DeviceId::Kind::gpu, 999}, false), UserError);
+  if (report.presence.count == 0) CHECK(measure_gpus().empty());
+}
+
+TEST_SUITE("gpu") {
+  TEST_CASE("a GPU describes itself") {
+    const GpuReport report = gpu_report();
+    REQUIRE_FALSE(report.gpus.empty());
+    CHECK_FALSE(report.cuda_driver.empty());
+    CHECK_FALSE(report.cublaslt.empty());
+    CHECK_FALSE(report.cudnn.empty());
+    const GpuInfo& gpu = report.gpus[0];
+    CHECK_FALSE(gpu.name.empty());
+    CHECK(gpu.uuid.size() == std::string("GPU-00112233-4455-6677-8899-aabbccddeeff").size());
+    CHECK(gpu.memory_free <= gpu.memory_total);
+    CHECK(gpu.memory_free > 0);
+    CHECK(gpu.multiprocessors > 0);
+  }
+
+  TEST_CASE("copies are measured") {
+    for (const GpuSpeed& speed : measure_gpus()) {
+      CHECK(speed.to_device > 1e8);
+      CHECK(speed.to_host > 1e8);
+      CHECK(speed.within > speed.to_device);
+    }
+  }
+
+  TEST_CASE("memory is zeroed and keeps what is copied there") {
+    const auto context = make_context();
+    const Buffer device = context->allocate(kBytes), host = context->allocate_host(kBytes);
+    CHECK(device_holds(*context, device, 0));
+    CHECK(all_are(host.f32(), 0));
+    fill(host, 3);
+    context->enqueue_copy(device.data(), host.data(), kBytes);
+    CHECK(device_holds(*context, device, 3));
+    context->enqueue_zero(device.data(), kBytes);
+    context->enqueue_copy(host.data(), device.data(), kBytes);
+    context->synchronize();
+    CHECK(all_are(host.f32(), 0));
+    CHECK(context->allocate(0).data() == nullptr);
+  }
+
+  TEST_CASE("memory may outlive its context") {
+    Buffer device;
+    {
+      const auto context = make_context();
+      device = context->allocate(kBytes);
+    }
+    device = {};
+    const auto context = make_context();
+    CHECK(device_holds(*context, context->allocate(kBytes), 0));
+  }
+
+  TEST_CASE("more memory than there is") {
+    const auto context = make_context();
+    std::string message;
+    try {
+      const Buffer device = context->allocate(size_t{1} << 50);
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    CHECK(message.find("out of memory") != std::string::npos);
+    CHECK(message.find("1073741824.0 MiB were asked for") != std::string::npos);
+    CHECK(device_holds(*context, context->allocate(kBytes), 0));  // nothing is lost by it
+  }
+
+  TEST_CASE("uploads and operations take turns") {
+    const auto context = make_context();
+    const Buffer device[] = {context->allocate(kBytes), context->allocate(kBytes)};
+    const Buffer staging[] = {context->allocate_host(kBytes), context->allocate_host(kBytes)};
+    const Buffer result = context->allocate(kBytes), results = context->allocate_host(kBytes);
+    for (int step = 0; step < 20; ++step) {
+      const int slot = step % 2;
+      context->wait_uploaded(slot);
+      fill(staging[slot], static_cast<float>(step));
+      context->upload(slot, device[slot].data(), staging[slot].data(), kBytes);
+      context->enqueue_copy(result.data(), device[slot].data(), kBytes);
+      context->mark_uploads_used(slot);
+      context->enqueue_copy(results.data(), result.data(), kBytes);
+      context->mark(slot);
+      context->wait(slot);
+      CHECK(all_are(results.f32(), static_cast<float>(step)));
+    }
+  }
+
+  TEST_CASE("work is run, captured, and then only replayed") {
+    const auto context = make_context();
+    const Buffer src = context->allocate_host(kBytes), dst = context->allocate(kBytes);
+    const auto replay = context->make_replay();
+    int runs = 0;
+    for (int step = 1; step <= 5; ++step) {
+      fill(src, static_cast<float>(step));
+      replay->run([&] {
+        ++runs;
+        context->enqueue_copy(dst.data(), src.data(), kBytes);
+      });
+      CHECK(device_holds(*context, dst, static_cast<float>(step)));
+      if (runs < step) CHECK(runs == 2);
+    }
+  }
+
+  TEST_CASE("work that fails while it is captured") {
+    const auto context = make_context();
+    const Buffer src = context->allocate_host(kBytes), dst = context->allocate(kBytes);
+    const auto replay = context->make_replay();
+    bool failing = false;
+    const auto work = [&] {
+      context->enqueue_copy(dst.data(), src.data(), kBytes);
+      if (failing) throw std::runtime_error("on purpose");
+    };
+    replay->run(work);
+    failing = true;
+    CHECK_THROWS_AS(replay->run(work), std::runtime_error);
+    failing = false;
+    fill(src, 7);
+    replay->run(work);
+    CHECK(device_holds(*context, dst, 7));
+  }
+}
+
+}  // namespace dtrain
