@@ -162,7 +162,7 @@ TEST_CASE_FIXTURE(Fixture, "mistakes in the configuration are found without a fi
   CHECK(contains(error("shuffle: true"), "at least one of train"));
   CHECK(contains(error("train: {synthetic: {samples: 0}}"), "samples"));
   CHECK(contains(error("train: {synthetic: {samples: 5, target: {}}}"), "'classes' or 'shape'"));
-  CHECK(contains(error("train: {idx: {input: x}}\ncache: device"), "cache"));
+  CHECK(contains(error("train: {idx: {input: x}}\ncache: disk"), "cache"));
   CHECK(contains(error("train: {idx: {input: x}}\ntransforms: [normalize: {mean: 0, std: 0}]"), "positive"));
   CHECK(contains(error("train: {idx: {input: x}}\ntransforms: [reshpe: [1]]"), "did you mean 'reshape'?"));
   CHECK(error("train: {csv: {file: x, target: -1, header: true, delimiter: ','}}").empty());
