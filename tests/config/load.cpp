@@ -1,5 +1,6 @@
 #include "config/load.h"
 
+#include "source_dir.h"
 #include "support.h"
 
 namespace dtrain {
@@ -117,7 +118,7 @@ TEST_CASE("files that cannot be read, or are no configuration") {
 
 TEST_CASE("every configuration of the project loads, and survives writing") {
   int seen = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(DTRAIN_SOURCE_DIR "/configs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() + "/configs")) {
     if (entry.path().extension() != ".yaml") continue;
     CAPTURE(entry.path());
     const Loaded loaded = load(entry.path().string());

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "data/support.h"
+#include "source_dir.h"
 
 namespace dtrain::test {
 
@@ -243,9 +244,8 @@ TEST_CASE("many threads read one data set") {
 TEST_CASE("MNIST, where it is at hand") {
   const char* variable = std::getenv("DTRAIN_DATA");
   std::string images;
-  for (const std::string& root :
-       {std::string(variable ? variable : ""), std::string(DTRAIN_SOURCE_DIR "/datasets"),
-        std::string(DTRAIN_SOURCE_DIR "/../shared/datasets")})
+  for (const std::string& root : {std::string(variable ? variable : ""), test::source_dir() + "/datasets",
+                                  test::source_dir() + "/../shared/datasets"})
     if (images.empty() && std::filesystem::exists(root + "/mnist/t10k-images-idx3-ubyte.gz"))
       images = root + "/mnist";
   if (images.empty()) {

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "nn_support.h"
+#include "source_dir.h"
 
 using namespace dtrain;
 
@@ -37,7 +38,7 @@ Names inputs_of(const Graph& graph, const std::string& name) {
 
 Graph model_of(const std::string& config) {
   Diagnostics diagnostics;
-  const Node run = load_config(std::string(DTRAIN_SOURCE_DIR) + "/configs/" + config, {}, diagnostics);
+  const Node run = load_config(test::source_dir() + "/configs/" + config, {}, diagnostics);
   CHECK_NOTHROW(diagnostics.throw_if_errors());
   REQUIRE(run.find("model"));
   auto graph = parse_model(*run.find("model"), diagnostics);

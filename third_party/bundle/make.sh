@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# make.sh BUILD_FOLDER BUNDLE_FOLDER: copies what was built, and all that it needs on another x86-64 Linux with an NVIDIA
+# driver and NVIDIA's CUDA libraries, into one folder, and packs it as BUNDLE_FOLDER.tar.gz.
+set -euo pipefail
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+root=$(readlink -f "$here/../..")
+build=$1 bundle=$2
+limit_mb=60
+
+rm -rf "$bundle" "$bundle.tar.gz"
+mkdir -p "$bundle"/{bin,lib,tests,bench}
+for program in "$build"/app/dtrain "$build"/tests/test_* "$build"/bench/*; do
+  [[ -f $program && -x $program ]] && strip -o "$bundle/bin/${program##*/}" "$program"
+done
+
+# The system's C library is the other machine's own, and so are NVIDIA's libraries.
+of_the_machine='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec|nsl)|libcuda|libnvidia.*|libcu(dart|blas|blasLt|dnn).*|libnccl)\.so'
+ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u | while read -r library; do
+  [[ ${library##*/} =~ $of_the_machine ]] || strip -o "$bundle/lib/${library##*/}" "$library"
+done
+
+# The compiler's libraries are used where the other machine's are older: new ones may want a newer C library.
+mkdir "$bundle/lib/compiler"
+mv "$bundle"/lib/lib{stdc++,gcc_s}.so.* "$bundle/lib/compiler"
+newest() {  # of the versions of this name that the files ask for
+  local name=$1
+  shift
+  objdump -T "$@" | grep -oE "${name}_[0-9.]+" | sort -uV | tail -1
+}
+newest GLIBCXX "$bundle"/bin/* "$bundle"/lib/*.so.* >"$bundle/lib/compiler/needed"
+
+cp -r "$root"/{configs,datasets} "$bundle"
+cp -r "$root/tests/app" "$bundle/tests"
+find "$root/bench" -mindepth 1 -maxdepth 1 ! -name __pycache__ ! -name results ! -name CMakeLists.txt \
+  -exec cp -r {} "$bundle/bench" \;
+cp "$here"/{dtrain,run-tests,libraries.sh} "$bundle"
+find "$bundle" -name __pycache__ -prune -exec rm -rf {} +
+# What is opened at run time: lib/device/cuda/library.h.
+grep -aohE 'lib(cublasLt|cudnn|nccl)\.so\.[0-9]+' "$bundle/bin/dtrain" | sort -u >"$bundle/cuda-libraries" || true
+
+tar -C "$(dirname "$bundle")" -czf "$bundle.tar.gz" "$(basename "$bundle")"
+size=$(stat -c %s "$bundle.tar.gz")
+echo "$bundle.tar.gz: $((size / 1000000)) MB; needs a C library of $(newest GLIBC "$bundle"/bin/* "$bundle"/lib/*.so.*)" \
+  "and up, and $(newest GLIBC "$bundle"/lib/compiler/*.so.*) where libstdc++ has no $(<"$bundle/lib/compiler/needed")"
+if ((size > limit_mb * 1000000)); then
+  echo "make.sh: that is more than $limit_mb MB" >&2
+  exit 1
+fi
