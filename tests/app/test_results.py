@@ -212,9 +212,22 @@ class Facts(Case):
         self.assertGreaterEqual(document["cpu"]["cores"], 1)
         self.assertGreater(document["cpu"]["memory_total"], document["cpu"]["memory_available"])
         self.assertTrue(document["cpu"]["instruction_set"])
-        if document["gpu"]["count"] == 0:
-            self.assertTrue(document["gpu"]["reason"])
-            self.assertIn("no GPU", self.dtrain("gpus").out)
+        gpu = document["gpu"]
+        text = self.dtrain("gpus").out
+        if gpu["count"] == 0:
+            self.assertTrue(gpu["reason"])
+            self.assertIn(f"no GPU ({gpu['reason']})", text)
+            self.assertEqual(self.json("gpus", "--measure")["gpu"], gpu)
+            return
+        self.assertEqual([device["index"] for device in gpu["devices"]], list(range(gpu["count"])))
+        for device in gpu["devices"]:
+            self.assertIn(f"gpu:{device['index']}  {device['name']}", text)
+            self.assertLessEqual(device["memory_free"], device["memory_total"])
+
+    def test_no_gpu_is_visible(self):
+        gpu = self.json("gpus", env={"CUDA_VISIBLE_DEVICES": ""})["gpu"]
+        self.assertEqual(gpu["count"], 0)
+        self.assertTrue(gpu["reason"])
 
     def test_schema(self):
         schema = json.loads(self.dtrain("schema").out)
