@@ -1,0 +1,220 @@
+// What CUDA's C++ has and the host's has not, for kernels that the host's compiler compiles: included ahead
+// of every .cu file. The keywords that the toolkit's own headers define away for the host are not repeated.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <math.h>
+#include <type_traits>
+
+#include "emulation/grid.h"
+
+#define __launch_bounds__(...)
+/// One block runs at a time. (On a device nothing initialises it; here the block before has.)
+#undef __shared__
+#define __shared__ static
+#undef __constant__
+#define __constant__ static
+
+// Of the thread that runs; grid.cpp sets them at every switch.
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+inline constexpr int warpSize = 32;
+
+inline void __syncthreads() {
+  dtrain::emulation::sync_threads();
+}
+inline int __syncthreads_count(int predicate) {
+  return dtrain::emulation::sync_threads_count(predicate != 0);
+}
+inline int __syncthreads_or(int predicate) {
+  return __syncthreads_count(predicate) > 0;
+}
+inline int __syncthreads_and(int predicate) {
+  return __syncthreads_count(predicate == 0) == 0;
+}
+inline void __syncwarp(unsigned mask = 0xffffffffu) {
+  dtrain::emulation::sync_warp(mask);
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  return dtrain::emulation::ballot(mask, predicate != 0);
+}
+inline int __any_sync(unsigned mask, int predicate) {
+  return __ballot_sync(mask, predicate) != 0;
+}
+inline int __all_sync(unsigned mask, int predicate) {
+  return __ballot_sync(mask, predicate == 0) == 0;
+}
+inline unsigned __activemask() {
+  return dtrain::emulation::active_lanes();
+}
+
+namespace dtrain::emulation {
+
+/// The lanes are cut into groups of `width`; a lane out of the own group means the own lane.
+template <class T>
+T shuffle(unsigned mask, T value, int from) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  bits = exchange(mask, bits, from);
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+}  // namespace dtrain::emulation
+
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {
+  const int lane = dtrain::emulation::lane(), group = lane & ~(width - 1);
+  return dtrain::emulation::shuffle(mask, value, group + (source & (width - 1)));
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int bits, int width = warpSize) {
+  const int lane = dtrain::emulation::lane(), last = lane | (width - 1);
+  const int from = lane ^ bits;
+  return dtrain::emulation::shuffle(mask, value, from > last ? lane : from);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
+  const int lane = dtrain::emulation::lane(), last = lane | (width - 1);
+  const int from = lane + static_cast<int>(delta);
+  return dtrain::emulation::shuffle(mask, value, from > last ? lane : from);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
+  const int lane = dtrain::emulation::lane(), group = lane & ~(width - 1);
+  const int from = lane - static_cast<int>(delta);
+  return dtrain::emulation::shuffle(mask, value, from < group ? lane : from);
+}
+
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+inline void __threadfence_system() {}
+[[noreturn]] inline void __trap() {
+  __builtin_trap();
+}
+
+// No thread is interrupted but where it waits, so that a plain update is atomic.
+template <class T>
+T atomicAdd(T* address, std::type_identity_t<T> value) {
+  const T old = *address;
+  *address = old + value;
+  return old;
+}
+template <class T>
+T atomicMax(T* address, std::type_identity_t<T> value) {
+  const T old = *address;
+  if (old < value) *address = value;
+  return old;
+}
+template <class T>
+T atomicMin(T* address, std::type_identity_t<T> value) {
+  const T old = *address;
+  if (value < old) *address = value;
+  return old;
+}
+template <class T>
+T atomicOr(T* address, std::type_identity_t<T> value) {
+  const T old = *address;
+  *address = old | value;
+  return old;
+}
+template <class T>
+T atomicAnd(T* address, std::type_identity_t<T> value) {
+  const T old = *address;
+  *address = old & value;
+  return old;
+}
+template <class T>
+T atomicExch(T* address, std::type_identity_t<T> value) {
+  const T old = *address;
+  *address = value;
+  return old;
+}
+template <class T>
+T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+  const T old = *address;
+  if (old == expected) *address = value;
+  return old;
+}
+/// Counts from 0 to `last` and begins again.
+inline unsigned atomicInc(unsigned* address, unsigned last) {
+  const unsigned old = *address;
+  *address = old >= last ? 0 : old + 1;
+  return old;
+}
+
+template <class T>
+T __ldg(const T* address) {
+  return *address;
+}
+template <class T>
+T __ldcs(const T* address) {
+  return *address;
+}
+template <class T>
+T __ldcg(const T* address) {
+  return *address;
+}
+template <class T>
+void __stcs(T* address, std::type_identity_t<T> value) {
+  *address = value;
+}
+
+inline int __float_as_int(float x) {
+  return std::bit_cast<int>(x);
+}
+inline unsigned __float_as_uint(float x) {
+  return std::bit_cast<unsigned>(x);
+}
+inline float __int_as_float(int x) {
+  return std::bit_cast<float>(x);
+}
+inline float __uint_as_float(unsigned x) {
+  return std::bit_cast<float>(x);
+}
+inline float rsqrtf(float x) {
+  return 1.0f / sqrtf(x);
+}
+inline float __frsqrt_rn(float x) {
+  return 1.0f / sqrtf(x);
+}
+inline float __fsqrt_rn(float x) {
+  return sqrtf(x);
+}
+inline float __fdividef(float x, float y) {
+  return x / y;
+}
+inline float __fdiv_rn(float x, float y) {
+  return x / y;
+}
+// Never contracted into fused multiply-adds, as the build of these files sees to.
+inline float __fadd_rn(float x, float y) {
+  return x + y;
+}
+inline float __fsub_rn(float x, float y) {
+  return x - y;
+}
+inline float __fmul_rn(float x, float y) {
+  return x * y;
+}
+inline float __fmaf_rn(float x, float y, float z) {
+  return fmaf(x, y, z);
+}
+inline int __popc(unsigned x) {
+  return __builtin_popcount(x);
+}
+inline int __ffs(int x) {
+  return __builtin_ffs(x);
+}
+inline int __clz(int x) {
+  return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x));
+}
+inline unsigned __umulhi(unsigned x, unsigned y) {
+  return static_cast<unsigned>(uint64_t{x} * y >> 32);
+}

@@ -1,0 +1,489 @@
+// The part of cuDNN's graph API that dtrain uses: convolutions, in double precision. Of the engines that the
+// heuristics propose, some do not work, and some are not deterministic.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <cudnn.h>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "emulation/memory.h"
+#include "emulation/numbers.h"
+#include "emulation/queue.h"
+
+using namespace dtrain::emulation;
+
+struct cudnnContext {
+  int device;
+  cudaStream_t stream;
+};
+
+namespace {
+
+using Integers = std::vector<int64_t>;
+
+struct Tensor {
+  int64_t name = 0;
+  Number type = Number::float32;
+  std::array<int64_t, 4> dimensions{}, strides{};
+  int64_t elements() const { return dimensions[0] * dimensions[1] * dimensions[2] * dimensions[3]; }
+  int64_t at(int64_t n, int64_t c, int64_t y, int64_t x) const {
+    return n * strides[0] + c * strides[1] + y * strides[2] + x * strides[3];
+  }
+};
+
+struct Convolution {
+  std::array<int64_t, 2> before{}, after{}, strides{}, dilations{};
+};
+
+enum class Direction { forward, data, filter };
+
+struct Operation {
+  Direction direction = Direction::forward;
+  Convolution convolution;
+  Tensor x, w, y;
+};
+
+struct Engine {
+  int64_t workspace = 0;
+  bool works = true;
+  std::vector<cudnnBackendNumericalNote_t> notes;
+};
+
+struct Attribute {
+  cudnnBackendAttributeType_t type;
+  int64_t count;
+  std::vector<std::byte> bytes;
+};
+
+}  // namespace
+
+/// Attributes as they were set; and once it is finished what follows from them, with nothing that points to
+/// other descriptors, as those may go.
+struct Descriptor {
+  cudnnBackendDescriptorType_t type;
+  bool finished = false;
+  std::map<cudnnBackendAttributeName_t, Attribute> attributes;
+  Tensor tensor;
+  Convolution convolution;
+  Operation operation;
+  Engine engine;
+  std::vector<Engine> engines;
+  int device = 0;
+};
+
+namespace {
+
+Descriptor& of(cudnnBackendDescriptor_t descriptor) {
+  return *static_cast<Descriptor*>(descriptor);
+}
+
+size_t bytes_of_type(cudnnBackendAttributeType_t type) {
+  switch (type) {
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_DOUBLE:
+      return 8;
+    case CUDNN_TYPE_HANDLE:
+    case CUDNN_TYPE_VOID_PTR:
+    case CUDNN_TYPE_BACKEND_DESCRIPTOR:
+      return sizeof(void*);
+    case CUDNN_TYPE_BOOLEAN:
+      return 1;
+    default:
+      return 4;
+  }
+}
+
+/// What was wrong with a descriptor.
+struct Refused {
+  cudnnStatus_t status;
+};
+
+void require(bool holds, cudnnStatus_t otherwise = CUDNN_STATUS_BAD_PARAM) {
+  if (!holds) throw Refused{otherwise};
+}
+
+template <class T>
+std::vector<T> values(const Descriptor& d, cudnnBackendAttributeName_t name,
+                      cudnnBackendAttributeType_t type) {
+  const auto found = d.attributes.find(name);
+  require(found != d.attributes.end(), CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  require(found->second.type == type);
+  std::vector<T> result(static_cast<size_t>(found->second.count));
+  std::memcpy(result.data(), found->second.bytes.data(), found->second.bytes.size());
+  return result;
+}
+
+template <class T>
+T value(const Descriptor& d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) {
+  const std::vector<T> all = values<T>(d, name, type);
+  require(all.size() == 1);
+  return all[0];
+}
+
+template <size_t N>
+std::array<int64_t, N> integers(const Descriptor& d, cudnnBackendAttributeName_t name) {
+  const Integers all = values<int64_t>(d, name, CUDNN_TYPE_INT64);
+  require(all.size() == N);
+  std::array<int64_t, N> result{};
+  std::copy(all.begin(), all.end(), result.begin());
+  return result;
+}
+
+const Descriptor& part(const Descriptor& d, cudnnBackendAttributeName_t name,
+                       cudnnBackendDescriptorType_t type) {
+  const Descriptor& found = of(value<cudnnBackendDescriptor_t>(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR));
+  require(found.type == type);
+  require(found.finished, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+  return found;
+}
+
+Number number(cudnnDataType_t type) {
+  switch (type) {
+    case CUDNN_DATA_FLOAT:
+      return Number::float32;
+    case CUDNN_DATA_BFLOAT16:
+      return Number::bfloat16;
+    case CUDNN_DATA_HALF:
+      return Number::float16;
+    default:
+      throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
+  }
+}
+
+void finish_tensor(Descriptor& d) {
+  Tensor& t = d.tensor;
+  t.name = value<int64_t>(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64);
+  t.type = number(value<cudnnDataType_t>(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE));
+  t.dimensions = integers<4>(d, CUDNN_ATTR_TENSOR_DIMENSIONS);
+  t.strides = integers<4>(d, CUDNN_ATTR_TENSOR_STRIDES);
+  require(value<int64_t>(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64) >=
+          static_cast<int64_t>(bytes_of(t.type)));
+  for (const int64_t dimension : t.dimensions) require(dimension > 0);
+  // Channels last, with nothing between the elements.
+  const auto [n, c, h, w] = t.dimensions;
+  require(n > 0 && t.strides == std::array{h * w * c, int64_t{1}, w * c, c}, CUDNN_STATUS_NOT_SUPPORTED);
+}
+
+void finish_convolution(Descriptor& d) {
+  require(value<int64_t>(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64) == 2);
+  require(value<cudnnDataType_t>(d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE) ==
+          CUDNN_DATA_FLOAT);
+  require(value<cudnnConvolutionMode_t>(d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE) ==
+          CUDNN_CROSS_CORRELATION);
+  d.convolution = {integers<2>(d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
+                   integers<2>(d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS),
+                   integers<2>(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
+                   integers<2>(d, CUDNN_ATTR_CONVOLUTION_DILATIONS)};
+}
+
+struct Names {
+  Direction direction;
+  cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
+};
+
+Names names_of(cudnnBackendDescriptorType_t type) {
+  switch (type) {
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+      return {Direction::data,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+      return {Direction::filter,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+    default:
+      return {Direction::forward,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+  }
+}
+
+void finish_operation(Descriptor& d) {
+  const Names names = names_of(d.type);
+  Operation& o = d.operation;
+  o.direction = names.direction;
+  o.convolution = part(d, names.convolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR).convolution;
+  o.x = part(d, names.x, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor;
+  o.w = part(d, names.w, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor;
+  o.y = part(d, names.y, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor;
+  require(value<float>(d, names.alpha, CUDNN_TYPE_FLOAT) == 1.0f, CUDNN_STATUS_NOT_SUPPORTED);
+  require(value<float>(d, names.beta, CUDNN_TYPE_FLOAT) == 0.0f, CUDNN_STATUS_NOT_SUPPORTED);
+  require(o.x.type == o.w.type && o.w.type == o.y.type, CUDNN_STATUS_NOT_SUPPORTED);
+  require(o.x.dimensions[0] == o.y.dimensions[0] && o.w.dimensions[0] == o.y.dimensions[1]);
+  require(o.x.dimensions[1] % o.w.dimensions[1] == 0);
+  require(o.y.dimensions[1] % (o.x.dimensions[1] / o.w.dimensions[1]) == 0);
+  for (size_t i = 0; i < 2; ++i) {
+    const Convolution& c = o.convolution;
+    const int64_t extent = c.dilations[i] * (o.w.dimensions[i + 2] - 1) + 1;
+    const int64_t room = o.x.dimensions[i + 2] + c.before[i] + c.after[i] - extent;
+    require(room >= 0 && o.y.dimensions[i + 2] == room / c.strides[i] + 1);
+  }
+}
+
+/// Depthwise gradients of weights have no engine at all, as can happen.
+void find_engines(Descriptor& d) {
+  const Descriptor& graph =
+      part(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  d.operation = graph.operation;
+  d.device = graph.device;
+  const Operation& o = d.operation;
+  if (o.direction == Direction::filter && o.w.dimensions[1] < o.x.dimensions[1])
+    throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
+  const auto mode = value<cudnnBackendHeurMode_t>(d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE);
+  if (mode == CUDNN_HEUR_MODE_FALLBACK) {
+    d.engines = {{0, true, {}}};
+    return;
+  }
+  const bool exact = o.x.type == Number::float32;
+  Engine fast{1 << 16, true, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}};
+  if (o.direction != Direction::forward) fast.notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  d.engines = {{0, false, {}}, {int64_t{1} << 40, true, {}}, fast};
+  if (!exact) d.engines.push_back({1 << 15, true, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}});
+}
+
+void finish(Descriptor& d) {
+  require(!d.finished);
+  switch (d.type) {
+    case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
+      finish_tensor(d);
+      break;
+    case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
+      finish_convolution(d);
+      break;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+      finish_operation(d);
+      break;
+    case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR: {
+      const auto handle = value<cudnnHandle_t>(d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE);
+      d.device = handle->device;
+      const Descriptor& operation = of(
+          value<cudnnBackendDescriptor_t>(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR));
+      require(operation.finished, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+      d.operation = operation.operation;
+      break;
+    }
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+      find_engines(d);
+      break;
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
+      value<cudnnHandle_t>(d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE);
+      const Descriptor& chosen =
+          part(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+      require(chosen.engine.works, CUDNN_STATUS_NOT_SUPPORTED);
+      d.operation = chosen.operation;
+      d.engine = chosen.engine;
+      d.device = chosen.device;
+      break;
+    }
+    case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
+      break;
+    default:
+      throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
+  }
+  d.finished = true;
+}
+
+/// use(x, w, y) with the places of every multiplication's three numbers.
+template <class Use>
+void each_product(const Operation& o, Use&& use) {
+  const auto& c = o.convolution;
+  const auto [filters, channels, height, width] = o.w.dimensions;
+  const int64_t groups = o.x.dimensions[1] / channels, per_group = filters / groups;
+  for (int64_t n = 0; n < o.y.dimensions[0]; ++n) {
+    for (int64_t f = 0; f < filters; ++f) {
+      for (int64_t oy = 0; oy < o.y.dimensions[2]; ++oy) {
+        for (int64_t ox = 0; ox < o.y.dimensions[3]; ++ox) {
+          for (int64_t ky = 0; ky < height; ++ky) {
+            const int64_t iy = oy * c.strides[0] + ky * c.dilations[0] - c.before[0];
+            if (iy < 0 || iy >= o.x.dimensions[2]) continue;
+            for (int64_t kx = 0; kx < width; ++kx) {
+              const int64_t ix = ox * c.strides[1] + kx * c.dilations[1] - c.before[1];
+              if (ix < 0 || ix >= o.x.dimensions[3]) continue;
+              for (int64_t i = 0; i < channels; ++i)
+                use(o.x.at(n, f / per_group * channels + i, iy, ix), o.w.at(f, i, ky, kx),
+                    o.y.at(n, f, oy, ox));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+void convolve(const Operation& o, const std::array<void*, 3>& arrays) {
+  const auto [x, w, y] = arrays;
+  const Number type = o.x.type;
+  const bool forward = o.direction == Direction::forward, filter = o.direction == Direction::filter;
+  const Tensor& out = forward ? o.y : filter ? o.w : o.x;
+  void* into = forward ? y : filter ? w : x;
+  std::vector<double> sums(static_cast<size_t>(out.elements()));
+  each_product(o, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+    const double a = forward ? read_number(w, type, at_w) : read_number(y, type, at_y);
+    const double b = forward || filter ? read_number(x, type, at_x) : read_number(w, type, at_w);
+    sums[static_cast<size_t>(forward ? at_y : filter ? at_w : at_x)] += a * b;
+  });
+  for (size_t i = 0; i < sums.size(); ++i) write_number(into, type, static_cast<int64_t>(i), sums[i]);
+}
+
+cudnnStatus_t execute(cudnnHandle_t handle, const Descriptor& plan, const Descriptor& pack) {
+  require(plan.finished && pack.finished, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+  require(handle->device == current_device());
+  const Integers names = values<int64_t>(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64);
+  const auto given = values<void*>(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR);
+  void* const workspace = value<void*>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR);
+  require(names.size() == given.size());
+  const Operation& o = plan.operation;
+  std::array<void*, 3> arrays{};
+  const std::array<const Tensor*, 3> tensors = {&o.x, &o.w, &o.y};
+  for (size_t i = 0; i < 3; ++i) {
+    const auto found = std::find(names.begin(), names.end(), tensors[i]->name);
+    require(found != names.end());
+    arrays[i] = given[static_cast<size_t>(found - names.begin())];
+    const size_t bytes = static_cast<size_t>(tensors[i]->elements()) * bytes_of(tensors[i]->type);
+    require(is_device_memory(arrays[i], bytes));
+    require(reinterpret_cast<uintptr_t>(arrays[i]) % 16 == 0, CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER);
+  }
+  const auto bytes = static_cast<size_t>(plan.engine.workspace);
+  require(bytes == 0 || is_device_memory(workspace, bytes));
+  const cudaError_t status = enqueue(handle->stream, [o, arrays, workspace, bytes] {
+    if (bytes > 0) std::memset(workspace, 0xff, bytes);
+    convolve(o, arrays);
+  });
+  return answer(status) == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED_CUDART;
+}
+
+template <class Call>
+cudnnStatus_t guarded(Call&& call) {
+  try {
+    return call();
+  } catch (const Refused& refused) {
+    return refused.status;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t* made) {
+  const auto lock = lock_machine();
+  if (machine().devices == 0) return CUDNN_STATUS_NOT_INITIALIZED;
+  if (forbid_capture() != cudaSuccess) return CUDNN_STATUS_INTERNAL_ERROR;
+  *made = new cudnnContext{current_device(), nullptr};
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  delete handle;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
+  return CUDNN_STATUS_SUCCESS;
+}
+size_t cudnnGetVersion() {
+  return CUDNN_VERSION;
+}
+
+const char* cudnnGetErrorString(cudnnStatus_t status) {
+  return status == CUDNN_STATUS_SUCCESS         ? "CUDNN_STATUS_SUCCESS"
+         : status == CUDNN_STATUS_NOT_SUPPORTED ? "CUDNN_STATUS_NOT_SUPPORTED"
+         : status == CUDNN_STATUS_BAD_PARAM     ? "CUDNN_STATUS_BAD_PARAM"
+                                                : "another cuDNN error";
+}
+void cudnnGetLastErrorString(char* message, size_t bytes) {
+  if (bytes > 0) message[0] = 0;
+}
+
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t* made) {
+  auto* descriptor = new Descriptor();
+  descriptor->type = type;
+  *made = descriptor;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+  delete &of(descriptor);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count,
+                                       const void* elements) {
+  if (of(descriptor).finished || count < 1 || !elements) return CUDNN_STATUS_BAD_PARAM;
+  const auto* bytes = static_cast<const std::byte*>(elements);
+  of(descriptor).attributes[name] = {
+      type, count, {bytes, bytes + static_cast<size_t>(count) * bytes_of_type(type)}};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  return guarded([&] {
+    finish(of(descriptor));
+    return CUDNN_STATUS_SUCCESS;
+  });
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                                       int64_t wanted, int64_t* count, void* elements) {
+  const Descriptor& d = of(descriptor);
+  if (!d.finished) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
+  if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
+    *count = static_cast<int64_t>(d.engines.size());
+    if (!elements) return CUDNN_STATUS_SUCCESS;
+    *count = std::min(*count, wanted);
+    auto* into = static_cast<cudnnBackendDescriptor_t*>(elements);
+    for (int64_t i = 0; i < *count; ++i) {
+      Descriptor& config = of(into[i]);
+      if (config.type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) return CUDNN_STATUS_BAD_PARAM;
+      config.engine = d.engines[static_cast<size_t>(i)];
+      config.operation = d.operation;
+      config.device = d.device;
+      config.finished = true;
+    }
+    return CUDNN_STATUS_SUCCESS;
+  }
+  if (name == CUDNN_ATTR_ENGINECFG_ENGINE && type == CUDNN_TYPE_BACKEND_DESCRIPTOR && wanted == 1) {
+    Descriptor& engine = of(*static_cast<cudnnBackendDescriptor_t*>(elements));
+    if (engine.type != CUDNN_BACKEND_ENGINE_DESCRIPTOR) return CUDNN_STATUS_BAD_PARAM;
+    engine.engine = d.engine;
+    engine.finished = true;
+    *count = 1;
+    return CUDNN_STATUS_SUCCESS;
+  }
+  if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && type == CUDNN_TYPE_NUMERICAL_NOTE) {
+    *count = std::min(wanted, static_cast<int64_t>(d.engine.notes.size()));
+    std::copy_n(d.engine.notes.begin(), *count, static_cast<cudnnBackendNumericalNote_t*>(elements));
+    return CUDNN_STATUS_SUCCESS;
+  }
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64 && wanted == 1) {
+    *static_cast<int64_t*>(elements) = d.engine.workspace;
+    *count = 1;
+    return CUDNN_STATUS_SUCCESS;
+  }
+  return CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t pack) {
+  const auto lock = lock_machine();
+  return guarded([&] { return execute(handle, of(plan), of(pack)); });
+}
+
+}  // extern "C"

@@ -1,0 +1,44 @@
+// A stand-in for CUDA's libraries that lets dtrain's CUDA half run on the CPU, from the very sources that a
+// GPU's build compiles: the .cu files by the host's compiler (device_language.h, ops/cuda/launch.h), and in
+// place of the CUDA runtime, cuBLASLt, cuDNN and NCCL the files beside this one.
+//
+// What it proves: that kernels compute what they should, and that their threads meet where they must; that
+// streams and events order all work that needs an order, whatever order the rest takes (work is queued, and
+// run late and in random order); that captured work is capturable, and means the same when it is replayed;
+// that nothing leaks, is used after it was given back, or is touched by the host though it is the device's;
+// and that the libraries are called as their documentation asks, as far as the files here check it.
+//
+// What it does not: a GPU's memory model (threads run one at a time, up to where they wait), its arithmetic
+// to the last bit, speed, limits of registers and shared memory, and what the libraries do beyond their
+// documentation, or choose.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace dtrain::emulation {
+
+struct Machine {
+  int devices = 2;
+  size_t memory_bytes = size_t{1} << 30;  // of each device
+  int multiprocessors = 4;
+  int capability = 90;
+  uint64_t seed = 1;
+  /// Work is run when somebody waits for it, and besides so often after a call (0 to 1).
+  double eagerness = 0.1;
+};
+
+/// Begins anew, with this machine; nothing of the old one may still be in use. Returns what it left behind:
+/// memory, streams, events and graphs that were never given back ("" if none). The first machine is of
+/// DTRAIN_EMULATED_GPUS devices, where the environment says so.
+std::string restart(const Machine& machine);
+
+/// What went wrong on the device since this was last asked ("" if nothing). The calls that met it said
+/// cudaErrorLaunchFailure. Until it is asked every later call says so, too.
+std::string take_failure();
+
+/// Device memory in use, of all devices.
+size_t bytes_in_use();
+
+}  // namespace dtrain::emulation

@@ -1,0 +1,291 @@
+#include "emulation/grid.h"
+
+#include <array>
+#include <bit>
+#include <memory>
+#include <vector>
+
+#include "emulation/device_language.h"
+#include "emulation/fiber.h"
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace dtrain::emulation {
+namespace {
+
+struct Thread {
+  Fiber* fiber;
+  unsigned index;
+  // It waits while (*word & mask) == value.
+  const uint32_t* word;
+  uint32_t mask, value;
+  bool may_go_on() const { return (*word & mask) != value; }
+};
+
+struct Warp {
+  uint32_t living = 0;
+  uint32_t arrived = 0;
+  std::array<uint32_t, 32> masks;  // of those that arrived
+  std::array<uint64_t, 32> values;
+  uint32_t given = 0;  // lanes whose `values` are of this exchange
+};
+
+uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15ull;
+  return x ^ (x >> 29);
+}
+
+class Block {
+ public:
+  std::string run(const Grid& grid, uint64_t seed);
+
+  void sync_threads();
+  int count(bool predicate);
+  void sync_warp(uint32_t mask);
+  uint64_t exchange(uint32_t mask, uint64_t value, int from);
+  uint32_t ballot(uint32_t mask, bool predicate);
+  int lane() const { return static_cast<int>(current_ % 32); }
+  uint32_t active() const { return warps_[current_ / 32].living; }
+
+ private:
+  static void fiber_main(void* self);
+  void start(const Grid& grid);
+  void start_threads();
+  void run_waiting(bool backwards);
+  void become(unsigned index);
+  void end_thread();
+  void wait(const uint32_t* word, uint32_t mask, uint32_t value);
+  void release_warp(Warp& warp, uint32_t mask);
+  void fail(const char* what);
+  Warp& warp() { return warps_[current_ / 32]; }
+  uint32_t lane_bit() const { return 1u << (current_ % 32); }
+
+  Grid grid_{};
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> idle_;
+  std::vector<Thread> waiting_;
+  std::vector<Warp> warps_;
+  std::string failure_;
+  Fiber* fiber_ = nullptr;  // that runs
+  unsigned current_ = 0;    // the thread that runs
+  unsigned started_ = 0, threads_ = 0, living_ = 0;
+  bool backwards_ = false, paused_ = false;
+  uint32_t arrived_ = 0, barriers_ = 0;
+  int holding_ = 0, counted_ = 0;
+};
+
+Block block;
+
+void Block::fiber_main(void* self) {
+  Block& b = *static_cast<Block*>(self);
+  // A fiber runs as many threads as it can to their ends: those that never wait need no fiber of their own.
+  for (;;) {
+    while (b.started_ < b.threads_) {
+      const unsigned next = b.started_++;
+      b.become(b.backwards_ ? b.threads_ - 1 - next : next);
+      b.grid_.thread(b.grid_.arguments);
+      b.end_thread();
+    }
+    b.paused_ = false;
+    b.fiber_->pause();
+  }
+}
+
+void Block::become(unsigned index) {
+  current_ = index;
+  threadIdx.x = index % blockDim.x;
+  threadIdx.y = index / blockDim.x % blockDim.y;
+  threadIdx.z = index / blockDim.x / blockDim.y;
+}
+
+void Block::end_thread() {
+  --living_;
+  Warp& w = warp();
+  w.living &= ~lane_bit();
+  if (arrived_ > 0 && arrived_ == living_) {
+    arrived_ = 0;
+    ++barriers_;
+  }
+  if (w.arrived != 0) release_warp(w, w.masks[static_cast<size_t>(std::countr_zero(w.arrived))]);
+}
+
+void Block::wait(const uint32_t* word, uint32_t mask, uint32_t value) {
+  if ((*word & mask) != value) return;
+  const unsigned self = current_;
+  waiting_.push_back({fiber_, self, word, mask, value});
+  paused_ = true;
+  fiber_->pause();
+  become(self);
+}
+
+void Block::sync_threads() {
+  const uint32_t barrier = barriers_;
+  if (++arrived_ == living_) {
+    arrived_ = 0;
+    ++barriers_;
+  }
+  wait(&barriers_, ~0u, barrier);
+}
+
+int Block::count(bool predicate) {
+  holding_ += predicate;
+  sync_threads();
+  counted_ = holding_;
+  sync_threads();
+  holding_ = 0;
+  const int counted = counted_;
+  sync_threads();
+  return counted;
+}
+
+void Block::release_warp(Warp& w, uint32_t mask) {
+  const uint32_t expected = mask & w.living;
+  if ((w.arrived & expected) != expected) return;
+  for (int i = 0; i < 32; ++i) {
+    if ((expected >> i & 1) != 0 && w.masks[static_cast<size_t>(i)] != mask) {
+      fail("lanes of a warp meet with different masks");
+    }
+  }
+  w.arrived &= ~expected;
+}
+
+void Block::sync_warp(uint32_t mask) {
+  Warp& w = warp();
+  const uint32_t bit = lane_bit();
+  if ((mask & bit) == 0) fail("a lane is not in the mask that it names");
+  w.masks[current_ % 32] = mask;
+  w.arrived |= bit;
+  release_warp(w, mask);
+  wait(&w.arrived, bit, bit);
+}
+
+uint64_t Block::exchange(uint32_t mask, uint64_t value, int from) {
+  Warp& w = warp();
+  w.values[current_ % 32] = value;
+  w.given |= lane_bit();
+  sync_warp(mask);
+  const uint64_t taken = (mask & w.given) >> from & 1 ? w.values[static_cast<size_t>(from)] : ~0ull;
+  sync_warp(mask);
+  w.given &= ~lane_bit();
+  return taken;
+}
+
+uint32_t Block::ballot(uint32_t mask, bool predicate) {
+  Warp& w = warp();
+  w.values[current_ % 32] = predicate;
+  w.given |= lane_bit();
+  sync_warp(mask);
+  uint32_t bits = 0;
+  for (unsigned i = 0; i < 32; ++i) {
+    if ((mask & w.given) >> i & 1) bits |= static_cast<uint32_t>(w.values[i]) << i;
+  }
+  sync_warp(mask);
+  w.given &= ~lane_bit();
+  return bits;
+}
+
+void Block::fail(const char* what) {
+  if (failure_.empty()) failure_ = what;
+}
+
+void Block::start(const Grid& grid) {
+  grid_ = grid;
+  threads_ = living_ = grid.threads.x * grid.threads.y * grid.threads.z;
+  started_ = 0;
+  arrived_ = 0;
+  holding_ = 0;
+  warps_.assign((threads_ + 31) / 32, Warp{});
+  for (unsigned i = 0; i < threads_; ++i) warps_[i / 32].living |= 1u << (i % 32);
+}
+
+void Block::start_threads() {
+  while (started_ < threads_) {
+    if (idle_.empty()) {
+      fibers_.push_back(std::make_unique<Fiber>(&Block::fiber_main, this));
+      idle_.push_back(fibers_.back().get());
+    }
+    fiber_ = idle_.back();
+    idle_.pop_back();
+    fiber_->resume();
+    if (!paused_) idle_.push_back(fiber_);
+  }
+}
+
+void Block::run_waiting(bool backwards) {
+  std::vector<Thread> turn;
+  turn.swap(waiting_);
+  bool moved = false;
+  for (size_t i = 0; i < turn.size(); ++i) {
+    const Thread& thread = turn[backwards ? turn.size() - 1 - i : i];
+    if (!thread.may_go_on()) {
+      waiting_.push_back(thread);
+      continue;
+    }
+    moved = true;
+    fiber_ = thread.fiber;
+    fiber_->resume();
+    if (!paused_) idle_.push_back(fiber_);
+  }
+  if (!moved) fail("threads of a block wait for each other forever");
+}
+
+std::string Block::run(const Grid& grid, uint64_t seed) {
+  start(grid);
+  failure_.clear();
+  backwards_ = (seed & 1) != 0;
+  start_threads();
+  while (!waiting_.empty() && failure_.empty()) {
+    seed = mix(seed + 1);
+    run_waiting((seed & 1) != 0);
+  }
+  if (!waiting_.empty()) {
+    // Whoever still waits never goes on: its stack is given up, and with it nothing that a kernel owns.
+    waiting_.clear();
+    idle_.clear();
+    fibers_.clear();
+  }
+  return failure_;
+}
+
+}  // namespace
+
+std::string run_grid(const Grid& grid, uint64_t seed) {
+  gridDim = grid.blocks;
+  blockDim = grid.threads;
+  const uint64_t blocks = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
+  const bool backwards = (mix(seed) & 2) != 0;
+  for (uint64_t i = 0; i < blocks; ++i) {
+    const uint64_t b = backwards ? blocks - 1 - i : i;
+    blockIdx.x = static_cast<unsigned>(b % gridDim.x);
+    blockIdx.y = static_cast<unsigned>(b / gridDim.x % gridDim.y);
+    blockIdx.z = static_cast<unsigned>(b / gridDim.x / gridDim.y);
+    std::string failure = block.run(grid, mix(seed + b));
+    if (!failure.empty()) return failure;
+  }
+  return "";
+}
+
+void sync_threads() {
+  block.sync_threads();
+}
+int sync_threads_count(bool predicate) {
+  return block.count(predicate);
+}
+void sync_warp(uint32_t mask) {
+  block.sync_warp(mask);
+}
+uint64_t exchange(uint32_t mask, uint64_t value, int from) {
+  return block.exchange(mask, value, from);
+}
+uint32_t ballot(uint32_t mask, bool predicate) {
+  return block.ballot(mask, predicate);
+}
+int lane() {
+  return block.lane();
+}
+uint32_t active_lanes() {
+  return block.active();
+}
+
+}  // namespace dtrain::emulation

@@ -1,0 +1,95 @@
+// That kernels run as on a device.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "emulation/kernels.h"
+#include "emulation/support.h"
+
+namespace dtrain::emulation {
+
+TEST_CASE("emulated kernels: every thread of a grid runs once, wherever it stands") {
+  const Fresh fresh;
+  const Stream stream;
+  const Array<int> numbers(2 * 3 * 2 * 4 * 5 * 3);
+  number_threads({2, 3, 2}, {4, 5, 3}, numbers.data, stream);
+  std::vector<int> expected(numbers.size);
+  std::iota(expected.begin(), expected.end(), 0);
+  CHECK(numbers.read(stream) == expected);
+}
+
+TEST_CASE("emulated kernels: threads meet at barriers, whatever order they run in") {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const Fresh fresh({.seed = seed});
+    const Stream stream;
+    std::vector<int> values(3 * 256);
+    std::iota(values.begin(), values.end(), 0);
+    const Array<int> data(values);
+    reverse_blocks(data.data, 3, stream);
+    for (auto part = values.begin(); part != values.end(); part += 256) std::reverse(part, part + 256);
+    CHECK(data.read(stream) == values);
+    reverse_without_barrier(data.data, 3, stream);
+    CHECK(data.read(stream) != values);
+  }
+}
+
+TEST_CASE("emulated kernels: lanes of a warp exchange values") {
+  const Fresh fresh;
+  const Stream stream;
+  std::vector<int> values(3 * 32), expected(6);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<int>(i * i);
+    expected[i / 32] += values[i];
+    if (i % 2 == 0) expected[3 + i / 32] += values[i];
+  }
+  const Array<int> src(values), dst(6);
+  sum_warps(src.data, dst.data, 3, stream);
+  CHECK(dst.read(stream) == expected);
+}
+
+TEST_CASE("emulated kernels: votes and counts") {
+  const Fresh fresh;
+  const Stream stream;
+  const Array<int> counter(std::vector<int>{0});
+  count_odd(counter.data, 5, stream);
+  CHECK(counter.read(stream) == std::vector<int>{5 * 128});
+}
+
+TEST_CASE("emulated kernels: barriers do not wait for threads that have ended") {
+  for (const int n : {1, 31, 40, 128}) {
+    const Fresh fresh;
+    const Stream stream;
+    const Array<int> dst(static_cast<size_t>(n));
+    end_early(dst.data, n, stream);
+    CHECK(dst.read(stream) == std::vector<int>(static_cast<size_t>(n), n));
+  }
+}
+
+TEST_CASE("emulated kernels: threads that wait forever are noticed") {
+  const Fresh fresh;
+  {
+    const Stream stream;
+    wait_forever(stream);
+    CHECK(cudaStreamSynchronize(stream) == cudaErrorLaunchFailure);
+    CHECK(take_failure() == "threads of a block wait for each other forever");
+  }
+  // And the next kernel runs.
+  const Stream stream;
+  const Array<int> dst(size_t{3});
+  end_early(dst.data, 3, stream);
+  CHECK(dst.read(stream) == std::vector<int>(3, 3));
+}
+
+TEST_CASE("emulated kernels: impossible grids are refused") {
+  const Fresh fresh;
+  const Stream stream;
+  const Array<int> dst(size_t{1});
+  CHECK_THROWS(number_threads({1, 1, 1}, {1025, 1, 1}, dst.data, stream));
+  CHECK_THROWS(number_threads({0, 1, 1}, {1, 1, 1}, dst.data, stream));
+  CHECK_THROWS(number_threads({1, 65536, 1}, {1, 1, 1}, dst.data, stream));
+}
+
+}  // namespace dtrain::emulation

@@ -1,0 +1,28 @@
+// Small kernels that the emulation itself is tested with.
+#pragma once
+
+#include <cstdint>
+#include <cuda_runtime.h>
+
+namespace dtrain::emulation {
+
+/// dst[i] = i of all threads, by every dimension of grid and block.
+void number_threads(dim3 grid, dim3 block, int* dst, cudaStream_t stream);
+/// Each block of 256 turns its part of the array round, by shared memory.
+void reverse_blocks(int* data, int blocks, cudaStream_t stream);
+/// As that, but some threads do not wait for the others.
+void reverse_without_barrier(int* data, int blocks, cudaStream_t stream);
+/// dst[warp] = the sum of the warp's lanes; dst[warps + warp] = its even lanes.
+void sum_warps(const int* src, int* dst, int warps, cudaStream_t stream);
+/// Threads beyond `n` end before the barrier.
+void end_early(int* dst, int n, cudaStream_t stream);
+/// Half of the threads wait for a warp's other half, which waits for the block.
+void wait_forever(cudaStream_t stream);
+/// *counter += the number of threads that have an odd index.
+void count_odd(int* counter, int blocks, cudaStream_t stream);
+/// data[i] = scale * data[i] + offset.
+void scale_add(float* data, float scale, float offset, int n, cudaStream_t stream);
+/// Reads 16 bytes at once.
+void read_vector(const float* src, float* dst, cudaStream_t stream);
+
+}  // namespace dtrain::emulation

@@ -1,0 +1,31 @@
+#include <string>
+
+#include "emulation/grid.h"
+#include "emulation/queue.h"
+
+namespace dtrain::emulation {
+
+void run_checked(const Grid& grid) {
+  const std::string failure = run_grid(grid, random_number());
+  if (!failure.empty()) fail_device(failure);
+}
+
+cudaError_t enqueue_grid(dim3 blocks, dim3 threads, cudaStream_t stream, size_t argument_bytes,
+                         std::function<void(Grid)> run) {
+  const auto lock = lock_machine();
+  const uint64_t in_block = uint64_t{threads.x} * threads.y * threads.z;
+  if (in_block == 0 || in_block > 1024 || threads.z > 64 || blocks.x == 0 || blocks.y == 0 || blocks.z == 0 ||
+      blocks.x > 0x7fffffffu || blocks.y > 0xffffu || blocks.z > 0xffffu) {
+    return answer(cudaErrorInvalidConfiguration);
+  }
+  // CUDA 12.1 made it 32764 bytes for compute capability 7.0 and later.
+  if (argument_bytes > 4096) return answer(cudaErrorInvalidValue);
+  if (stream && stream != cudaStreamLegacy && stream->device != current_device())
+    return answer(cudaErrorInvalidResourceHandle);
+  Grid grid{};
+  grid.blocks = blocks;
+  grid.threads = threads;
+  return answer(enqueue(stream, [grid, run = std::move(run)] { run(grid); }));
+}
+
+}  // namespace dtrain::emulation

@@ -1,0 +1,210 @@
+#include "emulation/memory.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <new>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+#include <fmt/format.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
+#endif
+
+namespace dtrain::emulation {
+namespace {
+
+constexpr size_t kAlignment = 256;  // as cudaMalloc promises
+constexpr size_t kGuard = 256;      // behind each piece, at least
+constexpr int kGuardByte = 0xa5;
+constexpr int kFreshByte = 0xff;  // a NaN in every floating-point type
+
+struct Region {
+  std::byte* data = nullptr;
+  size_t bytes = 0;
+  size_t used = 0;
+  std::map<std::byte*, size_t> pieces;  // where, and of how many bytes
+  bool holds(const void* p) const { return p >= data && p < data + bytes; }
+};
+
+std::vector<Region> regions;
+std::map<void*, size_t> pinned;
+int unlocks = 0;
+
+size_t room_for(size_t bytes) {
+  return (bytes + kGuard + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// Only for its message: a test that touches device memory ends as by any bad pointer.
+void explain_fault(int, siginfo_t* info, void*) {
+  for (const Region& region : regions) {
+    if (!region.holds(info->si_addr)) continue;
+    constexpr char kText[] = "the host touched device memory\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, kText, sizeof kText - 1);
+  }
+  signal(SIGSEGV, SIG_DFL);
+}
+
+void protect(int protection) {
+  for (const Region& region : regions) mprotect(region.data, region.bytes, protection);
+}
+
+Region* region_of(const void* data) {
+  for (Region& region : regions) {
+    if (region.holds(data)) return &region;
+  }
+  return nullptr;
+}
+
+bool guard_is_whole(const std::byte* data, size_t bytes) {
+  ASAN_UNPOISON_MEMORY_REGION(data + bytes, room_for(bytes) - bytes);
+  const bool whole = std::all_of(data + bytes, data + room_for(bytes),
+                                 [](std::byte b) { return b == static_cast<std::byte>(kGuardByte); });
+  ASAN_POISON_MEMORY_REGION(data + bytes, room_for(bytes) - bytes);
+  return whole;
+}
+
+/// The first gap that is large enough.
+std::byte* find_room(const Region& region, size_t bytes) {
+  std::byte* at = region.data;
+  for (const auto& [data, size] : region.pieces) {
+    if (static_cast<size_t>(data - at) >= room_for(bytes)) return at;
+    at = data + room_for(size);
+  }
+  return static_cast<size_t>(region.data + region.bytes - at) >= room_for(bytes) ? at : nullptr;
+}
+
+}  // namespace
+
+void start_memory(int devices, size_t bytes_each) {
+  struct sigaction action {};
+  action.sa_sigaction = explain_fault;
+  action.sa_flags = SA_SIGINFO;
+  struct sigaction before {};
+  sigaction(SIGSEGV, nullptr, &before);
+  if (before.sa_handler == SIG_DFL) sigaction(SIGSEGV, &action, nullptr);
+  for (int i = 0; i < devices; ++i) {
+    // Twice the size, so that gaps between the pieces are not what runs out.
+    const size_t bytes = 2 * bytes_each + (size_t{1} << 20);
+    void* data = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) throw std::bad_alloc();
+    ASAN_POISON_MEMORY_REGION(data, bytes);
+    regions.push_back({static_cast<std::byte*>(data), bytes, 0, {}});
+  }
+}
+
+std::string stop_memory() {
+  std::string left;
+  for (size_t i = 0; i < regions.size(); ++i) {
+    Region& region = regions[i];
+    for (const auto& [data, bytes] : region.pieces) {
+      left += fmt::format("{} bytes of device {} were never freed\n", bytes, i);
+    }
+    ASAN_UNPOISON_MEMORY_REGION(region.data, region.bytes);
+    munmap(region.data, region.bytes);
+  }
+  regions.clear();
+  for (const auto& [data, bytes] : pinned) {
+    left += fmt::format("{} bytes of pinned host memory were never freed\n", bytes);
+  }
+  return left;
+}
+
+void* allocate_memory(int device, size_t bytes) {
+  Region& region = regions.at(static_cast<size_t>(device));
+  if (bytes > free_bytes(device)) return nullptr;
+  std::byte* data = find_room(region, bytes);
+  if (!data) return nullptr;
+  region.pieces.emplace(data, bytes);
+  region.used += bytes;
+  const Unlocked unlocked;
+  ASAN_UNPOISON_MEMORY_REGION(data, room_for(bytes));
+  std::memset(data, kFreshByte, bytes);
+  std::memset(data + bytes, kGuardByte, room_for(bytes) - bytes);
+  ASAN_POISON_MEMORY_REGION(data + bytes, room_for(bytes) - bytes);
+  return data;
+}
+
+std::string free_memory(void* data) {
+  Region* region = region_of(data);
+  const auto at = static_cast<std::byte*>(data);
+  if (!region || !region->pieces.contains(at)) return "freed what was never allocated";
+  const size_t bytes = region->pieces.at(at);
+  const Unlocked unlocked;
+  const bool whole = guard_is_whole(at, bytes);
+  std::memset(data, kFreshByte, bytes);
+  ASAN_POISON_MEMORY_REGION(data, room_for(bytes));
+  region->pieces.erase(at);
+  region->used -= bytes;
+  return whole ? "" : fmt::format("something wrote behind {} bytes of device memory", bytes);
+}
+
+size_t free_bytes(int device) {
+  const Region& region = regions.at(static_cast<size_t>(device));
+  return (region.bytes - (size_t{1} << 20)) / 2 - region.used;
+}
+
+int device_of(const void* data) {
+  const Region* region = region_of(data);
+  return region ? static_cast<int>(region - regions.data()) : -1;
+}
+
+bool is_device_memory(const void* data, size_t bytes) {
+  const Region* region = region_of(data);
+  if (!region) return false;
+  const auto at = static_cast<std::byte*>(const_cast<void*>(data));
+  auto piece = region->pieces.upper_bound(at);
+  if (piece == region->pieces.begin()) return false;
+  --piece;
+  return at + bytes <= piece->first + piece->second;
+}
+
+std::string damaged_memory() {
+  const Unlocked unlocked;
+  for (const Region& region : regions) {
+    for (const auto& [data, bytes] : region.pieces) {
+      if (!guard_is_whole(data, bytes)) {
+        return fmt::format("something wrote behind {} bytes of device memory", bytes);
+      }
+    }
+  }
+  return "";
+}
+
+void* allocate_pinned(size_t bytes) {
+  void* data = ::operator new (bytes, std::align_val_t{4096}, std::nothrow);
+  if (!data) return nullptr;
+  std::memset(data, kFreshByte, bytes);
+  pinned.emplace(data, bytes);
+  return data;
+}
+
+bool free_pinned(void* data) {
+  if (pinned.erase(data) == 0) return false;
+  ::operator delete (data, std::align_val_t{4096});
+  return true;
+}
+
+bool is_pinned(const void* data) {
+  auto piece = pinned.upper_bound(const_cast<void*>(data));
+  if (piece == pinned.begin()) return false;
+  --piece;
+  return static_cast<const std::byte*>(data) < static_cast<std::byte*>(piece->first) + piece->second;
+}
+
+Unlocked::Unlocked() {
+  if (unlocks++ == 0) protect(PROT_READ | PROT_WRITE);
+}
+Unlocked::~Unlocked() {
+  if (--unlocks == 0) protect(PROT_NONE);
+}
+
+}  // namespace dtrain::emulation

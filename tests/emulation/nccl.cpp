@@ -1,0 +1,208 @@
+// The part of NCCL that dtrain uses, among threads of one process: a member's call is done once every
+// member's stream has come to it.
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <nccl.h>
+#include <optional>
+#include <vector>
+
+#include "emulation/memory.h"
+#include "emulation/queue.h"
+
+using namespace dtrain::emulation;
+
+namespace {
+
+struct Call {
+  bool sums = true;
+  const float* src = nullptr;
+  float* dst = nullptr;
+  size_t count = 0;
+  int root = 0;
+};
+
+/// Members that know each other by one id.
+struct Clique {
+  int size = 0;
+  int joined = 0;
+  bool aborted = false;
+  std::vector<std::optional<Call>> met;  // by rank: the calls that streams have come to
+  std::vector<bool> done;
+};
+
+std::map<uint64_t, std::shared_ptr<Clique>> cliques;
+uint64_t last_id = 0;
+
+thread_local int groups = 0;
+thread_local std::vector<ncclComm_t> begun, ended;  // in the group that is open
+
+/// With the last member's call all of them are done.
+void meet(Clique& clique) {
+  const Call& first = *clique.met[0];
+  for (const auto& call : clique.met) {
+    if (call->sums != first.sums || call->count != first.count || call->root != first.root)
+      return fail_device("members of an NCCL communicator call different things");
+  }
+  std::vector<float> result(first.count);
+  if (first.sums) {
+    for (const auto& call : clique.met) {
+      for (size_t i = 0; i < first.count; ++i) result[i] += call->src[i];
+    }
+  } else {
+    const float* src = clique.met[static_cast<size_t>(first.root)]->src;
+    std::copy_n(src, first.count, result.begin());
+  }
+  for (auto& call : clique.met) {
+    std::copy(result.begin(), result.end(), call->dst);
+    call.reset();
+  }
+  clique.done.assign(clique.done.size(), true);
+}
+
+}  // namespace
+
+struct ncclComm {
+  std::shared_ptr<Clique> clique;
+  int rank;
+  int device;
+  /// Held by all work that uses it, captured work too.
+  std::shared_ptr<int> uses = std::make_shared<int>();
+};
+
+namespace {
+
+ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
+  const auto lock = lock_machine();
+  Clique& clique = *comm->clique;
+  if (clique.aborted) return ncclInvalidUsage;
+  const size_t bytes = what.count * sizeof(float);
+  if (!is_device_memory(what.src, bytes) || !is_device_memory(what.dst, bytes)) return ncclInvalidArgument;
+  if (device_of(what.src) != comm->device || current_device() != comm->device) return ncclInvalidUsage;
+  if (what.root < 0 || what.root >= clique.size) return ncclInvalidArgument;
+  const auto rank = static_cast<size_t>(comm->rank);
+  const auto ready = [held = comm->clique, uses = comm->uses, rank, what] {
+    Clique& c = *held;
+    if (c.aborted || c.done[rank]) return true;
+    if (!c.met[rank]) c.met[rank] = what;
+    return std::all_of(c.met.begin(), c.met.end(), [](const auto& one) { return one.has_value(); });
+  };
+  const auto run = [held = comm->clique, uses = comm->uses, rank] {
+    Clique& c = *held;
+    if (c.aborted) return;
+    if (!c.done[rank]) meet(c);
+    c.done[rank] = false;
+  };
+  return answer(enqueue(stream, run, ready)) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+/// Waits until all members of the communicators that this thread has begun are there.
+void connect(std::unique_lock<std::mutex>& lock) {
+  static std::condition_variable joined;
+  for (const ncclComm_t comm : begun) {
+    ++comm->clique->joined;
+    joined.notify_all();
+  }
+  for (const ncclComm_t comm : begun)
+    joined.wait(lock, [&] { return comm->clique->joined >= comm->clique->size; });
+  begun.clear();
+}
+
+void free_ended() {
+  for (const ncclComm_t comm : ended) delete comm;
+  ended.clear();
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t status) {
+  return status == ncclSuccess ? "no error" : "an emulated NCCL error";
+}
+const char* ncclGetLastError(ncclComm_t) {
+  return "";
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  const auto lock = lock_machine();
+  std::memset(id, 0, sizeof *id);
+  ++last_id;
+  std::memcpy(id, &last_id, sizeof last_id);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* made, int size, ncclUniqueId id, int rank) {
+  auto lock = lock_machine();
+  uint64_t key = 0;
+  std::memcpy(&key, &id, sizeof key);
+  if (key == 0 || key > last_id || size < 1 || rank < 0 || rank >= size) return ncclInvalidArgument;
+  if (forbid_capture() != cudaSuccess) return ncclInvalidUsage;
+  auto& clique = cliques[key];
+  if (!clique) {
+    clique = std::make_shared<Clique>();
+    clique->size = size;
+    clique->met.resize(static_cast<size_t>(size));
+    clique->done.resize(static_cast<size_t>(size));
+  }
+  *made = new ncclComm{clique, rank, current_device()};
+  begun.push_back(*made);
+  if (groups == 0) connect(lock);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupStart() {
+  ++groups;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  auto lock = lock_machine();
+  if (groups == 0) return ncclInvalidUsage;
+  if (--groups > 0) return ncclSuccess;
+  connect(lock);
+  free_ended();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  const auto lock = lock_machine();
+  // The library would wait for it, in vain.
+  if (comm->uses.use_count() > 1) fail_device("an NCCL communicator is destroyed that work or a graph uses");
+  delete comm;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  const auto lock = lock_machine();
+  comm->clique->aborted = true;
+  notify_change();
+  ended.push_back(comm);
+  if (groups == 0) free_ended();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* status) {
+  const auto lock = lock_machine();
+  *status = device_status() == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void* src, void* dst, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream) {
+  if (type != ncclFloat || op != ncclSum) return ncclInvalidArgument;
+  return call(comm, {true, static_cast<const float*>(src), static_cast<float*>(dst), count, 0}, stream);
+}
+
+ncclResult_t ncclBroadcast(const void* src, void* dst, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+  if (type != ncclFloat) return ncclInvalidArgument;
+  return call(comm, {false, static_cast<const float*>(src), static_cast<float*>(dst), count, root}, stream);
+}
+
+}  // extern "C"

@@ -1,0 +1,202 @@
+#include "emulation/queue.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "emulation/memory.h"
+
+namespace dtrain::emulation {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPatience = 60s;  // with work that nothing makes ready
+
+struct State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  Machine machine;
+  uint64_t random = 1;
+  std::vector<WorkPtr> runnable;  // all that they come after is done
+  std::string failure;
+};
+
+State& state() {
+  static State only;
+  return only;
+}
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+bool is_ready(const WorkPtr& work) {
+  return !work->ready || work->ready();
+}
+
+void finish(const WorkPtr& work) {
+  work->done = true;
+  work->run = {};
+  work->ready = {};
+  for (const WorkPtr& next : std::exchange(work->next, {})) {
+    if (--next->awaited == 0) state().runnable.push_back(next);
+  }
+}
+
+/// One piece of ready work, any; false where there is none.
+bool run_one() {
+  State& s = state();
+  const size_t n = s.runnable.size();
+  const size_t first = n > 0 ? random_number() % n : 0;
+  for (size_t i = 0; i < n; ++i) {
+    const size_t at = (first + i) % n;
+    const WorkPtr work = s.runnable[at];
+    if (!is_ready(work)) continue;
+    s.runnable[at] = s.runnable.back();
+    s.runnable.pop_back();
+    if (work->run && s.failure.empty()) work->run();
+    finish(work);
+    return true;
+  }
+  return false;
+}
+
+Machine first_machine() {
+  Machine machine;
+  if (const char* devices = std::getenv("DTRAIN_EMULATED_GPUS")) machine.devices = std::atoi(devices);
+  return machine;
+}
+
+void start(const Machine& machine) {
+  state().machine = machine;
+  state().random = machine.seed;
+  start_memory(machine.devices, machine.memory_bytes);
+}
+
+}  // namespace
+
+std::unique_lock<std::mutex> lock_machine() {
+  static std::once_flag once;
+  std::call_once(once, [] { start(first_machine()); });
+  return std::unique_lock(state().mutex);
+}
+
+const Machine& machine() {
+  return state().machine;
+}
+
+uint64_t random_number() {
+  // SplitMix64.
+  uint64_t z = state().random += 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+WorkPtr queue_work(std::function<void()> run, const std::vector<WorkPtr>& after,
+                   std::function<bool()> ready) {
+  auto work = std::make_shared<Work>();
+  work->run = std::move(run);
+  work->ready = std::move(ready);
+  for (const WorkPtr& before : after) {
+    if (!before || before->done) continue;
+    before->next.push_back(work);
+    ++work->awaited;
+  }
+  if (work->awaited == 0) state().runnable.push_back(work);
+  state().changed.notify_all();
+  return work;
+}
+
+cudaError_t run_until_done(const WorkPtr& work, std::unique_lock<std::mutex>& lock) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (work && !work->done) {
+    {
+      const Unlocked unlocked;
+      bool ran = true;
+      while (!work->done && ran) ran = run_one();
+    }
+    state().changed.notify_all();
+    if (work->done) break;
+    // Polled as well: what makes work ready may be outside of the queue.
+    state().changed.wait_for(lock, 10ms);
+    if (std::chrono::steady_clock::now() > deadline) {
+      fail_device("nothing that is queued can begin, and somebody waits for it");
+      break;
+    }
+  }
+  return device_status();
+}
+
+void run_some() {
+  const Unlocked unlocked;
+  while (static_cast<double>(random_number() >> 11) * 0x1p-53 < state().machine.eagerness && run_one()) {
+  }
+}
+
+void notify_change() {
+  state().changed.notify_all();
+}
+
+void fail_device(const std::string& what) {
+  if (!state().failure.empty()) return;
+  std::fprintf(stderr, "emulated device: %s\n", what.c_str());
+  state().failure = what;
+}
+
+cudaError_t device_status() {
+  return state().failure.empty() ? cudaSuccess : cudaErrorLaunchFailure;
+}
+
+cudaError_t answer(cudaError_t status) {
+  if (status != cudaSuccess) last_error = status;
+  return status;
+}
+
+std::string take_failure() {
+  const auto lock = lock_machine();
+  if (state().failure.empty()) state().failure = damaged_memory();
+  last_error = cudaSuccess;
+  return std::exchange(state().failure, "");
+}
+
+size_t bytes_in_use() {
+  const auto lock = lock_machine();
+  size_t bytes = 0;
+  for (int i = 0; i < machine().devices; ++i) bytes += machine().memory_bytes - free_bytes(i);
+  return bytes;
+}
+
+std::string stop_handles();  // runtime_streams.cpp
+
+std::string restart(const Machine& machine) {
+  const auto lock = lock_machine();
+  State& s = state();
+  std::string left;
+  {
+    const Unlocked unlocked;
+    while (run_one()) {
+    }
+    if (!s.runnable.empty()) left += "queued work that never began\n";
+    s.runnable.clear();
+  }
+  if (!s.failure.empty()) left += std::exchange(s.failure, "") + "\n";
+  left += damaged_memory();
+  left += stop_handles();
+  left += stop_memory();
+  start(machine);
+  return left;
+}
+
+}  // namespace dtrain::emulation
+
+extern "C" {
+
+cudaError_t cudaGetLastError() {
+  return std::exchange(dtrain::emulation::last_error, cudaSuccess);
+}
+cudaError_t cudaPeekAtLastError() {
+  return dtrain::emulation::last_error;
+}
+
+}  // extern "C"

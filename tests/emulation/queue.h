@@ -1,0 +1,96 @@
+// What has been asked of the devices and is not done yet, and what becomes of it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <cuda_runtime.h>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "emulation/emulation.h"
+
+namespace dtrain::emulation {
+
+/// A piece of work that begins once all that it comes after is done, and `ready` (where there is one) holds.
+struct Work {
+  std::function<void()> run;
+  std::function<bool()> ready;
+  int awaited = 0;
+  bool done = false;
+  std::vector<std::shared_ptr<Work>> next;
+};
+using WorkPtr = std::shared_ptr<Work>;
+
+/// Work being captured. Node i comes after nodes before it only.
+struct Node {
+  std::function<void()> run;
+  std::function<bool()> ready;
+  std::vector<size_t> after;
+};
+struct Capture {
+  std::vector<Node> nodes;
+  cudaStream_t origin;
+  cudaStreamCaptureMode mode;
+  bool broken = false;
+  bool ended = false;
+  std::vector<cudaStream_t> streams;
+};
+
+/// Everything of the emulated machine that threads share is behind this lock, device work included.
+std::unique_lock<std::mutex> lock_machine();
+const Machine& machine();
+/// For decisions that must not matter.
+uint64_t random_number();
+
+WorkPtr queue_work(std::function<void()> run, const std::vector<WorkPtr>& after,
+                   std::function<bool()> ready = {});
+/// Runs ready work in random order until `work` is done (null: is done already). Waits, without the lock,
+/// while nothing is ready but other threads may bring more.
+cudaError_t run_until_done(const WorkPtr& work, std::unique_lock<std::mutex>& lock);
+/// Now and then some of what is ready.
+void run_some();
+/// Somebody waiting may go on.
+void notify_change();
+
+/// Makes it the device's failure: every later call reports it.
+void fail_device(const std::string& what);
+cudaError_t device_status();
+
+/// Remembers what cudaGetLastError tells, and passes it on.
+cudaError_t answer(cudaError_t status);
+
+/// Work in the order of a stream; part of its capture where it is captured.
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready = {});
+/// For calls that must not be made while this thread's work is captured: says so, and spoils the capture.
+cudaError_t forbid_capture();
+int current_device();
+
+}  // namespace dtrain::emulation
+
+// What the runtime's handles point to.
+struct CUstream_st {
+  int device = 0;
+  bool blocking = true;
+  bool legacy = false;
+  dtrain::emulation::WorkPtr tail;
+  std::shared_ptr<dtrain::emulation::Capture> capture;
+  std::vector<size_t> capture_tail;
+};
+struct CUevent_st {
+  int device = 0;
+  bool timing = true;
+  dtrain::emulation::WorkPtr recorded;
+  std::shared_ptr<double> milliseconds;  // when it was reached
+  std::shared_ptr<dtrain::emulation::Capture> capture;
+  std::vector<size_t> capture_tail;
+};
+struct CUgraph_st {
+  std::vector<dtrain::emulation::Node> nodes;
+};
+struct CUgraphExec_st {
+  std::vector<dtrain::emulation::Node> nodes;
+  dtrain::emulation::WorkPtr last;
+};

@@ -1,0 +1,295 @@
+// The CUDA runtime's memory, devices and words.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "emulation/memory.h"
+#include "emulation/queue.h"
+
+using namespace dtrain::emulation;
+
+namespace {
+
+/// What is wrong with copying between these, in this direction.
+cudaError_t check_copy(const void* dst, const void* src, size_t bytes, cudaMemcpyKind kind) {
+  const bool to_device = device_of(dst) >= 0, from_device = device_of(src) >= 0;
+  if ((to_device && !is_device_memory(dst, bytes)) || (from_device && !is_device_memory(src, bytes)))
+    return cudaErrorInvalidValue;
+  const bool says_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool says_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (kind == cudaMemcpyDefault) return cudaSuccess;
+  return says_to == to_device && says_from == from_device ? cudaSuccess : cudaErrorInvalidMemcpyDirection;
+}
+
+void copy_now(void* dst, const void* src, size_t bytes) {
+  if ((device_of(dst) >= 0 && !is_device_memory(dst, bytes)) ||
+      (device_of(src) >= 0 && !is_device_memory(src, bytes))) {
+    return fail_device("a copy of memory that has been freed meanwhile");
+  }
+  std::memmove(dst, src, bytes);
+}
+
+/// Host memory that is not pinned is copied when the call is made, behind the stream's work.
+bool is_pageable(const void* data) {
+  return device_of(data) < 0 && !is_pinned(data);
+}
+
+bool is_captured(cudaStream_t stream) {
+  return stream && stream != cudaStreamLegacy && stream->capture;
+}
+
+cudaError_t copy(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  const auto lock = lock_machine();
+  if (bytes == 0) return answer(device_status());
+  if (const cudaError_t status = check_copy(dst, src, bytes, kind); status != cudaSuccess)
+    return answer(status);
+  if (is_captured(stream) && (is_pageable(dst) || is_pageable(src))) {
+    stream->capture->broken = true;
+    return answer(cudaErrorStreamCaptureUnsupported);
+  }
+  return answer(enqueue(stream, [=] { copy_now(dst, src, bytes); }));
+}
+
+struct Attribute {
+  cudaDeviceAttr name;
+  int value;
+};
+
+cudaError_t allocate_host(void** made, size_t bytes) {
+  const auto lock = lock_machine();
+  if (machine().devices == 0) return answer(cudaErrorNoDevice);
+  if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
+  *made = bytes > 0 ? allocate_pinned(bytes) : nullptr;
+  return answer(bytes > 0 && !*made ? cudaErrorMemoryAllocation : device_status());
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  const auto lock = lock_machine();
+  *count = machine().devices;
+  return answer(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr name, int device) {
+  const auto lock = lock_machine();
+  if (device < 0 || device >= machine().devices) return answer(cudaErrorInvalidDevice);
+  const Attribute attributes[] = {{cudaDevAttrMultiProcessorCount, machine().multiprocessors},
+                                  {cudaDevAttrComputeCapabilityMajor, machine().capability / 10},
+                                  {cudaDevAttrComputeCapabilityMinor, machine().capability % 10},
+                                  {cudaDevAttrMaxThreadsPerBlock, 1024},
+                                  {cudaDevAttrMaxThreadsPerMultiProcessor, 2048},
+                                  {cudaDevAttrWarpSize, 32},
+                                  {cudaDevAttrL2CacheSize, 50 << 20},
+                                  {cudaDevAttrMaxSharedMemoryPerBlock, 48 << 10},
+                                  {cudaDevAttrConcurrentKernels, 1},
+                                  {cudaDevAttrPciBusId, 0x40 + device},
+                                  {cudaDevAttrPciDeviceId, 0},
+                                  {cudaDevAttrPciDomainId, 0},
+                                  {cudaDevAttrComputeMode, cudaComputeModeDefault}};
+  for (const Attribute& attribute : attributes) {
+    if (attribute.name == name) {
+      *value = attribute.value;
+      return cudaSuccess;
+    }
+  }
+  return answer(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  const auto lock = lock_machine();
+  if (device < 0 || device >= machine().devices) return answer(cudaErrorInvalidDevice);
+  *properties = cudaDeviceProp{};
+  std::snprintf(properties->name, sizeof properties->name, "Emulated GPU");
+  std::memset(&properties->uuid, 0x10 + device, sizeof properties->uuid);
+  properties->totalGlobalMem = machine().memory_bytes;
+  properties->major = machine().capability / 10;
+  properties->minor = machine().capability % 10;
+  properties->multiProcessorCount = machine().multiprocessors;
+  properties->warpSize = 32;
+  properties->maxThreadsPerBlock = 1024;
+  properties->pciBusID = 0x40 + device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  const auto lock = lock_machine();
+  if (device < 0 || device >= machine().devices) return answer(cudaErrorInvalidDevice);
+  std::snprintf(text, static_cast<size_t>(length), "0000:%02x:00.0", 0x40 + device);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  const auto lock = lock_machine();
+  *can = device != peer;
+  const bool exist = std::max(device, peer) < machine().devices && std::min(device, peer) >= 0;
+  return answer(exist ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceDisablePeerAccess(int) {
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  const auto lock = lock_machine();
+  if (machine().devices == 0) return answer(cudaErrorNoDevice);
+  *free = free_bytes(current_device());
+  *total = machine().memory_bytes;
+  return answer(device_status());
+}
+
+cudaError_t cudaMalloc(void** made, size_t bytes) {
+  const auto lock = lock_machine();
+  *made = nullptr;
+  if (machine().devices == 0) return answer(cudaErrorNoDevice);
+  if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
+  if (bytes == 0) return answer(device_status());
+  *made = allocate_memory(current_device(), bytes);
+  return answer(*made ? device_status() : cudaErrorMemoryAllocation);
+}
+
+/// As the runtime does, behind all the device's work.
+cudaError_t cudaFree(void* data) {
+  if (!data) return cudaSuccess;
+  if (const cudaError_t status = cudaDeviceSynchronize(); status == cudaErrorStreamCaptureUnsupported)
+    return status;
+  const auto lock = lock_machine();
+  const std::string wrong = free_memory(data);
+  if (!wrong.empty()) fail_device(wrong);
+  return answer(wrong.empty() ? device_status() : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaHostAlloc(void** made, size_t bytes, unsigned) {
+  return allocate_host(made, bytes);
+}
+cudaError_t cudaMallocHost(void** made, size_t bytes) {
+  return allocate_host(made, bytes);
+}
+cudaError_t cudaFreeHost(void* data) {
+  if (!data) return cudaSuccess;
+  for (int device = 0; device < machine().devices; ++device) {
+    const int before = current_device();
+    cudaSetDevice(device);
+    const cudaError_t status = cudaDeviceSynchronize();
+    cudaSetDevice(before);
+    if (status == cudaErrorStreamCaptureUnsupported) return status;
+  }
+  const auto lock = lock_machine();
+  return answer(free_pinned(data) ? device_status() : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* data) {
+  const auto lock = lock_machine();
+  *attributes = cudaPointerAttributes{};
+  const int device = device_of(data);
+  attributes->device = device;
+  attributes->type = device >= 0       ? cudaMemoryTypeDevice
+                     : is_pinned(data) ? cudaMemoryTypeHost
+                                       : cudaMemoryTypeUnregistered;
+  attributes->devicePointer = device >= 0 || is_pinned(data) ? const_cast<void*>(data) : nullptr;
+  attributes->hostPointer = device >= 0 ? nullptr : const_cast<void*>(data);
+  return answer(device_status());
+}
+
+cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  const cudaError_t status = copy(dst, src, bytes, kind, stream);
+  bool pageable = false;
+  {
+    const auto lock = lock_machine();
+    pageable = is_pageable(dst) || is_pageable(src);
+  }
+  return status == cudaSuccess && pageable && bytes > 0 ? cudaStreamSynchronize(stream) : status;
+}
+
+cudaError_t cudaMemcpy(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind) {
+  const cudaError_t status = copy(dst, src, bytes, kind, nullptr);
+  return status == cudaSuccess ? cudaStreamSynchronize(nullptr) : status;
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* dst, int, const void* src, int, size_t bytes, cudaStream_t stream) {
+  return copy(dst, src, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+cudaError_t cudaMemsetAsync(void* dst, int value, size_t bytes, cudaStream_t stream) {
+  const auto lock = lock_machine();
+  if (bytes == 0) return answer(device_status());
+  if (!is_device_memory(dst, bytes)) return answer(cudaErrorInvalidValue);
+  return answer(enqueue(stream, [=] {
+    if (!is_device_memory(dst, bytes)) return fail_device("memory was set that has been freed meanwhile");
+    std::memset(dst, value, bytes);
+  }));
+}
+
+cudaError_t cudaMemset(void* dst, int value, size_t bytes) {
+  return cudaMemsetAsync(dst, value, bytes, nullptr);
+}
+
+/// Kernels are started by ops/cuda/launch.h beside this file.
+cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t) {
+  return answer(cudaErrorNotSupported);
+}
+
+cudaError_t cudaProfilerStart() {
+  return cudaSuccess;
+}
+cudaError_t cudaProfilerStop() {
+  return cudaSuccess;
+}
+
+const char* cudaGetErrorName(cudaError_t status) {
+  switch (status) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
+    case cudaErrorInvalidMemcpyDirection:
+      return "cudaErrorInvalidMemcpyDirection";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorStreamCaptureImplicit:
+      return "cudaErrorStreamCaptureImplicit";
+    case cudaErrorCapturedEvent:
+      return "cudaErrorCapturedEvent";
+    default:
+      return "another CUDA error";
+  }
+}
+
+const char* cudaGetErrorString(cudaError_t status) {
+  return cudaGetErrorName(status);
+}
+
+}  // extern "C"

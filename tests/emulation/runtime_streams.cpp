@@ -1,0 +1,453 @@
+// The CUDA runtime's streams, events and graphs.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "emulation/memory.h"
+#include "emulation/queue.h"
+
+namespace dtrain::emulation {
+
+namespace {
+
+std::set<std::unique_ptr<CUstream_st>, std::less<>> streams;
+std::set<std::unique_ptr<CUevent_st>, std::less<>> events;
+std::set<std::unique_ptr<CUgraph_st>, std::less<>> graphs;
+std::set<std::unique_ptr<CUgraphExec_st>, std::less<>> executables;
+std::vector<std::unique_ptr<CUstream_st>> legacy_streams;
+std::vector<std::shared_ptr<Capture>> captures;  // that have not ended
+thread_local int chosen_device = 0;
+thread_local std::vector<std::weak_ptr<Capture>> own_captures;  // that this thread began
+
+template <class T>
+auto find(std::set<std::unique_ptr<T>, std::less<>>& all, const T* wanted) {
+  return std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.get() == wanted; });
+}
+template <class T>
+bool exists(std::set<std::unique_ptr<T>, std::less<>>& all, const T* wanted) {
+  return find(all, wanted) != all.end();
+}
+
+CUstream_st* legacy_stream(int device) {
+  while (legacy_streams.size() <= static_cast<size_t>(device)) {
+    legacy_streams.push_back(std::make_unique<CUstream_st>());
+    legacy_streams.back()->device = static_cast<int>(legacy_streams.size()) - 1;
+    legacy_streams.back()->legacy = true;
+  }
+  return legacy_streams[static_cast<size_t>(device)].get();
+}
+
+/// The stream that a handle names; null where it names none.
+CUstream_st* stream_of(cudaStream_t handle) {
+  if (handle == nullptr || handle == cudaStreamLegacy) return legacy_stream(chosen_device);
+  return exists(streams, handle) ? handle : nullptr;
+}
+
+/// What new work on this stream comes after: the null stream and those that block do not overlap.
+std::vector<WorkPtr> tails(CUstream_st* stream) {
+  std::vector<WorkPtr> after = {stream->tail};
+  if (stream->legacy) {
+    for (const auto& other : streams) {
+      if (other->blocking && other->device == stream->device) after.push_back(other->tail);
+    }
+  } else if (stream->blocking) {
+    after.push_back(legacy_stream(stream->device)->tail);
+  }
+  return after;
+}
+
+bool implicitly_waits_for_capture(const CUstream_st* stream) {
+  return stream->legacy && std::any_of(captures.begin(), captures.end(), [&](const auto& capture) {
+           return capture->origin->blocking && capture->origin->device == stream->device;
+         });
+}
+
+cudaError_t spoil(const std::shared_ptr<Capture>& capture, cudaError_t status) {
+  capture->broken = true;
+  return status;
+}
+
+/// Waiting for a stream that is captured, or by a call that captures do not allow.
+cudaError_t may_wait(CUstream_st* stream) {
+  if (stream->capture) return spoil(stream->capture, cudaErrorStreamCaptureUnsupported);
+  if (implicitly_waits_for_capture(stream)) return cudaErrorStreamCaptureImplicit;
+  return forbid_capture();
+}
+
+void unite(std::vector<size_t>& into, const std::vector<size_t>& from) {
+  for (const size_t node : from) {
+    if (std::find(into.begin(), into.end(), node) == into.end()) into.push_back(node);
+  }
+}
+
+/// Everything that these nodes come after, and they themselves.
+std::set<size_t> ancestors(const Capture& capture, const std::vector<size_t>& nodes) {
+  std::set<size_t> found(nodes.begin(), nodes.end());
+  for (size_t i = capture.nodes.size(); i-- > 0;) {
+    if (found.contains(i)) found.insert(capture.nodes[i].after.begin(), capture.nodes[i].after.end());
+  }
+  return found;
+}
+
+}  // namespace
+
+int current_device() {
+  return chosen_device;
+}
+
+cudaError_t forbid_capture() {
+  cudaError_t status = cudaSuccess;
+  for (const auto& capture : captures) {
+    const bool own = std::any_of(own_captures.begin(), own_captures.end(),
+                                 [&](const auto& one) { return one.lock() == capture; });
+    if (capture->mode == cudaStreamCaptureModeRelaxed) continue;
+    if (!own && capture->mode == cudaStreamCaptureModeThreadLocal) continue;
+    status = spoil(capture, cudaErrorStreamCaptureUnsupported);
+  }
+  return status;
+}
+
+cudaError_t enqueue(cudaStream_t handle, std::function<void()> run, std::function<bool()> ready) {
+  if (device_status() != cudaSuccess) return device_status();
+  CUstream_st* stream = stream_of(handle);
+  if (!stream) return cudaErrorInvalidResourceHandle;
+  if (stream->capture) {
+    Capture& capture = *stream->capture;
+    if (capture.broken) return cudaErrorStreamCaptureInvalidated;
+    capture.nodes.push_back({std::move(run), std::move(ready), stream->capture_tail});
+    stream->capture_tail = {capture.nodes.size() - 1};
+    return cudaSuccess;
+  }
+  if (implicitly_waits_for_capture(stream)) return cudaErrorStreamCaptureImplicit;
+  stream->tail = queue_work(std::move(run), tails(stream), std::move(ready));
+  run_some();
+  return cudaSuccess;
+}
+
+std::string stop_handles() {
+  std::string left;
+  const auto count = [&](const auto& all, const char* what) {
+    if (!all.empty()) left += fmt::format("{} {} never destroyed\n", all.size(), what);
+  };
+  count(streams, "streams");
+  count(events, "events");
+  count(graphs, "graphs");
+  count(executables, "executable graphs");
+  count(captures, "captures");
+  streams.clear();
+  events.clear();
+  graphs.clear();
+  executables.clear();
+  captures.clear();
+  legacy_streams.clear();
+  return left;
+}
+
+}  // namespace dtrain::emulation
+
+using namespace dtrain::emulation;
+
+extern "C" {
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = chosen_device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  const auto lock = lock_machine();
+  if (machine().devices == 0) return answer(cudaErrorNoDevice);
+  if (device < 0 || device >= machine().devices) return answer(cudaErrorInvalidDevice);
+  chosen_device = device;
+  return answer(device_status());
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned flags) {
+  const auto lock = lock_machine();
+  if (machine().devices == 0) return answer(cudaErrorNoDevice);
+  auto stream = std::make_unique<CUstream_st>();
+  stream->device = chosen_device;
+  stream->blocking = (flags & cudaStreamNonBlocking) == 0;
+  *made = streams.insert(std::move(stream)).first->get();
+  return answer(device_status());
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* made, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(made, flags);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const auto lock = lock_machine();
+  const auto found = find(streams, stream);
+  if (found == streams.end()) return answer(cudaErrorInvalidResourceHandle);
+  if (stream->capture) stream->capture->broken = true;
+  streams.erase(found);  // its work goes on
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  auto lock = lock_machine();
+  CUstream_st* stream = stream_of(handle);
+  if (!stream) return answer(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t status = may_wait(stream); status != cudaSuccess) return answer(status);
+  for (const WorkPtr& work : tails(stream)) {
+    // A stream that blocks waits for the null stream only through its own work.
+    if (!stream->legacy && work != stream->tail) continue;
+    if (const cudaError_t status = run_until_done(work, lock); status != cudaSuccess) return answer(status);
+  }
+  return answer(device_status());
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  auto lock = lock_machine();
+  CUstream_st* stream = stream_of(handle);
+  if (!stream) return answer(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t status = may_wait(stream); status != cudaSuccess) return answer(status);
+  run_some();
+  if (device_status() != cudaSuccess) return answer(device_status());
+  return !stream->tail || stream->tail->done ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  auto lock = lock_machine();
+  if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
+  std::vector<WorkPtr> all = {legacy_stream(chosen_device)->tail};
+  for (const auto& stream : streams) {
+    if (stream->device == chosen_device) all.push_back(stream->tail);
+  }
+  for (const WorkPtr& work : all) {
+    if (const cudaError_t status = run_until_done(work, lock); status != cudaSuccess) return answer(status);
+  }
+  return answer(device_status());
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned flags) {
+  const auto lock = lock_machine();
+  if (machine().devices == 0) return answer(cudaErrorNoDevice);
+  auto event = std::make_unique<CUevent_st>();
+  event->device = chosen_device;
+  event->timing = (flags & cudaEventDisableTiming) == 0;
+  *made = events.insert(std::move(event)).first->get();
+  return answer(device_status());
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* made) {
+  return cudaEventCreateWithFlags(made, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const auto lock = lock_machine();
+  const auto found = find(events, event);
+  if (found == events.end()) return answer(cudaErrorInvalidResourceHandle);
+  events.erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
+  const auto lock = lock_machine();
+  CUstream_st* stream = stream_of(handle);
+  if (!stream || !exists(events, event)) return answer(cudaErrorInvalidResourceHandle);
+  if (event->device != stream->device) return answer(cudaErrorInvalidResourceHandle);
+  if (stream->capture) {
+    if (stream->capture->broken) return answer(cudaErrorStreamCaptureInvalidated);
+    event->capture = stream->capture;
+    event->capture_tail = stream->capture_tail;
+    return cudaSuccess;
+  }
+  event->capture = nullptr;
+  std::function<void()> record;
+  if (event->timing) {
+    event->milliseconds = std::make_shared<double>(0);
+    record = [time = event->milliseconds] {
+      using namespace std::chrono;
+      *time = duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+    };
+  }
+  const cudaError_t status = enqueue(handle, record);
+  event->recorded = stream->tail;
+  return answer(status);
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  auto lock = lock_machine();
+  if (!exists(events, event)) return answer(cudaErrorInvalidResourceHandle);
+  if (event->capture) return answer(spoil(event->capture, cudaErrorCapturedEvent));
+  if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
+  return answer(run_until_done(event->recorded, lock));
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const auto lock = lock_machine();
+  if (!exists(events, event)) return answer(cudaErrorInvalidResourceHandle);
+  if (event->capture) return answer(spoil(event->capture, cudaErrorCapturedEvent));
+  if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
+  run_some();
+  if (device_status() != cudaSuccess) return answer(device_status());
+  return !event->recorded || event->recorded->done ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  const auto lock = lock_machine();
+  if (!exists(events, start) || !exists(events, end) || !start->timing || !end->timing || !start->recorded ||
+      !end->recorded) {
+    return answer(cudaErrorInvalidResourceHandle);
+  }
+  if (!start->recorded->done || !end->recorded->done) return answer(cudaErrorNotReady);
+  *milliseconds = static_cast<float>(*end->milliseconds - *start->milliseconds);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
+  const auto lock = lock_machine();
+  CUstream_st* stream = stream_of(handle);
+  if (!stream || !exists(events, event)) return answer(cudaErrorInvalidResourceHandle);
+  if (event->capture && !event->capture->ended) {
+    if (stream->capture && stream->capture != event->capture)
+      return answer(spoil(stream->capture, cudaErrorStreamCaptureMerge));
+    if (stream->legacy) return answer(spoil(event->capture, cudaErrorStreamCaptureImplicit));
+    if (!stream->capture) {
+      stream->capture = event->capture;
+      stream->capture->streams.push_back(stream);
+    }
+    unite(stream->capture_tail, event->capture_tail);
+    return cudaSuccess;
+  }
+  if (stream->capture) {
+    // An event of the outside that was never recorded, or is long past, is taken as no exception.
+    return answer(spoil(stream->capture, cudaErrorStreamCaptureIsolation));
+  }
+  if (event->capture) return answer(cudaErrorCapturedEvent);
+  auto after = tails(stream);
+  after.push_back(event->recorded);
+  stream->tail = queue_work({}, after);
+  return answer(device_status());
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
+  const auto lock = lock_machine();
+  CUstream_st* stream = stream_of(handle);
+  if (!stream) return answer(cudaErrorInvalidResourceHandle);
+  if (stream->legacy) return answer(cudaErrorStreamCaptureUnsupported);
+  if (stream->capture) return answer(cudaErrorIllegalState);
+  stream->capture = std::make_shared<Capture>();
+  stream->capture->origin = stream;
+  stream->capture->mode = mode;
+  stream->capture->streams = {stream};
+  stream->capture_tail.clear();
+  captures.push_back(stream->capture);
+  own_captures.push_back(stream->capture);
+  return answer(device_status());
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
+  const auto lock = lock_machine();
+  *graph = nullptr;
+  CUstream_st* stream = stream_of(handle);
+  if (!stream || !stream->capture) return answer(cudaErrorIllegalState);
+  const std::shared_ptr<Capture> capture = stream->capture;
+  if (capture->origin != stream) return answer(spoil(capture, cudaErrorStreamCaptureUnmatched));
+  const bool own = std::any_of(own_captures.begin(), own_captures.end(),
+                               [&](const auto& one) { return one.lock() == capture; });
+  if (!own && capture->mode != cudaStreamCaptureModeRelaxed) return answer(cudaErrorStreamCaptureWrongThread);
+  const std::set<size_t> joined = ancestors(*capture, stream->capture_tail);
+  bool unjoined = false;
+  for (CUstream_st* member : capture->streams) {
+    if (!exists(streams, member)) continue;
+    for (const size_t node : member->capture_tail) unjoined = unjoined || !joined.contains(node);
+    member->capture = nullptr;
+    member->capture_tail.clear();
+  }
+  capture->ended = true;
+  std::erase(captures, capture);
+  std::erase_if(own_captures, [&](const auto& one) { return one.lock() == capture; });
+  if (capture->broken) return answer(cudaErrorStreamCaptureInvalidated);
+  if (unjoined) return answer(cudaErrorStreamCaptureUnjoined);
+  auto made = std::make_unique<CUgraph_st>();
+  made->nodes = std::move(capture->nodes);
+  *graph = graphs.insert(std::move(made)).first->get();
+  return answer(device_status());
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
+  const auto lock = lock_machine();
+  const CUstream_st* stream = stream_of(handle);
+  if (!stream) return answer(cudaErrorInvalidResourceHandle);
+  *status = !stream->capture          ? cudaStreamCaptureStatusNone
+            : stream->capture->broken ? cudaStreamCaptureStatusInvalidated
+                                      : cudaStreamCaptureStatusActive;
+  return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  static thread_local cudaStreamCaptureMode own = cudaStreamCaptureModeGlobal;
+  std::swap(*mode, own);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const auto lock = lock_machine();
+  const auto found = find(graphs, graph);
+  if (found == graphs.end()) return answer(cudaErrorInvalidValue);
+  graphs.erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  const auto lock = lock_machine();
+  if (!exists(graphs, graph)) return answer(cudaErrorInvalidValue);
+  auto executable = std::make_unique<CUgraphExec_st>();
+  executable->nodes = graph->nodes;
+  *made = executables.insert(std::move(executable)).first->get();
+  return answer(device_status());
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  const auto lock = lock_machine();
+  const auto found = find(executables, executable);
+  if (found == executables.end()) return answer(cudaErrorInvalidValue);
+  executables.erase(found);  // what was launched goes on
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t) {
+  const auto lock = lock_machine();
+  return answer(exists(executables, executable) ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+  const auto lock = lock_machine();
+  if (!exists(graphs, graph) || nodes) return answer(cudaErrorInvalidValue);
+  *count = graph->nodes.size();
+  return cudaSuccess;
+}
+
+/// Launches of one executable graph come after each other.
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
+  const auto lock = lock_machine();
+  CUstream_st* stream = stream_of(handle);
+  if (!stream || !exists(executables, executable)) return answer(cudaErrorInvalidResourceHandle);
+  if (device_status() != cudaSuccess) return answer(device_status());
+  if (stream->capture) return answer(spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
+  std::vector<WorkPtr> before = tails(stream);
+  before.push_back(executable->last);
+  const WorkPtr begin = queue_work({}, before);
+  std::vector<WorkPtr> all = {begin};
+  for (const Node& node : executable->nodes) {
+    std::vector<WorkPtr> after = {begin};
+    for (const size_t i : node.after) after.push_back(all[i + 1]);
+    all.push_back(queue_work(node.run, after, node.ready));
+  }
+  executable->last = stream->tail = queue_work({}, all);
+  run_some();
+  return cudaSuccess;
+}
+
+}  // extern "C"
