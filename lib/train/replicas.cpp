@@ -138,10 +138,21 @@ std::span<float> Replicas::slot(size_t index) {
   return mirror_->slots[index];
 }
 
+/// use(memory, its keeper) for each memory, on the keeper's thread: a GPU takes kernels from the threads that
+/// it is current for.
+template <class Use>
+void Replicas::with_memories(Use&& use) {
+  team_.run([&](Collective& member) {
+    const auto memories = exchange_->memories();
+    for (size_t i = 0; i < memories.size(); ++i)
+      if (Site& keeper = exchange_->keeper_of(i); keeper.rank() == member.rank()) use(*memories[i], keeper);
+  });
+}
+
 void Replicas::allocate_slots() {
-  const auto memories = exchange_->memories();
-  for (size_t i = 0; i < memories.size(); ++i)
-    memories[i]->allocate_slots(exchange_->keeper_of(i).ops(), *config_.train.optimizer);
+  with_memories([&](ParameterMemory& memory, Site& keeper) {
+    memory.allocate_slots(keeper.ops(), *config_.train.optimizer);
+  });
   if (!mirror_) return;
   for (const Optimizer::Slot& slot : config_.train.optimizer->slots())
     mirror_->slots.emplace_back(static_cast<size_t>(layout_.trained()), slot.initial);
@@ -158,15 +169,15 @@ void Replicas::fetch() {
 
 void Replicas::publish() {
   if (!mirror_) return;
-  for (size_t m = 0; m < exchange_->memories().size(); ++m) {
-    Site& keeper = exchange_->keeper_of(m);
-    const ParameterMemory& memory = *exchange_->memories()[m];
-    keeper.context().copy_to_device(memory.values(), values().data(), values().size_bytes());
+  const std::span<const float> from = values();
+  with_memories([&](ParameterMemory& memory, Site& keeper) {
+    keeper.context().copy_to_device(memory.values(), from.data(), from.size_bytes());
     for (size_t i = 0; i < mirror_->slots.size(); ++i)
-      keeper.context().copy_to_device(memory.slot(i), slot(i).data(), slot(i).size_bytes());
+      keeper.context().copy_to_device(memory.slot(i), mirror_->slots[i].data(),
+                                      mirror_->slots[i].size() * sizeof(float));
     memory.refresh_copy(keeper.ops());
     keeper.context().synchronize();
-  }
+  });
 }
 
 GradientScale Replicas::gradient_scale() {

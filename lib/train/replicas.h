@@ -92,6 +92,8 @@ class Replicas {
   };
 
   const BatchTotals& collect(int64_t samples, int back);
+  template <class Use>
+  void with_memories(Use&& use);
   MemoryPlan memory_of(Replica& replica, int64_t batch_size);
   bool fits(int64_t batch_size, std::string* why);
 
