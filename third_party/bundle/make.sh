@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # make.sh BUILD_FOLDER BUNDLE_FOLDER: copies what was built, and all that it needs on another x86-64 Linux with an NVIDIA
-# driver and NVIDIA's CUDA libraries, into one folder, and packs it as BUNDLE_FOLDER.tar.gz.
+# driver and NVIDIA's CUDA libraries, into one folder, and packs it as BUNDLE_FOLDER.tar.xz.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 root=$(readlink -f "$here/../..")
 build=$1 bundle=$2
 limit_mb=60
 
-rm -rf "$bundle" "$bundle.tar.gz"
+rm -rf "$bundle" "$bundle.tar.xz"
 mkdir -p "$bundle"/{bin,lib,tests,bench}
 for program in "$build"/app/dtrain "$build"/tests/test_* "$build"/bench/*; do
   [[ -f $program && -x $program ]] && strip -o "$bundle/bin/${program##*/}" "$program"
@@ -38,9 +38,10 @@ find "$bundle" -name __pycache__ -prune -exec rm -rf {} +
 # What is opened at run time: lib/device/cuda/library.h.
 grep -aohE 'lib(cublasLt|cudnn|nccl)\.so\.[0-9]+' "$bundle/bin/dtrain" | sort -u >"$bundle/cuda-libraries" || true
 
-tar -C "$(dirname "$bundle")" -czf "$bundle.tar.gz" "$(basename "$bundle")"
-size=$(stat -c %s "$bundle.tar.gz")
-echo "$bundle.tar.gz: $((size / 1000000)) MB; needs a C library of $(newest GLIBC "$bundle"/bin/* "$bundle"/lib/*.so.*)" \
+# The programs hold the same kernels: what looks back far enough finds them again.
+tar -C "$(dirname "$bundle")" -c "$(basename "$bundle")" | xz --lzma2=preset=6,dict=128MiB >"$bundle.tar.xz"
+size=$(stat -c %s "$bundle.tar.xz")
+echo "$bundle.tar.xz: $((size / 1000000)) MB; needs a C library of $(newest GLIBC "$bundle"/bin/* "$bundle"/lib/*.so.*)" \
   "and up, and $(newest GLIBC "$bundle"/lib/compiler/*.so.*) where libstdc++ has no $(<"$bundle/lib/compiler/needed")"
 if ((size > limit_mb * 1000000)); then
   echo "make.sh: that is more than $limit_mb MB" >&2
