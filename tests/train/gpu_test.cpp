@@ -1,0 +1,178 @@
+// GPUs against the CPU, alone and together, and against themselves.
+#include <cmath>
+
+#include "device/device.h"
+#include "runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+constexpr auto kDense = R"(
+seed: 3
+model:
+  inputs: {x: [24]}
+  layers:
+    - dense: {units: 32, activation: relu}
+    - layer_normalization: {}
+    - dropout: {rate: 0.3}
+    - dense: {units: 16, activation: silu}
+    - dense: {units: 5}
+dataset:
+  train: {synthetic: {samples: 70, target: {classes: 5}, seed: 4}}
+strategy: single
+train:
+  epochs: 2
+  batch_size: 32
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.003}}
+  metrics: [sparse_categorical_accuracy]
+)";
+
+constexpr auto kImages = R"(
+seed: 3
+model:
+  inputs: {image: [9, 9, 3]}
+  layers:
+    - conv2d: {filters: 8, kernel_size: 3, strides: 2, padding: same, use_bias: false}
+    - batch_normalization: {name: normal}
+    - activation: {function: relu, name: first}
+    - conv2d: {filters: 8, kernel_size: 1, activation: tanh}
+    - add: {inputs: [conv2d_1, first]}
+    - max_pooling2d: {pool_size: 2}
+    - depthwise_conv2d: {kernel_size: 3, padding: same}
+    - global_average_pooling2d: {}
+    - dense: {units: 3, activation: softmax}
+dataset:
+  train: {synthetic: {samples: 40, target: {classes: 3}, seed: 4}}
+strategy: single
+train:
+  epochs: 2
+  batch_size: 16
+  loss: sparse_categorical_crossentropy
+  optimizer: {sgd: {learning_rate: 0.05, momentum: 0.9, nesterov: true}}
+)";
+
+std::string on(const std::string& device) {
+  return fmt::format("strategy={{single: {{device: '{}'}}}}", device);
+}
+
+std::string mirrored(const std::string& devices, int replicas) {
+  return fmt::format("strategy={{mirrored: {{devices: [{}], replicas: {}, bucket_megabytes: 0.002}}}}",
+                     devices, replicas);
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]) / std::abs(b[i]));
+  return largest;
+}
+
+struct Ended {
+  std::vector<double> losses;
+  std::vector<float> arrays;
+};
+
+/// Runs from the newest checkpoint, or a new beginning, to the end or to where the recorder stops it.
+Ended run_in(const std::string& directory, const std::vector<std::string>& sets, int64_t stop_after = -1) {
+  Recorder recorder(stop_after);
+  RunDirectory run(directory);
+  const auto newest = load_newest(run, [](const std::string&) {});
+  Trainer trainer(config_from(kDense, sets), run, recorder, recorder.stop);
+  newest ? trainer.restore(*newest) : trainer.start();
+  try {
+    trainer.run();
+  } catch (const Interrupted&) {
+  }
+  return {recorder.losses, arrays_of(trainer)};
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("a GPU gives the CPU's loss curve") {
+    CHECK(largest_difference(losses_of(kDense, {on("gpu:0")}), losses_of(kDense, {on("cpu:0")})) < 1e-5);
+    CHECK(largest_difference(losses_of(kImages, {on("gpu:0")}), losses_of(kImages, {on("cpu:0")})) < 1e-4);
+  }
+
+  TEST_CASE("however its samples come, in pieces, and with clipping") {
+    const auto plain = losses_of(kDense, {on("gpu:0")});
+    for (const std::string set : {"dataset.cache=device", "dataset.cache=memory", "train.accumulate=3"}) {
+      CAPTURE(set);
+      CHECK(largest_difference(losses_of(kDense, {on("gpu:0"), set}), plain) < 1e-5);
+    }
+    const std::string clip = "train.clip_norm=0.1";
+    CHECK(largest_difference(losses_of(kDense, {on("gpu:0"), clip}), losses_of(kDense, {on("cpu:0"), clip})) <
+          1e-5);
+  }
+
+  TEST_CASE("replicas on one GPU, on a GPU and the CPU, and on two GPUs give one device's loss curve") {
+    const std::string clip = "train.clip_norm=0.1";
+    const auto single = losses_of(kDense, {on("cpu:0"), clip});
+    std::vector<std::string> strategies{mirrored("'gpu:0'", 3), mirrored("'gpu:0', 'cpu:0'", 3)};
+    if (gpu_presence().count >= 2) {
+      strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 2));
+      strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 3));
+    } else {
+      MESSAGE("two GPUs: skipped, there is one");
+    }
+    for (const std::string& strategy : strategies) {
+      CAPTURE(strategy);
+      CHECK(largest_difference(losses_of(kDense, {strategy, clip}), single) < 1e-5);
+    }
+  }
+
+  TEST_CASE("other precisions stay near float32, on one GPU and on two") {
+    const auto single = losses_of(kDense, {on("cpu:0")});
+    std::vector<std::string> strategies{on("gpu:0"), mirrored("'gpu:0'", 2)};
+    if (gpu_presence().count >= 2) strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 2));
+    for (const std::string& strategy : strategies) {
+      for (const std::string precision : {"tf32", "mixed_bfloat16", "mixed_float16"}) {
+        CAPTURE(strategy);
+        CAPTURE(precision);
+        const auto losses = losses_of(kDense, {strategy, "train.precision=" + precision});
+        CHECK(largest_difference(losses, single) < 2e-2);
+        CHECK(losses != single);
+      }
+    }
+  }
+
+  TEST_CASE("stopped at any step and resumed, a deterministic run ends in the same bits") {
+    for (const std::string precision : {"float32", "mixed_float16"}) {
+      CAPTURE(precision);
+      const std::vector<std::string> sets{on("gpu:0"), "train.deterministic=true",
+                                          "train.precision=" + precision};
+      const ScratchDirectory directory;
+      const Ended whole = run_in(directory / "whole", sets);
+      for (const int64_t step : {1, 3, 4}) {
+        CAPTURE(step);
+        const std::string run = directory / fmt::format("stopped-{}", step);
+        run_in(run, sets, step);
+        CHECK(run_in(run, sets).arrays == whole.arrays);
+      }
+    }
+  }
+
+  TEST_CASE("a run goes on where it did not begin") {
+    const ScratchDirectory directory;
+    const auto single = losses_of(kDense, {on("cpu:0")});
+    for (const auto& [from, to] : {std::pair{"gpu:0", "cpu:0"}, std::pair{"cpu:0", "gpu:0"}}) {
+      CAPTURE(from);
+      const std::string run = directory / fmt::format("from-{}", from);
+      std::vector<double> losses = run_in(run, {on(from)}, 3).losses;
+      const std::vector<double> rest = run_in(run, {on(to)}).losses;
+      losses.insert(losses.end(), rest.begin(), rest.end());
+      CHECK(largest_difference(losses, single) < 1e-5);
+    }
+  }
+
+  TEST_CASE("what does not fit is refused, with the batch that would") {
+    const ScratchDirectory directory;
+    Recorder recorder;
+    Trainer trainer(config_from(kDense, {on("gpu:0"), "train.batch_size=500000000"}),
+                    RunDirectory(directory / "run"), recorder, recorder.stop);
+    CHECK_THROWS_WITH_AS(trainer.start(), doctest::Contains("the largest batch that fits is"), Error);
+  }
+}
