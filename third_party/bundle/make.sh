@@ -39,7 +39,7 @@ find "$bundle" -name __pycache__ -prune -exec rm -rf {} +
 grep -aohE 'lib(cublasLt|cudnn|nccl)\.so\.[0-9]+' "$bundle/bin/dtrain" | sort -u >"$bundle/cuda-libraries" || true
 
 # The programs hold the same kernels: what looks back far enough finds them again.
-tar -C "$(dirname "$bundle")" -c "$(basename "$bundle")" | xz --lzma2=preset=6,dict=128MiB >"$bundle.tar.xz"
+tar -C "$(dirname "$bundle")" -c "$(basename "$bundle")" | xz --lzma2=preset=3,dict=128MiB >"$bundle.tar.xz"
 size=$(stat -c %s "$bundle.tar.xz")
 echo "$bundle.tar.xz: $((size / 1000000)) MB; needs a C library of $(newest GLIBC "$bundle"/bin/* "$bundle"/lib/*.so.*)" \
   "and up, and $(newest GLIBC "$bundle"/lib/compiler/*.so.*) where libstdc++ has no $(<"$bundle/lib/compiler/needed")"
