@@ -83,114 +83,129 @@ TEST_CASE("functions are within a few units in the last place") {
   CHECK(math::erf(-kInfinity) == -1.0f);
 }
 
-TEST_CASE("activations and their gradients") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    for (const ActivationCase& activation : kActivations) {
-      CAPTURE(static_cast<int>(activation.spec.kind));
-      for (const int64_t n : kSizes) {
-        const Floats x = inputs_of(n), diff = random_floats(n, 2);
-        Floats y(x.size()), dx(x.size());
-        Doubles expected(x.size()), expected_diff(x.size());
-        for (size_t i = 0; i < x.size(); ++i) {
-          const double at = static_cast<double>(x[i]), step = 1e-7;
-          expected[i] = activation.reference(at);
-          expected_diff[i] = static_cast<double>(diff[i]) *
-                             (activation.reference(at + step) - activation.reference(at - step)) / (2 * step);
-        }
-        ops.activation_forward(activation.spec, x.data(), y.data(), n);
-        check_close(y, expected, 1e-6);
-        const float* saved = from_output(activation.spec) ? y.data() : x.data();
-        ops.activation_backward(activation.spec, saved, diff.data(), dx.data(), n);
-        check_close(dx, expected_diff, 3e-6);
-        Floats in_place = diff;
-        ops.activation_backward(activation.spec, saved, in_place.data(), in_place.data(), n);
-        CHECK(in_place == dx);
+DEVICE_TEST_CASE("activations and their gradients") {
+  Ops& ops = device.ops();
+  for (const ActivationCase& activation : kActivations) {
+    CAPTURE(static_cast<int>(activation.spec.kind));
+    for (const int64_t n : kSizes) {
+      CAPTURE(n);
+      device.shift = n % 2 ? 1 : 0;
+      const Floats x = device.kept(inputs_of(n)), diff = device.random(n, 2);
+      Doubles expected(x.size()), expected_diff(x.size());
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double at = static_cast<double>(x[i]), step = 1e-7;
+        expected[i] = activation.reference(at);
+        expected_diff[i] = static_cast<double>(diff[i]) *
+                           (activation.reference(at + step) - activation.reference(at - step)) / (2 * step);
       }
+      const TypedArray own_x = device.typed(x), own_diff = device.typed(diff), y = device.typed(x.size()),
+                       dx = device.typed(x.size());
+      ops.activation_forward(activation.spec, own_x.data(), y.data(), n);
+      check_close(y.read(), expected, device.tolerance(1e-6));
+      const void* saved = from_output(activation.spec) ? y.data() : own_x.data();
+      ops.activation_backward(activation.spec, saved, own_diff.data(), dx.data(), n);
+      check_close(dx.read(), expected_diff, device.tolerance(3e-6, 4));
+      ops.activation_backward(activation.spec, saved, own_diff.data(), own_diff.data(), n);
+      CHECK(own_diff.read() == dx.read());
     }
-  });
+  }
 }
 
-TEST_CASE("NaN and infinity pass through activations") {
+DEVICE_TEST_CASE("NaN and infinity pass through activations") {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(),
                   kInfinity = std::numeric_limits<float>::infinity();
-  on_every_cpu([&](cpu::CpuOps& ops) {
-    for (const ActivationCase& activation : kActivations) {
-      CAPTURE(static_cast<int>(activation.spec.kind));
-      const Floats x(17, kNan), huge(17, kInfinity);
-      Floats y(17);
-      ops.activation_forward(activation.spec, x.data(), y.data(), 17);
-      for (const float value : y) CHECK(std::isnan(value));
-      ops.activation_forward(activation.spec, huge.data(), y.data(), 17);
-      const bool bounded =
-          activation.spec.kind == Activation::tanh || activation.spec.kind == Activation::sigmoid;
-      for (const float value : y) CHECK(value == (bounded ? 1.0f : kInfinity));
-    }
-  });
+  for (const ActivationCase& activation : kActivations) {
+    CAPTURE(static_cast<int>(activation.spec.kind));
+    const auto of = [&](float x) {
+      const TypedArray values = device.typed(Floats(17, x));
+      device.ops().activation_forward(activation.spec, values.data(), values.data(), 17);
+      return values.read();
+    };
+    for (const float value : of(kNan)) CHECK(std::isnan(value));
+    const bool bounded =
+        activation.spec.kind == Activation::tanh || activation.spec.kind == Activation::sigmoid;
+    for (const float value : of(kInfinity)) CHECK(value == (bounded ? 1.0f : kInfinity));
+  }
 }
 
-TEST_CASE("sums, products and copies") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    for (const int64_t n : kSizes) {
-      const Floats a = random_floats(n, 1), b = random_floats(n, 2), c = random_floats(n, 3);
-      Doubles sum(a.size()), relu_sum(a.size()), product(a.size()), mixed(a.size());
-      for (size_t i = 0; i < a.size(); ++i) {
-        const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]),
-                     z = static_cast<double>(c[i]);
-        sum[i] = x + y + z;
-        relu_sum[i] = std::max(x + y, 0.0);
-        product[i] = x * y * z;
-        mixed[i] = 0.5 * x - 2 * y;
-      }
-      const std::array three{a.data(), b.data(), c.data()};
-      Floats dst(a.size(), 7);
-      ops.sum(dst.data(), three, {}, n);
-      check_close(dst, sum, 1e-6);
-      dst = a;
-      ops.sum(dst.data(), std::array<const float*, 2>{dst.data(), b.data()}, {Activation::relu, 0, false}, n);
-      check_close(dst, relu_sum, 1e-6);
-      ops.multiply(dst.data(), three, n);
-      check_close(dst, product, 1e-6);
-      dst = b;
-      ops.scale_add(dst.data(), a.data(), 0.5f, -2, n);
-      check_close(dst, mixed, 1e-6);
-      dst.assign(dst.size(), std::numeric_limits<float>::quiet_NaN());
-      ops.scale_add(dst.data(), a.data(), 1, 0, n);
-      CHECK(dst == a);
-      ops.fill(dst.data(), 3, n);
-      CHECK(dst == Floats(dst.size(), 3));
-      ops.copy(dst.data(), b.data(), n);
-      CHECK(dst == b);
+DEVICE_TEST_CASE("sums and products") {
+  using Sources = std::array<const void*, 3>;
+  for (const int64_t n : kSizes) {
+    device.shift = n % 2 ? 1 : 0;
+    const Floats a = device.random(n, 1), b = device.random(n, 2), c = device.random(n, 3);
+    Doubles sum(a.size()), relu_sum(a.size()), product(a.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]),
+                   z = static_cast<double>(c[i]);
+      sum[i] = x + y + z;
+      relu_sum[i] = std::max(x + y, 0.0);
+      product[i] = x * y * z;
     }
-  });
+    const TypedArray own_a = device.typed(a), own_b = device.typed(b), own_c = device.typed(c),
+                     dst = device.typed(a.size());
+    const Sources three{own_a.data(), own_b.data(), own_c.data()};
+    device.ops().sum(dst.data(), three, {}, n);
+    check_close(dst.read(), sum, device.tolerance(1e-6));
+    device.ops().multiply(dst.data(), three, n);
+    check_close(dst.read(), product, device.tolerance(1e-6));
+    device.ops().sum(own_a.data(), std::array<const void*, 2>{own_a.data(), own_b.data()},
+                     {Activation::relu, 0, false}, n);
+    check_close(own_a.read(), relu_sum, device.tolerance(1e-6));
+    device.ops().multiply(own_c.data(), Sources{own_b.data(), own_c.data(), own_c.data()}, n);
+    for (size_t i = 0; i < a.size(); ++i)
+      product[i] = static_cast<double>(b[i]) * static_cast<double>(c[i]) * static_cast<double>(c[i]);
+    check_close(own_c.read(), product, device.tolerance(1e-6));
+  }
 }
 
-TEST_CASE("the gradients of several readers, summed, and the activation undone") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    for (const int64_t n : kSizes) {
-      const Floats y = random_floats(n, 1), a = random_floats(n, 2), b = random_floats(n, 3),
-                   c = random_floats(n, 4);
-      Doubles expected(y.size());
-      for (size_t i = 0; i < y.size(); ++i) {
-        const double total =
-            static_cast<double>(a[i]) + static_cast<double>(b[i]) + static_cast<double>(c[i]);
-        expected[i] = y[i] > 0 ? total : 0;
-      }
-      Floats dst = b;
-      ops.sum_backward({Activation::relu, 0, false}, y.data(),
-                       std::array<const float*, 3>{a.data(), dst.data(), c.data()}, dst.data(), n);
-      check_close(dst, expected, 1e-6);
-    }
-  });
+DEVICE_TEST_CASE("copies, and float32 arrays filled and added") {
+  for (const int64_t n : kSizes) {
+    device.shift = n % 2 ? 1 : 0;
+    const Floats a = device.random(n, 1), b = device.random(n, 2);
+    Doubles mixed(a.size());
+    for (size_t i = 0; i < a.size(); ++i)
+      mixed[i] = 0.5 * static_cast<double>(a[i]) - 2 * static_cast<double>(b[i]);
+    const Array<float> own_a = device.array(a), own_b = device.array(b), dst = device.floats(a.size());
+    device.ops().scale_add(own_b.data(), own_a.data(), 0.5f, -2, n);
+    check_close(own_b.read(), mixed, 1e-6);
+    device.ops().scale_add(dst.data(), own_a.data(), 1, 0, n);
+    CHECK(dst.read() == a);
+    device.ops().fill(dst.data(), 3, n);
+    CHECK(dst.read() == Floats(a.size(), 3));
+    const TypedArray from = device.typed(b), to = device.typed(a.size());
+    device.ops().copy(to.data(), from.data(), n);
+    CHECK(to.read() == b);
+  }
 }
 
-TEST_CASE("dropout is decided by the sample's place and nothing else") {
+DEVICE_TEST_CASE("the gradients of several readers, summed, and the activation undone") {
+  for (const int64_t n : kSizes) {
+    const Floats y = device.random(n, 1), a = device.random(n, 2), b = device.random(n, 3),
+                 c = device.random(n, 4);
+    Doubles sum(y.size()), expected(y.size());
+    for (size_t i = 0; i < y.size(); ++i) {
+      sum[i] = static_cast<double>(a[i]) + static_cast<double>(b[i]) + static_cast<double>(c[i]);
+      expected[i] = y[i] > 0 ? sum[i] : 0;
+    }
+    const TypedArray own_y = device.typed(y), own_a = device.typed(a), own_b = device.typed(b),
+                     own_c = device.typed(c), dst = device.typed(y.size());
+    const std::array<const void*, 3> three{own_a.data(), own_b.data(), own_c.data()};
+    device.ops().sum_backward({}, nullptr, three, dst.data(), n);
+    check_close(dst.read(), sum, device.tolerance(1e-6));
+    device.ops().sum_backward({Activation::relu, 0, false}, own_y.data(), three, own_b.data(), n);
+    check_close(own_b.read(), expected, device.tolerance(1e-6));
+  }
+}
+
+DEVICE_TEST_CASE("dropout is decided by the sample's place and nothing else") {
   const Philox random = Philox::of(9, 3);
   const float rate = 0.3f;
+  const auto step = device.array(std::vector<uint64_t>{77});
   for (const int64_t per_sample : {1, 4, 6, 63, 64, 70, 3001}) {
+    CAPTURE(per_sample);
     const int64_t samples = 5;
     const uint64_t first = 1000;
-    const Floats src(static_cast<size_t>(samples * per_sample), 1);
-    Floats expected(src.size());
+    Floats expected(static_cast<size_t>(samples * per_sample));
     for (int64_t s = 0; s < samples; ++s) {
       for (int64_t e = 0; e < per_sample; ++e) {
         const uint64_t low = (first + static_cast<uint64_t>(s)) << 32 | static_cast<uint64_t>(e / 4);
@@ -198,15 +213,14 @@ TEST_CASE("dropout is decided by the sample's place and nothing else") {
         expected[static_cast<size_t>(s * per_sample + e)] = kept ? 1 / (1 - rate) : 0;
       }
     }
-    on_every_cpu([&](cpu::CpuOps& ops) {
-      Floats dst = src;
-      ops.dropout(dst.data(), dst.data(), rate, random, 77, first, samples, per_sample);
-      CHECK(dst == expected);
-      // A replica that has the last two samples only.
-      Floats part(static_cast<size_t>(2 * per_sample));
-      ops.dropout(part.data(), src.data(), rate, random, 77, first + 3, 2, per_sample);
-      CHECK(part == Floats(expected.end() - 2 * per_sample, expected.end()));
-    });
+    expected = device.kept(expected);
+    const TypedArray src = device.typed(Floats(expected.size(), 1));
+    // A replica that has the last two samples only.
+    const TypedArray part = device.typed(static_cast<size_t>(2 * per_sample));
+    device.ops().dropout(part.data(), src.data(), rate, random, step.data(), first + 3, 2, per_sample);
+    CHECK(part.read() == Floats(expected.end() - 2 * per_sample, expected.end()));
+    device.ops().dropout(src.data(), src.data(), rate, random, step.data(), first, samples, per_sample);
+    CHECK(src.read() == expected);
   }
 }
 

@@ -14,12 +14,29 @@ inline size_t place(const Shape& shape, Layout layout, int64_t n, int64_t y, int
                              c % block);
 }
 
-/// The same images in another layout, by the operation under test where the two differ.
-inline Floats laid_out(cpu::CpuOps& ops, const Floats& src, const Shape& shape, Layout from, Layout to) {
-  if (from == to) return src;
-  Floats dst(src.size());
-  ops.reorder(shape, from, to)->run(src.data(), dst.data());
-  return dst;
+/// Plain images in the device's memory in a layout, brought there by the operation under test; and back.
+inline TypedArray laid_out(const Device& device, const Floats& images, const Shape& shape, Layout to) {
+  TypedArray plain = device.typed(images);
+  if (to == Layout::plain) return plain;
+  TypedArray laid = device.typed(images.size());
+  device.ops().reorder(shape, Layout::plain, to)->run(plain.data(), laid.data());
+  return laid;
+}
+inline Floats plain(const Device& device, const TypedArray& laid, const Shape& shape, Layout from) {
+  if (from == Layout::plain) return laid.read();
+  const TypedArray images = device.typed(static_cast<size_t>(shape.elements()));
+  device.ops().reorder(shape, from, Layout::plain)->run(laid.data(), images.data());
+  return images.read();
+}
+
+/// Those that the device has for images of so many channels.
+inline std::vector<Layout> layouts_of(const Device& device, int64_t channels) {
+  std::vector<Layout> layouts{Layout::plain};
+  if (device.is_gpu()) return layouts;
+  layouts.push_back(Layout::planar);
+  if (channels % 8 == 0) layouts.push_back(Layout::blocked8);
+  if (channels % 16 == 0) layouts.push_back(Layout::blocked16);
+  return layouts;
 }
 
 }  // namespace dtrain::test

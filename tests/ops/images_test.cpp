@@ -1,17 +1,9 @@
 #include "ops/images.h"
 
-#include <limits>
-
 #include <doctest/doctest.h>
 
 namespace dtrain::test {
 namespace {
-
-constexpr Layout kLayouts[] = {Layout::plain, Layout::planar, Layout::blocked8, Layout::blocked16};
-
-bool fits(int64_t channels, Layout layout) {
-  return channels % (layout == Layout::blocked16 ? 16 : layout == Layout::blocked8 ? 8 : 1) == 0;
-}
 
 struct Pooled {
   Doubles dst, diff_src;
@@ -94,56 +86,59 @@ Normalized reference(const BatchNormalizationSpec& spec, const Floats& x, const 
   return r;
 }
 
-void check(cpu::CpuOps& ops, const BatchNormalizationSpec& spec) {
+void check(Device& device, const BatchNormalizationSpec& spec) {
   const Shape shape{spec.batch, spec.height, spec.width, spec.channels};
   const auto channels = static_cast<size_t>(spec.channels);
-  const Floats x = random_floats(shape.elements(), 1, 3), dy = random_floats(shape.elements(), 2);
+  const Floats x = device.random(shape.elements(), 1, 3), dy = device.random(shape.elements(), 2);
   const Floats gamma = random_floats(spec.channels, 3), beta = random_floats(spec.channels, 4);
-  const float *scale = spec.scale ? gamma.data() : nullptr, *shift = spec.center ? beta.data() : nullptr;
+  const Array<float> own_gamma = device.array(gamma), own_beta = device.array(beta);
+  const float *scale = spec.scale ? own_gamma.data() : nullptr,
+              *shift = spec.center ? own_beta.data() : nullptr;
   const Normalized expected = reference(spec, x, gamma, beta, dy);
 
-  const auto normalization = ops.batch_normalization(spec);
-  const Workspace scratch(ops, normalization->scratch_bytes()), saved(ops, normalization->saved_bytes());
-  const Floats own_x = laid_out(ops, x, shape, Layout::plain, spec.layout);
-  Floats y(x.size()), mean(channels), variance(channels), diff_gamma(channels), diff_beta(channels);
+  const auto normalization = device.ops().batch_normalization(spec);
+  const auto scratch = device.memory(normalization->scratch_bytes()),
+             saved = device.memory(normalization->saved_bytes());
+  const TypedArray own_x = laid_out(device, x, shape, spec.layout), y = device.typed(x.size());
+  const Array<float> mean = device.floats(channels), variance = device.floats(channels),
+                     diff_gamma = device.floats(channels), diff_beta = device.floats(channels);
   normalization->forward_training(own_x.data(), scale, shift, y.data(), mean.data(), variance.data(),
                                   saved.data(), scratch.data());
-  check_close(laid_out(ops, y, shape, spec.layout, Layout::plain), expected.dst, 1e-5);
-  check_close(mean, expected.mean, 1e-6);
-  check_close(variance, expected.variance, 1e-5);
+  check_close(plain(device, y, shape, spec.layout), expected.dst, device.tolerance(1e-5));
+  check_close(mean.read(), expected.mean, 1e-6);
+  check_close(variance.read(), expected.variance, 1e-5);
 
-  Floats diff = laid_out(ops, dy, shape, Layout::plain, spec.layout), apart(diff.size());
-  const auto backward = [&](const float* from, float* to) {
-    normalization->backward(own_x.data(), scale, mean.data(), variance.data(), from, to,
+  const TypedArray diff = laid_out(device, dy, shape, spec.layout), apart = device.typed(x.size());
+  for (const TypedArray* to : {&apart, &diff}) {
+    normalization->backward(own_x.data(), scale, mean.data(), variance.data(), diff.data(), to->data(),
                             spec.scale ? diff_gamma.data() : nullptr,
                             spec.center ? diff_beta.data() : nullptr, saved.data(), scratch.data());
-  };
-  backward(diff.data(), apart.data());
-  backward(diff.data(), diff.data());
-  CHECK(diff == apart);
-  check_close(laid_out(ops, diff, shape, spec.layout, Layout::plain), expected.diff_src, 2e-5);
-  if (spec.scale) check_close(diff_gamma, expected.diff_gamma, 2e-5);
-  if (spec.center) check_close(diff_beta, expected.diff_beta, 2e-5);
+  }
+  CHECK(diff.read() == apart.read());
+  check_close(plain(device, diff, shape, spec.layout), expected.diff_src, device.tolerance(2e-5));
+  if (spec.scale) check_close(diff_gamma.read(), expected.diff_gamma, 2e-5);
+  if (spec.center) check_close(diff_beta.read(), expected.diff_beta, 2e-5);
 
-  Floats inferred(x.size());
+  const TypedArray inferred = device.typed(x.size());
   normalization->forward_inference(own_x.data(), scale, shift, mean.data(), variance.data(), inferred.data(),
                                    scratch.data());
-  check_close(laid_out(ops, inferred, shape, spec.layout, Layout::plain), expected.dst, 1e-5);
+  check_close(plain(device, inferred, shape, spec.layout), expected.dst, device.tolerance(1e-5));
 }
 
 }  // namespace
 
 TEST_CASE("reorders between all layouts") {
-  on_every_cpu([](cpu::CpuOps& ops) {
+  on_every_cpu([](Device& device) {
     for (const int64_t channels : {1, 3, 8, 16, 48}) {
       const Shape shape{2, 3, 5, channels};
       Floats values(static_cast<size_t>(shape.elements()));
       for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-      for (const Layout from : kLayouts) {
-        for (const Layout to : kLayouts) {
-          if (!fits(channels, from) || !fits(channels, to)) continue;
-          Floats dst(values.size());
-          ops.reorder(shape, from, to)->run(values.data(), dst.data());
+      const TypedArray src = device.typed(values);
+      for (const Layout from : layouts_of(device, channels)) {
+        for (const Layout to : layouts_of(device, channels)) {
+          const TypedArray laid = device.typed(values.size());
+          device.ops().reorder(shape, from, to)->run(src.data(), laid.data());
+          const Floats dst = laid.read();
           size_t wrong = 0;
           for (int64_t i = 0; i < shape.elements(); ++i) {
             const int64_t c = i % channels, x = i / channels % 5, y = i / channels / 5 % 3,
@@ -157,69 +152,64 @@ TEST_CASE("reorders between all layouts") {
   });
 }
 
-TEST_CASE("poolings, forward and backward") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    for (const auto kind : {PoolingSpec::Kind::max, PoolingSpec::Kind::average}) {
-      for (const int64_t channels : {1, 5, 16, 32}) {
-        for (const Layout layout : kLayouts) {
-          for (const int variant : {0, 1, 2, 3}) {
-            if (!fits(channels, layout)) continue;
-            PoolingSpec spec{
-                .kind = kind, .batch = 3, .height = 7, .width = 8, .channels = channels, .padding = {}};
-            spec.layout = layout;
-            const int64_t size = variant == 0 ? 2 : variant == 3 ? 7 : 3, stride = variant == 2 ? 1 : 2;
-            spec.pool_height = spec.pool_width = size;
-            spec.stride_height = spec.stride_width = stride;
-            if (variant == 1) spec.padding = {1, 1, 0, 1};
-            if (variant == 2) spec.padding = {1, 1, 1, 1};
-            const Shape in{3, 7, 8, channels}, out{3, spec.out_height(), spec.out_width(), channels};
-            CAPTURE(channels);
-            CAPTURE(static_cast<int>(layout));
-            CAPTURE(variant);
-            const Floats src = random_floats(in.elements(), 1), diff = random_floats(out.elements(), 2);
-            const Pooled expected = reference(spec, src, diff);
-            const auto pooling = ops.pooling(spec);
-            const Workspace scratch(ops, pooling->scratch_bytes()), saved(ops, pooling->saved_bytes());
-            const Floats own_src = laid_out(ops, src, in, Layout::plain, layout);
-            const Floats own_diff = laid_out(ops, diff, out, Layout::plain, layout);
-            Floats dst(diff.size()), diff_src(src.size(), std::numeric_limits<float>::quiet_NaN());
-            pooling->forward(own_src.data(), dst.data(), saved.data(), scratch.data());
-            check_close(laid_out(ops, dst, out, layout, Layout::plain), expected.dst, 1e-6);
-            pooling->backward(own_diff.data(), diff_src.data(), saved.data(), scratch.data());
-            check_close(laid_out(ops, diff_src, in, layout, Layout::plain), expected.diff_src, 1e-6);
-          }
+DEVICE_TEST_CASE("poolings, forward and backward") {
+  for (const auto kind : {PoolingSpec::Kind::max, PoolingSpec::Kind::average}) {
+    for (const int64_t channels : {1, 5, 16, 32}) {
+      for (const Layout layout : layouts_of(device, channels)) {
+        for (const int variant : {0, 1, 2, 3}) {
+          PoolingSpec spec{
+              .kind = kind, .batch = 3, .height = 7, .width = 8, .channels = channels, .padding = {}};
+          spec.layout = layout;
+          const int64_t size = variant == 0 ? 2 : variant == 3 ? 7 : 3, stride = variant == 2 ? 1 : 2;
+          spec.pool_height = spec.pool_width = size;
+          spec.stride_height = spec.stride_width = stride;
+          if (variant == 1) spec.padding = {1, 1, 0, 1};
+          if (variant == 2) spec.padding = {1, 1, 1, 1};
+          const Shape in{3, 7, 8, channels}, out{3, spec.out_height(), spec.out_width(), channels};
+          CAPTURE(channels);
+          CAPTURE(static_cast<int>(layout));
+          CAPTURE(variant);
+          const Floats src = device.random(in.elements(), 1), diff = device.random(out.elements(), 2);
+          const Pooled expected = reference(spec, src, diff);
+          const auto pooling = device.ops().pooling(spec);
+          const auto scratch = device.memory(pooling->scratch_bytes()),
+                     saved = device.memory(pooling->saved_bytes());
+          const TypedArray own_src = laid_out(device, src, in, layout),
+                           own_diff = laid_out(device, diff, out, layout), dst = device.typed(diff.size()),
+                           diff_src = device.typed(src.size());
+          pooling->forward(own_src.data(), dst.data(), saved.data(), scratch.data());
+          check_close(plain(device, dst, out, layout), expected.dst, device.tolerance(1e-6));
+          pooling->backward(own_diff.data(), diff_src.data(), saved.data(), scratch.data());
+          check_close(plain(device, diff_src, in, layout), expected.diff_src, device.tolerance(1e-6));
         }
       }
     }
-  });
+  }
 }
 
-TEST_CASE("batch normalisation of images and rows") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    for (const int64_t channels : {1, 5, 16, 32}) {
-      for (const Layout layout : kLayouts) {
-        for (const int parts : {0, 1, 2, 3}) {
-          for (const bool relu : {false, true}) {
-            if (!fits(channels, layout)) continue;
-            CAPTURE(channels);
-            CAPTURE(static_cast<int>(layout));
-            CAPTURE(parts);
-            CAPTURE(relu);
-            BatchNormalizationSpec spec{.batch = 6, .height = 5, .width = 3, .channels = channels};
-            spec.scale = (parts & 1) != 0;
-            spec.center = (parts & 2) != 0;
-            spec.relu = relu;
-            spec.layout = layout;
-            check(ops, spec);
-            if (layout != Layout::plain) continue;
-            spec.batch = 40;
-            spec.height = spec.width = 1;
-            check(ops, spec);
-          }
+DEVICE_TEST_CASE("batch normalisation of images and rows") {
+  for (const int64_t channels : {1, 5, 16, 32}) {
+    for (const Layout layout : layouts_of(device, channels)) {
+      for (const int parts : {0, 1, 2, 3}) {
+        for (const bool relu : {false, true}) {
+          CAPTURE(channels);
+          CAPTURE(static_cast<int>(layout));
+          CAPTURE(parts);
+          CAPTURE(relu);
+          BatchNormalizationSpec spec{.batch = 6, .height = 5, .width = 3, .channels = channels};
+          spec.scale = (parts & 1) != 0;
+          spec.center = (parts & 2) != 0;
+          spec.relu = relu;
+          spec.layout = layout;
+          check(device, spec);
+          if (layout != Layout::plain) continue;
+          spec.batch = 40;
+          spec.height = spec.width = 1;
+          check(device, spec);
         }
       }
     }
-  });
+  }
 }
 
 }  // namespace dtrain::test

@@ -25,26 +25,60 @@ Doubles reference(const MatmulSpec& spec, const Floats& a, const Floats& b, cons
 
 }  // namespace
 
-TEST_CASE("matrix products, transposed and not, with bias and activation") {
+DEVICE_TEST_CASE("matrix products, transposed and not, with bias and activation") {
   constexpr int64_t kExtents[][3] = {{1, 1, 1},    {5, 1, 7},    {64, 10, 30},
                                      {33, 65, 17}, {1, 100, 40}, {128, 96, 64}};
-  on_every_cpu([&](cpu::CpuOps& ops) {
-    for (const auto& [m, n, k] : kExtents) {
-      const Floats a = random_floats(m * k, 1), b = random_floats(k * n, 2), bias = random_floats(n, 3);
-      for (const int variant : {0, 1, 2, 3}) {
-        MatmulSpec spec{m, n, k, (variant & 1) != 0, (variant & 2) != 0, variant != 1, {}};
-        if (variant == 2) spec.activation.kind = Activation::relu;
-        if (variant == 3) spec.activation.kind = Activation::tanh;
-        const auto matmul = ops.matmul(spec);
-        const Workspace scratch(ops, matmul->scratch_bytes());
-        Floats c(static_cast<size_t>(m * n), std::numeric_limits<float>::quiet_NaN()), again(c.size());
-        matmul->run(a.data(), b.data(), spec.bias ? bias.data() : nullptr, c.data(), scratch.data());
-        check_close(c, reference(spec, a, b, bias), 1e-5);
-        matmul->run(a.data(), b.data(), spec.bias ? bias.data() : nullptr, again.data(), scratch.data());
-        CHECK(again == c);
-      }
+  for (const auto& [m, n, k] : kExtents) {
+    const Floats a = device.random(m * k, 1), b = device.random(k * n, 2), bias = device.random(n, 3);
+    const TypedArray own_a = device.typed(a), own_b = device.typed(b), own_bias = device.typed(bias);
+    for (const int variant : {0, 1, 2, 3}) {
+      CAPTURE(m);
+      CAPTURE(n);
+      CAPTURE(variant);
+      MatmulSpec spec{m, n, k, (variant & 1) != 0, (variant & 2) != 0, variant != 1, false, {}};
+      if (variant == 2) spec.activation.kind = Activation::relu;
+      if (variant == 3) spec.activation.kind = Activation::tanh;
+      const auto matmul = device.ops().matmul(spec);
+      const auto scratch = device.memory(matmul->scratch_bytes());
+      const auto run = [&] {
+        const TypedArray c = device.typed(static_cast<size_t>(m * n));
+        matmul->run(own_a.data(), own_b.data(), spec.bias ? own_bias.data() : nullptr, c.data(),
+                    scratch.data());
+        return c.read();
+      };
+      const Floats c = run();
+      // Bias and activation may be passes of their own.
+      check_close(c, reference(spec, a, b, bias), device.tolerance(1e-5, 4));
+      CHECK(run() == c);
     }
-  });
+  }
+}
+
+DEVICE_TEST_CASE("matrix products whose result is float32, as a weight's gradient is") {
+  for (const int64_t k : {1, 30, 500}) {
+    const MatmulSpec spec{
+        .m = 20, .n = 12, .k = k, .transpose_a = true, .float32_result = true, .activation = {}};
+    const Floats a = device.random(k * spec.m, 1), b = device.random(k * spec.n, 2);
+    const TypedArray own_a = device.typed(a), own_b = device.typed(b);
+    const Array<float> c = device.floats(static_cast<size_t>(spec.m * spec.n));
+    const auto matmul = device.ops().matmul(spec);
+    const auto scratch = device.memory(matmul->scratch_bytes());
+    matmul->run(own_a.data(), own_b.data(), nullptr, c.data(), scratch.data());
+    check_close(c.read(), reference(spec, a, b, {}), 2e-5);
+  }
+}
+
+DEVICE_TEST_CASE("matrix products keep what is no number") {
+  const MatmulSpec spec{.m = 8, .n = 8, .k = 8, .bias = true, .activation = {Activation::relu, 0, false}};
+  Floats a = device.random(64, 1);
+  a[3] = NAN;
+  const TypedArray own_a = device.typed(a), b = device.typed(device.random(64, 2)),
+                   bias = device.typed(device.random(8, 3)), c = device.typed(64);
+  const auto matmul = device.ops().matmul(spec);
+  const auto scratch = device.memory(matmul->scratch_bytes());
+  matmul->run(own_a.data(), b.data(), bias.data(), c.data(), scratch.data());
+  const Floats found = c.read();
+  for (size_t i = 0; i < found.size(); ++i) CHECK(std::isnan(found[i]) == (i < 8));
 }
 
 }  // namespace dtrain::test

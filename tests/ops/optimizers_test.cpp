@@ -17,109 +17,166 @@ struct Element {
 
 struct Case {
   const char* name;
-  decltype(OptimizerStep::rule) rule;
+  OptimizerRule rule;
+  float rate;
   size_t slots;
   std::function<void(Element&, double)> reference;
 };
 
 const std::vector<Case> kCases = {
-    {"sgd", SgdStep{0.1f, 0, false}, 0, [](Element& e, double g) { e.w -= 0.1 * g; }},
-    {"momentum", SgdStep{0.1f, 0.9f, false}, 1,
+    {"sgd", SgdRule{0, false}, 0.1f, 0, [](Element& e, double g) { e.w -= 0.1 * g; }},
+    {"momentum", SgdRule{0.9f, false}, 0.1f, 1,
      [](Element& e, double g) {
        e.s[0] = 0.9 * e.s[0] - 0.1 * g;
        e.w += e.s[0];
      }},
-    {"nesterov", SgdStep{0.1f, 0.9f, true}, 1,
+    {"nesterov", SgdRule{0.9f, true}, 0.1f, 1,
      [](Element& e, double g) {
        e.s[0] = 0.9 * e.s[0] - 0.1 * g;
        e.w += 0.9 * e.s[0] - 0.1 * g;
      }},
-    {"rmsprop", RmspropStep{0.01f, 0.9f, 0, 1e-4f, false}, 1,
+    {"rmsprop", RmspropRule{0.9f, 0, 1e-4f, false}, 0.01f, 1,
      [](Element& e, double g) {
        e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
        e.w -= 0.01 * g / std::sqrt(e.s[0] + 1e-4);
      }},
-    {"rmsprop with momentum", RmspropStep{0.01f, 0.9f, 0.5f, 1e-4f, false}, 2,
+    {"rmsprop with momentum", RmspropRule{0.9f, 0.5f, 1e-4f, false}, 0.01f, 2,
      [](Element& e, double g) {
        e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
        e.s[1] = 0.5 * e.s[1] + 0.01 * g / std::sqrt(e.s[0] + 1e-4);
        e.w -= e.s[1];
      }},
-    {"centered rmsprop with momentum", RmspropStep{0.01f, 0.9f, 0.5f, 1e-2f, true}, 3,
+    {"centered rmsprop with momentum", RmspropRule{0.9f, 0.5f, 1e-2f, true}, 0.01f, 3,
      [](Element& e, double g) {
        e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
        e.s[1] = 0.9 * e.s[1] + 0.1 * g;
        e.s[2] = 0.5 * e.s[2] + 0.01 * g / std::sqrt(e.s[0] - e.s[1] * e.s[1] + 1e-2);
        e.w -= e.s[2];
      }},
-    {"centered rmsprop", RmspropStep{0.01f, 0.9f, 0, 1e-2f, true}, 2,
+    {"centered rmsprop", RmspropRule{0.9f, 0, 1e-2f, true}, 0.01f, 2,
      [](Element& e, double g) {
        e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
        e.s[1] = 0.9 * e.s[1] + 0.1 * g;
        e.w -= 0.01 * g / std::sqrt(e.s[0] - e.s[1] * e.s[1] + 1e-2);
      }},
-    {"adagrad", AdagradStep{0.1f, 1e-4f}, 1,
+    {"adagrad", AdagradRule{1e-4f}, 0.1f, 1,
      [](Element& e, double g) {
        e.s[0] += g * g;
        e.w -= 0.1 * g / std::sqrt(e.s[0] + 1e-4);
      }},
-    {"adam", AdamStep{0.01f, 0.9f, 0.99f, 1e-4f}, 2,
+    {"adam", AdamRule{0.9f, 0.99f, 1e-4f}, 0.01f, 2,
      [](Element& e, double g) {
        e.s[0] = 0.9 * e.s[0] + 0.1 * g;
        e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
        e.w -= 0.01 * e.s[0] / (std::sqrt(e.s[1]) + 1e-4);
      }},
-    {"moving average", MovingAverageStep{0.99f}, 0,
+    {"moving average", MovingAverageRule{0.99f}, 5, 0,
      [](Element& e, double g) { e.w = 0.99 * e.w + 0.01 * g; }},
 };
 
-}  // namespace
-
-TEST_CASE("optimizer steps") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    for (const Case& optimizer : kCases) {
-      CAPTURE(optimizer.name);
-      const bool average = std::holds_alternative<MovingAverageStep>(optimizer.rule);
-      const OptimizerStep step{optimizer.rule, average ? 1.0f : 0.5f, average ? 0.0f : 0.001f};
-      for (const int64_t n : {1, 37, 20011}) {
-        Floats weights = random_floats(n, 1);
-        std::array<Floats, 3> slots{Floats(weights.size()), Floats(weights.size()), Floats(weights.size())};
-        std::vector<float*> pointers;
-        for (size_t s = 0; s < optimizer.slots; ++s) pointers.push_back(slots[s].data());
-        std::vector<Element> elements(weights.size());
-        for (size_t i = 0; i < weights.size(); ++i) elements[i].w = static_cast<double>(weights[i]);
-        for (uint64_t t = 0; t < 3; ++t) {
-          const Floats gradient = random_floats(n, 10 + t);
-          ops.update(step, weights.data(), gradient.data(), pointers, n);
-          for (size_t i = 0; i < elements.size(); ++i) {
-            elements[i].w -= static_cast<double>(step.decay) * elements[i].w;
-            optimizer.reference(elements[i],
-                                static_cast<double>(step.gradient_scale) * static_cast<double>(gradient[i]));
-          }
-        }
-        Doubles expected(weights.size());
-        for (size_t i = 0; i < elements.size(); ++i) expected[i] = elements[i].w;
-        check_close(weights, expected, 2e-6);
-        for (size_t s = 0; s < optimizer.slots; ++s) {
-          for (size_t i = 0; i < elements.size(); ++i) expected[i] = elements[i].s[s];
-          check_close(slots[s], expected, 2e-6);
-        }
-      }
+/// Weights, slots and state in the device's memory, for one rule.
+struct Trained {
+  Trained(const Device& on, const Case& by, const Floats& initial)
+      : device(on),
+        optimizer(by),
+        n(static_cast<int64_t>(initial.size())),
+        weights(device.array(initial)),
+        copy(device.typed(initial)) {
+    for (size_t s = 0; s < optimizer.slots; ++s) {
+      slots.push_back(device.array(Floats(initial.size())));
+      pointers.push_back(slots.back().data());
     }
-  });
+  }
+
+  /// The compute type's copy is one of its own only where that is not float32.
+  void step(const StepState& state, const Floats& gradient) {
+    const auto own_state = device.array(std::vector<StepState>{state});
+    const auto own_gradient = device.array(gradient);
+    const bool copies = device.math.type != ComputeType::float32;
+    device.ops().update(optimizer.rule, own_state.data(), weights.data(), own_gradient.data(), pointers,
+                        copies ? copy.data() : nullptr, n);
+    if (copies) CHECK(copy.read() == device.kept(weights.read()));
+  }
+
+  const Device& device;
+  const Case& optimizer;
+  int64_t n;
+  Array<float> weights;
+  TypedArray copy;
+  std::vector<Array<float>> slots;
+  std::vector<float*> pointers;
+};
+
+StepState state_of(const Case& optimizer) {
+  return {.now = {.step = 7, .rate = optimizer.rate, .decay = 0.001f},
+          .gradient = {.loss_scale = 16, .gradient_scale = 0.5f, .good_steps = 3, .skip = 0}};
 }
 
-TEST_CASE("sums of squares are the same bits each time") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    for (const int64_t n : {0, 1, 1000, 100003}) {
-      const Floats values = random_floats(n, 1);
-      double expected = 0;
-      for (const float value : values) expected += static_cast<double>(value) * static_cast<double>(value);
-      const double found = ops.sum_of_squares(values.data(), n);
-      CHECK(found == doctest::Approx(expected).epsilon(1e-12));
-      for (int i = 0; i < 5; ++i) CHECK(ops.sum_of_squares(values.data(), n) == found);
+}  // namespace
+
+DEVICE_TEST_CASE("optimizer steps") {
+  for (const Case& optimizer : kCases) {
+    CAPTURE(optimizer.name);
+    // Moving averages are of values that nothing scales, and do not decay.
+    const bool average = std::holds_alternative<MovingAverageRule>(optimizer.rule);
+    const StepState state = state_of(optimizer);
+    const double scale = average ? 1 : static_cast<double>(state.gradient.gradient_scale),
+                 decay = average ? 0 : static_cast<double>(state.now.decay);
+    for (const int64_t n : {1, 37, 20011}) {
+      device.shift = n == 37 ? 1 : 0;
+      const Floats initial = device.kept(random_floats(n, 1));
+      Trained trained(device, optimizer, initial);
+      std::vector<Element> elements(initial.size());
+      for (size_t i = 0; i < elements.size(); ++i) elements[i].w = static_cast<double>(initial[i]);
+      for (uint64_t t = 0; t < 3; ++t) {
+        const Floats gradient = random_floats(n, 10 + t);
+        trained.step(state, gradient);
+        for (size_t i = 0; i < elements.size(); ++i) {
+          elements[i].w -= decay * elements[i].w;
+          optimizer.reference(elements[i], scale * static_cast<double>(gradient[i]));
+        }
+      }
+      Doubles expected(initial.size());
+      for (size_t i = 0; i < elements.size(); ++i) expected[i] = elements[i].w;
+      check_close(trained.weights.read(), expected, 2e-6);
+      for (size_t s = 0; s < optimizer.slots; ++s) {
+        for (size_t i = 0; i < elements.size(); ++i) expected[i] = elements[i].s[s];
+        check_close(trained.slots[s].read(), expected, 2e-6);
+      }
     }
-  });
+  }
+}
+
+DEVICE_TEST_CASE("a step that is skipped moves nothing") {
+  for (const Case& optimizer : kCases) {
+    CAPTURE(optimizer.name);
+    const Floats initial = device.kept(random_floats(1025, 1));
+    Trained trained(device, optimizer, initial);
+    StepState state = state_of(optimizer);
+    state.gradient.skip = 1;
+    trained.step(state, Floats(initial.size(), INFINITY));
+    CHECK(trained.weights.read() == initial);
+    for (const auto& slot : trained.slots) CHECK(slot.read() == Floats(initial.size()));
+  }
+}
+
+DEVICE_TEST_CASE("sums of squares are the same bits each time") {
+  for (const int64_t n : {0, 1, 1000, 4096, 100003}) {
+    CAPTURE(n);
+    device.shift = n == 1000 ? 1 : 0;
+    const Floats values = random_floats(n, 1);
+    const auto own = device.array(values);
+    double expected = 0;
+    for (const float value : values) expected += static_cast<double>(value) * static_cast<double>(value);
+    const auto sum = [&] {
+      const auto squares = device.array(Doubles{-7});
+      device.ops().sum_of_squares(own.data(), squares.data(), n);
+      return squares.read()[0];
+    };
+    const double found = sum();
+    CHECK(found == doctest::Approx(expected).epsilon(1e-12));
+    for (int i = 0; i < 5; ++i) CHECK(sum() == found);
+  }
 }
 
 }  // namespace dtrain::test

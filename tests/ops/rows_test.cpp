@@ -19,177 +19,211 @@ size_t at(const Extent& extent, int64_t r, int64_t c) {
 
 }  // namespace
 
-TEST_CASE("bias and its gradient") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    for (const Extent& extent : kExtents) {
+DEVICE_TEST_CASE("bias and its gradient") {
+  for (const Extent& extent : kExtents) {
+    CAPTURE(extent.rows);
+    CAPTURE(extent.columns);
+    device.shift = extent.rows % 2 ? 1 : 0;
+    const Floats src = device.random(extent.elements(), 1), bias = device.random(extent.columns, 2);
+    Doubles expected(src.size()), expected_sums(bias.size());
+    for (int64_t r = 0; r < extent.rows; ++r) {
+      for (int64_t c = 0; c < extent.columns; ++c) {
+        const double x = static_cast<double>(src[at(extent, r, c)]);
+        expected[at(extent, r, c)] = x + static_cast<double>(bias[static_cast<size_t>(c)]);
+        expected_sums[static_cast<size_t>(c)] += x;
+      }
+    }
+    const TypedArray own_src = device.typed(src), own_bias = device.typed(bias),
+                     dst = device.typed(src.size());
+    device.ops().add_bias(dst.data(), own_src.data(), own_bias.data(), extent.rows, extent.columns);
+    check_close(dst.read(), expected, device.tolerance(1e-6));
+    const Array<float> sums = device.floats(bias.size()), again = device.floats(bias.size());
+    device.ops().column_sum(sums.data(), own_src.data(), extent.rows, extent.columns);
+    check_close(sums.read(), expected_sums, 2e-5);
+    device.ops().column_sum(again.data(), own_src.data(), extent.rows, extent.columns);
+    CHECK(again.read() == sums.read());
+  }
+}
+
+DEVICE_TEST_CASE("softmax") {
+  for (const Extent& extent : kExtents) {
+    CAPTURE(extent.rows);
+    CAPTURE(extent.columns);
+    Floats x = device.random(extent.elements(), 1, 5);
+    x[0] = 100;
+    x.back() = -100;
+    const Floats dy = device.random(extent.elements(), 2);
+    Doubles expected(x.size()), expected_diff(x.size());
+    for (int64_t r = 0; r < extent.rows; ++r) {
+      double total = 0, dot = 0;
+      for (int64_t c = 0; c < extent.columns; ++c)
+        total += std::exp(static_cast<double>(x[at(extent, r, c)]));
+      for (int64_t c = 0; c < extent.columns; ++c) {
+        const size_t i = at(extent, r, c);
+        expected[i] = std::exp(static_cast<double>(x[i])) / total;
+        dot += expected[i] * static_cast<double>(dy[i]);
+      }
+      for (int64_t c = 0; c < extent.columns; ++c) {
+        const size_t i = at(extent, r, c);
+        expected_diff[i] = expected[i] * (static_cast<double>(dy[i]) - dot);
+      }
+    }
+    const TypedArray y = device.typed(x), dx = device.typed(dy);
+    device.ops().softmax_forward(y.data(), y.data(), extent.rows, extent.columns);
+    check_close(y.read(), expected, device.tolerance(1e-6));
+    device.ops().softmax_backward(y.data(), dx.data(), dx.data(), extent.rows, extent.columns);
+    check_close(dx.read(), expected_diff, device.tolerance(1e-6, 3));
+  }
+}
+
+namespace {
+
+/// Layer normalisation and its gradients in double precision; no gamma: neither scaled nor shifted.
+struct Normalized {
+  Doubles dst, diff_src, diff_gamma, diff_beta;
+};
+
+Normalized reference(const Extent& extent, const Floats& x, const Floats& gamma, const Floats& beta,
+                     const Floats& dy) {
+  const double n = static_cast<double>(extent.columns), epsilon = 1e-3;
+  const bool scaled = !gamma.empty();
+  const auto columns = static_cast<size_t>(extent.columns);
+  Normalized found{Doubles(x.size()), Doubles(x.size()), Doubles(columns), Doubles(columns)};
+  for (int64_t r = 0; r < extent.rows; ++r) {
+    double mean = 0, variance = 0, total = 0, dot = 0;
+    for (int64_t c = 0; c < extent.columns; ++c) mean += static_cast<double>(x[at(extent, r, c)]) / n;
+    for (int64_t c = 0; c < extent.columns; ++c) {
+      variance += std::pow(static_cast<double>(x[at(extent, r, c)]) - mean, 2) / n;
+    }
+    const double inverse = 1 / std::sqrt(variance + epsilon);
+    const auto normal = [&](int64_t c) {
+      return (static_cast<double>(x[at(extent, r, c)]) - mean) * inverse;
+    };
+    const auto diff = [&](int64_t c) {
+      return static_cast<double>(dy[at(extent, r, c)]) *
+             (scaled ? static_cast<double>(gamma[static_cast<size_t>(c)]) : 1);
+    };
+    for (int64_t c = 0; c < extent.columns; ++c) {
+      const auto column = static_cast<size_t>(c);
+      found.dst[at(extent, r, c)] = normal(c) * (scaled ? static_cast<double>(gamma[column]) : 1) +
+                                    (scaled ? static_cast<double>(beta[column]) : 0);
+      total += diff(c) / n;
+      dot += diff(c) * normal(c) / n;
+      found.diff_gamma[column] += static_cast<double>(dy[at(extent, r, c)]) * normal(c);
+      found.diff_beta[column] += static_cast<double>(dy[at(extent, r, c)]);
+    }
+    for (int64_t c = 0; c < extent.columns; ++c) {
+      found.diff_src[at(extent, r, c)] = inverse * (diff(c) - total - normal(c) * dot);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+DEVICE_TEST_CASE("layer normalisation") {
+  for (const Extent& extent : kExtents) {
+    for (const bool scaled : {true, false}) {
       CAPTURE(extent.rows);
       CAPTURE(extent.columns);
-      const Floats src = random_floats(extent.elements(), 1), bias = random_floats(extent.columns, 2);
-      Floats dst(src.size()), sums(bias.size(), 9);
-      Doubles expected(src.size()), expected_sums(bias.size());
-      for (int64_t r = 0; r < extent.rows; ++r) {
-        for (int64_t c = 0; c < extent.columns; ++c) {
-          const double x = static_cast<double>(src[at(extent, r, c)]);
-          expected[at(extent, r, c)] = x + static_cast<double>(bias[static_cast<size_t>(c)]);
-          expected_sums[static_cast<size_t>(c)] += x;
-        }
-      }
-      ops.add_bias(dst.data(), src.data(), bias.data(), extent.rows, extent.columns);
-      check_close(dst, expected, 1e-6);
-      ops.column_sum(sums.data(), src.data(), extent.rows, extent.columns);
-      check_close(sums, expected_sums, 2e-5);
-      Floats again(sums.size());
-      ops.column_sum(again.data(), src.data(), extent.rows, extent.columns);
-      CHECK(again == sums);
+      const Floats x = device.random(extent.elements(), 1, 3), dy = device.random(extent.elements(), 2);
+      const Floats gamma = random_floats(scaled ? extent.columns : 0, 3),
+                   beta = random_floats(scaled ? extent.columns : 0, 4);
+      const Normalized expected = reference(extent, x, gamma, beta, dy);
+
+      const TypedArray own_x = device.typed(x), dst = device.typed(x.size()), diff = device.typed(dy);
+      const Array<float> own_gamma = device.array(gamma), own_beta = device.array(beta);
+      const Array<float> mean = device.floats(static_cast<size_t>(extent.rows)),
+                         inverse = device.floats(static_cast<size_t>(extent.rows)),
+                         diff_gamma = device.floats(gamma.size()), diff_beta = device.floats(gamma.size());
+      device.ops().layer_normalization_forward(own_x.data(), scaled ? own_gamma.data() : nullptr,
+                                               scaled ? own_beta.data() : nullptr, 1e-3f, dst.data(),
+                                               mean.data(), inverse.data(), extent.rows, extent.columns);
+      check_close(dst.read(), expected.dst, device.tolerance(1e-5));
+      device.ops().layer_normalization_backward(
+          own_x.data(), scaled ? own_gamma.data() : nullptr, mean.data(), inverse.data(), diff.data(),
+          diff.data(), scaled ? diff_gamma.data() : nullptr, scaled ? diff_beta.data() : nullptr, extent.rows,
+          extent.columns);
+      check_close(diff.read(), expected.diff_src, device.tolerance(3e-5));
+      if (!scaled) continue;
+      check_close(diff_gamma.read(), expected.diff_gamma, 3e-5);
+      check_close(diff_beta.read(), expected.diff_beta, 3e-5);
     }
-  });
+  }
 }
 
-TEST_CASE("softmax") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    for (const Extent& extent : kExtents) {
-      Floats x = random_floats(extent.elements(), 1, 5);
-      x[0] = 100;
-      x.back() = -100;
-      const Floats dy = random_floats(extent.elements(), 2);
-      Floats y = x, dx = dy;
-      Doubles expected(x.size()), expected_diff(x.size());
-      for (int64_t r = 0; r < extent.rows; ++r) {
-        double total = 0, dot = 0;
-        for (int64_t c = 0; c < extent.columns; ++c)
-          total += std::exp(static_cast<double>(x[at(extent, r, c)]));
-        for (int64_t c = 0; c < extent.columns; ++c) {
-          const size_t i = at(extent, r, c);
-          expected[i] = std::exp(static_cast<double>(x[i])) / total;
-          dot += expected[i] * static_cast<double>(dy[i]);
-        }
-        for (int64_t c = 0; c < extent.columns; ++c) {
-          const size_t i = at(extent, r, c);
-          expected_diff[i] = expected[i] * (static_cast<double>(dy[i]) - dot);
-        }
-      }
-      ops.softmax_forward(y.data(), y.data(), extent.rows, extent.columns);
-      check_close(y, expected, 1e-6);
-      ops.softmax_backward(y.data(), dx.data(), dx.data(), extent.rows, extent.columns);
-      check_close(dx, expected_diff, 1e-6);
+DEVICE_TEST_CASE("blocks") {
+  // Widths of several units, so that what is copied at once differs.
+  for (const size_t width : {5, 8, 64}) {
+    for (const size_t before : {2, 8}) {
+      CAPTURE(width);
+      CAPTURE(before);
+      const size_t stride = before + width + 8;
+      const Floats src = device.random(static_cast<int64_t>(6 * width), 1);
+      const TypedArray own_src = device.typed(src), dst = device.typed(Floats(6 * stride, -1));
+      device.ops().copy_block(dst.from(before), static_cast<int64_t>(stride), own_src.data(),
+                              static_cast<int64_t>(width), 6, static_cast<int64_t>(width));
+      Floats expected(6 * stride, -1);
+      for (size_t r = 0; r < 6; ++r)
+        std::copy_n(src.begin() + static_cast<long>(r * width), width,
+                    expected.begin() + static_cast<long>(r * stride + before));
+      CHECK(dst.read() == expected);
     }
-  });
+  }
 }
 
-TEST_CASE("layer normalisation") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    for (const Extent& extent : kExtents) {
-      for (const bool scaled : {true, false}) {
-        CAPTURE(extent.rows);
-        CAPTURE(extent.columns);
-        const Floats x = random_floats(extent.elements(), 1, 3), dy = random_floats(extent.elements(), 2);
-        const Floats gamma = random_floats(extent.columns, 3), beta = random_floats(extent.columns, 4);
-        const double n = static_cast<double>(extent.columns), epsilon = 1e-3;
-        Doubles y(x.size()), dx(x.size()), dgamma(gamma.size()), dbeta(gamma.size());
-        for (int64_t r = 0; r < extent.rows; ++r) {
-          double mean = 0, variance = 0, total = 0, dot = 0;
-          for (int64_t c = 0; c < extent.columns; ++c) mean += static_cast<double>(x[at(extent, r, c)]) / n;
-          for (int64_t c = 0; c < extent.columns; ++c) {
-            variance += std::pow(static_cast<double>(x[at(extent, r, c)]) - mean, 2) / n;
-          }
-          const double inverse = 1 / std::sqrt(variance + epsilon);
-          const auto normal = [&](int64_t c) {
-            return (static_cast<double>(x[at(extent, r, c)]) - mean) * inverse;
-          };
-          const auto diff = [&](int64_t c) {
-            return static_cast<double>(dy[at(extent, r, c)]) *
-                   (scaled ? static_cast<double>(gamma[static_cast<size_t>(c)]) : 1);
-          };
-          for (int64_t c = 0; c < extent.columns; ++c) {
-            const auto column = static_cast<size_t>(c);
-            y[at(extent, r, c)] = normal(c) * (scaled ? static_cast<double>(gamma[column]) : 1) +
-                                  (scaled ? static_cast<double>(beta[column]) : 0);
-            total += diff(c) / n;
-            dot += diff(c) * normal(c) / n;
-            dgamma[column] += static_cast<double>(dy[at(extent, r, c)]) * normal(c);
-            dbeta[column] += static_cast<double>(dy[at(extent, r, c)]);
-          }
-          for (int64_t c = 0; c < extent.columns; ++c) {
-            dx[at(extent, r, c)] = inverse * (diff(c) - total - normal(c) * dot);
-          }
-        }
-        Floats found(x.size()), mean(static_cast<size_t>(extent.rows)), inverse(mean.size());
-        Floats found_dgamma(gamma.size()), found_dbeta(gamma.size()), found_dx = dy;
-        ops.layer_normalization_forward(x.data(), scaled ? gamma.data() : nullptr,
-                                        scaled ? beta.data() : nullptr, 1e-3f, found.data(), mean.data(),
-                                        inverse.data(), extent.rows, extent.columns);
-        check_close(found, y, 1e-5);
-        ops.layer_normalization_backward(x.data(), scaled ? gamma.data() : nullptr, mean.data(),
-                                         inverse.data(), found_dx.data(), found_dx.data(),
-                                         scaled ? found_dgamma.data() : nullptr,
-                                         scaled ? found_dbeta.data() : nullptr, extent.rows, extent.columns);
-        check_close(found_dx, dx, 3e-5);
-        if (!scaled) continue;
-        check_close(found_dgamma, dgamma, 3e-5);
-        check_close(found_dbeta, dbeta, 3e-5);
-      }
-    }
-  });
-}
-
-TEST_CASE("blocks, padding and cropping") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    const Floats src = random_floats(6 * 5, 1);
-    Floats dst(6 * 9, -1);
-    ops.copy_block(dst.data() + 2, 9, src.data(), 5, 6, 5);
-    for (size_t r = 0; r < 6; ++r) {
-      for (size_t c = 0; c < 9; ++c) CHECK(dst[r * 9 + c] == (c >= 2 && c < 7 ? src[r * 5 + c - 2] : -1));
-    }
-
+DEVICE_TEST_CASE("padding and cropping of images") {
+  for (const size_t channels : {5, 8}) {
     const Padding2 padding{1, 2, 3, 0};
-    const Shape shape{2, 3, 4, 5};
-    const Floats images = random_floats(shape.elements(), 2);
-    Floats padded(2 * 6 * 7 * 5, -1), cropped(images.size());
-    ops.pad_images(padding, images.data(), padded.data(), shape);
+    const Shape shape{2, 3, 4, static_cast<int64_t>(channels)};
+    const Floats images = device.random(shape.elements(), 2);
+    Floats expected(2 * 6 * 7 * channels);
     for (size_t n = 0, i = 0; n < 2; ++n) {
       for (size_t y = 0; y < 6; ++y) {
         for (size_t x = 0; x < 7; ++x) {
-          for (size_t c = 0; c < 5; ++c, ++i) {
+          for (size_t c = 0; c < channels; ++c, ++i) {
             const bool inside = y >= 1 && y < 4 && x >= 3;
-            CHECK(padded[i] == (inside ? images[((n * 3 + y - 1) * 4 + x - 3) * 5 + c] : 0));
+            expected[i] = inside ? images[((n * 3 + y - 1) * 4 + x - 3) * channels + c] : 0;
           }
         }
       }
     }
-    ops.crop_images(padding, padded.data(), cropped.data(), shape);
-    CHECK(cropped == images);
-  });
+    const TypedArray own = device.typed(images), padded = device.typed(expected.size()),
+                     cropped = device.typed(images.size());
+    device.ops().pad_images(padding, own.data(), padded.data(), shape);
+    CHECK(padded.read() == expected);
+    device.ops().crop_images(padding, padded.data(), cropped.data(), shape);
+    CHECK(cropped.read() == images);
+  }
 }
 
-TEST_CASE("embeddings") {
-  on_every_cpu([](cpu::CpuOps& ops) {
-    for (const int64_t columns : {1, 10, 300}) {
-      const int64_t rows = 7, n = 400;
-      const Floats table = random_floats(rows * columns, 1), diff = random_floats(n * columns, 2);
-      std::vector<int32_t> indices(static_cast<size_t>(n));
-      for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int32_t>(i * i % 7);
-      indices[3] = -1;
-      indices[4] = 7;
-      Floats dst(diff.size()), found(table.size(), 5);
-      Doubles expected(table.size());
-      ops.embedding_forward(table.data(), indices.data(), dst.data(), n, rows, columns);
-      for (size_t i = 0; i < indices.size(); ++i) {
-        for (int64_t c = 0; c < columns; ++c) {
-          const float value = dst[i * static_cast<size_t>(columns) + static_cast<size_t>(c)];
-          if (indices[i] < 0 || indices[i] >= rows) {
-            CHECK(std::isnan(value));
-            continue;
-          }
-          const auto of_table = static_cast<size_t>(indices[i] * columns + c);
-          CHECK(value == table[of_table]);
-          expected[of_table] +=
-              static_cast<double>(diff[i * static_cast<size_t>(columns) + static_cast<size_t>(c)]);
-        }
+DEVICE_TEST_CASE("embeddings") {
+  for (const int64_t columns : {1, 10, 300}) {
+    const int64_t rows = 7, n = 400;
+    const Floats table = random_floats(rows * columns, 1), diff = device.random(n * columns, 2);
+    std::vector<int32_t> indices(static_cast<size_t>(n));
+    for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int32_t>(i * i % 7);
+    indices[3] = -1;
+    indices[4] = 7;
+    Floats expected(diff.size(), NAN);
+    Doubles expected_diff(table.size());
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] < 0 || indices[i] >= rows) continue;
+      for (int64_t c = 0; c < columns; ++c) {
+        const size_t from = static_cast<size_t>(indices[i] * columns + c),
+                     to = i * static_cast<size_t>(columns) + static_cast<size_t>(c);
+        expected[to] = table[from];
+        expected_diff[from] += static_cast<double>(diff[to]);
       }
-      ops.embedding_backward(indices.data(), diff.data(), found.data(), n, rows, columns);
-      check_close(found, expected, 1e-5);
     }
-  });
+    const Array<float> own_table = device.array(table), found = device.floats(table.size());
+    const auto own_indices = device.array(indices);
+    const TypedArray own_diff = device.typed(diff), dst = device.typed(diff.size());
+    device.ops().embedding_forward(own_table.data(), own_indices.data(), dst.data(), n, rows, columns);
+    check_close(dst.read(), device.kept(expected), 0);
+    device.ops().embedding_backward(own_indices.data(), own_diff.data(), found.data(), n, rows, columns);
+    check_close(found.read(), expected_diff, 1e-5);
+  }
 }
 
 }  // namespace dtrain::test

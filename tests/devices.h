@@ -1,0 +1,192 @@
+// What operations and layers are tested on: every device present, arrays in its memory, and how precisely it
+// computes. Cases are the same for all of them, and never look into a device's memory themselves.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/philox.h"
+#include "compute_types.h"
+#include "device/device.h"
+#include "ops/ops.h"
+
+namespace dtrain::test {
+
+using Floats = std::vector<float>;
+using Doubles = std::vector<double>;
+
+/// Uniform in [-1, 1), the same for the same seed.
+inline Floats random_floats(int64_t n, uint64_t seed, float scale = 1) {
+  const Philox random = Philox::of(seed, 0);
+  Floats values(static_cast<size_t>(n));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = scale * (2 * uniform01(random(0, i).v[0]) - 1);
+  return values;
+}
+
+/// Device memory that begins `offset` bytes behind an aligned address.
+class Bytes {
+ public:
+  Bytes() = default;
+  Bytes(Context& context, const std::vector<std::byte>& bytes, size_t offset)
+      : context_(&context),
+        buffer_(context.allocate(offset + bytes.size())),
+        offset_(offset),
+        size_(bytes.size()) {
+    if (size_) context.copy_to_device(data(), bytes.data(), size_);
+  }
+  std::byte* data() const { return static_cast<std::byte*>(buffer_.data()) + offset_; }
+  std::vector<std::byte> read() const {
+    std::vector<std::byte> bytes(size_);
+    if (size_) context_->copy_to_host(bytes.data(), data(), size_);
+    return bytes;
+  }
+
+ private:
+  Context* context_ = nullptr;
+  Buffer buffer_;
+  size_t offset_ = 0, size_ = 0;
+};
+
+/// Elements of T.
+template <class T>
+class Array {
+ public:
+  Array() = default;
+  Array(Context& context, const std::vector<T>& values, size_t shift)
+      : bytes_(context, bytes_of_all(values), shift * sizeof(T)) {}
+  T* data() const { return reinterpret_cast<T*>(bytes_.data()); }
+  std::vector<T> read() const {
+    const std::vector<std::byte> bytes = bytes_.read();
+    std::vector<T> values(bytes.size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+
+ private:
+  static std::vector<std::byte> bytes_of_all(const std::vector<T>& values) {
+    const auto* first = reinterpret_cast<const std::byte*>(values.data());
+    return {first, first + values.size() * sizeof(T)};
+  }
+  Bytes bytes_;
+};
+
+/// Elements of the device's compute type.
+class TypedArray {
+ public:
+  TypedArray() = default;
+  TypedArray(Context& context, ComputeType type, const Floats& values, size_t shift)
+      : type_(type), bytes_(context, bytes_of_values(values, type), shift * dtrain::bytes_of(type)) {}
+  void* data() const { return bytes_.data(); }
+  /// From the element numbered `first` on.
+  void* from(size_t first) const { return bytes_.data() + first * dtrain::bytes_of(type_); }
+  Floats read() const { return values_of_bytes(bytes_.read(), type_); }
+
+ private:
+  ComputeType type_ = ComputeType::float32;
+  Bytes bytes_;
+};
+
+/// A device with its operations. Belongs to the thread that made it.
+class Device {
+ public:
+  Device(std::string called, std::unique_ptr<Context> context, std::unique_ptr<Ops> ops,
+         const GpuMath& computes)
+      : name(std::move(called)), math(computes), context_(std::move(context)), ops_(std::move(ops)) {}
+
+  Ops& ops() const { return *ops_; }
+  Context& context() const { return *context_; }
+  bool is_gpu() const { return context_->device().kind == DeviceId::Kind::gpu; }
+
+  const std::string name;
+  const GpuMath math;
+  /// Arrays that are made from now on begin so many elements behind an aligned address.
+  size_t shift = 0;
+
+  /// What arrays of the compute type make of values.
+  Floats kept(Floats values) const {
+    for (float& value : values) value = rounded(value, format_of(math.type));
+    return values;
+  }
+  /// Numbers that the device's arrays hold, and its products read, as they are: uniform in [-scale, scale).
+  Floats random(int64_t n, uint64_t seed, float scale = 1) const {
+    Floats values = kept(random_floats(n, seed, scale));
+    for (float& value : values) value = math.tf32 ? rounded(value, kTf32) : value;
+    return values;
+  }
+
+  TypedArray typed(const Floats& values) const { return {*context_, math.type, values, shift}; }
+  template <class T>
+  Array<T> array(const std::vector<T>& values) const {
+    return {*context_, values, shift};
+  }
+  /// For results: NaNs.
+  TypedArray typed(size_t n) const { return typed(Floats(n, NAN)); }
+  Array<float> floats(size_t n) const { return array(Floats(n, NAN)); }
+  /// Scratch and saved memory: nothing that could be relied on.
+  Array<float> memory(size_t bytes) const { return {*context_, Floats((bytes + 3) / 4, NAN), 0}; }
+
+  /// Of a result that is right but for `error` in float32's arithmetic and then rounded to the compute type
+  /// so many times, each time to at most about 1 or its own size.
+  double tolerance(double error, int roundings = 1) const {
+    return math.type == ComputeType::float32
+               ? error
+               : error + roundings * std::ldexp(1.0, -format_of(math.type).bits);
+  }
+
+ private:
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<Ops> ops_;
+};
+
+/// The CPU as one thread has it.
+inline std::unique_ptr<Device> cpu_device() {
+  auto context = make_cpu_context({}, {available_cores().front()}, false);
+  context->attach();
+  auto ops = make_cpu_ops(*context);
+  return std::make_unique<Device>("cpu", std::move(context), std::move(ops), GpuMath{});
+}
+
+inline std::unique_ptr<Device> gpu_device(const GpuMath& math) {
+  auto context = make_gpu_context({DeviceId::Kind::gpu, 0}, math.deterministic);
+  context->attach();
+  auto ops = make_cuda_ops(*context, math);
+  const char* type = math.type == ComputeType::bfloat16  ? "bfloat16"
+                     : math.type == ComputeType::float16 ? "float16"
+                     : math.tf32                         ? "tf32"
+                                                         : "float32";
+  return std::make_unique<Device>(std::string("gpu, ") + type + (math.deterministic ? ", deterministic" : ""),
+                                  std::move(context), std::move(ops), math);
+}
+
+/// use(device) with the first GPU, computing in every way that it can. For the suite "gpu", which is left out
+/// where there is none (gpu.h).
+template <class Use>
+void on_every_gpu(Use&& use) {
+  using enum ComputeType;
+  for (const GpuMath& math :
+       {GpuMath{float32, false, false}, GpuMath{float32, false, true}, GpuMath{float32, true, false},
+        GpuMath{bfloat16, false, true}, GpuMath{float16, false, false}}) {
+    const auto device = gpu_device(math);
+    CAPTURE(device->name);
+    use(*device);
+  }
+}
+
+}  // namespace dtrain::test
+
+/// A test case of (Device& device), which is run for each that on_every_cpu gives, in the suite "cpu", and on
+/// the GPU, in the suite "gpu".
+#define DTRAIN_DEVICE_CASE(function, name)                   \
+  static void function(dtrain::test::Device&);               \
+  TEST_CASE(name* doctest::test_suite("cpu")) {              \
+    dtrain::test::on_every_cpu(function);                    \
+  }                                                          \
+  TEST_CASE("on a GPU: " name* doctest::test_suite("gpu")) { \
+    dtrain::test::on_every_gpu(function);                    \
+  }                                                          \
+  static void function([[maybe_unused]] dtrain::test::Device& device)
+#define DEVICE_TEST_CASE(name) DTRAIN_DEVICE_CASE(DOCTEST_ANONYMOUS(device_case_), name)

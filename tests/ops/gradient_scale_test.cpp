@@ -1,0 +1,106 @@
+// What a gradient is worth: clipping, and float16's loss scaling.
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "ops/fixture.h"
+
+namespace dtrain::test {
+namespace {
+
+constexpr GradientRule kClips{.clip_norm = 2, .dynamic_scaling = false};
+constexpr GradientRule kScales{.clip_norm = 0, .dynamic_scaling = true};
+constexpr GradientRule kBoth{.clip_norm = 2, .dynamic_scaling = true};
+
+/// What becomes of `before` with a gradient whose sum of squares is this.
+GradientScale settled(const Device& device, const GradientRule& rule, double squares,
+                      const GradientScale& before = {}) {
+  const StepNumbers now{.step = 5, .rate = 0.5f, .decay = 0.25f};
+  const auto state = device.array(std::vector<StepState>{{now, before}});
+  const auto own_squares = device.array(Doubles{squares});
+  device.ops().settle_gradient(rule, own_squares.data(), state.data());
+  const StepState after = state.read()[0];
+  CHECK(after.now.step == now.step);
+  CHECK(after.now.rate == now.rate);
+  CHECK(after.now.decay == now.decay);
+  return after.gradient;
+}
+
+}  // namespace
+
+DEVICE_TEST_CASE("a gradient is clipped by its norm") {
+  for (const double squares : {0.0, 1.0, 4.0}) {
+    CHECK(settled(device, kClips, squares).gradient_scale == 1);
+    CHECK(settled(device, {}, squares).gradient_scale == 1);
+  }
+  CHECK(settled(device, kClips, 16).gradient_scale == 0.5f);
+  CHECK(settled(device, kClips, 1e10).gradient_scale == doctest::Approx(2e-5));
+  CHECK(settled(device, {}, 1e10).gradient_scale == 1);
+  const GradientScale after = settled(device, kClips, 1e10);
+  CHECK(after.loss_scale == 1);
+  CHECK(after.good_steps == 0);
+  CHECK(after.skip == 0);
+}
+
+DEVICE_TEST_CASE("the loss scale is taken out of the gradient, and of its norm before that is clipped") {
+  const GradientScale before{.loss_scale = 8, .gradient_scale = 77, .good_steps = 1, .skip = 1};
+  CHECK(settled(device, kScales, 1e6, before).gradient_scale == 0.125f);
+  // A norm of 16 is one of 2 without the scale, one of 32 is 4.
+  CHECK(settled(device, kBoth, 256, before).gradient_scale == 0.125f);
+  CHECK(settled(device, kBoth, 1024, before).gradient_scale == 0.0625f);
+  const GradientScale after = settled(device, kBoth, 1024, before);
+  CHECK(after.loss_scale == 8);
+  CHECK(after.good_steps == 2);
+  CHECK(after.skip == 0);
+}
+
+DEVICE_TEST_CASE("a gradient that overflows is skipped and halves the loss scale, down to 1") {
+  for (const GradientRule& rule : {kScales, kBoth}) {
+    for (const double squares : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+      const GradientScale before{.loss_scale = 8, .gradient_scale = 0.125f, .good_steps = 100, .skip = 0};
+      const GradientScale after = settled(device, rule, squares, before);
+      CHECK(after.skip != 0);
+      CHECK(after.loss_scale == 4);
+      CHECK(after.good_steps == 0);
+      CHECK(settled(device, rule, squares, {}).loss_scale == 1);
+      // The next one, which is finite, is taken again.
+      const GradientScale next = settled(device, rule, 1, after);
+      CHECK(next.skip == 0);
+      CHECK(next.gradient_scale == 0.25f);
+      CHECK(next.good_steps == 1);
+    }
+  }
+}
+
+DEVICE_TEST_CASE("after 2000 good steps the loss scale doubles, from the next step on") {
+  const GradientScale before{.loss_scale = 8, .gradient_scale = 1, .good_steps = 1998, .skip = 0};
+  const GradientScale last_but_one = settled(device, kScales, 1, before);
+  CHECK(last_but_one.loss_scale == 8);
+  CHECK(last_but_one.good_steps == 1999);
+  const GradientScale last = settled(device, kScales, 1, last_but_one);
+  CHECK(last.loss_scale == 16);
+  CHECK(last.gradient_scale == 0.125f);
+  CHECK(last.good_steps == 0);
+  CHECK(settled(device, kScales, 1, last).gradient_scale == 0.0625f);
+}
+
+DEVICE_TEST_CASE("without dynamic scaling what is no number reaches the weights") {
+  const GradientScale after = settled(device, kClips, std::nan(""));
+  CHECK(after.skip == 0);
+  CHECK(after.loss_scale == 1);
+  CHECK(after.gradient_scale == 1);
+}
+
+DEVICE_TEST_CASE("a norm, what it is worth, and the update, without the host between them") {
+  const Floats gradient{3, 4, 0, 0};
+  const auto own_gradient = device.array(gradient);
+  const auto weights = device.array(Floats(4, 1));
+  const auto squares = device.array(Doubles{NAN});
+  const auto state = device.array(std::vector<StepState>{{.now = {.rate = 0.5f}, .gradient = {}}});
+  device.ops().sum_of_squares(own_gradient.data(), squares.data(), 4);
+  device.ops().settle_gradient(kClips, squares.data(), state.data());
+  device.ops().update(SgdRule{0, false}, state.data(), weights.data(), own_gradient.data(), {}, nullptr, 4);
+  check_close(weights.read(), Doubles{1 - 0.5 * 3 * 0.4, 1 - 0.5 * 4 * 0.4, 1, 1}, 1e-6);
+}
+
+}  // namespace dtrain::test

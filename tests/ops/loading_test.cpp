@@ -1,0 +1,107 @@
+// Rows of stored data on their way into a batch.
+#include <doctest/doctest.h>
+
+#include "ops/fixture.h"
+
+namespace dtrain::test {
+namespace {
+
+constexpr int64_t kStored = 23;
+
+/// What is stored: whole numbers from 0 to 255, which every type but bfloat16 holds (that up to 256 all the
+/// same).
+std::vector<int> numbers(int64_t row_elements) {
+  const Floats random = random_floats(kStored * row_elements, 1);
+  std::vector<int> values;
+  for (const float x : random) values.push_back(static_cast<int>(128 * (x + 1)));
+  return values;
+}
+
+struct Case {
+  LoadSpec spec;
+  bool gathered;  // in an order of its own; else as they lie
+};
+
+/// What is asked for.
+std::vector<int64_t> rows_of(const Case& c) {
+  if (!c.gathered) return {0, 1, 2, 3, 4};
+  return {22, 0, 7, 7, 13};
+}
+
+/// expected[i] = scale * src[row] + offset, in float32.
+Floats expected_of(const Case& c, const std::vector<int>& src, const Floats& scale, const Floats& offset) {
+  Floats expected;
+  for (const int64_t row : rows_of(c)) {
+    for (int64_t e = 0; e < c.spec.row_elements; ++e) {
+      const float x = static_cast<float>(src[static_cast<size_t>(row * c.spec.row_elements + e)]);
+      const size_t at = c.spec.scale_elements == 1 ? 0 : static_cast<size_t>(e);
+      expected.push_back(scale.empty() ? x : scale[at] * x + offset[at]);
+    }
+  }
+  return expected;
+}
+
+/// Loads rows of T, and compares what comes of them as To ("the compute type" where that is void).
+template <class T, class To>
+void check(Device& device, Case c, const Floats& scale, const Floats& offset) {
+  const auto src = numbers(c.spec.row_elements);
+  const auto stored = device.array(std::vector<T>(src.begin(), src.end()));
+  const auto own_scale = device.array(scale), own_offset = device.array(offset);
+  if (!scale.empty()) {
+    c.spec.scale = own_scale.data();
+    c.spec.offset = own_offset.data();
+    c.spec.scale_elements = static_cast<int64_t>(scale.size());
+  }
+  const auto rows = device.array(rows_of(c));
+  const auto n = static_cast<int64_t>(rows_of(c).size());
+  const Floats expected = expected_of(c, src, scale, offset);
+  const auto load = [&](void* dst) {
+    device.ops().load_rows(c.spec, stored.data(), c.gathered ? rows.data() : nullptr, n, dst);
+  };
+  // A product and a sum, or both at once.
+  if constexpr (std::is_void_v<To>) {
+    const TypedArray dst = device.typed(expected.size());
+    load(dst.data());
+    check_close(dst.read(), expected, device.tolerance(1e-6));
+  } else {
+    const auto dst = device.array(std::vector<To>(expected.size(), To{77}));
+    load(dst.data());
+    const std::vector<To> found = dst.read();
+    check_close(Floats(found.begin(), found.end()), expected, scale.empty() ? 0 : 1e-6);
+  }
+}
+
+template <class T>
+void check_all(Device& device, DType type) {
+  for (const int64_t row_elements : {1, 7, 16, 784}) {
+    for (const bool gathered : {false, true}) {
+      CAPTURE(row_elements);
+      CAPTURE(gathered);
+      const auto with = [&](bool to_compute_type) {
+        return Case{{.from = type, .to_compute_type = to_compute_type, .row_elements = row_elements},
+                    gathered};
+      };
+      const Floats one{0.00392156886f}, more{-0.5f};
+      const Floats each = random_floats(row_elements, 2, 0.01f), plus = random_floats(row_elements, 3);
+      check<T, void>(device, with(true), {}, {});
+      check<T, void>(device, with(true), one, more);
+      check<T, void>(device, with(true), each, plus);
+      check<T, T>(device, with(false), {}, {});
+      check<T, float>(device, with(false), one, more);
+      check<T, float>(device, with(false), each, plus);
+    }
+  }
+}
+
+}  // namespace
+
+DEVICE_TEST_CASE("stored rows are gathered, converted and scaled") {
+  for (const size_t shift : {0, 1}) {
+    device.shift = shift;
+    check_all<uint8_t>(device, DType::uint8);
+    check_all<int32_t>(device, DType::int32);
+    check_all<float>(device, DType::float32);
+  }
+}
+
+}  // namespace dtrain::test
