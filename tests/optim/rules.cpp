@@ -6,8 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "config/load.h"
-#include "device/device.h"
-#include "ops/ops.h"
+#include "devices.h"
 #include "optim/optimizer.h"
 
 using namespace dtrain;
@@ -41,24 +40,27 @@ std::vector<float> trained_weights(const std::string& yaml) {
   Diagnostics diagnostics;
   const auto optimizer = kinds<Optimizer>().parse(parse_yaml(yaml, "o.yaml", diagnostics), diagnostics);
   REQUIRE_NOTHROW(diagnostics.throw_if_errors());
-  const auto context = make_cpu_context({}, {available_cores().front()}, false);
-  context->attach();
-  const auto ops = make_cpu_ops(*context);
+  const auto device = test::cpu_device();
 
-  std::vector<float> weights;
-  for (int64_t i = 0; i < kWeights; ++i) weights.push_back(1 + 0.1f * static_cast<float>(i));
-  std::vector<std::vector<float>> slots;
+  std::vector<float> initial;
+  for (int64_t i = 0; i < kWeights; ++i) initial.push_back(1 + 0.1f * static_cast<float>(i));
+  const auto weights = device->array(initial);
+  std::vector<test::Array<float>> slots;
   std::vector<float*> pointers;
-  for (const auto& slot : optimizer->slots()) slots.emplace_back(static_cast<size_t>(kWeights), slot.initial);
-  for (auto& slot : slots) pointers.push_back(slot.data());
+  for (const auto& slot : optimizer->slots()) {
+    slots.push_back(device->array(std::vector<float>(static_cast<size_t>(kWeights), slot.initial)));
+    pointers.push_back(slots.back().data());
+  }
   for (int t = 1; t <= kSteps; ++t) {
     std::vector<float> gradients;
     for (int64_t i = 0; i < kWeights; ++i) gradients.push_back(static_cast<float>(gradient(i, t)));
     const double rate = optimizer->learning_rate().at(t - 1, Json());
-    ops->update(optimizer->step(t, rate, kScale), weights.data(), gradients.data(), pointers, kWeights);
+    const auto state = device->array(std::vector<StepState>{
+        {.now = optimizer->numbers(t - 1, rate), .gradient = {.gradient_scale = kScale}}});
+    device->ops().update(optimizer->rule(), state.data(), weights.data(), device->array(gradients).data(),
+                         pointers, nullptr, kWeights);
   }
-  context->synchronize();
-  return weights;
+  return weights.read();
 }
 
 void check(const std::string& yaml, const Rule& rule, double initial_accumulator = 0) {
