@@ -37,7 +37,7 @@ model:
   layers:
     - conv2d: {filters: 8, kernel_size: 3, strides: 2, padding: same, use_bias: false}
     - batch_normalization: {name: normal}
-    - activation: {function: relu, name: first}
+    - activation: {activation: relu, name: first}
     - conv2d: {filters: 8, kernel_size: 1, activation: tanh}
     - add: {inputs: [conv2d_1, first]}
     - max_pooling2d: {pool_size: 2}
