@@ -32,6 +32,7 @@ struct RunPlan {
   int64_t steps_per_epoch = 0;
   int64_t last_batch = 0;  // samples of an epoch's last one
   std::vector<MemoryPlan> replicas;
+  std::string gradients_meet;
   std::vector<int64_t> last_shares;  // of the last batch, by replica
 };
 
@@ -63,6 +64,7 @@ RunPlan make_plan(const RunConfig& config) {
   plan.last_batch = samples - (plan.steps_per_epoch - 1) * batch;
   Replicas replicas(config, devices);
   plan.replicas = replicas.memory(batch);
+  plan.gradients_meet = replicas.exchange().where();
   for (int rank = 0; rank < replicas.size(); ++rank)
     plan.last_shares.push_back(part_of(plan.last_batch, rank, replicas.size()).size());
   return plan;
@@ -99,6 +101,7 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
       .set("epochs", config.train.epochs)
       .set("steps", plan.steps_per_epoch * config.train.epochs)
       .set("strategy", config.strategy.name)
+      .set("gradients_meet", plan.gradients_meet)
       .set("replicas", std::move(replicas));
 }
 
@@ -114,8 +117,9 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
       "steps     {} an epoch, {} in {}; batches of {}, the last of {}\n", format_count(plan.steps_per_epoch),
       format_count(plan.steps_per_epoch * config.train.epochs), format_plural(config.train.epochs, "epoch"),
       format_count(config.train.batch_size), format_count(plan.last_batch));
-  text += fmt::format("strategy  {}, {}\n\n", config.strategy.name,
-                      format_plural(static_cast<int64_t>(plan.replicas.size()), "replica"));
+  text += fmt::format("strategy  {}, {}{}\n\n", config.strategy.name,
+                      format_plural(static_cast<int64_t>(plan.replicas.size()), "replica"),
+                      plan.replicas.size() > 1 ? "; gradients meet " + plan.gradients_meet : "");
   constexpr auto kRight = Table::Align::right;
   Table table({{"replica", kRight},
                {"device"},

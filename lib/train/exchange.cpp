@@ -27,6 +27,7 @@ class Solo final : public Exchange {
       : replica_(*replicas[0]), update_(update), whole_{0, layout.with_gradient()} {
     memories_.push_back(std::make_unique<ParameterMemory>(replica_.ops().compute_type(), layout));
   }
+  std::string_view where() const override { return "in one replica"; }
   ParameterMemory& memory_of(int) override { return *memories_[0]; }
   std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
   Site& keeper_of(size_t) override { return replica_; }
@@ -63,6 +64,7 @@ class SharedMemory final : public Exchange {
       : keeper_(*replicas[0]), update_(update), gradients_(layout.with_gradient()) {
     memories_.push_back(std::make_unique<ParameterMemory>(keeper_.ops().compute_type(), layout));
   }
+  std::string_view where() const override { return "in one memory"; }
   ParameterMemory& memory_of(int) override { return *memories_[0]; }
   std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
   Site& keeper_of(size_t) override { return keeper_; }
@@ -120,6 +122,7 @@ class PerDevice final : public Exchange {
   ~PerDevice() override {
     for (const auto& replica : replicas_) replica->forget_replays();  // before the group that they call
   }
+  std::string_view where() const override { return "by NCCL"; }
   ParameterMemory& memory_of(int rank) override { return *memories_[static_cast<size_t>(rank)]; }
   std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
   Site& keeper_of(size_t memory) override { return *replicas_[memory]; }
@@ -171,6 +174,13 @@ class ThroughHost final : public Exchange {
     }
     keeper_ = hosts_[0].site ? hosts_[0].site.get() : static_cast<Site*>(replicas[0].get());
     memories_.push_back(std::make_unique<ParameterMemory>(keeper_->ops().compute_type(), layout));
+  }
+  std::string_view where() const override { return "in the host's memory"; }
+  std::string advice() const override {
+    return nccl_available()
+               ? "gradients meet in the host's memory, which is slow: NCCL is for GPUs alone, one replica "
+                 "each"
+               : "gradients meet in the host's memory, which is slow: this program was built without NCCL";
   }
   ParameterMemory& memory_of(int rank) override {
     const auto& device = hosts_[static_cast<size_t>(rank)].device;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collective/collective.h"
@@ -20,6 +21,10 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
+  /// Where the gradients meet, for people: "in one memory".
+  virtual std::string_view where() const = 0;
+  /// What people should know of it before the run; "" for nothing.
+  virtual std::string advice() const { return ""; }
   /// The parameters that each replica computes with, by rank.
   virtual ParameterMemory& memory_of(int rank) = 0;
   /// Where parameters and slots are to be read and written between steps: all of these.

@@ -77,6 +77,9 @@ class Replicas {
   void fetch();
   void publish();
 
+  /// Of exchanging gradients, for people.
+  const Exchange& exchange() const { return *exchange_; }
+
   /// What float16's loss scaling has come to.
   GradientScale gradient_scale();
   void set_gradient_scale(const GradientScale& scale);

@@ -116,6 +116,7 @@ void Trainer::run() {
   directory_.create();
   directory_.write_config(config_.resolved.to_yaml());
   directory_.write_metrics(state_.history);
+  if (const std::string advice = replicas_->exchange().advice(); !advice.empty()) observer_.on_note(advice);
   last_save_ = Clock::now();
   while (state_.epoch < config_.train.epochs && !state_.stopped) {
     train_epoch();
