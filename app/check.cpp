@@ -24,6 +24,7 @@ struct CheckOptions {
 struct Split {
   std::string name;
   int64_t samples = 0;
+  size_t bytes = 0;  // as stored
 };
 
 /// How the run will go.
@@ -45,7 +46,7 @@ std::vector<Split> open_splits(const RunConfig& config) {
     if (!split) continue;
     try {
       const auto data = open_split(config.dataset, *split, config.graph.input_specs(), config.targets());
-      splits.push_back({name, data->size()});
+      splits.push_back({name, data->size(), data->stored_bytes()});
     } catch (const UserError& error) {
       mistakes.push_back(error.what());
     }
@@ -54,7 +55,8 @@ std::vector<Split> open_splits(const RunConfig& config) {
   return splits;
 }
 
-RunPlan make_plan(const RunConfig& config) {
+/// `data_on_device`: devices are to keep the samples.
+RunPlan make_plan(const RunConfig& config, bool data_on_device) {
   RunPlan plan;
   const std::vector<DeviceId> devices = config.strategy->replicas();
   if (!config.dataset.train) throw UserError("the data set has no 'train' split to train on");
@@ -63,6 +65,10 @@ RunPlan make_plan(const RunConfig& config) {
   plan.steps_per_epoch = (samples + batch - 1) / batch;
   plan.last_batch = samples - (plan.steps_per_epoch - 1) * batch;
   Replicas replicas(config, devices);
+  size_t kept = 0;
+  for (const Split& split : plan.splits)
+    if (data_on_device && split.name != "test") kept += split.bytes;
+  replicas.plan_data(kept);
   plan.replicas = replicas.memory(batch);
   plan.gradients_meet = replicas.exchange().where();
   for (int rank = 0; rank < replicas.size(); ++rank)
@@ -79,7 +85,7 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
     Json memory = Json::object();
     memory.set("parameters", bytes(replica.parameters)).set("slots", bytes(replica.slots));
     memory.set("gradients", bytes(replica.gradients)).set("activations", bytes(replica.activations));
-    memory.set("staging", bytes(replica.staging));
+    memory.set("staging", bytes(replica.staging)).set("data", bytes(replica.data));
     memory.set("total", bytes(replica.total()));
     replicas.push(Json::object()
                       .set("replica", replica.replica)
@@ -131,13 +137,14 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
                {"gradients", kRight},
                {"activations", kRight},
                {"staging", kRight},
+               {"data", kRight},
                {"in all", kRight}});
   for (size_t i = 0; i < plan.replicas.size(); ++i) {
     const MemoryPlan& replica = plan.replicas[i];
     table.add({std::to_string(replica.replica), replica.device.str(), std::to_string(replica.threads),
                format_count(replica.share), format_count(plan.last_shares[i]),
                format_bytes(replica.parameters), format_bytes(replica.slots), format_bytes(replica.gradients),
-               format_bytes(replica.activations), format_bytes(replica.staging),
+               format_bytes(replica.activations), format_bytes(replica.staging), format_bytes(replica.data),
                format_bytes(replica.total())});
   }
   text += table.str();
@@ -148,8 +155,9 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
 
 void check(const CheckOptions& options) {
   RunConfig config = load_run_config(options.config, options.sets);
+  const bool data_on_device = config.dataset.cache.name == "device";
   config.dataset.cache = kinds<Cache>().make("none");  // checking leaves no cache file behind
-  const RunPlan plan = make_plan(config);
+  const RunPlan plan = make_plan(config, data_on_device);
   if (options.output.json) print_json(to_json(config, plan));
   if (options.output.text()) print_text(to_text(config, plan));
 }

@@ -37,6 +37,8 @@ class Dataset {
   virtual std::optional<StoredForm> stored_form(size_t /*index*/) const { return std::nullopt; }
   /// The same rows of one column as they are stored.
   virtual void read_stored(size_t /*index*/, std::span<const int64_t> /*rows*/, void* /*dst*/) const {}
+  /// What all samples take as stored (where a column is more than a map of that, as it is given).
+  size_t stored_bytes() const;
   /// All samples are to be kept in the memory of the devices that they go to.
   virtual bool on_device() const { return false; }
   /// Reading costs no more than a gather from memory (or a few instructions an element): there is nothing to

@@ -39,6 +39,7 @@ class Loader::Impl {
   }
 
   int64_t samples() const { return dataset_->size(); }
+  const Dataset& dataset() const { return *dataset_; }
   int64_t steps() const { return (samples() + batch_size_ - 1) / batch_size_; }
 
   void begin(int64_t epoch, int64_t first_step) {
@@ -83,6 +84,9 @@ int64_t Loader::steps_per_epoch() const {
 }
 int64_t Loader::samples() const {
   return impl_->samples();
+}
+const Dataset& Loader::dataset() const {
+  return impl_->dataset();
 }
 void Loader::begin(int64_t epoch, int64_t first_step) {
   impl_->begin(epoch, first_step);

@@ -204,6 +204,7 @@ MemoryPlan Replicas::memory_of(Replica& replica, int64_t batch_size) {
   if (config_.dataset.validation)
     plan.activations = std::max(plan.activations, replica.arena_bytes(plan.share, Plan::Purpose::evaluation));
   if (replica.on_gpu()) plan.staging = replica.staging_bytes(plan.share);
+  if (replica.on_gpu()) plan.data = data_bytes_;
   return plan;
 }
 

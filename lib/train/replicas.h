@@ -28,7 +28,8 @@ struct MemoryPlan {
   int threads = 1;
   size_t parameters = 0, slots = 0, gradients = 0, activations = 0;
   size_t staging = 0;  // batches on their way to a GPU, and its libraries' workspace
-  size_t total() const { return parameters + slots + gradients + activations + staging; }
+  size_t data = 0;     // samples that a GPU keeps
+  size_t total() const { return parameters + slots + gradients + activations + staging + data; }
 };
 
 /// Sums over a global batch: for each of RunConfig::total_names the sum over rows, and how many rows.
@@ -69,6 +70,8 @@ class Replicas {
   std::span<float> values();
   /// The same of the optimizer's slots, in its order.
   std::span<float> slot(size_t index);
+  /// What the samples will take that each of the GPUs' replicas keeps (cache: device), for the plan.
+  void plan_data(size_t bytes) { data_bytes_ = bytes; }
   /// The parameters' memory; to be called once, before anything else is asked for. Throws Error where a GPU
   /// has not enough left, saying what was planned, what is free, and which batch would fit.
   void allocate_parameters();
@@ -109,6 +112,7 @@ class Replicas {
   std::optional<Mirror> mirror_;
   std::deque<int64_t> pending_;  // the steps' samples, the oldest first
   BatchTotals totals_;
+  size_t data_bytes_ = 0;
 };
 
 }  // namespace dtrain

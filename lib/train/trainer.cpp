@@ -58,6 +58,10 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, c
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
   if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
   replicas_ = std::make_unique<Replicas>(config_, devices);
+  size_t kept = 0;
+  for (const Loader* loader : {loader_.get(), validation_.get()})
+    if (loader && loader->dataset().on_device()) kept += loader->dataset().stored_bytes();
+  replicas_->plan_data(kept);
   state_.sums.assign(config_.total_names.size(), 0.0);
   take_callbacks({});
 }

@@ -1,0 +1,15 @@
+#include "data/dataset.h"
+
+namespace dtrain {
+
+size_t Dataset::stored_bytes() const {
+  size_t bytes = 0;
+  for (size_t i = 0; i < columns().size(); ++i) {
+    const auto form = stored_form(i);
+    bytes += static_cast<size_t>(size() * columns()[i].shape.elements()) *
+             bytes_of(form ? form->dtype : columns()[i].dtype);
+  }
+  return bytes;
+}
+
+}  // namespace dtrain
