@@ -59,6 +59,7 @@ class Array {
   Array(Context& context, const std::vector<T>& values, size_t shift)
       : bytes_(context, bytes_of_all(values), shift * sizeof(T)) {}
   T* data() const { return reinterpret_cast<T*>(bytes_.data()); }
+  Bytes bytes() && { return std::move(bytes_); }
   std::vector<T> read() const {
     const std::vector<std::byte> bytes = bytes_.read();
     std::vector<T> values(bytes.size() / sizeof(T));
@@ -81,6 +82,7 @@ class TypedArray {
   TypedArray(Context& context, ComputeType type, const Floats& values, size_t shift)
       : type_(type), bytes_(context, bytes_of_values(values, type), shift * dtrain::bytes_of(type)) {}
   void* data() const { return bytes_.data(); }
+  Bytes bytes() && { return std::move(bytes_); }
   /// From the element numbered `first` on.
   void* from(size_t first) const { return bytes_.data() + first * dtrain::bytes_of(type_); }
   Floats read() const { return values_of_bytes(bytes_.read(), type_); }
@@ -111,11 +113,15 @@ class Device {
     for (float& value : values) value = rounded(value, format_of(math.type));
     return values;
   }
-  /// Numbers that the device's arrays hold, and its products read, as they are: uniform in [-scale, scale).
-  Floats random(int64_t n, uint64_t seed, float scale = 1) const {
-    Floats values = kept(random_floats(n, seed, scale));
+  /// The nearest numbers that arrays of the compute type hold, and products read, as they are.
+  Floats exact(Floats values) const {
+    values = kept(std::move(values));
     for (float& value : values) value = math.tf32 ? rounded(value, kTf32) : value;
     return values;
+  }
+  /// Such numbers, uniform in [-scale, scale).
+  Floats random(int64_t n, uint64_t seed, float scale = 1) const {
+    return exact(random_floats(n, seed, scale));
   }
 
   TypedArray typed(const Floats& values) const { return {*context_, math.type, values, shift}; }

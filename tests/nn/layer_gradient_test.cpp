@@ -34,11 +34,11 @@ bool agrees(LayerRun& run, float& value, float gradient, const Values& weights, 
   return near(both) || near(above) || near(below);
 }
 
-void check_array(LayerRun& run, Values& values, const Values& gradient, const Values& weights,
+/// Looks at so many elements at most.
+void check_array(LayerRun& run, Values& values, const Values& gradient, const Values& weights, size_t most,
                  const std::string& what) {
   REQUIRE(gradient.size() == values.size());
-  constexpr size_t kMost = 40;  // elements looked at
-  const size_t stride = values.size() / kMost + 1;
+  const size_t stride = values.size() / most + 1;
   for (size_t i = 0; i < values.size(); i += stride) {
     INFO(what << "[" << i << "] has gradient " << gradient[i]);
     // The large step has the smaller rounding error; the small one crosses fewer kinks.
@@ -47,10 +47,10 @@ void check_array(LayerRun& run, Values& values, const Values& gradient, const Va
   }
 }
 
-void check_gradients(const LayerCase& c) {
+void check_gradients(const LayerCase& c, test::Device* device = nullptr) {
   INFO(c.yaml << ", activation " << static_cast<int>(c.fused.kind) << ", layout "
               << static_cast<int>(c.layout));
-  LayerRun run(c);
+  LayerRun run(c, device);
   const Values weights = spread_values(run.output_elements(), -1, 1, 99);
   const Values output = run.forward();
   const LayerRun::Gradients gradients = run.backward(weights);
@@ -60,12 +60,14 @@ void check_gradients(const LayerCase& c) {
     run.forward();
     CHECK(run.backward(weights, true).inputs == gradients.inputs);
   }
+  const size_t most = device ? 8 : 40;
   for (size_t i = 0; i < c.inputs.size(); ++i)
     if (c.inputs_need_gradient && c.inputs[i].dtype == DType::float32)
-      check_array(run, run.inputs[i], gradients.inputs[i], weights, "input " + std::to_string(i));
+      check_array(run, run.inputs[i], gradients.inputs[i], weights, most, "input " + std::to_string(i));
   for (size_t i = 0; i < run.parameters.size(); ++i)
     if (c.trainable && !run.parameter_specs[i].moving_average)
-      check_array(run, run.parameters[i], gradients.parameters[i], weights, run.parameter_specs[i].name);
+      check_array(run, run.parameters[i], gradients.parameters[i], weights, most,
+                  run.parameter_specs[i].name);
 }
 
 /// Every layer that computes something, at least once each way that its options lead.
@@ -132,10 +134,71 @@ const std::vector<LayerCase>& cases() {
   return all;
 }
 
+/// No element further away than `tolerance` of the greatest, or of 1.
+void check_near(const Values& found, const Values& expected, double tolerance, const std::string& what) {
+  INFO(what);
+  REQUIRE(found.size() == expected.size());
+  double greatest = 1, worst = 0;
+  for (const float value : expected) greatest = std::max(greatest, std::abs(static_cast<double>(value)));
+  bool numbers = true;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double apart = std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i]));
+    numbers = numbers && !std::isnan(apart);
+    worst = std::max(worst, apart);
+  }
+  CHECK(numbers);
+  CHECK(worst <= tolerance * greatest);
+}
+
+/// That a GPU gives the values and gradients that the CPU gives of the same numbers.
+void check_as_on_cpu(const LayerCase& c, test::Device& device) {
+  INFO(c.yaml << ", activation " << static_cast<int>(c.fused.kind));
+  LayerRun there(c, &device), here(c);
+  here.inputs = there.inputs;
+  here.parameters = there.parameters;
+  // Values in between are rounded on their way; TF32's where they come to a product.
+  const double tolerance = device.math.tf32 ? 4e-3 : device.tolerance(1e-4, 8);
+  check_near(there.forward(), here.forward(), tolerance, "output");
+  const Values weights = device.exact(spread_values(there.output_elements(), -1, 1, 99));
+  const auto found = there.backward(weights), expected = here.backward(weights);
+  REQUIRE(found.inputs.size() == expected.inputs.size());
+  REQUIRE(found.parameters.size() == expected.parameters.size());
+  for (size_t i = 0; i < found.inputs.size(); ++i)
+    check_near(found.inputs[i], expected.inputs[i], tolerance, "input " + std::to_string(i));
+  for (size_t i = 0; i < found.parameters.size(); ++i)
+    check_near(found.parameters[i], expected.parameters[i], tolerance, there.parameter_specs[i].name);
+}
+
 }  // namespace
+
+TEST_CASE("on a GPU: values and gradients of every layer as on the CPU, in every type" *
+          doctest::test_suite("gpu")) {
+  test::on_every_gpu([](test::Device& device) {
+    for (LayerCase c : cases()) {
+      check_as_on_cpu(c, device);
+      // Without the kinks that numbers which differ by little may lie on either side of.
+      for (const Activation kind : {Activation::tanh, Activation::sigmoid}) {
+        c.fused = {kind};
+        if (layer_of(c.yaml)->can_fuse(c.fused)) check_as_on_cpu(c, device);
+      }
+      c.fused = {};
+      c.inputs_need_gradient = false;
+      if (!layer_of(c.yaml)->parameters(c.inputs).empty() && c.trainable) check_as_on_cpu(c, device);
+      c.inputs_need_gradient = true;
+      c.trainable = false;
+      check_as_on_cpu(c, device);
+    }
+    check_as_on_cpu({"batch_normalization", {kDeepImage}, {Activation::relu}}, device);
+  });
+}
 
 TEST_CASE("gradients of every layer") {
   for (const LayerCase& c : cases()) check_gradients(c);
+}
+
+TEST_CASE("on a GPU: gradients of every layer" * doctest::test_suite("gpu")) {
+  const auto device = test::gpu_device({});
+  for (const LayerCase& c : cases()) check_gradients(c, device.get());
 }
 
 TEST_CASE("every kind of layer has its gradients checked") {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 #include <doctest/doctest.h>
@@ -58,17 +57,17 @@ Values spread_values(int64_t n, float low, float high, uint32_t seed) {
   return values;
 }
 
-LayerRun::LayerRun(const LayerCase& c)
+LayerRun::LayerRun(const LayerCase& c, test::Device* device)
     : case_(c),
-      context_(make_cpu_context({}, {available_cores().front()}, false)),
-      ops_(make_cpu_ops(*context_)),
-      layer_(layer_of(c.yaml)) {
-  context_->attach();
+      own_device_(device ? nullptr : test::cpu_device()),
+      device_(device ? device : own_device_.get()),
+      layer_(layer_of(c.yaml)),
+      step_(device_->array(std::vector<uint64_t>{5})) {
   output = output_of(c.yaml, c.inputs);
   parameter_specs = layer_->parameters(c.inputs);
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     const int64_t n = c.batch * c.inputs[i].shape.elements();
-    inputs.push_back(spread_values(n, c.low, c.high, static_cast<uint32_t>(i) + 1));
+    inputs.push_back(device_->exact(spread_values(n, c.low, c.high, static_cast<uint32_t>(i) + 1)));
     if (c.inputs[i].dtype != DType::float32)
       for (float& value : inputs.back()) value = std::floor(value);
   }
@@ -76,12 +75,12 @@ LayerRun::LayerRun(const LayerCase& c)
     // A gamma near 0 would put all that it scales near a relu's kink.
     const std::string& name = parameter_specs[i].name;
     const float low = name == "gamma" || name == "moving_variance" ? 0.5f : -1.0f;
-    parameters.push_back(
-        spread_values(parameter_specs[i].shape.elements(), low, 1, static_cast<uint32_t>(i) + 100));
+    parameters.push_back(device_->exact(
+        spread_values(parameter_specs[i].shape.elements(), low, 1, static_cast<uint32_t>(i) + 100)));
   }
   const std::vector<Layout> layouts(c.inputs.size(), c.layout);
   kernel_ =
-      layer_->prepare({.ops = *ops_,
+      layer_->prepare({.ops = ops(),
                        .batch = c.batch,
                        .training = c.training,
                        .inputs = case_.inputs,
@@ -99,86 +98,87 @@ Layout LayerRun::wanted(size_t input) const {
   return layouts.empty() ? Layout::plain : layouts[input];
 }
 
-Buffer LayerRun::nan_buffer(size_t bytes) {
-  Buffer buffer = context_->allocate(std::max<size_t>(bytes, 64));
-  std::memset(buffer.data(), 0xff, buffer.bytes());
-  return buffer;
+void* LayerRun::hold(test::Bytes bytes) {
+  held_.push_back(std::move(bytes));
+  return held_.back().data();
 }
 
-Buffer LayerRun::to_device(const Values& values, const TensorSpec& spec, Layout layout) {
-  Buffer plain = nan_buffer(values.size() * 4);
+test::Bytes LayerRun::to_device(const Values& values, const TensorSpec& spec, Layout layout) const {
   if (spec.dtype == DType::int32)
-    std::copy(values.begin(), values.end(), static_cast<int32_t*>(plain.data()));
-  else
-    std::copy(values.begin(), values.end(), plain.f32());
-  if (layout == Layout::plain) return plain;
-  Buffer laid = nan_buffer(values.size() * 4);
-  ops_->reorder(spec.shape.prepended(case_.batch), Layout::plain, layout)->run(plain.f32(), laid.f32());
-  return laid;
+    return device_->array(std::vector<int32_t>(values.begin(), values.end())).bytes();
+  test::TypedArray plain = device_->typed(values);
+  if (layout == Layout::plain) return std::move(plain).bytes();
+  test::TypedArray laid = device_->typed(values.size());
+  ops().reorder(spec.shape.prepended(case_.batch), Layout::plain, layout)->run(plain.data(), laid.data());
+  return std::move(laid).bytes();
 }
 
-Values LayerRun::to_host(const void* data, const TensorSpec& spec, Layout layout) {
-  const auto* floats = static_cast<const float*>(data);
-  Values values(static_cast<size_t>(case_.batch * spec.shape.elements()));
-  if (layout == Layout::plain)
-    std::copy_n(floats, values.size(), values.begin());
-  else
-    ops_->reorder(spec.shape.prepended(case_.batch), layout, Layout::plain)->run(floats, values.data());
-  return values;
+Values LayerRun::to_host(const void* data, const TensorSpec& spec, Layout layout) const {
+  const Shape shape = spec.shape.prepended(case_.batch);
+  test::TypedArray plain;
+  if (layout != Layout::plain) {
+    plain = device_->typed(static_cast<size_t>(shape.elements()));
+    ops().reorder(shape, layout, Layout::plain)->run(data, plain.data());
+    data = plain.data();
+  }
+  std::vector<std::byte> bytes(static_cast<size_t>(shape.elements()) * bytes_of(device_->math.type));
+  device_->context().copy_to_host(bytes.data(), data, bytes.size());
+  return test::values_of_bytes(bytes, device_->math.type);
+}
+
+/// As a plan does: where the compute type is float32 there is no copy of them.
+void LayerRun::use_parameters() {
+  for (const Values& values : parameters) {
+    const auto* data = static_cast<float*>(hold(device_->array(values).bytes()));
+    const bool copied = device_->math.type != ComputeType::float32;
+    pass_.parameters.push_back(data);
+    pass_.weights.push_back(copied ? hold(device_->typed(values).bytes()) : data);
+  }
 }
 
 Values LayerRun::forward(bool in_place) {
   held_.clear();
   pass_ = Pass();
-  pass_.seed = 3, pass_.step = 5, pass_.share = share;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    held_.push_back(to_device(inputs[i], case_.inputs[i], wanted(i)));
-    pass_.inputs.push_back(held_.back().data());
-  }
-  for (const Values& values : parameters) {
-    held_.push_back(to_device(values, {}, Layout::plain));
-    pass_.parameters.push_back(held_.back().f32());
-  }
+  pass_.seed = 3, pass_.step = step_.data(), pass_.share = share;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    pass_.inputs.push_back(hold(to_device(inputs[i], case_.inputs[i], wanted(i))));
+  use_parameters();
   if (traits().is_view) {
     pass_.output = const_cast<void*>(pass_.inputs[0]);
     return to_host(pass_.output, output, Layout::plain);
   }
-  saved_ = nan_buffer(traits().saved_bytes);
-  scratch_ = nan_buffer(traits().scratch_bytes);
-  pass_.saved = saved_.data();
+  scratch_ = device_->memory(traits().scratch_bytes);
+  pass_.saved = hold(device_->memory(traits().saved_bytes).bytes());
   pass_.scratch = scratch_.data();
-  if (in_place) {
-    pass_.output = const_cast<void*>(pass_.inputs[0]);
-  } else {
-    held_.push_back(nan_buffer(static_cast<size_t>(output_elements()) * 4));
-    pass_.output = held_.back().data();
-  }
+  pass_.output = in_place ? const_cast<void*>(pass_.inputs[0])
+                          : hold(device_->typed(static_cast<size_t>(output_elements())).bytes());
   kernel_->forward(pass_);
   return to_host(pass_.output, output, traits().output_layout);
 }
 
 LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place) {
-  Buffer diff = to_device(diff_output, output, traits().output_layout);
+  const test::Bytes diff = to_device(diff_output, output, traits().output_layout);
   if (case_.fused.kind != Activation::linear && !traits().undoes_activation)
-    ops_->activation_backward(case_.fused, pass_.out(), diff.f32(), diff.f32(), output_elements());
+    ops().activation_backward(case_.fused, pass_.output, diff.data(), diff.data(), output_elements());
   Gradients gradients;
   if (traits().is_view || traits().passes_gradient) {
     for (const TensorSpec& input : case_.inputs)
       gradients.inputs.push_back(to_host(diff.data(), input, traits().output_layout));
     return gradients;
   }
-  pass_.diff_output = diff.f32();
-  std::vector<Buffer> buffers;
+  pass_.diff_output = diff.data();
+  std::vector<test::TypedArray> of_inputs;
+  std::vector<test::Array<float>> of_parameters;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool want = case_.inputs_need_gradient && case_.inputs[i].dtype == DType::float32;
-    buffers.push_back(nan_buffer(inputs[i].size() * 4));
-    pass_.diff_inputs.push_back(!want ? nullptr : in_place && i == 0 ? diff.f32() : buffers.back().f32());
+    of_inputs.push_back(device_->typed(inputs[i].size()));
+    pass_.diff_inputs.push_back(!want ? nullptr : in_place && i == 0 ? diff.data() : of_inputs[i].data());
   }
   for (const Values& values : parameters) {
-    buffers.push_back(nan_buffer(values.size() * 4));
-    pass_.diff_parameters.push_back(case_.trainable ? buffers.back().f32() : nullptr);
+    of_parameters.push_back(device_->floats(values.size()));
+    pass_.diff_parameters.push_back(case_.trainable ? of_parameters.back().data() : nullptr);
   }
-  scratch_ = nan_buffer(traits().scratch_bytes);
+  scratch_ = device_->memory(traits().scratch_bytes);
   pass_.scratch = scratch_.data();
   // What the traits do not ask for is not there any more.
   if (!traits().backward_reads_inputs) std::fill(pass_.inputs.begin(), pass_.inputs.end(), nullptr);
@@ -188,10 +188,7 @@ LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place)
     gradients.inputs.push_back(
         pass_.diff_inputs[i] ? to_host(pass_.diff_inputs[i], case_.inputs[i], wanted(i)) : Values());
   for (size_t i = 0; i < parameters.size(); ++i)
-    gradients.parameters.push_back(
-        pass_.diff_parameters[i]
-            ? Values(pass_.diff_parameters[i], pass_.diff_parameters[i] + parameters[i].size())
-            : Values());
+    gradients.parameters.push_back(pass_.diff_parameters[i] ? of_parameters[i].read() : Values());
   return gradients;
 }
 

@@ -1,11 +1,11 @@
-// One layer, from a YAML snippet, run on the CPU's operations without a graph around it.
+// One layer, from a YAML snippet, run on a device's operations without a graph around it.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "device/device.h"
+#include "devices.h"
 #include "nn/layer.h"
 
 namespace dtrain {
@@ -40,7 +40,8 @@ Values spread_values(int64_t n, float low, float high, uint32_t seed);
 /// overwrite, is filled with NaNs before each call.
 class LayerRun {
  public:
-  explicit LayerRun(const LayerCase& c);
+  /// On a CPU of its own where no device is given. Values are such as the device's arrays hold as they are.
+  explicit LayerRun(const LayerCase& c, test::Device* device = nullptr);
 
   struct Gradients {
     std::vector<Values> inputs, parameters;
@@ -59,19 +60,33 @@ class LayerRun {
   float share = 1;
 
  private:
-  Buffer nan_buffer(size_t bytes);
-  Buffer to_device(const Values& values, const TensorSpec& spec, Layout layout);
-  Values to_host(const void* data, const TensorSpec& spec, Layout layout);
+  Ops& ops() const { return device_->ops(); }
+  /// Until the next forward call.
+  void* hold(test::Bytes bytes);
+  test::Bytes to_device(const Values& values, const TensorSpec& spec, Layout layout) const;
+  Values to_host(const void* data, const TensorSpec& spec, Layout layout) const;
   Layout wanted(size_t input) const;
+  void use_parameters();
 
   LayerCase case_;
-  std::unique_ptr<Context> context_;
-  std::unique_ptr<Ops> ops_;
+  std::unique_ptr<test::Device> own_device_;
+  test::Device* device_;
   Kind<Layer> layer_;
   std::unique_ptr<Kernel> kernel_;
   Pass pass_;
-  std::vector<Buffer> held_;  // of the last forward call
-  Buffer saved_, scratch_;
+  std::vector<test::Bytes> held_;  // of the last forward call
+  test::Array<float> scratch_;
+  test::Array<uint64_t> step_;
 };
 
 }  // namespace dtrain
+
+namespace dtrain::test {
+
+/// For DEVICE_TEST_CASE. What layers do does not depend on threads and instruction sets.
+template <class Use>
+void on_every_cpu(Use&& use) {
+  use(*cpu_device());
+}
+
+}  // namespace dtrain::test

@@ -15,15 +15,25 @@ namespace {
 
 constexpr int64_t kRows = 4, kColumns = 3;
 
-/// One context's operations and a target that is its tests' own.
+/// A device's operations and a target that is its tests' own.
 struct Bench {
-  std::unique_ptr<Context> context = make_cpu_context({}, {available_cores().front()}, false);
-  std::unique_ptr<Ops> ops = make_cpu_ops(*context);
+  explicit Bench(test::Device& on) : device(on) {}
+
+  test::Device& device;
   std::vector<int32_t> classes = {2, 0, 1, 1};
   Values dense;
+  // As the last view looks at them.
+  test::Array<int32_t> own_classes = {};
+  test::Array<float> own_dense = {};
 
-  View sparse() { return {classes.data(), {kRows}, DType::int32}; }
-  View floats() { return {dense.data(), {kRows, kColumns}, DType::float32}; }
+  View sparse() {
+    own_classes = device.array(classes);
+    return {own_classes.data(), {kRows}, DType::int32};
+  }
+  View floats() {
+    own_dense = device.array(dense);
+    return {own_dense.data(), {kRows, kColumns}, DType::float32};
+  }
 };
 
 template <class Base>
@@ -34,24 +44,29 @@ Kind<Base> parse(const std::string& yaml) {
   return kind;
 }
 
+/// What a loss adds to a total; its gradient into `diff`, times `scale` and the state's loss scale of 4.
 double total_of(const Loss& loss, Bench& bench, const View& target, const Values& prediction, float scale = 0,
-                float* diff = nullptr) {
-  double total = 100;  // losses add to it
-  loss.run(*bench.ops, prediction.data(), target, scale, diff, &total, kRows, kColumns);
-  return total - 100;
+                Values* diff = nullptr) {
+  const auto own = bench.device.typed(prediction), own_diff = bench.device.typed(prediction.size());
+  const auto total = bench.device.array(std::vector<double>{100});
+  const auto loss_scale = bench.device.array(Values{4});
+  loss.run(bench.device.ops(), own.data(), target, scale, loss_scale.data(), diff ? own_diff.data() : nullptr,
+           total.data(), kRows, kColumns);
+  if (diff) *diff = own_diff.read();
+  return total.read()[0] - 100;
 }
 
 /// `row(prediction, r)` is the r-th row's loss by the formula.
 void check_loss(const Loss& loss, Bench& bench, const View& target, Values prediction,
                 const std::function<double(const Values&, size_t)>& row) {
+  prediction = bench.device.kept(std::move(prediction));
   const auto formula = [&] {
     double sum = 0;
     for (size_t r = 0; r < kRows; ++r) sum += row(prediction, r);
     return sum;
   };
-  Values diff(prediction.size(), NAN);
-  CHECK(total_of(loss, bench, target, prediction, 0.5f, diff.data()) ==
-        doctest::Approx(formula()).epsilon(1e-5));
+  Values diff;
+  CHECK(total_of(loss, bench, target, prediction, 0.125f, &diff) == doctest::Approx(formula()).epsilon(1e-5));
   CHECK(total_of(loss, bench, target, prediction) == doctest::Approx(formula()).epsilon(1e-5));
   for (size_t i = 0; i < prediction.size(); ++i) {
     const float x = prediction[i];
@@ -61,12 +76,13 @@ void check_loss(const Loss& loss, Bench& bench, const View& target, Values predi
     const double slope = (above - formula()) / (wide - prediction[i]);
     prediction[i] = x;
     INFO("element " << i);
-    CHECK(std::abs(diff[i] - 0.5 * slope) <= 1e-3 * (1 + std::abs(slope)));
+    CHECK(std::abs(diff[i] - 0.5 * slope) <= bench.device.tolerance(1e-3) * (1 + std::abs(slope)));
   }
 }
 
-Values probabilities() {
-  return {0.2f, 0.3f, 0.5f, 0.7f, 0.1f, 0.2f, 0.05f, 0.9f, 0.05f, 0.3f, 0.3f, 0.4f};
+/// As the device keeps them.
+Values probabilities(const Bench& bench) {
+  return bench.device.kept({0.2f, 0.3f, 0.5f, 0.7f, 0.1f, 0.2f, 0.05f, 0.9f, 0.05f, 0.3f, 0.3f, 0.4f});
 }
 
 double sum_of_row(const Values& values, size_t r, const std::function<double(double)>& f) {
@@ -81,8 +97,8 @@ std::optional<TensorSpec> target_of(const std::string& yaml, const TensorSpec& o
 
 }  // namespace
 
-TEST_CASE("cross-entropies") {
-  Bench bench;
+DEVICE_TEST_CASE("cross-entropies") {
+  Bench bench(device);
   const auto sparse_row = [&](const Values& p, size_t r) {
     const auto k = static_cast<size_t>(bench.classes[r]);
     // Keras scales probabilities to a sum of 1 first.
@@ -111,15 +127,15 @@ TEST_CASE("cross-entropies") {
   const auto dense = parse<Loss>("categorical_crossentropy");
   double expected_sparse = 0, expected_dense = 0;
   for (size_t r = 0; r < kRows; ++r) {
-    expected_sparse += sparse_row(probabilities(), r);
-    expected_dense += weighted(probabilities(), r, false);
+    expected_sparse += sparse_row(probabilities(bench), r);
+    expected_dense += weighted(probabilities(bench), r, false);
   }
-  CHECK(total_of(*sparse, bench, bench.sparse(), probabilities()) == doctest::Approx(expected_sparse));
-  CHECK(total_of(*dense, bench, bench.floats(), probabilities()) == doctest::Approx(expected_dense));
+  CHECK(total_of(*sparse, bench, bench.sparse(), probabilities(bench)) == doctest::Approx(expected_sparse));
+  CHECK(total_of(*dense, bench, bench.floats(), probabilities(bench)) == doctest::Approx(expected_dense));
 }
 
-TEST_CASE("elementwise losses") {
-  Bench bench;
+DEVICE_TEST_CASE("elementwise losses") {
+  Bench bench(device);
   bench.dense = {0, 1, 1, 0, 0, 1, 1, 0, 1, 0, 1, 0};
   const auto mean = [&](const std::function<double(double, double)>& f) {
     return [&bench, f](const Values& x, size_t r) {
@@ -129,7 +145,7 @@ TEST_CASE("elementwise losses") {
     };
   };
   const auto cross = [](double p, double y) { return -y * std::log(p) - (1 - y) * std::log(1 - p); };
-  check_loss(*parse<Loss>("binary_crossentropy"), bench, bench.floats(), probabilities(), mean(cross));
+  check_loss(*parse<Loss>("binary_crossentropy"), bench, bench.floats(), probabilities(bench), mean(cross));
   const Values wide = spread_values(kRows * kColumns, -3, 3, 4);
   check_loss(*parse<Loss>("binary_crossentropy: {from_logits: true}"), bench, bench.floats(), wide,
              mean([&](double x, double y) { return cross(1 / (1 + std::exp(-x)), y); }));
@@ -145,8 +161,8 @@ TEST_CASE("elementwise losses") {
                }));
 }
 
-TEST_CASE("losses from before a final activation are the same losses") {
-  Bench bench;
+DEVICE_TEST_CASE("losses from before a final activation are the same losses") {
+  Bench bench(device);
   bench.dense = {0, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0};
   const auto check = [&](const std::string& yaml, const std::string& activation, const View& target) {
     INFO(yaml);
@@ -154,18 +170,11 @@ TEST_CASE("losses from before a final activation are the same losses") {
     const auto layer = layer_of("activation: " + activation);
     const auto before = loss->before(*layer);
     REQUIRE(before);
-    LayerRun run({"activation: " + activation,
-                  {{"x", {kColumns}}},
-                  {},
-                  true,
-                  true,
-                  true,
-                  Layout::plain,
-                  kRows,
-                  -3,
-                  3});
+    LayerRun run(
+        {"activation: " + activation, {{"x", {kColumns}}}, {}, true, true, true, Layout::plain, kRows, -3, 3},
+        &device);
     CHECK(total_of(*before, bench, target, run.inputs[0]) ==
-          doctest::Approx(total_of(*loss, bench, target, run.forward())).epsilon(1e-5));
+          doctest::Approx(total_of(*loss, bench, target, run.forward())).epsilon(device.tolerance(1e-5)));
     CHECK(!before->before(*layer));
     CHECK(!loss->before(*layer_of("activation: tanh")));
   };
@@ -194,41 +203,43 @@ TEST_CASE("what losses want of their targets") {
   CHECK(target_of("mean_squared_error", {"y", {}})->shape == Shape{});
 }
 
-TEST_CASE("metrics") {
-  Bench bench;
+DEVICE_TEST_CASE("metrics") {
+  Bench bench(device);
   const auto total = [&](const std::string& yaml, const View& target, const Values& prediction) {
-    double sum = 10;
-    parse<Metric>(yaml)->run(*bench.ops, prediction.data(), target, &sum, kRows, kColumns);
-    return sum - 10;
+    const auto own = device.typed(prediction);
+    const auto sum = device.array(std::vector<double>{10});
+    parse<Metric>(yaml)->run(device.ops(), own.data(), target, sum.data(), kRows, kColumns);
+    return sum.read()[0] - 10;
   };
   // Classes 2 0 1 1; the best of the rows are 2 0 1 2, and 1 comes after 0 where they are equal.
-  CHECK(total("sparse_categorical_accuracy", bench.sparse(), probabilities()) == 3);
-  CHECK(total("accuracy", bench.sparse(), probabilities()) == 3);
-  CHECK(total("sparse_top_k_categorical_accuracy: {k: 2}", bench.sparse(), probabilities()) == 3);
-  CHECK(total("top_k: {k: 2}", bench.sparse(), probabilities()) == 3);
-  CHECK(total("top_k: {k: 3}", bench.sparse(), probabilities()) == 4);
+  CHECK(total("sparse_categorical_accuracy", bench.sparse(), probabilities(bench)) == 3);
+  CHECK(total("accuracy", bench.sparse(), probabilities(bench)) == 3);
+  CHECK(total("sparse_top_k_categorical_accuracy: {k: 2}", bench.sparse(), probabilities(bench)) == 3);
+  CHECK(total("top_k: {k: 2}", bench.sparse(), probabilities(bench)) == 3);
+  CHECK(total("top_k: {k: 3}", bench.sparse(), probabilities(bench)) == 4);
   bench.dense = {0, 0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 1};
-  CHECK(total("categorical_accuracy", bench.floats(), probabilities()) == 3);
-  CHECK(total("accuracy", bench.floats(), probabilities()) == 3);
-  CHECK(total("top_k_categorical_accuracy: {k: 2}", bench.floats(), probabilities()) == 4);
-  CHECK(total("top_k: {k: 2}", bench.floats(), probabilities()) == 4);
+  CHECK(total("categorical_accuracy", bench.floats(), probabilities(bench)) == 3);
+  CHECK(total("accuracy", bench.floats(), probabilities(bench)) == 3);
+  CHECK(total("top_k_categorical_accuracy: {k: 2}", bench.floats(), probabilities(bench)) == 4);
+  CHECK(total("top_k: {k: 2}", bench.floats(), probabilities(bench)) == 4);
   // Above 0.5: none; 0; 1; none. Above 0.35: 2; 0; 1; 2.
-  CHECK(total("binary_accuracy", bench.floats(), probabilities()) ==
+  CHECK(total("binary_accuracy", bench.floats(), probabilities(bench)) ==
         doctest::Approx(2.0 / 3 + 1 + 1.0 / 3 + 2.0 / 3));
-  CHECK(total("binary_accuracy: {threshold: 0.35}", bench.floats(), probabilities()) ==
+  CHECK(total("binary_accuracy: {threshold: 0.35}", bench.floats(), probabilities(bench)) ==
         doctest::Approx(1 + 1 + 1.0 / 3 + 1));
-  CHECK(total("mean_absolute_error", bench.floats(), probabilities()) ==
-        doctest::Approx((1.0 + 0.6 + 1.9 + 1.2) / 3));
+  CHECK(total("mean_absolute_error", bench.floats(), probabilities(bench)) ==
+        doctest::Approx((1.0 + 0.6 + 1.9 + 1.2) / 3).epsilon(device.tolerance(1e-5)));
 }
 
-TEST_CASE("accuracy of one column is binary") {
-  Bench bench;
+DEVICE_TEST_CASE("accuracy of one column is binary") {
+  Bench bench(device);
   bench.dense = {0, 1, 1, 0};
-  const Values prediction = {0.4f, 0.6f, 0.3f, 0.1f};
-  double sum = 0;
-  const View target{bench.dense.data(), {kRows, 1}, DType::float32};
-  parse<Metric>("accuracy")->run(*bench.ops, prediction.data(), target, &sum, kRows, 1);
-  CHECK(sum == 3);
+  const auto prediction = device.typed(Values{0.4f, 0.6f, 0.3f, 0.1f});
+  const auto sum = device.array(std::vector<double>{0});
+  View target = bench.floats();
+  target.shape = {kRows, 1};
+  parse<Metric>("accuracy")->run(device.ops(), prediction.data(), target, sum.data(), kRows, 1);
+  CHECK(sum.read()[0] == 3);
 }
 
 TEST_CASE("metrics say where output or target do not suit") {
