@@ -26,6 +26,7 @@ constexpr size_t kAlignment = 256;  // as cudaMalloc promises
 constexpr size_t kGuard = 256;      // behind each piece, at least
 constexpr int kGuardByte = 0xa5;
 constexpr int kFreshByte = 0xff;  // a NaN in every floating-point type
+constexpr size_t kHugePage = size_t{2} << 20;
 
 struct Region {
   std::byte* data = nullptr;
@@ -72,6 +73,13 @@ bool guard_is_whole(const std::byte* data, size_t bytes) {
   return whole;
 }
 
+/// Those that hold nothing else: what was freed should not have to be unlocked any more.
+void give_back_pages(std::byte* data, size_t bytes) {
+  const auto begin = (reinterpret_cast<uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
+  const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kHugePage * kHugePage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 /// The first gap that is large enough.
 std::byte* find_room(const Region& region, size_t bytes) {
   std::byte* at = region.data;
@@ -97,6 +105,7 @@ void start_memory(int devices, size_t bytes_each) {
     void* data = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
     madvise(data, bytes, MADV_HUGEPAGE);  // protecting goes by the page, and there are several at each launch
+    madvise(data, bytes, MADV_HUGEPAGE);  // or changing its protection takes longer than most kernels
     ASAN_POISON_MEMORY_REGION(data, bytes);
     regions.push_back({static_cast<std::byte*>(data), bytes, 0, {}});
   }
@@ -143,6 +152,7 @@ std::string free_memory(void* data) {
   const bool whole = guard_is_whole(at, bytes);
   std::memset(data, kFreshByte, bytes);
   ASAN_POISON_MEMORY_REGION(data, room_for(bytes));
+  give_back_pages(at, bytes);
   region->pieces.erase(at);
   region->used -= bytes;
   return whole ? "" : fmt::format("something wrote behind {} bytes of device memory", bytes);

@@ -129,8 +129,12 @@ cudaError_t run_until_done(const WorkPtr& work, std::unique_lock<std::mutex>& lo
 }
 
 void run_some() {
+  const auto wanted = [] {
+    return static_cast<double>(random_number() >> 11) * 0x1p-53 < state().machine.eagerness;
+  };
+  if (!wanted()) return;
   const Unlocked unlocked;
-  while (static_cast<double>(random_number() >> 11) * 0x1p-53 < state().machine.eagerness && run_one()) {
+  while (run_one() && wanted()) {
   }
 }
 
