@@ -11,8 +11,6 @@ import os
 import sys
 import time
 
-import h5py
-import numpy
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -85,9 +83,10 @@ def optimizer_of(workload, parameters, same_rules):
     return torch.optim.Adam(parameters, 1e-4 if workload == "wide-mlp" else 1e-3, eps=1e-30 if same_rules else 1e-8)
 
 
-def load_weights(model, checkpoint):
-    """Keras's arrays, in the order of the layers, into the modules that have weights, in theirs."""
-    modules = [m for m in model.modules() if isinstance(m, (nn.Linear, nn.Conv2d, nn.BatchNorm2d))]
+def read_weights(checkpoint):
+    """Keras's arrays, a list for each layer that has any, in the order of the layers."""
+    import h5py
+
     with h5py.File(checkpoint, "r") as file:
         weights = file["model_weights"]
         names = [n.decode() if isinstance(n, bytes) else n for n in weights.attrs["layer_names"]]
@@ -96,27 +95,35 @@ def load_weights(model, checkpoint):
             group = weights[name]
             paths = [p.decode() if isinstance(p, bytes) else p for p in group.attrs["weight_names"]]
             if paths:
-                arrays.append([numpy.array(group[path]) for path in paths])
+                arrays.append([torch.from_numpy(group[path][...]) for path in paths])
+    return arrays
+
+
+def give_weights(model, arrays):
+    """To the modules that have weights, in their order."""
+    modules = [m for m in model.modules() if isinstance(m, (nn.Linear, nn.Conv2d, nn.BatchNorm2d))]
     assert len(arrays) == len(modules), (len(arrays), len(modules))
     for module, values in zip(modules, arrays):
         if isinstance(module, nn.BatchNorm2d):
-            module.weight.data, module.bias.data = torch.tensor(values[0]), torch.tensor(values[1])
+            module.weight.data, module.bias.data = values[0], values[1]
             continue
-        kernel = values[0].transpose(3, 2, 0, 1) if values[0].ndim == 4 else values[0].T
-        assert kernel.shape == tuple(module.weight.shape), (kernel.shape, module.weight.shape)
-        module.weight.data = torch.tensor(kernel.copy())
+        kernel = values[0].permute(3, 2, 0, 1) if values[0].ndim == 4 else values[0].T
+        assert kernel.shape == module.weight.shape, (kernel.shape, module.weight.shape)
+        module.weight.data = kernel.contiguous()
         if len(values) > 1:
-            module.bias.data = torch.tensor(values[1])
+            module.bias.data = values[1]
 
 
 def main():
+    import numpy
+
     workload, data, checkpoint = sys.argv[1:4]
     threads, batch, steps = map(int, sys.argv[4:7])
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)
     same_rules = "--same-rules" in sys.argv
     model = MODELS[workload](same_rules)
-    load_weights(model, checkpoint)
+    give_weights(model, read_weights(checkpoint))
     inputs = torch.from_numpy(numpy.load(os.path.join(data, "x.npy")))
     targets = torch.from_numpy(numpy.load(os.path.join(data, "y.npy")))
     if inputs.ndim == 4:
