@@ -1,0 +1,88 @@
+// What NCCL costs a replica that is alone: the wide-mlp's step, replayed, with its gradients summed and
+// without.
+#include "collective/collective.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+
+#include "base/error.h"
+#include "bench.h"
+#include "products.h"
+
+namespace dtrain::bench {
+namespace {
+
+constexpr int64_t kBucket = 25'000'000 / sizeof(float);
+
+/// Products, sums and the update, in the order in which training has them.
+class Step {
+ public:
+  explicit Step(Bench& bench)
+      : bench_(bench),
+        layers_(wide_mlp(bench)),
+        weights_(bench.floats(kParameters)),
+        gradient_(bench.floats(kParameters, 1e-3f)),
+        momentum_(bench.floats(kParameters, 1e-3f)),
+        velocity_(bench.context().allocate(size_t{kParameters} * sizeof(float))),
+        copy_(bench.room(kParameters)),
+        state_(bench.context().allocate(sizeof(StepState))) {
+    const StepState state;
+    bench.context().copy_to_device(state_.data(), &state, sizeof state);
+  }
+
+  /// `group` may be null.
+  void run(DeviceCollective* group) {
+    for (DenseProducts& layer : layers_) layer.forward();
+    for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+      layer->by_kernel();
+      if (group) sum(*group, layer->diff_kernel());
+      if (layer->has_by_input()) layer->by_input();
+    }
+    if (group) group->join();
+    const std::array slots{momentum_.f32(), velocity_.f32()};
+    bench_.ops().update(AdamRule{0.9f, 0.999f, 1e-7f}, static_cast<const StepState*>(state_.data()),
+                        weights_.f32(), gradient_.f32(), slots, copy_.data(), kParameters);
+  }
+
+ private:
+  static void sum(DeviceCollective& group, const Buffer& gradient) {
+    const auto n = static_cast<int64_t>(gradient.bytes() / sizeof(float));
+    for (int64_t i = 0; i < n; i += kBucket) group.all_reduce(gradient.f32() + i, std::min(kBucket, n - i));
+  }
+
+  Bench& bench_;
+  std::deque<DenseProducts> layers_;
+  Buffer weights_, gradient_, momentum_, velocity_, copy_, state_;
+};
+
+}  // namespace
+
+Json measure_collective() {
+  if (!nccl_available()) throw Error("there is no NCCL");
+  Bench bench({.type = ComputeType::bfloat16});
+  Step step(bench);
+  std::array<Context*, 1> contexts{&bench.context()};
+  const auto groups = make_nccl_group(contexts);
+  // Destroyed before the group, which waits for it.
+  const auto alone = bench.context().make_replay(), summed = bench.context().make_replay();
+  const auto without = [&] { alone->run([&] { step.run(nullptr); }); };
+  const auto with = [&] { summed->run([&] { step.run(groups[0].get()); }); };
+  Json rows = Json::array();
+  // In turn, because the clock of a GPU that warms up falls.
+  for (int round = 1; round <= 3; ++round) {
+    const std::string suffix = ", round " + std::to_string(round);
+    rows.push(row("step without NCCL" + suffix, bench.seconds(without), 0, 0));
+    rows.push(row("step with NCCL" + suffix, bench.seconds(with), 0, 0));
+  }
+  groups[0]->check();
+  const Buffer all = bench.floats(kParameters);
+  const double reducing = bench.seconds([&] {
+    groups[0]->all_reduce(all.f32(), kParameters);
+    groups[0]->join();
+  });
+  rows.push(row("all-reduce alone", reducing, 0, 0));
+  return rows;
+}
+
+}  // namespace dtrain::bench

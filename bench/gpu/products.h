@@ -1,0 +1,33 @@
+// The matrix products of the wide-mlp workload, as its dense layers make them.
+#pragma once
+
+#include <deque>
+
+#include "bench.h"
+
+namespace dtrain::bench {
+
+/// One layer's.
+class DenseProducts {
+ public:
+  DenseProducts(Bench& bench, int64_t inputs, int64_t units, const ActivationSpec& activation, bool first);
+
+  void forward();
+  void by_kernel();
+  void by_input();
+  bool has_by_input() const { return by_input_ != nullptr; }
+
+  const Buffer& diff_kernel() const { return diff_kernel_; }
+  /// Of each of the three.
+  double operations() const;
+
+ private:
+  int64_t inputs_, units_;
+  std::unique_ptr<Matmul> forward_, by_kernel_, by_input_;
+  Buffer input_, kernel_, bias_, output_, diff_output_, diff_input_, diff_kernel_, scratch_;
+};
+
+/// All layers' (a deque: they stay where they are).
+std::deque<DenseProducts> wide_mlp(Bench& bench);
+
+}  // namespace dtrain::bench

@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""dtrain beside PyTorch on one GPU, in one run: first what the peers reach, then dtrain, for each workload.
+
+    bench/gpu/run.py [WORKLOAD ...] --dtrain PATH [--gpu-bench PATH] [--output DIRECTORY] [--minutes 9]
+
+Writes <date>-<gpu>.md and .json to the output directory (bench/results); a later run of some workloads replaces theirs. What could not
+be measured is listed with the reason, and the rest goes on. Needs torch for the interpreter that PEER_PYTHON names (the one that runs
+this, where it names none), and no network. `--smoke` goes through the motions on a CPU, with sizes that mean nothing.
+"""
+import argparse
+import array
+import datetime
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+import report
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from run import median_step  # noqa: E402  (bench/run.py)
+
+PYTHON = os.environ.get("PEER_PYTHON", sys.executable)
+
+# samples in the file (stored as bytes), shape of one, classes, batch, epochs of the timed run, steps that do not count
+WORKLOADS = {
+    "mnist-mlp": dict(samples=59968, shape=(784,), classes=10, batch=64, epochs=64, warmup=2000),
+    "wide-mlp": dict(samples=131072, shape=(8000,), classes=2, batch=8192, epochs=60, warmup=64),
+    "resnet50": dict(samples=4096, shape=(224, 224, 3), classes=1000, batch=256, epochs=6, warmup=20),
+}
+SMOKE = {
+    "mnist-mlp": dict(WORKLOADS["mnist-mlp"], samples=640, epochs=3, warmup=5),
+    "wide-mlp": dict(WORKLOADS["wide-mlp"], samples=16, batch=8, epochs=2, warmup=1),
+    "resnet50": dict(WORKLOADS["resnet50"], samples=4, batch=2, epochs=1, warmup=0),
+}
+# The first losses of both must agree to this, relatively.
+TOLERANCE = {"float32": 1e-3, "tf32": 5e-3, "bf16": 2e-2}
+PRECISION = {"float32": "float32", "tf32": "tf32", "bf16": "mixed_bfloat16"}
+
+
+class NotMeasured(Exception):
+    pass
+
+
+class Bench:
+    """Where the programs are, and the time that is left to run them."""
+
+    def __init__(self, arguments):
+        self.dtrain, self.gpu_bench = pathlib.Path(arguments.dtrain).resolve(), find_gpu_bench(arguments)
+        self.smoke = arguments.smoke
+        self.workloads = SMOKE if arguments.smoke else WORKLOADS
+        self.deadline = time.monotonic() + 60 * arguments.minutes
+        self.found = {}  # versions, as the programs say them
+        if arguments.smoke:
+            self.found["gpu"] = "no GPU, figures that mean nothing"
+
+    def run(self, command, limit=150, **environment):
+        """Standard output."""
+        left = self.deadline - time.monotonic()
+        if left < 5:
+            raise NotMeasured("the time for the whole run was up")
+        command, limit = [str(word) for word in command], min(limit, left)
+        name = pathlib.Path(command[0]).name + " " + " ".join(command[1:3])
+        try:
+            done = subprocess.run(command, env=dict(os.environ, **environment), capture_output=True, text=True, timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise NotMeasured(f"{name}: not done after {limit:.0f} s")
+        except OSError as error:
+            raise NotMeasured(str(error))
+        if done.returncode != 0 and not done.stdout.strip().endswith("}"):
+            last = " / ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
+            raise NotMeasured(f"{name}: exit code {done.returncode}: {last}")
+        return done.stdout
+
+    def peer(self, workload, *options, limit=150):
+        command = [PYTHON, HERE / "peer.py", workload, *options]
+        if self.smoke:
+            command += ["--device", "cpu", "--window", "0.01", "--windows", "1", "--warmup", "1", "--parameters", "100000"]
+        result = json.loads(self.run(command, limit).splitlines()[-1])
+        self.found["torch"] = result.pop("versions")
+        self.found["gpu"] = result.pop("gpu", self.found.get("gpu"))
+        return result
+
+    def operations(self, section):
+        """The rows of a section of gpu_bench, by name."""
+        result = json.loads(self.run([self.gpu_bench, section]))
+        self.found["dtrain"] = result["gpu"]
+        if section in result["failed"]:
+            raise NotMeasured(f"gpu_bench {section}: {result['failed'][section]}")
+        return {row["name"]: row for row in result["sections"][section]}
+
+
+class Workload:
+    """One workload's data, first weights and runs, in a directory of its own."""
+
+    def __init__(self, bench, name, directory):
+        self.bench, self.name, self.directory = bench, name, pathlib.Path(directory)
+        self.spec = bench.workloads[name]
+        write_data(self.directory, self.spec)
+        self.fit("first", 0, "float32")
+        checkpoint = self.directory / "first" / "checkpoints" / "ckpt-00000000.h5"
+        described = bench.run([bench.gpu_bench, "weights", checkpoint, self.directory / "weights.bin"])
+        (self.directory / "weights.json").write_text(described)
+
+    def fit(self, run, epochs, precision, *sets):
+        """Step ends and losses."""
+        log = self.directory / "steps.jsonl"
+        log.unlink(missing_ok=True)
+        if self.name == "resnet50":
+            # Blocks that begin as their shortcuts: with ones, rounding alone moves the losses of the first steps by percents.
+            sets = ["model.blocks.body.parameters.gamma=zeros", *sets]
+        sets = [f"train.batch_size={self.spec['batch']}", "dataset.transforms=[{rescale: {scale: 0.00392156862745098}}]", *sets]
+        if self.bench.smoke:
+            sets += ["strategy=single"]
+        else:
+            sets += ["strategy={mirrored: {devices: [gpu:0]}}", "dataset.cache=device", f"train.precision={PRECISION[precision]}"]
+        command = [self.bench.dtrain, "fit", HERE.parent / "workloads" / f"{self.name}.yaml", "--overwrite", "--quiet"]
+        command += ["--output", self.directory / run, "--epochs", epochs, "--step-log", log]
+        for one in sets:
+            command += ["--set", one]
+        self.bench.run(command, DTRAIN_BENCH=str(self.directory))
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        return [line["seconds"] for line in lines], [line["loss"] for line in lines]
+
+    def peer(self, precision, modes, losses=0, limit=150):
+        return self.bench.peer(self.name, self.directory, self.directory / "weights.json", "--batch", self.spec["batch"],
+                               "--precision", precision, "--modes", modes, "--losses", losses, limit=limit)
+
+    def compared_steps(self):
+        return 2 if self.bench.smoke else 20
+
+    def difference(self, precision, theirs):
+        """Of the first losses, relatively."""
+        if isinstance(theirs, dict):
+            raise NotMeasured(f"PyTorch's losses: {theirs['error']}")
+        # Keras adds Adam's epsilon to the uncorrected root, PyTorch to the corrected one: without it the rules are the same.
+        sets = [] if self.name == "resnet50" else ["train.optimizer.adam.epsilon=1e-30"]
+        epochs = -(-len(theirs) * self.spec["batch"] // self.spec["samples"])
+        _, ours = self.fit("losses", epochs, precision, "dataset.shuffle=false", *sets)
+        worst = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
+        return {"steps": len(theirs), "difference": worst, "tolerance": TOLERANCE[precision],
+                "agree": worst <= TOLERANCE[precision], "dtrain": ours[: len(theirs)], "torch": theirs}
+
+    def step_seconds(self, precision):
+        ends, _ = self.fit("run", self.spec["epochs"], precision)
+        return median_step(ends, self.spec["warmup"])
+
+
+def find_gpu_bench(arguments):
+    """Beside dtrain as it is in a bundle and in a build folder, or where the command line says."""
+    if arguments.gpu_bench:
+        return pathlib.Path(arguments.gpu_bench).resolve()
+    folder = pathlib.Path(arguments.dtrain).resolve().parent
+    beside = [folder / "gpu_bench", folder.parent / "bench" / "gpu_bench"]
+    return next((path for path in beside if path.exists()), beside[0])
+
+
+def write_data(directory, spec):
+    def write(name, kind, shape, pieces):
+        header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+        with open(directory / name, "wb") as file:
+            file.write(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + header.ljust(117) + b"\n")
+            for piece in pieces:
+                file.write(piece)
+
+    source = random.Random(1)
+    write("x.npy", "|u1", (spec["samples"], *spec["shape"]), (sample(source, spec["shape"]) for _ in range(spec["samples"])))
+    labels = array.array("i", (source.randrange(spec["classes"]) for _ in range(spec["samples"])))
+    write("y.npy", "<i4", (spec["samples"],), [labels.tobytes()])
+
+
+def sample(source, shape):
+    """Random bytes. Images are of squares of one colour: noise as fine as pixels looks the same everywhere to a deep network, whose
+    normalisations would then show little but rounding."""
+    if len(shape) == 1:
+        return source.randbytes(shape[0])
+    height, width, channels = shape
+    side = height // 7
+
+    def line():
+        return b"".join(source.randbytes(channels) * side for _ in range(width // side))
+
+    return b"".join(line() * side for _ in range(height // side))
+
+
+def seconds_or_reason(result, mode):
+    """A mode's seconds, or None and why."""
+    figures = result[mode]
+    return (figures["seconds"], None) if "error" not in figures else (None, figures["error"])
+
+
+def training(bench, name, precision, peers, measure):
+    """Steps beside each peer's: `peers` are (modes of one process, its limit in seconds)."""
+    with tempfile.TemporaryDirectory(prefix="dtrain-bench-") as directory:
+        workload = Workload(bench, name, directory)
+        return measure_training(workload, precision, peers, measure)
+
+
+def measure_training(workload, precision, peers, measure):
+    theirs = {}
+    result = {"precision": precision, "batch": workload.spec["batch"], "peers": theirs}
+    for index, (modes, limit) in enumerate(peers):
+        try:
+            theirs.update(workload.peer(precision, modes, workload.compared_steps() if index == 0 else 0, limit))
+        except NotMeasured as reason:
+            theirs.update({mode: {"error": str(reason)} for mode in modes.split(",")})
+    losses = theirs.pop("losses", {"error": "the process failed"})
+    try:
+        result["losses"] = workload.difference(precision, losses)
+    except NotMeasured as reason:
+        result["losses"] = {"error": str(reason)}
+    try:
+        result["seconds"] = workload.step_seconds(precision)
+    except NotMeasured as reason:
+        result["error"] = str(reason)
+    result["rows"] = measure(workload, result)
+    return result
+
+
+def faster_than(mode, label, unit, amount, must=None):
+    """A row: `amount` of units in each step."""
+    def row(name, result):
+        peer, reason = seconds_or_reason(result["peers"], mode)
+        ours = result.get("seconds")
+        return report.row(name, f"{unit} beside PyTorch {label}", peer and amount / peer, ours and amount / ours,
+                          peer and ours and peer / ours, must, reason or result.get("error"))
+    return row
+
+
+def mnist_mlp(bench):
+    def rows(workload, result):
+        name = f"{workload.name}, batch {workload.spec['batch']}, float32"
+        return [faster_than("eager", "eager", "steps/s", 1, 5.0)(name, result),
+                faster_than("graph", "with a CUDA graph", "steps/s", 1, 1.0)(name, result)]
+    return training(bench, "mnist-mlp", "float32", [("eager,graph", 150)], rows)
+
+
+def wide_mlp(bench):
+    results = {}
+    with tempfile.TemporaryDirectory(prefix="dtrain-bench-") as directory:
+        workload = Workload(bench, "wide-mlp", directory)
+        for precision in ["float32"] if bench.smoke else ["tf32", "bf16"]:
+            results[precision] = measure_training(workload, precision, [("eager,products", 150)], wide_rows)
+    return {"precisions": results, "rows": [row for result in results.values() for row in result["rows"]]}
+
+
+def wide_rows(workload, result):
+    name = f"wide-mlp, batch {workload.spec['batch']}, {result['precision']}"
+    rows = [faster_than("eager", "eager", "steps/s", 1)(name, result)]
+    alone, reason = seconds_or_reason(result["peers"], "products")
+    rate = alone and result["peers"]["products"]["operations"] / alone * 1e-12
+    ours = result.get("seconds")
+    rows.append(report.row(name, "TFLOP/s of a whole step beside cuBLAS alone", rate, alone and ours and rate * alone / ours,
+                           alone and ours and alone / ours, 0.9, reason or result.get("error")))
+    try:
+        products = workload.bench.operations("products")
+        result["products"] = {key: row for key, row in products.items() if key.startswith(result["precision"])}
+        own, reason = products[f"{result['precision']} all products"]["seconds"], reason
+    except NotMeasured as not_measured:
+        own, reason = None, reason or str(not_measured)
+    rows.append(report.row(name, "TFLOP/s of its products, biases and activations beside cuBLAS alone", rate,
+                           alone and own and rate * alone / own, alone and own and alone / own, None, reason))
+    return rows
+
+
+def resnet50(bench):
+    def rows(workload, result):
+        name, batch = f"ResNet-50, batch {workload.spec['batch']}, {result['precision']}", workload.spec["batch"]
+        return [faster_than("eager", "eager", "samples/s", batch)(name, result),
+                faster_than("compile", "torch.compile", "samples/s", batch, 1.0)(name, result)]
+    return training(bench, "resnet50", "float32" if bench.smoke else "bf16", [("eager", 90), ("compile", 220)], rows)
+
+
+def adam(bench):
+    peer = bench.peer("adam", "--modes", "adam", limit=90)["adam"]
+    theirs = None if "error" in peer else peer["bytes"] / peer["seconds"] / (peer["copy_bytes"] / peer["copy_seconds"])
+    result = {"peers": {"adam": peer}, "rows": []}
+    reason, rows = peer.get("error"), {}
+    try:
+        rows = result["operations"] = bench.operations("optimizer")
+    except NotMeasured as not_measured:
+        reason = str(not_measured)
+    for name in ("adam", "adam with bf16 copy"):
+        ours = rows and rows[name]["gigabytes_per_second"] / rows["copy"]["gigabytes_per_second"]
+        result["rows"].append(report.row(f"{name}, 41 million parameters", "share of the copy bandwidth", theirs, ours or None,
+                                         ours or None, 0.85, reason))
+    return result
+
+
+def nccl(bench):
+    rows = bench.operations("collective")
+    added = sorted(rows[f"step with NCCL, round {i}"]["seconds"] / rows[f"step without NCCL, round {i}"]["seconds"] - 1
+                   for i in (1, 2, 3))[1]
+    return {"operations": rows, "rows": [report.row("one-rank NCCL, wide-mlp's bf16 step replayed", "added to a step", None, added,
+                                                    added, 0.02, None, at_most=True)]}
+
+
+def images(bench):
+    return {"operations": bench.operations("images"), "rows": []}
+
+
+def convolutions(bench):
+    return {"operations": bench.operations("convolutions"), "rows": []}
+
+
+MEASURES = {"adam": adam, "nccl": nccl, "mnist-mlp": mnist_mlp, "wide-mlp": wide_mlp, "images": images,
+            "resnet50": resnet50, "convolutions": convolutions}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(MEASURES))
+    parser.add_argument("--dtrain", required=True, help="the program")
+    parser.add_argument("--gpu-bench", help="the program that times operations (beside dtrain where not given)")
+    parser.add_argument("--output", default=HERE.parent / "results", type=pathlib.Path)
+    parser.add_argument("--minutes", type=float, default=9, help="for everything; what is not done by then is not measured")
+    parser.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    unknown = set(arguments.workloads) - set(MEASURES)
+    if unknown:
+        parser.error(f"unknown workload {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    bench = Bench(arguments)
+    measured = {}
+    for name in arguments.workloads or MEASURES:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        start = time.monotonic()
+        try:
+            measured[name] = MEASURES[name](bench)
+        except Exception as error:  # one workload's failure is a line of the report
+            measured[name] = {"error": str(error) if isinstance(error, NotMeasured) else f"{type(error).__name__}: {error}", "rows": []}
+        measured[name].update(took=time.monotonic() - start, at=datetime.datetime.now().isoformat(timespec="seconds"))
+        # After each one: what has been measured stays, whatever ends this.
+        text = report.write(arguments.output, bench.found, measured, list(MEASURES))
+    print(text)
+    return 0 if report.complete(measured) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
