@@ -119,11 +119,12 @@ def main():
 
     workload, data, checkpoint = sys.argv[1:4]
     threads, batch, steps = map(int, sys.argv[4:7])
+    weights = read_weights(checkpoint)
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)
     same_rules = "--same-rules" in sys.argv
     model = MODELS[workload](same_rules)
-    give_weights(model, read_weights(checkpoint))
+    give_weights(model, weights)
     inputs = torch.from_numpy(numpy.load(os.path.join(data, "x.npy")))
     targets = torch.from_numpy(numpy.load(os.path.join(data, "y.npy")))
     if inputs.ndim == 4:
