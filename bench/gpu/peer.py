@@ -255,8 +255,6 @@ def main():
     result = {mode: attempt(mode, arguments) for mode in modes}
     result["versions"] = {"torch": torch.__version__, "cuda": torch.version.cuda,
                           "cudnn": torch.backends.cudnn.version() if torch.cuda.is_available() else None}
-    if torch.cuda.is_available():
-        result["gpu"] = torch.cuda.get_device_name()
     print(json.dumps(result))
 
 

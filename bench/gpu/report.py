@@ -82,16 +82,16 @@ def operations(measured):
 
 
 def versions(found):
-    torch, dtrain = found.get("torch") or {}, found.get("dtrain") or {}
-    parts = [f"driver {dtrain.get('driver') or 'unknown'}", f"PyTorch {torch.get('torch')} (CUDA {torch.get('cuda')}, cuDNN {torch.get('cudnn')})"]
+    torch, dtrain = found.get("torch", {}), found["dtrain"]
+    parts = [f"driver {dtrain.get('driver') or 'unknown'}", f"PyTorch {torch.get('torch', 'not run')} (CUDA {torch.get('cuda')}, cuDNN {torch.get('cudnn')})"]
     parts.append("dtrain with " + ", ".join(f"{name} {dtrain.get(key) or 'unknown'}" for name, key in (
-        ("CUDA", "cuda"), ("cuBLASLt", "cublaslt"), ("cuDNN", "cudnn"), ("NCCL", "nccl"))))
+        ("CUDA", "cuda_runtime"), ("cuBLASLt", "cublaslt"), ("cuDNN", "cudnn"), ("NCCL", "nccl"))))
     return "; ".join(parts)
 
 
 def write(directory, found, measured, order):
     """Both files; the day's other workloads stay in them. Gives the text."""
-    gpu = found.get("gpu") or (found.get("dtrain") or {}).get("name") or "no GPU"
+    gpu = found["gpu"]
     today = datetime.date.today().isoformat()
     stem = directory / f"{today}-{re.sub('[^a-z0-9]+', '-', gpu.lower().replace('nvidia', '')).strip('-')}"
     data = stem.with_name(stem.name + ".json")
