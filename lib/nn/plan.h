@@ -83,6 +83,10 @@ class Plan {
     Pass pass;
   };
 
+  /// This piece's part of the global batch.
+  float share(const StepInfo& info) const {
+    return static_cast<float>(static_cast<double>(batch_) / static_cast<double>(info.global_batch));
+  }
   void* at(int buffer) const { return buffer < 0 ? nullptr : arrays_.arena + arena_.offset(buffer); }
 
   int64_t batch_;

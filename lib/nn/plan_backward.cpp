@@ -101,15 +101,21 @@ void PlanBuilder::emit_kernel_backward(int i, int gradient) {
     if (diff_inputs[k] >= 0) add_contribution(s.inputs[k], diff_inputs[k]);
 }
 
-/// Nothing that a loss reads depends on this node: its parameters stay.
+/// Nothing that a loss reads depends on this node: its parameters stay. A statistic stays where the
+/// "gradients" of all replicas sum up to itself.
 void PlanBuilder::emit_zero_gradients(int i) {
   if (!node(i).trainable) return;
   for (size_t k = 0; k < node(i).parameters.size(); ++k) {
     const ParameterSlice& slice = layout_.slice(i, static_cast<int>(k));
-    plan_.instructions_.push_back(
-        [plan = &plan_, ops = &ops_, offset = slice.offset, n = slice.elements()](const StepInfo&) {
-          ops->fill(plan->arrays_.gradients + offset, 0.0f, n);
-        });
+    plan_.instructions_.push_back([plan = &plan_, ops = &ops_, offset = slice.offset, n = slice.elements(),
+                                   is_statistic = slice.moving_average.has_value()](const StepInfo& info) {
+      float* gradient = plan->arrays_.gradients + offset;
+      if (is_statistic) {
+        ops->scale_add(gradient, plan->arrays_.values + offset, plan->share(info), 0.0f, n);
+      } else {
+        ops->fill(gradient, 0.0f, n);
+      }
+    });
   }
 }
 

@@ -292,8 +292,7 @@ void PlanBuilder::emit_kernel(int i, bool forward, std::span<const int> buffers)
     pass.seed = info.seed;
     pass.step = &plan->arrays_.state->now.step;
     pass.first_sample = info.first_sample;
-    pass.share =
-        static_cast<float>(static_cast<double>(plan->batch_) / static_cast<double>(info.global_batch));
+    pass.share = plan->share(info);
     forward ? step->kernel->forward(pass) : step->kernel->backward(pass);
   });
 }

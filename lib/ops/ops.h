@@ -183,7 +183,8 @@ class Ops {
   virtual void sum_of_squares(const float* src, double* squares, int64_t n) = 0;
   /// What the gradient, whose sum of squares this is, is worth in this step and for the next.
   virtual void settle_gradient(const GradientRule& rule, const double* squares, StepState* state) = 0;
-  /// Moves the weights in place, and their copy in the compute type where `copy` is not null. The gradient is
+  /// Moves the weights in place, and their copy in the compute type where `copy` is not null
+  /// (where that is float32, there is none). The gradient is
   /// read as state->gradient.gradient_scale * gradient.
   virtual void update(const OptimizerRule& rule, const StepState* state, float* weights,
                       const float* gradient, std::span<float* const> slots, void* copy, int64_t n) = 0;

@@ -68,7 +68,9 @@ class CpuContext final : public Context {
     before_.reset();
   }
 
-  size_t free_bytes() override { return cpu_info().memory_available; }
+  size_t free_bytes() override {
+    return cpu_info().memory_available;
+  }
   Buffer allocate(size_t bytes) override {
     return cpu::allocate(bytes);
   }

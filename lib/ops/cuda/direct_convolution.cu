@@ -47,7 +47,9 @@ struct Geometry {
   }
   int64_t src_elements() const { return batch * height * width * channels; }
   int64_t dst_elements() const { return batch * out_height * out_width * filters; }
-  __host__ __device__ int64_t weights() const { return kernel_height * kernel_width * group_channels * filters; }
+  __host__ __device__ int64_t weights() const {
+    return kernel_height * kernel_width * group_channels * filters;
+  }
 };
 
 /// An element of an image batch by its place in memory.
