@@ -70,7 +70,7 @@ class Plan {
   /// How many of them are inputs.
   size_t input_columns() const { return input_columns_; }
   /// `on_ready(end)` during a training run: the gradients in [0, end) of the layout's trained ones have all
-  /// been enqueued.
+  /// been enqueued. The last `end` is that of the last parameter, before what aligns it.
   void run(const StepInfo& info, const std::function<void(int64_t)>& on_ready = nullptr);
   /// The model's outputs after run(), in prediction; plain layout, those of float32 in the compute type.
   std::span<const View> outputs() const { return outputs_; }
