@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """dtrain beside PyTorch on one GPU, in one run: first what the peers reach, then dtrain, for each workload.
 
-    bench/gpu/run.py [WORKLOAD ...] --dtrain PATH [--gpu-bench PATH] [--output DIRECTORY] [--minutes 9]
+    bench/gpu/run.py [WORKLOAD ...] [--dtrain PATH] [--gpu-bench PATH] [--output DIRECTORY] [--minutes 9]
 
 Writes <date>-<gpu>.md and .json to the output directory (bench/results); a later run of some workloads replaces theirs. What could not
 be measured is listed with the reason, and the rest goes on. Needs torch for the interpreter that PEER_PYTHON names (the one that runs
@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -51,7 +52,8 @@ class Bench:
     """Where the programs are, and the time that is left to run them."""
 
     def __init__(self, arguments):
-        self.dtrain, self.gpu_bench = pathlib.Path(arguments.dtrain).resolve(), find_gpu_bench(arguments)
+        self.dtrain = pathlib.Path(arguments.dtrain).resolve()
+        self.gpu_bench, self.as_gpu_bench = find_gpu_bench(arguments)
         self.smoke = arguments.smoke
         self.workloads = SMOKE if arguments.smoke else WORKLOADS
         self.deadline = time.monotonic() + 60 * arguments.minutes
@@ -71,15 +73,21 @@ class Bench:
         command, limit = [str(word) for word in command], min(limit, left)
         name = pathlib.Path(command[0]).name + " " + " ".join(command[1:3])
         try:
-            done = subprocess.run(command, env=dict(os.environ, **environment), capture_output=True, text=True, timeout=limit)
-        except subprocess.TimeoutExpired:
-            raise NotMeasured(f"{name}: not done after {limit:.0f} s")
+            # A group, because a launcher's or a compiler's children must end with it.
+            process = subprocess.Popen(command, env=dict(os.environ, **environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True, start_new_session=True)
         except OSError as error:
             raise NotMeasured(str(error))
-        if done.returncode != 0 and not done.stdout.strip().endswith("}"):
-            last = " / ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
-            raise NotMeasured(f"{name}: exit code {done.returncode}: {last}")
-        return done.stdout
+        with process:
+            try:
+                output, errors = process.communicate(timeout=limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise NotMeasured(f"{name}: not done after {limit:.0f} s")
+        if process.returncode != 0 and not output.strip().endswith("}"):
+            last = " / ".join((errors or output).strip().splitlines()[-3:])
+            raise NotMeasured(f"{name}: exit code {process.returncode}: {last}")
+        return output
 
     def peer(self, workload, *options, limit=150):
         command = [PYTHON, HERE / "peer.py", workload, *options]
@@ -92,7 +100,7 @@ class Bench:
     def operations(self, section):
         """The rows of a section of gpu_bench, by name."""
         if section not in self.rows:
-            self.rows[section] = json.loads(self.run([self.gpu_bench, section]))
+            self.rows[section] = json.loads(self.run([self.gpu_bench, section], **self.as_gpu_bench))
         result = self.rows[section]
         if section in result["failed"]:
             raise NotMeasured(f"gpu_bench {section}: {result['failed'][section]}")
@@ -108,7 +116,7 @@ class Workload:
         write_data(self.directory, self.spec)
         self.fit("first", 0, "float32")
         checkpoint = self.directory / "first" / "checkpoints" / "ckpt-00000000.h5"
-        described = bench.run([bench.gpu_bench, "weights", checkpoint, self.directory / "weights.bin"])
+        described = bench.run([bench.gpu_bench, "weights", checkpoint, self.directory / "weights.bin"], **bench.as_gpu_bench)
         (self.directory / "weights.json").write_text(described)
 
     def fit(self, run, epochs, precision, *sets):
@@ -156,13 +164,20 @@ class Workload:
         return median_step(ends, self.spec["warmup"])
 
 
+def default_dtrain():
+    """The bundle's, or the build folder's."""
+    project = HERE.parent.parent
+    return project / "dtrain" if (project / "dtrain").is_file() else project / "build" / "release" / "app" / "dtrain"
+
+
 def find_gpu_bench(arguments):
-    """Beside dtrain as it is in a bundle and in a build folder, or where the command line says."""
+    """Where the command line says, or with dtrain in its bundle or build folder; and the environment that it needs."""
     if arguments.gpu_bench:
-        return pathlib.Path(arguments.gpu_bench).resolve()
-    folder = pathlib.Path(arguments.dtrain).resolve().parent
-    beside = [folder / "gpu_bench", folder.parent / "bench" / "gpu_bench"]
-    return next((path for path in beside if path.exists()), beside[0])
+        return pathlib.Path(arguments.gpu_bench).resolve(), {}
+    dtrain = pathlib.Path(arguments.dtrain).resolve()
+    if (dtrain.parent / "bin" / "gpu_bench").exists():  # dtrain is the bundle's launcher, which finds the libraries for both
+        return dtrain, {"DTRAIN_PROGRAM": "gpu_bench"}
+    return dtrain.parent.parent / "bench" / "gpu_bench", {}
 
 
 def write_data(directory, spec):
@@ -325,8 +340,8 @@ MEASURES = {"adam": adam, "nccl": nccl, "mnist-mlp": mnist_mlp, "wide-mlp": wide
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(MEASURES))
-    parser.add_argument("--dtrain", required=True, help="the program")
-    parser.add_argument("--gpu-bench", help="the program that times operations (beside dtrain where not given)")
+    parser.add_argument("--dtrain", default=default_dtrain(), help="the program (%(default)s)")
+    parser.add_argument("--gpu-bench", help="the program that times operations (the one that was built with dtrain)")
     parser.add_argument("--output", default=HERE.parent / "results", type=pathlib.Path)
     parser.add_argument("--minutes", type=float, default=9, help="for everything; what is not done by then is not measured")
     parser.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)

@@ -30,8 +30,8 @@ struct Machine {
 };
 
 /// Begins anew, with this machine; nothing of the old one may still be in use. Returns what it left behind:
-/// memory, streams, events and graphs that were never given back ("" if none). The first machine is of
-/// DTRAIN_EMULATED_GPUS devices, where the environment says so.
+/// memory, streams, events and graphs that were never given back ("" if none). The first machine has
+/// DTRAIN_EMULATED_GPUS devices and the seed DTRAIN_EMULATED_SEED, where the environment says so.
 std::string restart(const Machine& machine);
 
 /// What went wrong on the device since this was last asked ("" if nothing). The calls that met it said

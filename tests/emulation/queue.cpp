@@ -64,6 +64,7 @@ bool run_one() {
 Machine first_machine() {
   Machine machine;
   if (const char* devices = std::getenv("DTRAIN_EMULATED_GPUS")) machine.devices = std::atoi(devices);
+  if (const char* seed = std::getenv("DTRAIN_EMULATED_SEED")) machine.seed = std::strtoull(seed, nullptr, 10);
   return machine;
 }
 
