@@ -68,7 +68,6 @@ Replicas::Replicas(const RunConfig& config, const std::vector<DeviceId>& devices
   team_.run([&](Collective& member) { replicas_[static_cast<size_t>(member.rank())]->context().attach(); });
   exchange_ = make_exchange(replicas_, layout_, update_, config.strategy->bucket_bytes());
   team_.on_abort([this] { exchange_->abort(); });
-  if (exchange_->keeper_of(0).on_gpu()) mirror_.emplace();
   totals_.sums.resize(Plan::count_totals(config.heads));
   if (update_.gradient_rule().dynamic_scaling)
     set_gradient_scale(
@@ -125,17 +124,63 @@ const BatchTotals& Replicas::collect(int64_t samples, int back) {
   return totals_;
 }
 
-std::span<float> Replicas::values() {
-  const auto size = static_cast<size_t>(layout_.size());
-  if (!mirror_) return {exchange_->memories()[0]->values(), size};
-  mirror_->values.resize(size);
-  return mirror_->values;
+bool Replicas::on_gpu() const {
+  return exchange_->keeper_of(0).on_gpu();
 }
 
-std::span<float> Replicas::slot(size_t index) {
-  const auto size = static_cast<size_t>(layout_.trained());
-  if (!mirror_) return {exchange_->memories()[0]->slot(index), size};
-  return mirror_->slots[index];
+/// Where they are, which the host can read only of a CPU.
+HostArrays Replicas::live() const {
+  const ParameterMemory& memory = *exchange_->memories()[0];
+  HostArrays arrays{{memory.values(), static_cast<size_t>(layout_.size())}, {}};
+  for (size_t i = 0; i < memory.slots(); ++i)
+    arrays.slots.emplace_back(memory.slot(i), static_cast<size_t>(layout_.trained()));
+  return arrays;
+}
+
+std::span<float> Replicas::in_host(Buffer& copy, std::span<float> array) {
+  if (!copy.data() && !array.empty())
+    copy = exchange_->keeper_of(0).context().allocate_host(array.size_bytes());
+  return {copy.f32(), array.size()};
+}
+
+HostArrays Replicas::copy() {
+  HostArrays arrays = live();
+  arrays.values = in_host(copy_.values, arrays.values);
+  copy_.slots.resize(arrays.slots.size());
+  for (size_t i = 0; i < arrays.slots.size(); ++i) arrays.slots[i] = in_host(copy_.slots[i], arrays.slots[i]);
+  return arrays;
+}
+
+std::span<float> Replicas::values() {
+  return on_gpu() ? in_host(copy_.values, live().values) : live().values;
+}
+
+HostArrays Replicas::arrays() {
+  return on_gpu() ? copy() : live();
+}
+
+std::optional<HostArrays> Replicas::snapshot() {
+  const HostArrays from = live();
+  if (on_gpu()) {
+    fetch();
+    return copy();
+  }
+  // Half as much again must be left to the rest of the machine.
+  size_t bytes = from.values.size_bytes();
+  for (const auto& slot : from.slots) bytes += slot.size_bytes();
+  if (!copy_.values.data() && cpu_info().memory_available / 3 * 2 < bytes) return std::nullopt;
+  const HostArrays to = copy();
+  team_.run([&](Collective& member) {
+    Context& context = replicas_[static_cast<size_t>(member.rank())]->context();
+    const auto copy_part = [&](std::span<const float> src, std::span<float> dst) {
+      const Range part = part_of(static_cast<int64_t>(src.size()), member.rank(), member.size());
+      context.copy_to_host(dst.data() + part.begin, src.data() + part.begin,
+                           static_cast<size_t>(part.size()) * sizeof(float));
+    };
+    copy_part(from.values, to.values);
+    for (size_t i = 0; i < from.slots.size(); ++i) copy_part(from.slots[i], to.slots[i]);
+  });
+  return to;
 }
 
 /// use(memory, its keeper) for each memory, on the keeper's thread: a GPU takes kernels from the threads that
@@ -153,28 +198,26 @@ void Replicas::allocate_slots() {
   with_memories([&](ParameterMemory& memory, Site& keeper) {
     memory.allocate_slots(keeper.ops(), *config_.train.optimizer);
   });
-  if (!mirror_) return;
-  for (const Optimizer::Slot& slot : config_.train.optimizer->slots())
-    mirror_->slots.emplace_back(static_cast<size_t>(layout_.trained()), slot.initial);
 }
 
 void Replicas::fetch() {
-  if (!mirror_) return;
+  if (!on_gpu()) return;
   Context& context = exchange_->keeper_of(0).context();
-  const ParameterMemory& memory = *exchange_->memories()[0];
-  context.copy_to_host(values().data(), memory.values(), values().size_bytes());
-  for (size_t i = 0; i < mirror_->slots.size(); ++i)
-    context.copy_to_host(slot(i).data(), memory.slot(i), slot(i).size_bytes());
+  const HostArrays from = live(), to = copy();
+  context.copy_to_host(to.values.data(), from.values.data(), to.values.size_bytes());
+  for (size_t i = 0; i < to.slots.size(); ++i)
+    context.copy_to_host(to.slots[i].data(), from.slots[i].data(), to.slots[i].size_bytes());
 }
 
 void Replicas::publish() {
-  if (!mirror_) return;
-  const std::span<const float> from = values();
+  if (!on_gpu()) return;
   with_memories([&](ParameterMemory& memory, Site& keeper) {
-    keeper.context().copy_to_device(memory.values(), from.data(), from.size_bytes());
-    for (size_t i = 0; i < mirror_->slots.size(); ++i)
-      keeper.context().copy_to_device(memory.slot(i), mirror_->slots[i].data(),
-                                      mirror_->slots[i].size() * sizeof(float));
+    const auto give = [&](float* to, const Buffer& from) {
+      keeper.context().copy_to_device(to, from.data(), from.bytes());
+    };
+    give(memory.values(), copy_.values);
+    // Those that nobody asked for are as allocate_slots() made them.
+    for (size_t i = 0; i < copy_.slots.size(); ++i) give(memory.slot(i), copy_.slots[i]);
     memory.refresh_copy(keeper.ops());
     keeper.context().synchronize();
   });

@@ -38,6 +38,12 @@ struct BatchTotals {
   int64_t samples = 0;
 };
 
+/// Parameters, and the optimizer's slots in its order, in host memory.
+struct HostArrays {
+  std::span<float> values;
+  std::vector<std::span<float>> slots;
+};
+
 /// Owned and called by one thread, which is replica 0's as well. A step: every replica computes the gradient
 /// of its share of the global mean loss, and the exchange (train/exchange.h) makes one update of them.
 class Replicas {
@@ -66,10 +72,14 @@ class Replicas {
   void predict(const Batch& batch, std::span<const View> outputs);
 
   const ParameterLayout& layout() const { return layout_; }
-  /// Host memory: the parameters as of the last fetch(). What is written here counts from publish() on.
+  /// What the host reads and writes: on a CPU the parameters themselves; of a GPU's a copy, which is as of
+  /// the last fetch() and counts from publish() on.
   std::span<float> values();
-  /// The same of the optimizer's slots, in its order.
-  std::span<float> slot(size_t index);
+  /// The same, and the slots where they are allocated.
+  HostArrays arrays();
+  /// A copy of now, which stays as it is until the next one, or fetch(), while steps go on. Nothing where
+  /// there is no memory to spare for it.
+  std::optional<HostArrays> snapshot();
   /// What the samples will take that each of the GPUs' replicas keeps (cache: device), for the plan.
   void plan_data(size_t bytes) { data_bytes_ = bytes; }
   /// The parameters' memory; to be called once, before anything else is asked for. Throws Error where a GPU
@@ -91,12 +101,16 @@ class Replicas {
   std::vector<MemoryPlan> memory(int64_t batch_size);
 
  private:
-  /// Which float32 arrays the host has of its own, because the parameters are in other memory.
-  struct Mirror {
-    std::vector<float> values;
-    std::vector<std::vector<float>> slots;
+  /// In host memory, made when it is first needed.
+  struct Copy {
+    Buffer values;
+    std::vector<Buffer> slots;
   };
 
+  bool on_gpu() const;
+  HostArrays live() const;
+  HostArrays copy();
+  std::span<float> in_host(Buffer& copy, std::span<float> array);
   const BatchTotals& collect(int64_t samples, int back);
   template <class Use>
   void with_memories(Use&& use);
@@ -109,7 +123,7 @@ class Replicas {
   Team team_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::unique_ptr<Exchange> exchange_;
-  std::optional<Mirror> mirror_;
+  Copy copy_;
   std::deque<int64_t> pending_;  // the steps' samples, the oldest first
   BatchTotals totals_;
   size_t data_bytes_ = 0;

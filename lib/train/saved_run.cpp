@@ -84,9 +84,9 @@ SavedRun load_saved_run(const std::string& path, const std::vector<std::string>&
 }
 
 void restore_weights(const Checkpoint& checkpoint, Replicas& replicas) {
+  const std::span<float> values = replicas.values();
   for (const ParameterSlice& slice : replicas.layout().slices())
-    copy_array(checkpoint, checkpoint.weight(weight_name(slice)), slice,
-               replicas.values().data() + slice.offset);
+    copy_array(checkpoint, checkpoint.weight(weight_name(slice)), slice, values.data() + slice.offset);
 }
 
 bool restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas) {
@@ -95,25 +95,25 @@ bool restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replic
   if (wanted.size() != found.size()) return false;
   for (size_t s = 0; s < wanted.size(); ++s)
     if (wanted[s].name != found[s].name) return false;
+  const HostArrays arrays = replicas.arrays();
   for (size_t s = 0; s < wanted.size(); ++s)
     for (const ParameterSlice& slice : replicas.layout().slices())
       if (is_trained(replicas.layout(), slice))
         copy_array(checkpoint, checkpoint.slot(wanted[s].name, weight_name(slice)), slice,
-                   replicas.slot(s).data() + slice.offset);
+                   arrays.slots[s].data() + slice.offset);
   return true;
 }
 
-CheckpointContent checkpoint_content(const RunConfig& config, Replicas& replicas, Json state) {
+CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
+                                     const HostArrays& arrays, Json state) {
   CheckpointContent content;
-  const ParameterLayout& layout = replicas.layout();
   for (size_t i = 0; i < config.graph.nodes.size(); ++i) {
     const GraphNode& node = config.graph.nodes[i];
     if (node.is_activation_of_previous) continue;
     LayerWeights layer{node.name, {}};
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       const ParameterSlice& slice = layout.slice(static_cast<int>(i), static_cast<int>(k));
-      layer.weights.push_back(
-          {slice.name, slice.shape, DType::float32, replicas.values().data() + slice.offset});
+      layer.weights.push_back({slice.name, slice.shape, DType::float32, arrays.values.data() + slice.offset});
     }
     content.layers.push_back(std::move(layer));
   }
@@ -123,7 +123,7 @@ CheckpointContent checkpoint_content(const RunConfig& config, Replicas& replicas
     for (const ParameterSlice& slice : layout.slices())
       if (is_trained(layout, slice))
         slot.arrays.push_back(
-            {weight_name(slice), slice.shape, DType::float32, replicas.slot(s).data() + slice.offset});
+            {weight_name(slice), slice.shape, DType::float32, arrays.slots[s].data() + slice.offset});
     content.slots.push_back(std::move(slot));
   }
   content.model_config = config.graph.keras_model_config(config.name);

@@ -36,7 +36,8 @@ void restore_weights(const Checkpoint& checkpoint, Replicas& replicas);
 /// slots are not these.
 bool restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas);
 
-/// What a checkpoint of this moment holds; refers to the memory of `replicas`.
-CheckpointContent checkpoint_content(const RunConfig& config, Replicas& replicas, Json state);
+/// What a checkpoint holds; refers to `arrays`, which lie as `layout` says.
+CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
+                                     const HostArrays& arrays, Json state);
 
 }  // namespace dtrain

@@ -57,6 +57,7 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, c
   if (!config_.dataset.train) throw UserError("the data set has no 'train' split to train on");
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
   if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
+  background_ = std::make_unique<Background>();  // before the replicas bind this thread
   replicas_ = std::make_unique<Replicas>(config_, devices);
   size_t kept = 0;
   for (const Loader* loader : {loader_.get(), validation_.get()})
@@ -122,11 +123,16 @@ void Trainer::run() {
   directory_.write_metrics(state_.history);
   if (const std::string advice = replicas_->exchange().advice(); !advice.empty()) observer_.on_note(advice);
   last_save_ = Clock::now();
-  while (state_.epoch < config_.train.epochs && !state_.stopped) {
-    train_epoch();
-    finish_epoch();
+  try {
+    while (state_.epoch < config_.train.epochs && !state_.stopped) {
+      train_epoch();
+      finish_epoch();
+    }
+  } catch (...) {
+    finish_save();
+    throw;
   }
-  if (saved_step_ != state_.step) save();
+  save_what_is_not();
 }
 
 /// The rest of the epoch under way.
@@ -138,9 +144,10 @@ void Trainer::train_epoch() {
     const int64_t step = state_.step + replicas_->pending();
     replicas_->launch(*batch, step, learning_rate_at(step));
     finish_steps(replicas_->most_pending());
+    if (background_->done()) finish_save();
     if (due(Interval::Unit::step, step + 1) || due(Interval::Unit::minute, 0)) {
       finish_steps(0);
-      attempt([&] { save(); });
+      save_behind(state_.best);
       lap_ = Clock::now();
     }
   }
@@ -192,7 +199,7 @@ void Trainer::check_stop() {
   const int signal = stop_;
   if (signal == 0) return;
   finish_steps(0);
-  if (saved_step_ != state_.step) save();
+  save_what_is_not();
   throw Interrupted(signal, fmt::format("stopped at step {}; saved {}", state_.step,
                                         directory_.checkpoint_path(state_.step)));
 }
@@ -235,15 +242,15 @@ void Trainer::finish_epoch() {
     if (!verdict.message.empty()) observer_.on_note(verdict.message);
     if (verdict.stop) state_.stopped = true;
   }
-  const std::optional<TrainingState::Best> best = state_.best;
+  finish_save();  // what it was of may be the best
+  const std::optional<TrainingState::Best> best_before = state_.best;
   const bool improved = update_best(metric);
   if (state_.epoch >= config_.train.epochs || state_.stopped) {
     save();
     directory_.write_metrics(state_.history);
     return;
   }
-  // What cannot be saved is not the best that there is to go back to.
-  if ((improved || due(Interval::Unit::epoch, state_.epoch)) && !attempt([&] { save(); })) state_.best = best;
+  if (improved || due(Interval::Unit::epoch, state_.epoch)) save_behind(best_before);
   attempt([&] { directory_.write_metrics(state_.history); });
 }
 
@@ -276,12 +283,39 @@ bool Trainer::attempt(const std::function<void()>& write) {
   }
 }
 
+void Trainer::save_what_is_not() {
+  finish_save();
+  if (saved_step_ != state_.step) save();
+}
+
 void Trainer::save() {
+  finish_save();
   last_save_ = Clock::now();
   replicas_->fetch();
-  const std::span<const float> values = replicas_->values();
-  if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
-    throw Error(fmt::format("step {} is not saved: its weights are no finite numbers any more", state_.step));
+  writing(replicas_->arrays())();
+  saved_step_ = state_.step;
+}
+
+void Trainer::save_behind(const std::optional<TrainingState::Best>& best_before) {
+  finish_save();
+  last_save_ = Clock::now();
+  save_under_way_ = Save{state_.step, best_before};
+  if (const auto arrays = replicas_->snapshot()) return background_->start(writing(*arrays));
+  background_->start(writing(replicas_->arrays()));
+  finish_save();
+}
+
+void Trainer::finish_save() {
+  if (!save_under_way_) return;
+  if (attempt([&] { background_->wait(); }))
+    saved_step_ = save_under_way_->step;
+  else if (state_.best && state_.best->step == save_under_way_->step)
+    state_.best = save_under_way_->best_before;  // what is not saved is not the best to go back to
+  save_under_way_.reset();
+}
+
+/// What writes a checkpoint of now; it needs nothing but the arrays to stay as they are.
+std::function<void()> Trainer::writing(const HostArrays& arrays) {
   state_.epochs = config_.train.epochs;
   state_.loss_scale = 0;
   if (config_.train.precision == Precision::mixed_float16) {
@@ -289,10 +323,15 @@ void Trainer::save() {
     state_.loss_scale = static_cast<double>(scale.loss_scale);
     state_.good_steps = scale.good_steps;
   }
-  save_checkpoint(directory_.checkpoint_path(state_.step),
-                  checkpoint_content(config_, *replicas_, state_.to_json().set("seed", config_.seed)));
-  saved_step_ = state_.step;
-  directory_.prune(config_.checkpoint.keep, state_.best ? std::optional(state_.best->step) : std::nullopt);
+  return [directory = directory_, step = state_.step, values = arrays.values, keep = config_.checkpoint.keep,
+          best = state_.best ? std::optional(state_.best->step) : std::nullopt,
+          content = checkpoint_content(config_, replicas_->layout(), arrays,
+                                       state_.to_json().set("seed", config_.seed))] {
+    if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
+      throw Error(fmt::format("step {} is not saved: its weights are no finite numbers any more", step));
+    save_checkpoint(directory.checkpoint_path(step), content);
+    directory.prune(keep, best);
+  };
 }
 
 }  // namespace dtrain

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "train/background.h"
 #include "train/replicas.h"
 #include "train/run_config.h"
 #include "train/run_directory.h"
@@ -94,7 +95,15 @@ class Trainer {
   void report(double step_loss);
   /// False, after a warning, where writing failed.
   bool attempt(const std::function<void()>& write);
+  /// Writes a checkpoint of now to the disk before it returns.
   void save();
+  /// That, unless this step's stands there.
+  void save_what_is_not();
+  /// Begins to, and lets training go on meanwhile. `best_before`: what the best is again if that fails.
+  void save_behind(const std::optional<TrainingState::Best>& best_before);
+  /// Takes in how the save that is under way ended, if there is one.
+  void finish_save();
+  std::function<void()> writing(const HostArrays& arrays);
   bool due(Interval::Unit unit, int64_t count) const;
   void check_stop();
 
@@ -107,6 +116,12 @@ class Trainer {
   TrainingState state_;
   int64_t saved_step_ = -1;
   Clock::time_point last_save_, lap_;
+  struct Save {
+    int64_t step;
+    std::optional<TrainingState::Best> best_before;
+  };
+  std::optional<Save> save_under_way_;
+  std::unique_ptr<Background> background_;  // the last member: it reads from the replicas' memory
 };
 
 }  // namespace dtrain

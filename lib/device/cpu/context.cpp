@@ -75,10 +75,10 @@ class CpuContext final : public Context {
     return cpu::allocate(bytes);
   }
   void copy_to_device(void* dst, const void* src, size_t bytes) override {
-    if (bytes > 0) std::memcpy(dst, src, bytes);
+    copy(dst, src, bytes);
   }
   void copy_to_host(void* dst, const void* src, size_t bytes) override {
-    if (bytes > 0) std::memcpy(dst, src, bytes);
+    copy(dst, src, bytes);
   }
   // Everything is done when it returns.
   Buffer allocate_host(size_t bytes) override {
@@ -103,6 +103,19 @@ class CpuContext final : public Context {
   void synchronize() override {}
 
  private:
+  /// Large arrays by all threads: one does not use up the memory's bandwidth.
+  void copy(void* dst, const void* src, size_t bytes) const {
+    constexpr size_t kPiece = size_t{1} << 20;
+    if (threads() == 1 || bytes <= 2 * kPiece) {
+      if (bytes > 0) std::memcpy(dst, src, bytes);
+      return;
+    }
+#pragma omp parallel for schedule(static)
+    for (size_t first = 0; first < bytes; first += kPiece)
+      std::memcpy(static_cast<std::byte*>(dst) + first, static_cast<const std::byte*>(src) + first,
+                  std::min(kPiece, bytes - first));
+  }
+
   /// The calling thread as it was before attach.
   struct Before {
     std::thread::id thread;
