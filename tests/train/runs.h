@@ -76,11 +76,9 @@ inline std::vector<double> losses_of(const std::string& yaml, const std::vector<
 
 /// Values, then every slot: all that training moves.
 inline std::vector<float> arrays_of(Trainer& trainer) {
-  std::vector<float> all(trainer.replicas().values().begin(), trainer.replicas().values().end());
-  for (size_t i = 0; i < trainer.config().train.optimizer->slots().size(); ++i) {
-    const auto slot = trainer.replicas().slot(i);
-    all.insert(all.end(), slot.begin(), slot.end());
-  }
+  const HostArrays arrays = trainer.replicas().arrays();
+  std::vector<float> all(arrays.values.begin(), arrays.values.end());
+  for (const std::span<float> slot : arrays.slots) all.insert(all.end(), slot.begin(), slot.end());
   return all;
 }
 
