@@ -27,7 +27,7 @@ CAGES = [
     ("fmt", r"fmt/", set().union(*FLOORS)),
     ("yaml-cpp", r"yaml-cpp/", {"config"}),
     ("HDF5", r"(hdf5|H5)", {"checkpoint", "data"}),
-    ("zlib", r"zlib\.h", {"checkpoint", "data"}),
+    ("ISA-L", r"isa-l/", {"data"}),
     ("oneDNN", r"(dnnl|oneapi/)", {"device", "ops"}),
     ("OpenMP", r"omp\.h", {"device", "ops"}),
     ("CUDA", r"cuda", {"device", "ops", "collective"}),
@@ -103,7 +103,7 @@ def self_test():
         "lib/ops/good.h": '#pragma once\n#include <dnnl.hpp>\n\n#include "base/good.h"\n#include "ops/good.h"\n',
         "lib/ops/cuda/good.cu": "#include <cuda_bf16.h>\n#include <cudnn.h>\n",
         "lib/collective/good.h": "#pragma once\n#include <cuda_runtime.h>\n#include <nccl.h>\n",
-        "lib/data/good.cpp": '#include <hdf5.h>\n#include <zlib.h>\n// #include "train/up.h"\n',
+        "lib/data/good.cpp": '#include <hdf5.h>\n#include <isa-l/crc.h>\n// #include "train/up.h"\n',
         "app/local.h": "#pragma once\n",
         "app/good.cpp": '#include <CLI/CLI.hpp>\n\n#include "local.h"\n#include "ops/good.h"\n',
         # The mistakes.

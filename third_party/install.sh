@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache                      # the tools
-  libyaml-cpp-dev libcli11-dev libfmt-dev zlib1g-dev libhdf5-dev libdnnl-dev  # the libraries
+  libyaml-cpp-dev libcli11-dev libfmt-dev libisal-dev libhdf5-dev libdnnl-dev  # the libraries
   doctest-dev clang-format python3                  # the tests
 )
 

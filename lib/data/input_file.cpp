@@ -4,11 +4,12 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 #include <fmt/format.h>
+#include <isa-l/igzip_lib.h>
 
 #include "base/error.h"
 
@@ -54,40 +55,74 @@ bool InputFile::is_gzip() const {
   return magic[0] == 0x1f && magic[1] == 0x8b;
 }
 
-InputStream::InputStream(const std::string& path) : path_(path) {
-  const InputFile file(path);  // says what is wrong where something is; zlib does not
-  most_bytes_ = file.is_gzip() ? file.size() * 1032 : file.size();
-  file_.reset(gzopen(path.c_str(), "rbe"));
-  if (!file_) throw UserError(fmt::format("{}: cannot open the file", path));
-  gzbuffer(file_.get(), 1u << 18);
+struct InputStream::Unpacking {
+  inflate_state state;
+  std::vector<uint8_t> packed = std::vector<uint8_t>(size_t{1} << 18);
+};
+
+InputStream::InputStream(const std::string& path) : file_(path) {
+  if (!file_.is_gzip()) return;
+  unpacking_ = std::make_unique<Unpacking>();
+  isal_inflate_init(&unpacking_->state);
+  unpacking_->state.crc_flag = ISAL_GZIP;  // with its header and checksum
 }
 
+InputStream::~InputStream() = default;
+
 size_t InputStream::read(void* dst, size_t bytes) {
-  auto* out = static_cast<char*>(dst);
+  auto* out = static_cast<std::byte*>(dst);
   size_t done = 0;
   while (done < bytes) {
-    const auto want = static_cast<unsigned>(std::min<size_t>(bytes - done, 1u << 30));
-    const int got = gzread(file_.get(), out + done, want);
-    int code = Z_OK;
-    const char* message = gzerror(file_.get(), &code);
-    if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-      std::string_view reason = message;
-      if (reason.starts_with(path_ + ": ")) reason.remove_prefix(path_.size() + 2);
-      throw UserError(fmt::format("{}: expected whole gzip data, found damage after {} unpacked bytes: {}",
-                                  path_, offset_ + std::max(got, 0), reason));
-    }
+    const size_t got = unpacking_ ? unpack(out + done, bytes - done) : read_packed(out + done, bytes - done);
     if (got == 0) break;
-    done += static_cast<size_t>(got);
-    offset_ += got;
+    done += got;
+    offset_ += static_cast<int64_t>(got);
   }
   return done;
+}
+
+/// What the file holds, as it stands there; 0 at its end.
+size_t InputStream::read_packed(void* dst, size_t most) {
+  const size_t bytes = std::min(most, static_cast<size_t>(file_.size() - packed_offset_));
+  file_.read(packed_offset_, dst, bytes);
+  packed_offset_ += static_cast<int64_t>(bytes);
+  return bytes;
+}
+
+/// What it unpacks to; 0 at the end of its last member (a gzip file may have several, one behind the other).
+size_t InputStream::unpack(void* dst, size_t most) {
+  inflate_state& state = unpacking_->state;
+  const auto fail = [&](const char* what, uint32_t unpacked) {
+    throw UserError(fmt::format("{}: expected whole gzip data, found {} after {} unpacked bytes", path(),
+                                what, offset_ + unpacked));
+  };
+  const auto room = static_cast<uint32_t>(std::min<size_t>(most, 1u << 30));
+  state.next_out = static_cast<uint8_t*>(dst);
+  state.avail_out = room;
+  for (;;) {
+    if (state.avail_in == 0) {
+      state.next_in = unpacking_->packed.data();
+      state.avail_in = static_cast<uint32_t>(read_packed(state.next_in, unpacking_->packed.size()));
+    }
+    const bool ended = state.avail_in == 0;
+    if (state.block_state == ISAL_BLOCK_FINISH) {
+      if (ended) return 0;
+      isal_inflate_reset(&state);
+    }
+    const int status = isal_inflate(&state);
+    const uint32_t unpacked = room - state.avail_out;
+    if (status == ISAL_INCORRECT_CHECKSUM) fail("another checksum", unpacked);
+    if (status < 0) fail("damage", unpacked);
+    if (unpacked > 0) return unpacked;
+    if (ended && state.block_state != ISAL_BLOCK_FINISH) fail("its end", unpacked);
+  }
 }
 
 void InputStream::read_exactly(void* dst, size_t bytes, const std::string& what) {
   const int64_t start = offset_;
   const size_t got = read(dst, bytes);
   if (got < bytes)
-    throw UserError(fmt::format("{}: expected {} ({} bytes at byte {}), found the end after {}", path_, what,
+    throw UserError(fmt::format("{}: expected {} ({} bytes at byte {}), found the end after {}", path(), what,
                                 bytes, start, got));
 }
 

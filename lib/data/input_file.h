@@ -6,8 +6,6 @@
 #include <memory>
 #include <string>
 
-#include <zlib.h>
-
 namespace dtrain {
 
 /// A file that is read at any offset, by any thread.
@@ -36,8 +34,11 @@ class InputFile {
 class InputStream {
  public:
   explicit InputStream(const std::string& path);
+  ~InputStream();
+  InputStream(const InputStream&) = delete;
+  InputStream& operator=(const InputStream&) = delete;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
   /// Bytes read so far, unpacked.
   int64_t offset() const { return offset_; }
   /// Reads up to `bytes`; fewer only at the end. Throws UserError for damaged or truncated gzip data.
@@ -45,16 +46,18 @@ class InputStream {
   /// Reads exactly `bytes` of `what`. Throws UserError if the file ends before.
   void read_exactly(void* dst, size_t bytes, const std::string& what);
   /// No file of this size can unpack to more than this (deflate packs at most 1032 to 1).
-  int64_t most_bytes() const { return most_bytes_; }
+  int64_t most_bytes() const { return unpacking_ ? file_.size() * 1032 : file_.size(); }
 
  private:
-  struct Close {
-    void operator()(gzFile file) const { gzclose_r(file); }
-  };
-  std::string path_;
-  std::unique_ptr<gzFile_s, Close> file_;
+  struct Unpacking;
+
+  size_t read_packed(void* dst, size_t most);
+  size_t unpack(void* dst, size_t most);
+
+  InputFile file_;
+  int64_t packed_offset_ = 0;  // in the file
   int64_t offset_ = 0;
-  int64_t most_bytes_ = 0;
+  std::unique_ptr<Unpacking> unpacking_;  // null for a plain file
 };
 
 }  // namespace dtrain

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "data/input_file.h"
 #include "data/support.h"
 #include "source_dir.h"
 
@@ -84,6 +85,40 @@ TEST_CASE("idx: what is no IDX file") {
   const std::string missing = open_error(folder, yaml, input, {});
   CHECK(contains(missing, folder / "x"));
   CHECK(contains(missing, "dataset.yaml:1:"));
+}
+
+TEST_CASE("gzip: several members, and every way to damage it") {
+  const TempFolder folder;
+  const auto unpacked = [&](const std::string& packed) {
+    write_file(folder / "x.gz", packed);
+    InputStream stream(folder / "x.gz");
+    std::string all(10000, '\0');
+    all.resize(stream.read(all.data(), all.size()));
+    return all;
+  };
+  std::string text;
+  for (int i = 0; i < 700; ++i) text += std::to_string(i * i);
+  const std::string packed = gzip_of(text);
+  REQUIRE(packed.size() < text.size());
+  CHECK(unpacked(packed) == text);
+  CHECK(unpacked(packed + gzip_of("") + gzip_of("the end")) == text + "the end");
+  CHECK_THROWS_AS(unpacked(packed + "behind it"), UserError);
+  // What is missing or changed is found by the last read; a few bits of packed data mean nothing.
+  const auto unpacked_or_refused = [&](const std::string& damaged) {
+    try {
+      return unpacked(damaged);
+    } catch (const UserError&) {
+      return text;
+    }
+  };
+  for (size_t size = 2; size < packed.size(); ++size)
+    CHECK_THROWS_AS(unpacked(packed.substr(0, size)), UserError);
+  constexpr size_t kHeader = 10;  // of which times and names may be anything
+  for (size_t bit = 8 * kHeader; bit < 8 * packed.size(); ++bit) {
+    std::string damaged = packed;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    CHECK(unpacked_or_refused(damaged) == text);
+  }
 }
 
 TEST_CASE("npy: types, byte orders, damage") {

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <stdlib.h>
 
-#include <zlib.h>
+#include <isa-l/igzip_lib.h>
 
 #include "config/load.h"
 #include "data/column.h"
@@ -26,10 +26,23 @@ void write_file(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
+std::string gzip_of(const std::string& bytes) {
+  std::string packed(bytes.size() + bytes.size() / 8 + 1024, '\0'), plain = bytes;
+  isal_zstream stream;
+  isal_deflate_stateless_init(&stream);
+  stream.gzip_flag = IGZIP_GZIP;
+  stream.end_of_stream = 1;
+  stream.next_in = reinterpret_cast<uint8_t*>(plain.data());
+  stream.avail_in = static_cast<uint32_t>(plain.size());
+  stream.next_out = reinterpret_cast<uint8_t*>(packed.data());
+  stream.avail_out = static_cast<uint32_t>(packed.size());
+  if (isal_deflate_stateless(&stream) != COMP_OK) throw std::runtime_error("cannot pack");
+  packed.resize(stream.total_out);
+  return packed;
+}
+
 void write_gzip(const std::string& path, const std::string& bytes) {
-  gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
-  gzclose(file);
+  write_file(path, gzip_of(bytes));
 }
 
 std::string read_file(const std::string& path) {

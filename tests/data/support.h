@@ -26,6 +26,7 @@ class TempFolder {
 };
 
 void write_file(const std::string& path, const std::string& bytes);
+std::string gzip_of(const std::string& bytes);
 void write_gzip(const std::string& path, const std::string& bytes);
 std::string read_file(const std::string& path);
 

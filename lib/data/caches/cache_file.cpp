@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <zlib.h>
+#include <isa-l/crc.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -33,8 +33,7 @@ constexpr int64_t kAlignment = 4096;
 constexpr uint32_t kMostHeader = 64u << 20;
 
 uint32_t checksum(const std::string& text) {
-  return static_cast<uint32_t>(
-      crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size())));
+  return crc32_gzip_refl(0, reinterpret_cast<const unsigned char*>(text.data()), text.size());
 }
 
 int64_t aligned(int64_t offset) {
