@@ -34,6 +34,7 @@ struct RunPlan {
   int64_t last_batch = 0;  // samples of an epoch's last one
   std::vector<MemoryPlan> replicas;
   std::string gradients_meet;
+  size_t snapshot = 0;
   std::vector<int64_t> last_shares;  // of the last batch, by replica
 };
 
@@ -69,7 +70,9 @@ RunPlan make_plan(const RunConfig& config, bool data_on_device) {
   for (const Split& split : plan.splits)
     if (data_on_device && split.name != "test") kept += split.bytes;
   replicas.plan_data(kept);
-  plan.replicas = replicas.memory(batch);
+  plan.replicas = replicas.memory(Plan::Purpose::training, batch);
+  if (saves_on_the_way(config, config.train.epochs, plan.steps_per_epoch))
+    plan.snapshot = replicas.snapshot_bytes();
   plan.gradients_meet = replicas.exchange().where();
   for (int rank = 0; rank < replicas.size(); ++rank)
     plan.last_shares.push_back(part_of(plan.last_batch, rank, replicas.size()).size());
@@ -108,6 +111,7 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
       .set("steps", plan.steps_per_epoch * config.train.epochs)
       .set("strategy", config.strategy.name)
       .set("gradients_meet", plan.gradients_meet)
+      .set("snapshot", bytes(plan.snapshot))
       .set("replicas", std::move(replicas));
 }
 
@@ -148,6 +152,10 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
                format_bytes(replica.total())});
   }
   text += table.str();
+  if (plan.snapshot > 0)
+    text +=
+        fmt::format("\nSaving takes {} of the host's memory besides, for a copy that is written meanwhile.\n",
+                    format_bytes(plan.snapshot));
   if (plan.replicas.size() > 1)
     text += "\nParameters and slots stand once in each memory, with the first replica that has it.\n";
   return text;

@@ -42,7 +42,7 @@ void evaluate(const EvaluateOptions& options) {
       open_split(config.dataset, *config.dataset.find(split), config.graph.input_specs(), config.targets()),
       config.train.batch_size, false, 0, config.dataset.prefetch);
   Replicas replicas(config, devices);
-  replicas.allocate_parameters();
+  replicas.allocate_parameters(Plan::Purpose::evaluation, config.train.batch_size);
   restore_weights(run.checkpoint, replicas);
   replicas.publish();
   const auto means = evaluate_split(config, replicas, loader, &stop);

@@ -63,7 +63,7 @@ void predict(const PredictOptions& options) {
   const std::vector<TensorSpec> outputs = output_specs(config.graph);
   const auto writer = open_array_writer(options.output_file, outputs, loader.samples());
   Replicas replicas(config, devices);
-  replicas.allocate_parameters();
+  replicas.allocate_parameters(Plan::Purpose::prediction, batch_size);
   restore_weights(run.checkpoint, replicas);
   replicas.publish();
   predict_all(replicas, loader, batch_size, outputs, *writer);

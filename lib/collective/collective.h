@@ -59,8 +59,11 @@ std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
 /// By way of the devices' memory, among replicas that have a GPU each. Sums and copies are enqueued beside
 /// the operations of the member's context: each waits for the operations that were enqueued before it, and
 /// later operations wait for it only behind join(). So gradients can be summed bucket by bucket while
-/// backward goes on. All of this can be captured by a Replay; every member must then capture, and replay,
-/// alike.
+/// backward goes on. All of this can be captured; every member must then capture, and replay, alike.
+///
+/// From the first member's sum to the last one's, no member may make a call that can wait for the devices:
+/// allocating, freeing, making a graph, launching a kernel for the first time. That may wait for a GPU whose
+/// sum waits for this member.
 class DeviceCollective {
  public:
   virtual ~DeviceCollective() = default;
@@ -69,15 +72,13 @@ class DeviceCollective {
 
   /// The n floats at `data` become the sums over all members, the same bits everywhere.
   virtual void all_reduce(float* data, int64_t n) = 0;
-  /// They become the member `root`'s.
-  virtual void broadcast(float* data, int64_t n, int root) = 0;
   /// Operations enqueued from now on wait for all that was enqueued here. What a Replay captures it must
   /// join.
   virtual void join() = 0;
 
   /// Throws where the group has failed: for the host to call once it has waited for the device, and before it
-  /// believes the results. A failure that only NCCL sees (a lost link) is noticed without it and ends what
-  /// runs on the devices, so that waiting for them never lasts.
+  /// believes the results. A device's failure, or one that only NCCL sees (a lost link), is noticed without
+  /// it and ends what runs on the devices, so that waiting for them never lasts.
   virtual void check() = 0;
   /// Ends what runs on the devices and makes every later call of every member throw Aborted. Safe from any
   /// thread; returns at once.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 #include <nccl.h>
 #include <thread>
@@ -17,7 +18,7 @@
 namespace dtrain {
 namespace {
 
-/// How long a failure may go unnoticed that only NCCL sees.
+/// How long a failure may go unnoticed that no call reports.
 constexpr std::chrono::milliseconds kWatchInterval{200};
 
 Error nccl_error(ncclResult_t status, const char* what) {
@@ -27,6 +28,13 @@ Error nccl_error(ncclResult_t status, const char* what) {
 
 void check_nccl(ncclResult_t status, const char* what) {
   if (status != ncclSuccess) throw nccl_error(status, what);
+}
+
+/// One order of summing, captured or not: else NCCL is free to choose another for a graph's buffers. What the
+/// environment says already stays.
+void choose_one_order() {
+  setenv("NCCL_ALGO", "Ring", 0);
+  setenv("NCCL_GRAPH_REGISTER", "0", 0);
 }
 
 /// A communicator for each GPU, by rank.
@@ -52,7 +60,7 @@ std::vector<ncclComm_t> connect(const std::vector<int>& gpus) {
 class NcclGroup {
  public:
   explicit NcclGroup(const std::vector<int>& gpus)
-      : communicators_(connect(gpus)), watcher_([this, gpu = gpus[0]] { watch(gpu); }) {}
+      : gpus_(gpus), communicators_(connect(gpus)), watcher_([this] { watch(); }) {}
 
   ~NcclGroup() {
     {
@@ -107,8 +115,9 @@ class NcclGroup {
     std::atomic<int>& count_;
   };
 
-  void watch(int gpu) noexcept {
-    cudaSetDevice(gpu);  // or NCCL, which restores what it finds, would start GPU 0 on this thread's behalf
+  void watch() noexcept {
+    cudaSetDevice(
+        gpus_[0]);  // or NCCL, which restores what it finds, would start GPU 0 on this thread's behalf
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, kWatchInterval, [this] { return aborted_ || closing_; }))
       look_for_failure();
@@ -117,16 +126,21 @@ class NcclGroup {
     end_all();
   }
 
+  /// A GPU that has failed answers everything so; NCCL on the others only waits for it.
   void look_for_failure() {
-    for (const ncclComm_t communicator : communicators_) {
+    for (size_t rank = 0; rank < gpus_.size() && failure_.empty(); ++rank) {
+      cudaSetDevice(gpus_[rank]);
+      const cudaError_t device = cudaStreamQuery(cudaStreamPerThread);
+      if (device != cudaSuccess && device != cudaErrorNotReady)
+        failure_ = fmt::format("gpu:{}: {}", gpus_[rank], cudaGetErrorString(device));
       ncclResult_t found = ncclSuccess;
-      const ncclResult_t asked = ncclCommGetAsyncError(communicator, &found);
+      const ncclResult_t asked = ncclCommGetAsyncError(communicators_[rank], &found);
       const ncclResult_t status = asked != ncclSuccess ? asked : found;
-      if (status == ncclSuccess || status == ncclInProgress) continue;
-      failure_ = nccl_error(status, "summing over the GPUs").what();
-      aborted_ = true;
-      return;
+      if (failure_.empty() && status != ncclSuccess && status != ncclInProgress)
+        failure_ = nccl_error(status, "summing over the GPUs").what();
     }
+    cudaSetDevice(gpus_[0]);
+    if (!failure_.empty()) aborted_ = true;
   }
 
   /// In a group, every communicator is first told to end what it runs; only the group's end frees them. In
@@ -138,13 +152,14 @@ class NcclGroup {
     ncclGroupEnd();
   }
 
+  const std::vector<int> gpus_;  ///< by rank
   const std::vector<ncclComm_t> communicators_;
   std::atomic<int> inside_{0};  ///< threads within a call of NCCL, or about to see that they must not
   std::atomic<bool> aborted_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;
-  std::string failure_;  ///< what NCCL noticed by itself
+  std::string failure_;  ///< what the watcher noticed
   std::thread watcher_;  ///< the last member: it uses the others
 };
 
@@ -159,13 +174,6 @@ class NcclCollective final : public DeviceCollective {
   void all_reduce(float* data, int64_t n) override {
     enqueue("summing over the GPUs", n, [&](ncclComm_t communicator) {
       return ncclAllReduce(data, data, static_cast<size_t>(n), ncclFloat, ncclSum, communicator,
-                           context_.collective());
-    });
-  }
-
-  void broadcast(float* data, int64_t n, int root) override {
-    enqueue("copying from one GPU to the others", n, [&](ncclComm_t communicator) {
-      return ncclBroadcast(data, data, static_cast<size_t>(n), ncclFloat, root, communicator,
                            context_.collective());
     });
   }
@@ -204,6 +212,7 @@ std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context
     if (std::count(gpus.begin(), gpus.end(), gpu) > 0)
       throw Error("NCCL joins replicas that have a GPU each, not several on " + context->device().str());
     gpus.push_back(gpu);
+    if (members.back()->deterministic()) choose_one_order();
   }
   const auto group = std::make_shared<NcclGroup>(gpus);
   std::vector<std::unique_ptr<DeviceCollective>> collectives;
@@ -213,7 +222,7 @@ std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context
 }
 
 bool nccl_available() {
-  return true;
+  return !nccl_version().empty();
 }
 
 std::string nccl_version() {

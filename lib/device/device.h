@@ -45,12 +45,11 @@ class Buffer {
   void (*release_)(void*, size_t) = nullptr;
 };
 
-/// A piece of work that is the same calls with the same arguments every time. A GPU captures it when it is
-/// run for the second time, and replays it from then on. Belongs to one context, whose thread runs it.
+/// Captured work, to be enqueued again as a whole. Belongs to one context, whose thread runs it.
 class Replay {
  public:
   virtual ~Replay() = default;
-  virtual void run(const std::function<void()>& work) = 0;
+  virtual void run() = 0;
 };
 
 /// What one replica has of one device: its share of the cores now; streams and handles on a GPU. Belongs to
@@ -89,7 +88,10 @@ class Context {
   /// A point in the order of operations that the host can wait for: slots 0 and 1.
   virtual void mark(int slot) = 0;
   virtual void wait(int slot) = 0;
-  virtual std::unique_ptr<Replay> make_replay() = 0;
+  /// Captures what `work` enqueues, in place of doing it; its calls must have run before, as libraries choose
+  /// and allocate the first time. Null where the work is to be called anew every time: on the CPU, and where
+  /// the environment says DTRAIN_CUDA_GRAPHS=0.
+  virtual std::unique_ptr<Replay> capture(const std::function<void()>& work) = 0;
   virtual void synchronize() = 0;
 };
 

@@ -92,13 +92,16 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Pl
     bytes +=
         (static_cast<size_t>(range.size()) * column.row_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
-  slot_ = 1 - slot_;
-  Staging& staging = staging_[static_cast<size_t>(slot_)];
-  if (bytes > staging.host.bytes()) {
-    context_.synchronize();  // nothing reads the old one any more
-    staging = {};
-    staging = {context_.allocate_host(bytes), context_.allocate(bytes)};
+  if (bytes > staging_[0].host.bytes()) {
+    context_.synchronize();  // nothing reads the old ones any more
+    // Both, as nothing may be allocated when this comes again (collective.h).
+    for (Staging& staging : staging_) {
+      staging = {};
+      staging = {context_.allocate_host(bytes), context_.allocate(bytes)};
+    }
   }
+  slot_ = 1 - slot_;
+  const Staging& staging = staging_[static_cast<size_t>(slot_)];
   context_.wait_uploaded(slot_);
   std::vector<void*> to;
   for (const size_t offset : offsets) to.push_back(static_cast<std::byte*>(staging.host.data()) + offset);

@@ -1,6 +1,7 @@
 #include "train/replica.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dtrain {
 
@@ -21,9 +22,9 @@ size_t Replica::gradient_bytes(int64_t pieces) const {
   return static_cast<size_t>(layout_.with_gradient()) * sizeof(float) * (pieces > 1 ? 2 : 1);
 }
 
-size_t Replica::staging_bytes(int64_t share) {
+size_t Replica::staging_bytes(int64_t share, Plan::Purpose purpose) {
   size_t columns = 0;
-  for (const View& column : plan(share, Plan::Purpose::training).columns()) columns += column.bytes();
+  for (const View& column : plan(share, purpose).columns()) columns += column.bytes();
   return 2 * columns + context().workspace_bytes();
 }
 
@@ -38,9 +39,9 @@ Plan& Replica::ready(const Batch& batch, Range samples, Plan::Purpose purpose, E
   Plan& p = plan(samples.size(), purpose);
   if (p.arena_bytes() > arena_.bytes()) {
     context().synchronize();
-    forget_replays();   // they refer to the old one
     arena_ = Buffer();  // freed before the larger one is taken
     arena_ = context().allocate(p.arena_bytes());
+    moved_ = true;
   }
   const ParameterMemory& memory = exchange.memory_of(rank());
   p.bind({static_cast<std::byte*>(arena_.data()), memory.values(), memory.weights(), gradients,
@@ -49,11 +50,26 @@ Plan& Replica::ready(const Batch& batch, Range samples, Plan::Purpose purpose, E
   return p;
 }
 
-template <class Work>
-void Replica::repeat(const WorkKey& key, Work&& work) {
-  std::unique_ptr<Replay>& replay = replays_[key];
-  if (!replay) replay = context().make_replay();
-  replay->run(std::ref(work));
+Replica::Time Replica::count(Plan::Purpose purpose, int64_t batch_size) {
+  const auto [entry, is_new] = times_.try_emplace({purpose, batch_size}, Time::first);
+  if (!is_new) entry->second = entry->second == Time::first ? Time::second : Time::later;
+  return entry->second;
+}
+
+void Replica::meet(Collective& member) {
+  double moved = std::exchange(moved_, false) ? 1 : 0;
+  member.all_reduce({&moved, 1});
+  if (moved == 0) return;
+  context().synchronize();
+  forget_replays();
+  for (auto& [batch, time] : times_) time = Time::first;
+  member.barrier();
+}
+
+void Replica::replay(const WorkKey& key, const std::function<void()>& work) {
+  const auto captured = replays_.find(key);
+  if (captured == replays_.end() || !captured->second) return work();
+  captured->second->run();
 }
 
 void Replica::clear_totals() {
@@ -85,52 +101,67 @@ std::span<const double> Replica::totals(int back) {
 void Replica::train(const StepOrder& order, Range share, Exchange& exchange, Collective& member) {
   begin(order.numbers);
   exchange.begin(*this);
-  const auto parts = static_cast<int>(std::min(order.pieces, share.size()));
-  if (parts == 0) {
-    float* into = gradients();
-    repeat({Plan::Purpose::training, 0, share.begin, order.batch.size(), 0}, [&] {
-      clear_totals();
-      ops().fill(into, 0.0f, layout_.with_gradient());
-      exchange.complete(*this);
-    });
-  }
+  const Time time = count(Plan::Purpose::training, order.batch.size());
+  // An empty share is one empty piece.
+  const auto parts = static_cast<int>(std::clamp<int64_t>(share.size(), 1, order.pieces));
   for (int part = 0; part < parts; ++part) {
     const Range piece = part_of(share.size(), part, parts);
-    train_piece(order, {share.begin + piece.begin, share.begin + piece.end}, part, parts, exchange);
+    train_piece(order, {share.begin + piece.begin, share.begin + piece.end}, part, parts, time, exchange,
+                member);
   }
   exchange.end(*this, member);
   end();
 }
 
-void Replica::train_piece(const StepOrder& order, Range piece, int part, int parts, Exchange& exchange) {
+void Replica::train_piece(const StepOrder& order, Range piece, int part, int parts, Time time,
+                          Exchange& exchange, Collective& member) {
   if (part > 0 && !piece_gradients_.data()) piece_gradients_ = context().allocate(gradient_bytes(1));
   float* into = part == 0 ? gradients() : piece_gradients_.f32();
-  Plan& p = ready(order.batch, piece, Plan::Purpose::training, exchange, into);
-  const StepInfo info{order.seed, static_cast<uint64_t>(piece.begin), order.batch.size()};
-  repeat({Plan::Purpose::training, piece.size(), piece.begin, order.batch.size(), part}, [&] {
+  Plan* p = piece.size() > 0 ? &ready(order.batch, piece, Plan::Purpose::training, exchange, into) : nullptr;
+  const bool last = part == parts - 1;
+  const auto compute = [&](const std::function<void(int64_t)>& on_ready) {
     if (part == 0) clear_totals();
-    if (parts == 1) {
-      p.run(info, [&](int64_t end) { exchange.ready(*this, end); });
+    if (p) {
+      p->run({order.seed, static_cast<uint64_t>(piece.begin), order.batch.size()},
+             parts == 1 ? on_ready : nullptr);
     } else {
-      p.run(info);
+      ops().fill(into, 0.0f, layout_.with_gradient());
     }
     if (part > 0) ops().scale_add(gradients(), into, 1.0f, 1.0f, layout_.with_gradient());
-    if (part == parts - 1) exchange.complete(*this);
-  });
+  };
+  if (time == Time::first) {
+    compute(nullptr);
+    if (!last) return;
+    meet(member);
+    exchange.ready(*this, layout_.with_gradient());
+    context().synchronize();  // before the update's kernels are loaded, too
+    return exchange.complete(*this);
+  }
+  const auto work = [&] {
+    compute([&](int64_t end) { exchange.ready(*this, end); });
+    if (last) exchange.complete(*this);
+  };
+  const WorkKey key{Plan::Purpose::training, piece.size(), piece.begin, order.batch.size(), part};
+  if (time == Time::second) {
+    replays_[key] = context().capture(work);
+    if (last) meet(member);
+  }
+  replay(key, work);
 }
 
-void Replica::evaluate(const Batch& batch, Range share, Exchange& exchange) {
+void Replica::evaluate(const Batch& batch, Range share, Exchange& exchange, Collective& member) {
   begin({});
   exchange.begin(*this);
-  if (share.size() == 0) {
+  const Time time = count(Plan::Purpose::evaluation, batch.size());
+  Plan* p = share.size() > 0 ? &ready(batch, share, Plan::Purpose::evaluation, exchange, nullptr) : nullptr;
+  const auto work = [&] {
     clear_totals();
-  } else {
-    Plan& p = ready(batch, share, Plan::Purpose::evaluation, exchange, nullptr);
-    repeat({Plan::Purpose::evaluation, share.size(), share.begin, batch.size(), 0}, [&] {
-      clear_totals();
-      p.run({0, static_cast<uint64_t>(share.begin), batch.size()});
-    });
-  }
+    if (p) p->run({0, static_cast<uint64_t>(share.begin), batch.size()});
+  };
+  const WorkKey key{Plan::Purpose::evaluation, share.size(), share.begin, batch.size(), 0};
+  if (time == Time::second) replays_[key] = context().capture(work);
+  replay(key, work);
+  if (time == Time::first) meet(member);
   end();
 }
 

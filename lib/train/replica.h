@@ -26,8 +26,9 @@ struct StepOrder {
   StepNumbers numbers;
 };
 
-/// Used by its own thread. What it enqueues on a GPU is one captured piece of work a step (a piece of its
-/// share, where it has several), replayed from the third time on.
+/// Used by its own thread. A GPU's work for a batch size is done by plain calls the first time, so that all
+/// that libraries load, choose and allocate is there; captured the second time, in one graph a step (a piece
+/// of the share, where it has several); and replayed from then on. All replicas do so in the same steps.
 class Replica : public Site {
  public:
   Replica(int rank, const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
@@ -37,7 +38,7 @@ class Replica : public Site {
   /// the exchange makes of them. An empty share gives zeros.
   void train(const StepOrder& order, Range share, Exchange& exchange, Collective& member);
   /// totals() of the share.
-  void evaluate(const Batch& batch, Range share, Exchange& exchange);
+  void evaluate(const Batch& batch, Range share, Exchange& exchange, Collective& member);
   /// The outputs of the share, into these views of the whole batch.
   void predict(const Batch& batch, Range share, Exchange& exchange, std::span<const View> outputs);
 
@@ -45,19 +46,25 @@ class Replica : public Site {
   /// Valid until two more of those. Any thread, while none of these calls runs.
   std::span<const double> totals(int back = 0);
 
-  /// What was captured is captured anew.
   void forget_replays() { replays_.clear(); }
   /// Bytes that a plan's arena needs, and that gradients take.
   size_t arena_bytes(int64_t batch, Plan::Purpose purpose) { return plan(batch, purpose).arena_bytes(); }
   size_t gradient_bytes(int64_t pieces) const;
   /// What a GPU has besides, for batches of this share: two staging areas (of float32 samples at most), and
   /// the libraries' workspace.
-  size_t staging_bytes(int64_t share);
+  size_t staging_bytes(int64_t share, Plan::Purpose purpose);
 
  private:
   /// What is the same whenever a piece of work is repeated: purpose, samples, the first one's place, the
   /// global batch, the piece's number.
   using WorkKey = std::tuple<Plan::Purpose, int64_t, int64_t, int64_t, int>;
+
+  /// How often all replicas have done this for a batch of this size.
+  enum class Time { first, second, later };
+  Time count(Plan::Purpose purpose, int64_t batch_size);
+  /// The replicas meet before anything that makes one's GPU wait for another's: from here on nobody allocates
+  /// any more (collective.h). And where the memory of one has moved, all forget what they captured.
+  void meet(Collective& member);
 
   void begin(const StepNumbers& numbers);
   void end();
@@ -65,9 +72,10 @@ class Replica : public Site {
   Plan& plan(int64_t batch, Plan::Purpose purpose);
   /// The plan with every pointer in place and the batch's samples in its columns.
   Plan& ready(const Batch& batch, Range samples, Plan::Purpose purpose, Exchange& exchange, float* gradients);
-  void train_piece(const StepOrder& order, Range piece, int part, int parts, Exchange& exchange);
-  template <class Work>
-  void repeat(const WorkKey& key, Work&& work);
+  void train_piece(const StepOrder& order, Range piece, int part, int parts, Time time, Exchange& exchange,
+                   Collective& member);
+  /// What was captured under this key, or else the work itself.
+  void replay(const WorkKey& key, const std::function<void()>& work);
   void fetch(const View& mine, Range share, const View& whole);
 
   const Graph& graph_;
@@ -78,6 +86,8 @@ class Replica : public Site {
   size_t count_;  // of totals
   int slot_ = 0;  // of the host's numbers and totals
   std::map<std::pair<int64_t, Plan::Purpose>, std::unique_ptr<Plan>> plans_;
+  bool moved_ = false;  // the arena, since the replicas met
+  std::map<std::pair<Plan::Purpose, int64_t>, Time> times_;
   std::map<WorkKey, std::unique_ptr<Replay>> replays_;
 };
 

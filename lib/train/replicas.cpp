@@ -100,7 +100,7 @@ const BatchTotals& Replicas::finish() {
 const BatchTotals& Replicas::evaluate(const Batch& batch) {
   team_.run([&](Collective& member) {
     replicas_[static_cast<size_t>(member.rank())]->evaluate(
-        batch, part_of(batch.size(), member.rank(), member.size()), *exchange_);
+        batch, part_of(batch.size(), member.rank(), member.size()), *exchange_, member);
   });
   return collect(batch.size(), 0);
 }
@@ -112,8 +112,9 @@ void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
   });
 }
 
-/// Adds the replicas' totals in the order of ranks.
-const BatchTotals& Replicas::collect(int64_t samples, int back) {
+/// Adds the replicas' totals in the order of ranks. A replica that never gives any must not keep the others'
+/// devices waiting for it.
+const BatchTotals& Replicas::collect(int64_t samples, int back) try {
   totals_.samples = samples;
   std::fill(totals_.sums.begin(), totals_.sums.end(), 0.0);
   for (const auto& replica : replicas_) {
@@ -122,6 +123,9 @@ const BatchTotals& Replicas::collect(int64_t samples, int back) {
   }
   exchange_->check();
   return totals_;
+} catch (...) {
+  exchange_->abort();
+  throw;
 }
 
 bool Replicas::on_gpu() const {
@@ -159,17 +163,20 @@ HostArrays Replicas::arrays() {
   return on_gpu() ? copy() : live();
 }
 
+size_t Replicas::snapshot_bytes() const {
+  return (static_cast<size_t>(layout_.size()) +
+          config_.train.optimizer->slots().size() * static_cast<size_t>(layout_.trained())) *
+         sizeof(float);
+}
+
 std::optional<HostArrays> Replicas::snapshot() {
-  const HostArrays from = live();
   if (on_gpu()) {
     fetch();
     return copy();
   }
   // Half as much again must be left to the rest of the machine.
-  size_t bytes = from.values.size_bytes();
-  for (const auto& slot : from.slots) bytes += slot.size_bytes();
-  if (!copy_.values.data() && cpu_info().memory_available / 3 * 2 < bytes) return std::nullopt;
-  const HostArrays to = copy();
+  if (!copy_.values.data() && cpu_info().memory_available / 3 * 2 < snapshot_bytes()) return std::nullopt;
+  const HostArrays from = live(), to = copy();
   team_.run([&](Collective& member) {
     Context& context = replicas_[static_cast<size_t>(member.rank())]->context();
     const auto copy_part = [&](std::span<const float> src, std::span<float> dst) {
@@ -235,27 +242,28 @@ void Replicas::set_gradient_scale(const GradientScale& scale) {
     replica->context().copy_to_device(&replica->state()->gradient, &scale, sizeof(scale));
 }
 
-MemoryPlan Replicas::memory_of(Replica& replica, int64_t batch_size) {
+MemoryPlan Replicas::memory_of(Replica& replica, Plan::Purpose purpose, int64_t batch_size) {
   MemoryPlan plan{.device = replica.context().device(), .replica = replica.rank()};
   plan.threads = replica.context().threads();
   plan.share = part_of(batch_size, replica.rank(), size()).size();
-  const int64_t pieces = std::min(config_.train.accumulate, plan.share);
-  plan.gradients = replica.gradient_bytes(pieces);
+  const bool training = purpose == Plan::Purpose::training;
+  const int64_t pieces = training ? std::min(config_.train.accumulate, plan.share) : 1;
+  if (training) plan.gradients = replica.gradient_bytes(pieces);
   if (plan.share == 0) return plan;
   const int64_t piece = part_of(plan.share, 0, static_cast<int>(pieces)).size();
-  plan.activations = replica.arena_bytes(piece, Plan::Purpose::training);
-  if (config_.dataset.validation)
+  plan.activations = replica.arena_bytes(piece, purpose);
+  if (training && config_.dataset.validation)
     plan.activations = std::max(plan.activations, replica.arena_bytes(plan.share, Plan::Purpose::evaluation));
-  if (replica.on_gpu()) plan.staging = replica.staging_bytes(plan.share);
+  if (replica.on_gpu()) plan.staging = replica.staging_bytes(plan.share, purpose);
   if (replica.on_gpu()) plan.data = data_bytes_;
   return plan;
 }
 
-std::vector<MemoryPlan> Replicas::memory(int64_t batch_size) {
+std::vector<MemoryPlan> Replicas::memory(Plan::Purpose purpose, int64_t batch_size) {
   std::vector<MemoryPlan> plans(replicas_.size());
   team_.run([&](Collective& member) {
     const auto rank = static_cast<size_t>(member.rank());
-    plans[rank] = memory_of(*replicas_[rank], batch_size);
+    plans[rank] = memory_of(*replicas_[rank], purpose, batch_size);
   });
   // The parameters and slots of a memory stand once, with the first replica that has it.
   const auto trained_in = exchange_->memories();
@@ -265,7 +273,8 @@ std::vector<MemoryPlan> Replicas::memory(int64_t batch_size) {
     if (std::find(seen.begin(), seen.end(), memory) != seen.end()) continue;
     seen.push_back(memory);
     plans[rank].parameters = memory->bytes();
-    if (std::any_of(trained_in.begin(), trained_in.end(), [&](const auto& m) { return m.get() == memory; }))
+    if (purpose == Plan::Purpose::training &&
+        std::any_of(trained_in.begin(), trained_in.end(), [&](const auto& m) { return m.get() == memory; }))
       plans[rank].slots =
           config_.train.optimizer->slots().size() * static_cast<size_t>(layout_.trained()) * sizeof(float);
   }
@@ -273,9 +282,9 @@ std::vector<MemoryPlan> Replicas::memory(int64_t batch_size) {
 }
 
 /// Whether every GPU has room for its replicas; what it lacks where it has not.
-bool Replicas::fits(int64_t batch_size, std::string* why) {
+bool Replicas::fits(Plan::Purpose purpose, int64_t batch_size, std::string* why) {
   std::map<int, size_t> needed;
-  for (const MemoryPlan& plan : memory(batch_size))
+  for (const MemoryPlan& plan : memory(purpose, batch_size))
     if (plan.device.kind == DeviceId::Kind::gpu) needed[plan.device.index] += plan.total();
   for (const auto& replica : replicas_) {
     if (!replica->on_gpu()) continue;
@@ -290,13 +299,13 @@ bool Replicas::fits(int64_t batch_size, std::string* why) {
   return true;
 }
 
-void Replicas::allocate_parameters() {
+void Replicas::allocate_parameters(Plan::Purpose purpose, int64_t batch_size) {
   std::string why;
-  if (!fits(config_.train.batch_size, &why)) {
-    int64_t most = 0, least_that_does_not = config_.train.batch_size;
+  if (!fits(purpose, batch_size, &why)) {
+    int64_t most = 0, least_that_does_not = batch_size;
     while (least_that_does_not - most > 1) {
       const int64_t middle = most + (least_that_does_not - most) / 2;
-      (fits(middle, nullptr) ? most : least_that_does_not) = middle;
+      (fits(purpose, middle, nullptr) ? most : least_that_does_not) = middle;
     }
     throw Error(most > 0 ? fmt::format("{}; the largest batch that fits is {}", why, most)
                          : fmt::format("{}; not even one sample fits", why));

@@ -80,11 +80,13 @@ class Replicas {
   /// A copy of now, which stays as it is until the next one, or fetch(), while steps go on. Nothing where
   /// there is no memory to spare for it.
   std::optional<HostArrays> snapshot();
+  size_t snapshot_bytes() const;
   /// What the samples will take that each of the GPUs' replicas keeps (cache: device), for the plan.
   void plan_data(size_t bytes) { data_bytes_ = bytes; }
   /// The parameters' memory; to be called once, before anything else is asked for. Throws Error where a GPU
-  /// has not enough left, saying what was planned, what is free, and which batch would fit.
-  void allocate_parameters();
+  /// has not enough left for `purpose` with batches of this size, saying what was planned, what is free, and
+  /// which batch would fit.
+  void allocate_parameters(Plan::Purpose purpose, int64_t batch_size);
   /// For training only, so that evaluation does without them.
   void allocate_slots();
   void fetch();
@@ -97,8 +99,8 @@ class Replicas {
   GradientScale gradient_scale();
   void set_gradient_scale(const GradientScale& scale);
 
-  /// Of a run with batches of this size.
-  std::vector<MemoryPlan> memory(int64_t batch_size);
+  /// What that takes, by rank.
+  std::vector<MemoryPlan> memory(Plan::Purpose purpose, int64_t batch_size);
 
  private:
   /// In host memory, made when it is first needed.
@@ -114,8 +116,8 @@ class Replicas {
   const BatchTotals& collect(int64_t samples, int back);
   template <class Use>
   void with_memories(Use&& use);
-  MemoryPlan memory_of(Replica& replica, int64_t batch_size);
-  bool fits(int64_t batch_size, std::string* why);
+  MemoryPlan memory_of(Replica& replica, Plan::Purpose purpose, int64_t batch_size);
+  bool fits(Plan::Purpose purpose, int64_t batch_size, std::string* why);
 
   const RunConfig& config_;
   ParameterLayout layout_;

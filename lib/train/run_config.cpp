@@ -121,6 +121,21 @@ std::vector<TensorSpec> RunConfig::targets() const {
   return specs;
 }
 
+bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t steps_per_epoch) {
+  const Interval& every = config.checkpoint.every;
+  switch (every.unit) {
+    case Interval::Unit::step:
+      if (every.count < static_cast<double>(epochs_left * steps_per_epoch)) return true;
+      break;
+    case Interval::Unit::epoch:
+      if (every.count < static_cast<double>(epochs_left)) return true;
+      break;
+    case Interval::Unit::minute:
+      return true;
+  }
+  return config.checkpoint.best && epochs_left > 1;
+}
+
 std::vector<std::string> monitor_names(const RunConfig& config) {
   std::vector<std::string> names{"loss"};
   for (const std::string& name : config.total_names)

@@ -72,6 +72,10 @@ struct RunConfig {
 /// before it.
 std::vector<std::string> monitor_names(const RunConfig& config);
 
+/// Whether a run that has so many epochs left saves before its end, too: for that, training waits no longer
+/// than for a copy of the parameters and slots in the host's memory.
+bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t steps_per_epoch);
+
 /// Nothing on mistakes, all of them reported. `name` where the configuration gives none.
 std::optional<RunConfig> parse_run_config(const Node& node, const std::string& name,
                                           Diagnostics& diagnostics);

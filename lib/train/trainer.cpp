@@ -81,7 +81,7 @@ void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
 }
 
 void Trainer::start() {
-  replicas_->allocate_parameters();
+  replicas_->allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
   initialize(config_.graph, replicas_->layout(), static_cast<uint64_t>(config_.seed),
              replicas_->values().data());
   replicas_->allocate_slots();
@@ -90,7 +90,7 @@ void Trainer::start() {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = TrainingState::from_json(checkpoint.content().state);
-  replicas_->allocate_parameters();
+  replicas_->allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
   restore_weights(checkpoint, *replicas_);
   replicas_->allocate_slots();
   if (!restore_slots(checkpoint, config_, *replicas_))
@@ -122,6 +122,9 @@ void Trainer::run() {
   directory_.write_config(config_.resolved.to_yaml());
   directory_.write_metrics(state_.history);
   if (const std::string advice = replicas_->exchange().advice(); !advice.empty()) observer_.on_note(advice);
+  // The first one touches its memory, which takes far longer than to copy into it.
+  if (saves_on_the_way(config_, config_.train.epochs - state_.epoch, loader_->steps_per_epoch()))
+    replicas_->snapshot();
   last_save_ = Clock::now();
   try {
     while (state_.epoch < config_.train.epochs && !state_.stopped) {

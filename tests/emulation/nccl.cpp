@@ -17,11 +17,10 @@ using namespace dtrain::emulation;
 namespace {
 
 struct Call {
-  bool sums = true;
   const float* src = nullptr;
   float* dst = nullptr;
   size_t count = 0;
-  int root = 0;
+  bool captured = false;
 };
 
 /// Members that know each other by one id.
@@ -29,6 +28,8 @@ struct Clique {
   int size = 0;
   int joined = 0;
   bool aborted = false;
+  std::vector<int> devices;              // by rank
+  std::vector<int64_t> calls;            // by rank: how many have been queued
   std::vector<std::optional<Call>> met;  // by rank: the calls that streams have come to
   std::vector<bool> done;
 };
@@ -43,17 +44,14 @@ thread_local std::vector<ncclComm_t> begun, ended;  // in the group that is open
 void meet(Clique& clique) {
   const Call& first = *clique.met[0];
   for (const auto& call : clique.met) {
-    if (call->sums != first.sums || call->count != first.count || call->root != first.root)
-      return fail_device("members of an NCCL communicator call different things");
+    if (call->count != first.count)
+      return fail_device("members of an NCCL communicator sum different things");
+    if (call->captured != first.captured)
+      return fail_device("members of an NCCL communicator capture a sum, and others do not");
   }
   std::vector<float> result(first.count);
-  if (first.sums) {
-    for (const auto& call : clique.met) {
-      for (size_t i = 0; i < first.count; ++i) result[i] += call->src[i];
-    }
-  } else {
-    const float* src = clique.met[static_cast<size_t>(first.root)]->src;
-    std::copy_n(src, first.count, result.begin());
+  for (const auto& call : clique.met) {
+    for (size_t i = 0; i < first.count; ++i) result[i] += call->src[i];
   }
   for (auto& call : clique.met) {
     std::copy(result.begin(), result.end(), call->dst);
@@ -63,6 +61,23 @@ void meet(Clique& clique) {
 }
 
 }  // namespace
+
+namespace dtrain::emulation {
+
+void wait_for_all_devices() {
+  for (const auto& [id, clique] : cliques) {
+    if (clique->aborted) continue;
+    for (size_t mine = 0; mine < clique->devices.size(); ++mine) {
+      if (clique->devices[mine] != current_device()) continue;
+      for (const int64_t calls : clique->calls) {
+        if (calls > clique->calls[mine])
+          fail_device("a call that may wait for all devices, while one waits for this one's NCCL call");
+      }
+    }
+  }
+}
+
+}  // namespace dtrain::emulation
 
 struct ncclComm {
   std::shared_ptr<Clique> clique;
@@ -81,7 +96,6 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
   const size_t bytes = what.count * sizeof(float);
   if (!is_device_memory(what.src, bytes) || !is_device_memory(what.dst, bytes)) return ncclInvalidArgument;
   if (device_of(what.src) != comm->device || current_device() != comm->device) return ncclInvalidUsage;
-  if (what.root < 0 || what.root >= clique.size) return ncclInvalidArgument;
   const auto rank = static_cast<size_t>(comm->rank);
   const auto ready = [held = comm->clique, uses = comm->uses, rank, what] {
     Clique& c = *held;
@@ -95,7 +109,8 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
     if (!c.done[rank]) meet(c);
     c.done[rank] = false;
   };
-  return answer(enqueue(stream, run, ready)) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  const auto queued = [held = comm->clique, rank] { ++held->calls[rank]; };
+  return answer(enqueue(stream, run, ready, queued)) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 /// Waits until all members of the communicators that this thread has begun are there.
@@ -150,7 +165,10 @@ ncclResult_t ncclCommInitRank(ncclComm_t* made, int size, ncclUniqueId id, int r
     clique->size = size;
     clique->met.resize(static_cast<size_t>(size));
     clique->done.resize(static_cast<size_t>(size));
+    clique->devices.resize(static_cast<size_t>(size), -1);
+    clique->calls.resize(static_cast<size_t>(size));
   }
+  clique->devices[static_cast<size_t>(rank)] = current_device();
   *made = new ncclComm{clique, rank, current_device()};
   begun.push_back(*made);
   if (groups == 0) connect(lock);
@@ -187,22 +205,17 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
+/// What goes wrong on a device is none of its business.
 ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* status) {
-  const auto lock = lock_machine();
-  *status = device_status() == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  *status = ncclSuccess;
   return ncclSuccess;
 }
 
 ncclResult_t ncclAllReduce(const void* src, void* dst, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
   if (type != ncclFloat || op != ncclSum) return ncclInvalidArgument;
-  return call(comm, {true, static_cast<const float*>(src), static_cast<float*>(dst), count, 0}, stream);
-}
-
-ncclResult_t ncclBroadcast(const void* src, void* dst, size_t count, ncclDataType_t type, int root,
-                           ncclComm_t comm, cudaStream_t stream) {
-  if (type != ncclFloat) return ncclInvalidArgument;
-  return call(comm, {false, static_cast<const float*>(src), static_cast<float*>(dst), count, root}, stream);
+  return call(comm, {static_cast<const float*>(src), static_cast<float*>(dst), count, is_captured(stream)},
+              stream);
 }
 
 }  // extern "C"

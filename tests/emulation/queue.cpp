@@ -94,8 +94,9 @@ uint64_t random_number() {
   return z ^ (z >> 31);
 }
 
-WorkPtr queue_work(std::function<void()> run, const std::vector<WorkPtr>& after,
-                   std::function<bool()> ready) {
+WorkPtr queue_work(std::function<void()> run, const std::vector<WorkPtr>& after, std::function<bool()> ready,
+                   const std::function<void()>& queued) {
+  if (queued) queued();
   auto work = std::make_shared<Work>();
   work->run = std::move(run);
   work->ready = std::move(ready);

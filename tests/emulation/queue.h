@@ -28,6 +28,7 @@ using WorkPtr = std::shared_ptr<Work>;
 struct Node {
   std::function<void()> run;
   std::function<bool()> ready;
+  std::function<void()> queued;
   std::vector<size_t> after;
 };
 struct Capture {
@@ -45,8 +46,9 @@ const Machine& machine();
 /// For decisions that must not matter.
 uint64_t random_number();
 
+/// `queued` is called at once.
 WorkPtr queue_work(std::function<void()> run, const std::vector<WorkPtr>& after,
-                   std::function<bool()> ready = {});
+                   std::function<bool()> ready = {}, const std::function<void()>& queued = {});
 /// Runs ready work in random order until `work` is done (null: is done already). Waits, without the lock,
 /// while nothing is ready but other threads may bring more.
 cudaError_t run_until_done(const WorkPtr& work, std::unique_lock<std::mutex>& lock);
@@ -62,10 +64,16 @@ cudaError_t device_status();
 /// Remembers what cudaGetLastError tells, and passes it on.
 cudaError_t answer(cudaError_t status);
 
-/// Work in the order of a stream; part of its capture where it is captured.
-cudaError_t enqueue(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready = {});
+/// Work in the order of a stream; part of its capture where it is captured. `queued` is called when it joins
+/// the device's queue: now, or whenever what was captured is launched.
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready = {},
+                    std::function<void()> queued = {});
+bool is_captured(cudaStream_t stream);
 /// For calls that must not be made while this thread's work is captured: says so, and spoils the capture.
 cudaError_t forbid_capture();
+/// For calls that may wait for the work of all devices, as allocating does: fails the device where some of
+/// that work waits for NCCL calls that this thread's device has not brought yet.
+void wait_for_all_devices();
 int current_device();
 
 }  // namespace dtrain::emulation

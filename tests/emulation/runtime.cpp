@@ -34,10 +34,6 @@ bool is_pageable(const void* data) {
   return device_of(data) < 0 && !is_pinned(data);
 }
 
-bool is_captured(cudaStream_t stream) {
-  return stream && stream != cudaStreamLegacy && stream->capture;
-}
-
 cudaError_t copy(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   const auto lock = lock_machine();
   if (bytes == 0) return answer(device_status());
@@ -59,6 +55,7 @@ cudaError_t allocate_host(void** made, size_t bytes) {
   const auto lock = lock_machine();
   if (machine().devices == 0) return answer(cudaErrorNoDevice);
   if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
+  wait_for_all_devices();
   *made = bytes > 0 ? allocate_pinned(bytes) : nullptr;
   return answer(bytes > 0 && !*made ? cudaErrorMemoryAllocation : device_status());
 }
@@ -158,6 +155,7 @@ cudaError_t cudaMalloc(void** made, size_t bytes) {
   if (machine().devices == 0) return answer(cudaErrorNoDevice);
   if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
   if (bytes == 0) return answer(device_status());
+  wait_for_all_devices();
   *made = allocate_memory(current_device(), bytes);
   return answer(*made ? device_status() : cudaErrorMemoryAllocation);
 }
@@ -165,6 +163,10 @@ cudaError_t cudaMalloc(void** made, size_t bytes) {
 /// As the runtime does, behind all the device's work.
 cudaError_t cudaFree(void* data) {
   if (!data) return cudaSuccess;
+  {
+    const auto lock = lock_machine();
+    wait_for_all_devices();
+  }
   if (const cudaError_t status = cudaDeviceSynchronize(); status == cudaErrorStreamCaptureUnsupported)
     return status;
   const auto lock = lock_machine();
@@ -181,6 +183,10 @@ cudaError_t cudaMallocHost(void** made, size_t bytes) {
 }
 cudaError_t cudaFreeHost(void* data) {
   if (!data) return cudaSuccess;
+  {
+    const auto lock = lock_machine();
+    wait_for_all_devices();
+  }
   for (int device = 0; device < machine().devices; ++device) {
     const int before = current_device();
     cudaSetDevice(device);

@@ -43,6 +43,8 @@ CUstream_st* legacy_stream(int device) {
 
 /// The stream that a handle names; null where it names none.
 CUstream_st* stream_of(cudaStream_t handle) {
+  thread_local CUstream_st per_thread;  // of whatever device: nothing is ever enqueued there
+  if (handle == cudaStreamPerThread) return &per_thread;
   if (handle == nullptr || handle == cudaStreamLegacy) return legacy_stream(chosen_device);
   return exists(streams, handle) ? handle : nullptr;
 }
@@ -111,19 +113,24 @@ cudaError_t forbid_capture() {
   return status;
 }
 
-cudaError_t enqueue(cudaStream_t handle, std::function<void()> run, std::function<bool()> ready) {
+bool is_captured(cudaStream_t stream) {
+  return stream && stream != cudaStreamLegacy && stream->capture;
+}
+
+cudaError_t enqueue(cudaStream_t handle, std::function<void()> run, std::function<bool()> ready,
+                    std::function<void()> queued) {
   if (device_status() != cudaSuccess) return device_status();
   CUstream_st* stream = stream_of(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
   if (stream->capture) {
     Capture& capture = *stream->capture;
     if (capture.broken) return cudaErrorStreamCaptureInvalidated;
-    capture.nodes.push_back({std::move(run), std::move(ready), stream->capture_tail});
+    capture.nodes.push_back({std::move(run), std::move(ready), std::move(queued), stream->capture_tail});
     stream->capture_tail = {capture.nodes.size() - 1};
     return cudaSuccess;
   }
   if (implicitly_waits_for_capture(stream)) return cudaErrorStreamCaptureImplicit;
-  stream->tail = queue_work(std::move(run), tails(stream), std::move(ready));
+  stream->tail = queue_work(std::move(run), tails(stream), std::move(ready), queued);
   run_some();
   return cudaSuccess;
 }
@@ -403,6 +410,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
   const auto lock = lock_machine();
   if (!exists(graphs, graph)) return answer(cudaErrorInvalidValue);
+  wait_for_all_devices();
   auto executable = std::make_unique<CUgraphExec_st>();
   executable->nodes = graph->nodes;
   *made = executables.insert(std::move(executable)).first->get();
@@ -413,6 +421,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   const auto lock = lock_machine();
   const auto found = find(executables, executable);
   if (found == executables.end()) return answer(cudaErrorInvalidValue);
+  wait_for_all_devices();
   executables.erase(found);  // what was launched goes on
   return cudaSuccess;
 }
@@ -443,7 +452,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
   for (const Node& node : executable->nodes) {
     std::vector<WorkPtr> after = {begin};
     for (const size_t i : node.after) after.push_back(all[i + 1]);
-    all.push_back(queue_work(node.run, after, node.ready));
+    all.push_back(queue_work(node.run, after, node.ready, node.queued));
   }
   executable->last = stream->tail = queue_work({}, all);
   run_some();

@@ -146,8 +146,9 @@ void CudaContext::wait(int slot) {
   wait_for(marks_.at(static_cast<size_t>(slot)));
 }
 
-std::unique_ptr<Replay> CudaContext::make_replay() {
-  return std::make_unique<CudaReplay>(compute());
+std::unique_ptr<Replay> CudaContext::capture(const std::function<void()>& work) {
+  if (!graphs_wanted()) return nullptr;
+  return std::make_unique<CudaReplay>(compute(), work);
 }
 
 void CudaContext::synchronize() {
