@@ -105,7 +105,8 @@ void Trainer::restore(const Checkpoint& checkpoint) {
           fmt::format("{}: the metrics cannot change in the middle of an epoch", checkpoint.path()));
     state_.sums.assign(config_.total_names.size(), 0.0);
   }
-  if (state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
+  if (state_.step_in_epoch > loader_->steps_per_epoch() ||
+      state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
     throw UserError(fmt::format(
         "{}: {} of the epoch's {} samples were trained on, which batches of {} do not meet; change the "
         "batch size or the data at the end of an epoch",

@@ -42,7 +42,8 @@ struct TrainingState {
 
   /// Doubles come back to the bit.
   Json to_json() const;
-  /// Throws UserError where a part is missing or of another type.
+  /// Throws UserError where a part is missing or is not what it must be. `schedule` and the callbacks' states
+  /// are theirs to check.
   static TrainingState from_json(const Json& json);
 };
 
