@@ -113,7 +113,8 @@ void Trainer::restore(const Checkpoint& checkpoint) {
         checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
   take_callbacks(std::move(state_.callbacks));
   if (config_.train.epochs > state_.epochs) state_.stopped = false;  // a new end was asked for
-  if (!config_.checkpoint.best || (state_.best && state_.best->monitor != config_.checkpoint.best->monitor))
+  const auto& best = config_.checkpoint.best;
+  if (!best || (state_.best && state_.best->watched != watched(best->mode, best->monitor)))
     state_.best.reset();
   saved_step_ = state_.step;
 }
@@ -262,7 +263,7 @@ bool Trainer::update_best(const MetricLookup& metric) {
   const std::optional<double> value = metric(best.monitor);
   if (!value || std::isnan(*value)) return false;
   if (state_.best && !improves(*value, state_.best->value, best.mode, best.monitor)) return false;
-  state_.best = TrainingState::Best{*value, state_.step, best.monitor};
+  state_.best = TrainingState::Best{*value, state_.step, watched(best.mode, best.monitor)};
   return true;
 }
 

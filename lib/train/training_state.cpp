@@ -21,7 +21,7 @@ Json TrainingState::to_json() const {
   json.set("callbacks", json_callbacks);
   json.set(
       "best",
-      best ? Json::object().set("value", best->value).set("step", best->step).set("monitor", best->monitor)
+      best ? Json::object().set("value", best->value).set("step", best->step).set("watched", best->watched)
            : Json());
   return json.set("stopped", stopped).set("epochs", epochs).set("history", history);
 }
@@ -48,7 +48,7 @@ TrainingState TrainingState::from_json(const Json& json) try {
   for (const Json& callback : json.at("callbacks").items())
     state.callbacks.push_back({callback.at("kind").as_string(), callback.at("state")});
   if (const Json& best = json.at("best"); !best.is_null())
-    state.best = Best{best.at("value").as_double(), count(best, "step"), best.at("monitor").as_string()};
+    state.best = Best{best.at("value").as_double(), count(best, "step"), best.at("watched").as_string()};
   state.stopped = json.at("stopped").as_bool();
   state.epochs = count(json, "epochs");
   state.history = json.at("history");

@@ -33,7 +33,7 @@ struct TrainingState {
   struct Best {
     double value;
     int64_t step;
-    std::string monitor;  // what the value is of
+    std::string watched;  // what the value is the best of, as optim/monitor.h says it
   };
   std::optional<Best> best;
   Json history = Json::array();  // the lines of metrics.jsonl

@@ -186,7 +186,8 @@ TEST_CASE("the best of one metric is not the best of another") {
   trainer.start();
   trainer.run();
   const Checkpoint checkpoint = *load_newest(run, [](const std::string&) {});
-  for (const std::string best : {"null", "{monitor: val_sparse_categorical_accuracy}"}) {
+  for (const std::string best :
+       {"null", "{monitor: val_sparse_categorical_accuracy}", "{monitor: val_loss, mode: max}"}) {
     Recorder other;
     Trainer changed(config_from(kRun, {"checkpoint.best=" + best}), run, other, other.stop);
     changed.restore(checkpoint);

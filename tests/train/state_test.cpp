@@ -13,7 +13,7 @@ Json sample_state() {
   state.step = 3;
   state.sums = {1.5};
   state.callbacks = {{"early_stopping", Json()}};
-  state.best = TrainingState::Best{0.5, 2, "loss"};
+  state.best = TrainingState::Best{0.5, 2, "min loss"};
   state.history.push(Json::object().set("epoch", 1).set("step", 3));
   return state.to_json();
 }
@@ -35,6 +35,14 @@ void for_each_damage(const Json& json, const std::function<void(const Json&)>& v
       for_each_damage(item, [&](const Json& part) { visit(Json::array().push(part)); });
 }
 
+Callback::Verdict after_epoch(const std::string& options, Json& state, double value) {
+  Diagnostics diagnostics;
+  const auto callback =
+      kinds<Callback>().parse(parse_yaml("early_stopping: " + options, "c.yaml", diagnostics), diagnostics);
+  diagnostics.throw_if_errors();
+  return callback->after_epoch(state, [&](const std::string&) { return std::optional(value); });
+}
+
 }  // namespace
 
 TEST_CASE("a state that is malformed anywhere is a UserError") {
@@ -54,4 +62,36 @@ TEST_CASE("a state that is malformed anywhere is a UserError") {
                        doctest::Contains("expected an object with 'value', found {}"), UserError);
   CHECK_THROWS_WITH_AS(TrainingState::from_json(Json(good).set("history", "x")),
                        doctest::Contains("expected an array, found \"x\""), UserError);
+}
+
+TEST_CASE("a callback's state that is malformed is a UserError") {
+  for (const Json& wrong : {Json("x"), Json(1), Json::array(), Json::object(),
+                            Json::object().set("watched", "min val_loss").set("best", "x")}) {
+    Json state = wrong;
+    CHECK_THROWS_AS(after_epoch("{patience: 3}", state, 1.0), UserError);
+  }
+}
+
+TEST_CASE("early stopping ends with the last of `patience` epochs without improvement") {
+  for (const int patience : {0, 1, 2, 3}) {
+    Json state;
+    const std::string options = fmt::format("{{patience: {}}}", patience);
+    CHECK(!after_epoch(options, state, 1.0).stop);
+    for (int epoch = 1; epoch < patience; ++epoch) CHECK(!after_epoch(options, state, 1.0).stop);
+    CHECK(after_epoch(options, state, 1.0).stop);
+  }
+}
+
+TEST_CASE("early stopping of another monitor, or the other way, begins anew") {
+  Json state;
+  after_epoch("{patience: 2}", state, 0.25);
+  after_epoch("{patience: 2}", state, 0.5);
+  const Json before = state;
+  CHECK(after_epoch("{patience: 2, mode: min}", state, 0.75).stop);  // what auto stands for
+  for (const char* options : {"{patience: 2, monitor: loss}", "{patience: 2, mode: max}"}) {
+    state = before;
+    CHECK(!after_epoch(options, state, 0.75).stop);
+    CHECK(state.at("best").as_double() == 0.75);
+    CHECK(state.at("waited").as_int() == 0);
+  }
 }
