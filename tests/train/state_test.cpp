@@ -1,4 +1,5 @@
 // What a run remembers from one process to the next, and the directory that it is kept in.
+#include <fstream>
 #include <functional>
 
 #include "runs.h"
@@ -94,4 +95,15 @@ TEST_CASE("early stopping of another monitor, or the other way, begins anew") {
     CHECK(state.at("best").as_double() == 0.75);
     CHECK(state.at("waited").as_int() == 0);
   }
+}
+
+TEST_CASE("checkpoints are set aside by step, however many digits it has") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory.path());
+  run.create();
+  for (const int64_t step : {99'999'999, 100'000'000, 1'000'000'000})
+    std::ofstream(run.checkpoint_path(step));
+  CHECK(run.set_aside_after(100'000'000) == std::vector{run.checkpoint_path(1'000'000'000) + ".set-aside"});
+  CHECK(run.set_aside_after(99'999'999) == std::vector{run.checkpoint_path(100'000'000) + ".set-aside"});
+  CHECK(run.checkpoints() == std::vector{run.checkpoint_path(99'999'999)});
 }
