@@ -1,6 +1,7 @@
 // What a run remembers from one process to the next, and the directory that it is kept in.
 #include <fstream>
 #include <functional>
+#include <regex>
 
 #include "runs.h"
 
@@ -106,4 +107,25 @@ TEST_CASE("checkpoints are set aside by step, however many digits it has") {
   CHECK(run.set_aside_after(100'000'000) == std::vector{run.checkpoint_path(1'000'000'000) + ".set-aside"});
   CHECK(run.set_aside_after(99'999'999) == std::vector{run.checkpoint_path(100'000'000) + ".set-aside"});
   CHECK(run.checkpoints() == std::vector{run.checkpoint_path(99'999'999)});
+}
+
+TEST_CASE("an interval is what its JSON schema says") {
+  const std::regex pattern(Codec<Interval>::schema().at("pattern").as_string());
+  const auto parses = [](const std::string& text) {
+    Diagnostics diagnostics;
+    Interval interval;
+    return Codec<Interval>::parse(Node::scalar(text), "every", interval, diagnostics);
+  };
+  for (const char* text : {"1 epoch", "200 steps", "10 minutes", "1e3 steps", "1E+3 steps", "5e-1 minutes",
+                           ".5 minutes", "1. epoch", "2epochs", "25e-1minutes"}) {
+    CAPTURE(text);
+    CHECK(parses(text));
+    CHECK(std::regex_match(text, pattern));
+  }
+  for (const char* text : {"1", "epoch", ". steps", "1.2.3 minutes", "1e steps", "-1 steps", "+1 steps",
+                           "1 epochss", "inf steps", "0x10 steps", " 1 epoch", "1 epoch "}) {
+    CAPTURE(text);
+    CHECK(!parses(text));
+    CHECK(!std::regex_match(text, pattern));
+  }
 }
