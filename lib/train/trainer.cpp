@@ -21,6 +21,26 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
 
 }  // namespace
 
+/// "shuffle: true", of a part of a configuration.
+std::string written_in(const Node& part, std::string_view key) {
+  std::string text = Node::mapping({Node::entry(key, *part.find(key))}).to_yaml();
+  text.pop_back();  // the end of the line
+  return text;
+}
+
+/// Refuses what would make an epoch that is under way meet samples twice or never, or its sums be of two
+/// kinds.
+void check_epoch_goes_on(const std::string& path, const Node& saved, const Node& now) {
+  const auto check = [&](const Node& before, const Node& after, std::string_view key) {
+    if (written_in(before, key) == written_in(after, key)) return;
+    throw UserError(fmt::format("{}: within an epoch, '{}' cannot become '{}'; change it at the end of one",
+                                path, written_in(before, key), written_in(after, key)));
+  };
+  check(saved, now, "seed");
+  check(*saved.find("dataset"), *now.find("dataset"), "shuffle");
+  for (const char* key : {"loss", "metrics"}) check(*saved.find("train"), *now.find("train"), key);
+}
+
 std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,
                                                      int64_t samples) {
   std::vector<std::pair<std::string, double>> means{{"loss", 0.0}};
@@ -94,17 +114,17 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   restore_weights(checkpoint, *replicas_);
   replicas_->allocate_slots();
   if (!restore_slots(checkpoint, config_, *replicas_))
+  if (state_.step_in_epoch > 0)
+    check_epoch_goes_on(checkpoint.path(), saved_config(checkpoint, {}).resolved, config_.resolved);
     observer_.on_warning("the checkpoint is of another optimizer: this one's slots start anew");
   replicas_->publish();
   if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
     replicas_->set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
                                    .good_steps = static_cast<int32_t>(state_.good_steps)});
-  if (state_.sums.size() != config_.total_names.size()) {  // metrics were added or taken away
-    if (state_.step_in_epoch > 0)
-      throw UserError(
-          fmt::format("{}: the metrics cannot change in the middle of an epoch", checkpoint.path()));
-    state_.sums.assign(config_.total_names.size(), 0.0);
-  }
+  if (state_.step_in_epoch == 0) state_.sums.assign(config_.total_names.size(), 0.0);  // maybe of others
+  if (state_.sums.size() != config_.total_names.size())
+    throw UserError(fmt::format("{}: expected sums of {} totals, found {}", checkpoint.path(),
+                                config_.total_names.size(), state_.sums.size()));
   if (state_.step_in_epoch > loader_->steps_per_epoch() ||
       state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
     throw UserError(fmt::format(

@@ -192,6 +192,16 @@ class Resume(Case):
         self.assert_same_run("moved", "whole")
         self.dtrain("resume", "alone.h5", "--output", "whole", expect=2)
 
+    def test_within_an_epoch_its_samples_and_sums_stay(self):
+        self.fit("--epochs", 1)
+        within = self.checkpoints()[-2]  # of the first epoch's 30th step
+        for change in ("seed=4", "dataset.shuffle=false", "train.metrics=[]"):
+            with self.subTest(change):
+                process = self.dtrain("resume", within, "--set", change, "--output", "other", expect=2)
+                self.assertIn("cannot become", process.err)
+                self.assertFalse((self.dir / "other").exists())
+        self.dtrain("resume", "run", "--epochs", 2, "--set", "seed=4")
+
     def test_a_new_end_another_strategy_another_rate(self):
         self.fit("--epochs", 1)
         self.dtrain("resume", "run/checkpoints", "--epochs", 2, "--set", "strategy=single",

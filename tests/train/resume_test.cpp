@@ -195,6 +195,43 @@ TEST_CASE("the best of one metric is not the best of another") {
   }
 }
 
+TEST_CASE("what an epoch rests on changes at its end, not within it") {
+  const ScratchDirectory directory;
+  const std::vector<std::pair<std::string, std::string>> changes{
+      {"seed=6", "'seed: 5' cannot become 'seed: 6'"},
+      {"dataset.shuffle=false", "'shuffle: true' cannot become 'shuffle: false'"},
+      {"train.metrics=[{sparse_top_k_categorical_accuracy: {k: 2}}]", "cannot become 'metrics:"},
+      {"train.metrics=[]", "cannot become 'metrics: []'"},
+      {"train.loss={sparse_categorical_crossentropy: {from_logits: false}}", "from_logits: false"},
+  };
+  for (const bool within : {false, true}) {
+    const RunDirectory run(directory / (within ? "within" : "at-the-end"));
+    {
+      Recorder recorder(within ? 10 : -1);
+      Trainer trainer(config_from(kRun, {fmt::format("train.epochs={}", within ? 5 : 1)}), run, recorder,
+                      recorder.stop);
+      trainer.start();
+      if (within) {
+        CHECK_THROWS_AS(trainer.run(), Interrupted);
+      } else {
+        trainer.run();
+      }
+    }
+    const Checkpoint checkpoint = *load_newest(run, [](const std::string&) {});
+    CHECK((TrainingState::from_json(checkpoint.content().state).step_in_epoch > 0) == within);
+    for (const auto& [change, message] : changes) {
+      CAPTURE(change);
+      Recorder recorder;
+      Trainer trainer(config_from(kRun, {change}), run, recorder, recorder.stop);
+      if (within) {
+        CHECK_THROWS_WITH_AS(trainer.restore(checkpoint), doctest::Contains(message.c_str()), UserError);
+      } else {
+        CHECK_NOTHROW(trainer.restore(checkpoint));
+      }
+    }
+  }
+}
+
 TEST_CASE("checkpoints that are set aside twice are all still there") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
