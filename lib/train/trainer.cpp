@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "train/heads.h"
+
 namespace dtrain {
 
 namespace {
@@ -18,8 +20,6 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
       open_split(config.dataset, split, config.graph.input_specs(), config.targets()),
       config.train.batch_size, shuffle, static_cast<uint64_t>(config.seed), config.dataset.prefetch);
 }
-
-}  // namespace
 
 /// "shuffle: true", of a part of a configuration.
 std::string written_in(const Node& part, std::string_view key) {
@@ -40,6 +40,8 @@ void check_epoch_goes_on(const std::string& path, const Node& saved, const Node&
   check(*saved.find("dataset"), *now.find("dataset"), "shuffle");
   for (const char* key : {"loss", "metrics"}) check(*saved.find("train"), *now.find("train"), key);
 }
+
+}  // namespace
 
 std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,
                                                      int64_t samples) {
@@ -68,7 +70,9 @@ std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(const 
     const BatchTotals& totals = replicas.evaluate(*batch);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
   }
-  return means_of(config, sums, loader.samples());
+  auto means = means_of(config, sums, loader.samples());
+  if (!std::isfinite(means[0].second)) check_labels(config, loader.dataset(), "evaluated");
+  return means;
 }
 
 Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, const std::atomic<int>& stop)
@@ -110,12 +114,12 @@ void Trainer::start() {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = TrainingState::from_json(checkpoint.content().state);
+  if (state_.step_in_epoch > 0)
+    check_epoch_goes_on(checkpoint.path(), saved_config(checkpoint, {}).resolved, config_.resolved);
   replicas_->allocate_parameters();
   restore_weights(checkpoint, *replicas_);
   replicas_->allocate_slots();
   if (!restore_slots(checkpoint, config_, *replicas_))
-  if (state_.step_in_epoch > 0)
-    check_epoch_goes_on(checkpoint.path(), saved_config(checkpoint, {}).resolved, config_.resolved);
     observer_.on_warning("the checkpoint is of another optimizer: this one's slots start anew");
   replicas_->publish();
   if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
@@ -192,6 +196,7 @@ void Trainer::finish_step() {
   const double step_loss = means_of(config_, totals.sums, totals.samples)[0].second;
   ++state_.step;
   ++state_.step_in_epoch;
+  if (!std::isfinite(step_loss)) check_labels(config_, loader_->dataset(), "trained on");
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
   const auto now = Clock::now();

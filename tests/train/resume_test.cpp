@@ -156,6 +156,18 @@ TEST_CASE("a loss that is no number ends the run, names the step and saves nothi
     }
 }
 
+TEST_CASE("a label that is no class is named, in training and in validation") {
+  for (const auto& [split, use] :
+       {std::pair{"train", "trained on has the label"}, {"validation", "evaluated has the label"}}) {
+    const ScratchDirectory directory;
+    Recorder recorder;
+    Trainer trainer(config_from(kRun, {fmt::format("dataset.{}.synthetic.target.classes=9", split)}),
+                    RunDirectory(directory / "run"), recorder, recorder.stop);
+    trainer.start();
+    CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains(use), UserError);
+  }
+}
+
 TEST_CASE("a run that was stopped early goes on where a new end is asked for") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
