@@ -21,12 +21,26 @@ void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& obse
     observer.on_note(fmt::format("set aside {}: newer than step {}, which the run goes on from", path, step));
 }
 
-/// A directory that a run moves to begins with what it is resumed from.
 void bring_checkpoint(const RunDirectory& directory, const Checkpoint& checkpoint, int64_t step) {
   const std::string path = directory.checkpoint_path(step);
   if (std::filesystem::exists(path)) return;
   directory.create();
   save_checkpoint(path, checkpoint.content());
+}
+
+/// The best one, which stands beside the one that is resumed from; where it does not, there is none so far.
+void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Trainer& trainer,
+                Observer& observer) {
+  if (!trainer.state().best) return;
+  const int64_t step = trainer.state().best->step;
+  if (std::filesystem::exists(directory.checkpoint_path(step))) return;
+  const auto beside = std::filesystem::path(resumed.path()).replace_filename(checkpoint_name(step));
+  try {
+    bring_checkpoint(directory, Checkpoint::load(beside.string()), step);
+  } catch (const UserError& error) {
+    observer.on_warning(fmt::format("{}; the best checkpoint is chosen anew", error.what()));
+    trainer.forget_best();
+  }
 }
 
 Json outcome(const Trainer& trainer, const RunDirectory& directory) {
@@ -100,7 +114,9 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
     set_newer_aside(directory, state.step, observer);
   }
   if (checkpoint) {
+    // A directory that a run moves to begins with what it is resumed from.
     bring_checkpoint(directory, *checkpoint, state.step);
+    bring_best(directory, *checkpoint, trainer, observer);
     if (state.stopped || state.epoch >= trainer.config().train.epochs)
       observer.on_note(fmt::format("nothing left to train: {} of {} done; --epochs sets another end",
                                    state.epoch, format_plural(trainer.config().train.epochs, "epoch")));

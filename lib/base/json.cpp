@@ -38,6 +38,18 @@ const Json* Json::find(std::string_view key) const {
   return nullptr;
 }
 
+namespace {
+
+/// Enough of a value to know it by.
+std::string excerpt(const Json& json) {
+  constexpr size_t kMost = 60;
+  std::string text = json.dump();
+  if (text.size() > kMost) text.replace(kMost - 3, std::string::npos, "...");
+  return text;
+}
+
+}  // namespace
+
 double Json::as_double() const {
   if (const auto* integer = std::get_if<int64_t>(&value_)) return static_cast<double>(*integer);
   if (const auto* text = std::get_if<std::string>(&value_)) {  // how dump() writes what JSON lacks
@@ -45,7 +57,16 @@ double Json::as_double() const {
     if (*text == "inf") return HUGE_VAL;
     if (*text == "-inf") return -HUGE_VAL;
   }
-  return std::get<double>(value_);
+  return get<double>("a number");
+}
+
+const Json& Json::at(std::string_view key) const {
+  if (const Json* found = find(key)) return *found;
+  throw UserError(fmt::format("expected an object with '{}', found {}", key, excerpt(*this)));
+}
+
+void Json::refuse(const char* expected) const {
+  throw UserError(fmt::format("expected {}, found {}", expected, excerpt(*this)));
 }
 
 namespace {

@@ -34,6 +34,7 @@ class Json {
   /// Sets (or replaces) a key of an object; returns this, so that calls chain.
   Json& set(std::string_view key, Json value);
   Json& push(Json value);
+  /// Null (the pointer) where this is no object or has no such key.
   const Json* find(std::string_view key) const;
 
   /// Parses a whole document (standard JSON, nesting to 100 levels); throws UserError with the offset of the
@@ -47,17 +48,26 @@ class Json {
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
   bool is_int() const { return std::holds_alternative<int64_t>(value_); }
   bool is_number() const { return is_int() || std::holds_alternative<double>(value_); }
-  bool as_bool() const { return std::get<bool>(value_); }
-  int64_t as_int() const { return std::get<int64_t>(value_); }
+  // These throw UserError where the value is another: what is read may have been written by anybody.
+  bool as_bool() const { return get<bool>("true or false"); }
+  int64_t as_int() const { return get<int64_t>("an integer"); }
   double as_double() const;
-  const std::string& as_string() const { return std::get<std::string>(value_); }
-  const Array& items() const { return std::get<Array>(value_); }
-  const Object& entries() const { return std::get<Object>(value_); }
+  const std::string& as_string() const { return get<std::string>("a string"); }
+  const Array& items() const { return get<Array>("an array"); }
+  const Object& entries() const { return get<Object>("an object"); }
+  const Json& at(std::string_view key) const;
 
   /// One line when `indent` is 0.
   std::string dump(int indent = 0) const;
 
  private:
+  template <class T>
+  const T& get(const char* expected) const {
+    if (const T* value = std::get_if<T>(&value_)) return *value;
+    refuse(expected);
+  }
+  [[noreturn]] void refuse(const char* expected) const;
+
   std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -86,6 +87,9 @@ class Checkpoint {
 
 /// "ckpt-00000782.h5" for step 782.
 std::string checkpoint_name(int64_t step);
+
+/// 782 for that; nothing for other names.
+std::optional<int64_t> checkpoint_step(const std::string& name);
 
 /// The paths of the checkpoints in a directory, ordered by step; none where there is no such directory.
 std::vector<std::string> list_checkpoints(const std::string& directory);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -16,9 +15,7 @@ std::string checkpoint_name(int64_t step) {
   return fmt::format("ckpt-{:08}.h5", step);
 }
 
-namespace {
-/// The step in a checkpoint's file name; nothing for other names.
-std::optional<int64_t> step_of(const std::string& name) {
+std::optional<int64_t> checkpoint_step(const std::string& name) {
   constexpr size_t kPrefix = 5;  // of "ckpt-"
   if (name.size() <= kPrefix) return std::nullopt;
   int64_t step = 0;
@@ -26,13 +23,12 @@ std::optional<int64_t> step_of(const std::string& name) {
   if (step < 0 || name != checkpoint_name(step)) return std::nullopt;
   return step;
 }
-}  // namespace
 
 std::vector<std::string> list_checkpoints(const std::string& directory) {
   std::vector<std::pair<int64_t, std::string>> found;
   std::error_code missing;
   for (const auto& entry : fs::directory_iterator(directory, missing))
-    if (const auto step = step_of(entry.path().filename().string()))
+    if (const auto step = checkpoint_step(entry.path().filename().string()))
       found.emplace_back(*step, entry.path().string());
   std::sort(found.begin(), found.end());
   std::vector<std::string> paths;

@@ -82,7 +82,9 @@ Schema<DatasetSpec> make_schema() {
                 "applied in order to the inputs (one_hot: to the targets)")
       .optional("shuffle", &DatasetSpec::shuffle,
                 "a full permutation of the training split, new each epoch, from the seed")
-      .optional("cache", &DatasetSpec::cache, "none, memory, or {file: PATH}")
+      .optional("cache", &DatasetSpec::cache,
+                "where samples stay once they are read: none, memory, {file: PATH}, or device (each GPU's "
+                "memory, too)")
       .optional("prefetch", &DatasetSpec::prefetch, "batches read ahead of the step that uses them",
                 between<int64_t>(0, 1024))
       .rule([](const DatasetSpec& spec, const Node& node, Diagnostics& diagnostics) {

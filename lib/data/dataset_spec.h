@@ -13,7 +13,7 @@ namespace dtrain {
 
 class Reader;     // readers/reader.h: idx, csv, npy, hdf5, cifar10, synthetic
 class Transform;  // transforms/transform.h: reshape, rescale, cast, normalize, one_hot
-class Cache;      // cache.h: none, memory, file
+class Cache;      // cache.h: none, memory, file, device
 template <>
 const KindTable<Cache>& kinds<Cache>();
 

@@ -18,6 +18,10 @@ template <>
 inline const EnumNames<MonitorMode> names_of<MonitorMode> = {
     {MonitorMode::automatic, "auto"}, {MonitorMode::min, "min"}, {MonitorMode::max, "max"}};
 
+/// What a best is the best of: "min val_loss". A state that keeps one keeps this beside it, for on resuming
+/// another monitor, or the other way, may be asked for.
+std::string watched(MonitorMode mode, const std::string& monitor);
+
 /// True if `value` is better than `best` by more than `min_delta`; anything is better than NaN.
 bool improves(double value, double best, MonitorMode mode, const std::string& monitor, double min_delta = 0);
 

@@ -26,14 +26,16 @@ struct PlateauState {
   std::optional<double> best;  // none before the first finite value
   int64_t wait = 0;            // epochs without improvement
   int64_t cooldown = 0;        // epochs left in which none are counted
+  std::string watched;         // what `best` is of
 
   static PlateauState from(const Json& json) {
     PlateauState state;
     if (json.is_null()) return state;
-    state.scale = json.find("scale")->as_double();
-    if (const Json& best = *json.find("best"); !best.is_null()) state.best = best.as_double();
-    state.wait = json.find("wait")->as_int();
-    state.cooldown = json.find("cooldown")->as_int();
+    state.scale = json.at("scale").as_double();
+    if (const Json& best = json.at("best"); !best.is_null()) state.best = best.as_double();
+    state.wait = json.at("wait").as_int();
+    state.cooldown = json.at("cooldown").as_int();
+    state.watched = json.at("watched").as_string();
     return state;
   }
   Json json() const {
@@ -41,7 +43,8 @@ struct PlateauState {
         .set("scale", scale)
         .set("best", best ? Json(*best) : Json())
         .set("wait", wait)
-        .set("cooldown", cooldown);
+        .set("cooldown", cooldown)
+        .set("watched", watched);
   }
 };
 
@@ -57,6 +60,11 @@ class ReduceOnPlateau : public Schedule {
     const std::optional<double> value = metric(options_.monitor);
     if (!value) return json;
     PlateauState state = PlateauState::from(json);
+    if (const std::string now = watched(options_.mode, options_.monitor); state.watched != now) {
+      state.best.reset();  // but the rate stays where it is
+      state.wait = state.cooldown = 0;
+      state.watched = now;
+    }
     if (state.cooldown > 0) {
       --state.cooldown;
       state.wait = 0;

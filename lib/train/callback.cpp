@@ -15,7 +15,7 @@ struct EarlyStoppingOptions {
   MonitorMode mode = MonitorMode::automatic;
 };
 
-/// Ends the training when a metric has not improved for more than `patience` epochs, as Keras's
+/// Ends the training when a metric has not improved for `patience` epochs (0 is as 1), as Keras's
 /// EarlyStopping.
 class EarlyStopping final : public Callback {
  public:
@@ -25,11 +25,13 @@ class EarlyStopping final : public Callback {
   Verdict after_epoch(Json& state, const MetricLookup& metric) const override {
     const std::optional<double> value = metric(options_.monitor);
     if (!value) return {};
-    const double best = state.is_object() ? state.find("best")->as_double() : std::nan("");
-    const int64_t waited = state.is_object() ? state.find("waited")->as_int() : 0;
+    const std::string now = watched(options_.mode, options_.monitor);
+    const bool goes_on = !state.is_null() && state.at("watched").as_string() == now;
+    const double best = goes_on ? state.at("best").as_double() : std::nan("");
+    const int64_t waited = goes_on ? state.at("waited").as_int() : 0;
     const bool better = improves(*value, best, options_.mode, options_.monitor, options_.min_delta);
     const int64_t waiting = better ? 0 : waited + 1;
-    state = Json::object().set("best", better ? *value : best).set("waited", waiting);
+    state = Json::object().set("best", better ? *value : best).set("waited", waiting).set("watched", now);
     if (waiting < std::max<int64_t>(options_.patience, 1)) return {};
     return {true, fmt::format("early stopping: {} has not improved on {:.6g} for {} epoch{}",
                               options_.monitor, best, waiting, waiting == 1 ? "" : "s")};
@@ -64,7 +66,8 @@ const KindTable<Callback>& kinds<Callback>() {
         Schema<EarlyStoppingOptions>("Ends the training when a metric stops improving.")
             .optional("monitor", &EarlyStoppingOptions::monitor, "the metric, as metrics.jsonl names it")
             .optional("patience", &EarlyStoppingOptions::patience,
-                      "epochs without improvement that are borne", at_least<int64_t>(0))
+                      "the training ends with the last of so many epochs without improvement",
+                      at_least<int64_t>(0))
             .optional("min_delta", &EarlyStoppingOptions::min_delta, "the least change that counts",
                       at_least<double>(0))
             .optional("mode", &EarlyStoppingOptions::mode, "whether smaller or larger is better"));

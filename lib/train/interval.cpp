@@ -46,7 +46,9 @@ Node Codec<Interval>::write(const Interval& value) {
 }
 
 Json Codec<Interval>::schema() {
-  return Json::object().set("type", "string").set("pattern", "^[0-9.]+ *(epochs?|steps?|minutes?)$");
+  return Json::object()
+      .set("type", "string")
+      .set("pattern", "^([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)? *(epochs?|steps?|minutes?)$");
 }
 
 }  // namespace dtrain

@@ -62,7 +62,7 @@ void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {
 std::vector<std::string> RunDirectory::set_aside_after(int64_t step) const {
   std::vector<std::string> aside;
   for (const std::string& path : checkpoints()) {
-    if (fs::path(path).filename() <= checkpoint_name(step)) continue;
+    if (checkpoint_step(fs::path(path).filename()) <= step) continue;
     std::string name = path + ".set-aside";
     for (int n = 2; fs::exists(name); ++n) name = fmt::format("{}.set-aside-{}", path, n);
     std::error_code error;

@@ -31,7 +31,9 @@ void copy_array(const Checkpoint& checkpoint, const ArrayRef* array, const Param
   std::memcpy(to, array->data, array->bytes());
 }
 
-RunConfig config_of(const Checkpoint& checkpoint, const std::vector<std::string>& sets) {
+}  // namespace
+
+RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::string>& sets) {
   Diagnostics diagnostics;
   Node node =
       parse_yaml(checkpoint.content().config_yaml, checkpoint.path() + " (its configuration)", diagnostics);
@@ -42,8 +44,6 @@ RunConfig config_of(const Checkpoint& checkpoint, const std::vector<std::string>
   diagnostics.throw_if_errors();
   return std::move(*config);
 }
-
-}  // namespace
 
 std::optional<Checkpoint> load_newest(const RunDirectory& directory,
                                       const std::function<void(const std::string&)>& warn) {
@@ -79,7 +79,7 @@ SavedRun load_saved_run(const std::string& path, const std::vector<std::string>&
     directory = RunDirectory::around(path);
     checkpoint = Checkpoint::load(path);
   }
-  RunConfig config = config_of(*checkpoint, sets);
+  RunConfig config = saved_config(*checkpoint, sets);
   return {std::move(*checkpoint), std::move(config), std::move(directory)};
 }
 

@@ -113,8 +113,12 @@ template <>
 const KindTable<Strategy>& kinds<Strategy>() {
   static const KindTable<Strategy> table = [] {
     KindTable<Strategy> t("strategy");
-    t.add<Single>("single", Schema<SingleOptions>("The model on one device.")
-                                .optional("device", &SingleOptions::device, "the device, or auto"));
+    const Check<DeviceList> at_most_one{"one device, or auto (mirrored is for several)",
+                                        [](const DeviceList& list) { return list.devices.size() <= 1; },
+                                        Json::object().set("maxItems", 1)};
+    t.add<Single>("single",
+                  Schema<SingleOptions>("The model on one device.")
+                      .optional("device", &SingleOptions::device, "the device, or auto", at_most_one));
     t.add<Mirrored>(
         "mirrored",
         Schema<MirroredOptions>("The whole model on every replica, each batch cut into contiguous shares.")

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "train/heads.h"
+
 namespace dtrain {
 
 namespace {
@@ -17,6 +19,26 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
   return std::make_unique<Loader>(
       open_split(config.dataset, split, config.graph.input_specs(), config.targets()),
       config.train.batch_size, shuffle, static_cast<uint64_t>(config.seed), config.dataset.prefetch);
+}
+
+/// "shuffle: true", of a part of a configuration.
+std::string written_in(const Node& part, std::string_view key) {
+  std::string text = Node::mapping({Node::entry(key, *part.find(key))}).to_yaml();
+  text.pop_back();  // the end of the line
+  return text;
+}
+
+/// Refuses what would make an epoch that is under way meet samples twice or never, or its sums be of two
+/// kinds.
+void check_epoch_goes_on(const std::string& path, const Node& saved, const Node& now) {
+  const auto check = [&](const Node& before, const Node& after, std::string_view key) {
+    if (written_in(before, key) == written_in(after, key)) return;
+    throw UserError(fmt::format("{}: within an epoch, '{}' cannot become '{}'; change it at the end of one",
+                                path, written_in(before, key), written_in(after, key)));
+  };
+  check(saved, now, "seed");
+  check(*saved.find("dataset"), *now.find("dataset"), "shuffle");
+  for (const char* key : {"loss", "metrics"}) check(*saved.find("train"), *now.find("train"), key);
 }
 
 }  // namespace
@@ -48,7 +70,9 @@ std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(const 
     const BatchTotals& totals = replicas.evaluate(*batch);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
   }
-  return means_of(config, sums, loader.samples());
+  auto means = means_of(config, sums, loader.samples());
+  if (!std::isfinite(means[0].second)) check_labels(config, loader.dataset(), "evaluated");
+  return means;
 }
 
 Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, const std::atomic<int>& stop)
@@ -90,6 +114,8 @@ void Trainer::start() {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = TrainingState::from_json(checkpoint.content().state);
+  if (state_.step_in_epoch > 0)
+    check_epoch_goes_on(checkpoint.path(), saved_config(checkpoint, {}).resolved, config_.resolved);
   replicas_->allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
   restore_weights(checkpoint, *replicas_);
   replicas_->allocate_slots();
@@ -99,20 +125,20 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
     replicas_->set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
                                    .good_steps = static_cast<int32_t>(state_.good_steps)});
-  if (state_.sums.size() != config_.total_names.size()) {  // metrics were added or taken away
-    if (state_.step_in_epoch > 0)
-      throw UserError(
-          fmt::format("{}: the metrics cannot change in the middle of an epoch", checkpoint.path()));
-    state_.sums.assign(config_.total_names.size(), 0.0);
-  }
-  if (state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
+  if (state_.step_in_epoch == 0) state_.sums.assign(config_.total_names.size(), 0.0);  // maybe of others
+  if (state_.sums.size() != config_.total_names.size())
+    throw UserError(fmt::format("{}: expected sums of {} totals, found {}", checkpoint.path(),
+                                config_.total_names.size(), state_.sums.size()));
+  if (state_.step_in_epoch > loader_->steps_per_epoch() ||
+      state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
     throw UserError(fmt::format(
         "{}: {} of the epoch's {} samples were trained on, which batches of {} do not meet; change the "
         "batch size or the data at the end of an epoch",
         checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
   take_callbacks(std::move(state_.callbacks));
   if (config_.train.epochs > state_.epochs) state_.stopped = false;  // a new end was asked for
-  if (!config_.checkpoint.best || (state_.best && state_.best->monitor != config_.checkpoint.best->monitor))
+  const auto& best = config_.checkpoint.best;
+  if (!best || (state_.best && state_.best->watched != watched(best->mode, best->monitor)))
     state_.best.reset();
   saved_step_ = state_.step;
 }
@@ -173,6 +199,7 @@ void Trainer::finish_step() {
   const double step_loss = means_of(config_, totals.sums, totals.samples)[0].second;
   ++state_.step;
   ++state_.step_in_epoch;
+  if (!std::isfinite(step_loss)) check_labels(config_, loader_->dataset(), "trained on");
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
   const auto now = Clock::now();
@@ -264,7 +291,7 @@ bool Trainer::update_best(const MetricLookup& metric) {
   const std::optional<double> value = metric(best.monitor);
   if (!value || std::isnan(*value)) return false;
   if (state_.best && !improves(*value, state_.best->value, best.mode, best.monitor)) return false;
-  state_.best = TrainingState::Best{*value, state_.step, best.monitor};
+  state_.best = TrainingState::Best{*value, state_.step, watched(best.mode, best.monitor)};
   return true;
 }
 

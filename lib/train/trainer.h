@@ -73,6 +73,8 @@ class Trainer {
   void start();
   /// Goes on from a checkpoint; where its optimizer is another, its slots start anew, with a warning.
   void restore(const Checkpoint& checkpoint);
+  /// The best so far is not there any more: the next one is.
+  void forget_best() { state_.best.reset(); }
   /// To the configured end, or until a callback ends it. Saves a checkpoint at its end, always. Throws
   /// Interrupted.
   void run();

@@ -1,7 +1,5 @@
 #include "train/training_state.h"
 
-#include <variant>
-
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -23,41 +21,42 @@ Json TrainingState::to_json() const {
   json.set("callbacks", json_callbacks);
   json.set(
       "best",
-      best ? Json::object().set("value", best->value).set("step", best->step).set("monitor", best->monitor)
+      best ? Json::object().set("value", best->value).set("step", best->step).set("watched", best->watched)
            : Json());
   return json.set("stopped", stopped).set("epochs", epochs).set("history", history);
 }
 
 TrainingState TrainingState::from_json(const Json& json) try {
-  const auto at = [&](const char* key) -> const Json& {
-    const Json* found = json.find(key);
-    if (!found) throw UserError(fmt::format("the checkpoint's state has no '{}'", key));
-    return *found;
+  const auto count = [](const Json& holder, const char* key) {
+    const int64_t value = holder.at(key).as_int();
+    if (value < 0) throw UserError(fmt::format("'{}' is {}", key, value));
+    return value;
   };
   TrainingState state;
-  state.step = at("step").as_int();
-  state.epoch = at("epoch").as_int();
-  state.step_in_epoch = at("step_in_epoch").as_int();
-  for (const Json& sum : at("sums").items()) state.sums.push_back(sum.as_double());
-  state.samples = at("samples").as_int();
-  state.train_seconds = at("train_seconds").as_double();
-  state.epoch_seconds = at("epoch_seconds").as_double();
+  state.step = count(json, "step");
+  state.epoch = count(json, "epoch");
+  state.step_in_epoch = count(json, "step_in_epoch");
+  for (const Json& sum : json.at("sums").items()) state.sums.push_back(sum.as_double());
+  state.samples = count(json, "samples");
+  state.train_seconds = json.at("train_seconds").as_double();
+  state.epoch_seconds = json.at("epoch_seconds").as_double();
   if (const Json* scale = json.find("loss_scale")) {
     state.loss_scale = scale->as_double();
-    state.good_steps = at("good_steps").as_int();
+    state.good_steps = count(json, "good_steps");
   }
-  state.schedule = at("schedule");
-  for (const Json& callback : at("callbacks").items())
-    state.callbacks.push_back({callback.find("kind")->as_string(), *callback.find("state")});
-  if (const Json& best = at("best"); best.is_object())
-    state.best =
-        Best{best.find("value")->as_double(), best.find("step")->as_int(), best.find("monitor")->as_string()};
-  state.stopped = at("stopped").as_bool();
-  state.epochs = at("epochs").as_int();
-  state.history = at("history");
+  state.schedule = json.at("schedule");
+  for (const Json& callback : json.at("callbacks").items())
+    state.callbacks.push_back({callback.at("kind").as_string(), callback.at("state")});
+  if (const Json& best = json.at("best"); !best.is_null())
+    state.best = Best{best.at("value").as_double(), count(best, "step"), best.at("watched").as_string()};
+  state.stopped = json.at("stopped").as_bool();
+  state.epochs = count(json, "epochs");
+  state.history = json.at("history");
+  for (const Json& record : state.history.items())
+    for (const char* key : {"epoch", "step"}) count(record, key);
   return state;
-} catch (const std::bad_variant_access&) {
-  throw UserError("the checkpoint's state holds a value of the wrong type");
+} catch (const UserError& error) {
+  throw UserError(fmt::format("the checkpoint's state is malformed: {}", error.what()));
 }
 
 }  // namespace dtrain

@@ -33,7 +33,7 @@ struct TrainingState {
   struct Best {
     double value;
     int64_t step;
-    std::string monitor;  // what the value is of
+    std::string watched;  // what the value is the best of, as optim/monitor.h says it
   };
   std::optional<Best> best;
   Json history = Json::array();  // the lines of metrics.jsonl
@@ -42,7 +42,8 @@ struct TrainingState {
 
   /// Doubles come back to the bit.
   Json to_json() const;
-  /// Throws UserError where a part is missing or of another type.
+  /// Throws UserError where a part is missing or is not what it must be. `schedule` and the callbacks' states
+  /// are theirs to check.
   static TrainingState from_json(const Json& json);
 };
 

@@ -89,6 +89,7 @@ MISTAKES = [
     ("every: 1 epoch", "every: @1 fortnight", "an interval such as '1 epoch'"),
     ("keep: 2", "keep: @0", "at least 1"),
     ("devices: [cpu:0, cpu:1]", "devices: [cpu:0, @tpu:1]", "expected a device"),
+    ("{mirrored: {devices: [cpu:0, cpu:1]}}", "{single: {device: @[cpu:0, cpu:7]}}", "expected one device, or auto"),
     ("from_logits: true", "from_logits: @maybe", "expected true or false"),
     ("learning_rate: 0.001", "learning_rate: @-1", "at least 0"),
     # What does not fit together.

@@ -232,6 +232,9 @@ class Facts(Case):
     def test_schema(self):
         schema = json.loads(self.dtrain("schema").out)
         self.assertLessEqual({"model", "dataset", "strategy", "train", "checkpoint"}, set(schema["properties"]))
+        dataset = next(part for part in schema["properties"]["dataset"]["anyOf"] if "properties" in part)
+        for cache in ("none", "memory", "file", "device"):
+            self.assertIn(cache, dataset["properties"]["cache"]["description"])
 
 
 if __name__ == "__main__":

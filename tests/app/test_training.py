@@ -192,6 +192,30 @@ class Resume(Case):
         self.assert_same_run("moved", "whole")
         self.dtrain("resume", "alone.h5", "--output", "whole", expect=2)
 
+    def test_the_best_comes_along_to_another_directory(self):
+        best = ("--set", "checkpoint={every: 1 epoch, keep: 1, best: {monitor: loss, mode: max}}")  # the first epoch's
+        self.fit("--epochs", 2, *best)
+        names = [path.name for path in self.checkpoints()]
+        self.assertEqual(names, [f"ckpt-{STEPS_PER_EPOCH * n:08}.h5" for n in (1, 2)])
+        self.assertNotIn("warning", self.dtrain("resume", "run", "--epochs", 3, "--output", "moved").err)
+        self.assertEqual(self.checkpoints("moved")[0].name, names[0])
+        # Alone, without the best beside it.
+        (self.dir / "alone.h5").write_bytes(self.checkpoints()[-1].read_bytes())
+        process = self.dtrain("resume", "alone.h5", "--epochs", 3, "--output", "alone", "--json")
+        self.assertRegex(process.err, rf"warning: {names[0]}: .*; the best checkpoint is chosen anew")
+        self.assertEqual(json.loads(process.out)["best"]["step"], 3 * STEPS_PER_EPOCH)
+        self.assertEqual([path.name for path in self.checkpoints("alone")], [f"ckpt-{3 * STEPS_PER_EPOCH:08}.h5"])
+
+    def test_within_an_epoch_its_samples_and_sums_stay(self):
+        self.fit("--epochs", 1)
+        within = self.checkpoints()[-2]  # of the first epoch's 30th step
+        for change in ("seed=4", "dataset.shuffle=false", "train.metrics=[]"):
+            with self.subTest(change):
+                process = self.dtrain("resume", within, "--set", change, "--output", "other", expect=2)
+                self.assertIn("cannot become", process.err)
+                self.assertFalse((self.dir / "other").exists())
+        self.dtrain("resume", "run", "--epochs", 2, "--set", "seed=4")
+
     def test_a_new_end_another_strategy_another_rate(self):
         self.fit("--epochs", 1)
         self.dtrain("resume", "run/checkpoints", "--epochs", 2, "--set", "strategy=single",

@@ -15,6 +15,8 @@ using namespace test;
 TEST_CASE("checkpoints are listed by step") {
   const Directory directory;
   CHECK(checkpoint_name(782) == "ckpt-00000782.h5");
+  CHECK(checkpoint_step("ckpt-00000782.h5") == 782);
+  CHECK(checkpoint_step("ckpt-782.h5") == std::nullopt);
   CHECK(list_checkpoints(directory / "missing").empty());
   for (const char* name : {"ckpt-00000010.h5", "ckpt-00000009.h5", "ckpt-123456789.h5", "ckpt-10.h5",
                            "ckpt-00000011.h5.bak", ".ckpt-00000012.h5.tmp-1", "ckpt-0000000x.h5", "best.h5"})

@@ -150,6 +150,26 @@ TEST_CASE("reduce_on_plateau: a metric that is not there or not a number changes
         std::vector<double>{1, 0.5, 0.5, 0.5});
 }
 
+TEST_CASE("reduce_on_plateau: another monitor, or the other way, begins anew at the rate that there is") {
+  const auto after = [](const std::string& more, Json state, double value) {
+    std::string message;
+    return parse("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 1" + more + "}}")
+        ->after_epoch(
+            std::move(state), [&](const std::string&) { return std::optional(value); }, message);
+  };
+  const Json state = after("", after("", Json(), 0.25), 0.5);
+  CHECK(state.at("scale").as_double() == 0.5);
+  CHECK(after(", mode: min", state, 0.5).at("scale").as_double() == 0.25);  // what auto stands for
+  for (const char* change : {", monitor: loss", ", mode: max"}) {
+    const Json changed = after(change, state, 0.125);
+    CHECK(changed.at("scale").as_double() == 0.5);
+    CHECK(changed.at("best").as_double() == 0.125);
+    CHECK(changed.at("wait").as_int() == 0);
+  }
+  for (const Json& wrong : {Json("x"), Json::object(), Json::object().set("scale", "x")})
+    CHECK_THROWS_AS(parse("{reduce_on_plateau: {initial: 1}}")->at(0, wrong), UserError);
+}
+
 TEST_CASE("mistakes in schedules are named with their place") {
   CHECK(errors("cosine_deacy: {initial: 1, steps: 3}") ==
         "s.yaml:1:1: error: unknown learning rate schedule 'cosine_deacy'; did you mean 'cosine_decay'?");

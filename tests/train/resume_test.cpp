@@ -156,6 +156,18 @@ TEST_CASE("a loss that is no number ends the run, names the step and saves nothi
     }
 }
 
+TEST_CASE("a label that is no class is named, in training and in validation") {
+  for (const auto& [split, use] :
+       {std::pair{"train", "trained on has the label"}, {"validation", "evaluated has the label"}}) {
+    const ScratchDirectory directory;
+    Recorder recorder;
+    Trainer trainer(config_from(kRun, {fmt::format("dataset.{}.synthetic.target.classes=9", split)}),
+                    RunDirectory(directory / "run"), recorder, recorder.stop);
+    trainer.start();
+    CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains(use), UserError);
+  }
+}
+
 TEST_CASE("a run that was stopped early goes on where a new end is asked for") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
@@ -186,11 +198,49 @@ TEST_CASE("the best of one metric is not the best of another") {
   trainer.start();
   trainer.run();
   const Checkpoint checkpoint = *load_newest(run, [](const std::string&) {});
-  for (const std::string best : {"null", "{monitor: val_sparse_categorical_accuracy}"}) {
+  for (const std::string best :
+       {"null", "{monitor: val_sparse_categorical_accuracy}", "{monitor: val_loss, mode: max}"}) {
     Recorder other;
     Trainer changed(config_from(kRun, {"checkpoint.best=" + best}), run, other, other.stop);
     changed.restore(checkpoint);
     CHECK(!changed.state().best);
+  }
+}
+
+TEST_CASE("what an epoch rests on changes at its end, not within it") {
+  const ScratchDirectory directory;
+  const std::vector<std::pair<std::string, std::string>> changes{
+      {"seed=6", "'seed: 5' cannot become 'seed: 6'"},
+      {"dataset.shuffle=false", "'shuffle: true' cannot become 'shuffle: false'"},
+      {"train.metrics=[{sparse_top_k_categorical_accuracy: {k: 2}}]", "cannot become 'metrics:"},
+      {"train.metrics=[]", "cannot become 'metrics: []'"},
+      {"train.loss={sparse_categorical_crossentropy: {from_logits: false}}", "from_logits: false"},
+  };
+  for (const bool within : {false, true}) {
+    const RunDirectory run(directory / (within ? "within" : "at-the-end"));
+    {
+      Recorder recorder(within ? 10 : -1);
+      Trainer trainer(config_from(kRun, {fmt::format("train.epochs={}", within ? 5 : 1)}), run, recorder,
+                      recorder.stop);
+      trainer.start();
+      if (within) {
+        CHECK_THROWS_AS(trainer.run(), Interrupted);
+      } else {
+        trainer.run();
+      }
+    }
+    const Checkpoint checkpoint = *load_newest(run, [](const std::string&) {});
+    CHECK((TrainingState::from_json(checkpoint.content().state).step_in_epoch > 0) == within);
+    for (const auto& [change, message] : changes) {
+      CAPTURE(change);
+      Recorder recorder;
+      Trainer trainer(config_from(kRun, {change}), run, recorder, recorder.stop);
+      if (within) {
+        CHECK_THROWS_WITH_AS(trainer.restore(checkpoint), doctest::Contains(message.c_str()), UserError);
+      } else {
+        CHECK_NOTHROW(trainer.restore(checkpoint));
+      }
+    }
   }
 }
 

@@ -1,0 +1,131 @@
+// What a run remembers from one process to the next, and the directory that it is kept in.
+#include <fstream>
+#include <functional>
+#include <regex>
+
+#include "runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+Json sample_state() {
+  TrainingState state;
+  state.step = 3;
+  state.sums = {1.5};
+  state.callbacks = {{"early_stopping", Json()}};
+  state.best = TrainingState::Best{0.5, 2, "min loss"};
+  state.history.push(Json::object().set("epoch", 1).set("step", 3));
+  return state.to_json();
+}
+
+/// Calls back with the document, a part of which is another value in turn or (nothing) is not there.
+void for_each_damage(const Json& json, const std::function<void(const Json&)>& visit) {
+  for (const Json& other : {Json(), Json(-1), Json("x"), Json::array().push(Json()), Json::object()})
+    visit(other);
+  if (json.is_object())
+    for (const auto& [key, value] : json.entries()) {
+      Json without = Json::object();
+      for (const auto& [name, kept] : json.entries())
+        if (name != key) without.set(name, kept);
+      visit(without);
+      for_each_damage(value, [&, key = key](const Json& part) { visit(Json(json).set(key, part)); });
+    }
+  if (json.is_array())
+    for (const Json& item : json.items())
+      for_each_damage(item, [&](const Json& part) { visit(Json::array().push(part)); });
+}
+
+Callback::Verdict after_epoch(const std::string& options, Json& state, double value) {
+  Diagnostics diagnostics;
+  const auto callback =
+      kinds<Callback>().parse(parse_yaml("early_stopping: " + options, "c.yaml", diagnostics), diagnostics);
+  diagnostics.throw_if_errors();
+  return callback->after_epoch(state, [&](const std::string&) { return std::optional(value); });
+}
+
+}  // namespace
+
+TEST_CASE("a state that is malformed anywhere is a UserError") {
+  const Json good = sample_state();
+  CHECK(TrainingState::from_json(good).to_json().dump() == good.dump());
+  int refused = 0;
+  for_each_damage(good, [&](const Json& json) {
+    CAPTURE(json.dump());
+    try {
+      TrainingState::from_json(Json::parse(json.dump()));
+    } catch (const UserError&) {
+      ++refused;
+    }
+  });
+  CHECK(refused > 100);
+  CHECK_THROWS_WITH_AS(TrainingState::from_json(Json(good).set("best", Json::object())),
+                       doctest::Contains("expected an object with 'value', found {}"), UserError);
+  CHECK_THROWS_WITH_AS(TrainingState::from_json(Json(good).set("history", "x")),
+                       doctest::Contains("expected an array, found \"x\""), UserError);
+}
+
+TEST_CASE("a callback's state that is malformed is a UserError") {
+  for (const Json& wrong : {Json("x"), Json(1), Json::array(), Json::object(),
+                            Json::object().set("watched", "min val_loss").set("best", "x")}) {
+    Json state = wrong;
+    CHECK_THROWS_AS(after_epoch("{patience: 3}", state, 1.0), UserError);
+  }
+}
+
+TEST_CASE("early stopping ends with the last of `patience` epochs without improvement") {
+  for (const int patience : {0, 1, 2, 3}) {
+    Json state;
+    const std::string options = fmt::format("{{patience: {}}}", patience);
+    CHECK(!after_epoch(options, state, 1.0).stop);
+    for (int epoch = 1; epoch < patience; ++epoch) CHECK(!after_epoch(options, state, 1.0).stop);
+    CHECK(after_epoch(options, state, 1.0).stop);
+  }
+}
+
+TEST_CASE("early stopping of another monitor, or the other way, begins anew") {
+  Json state;
+  after_epoch("{patience: 2}", state, 0.25);
+  after_epoch("{patience: 2}", state, 0.5);
+  const Json before = state;
+  CHECK(after_epoch("{patience: 2, mode: min}", state, 0.75).stop);  // what auto stands for
+  for (const char* options : {"{patience: 2, monitor: loss}", "{patience: 2, mode: max}"}) {
+    state = before;
+    CHECK(!after_epoch(options, state, 0.75).stop);
+    CHECK(state.at("best").as_double() == 0.75);
+    CHECK(state.at("waited").as_int() == 0);
+  }
+}
+
+TEST_CASE("checkpoints are set aside by step, however many digits it has") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory.path());
+  run.create();
+  for (const int64_t step : {99'999'999, 100'000'000, 1'000'000'000})
+    std::ofstream(run.checkpoint_path(step));
+  CHECK(run.set_aside_after(100'000'000) == std::vector{run.checkpoint_path(1'000'000'000) + ".set-aside"});
+  CHECK(run.set_aside_after(99'999'999) == std::vector{run.checkpoint_path(100'000'000) + ".set-aside"});
+  CHECK(run.checkpoints() == std::vector{run.checkpoint_path(99'999'999)});
+}
+
+TEST_CASE("an interval is what its JSON schema says") {
+  const std::regex pattern(Codec<Interval>::schema().at("pattern").as_string());
+  const auto parses = [](const std::string& text) {
+    Diagnostics diagnostics;
+    Interval interval;
+    return Codec<Interval>::parse(Node::scalar(text), "every", interval, diagnostics);
+  };
+  for (const char* text : {"1 epoch", "200 steps", "10 minutes", "1e3 steps", "1E+3 steps", "5e-1 minutes",
+                           ".5 minutes", "1. epoch", "2epochs", "25e-1minutes"}) {
+    CAPTURE(text);
+    CHECK(parses(text));
+    CHECK(std::regex_match(text, pattern));
+  }
+  for (const char* text : {"1", "epoch", ". steps", "1.2.3 minutes", "1e steps", "-1 steps", "+1 steps",
+                           "1 epochss", "inf steps", "0x10 steps", " 1 epoch", "1 epoch "}) {
+    CAPTURE(text);
+    CHECK(!parses(text));
+    CHECK(!std::regex_match(text, pattern));
+  }
+}
