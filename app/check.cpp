@@ -1,6 +1,7 @@
 // dtrain check: everything that fit would refuse; then the plan of the run.
 #include <array>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +11,7 @@
 #include "options.h"
 #include "text.h"
 #include "train/replicas.h"
+#include "train/step_time.h"
 
 namespace dtrain {
 
@@ -19,6 +21,7 @@ struct CheckOptions {
   OutputOptions output;
   std::string config;
   std::vector<std::string> sets;
+  bool measure = false;
 };
 
 struct Split {
@@ -35,7 +38,10 @@ struct RunPlan {
   std::vector<MemoryPlan> replicas;
   std::string gradients_meet;
   size_t snapshot = 0;
-  std::vector<int64_t> last_shares;  // of the last batch, by replica
+  std::vector<int64_t> last_shares;   // of the last batch, by replica
+  std::optional<StepTime> step_time;  // where it was asked for
+
+  int64_t steps(const RunConfig& config) const { return steps_per_epoch * config.train.epochs; }
 };
 
 /// Opens every split of the data set; what is wrong with any of them is said at once.
@@ -99,6 +105,12 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
                       .set("memory", std::move(memory)));
   }
   const int64_t trainable = config.graph.count_parameters(true);
+  Json time;  // null
+  if (plan.step_time)
+    time = Json::object()
+               .set("step_seconds", plan.step_time->seconds)
+               .set("measured_steps", plan.step_time->steps)
+               .set("seconds", plan.step_time->seconds * static_cast<double>(plan.steps(config)));
   return Json::object()
       .set("name", config.name)
       .set("parameters", trainable + config.graph.count_parameters(false))
@@ -108,7 +120,8 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
       .set("last_batch", plan.last_batch)
       .set("steps_per_epoch", plan.steps_per_epoch)
       .set("epochs", config.train.epochs)
-      .set("steps", plan.steps_per_epoch * config.train.epochs)
+      .set("steps", plan.steps(config))
+      .set("time", std::move(time))
       .set("strategy", config.strategy.name)
       .set("gradients_meet", plan.gradients_meet)
       .set("snapshot", bytes(plan.snapshot))
@@ -123,10 +136,14 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
   std::string text = fmt::format("model     {}, {} trained\ndata      {} samples\n",
                                  format_plural(trainable + config.graph.count_parameters(false), "parameter"),
                                  format_count(trainable), data);
-  text += fmt::format(
-      "steps     {} an epoch, {} in {}; batches of {}, the last of {}\n", format_count(plan.steps_per_epoch),
-      format_count(plan.steps_per_epoch * config.train.epochs), format_plural(config.train.epochs, "epoch"),
-      format_count(config.train.batch_size), format_count(plan.last_batch));
+  text += fmt::format("steps     {} an epoch, {} in {}; batches of {}, the last of {}\n",
+                      format_count(plan.steps_per_epoch), format_count(plan.steps(config)),
+                      format_plural(config.train.epochs, "epoch"), format_count(config.train.batch_size),
+                      format_count(plan.last_batch));
+  if (plan.step_time)
+    text += fmt::format("time      {:.4g} ms a step (of {}), {} in all, without validation and saving\n",
+                        plan.step_time->seconds * 1e3, format_count(plan.step_time->steps),
+                        format_duration(plan.step_time->seconds * static_cast<double>(plan.steps(config))));
   text += fmt::format("strategy  {}, {}{}\n\n", config.strategy.name,
                       format_plural(static_cast<int64_t>(plan.replicas.size()), "replica"),
                       plan.replicas.size() > 1 ? "; gradients meet " + plan.gradients_meet : "");
@@ -163,9 +180,13 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
 
 void check(const CheckOptions& options) {
   RunConfig config = load_run_config(options.config, options.sets);
-  const bool data_on_device = config.dataset.cache.name == "device";
+  const auto cache = config.dataset.cache;
   config.dataset.cache = kinds<Cache>().make("none");  // checking leaves no cache file behind
-  const RunPlan plan = make_plan(config, data_on_device);
+  RunPlan plan = make_plan(config, cache.name == "device");
+  if (options.measure) {
+    if (cache.name != "file") config.dataset.cache = cache;
+    plan.step_time = measure_steps(config, 2.0);
+  }
   if (options.output.json) print_json(to_json(config, plan));
   if (options.output.text()) print_text(to_text(config, plan));
 }
@@ -178,6 +199,9 @@ void add_check(CLI::App& app) {
   const auto options = std::make_shared<CheckOptions>();
   command->add_option("CONFIG", options->config, "The configuration, a YAML file")->required();
   add_set_option(*command, options->sets);
+  command->add_flag(
+      "--measure", options->measure,
+      "Also train for two seconds, on the run's devices and data, to say how long it will take");
   add_output_options(*command, options->output);
   command->callback([options] { check(*options); });
 }

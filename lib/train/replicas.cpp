@@ -207,6 +207,13 @@ void Replicas::allocate_slots() {
   });
 }
 
+void Replicas::start() {
+  allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
+  initialize(config_.graph, layout_, static_cast<uint64_t>(config_.seed), values().data());
+  allocate_slots();
+  publish();
+}
+
 void Replicas::fetch() {
   if (!on_gpu()) return;
   Context& context = exchange_->keeper_of(0).context();

@@ -89,6 +89,8 @@ class Replicas {
   void allocate_parameters(Plan::Purpose purpose, int64_t batch_size);
   /// For training only, so that evaluation does without them.
   void allocate_slots();
+  /// All of that, for a run that begins: parameters by their initializers and the run's seed.
+  void start();
   void fetch();
   void publish();
 

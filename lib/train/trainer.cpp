@@ -15,12 +15,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle) {
-  return std::make_unique<Loader>(
-      open_split(config.dataset, split, config.graph.input_specs(), config.targets()),
-      config.train.batch_size, shuffle, static_cast<uint64_t>(config.seed), config.dataset.prefetch);
-}
-
 /// "shuffle: true", of a part of a configuration.
 std::string written_in(const Node& part, std::string_view key) {
   std::string text = Node::mapping({Node::entry(key, *part.find(key))}).to_yaml();
@@ -42,6 +36,12 @@ void check_epoch_goes_on(const std::string& path, const Node& saved, const Node&
 }
 
 }  // namespace
+
+std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle) {
+  return std::make_unique<Loader>(
+      open_split(config.dataset, split, config.graph.input_specs(), config.targets()),
+      config.train.batch_size, shuffle, static_cast<uint64_t>(config.seed), config.dataset.prefetch);
+}
 
 std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,
                                                      int64_t samples) {
@@ -105,11 +105,7 @@ void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
 }
 
 void Trainer::start() {
-  replicas_->allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
-  initialize(config_.graph, replicas_->layout(), static_cast<uint64_t>(config_.seed),
-             replicas_->values().data());
-  replicas_->allocate_slots();
-  replicas_->publish();
+  replicas_->start();
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {

@@ -54,6 +54,9 @@ class Observer {
   virtual void on_warning(const std::string&) {}
 };
 
+/// A split in the run's batches.
+std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle);
+
 /// The means of totals by name: "loss" (the sum of the heads' losses where there are several), then
 /// RunConfig::total_names.
 std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,

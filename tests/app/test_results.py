@@ -167,6 +167,18 @@ class Facts(Case):
         self.assertEqual(self.dtrain("check", "config.yaml", "--quiet").out, "")
         self.assertEqual(sorted(self.dir.rglob("*")), before)
 
+    def test_check_measures_a_step_where_asked_and_leaves_nothing(self):
+        self.write("config.yaml", CONFIG)
+        before = sorted(self.dir.rglob("*"))
+        self.assertIsNone(self.json("check", "config.yaml")["time"])
+        for strategy in ["single", "{mirrored: {devices: [cpu:0], replicas: 2}}"]:
+            plan = self.json("check", "config.yaml", "--measure", "--set", f"strategy={strategy}")
+            self.assertGreater(plan["time"]["step_seconds"], 0)
+            self.assertGreaterEqual(plan["time"]["measured_steps"], 1)
+            self.assertAlmostEqual(plan["time"]["seconds"], plan["time"]["step_seconds"] * plan["steps"])
+        self.assertIn(" a step ", self.dtrain("check", "config.yaml", "--measure").out)
+        self.assertEqual(sorted(self.dir.rglob("*")), before)
+
     def test_check_refuses_what_fit_would(self):
         idx = "{idx: {input: nowhere-images, target: nowhere-labels}}"
         self.write("config.yaml", CONFIG)
