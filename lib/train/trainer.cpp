@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -195,7 +196,8 @@ void Trainer::finish_step() {
   const double step_loss = means_of(config_, totals.sums, totals.samples)[0].second;
   ++state_.step;
   ++state_.step_in_epoch;
-  if (!std::isfinite(step_loss)) check_labels(config_, loader_->dataset(), "trained on");
+  if (!std::isfinite(step_loss) && !std::exchange(labels_checked_, true))
+    check_labels(config_, loader_->dataset(), "trained on");
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
   const auto now = Clock::now();
