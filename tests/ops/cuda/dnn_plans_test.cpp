@@ -18,7 +18,7 @@ using cuda::DnnConvolution;
 using cuda::DnnDevice;
 
 struct Gpu {
-  const char* name;
+  std::string name;
   bool always_deterministic;  // as it takes so long to ask for everything twice
   size_t workspace_bytes;     // of its context
   const char* properties;     // cudaDeviceProp's, as cuDNN writes them
