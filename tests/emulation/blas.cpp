@@ -268,7 +268,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   }
 }
 
-/// Knows an algorithm for every product but some with epilogues, so that these are done without, too.
+/// Knows an algorithm for every product but some with epilogues, so that these are done without, too; which
+/// it says in either of the ways that cuBLASLt has.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -279,7 +280,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (wanted < 1 || std::memcmp(&of(c), &of(d), sizeof(Layout)) != 0) return CUBLAS_STATUS_INVALID_VALUE;
   if (const cublasStatus_t status = check_product(product); status != CUBLAS_STATUS_SUCCESS) return status;
   const bool fused = product.desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
-  if (fused && (product.d.rows + product.d.columns) % 4 == 3) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (fused && (product.d.rows + product.d.columns) % 4 == 3)
+    return product.d.rows % 2 == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_INVALID_VALUE;
   if (has_bias(product.desc) && (!product.desc.bias || !aligned(product.desc.bias, 2)))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const Preference& p = of(preference);

@@ -446,7 +446,10 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor
   if (!d.finished) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     *count = static_cast<int64_t>(d.engines.size());
-    if (!elements) return CUDNN_STATUS_SUCCESS;
+    if (!elements) {
+      *count += 2;  // it turns out only then that some are none
+      return CUDNN_STATUS_SUCCESS;
+    }
     *count = std::min(*count, wanted);
     auto* into = static_cast<cudnnBackendDescriptor_t*>(elements);
     for (int64_t i = 0; i < *count; ++i) {

@@ -1,5 +1,6 @@
 #include "emulation/grid.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <memory>
@@ -16,20 +17,33 @@ namespace {
 
 struct Thread {
   Fiber* fiber;
-  unsigned index;
   // It waits while (*word & mask) == value.
   const uint32_t* word;
   uint32_t mask, value;
   bool may_go_on() const { return (*word & mask) != value; }
 };
 
+/// What a lane brings to a meeting, and what it comes for: the value of a lane (from 0 on), or one of these.
+constexpr int kAllValues = -1, kNothing = -2;
+struct Lane {
+  uint32_t mask;
+  int from;
+  uint64_t value;
+};
+
 struct Warp {
   uint32_t living = 0;
   uint32_t arrived = 0;
-  std::array<uint32_t, 32> masks;  // of those that arrived
-  std::array<uint64_t, 32> values;
-  uint32_t given = 0;  // lanes whose `values` are of this exchange
+  std::array<Lane, 32> lanes;  // as they arrived
+  // What each of those that met has taken: settled when the last arrives, as whoever goes on may be at the
+  // next meeting before another has looked.
+  std::array<uint64_t, 32> taken;
 };
+
+template <class Use>
+void for_each_lane(uint32_t lanes, Use&& use) {
+  for (; lanes != 0; lanes &= lanes - 1) use(static_cast<size_t>(std::countr_zero(lanes)));
+}
 
 uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15ull;
@@ -42,9 +56,7 @@ class Block {
 
   void sync_threads();
   int count(bool predicate);
-  void sync_warp(uint32_t mask);
-  uint64_t exchange(uint32_t mask, uint64_t value, int from);
-  uint32_t ballot(uint32_t mask, bool predicate);
+  uint64_t meet(const Lane& lane);
   int lane() const { return static_cast<int>(current_ % 32); }
   uint32_t active() const { return warps_[current_ / 32].living; }
 
@@ -107,16 +119,18 @@ void Block::end_thread() {
     arrived_ = 0;
     ++barriers_;
   }
-  if (w.arrived != 0) release_warp(w, w.masks[static_cast<size_t>(std::countr_zero(w.arrived))]);
+  if (w.arrived != 0) release_warp(w, w.lanes[static_cast<size_t>(std::countr_zero(w.arrived))].mask);
 }
 
 void Block::wait(const uint32_t* word, uint32_t mask, uint32_t value) {
   if ((*word & mask) != value) return;
   const unsigned self = current_;
-  waiting_.push_back({fiber_, self, word, mask, value});
+  const uint3 own_index = threadIdx;
+  waiting_.push_back({fiber_, word, mask, value});
   paused_ = true;
   fiber_->pause();
-  become(self);
+  current_ = self;
+  threadIdx = own_index;
 }
 
 void Block::sync_threads() {
@@ -141,48 +155,30 @@ int Block::count(bool predicate) {
 
 void Block::release_warp(Warp& w, uint32_t mask) {
   const uint32_t expected = mask & w.living;
-  if ((w.arrived & expected) != expected) return;
-  for (int i = 0; i < 32; ++i) {
-    if ((expected >> i & 1) != 0 && w.masks[static_cast<size_t>(i)] != mask) {
-      fail("lanes of a warp meet with different masks");
-    }
-  }
+  if (expected == 0 || (w.arrived & expected) != expected) return;
   w.arrived &= ~expected;
+  uint64_t bits = 0;
+  for_each_lane(expected, [&](size_t i) { bits |= (w.lanes[i].value & 1) << i; });
+  const int purpose = std::min(w.lanes[static_cast<size_t>(std::countr_zero(expected))].from, 0);
+  for_each_lane(expected, [&](size_t i) {
+    const auto& [own_mask, from, value] = w.lanes[i];
+    if (own_mask != mask) fail("lanes of a warp meet with different masks");
+    if (std::min(from, 0) != purpose) fail("lanes of a warp meet for different things");
+    const bool given = from >= 0 && (expected >> from & 1) != 0;
+    w.taken[i] = from == kAllValues ? bits : given ? w.lanes[static_cast<size_t>(from)].value : ~0ull;
+  });
 }
 
-void Block::sync_warp(uint32_t mask) {
+uint64_t Block::meet(const Lane& lane) {
   Warp& w = warp();
+  const size_t self = current_ % 32;
   const uint32_t bit = lane_bit();
-  if ((mask & bit) == 0) fail("a lane is not in the mask that it names");
-  w.masks[current_ % 32] = mask;
+  if ((lane.mask & bit) == 0) fail("a lane is not in the mask that it names");
+  w.lanes[self] = lane;
   w.arrived |= bit;
-  release_warp(w, mask);
+  release_warp(w, lane.mask);
   wait(&w.arrived, bit, bit);
-}
-
-uint64_t Block::exchange(uint32_t mask, uint64_t value, int from) {
-  Warp& w = warp();
-  w.values[current_ % 32] = value;
-  w.given |= lane_bit();
-  sync_warp(mask);
-  const uint64_t taken = (mask & w.given) >> from & 1 ? w.values[static_cast<size_t>(from)] : ~0ull;
-  sync_warp(mask);
-  w.given &= ~lane_bit();
-  return taken;
-}
-
-uint32_t Block::ballot(uint32_t mask, bool predicate) {
-  Warp& w = warp();
-  w.values[current_ % 32] = predicate;
-  w.given |= lane_bit();
-  sync_warp(mask);
-  uint32_t bits = 0;
-  for (unsigned i = 0; i < 32; ++i) {
-    if ((mask & w.given) >> i & 1) bits |= static_cast<uint32_t>(w.values[i]) << i;
-  }
-  sync_warp(mask);
-  w.given &= ~lane_bit();
-  return bits;
+  return w.taken[self];
 }
 
 void Block::fail(const char* what) {
@@ -273,13 +269,13 @@ int sync_threads_count(bool predicate) {
   return block.count(predicate);
 }
 void sync_warp(uint32_t mask) {
-  block.sync_warp(mask);
+  block.meet({mask, kNothing, 0});
 }
 uint64_t exchange(uint32_t mask, uint64_t value, int from) {
-  return block.exchange(mask, value, from);
+  return block.meet({mask, from, value});
 }
 uint32_t ballot(uint32_t mask, bool predicate) {
-  return block.ballot(mask, predicate);
+  return static_cast<uint32_t>(block.meet({mask, kAllValues, predicate}));
 }
 int lane() {
   return block.lane();

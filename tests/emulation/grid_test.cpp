@@ -83,6 +83,14 @@ TEST_CASE("emulated kernels: threads that wait forever are noticed") {
   CHECK(dst.read(stream) == std::vector<int>(3, 3));
 }
 
+TEST_CASE("emulated kernels: lanes that meet for different things are noticed") {
+  const Fresh fresh;
+  const Stream stream;
+  disagree(stream);
+  CHECK(cudaStreamSynchronize(stream) == cudaErrorLaunchFailure);
+  CHECK(take_failure() == "lanes of a warp meet for different things");
+}
+
 TEST_CASE("emulated kernels: impossible grids are refused") {
   const Fresh fresh;
   const Stream stream;

@@ -53,6 +53,13 @@ __global__ void wait_forever_kernel() {
     __syncwarp();
 }
 
+__global__ void disagree_kernel() {
+  if (threadIdx.x % 2 == 0)
+    __ballot_sync(kAll, 1);
+  else
+    __syncwarp();
+}
+
 __global__ void count_odd_kernel(int* counter) {
   const int odd = __syncthreads_count(threadIdx.x % 2 == 1);
   const unsigned lanes = __ballot_sync(kAll, threadIdx.x % 2 == 1);
@@ -89,6 +96,9 @@ void end_early(int* dst, int n, cudaStream_t stream) {
 }
 void wait_forever(cudaStream_t stream) {
   cuda::launch(wait_forever_kernel, 1, 64, stream);
+}
+void disagree(cudaStream_t stream) {
+  cuda::launch(disagree_kernel, 1, 32, stream);
 }
 void count_odd(int* counter, int blocks, cudaStream_t stream) {
   cuda::launch(count_odd_kernel, static_cast<unsigned>(blocks), kBlock, stream, counter);

@@ -18,6 +18,8 @@ void sum_warps(const int* src, int* dst, int warps, cudaStream_t stream);
 void end_early(int* dst, int n, cudaStream_t stream);
 /// Half of the threads wait for a warp's other half, which waits for the block.
 void wait_forever(cudaStream_t stream);
+/// Half of a warp's lanes vote where the others only wait.
+void disagree(cudaStream_t stream);
 /// *counter += the number of threads that have an odd index.
 void count_odd(int* counter, int blocks, cudaStream_t stream);
 /// data[i] = scale * data[i] + offset.

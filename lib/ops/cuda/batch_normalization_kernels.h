@@ -44,7 +44,7 @@ __device__ Floats<N> load_row(const T* src, const Tiling& tiling, const TilePlac
 /// Sums of x - p and of its square, p the first row. A thread sums the distances from its own first element,
 /// so that neither a large mean nor a first row far from it costs precision.
 template <int N, class T>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     statistics_kernel(Tiling tiling, const T* src, double* partials) {
   const TilePlace place = place_in<N>(tiling);
   double sums[N][2] = {};
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kFinishThreads)
 
 /// shift may be null (0).
 template <int N, class T>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     normalize_kernel(Tiling tiling, const T* src, const float* gamma, const float* shift, const float* mean,
                      const float* variance, float epsilon, bool relu, T* dst) {
   const TilePlace place = place_in<N>(tiling);
@@ -168,7 +168,7 @@ __device__ BackwardRow<N> load_backward(const BackwardArrays<T>& arrays, const T
 
 /// Sums of the gradient, and of it times x - mean.
 template <int N, bool kRelu, class T>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     gradient_sums_kernel(Tiling tiling, BackwardArrays<T> arrays, double* partials) {
   const TilePlace place = place_in<N>(tiling);
   double sums[N][2] = {};
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(kFinishThreads)
 
 /// diff_src may be diff_dst: each element is read before it is written, by the same thread.
 template <int N, bool kRelu, class T>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     diff_src_kernel(Tiling tiling, BackwardArrays<T> arrays, Line line, T* diff_src) {
   const TilePlace place = place_in<N>(tiling);
   if (!place.any) return;

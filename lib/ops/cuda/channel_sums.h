@@ -23,7 +23,9 @@ struct Tiling {
   dim3 grid() const { return {tiles, row_blocks}; }
 };
 
-inline constexpr int kTileThreads = 256;
+/// And the blocks that a multiprocessor has at a time: bounded for 4, kernels of 8 channels a thread spill
+/// registers.
+inline constexpr int kTileThreads = 256, kTileBlocks = 3;
 
 /// For N channels a thread. So many row blocks that a thread sums no more than kMostRows in float32, and the
 /// device is busy.
@@ -33,7 +35,7 @@ inline Tiling tiling_of(int64_t rows, int64_t channels, int N, int multiprocesso
   const int64_t across = std::bit_ceil(static_cast<uint64_t>(std::min<int64_t>(vectors, kWarp)));
   const int64_t down = kTileThreads / across, tiles = (vectors + across - 1) / across;
   const auto blocks = [&](int64_t rows_each) { return (rows + down * rows_each - 1) / (down * rows_each); };
-  const int64_t busy = (4 * multiprocessors + tiles - 1) / tiles;
+  const int64_t busy = (kTileBlocks * multiprocessors + tiles - 1) / tiles;
   const int64_t row_blocks = std::max(std::min(blocks(kFewRows), busy), blocks(kMostRows));
   return {rows, channels, static_cast<int>(across), static_cast<unsigned>(tiles),
           static_cast<unsigned>(std::clamp<int64_t>(row_blocks, 1, kMostBlocks))};

@@ -78,10 +78,9 @@ class DnnBackedConvolution final : public Convolution {
       : ops_(ops), spec_(spec), direct_(ops, spec) {
     ops.context().workspace();  // is made now, not while work is being captured
     using enum DnnConvolution::Direction;
-    // Enough for engines that turn both images into another layout first, as cuDNN does for many gradients.
-    const size_t limit = ops.context().workspace_bytes() + image_bytes() / 4 * 5;
     const auto find = [&](DnnConvolution::Direction direction) {
-      auto found = DnnConvolution::find(ops.context(), ops.math(), spec, direction, limit);
+      auto found = DnnConvolution::find(ops.context().dnn(), ops.math(), spec, direction,
+                                        ops.context().workspace_bytes());
       if (found) reserve(*found);
       return found;
     };
@@ -99,7 +98,7 @@ class DnnBackedConvolution final : public Convolution {
 
   void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) override {
     if (!forward_) return direct_.forward(src, kernel, bias, dst, scratch);
-    forward_->run(src, reordered(kernel, scratch), dst, workspace(scratch));
+    forward_->run(ops_.context().dnn(), src, reordered(kernel, scratch), dst, workspace(scratch));
     const int64_t pixels = spec_.batch * spec_.out_height() * spec_.out_width();
     if (spec_.bias) {
       bias_activation(ops_, spec_.activation, bias, dst, pixels, spec_.filters);
@@ -110,13 +109,13 @@ class DnnBackedConvolution final : public Convolution {
 
   void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) override {
     if (!data_) return direct_.backward_data(diff_dst, kernel, diff_src, scratch);
-    data_->run(diff_src, reordered(kernel, scratch), diff_dst, workspace(scratch));
+    data_->run(ops_.context().dnn(), diff_src, reordered(kernel, scratch), diff_dst, workspace(scratch));
   }
 
   void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
                        void* scratch) override {
     if (!filter_) return direct_.backward_filter(src, diff_dst, diff_kernel, diff_bias, scratch);
-    filter_->run(src, scratch, diff_dst, workspace(scratch));
+    filter_->run(ops_.context().dnn(), src, scratch, diff_dst, workspace(scratch));
     transpose_to_float(ops_, scratch, diff_kernel, spec_.filters, weights_per_filter());
     if (diff_bias)
       ops_.column_sum(diff_bias, diff_dst, spec_.batch * spec_.out_height() * spec_.out_width(),
@@ -126,12 +125,6 @@ class DnnBackedConvolution final : public Convolution {
  private:
   int64_t weights_per_filter() const {
     return spec_.kernel_height * spec_.kernel_width * (spec_.depthwise ? 1 : spec_.channels);
-  }
-
-  size_t image_bytes() const {
-    const int64_t elements = spec_.batch * (spec_.height * spec_.width * spec_.channels +
-                                            spec_.out_height() * spec_.out_width() * spec_.filters);
-    return static_cast<size_t>(elements) * bytes_of(ops_.compute_type());
   }
 
   /// Scratch memory for what this plan needs.

@@ -16,6 +16,12 @@ constexpr const char* kPreparing = "preparing a convolution";
 // Names of the graph's arrays.
 constexpr int64_t kX = 'x', kW = 'w', kY = 'y';
 
+// What describes a device, and stands in for a handle. cuDNN's headers have these names from 9.8 on.
+constexpr auto kDeviceDescriptor = static_cast<cudnnBackendDescriptorType_t>(38);
+constexpr auto kDeviceJson = static_cast<cudnnBackendAttributeName_t>(2702);
+constexpr auto kHeuristicsDevice = static_cast<cudnnBackendAttributeName_t>(204);
+constexpr auto kPlanDevice = static_cast<cudnnBackendAttributeName_t>(407);
+
 // How cuDNN calls the types that attributes have.
 constexpr cudnnBackendAttributeType_t attribute_type(int64_t) {
   return CUDNN_TYPE_INT64;
@@ -163,7 +169,7 @@ struct OperationGraph {
   DnnDescriptor x, w, y, convolution, operation;
   DnnDescriptor graph;  // null where cuDNN has no such graph
 
-  OperationGraph(cudnnHandle_t handle, const ConvolutionSpec& spec, ComputeType type, Direction direction)
+  OperationGraph(const DnnDevice& device, const ConvolutionSpec& spec, ComputeType type, Direction direction)
       : x(tensor(kX, type, spec.batch, spec.height, spec.width, spec.channels)),
         w(tensor(kW, type, spec.filters, spec.kernel_height, spec.kernel_width,
                  spec.depthwise ? 1 : spec.channels)),
@@ -179,10 +185,9 @@ struct OperationGraph {
                     .set(names.beta, 0.0f)
                     .finish_if_supported();
     if (!operation) return;
-    graph = Description(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
-                .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle)
-                .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
-                .finish_if_supported();
+    Description description(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    if (device.handle()) description.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, device.handle());
+    graph = description.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation).finish_if_supported();
   }
 };
 
@@ -193,11 +198,12 @@ DnnDescriptor empty(cudnnBackendDescriptorType_t type) {
 }
 
 /// Engines, each with its settings, the most promising first.
-std::vector<DnnDescriptor> proposals(const DnnDescriptor& graph, cudnnBackendHeurMode_t mode) {
-  const DnnDescriptor heuristics = Description(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
-                                       .set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
-                                       .set(CUDNN_ATTR_ENGINEHEUR_MODE, mode)
-                                       .finish_if_it_works();
+std::vector<DnnDescriptor> proposals(const DnnDevice& device, const DnnDescriptor& graph,
+                                     cudnnBackendHeurMode_t mode) {
+  Description description(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  description.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+  if (!device.handle()) description.set(kHeuristicsDevice, device.properties());
+  const DnnDescriptor heuristics = description.finish_if_it_works();
   if (!heuristics) return {};
   int64_t count = 0;
   check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
@@ -218,7 +224,7 @@ std::vector<DnnDescriptor> proposals(const DnnDescriptor& graph, cudnnBackendHeu
 }
 
 /// Whether the engine's results are what `math` asks for.
-bool keeps_to(const GpuMath& math, bool deterministic, const DnnDescriptor& proposal) {
+bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
   const DnnDescriptor engine = empty(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t pointer = engine.get();
   int64_t count = 0;
@@ -231,11 +237,22 @@ bool keeps_to(const GpuMath& math, bool deterministic, const DnnDescriptor& prop
         kPreparing);
   const bool exact = math.type == ComputeType::float32 && !math.tf32;
   return std::none_of(notes.begin(), notes.begin() + count, [&](cudnnBackendNumericalNote_t note) {
-    return (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && deterministic) ||
+    return (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && math.deterministic) ||
            (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && exact) ||
            note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
            note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
   });
+}
+
+/// Null where the engine cannot do it after all.
+DnnDescriptor plan_of(const DnnDevice& device, const DnnDescriptor& proposal) {
+  Description description(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  if (device.handle()) {
+    description.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, device.handle());
+  } else {
+    description.set(kPlanDevice, device.properties());
+  }
+  return description.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, proposal).finish_if_it_works();
 }
 
 size_t workspace_of(const DnnDescriptor& plan) {
@@ -248,29 +265,43 @@ size_t workspace_of(const DnnDescriptor& plan) {
 
 }  // namespace
 
-std::optional<DnnConvolution> DnnConvolution::find(CudaContext& context, const GpuMath& math,
+DnnDevice DnnDevice::described(const std::string& properties) {
+  return DnnDevice(Description(kDeviceDescriptor)
+                       .set(kDeviceJson, CUDNN_TYPE_CHAR, properties.size() + 1, properties.c_str())
+                       .finish());
+}
+
+std::optional<DnnConvolution> DnnConvolution::find(const DnnDevice& device, const GpuMath& math,
                                                    const ConvolutionSpec& spec, Direction direction,
-                                                   size_t workspace_limit) {
-  const OperationGraph described(context.dnn(), spec, math.type, direction);
+                                                   size_t at_hand) {
+  const OperationGraph described(device, spec, math.type, direction);
   if (!described.graph) return std::nullopt;
+  const size_t limit = most_workspace(spec, math.type, at_hand);
   // The fallback mode lists what works everywhere.
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (DnnDescriptor& proposal : proposals(described.graph, mode)) {
-      if (!keeps_to(math, context.deterministic(), proposal)) continue;
-      DnnDescriptor plan = Description(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
-                               .set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, context.dnn())
-                               .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, proposal)
-                               .finish_if_it_works();
+    for (DnnDescriptor& proposal : proposals(device, described.graph, mode)) {
+      if (!keeps_to(math, proposal)) continue;
+      DnnDescriptor plan = plan_of(device, proposal);
       if (!plan) continue;
       const size_t bytes = workspace_of(plan);
-      if (bytes <= workspace_limit)
-        return DnnConvolution(context, std::move(proposal), std::move(plan), bytes);
+      if (bytes <= limit) return DnnConvolution(std::move(proposal), std::move(plan), bytes);
     }
   }
   return std::nullopt;
 }
 
-void DnnConvolution::run(const void* x, const void* w, const void* y, void* workspace) const {
+size_t DnnConvolution::most_workspace(const ConvolutionSpec& spec, ComputeType type, size_t at_hand) {
+  const int64_t elements = spec.batch * (spec.height * spec.width * spec.channels +
+                                         spec.out_height() * spec.out_width() * spec.filters);
+  const size_t images = static_cast<size_t>(elements) * bytes_of(type);
+  // Enough for engines that turn both images into another layout first, as cuDNN does for many gradients.
+  // Those that it likes best for depthwise filters' gradients in 16 bits make them larger, too, for the
+  // tensor cores: about fourfold, of which the workspace at hand holds the last part where batches are small.
+  return at_hand + images * (spec.depthwise ? 3 : 1) + images / 4;
+}
+
+void DnnConvolution::run(cudnnHandle_t handle, const void* x, const void* w, const void* y,
+                         void* workspace) const {
   const std::array<const void*, 3> arrays = {x, w, y};
   const DnnDescriptor pack =
       Description(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
@@ -278,7 +309,7 @@ void DnnConvolution::run(const void* x, const void* w, const void* y, void* work
           .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, arrays.size(), arrays.data())
           .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace)
           .finish();
-  check(cudnnBackendExecute(context_->dnn(), plan_.get(), pack.get()), "a convolution");
+  check(cudnnBackendExecute(handle, plan_.get(), pack.get()), "a convolution");
 }
 
 }  // namespace dtrain::cuda

@@ -2,14 +2,31 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <optional>
+#include <string>
 
-#include "device/cuda/context.h"
 #include "ops/cuda/handles.h"
 #include "ops/specs.h"
 
 namespace dtrain::cuda {
+
+/// The GPU that plans are for: the one that a handle is of, or one that is only described. For that plans can
+/// be found on a machine without GPU or driver, by cuDNN 9.8 or later, but not run.
+class DnnDevice {
+ public:
+  DnnDevice(cudnnHandle_t handle) : handle_(handle) {}
+  /// By JSON of the names and values that cuDNN gives to cudaDeviceProp's.
+  static DnnDevice described(const std::string& properties);
+
+  cudnnHandle_t handle() const { return handle_; }                 // null where described
+  const DnnDescriptor& properties() const { return properties_; }  // null where not
+
+ private:
+  explicit DnnDevice(DnnDescriptor properties) : properties_(std::move(properties)) {}
+
+  cudnnHandle_t handle_ = nullptr;
+  DnnDescriptor properties_;
+};
 
 /// x is an image of the convolution's source, w its weights, y an image of its destination; which of them is
 /// written follows from the direction. Images are NHWC; weights are [filters, height, width, channels] of
@@ -19,22 +36,22 @@ class DnnConvolution {
  public:
   enum class Direction { forward, backward_data, backward_filter };
 
-  /// Nothing where cuDNN has no engine for it that keeps to `math`, or none with so little workspace.
-  static std::optional<DnnConvolution> find(CudaContext& context, const GpuMath& math,
-                                            const ConvolutionSpec& spec, Direction direction,
-                                            size_t workspace_limit);
+  /// Where so many bytes of workspace are at hand in any case. Nothing where cuDNN has no engine for it that
+  /// keeps to `math`, or none that does with most_workspace().
+  static std::optional<DnnConvolution> find(const DnnDevice& device, const GpuMath& math,
+                                            const ConvolutionSpec& spec, Direction direction, size_t at_hand);
+  static size_t most_workspace(const ConvolutionSpec& spec, ComputeType type, size_t at_hand);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
-  void run(const void* x, const void* w, const void* y, void* workspace) const;
+  /// With its settings.
+  const DnnDescriptor& engine() const { return engine_; }
+  /// Enqueued on the stream of `handle`, which is of the device that the plan was found for.
+  void run(cudnnHandle_t handle, const void* x, const void* w, const void* y, void* workspace) const;
 
  private:
-  DnnConvolution(CudaContext& context, DnnDescriptor engine, DnnDescriptor plan, size_t workspace_bytes)
-      : context_(&context),
-        engine_(std::move(engine)),
-        plan_(std::move(plan)),
-        workspace_bytes_(workspace_bytes) {}
+  DnnConvolution(DnnDescriptor engine, DnnDescriptor plan, size_t workspace_bytes)
+      : engine_(std::move(engine)), plan_(std::move(plan)), workspace_bytes_(workspace_bytes) {}
 
-  CudaContext* context_;
   DnnDescriptor engine_, plan_;  // the plan is of the engine's configuration
   size_t workspace_bytes_;
 };

@@ -101,6 +101,11 @@ struct ScaleAdd {
   }
 };
 
+/// words.v[i] by comparisons: a block that is indexed at run time would lie in memory.
+__device__ uint32_t word_of(const Philox::Block& words, uint64_t i) {
+  return i == 0 ? words.v[0] : i == 1 ? words.v[1] : i == 2 ? words.v[2] : words.v[3];
+}
+
 template <class T>
 struct Dropout {
   T* dst;
@@ -124,7 +129,7 @@ struct Dropout {
       const Philox::Block words = random(*step, sample << 32 | (element / 4 + first / 4));
 #pragma unroll
       for (int j = 0; j < 4 && first + j < N; ++j) {
-        const uint32_t word = words.v[N == 1 ? element % 4 : j];
+        const uint32_t word = N == 1 ? word_of(words, element % 4) : words.v[j];
         values[first + j] = uniform01(word) >= rate ? values[first + j] * factor : 0.0f;
       }
     }

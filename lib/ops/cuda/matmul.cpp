@@ -121,6 +121,8 @@ class CudaMatmul final : public Matmul {
         context.blas(), desc_.get(), left_.get(), right_.get(), result_.get(), result_.get(),
         preference().get(), static_cast<int>(found.size()), found.data(), &count);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+    // Which is what they may also say of an epilogue that a type or a shape does not go with.
+    if (status == CUBLAS_STATUS_INVALID_VALUE && epilogue != CUBLASLT_EPILOGUE_DEFAULT) return false;
     check(status, kPreparing);
     for (int i = 0; i < count; ++i) {
       const auto& candidate = found[static_cast<size_t>(i)];

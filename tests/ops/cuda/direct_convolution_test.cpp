@@ -1,0 +1,40 @@
+// The convolutions of our own, which run only where cuDNN has no engine: nowhere that we know of.
+#include <doctest/doctest.h>
+
+#include "ops/convolutions.h"
+#include "ops/cuda/convolution_kernels.h"
+
+namespace dtrain::test {
+namespace {
+
+void check(Device& device, const ConvolutionSpec& spec) {
+  cuda::DirectConvolution convolution(dynamic_cast<cuda::CudaOps&>(device.ops()), spec);
+  check_convolution(device, spec, convolution);
+}
+
+}  // namespace
+
+TEST_CASE("on a GPU: convolutions without cuDNN" * doctest::test_suite("gpu")) {
+  on_every_gpu([](Device& device) {
+    ConvolutionSpec uneven = spec_of(10, 4, 6, 2, 1, 1, {1, 0, 2, 1});
+    uneven.kernel_width = 5;
+    uneven.stride_width = 3;
+    uneven.dilation_height = 2;
+    for (ConvolutionSpec spec : {spec_of(1, 1, 1, 1, 1, 1, {}), spec_of(9, 3, 8, 3, 1, 1, {1, 1, 1, 1}),
+                                 spec_of(8, 6, 10, 3, 2, 1, {0, 1, 0, 1}), uneven}) {
+      CAPTURE(spec.channels);
+      check(device, spec);
+      spec.bias = true;
+      spec.activation = {Activation::leaky_relu, 0.3f, false};
+      check(device, spec);
+    }
+    for (const int64_t multiplier : {1, 3}) {
+      CAPTURE(multiplier);
+      ConvolutionSpec spec = spec_of(9, 5, 5 * multiplier, 3, 2, 1, {1, 1, 1, 1});
+      spec.depthwise = spec.bias = true;
+      check(device, spec);
+    }
+  });
+}
+
+}  // namespace dtrain::test

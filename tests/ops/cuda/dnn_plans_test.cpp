@@ -1,0 +1,195 @@
+// dtrain's search for convolution plans, asked of cuDNN itself for GPUs that are only described: it needs the
+// library, but neither a GPU nor a driver.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "device/cuda/check.h"
+#include "ops/cuda/dnn_convolution.h"
+
+namespace dtrain::test {
+namespace {
+
+using cuda::DnnConvolution;
+using cuda::DnnDevice;
+
+struct Gpu {
+  std::string name;
+  bool always_deterministic;  // as it takes so long to ask for everything twice
+  size_t workspace_bytes;     // of its context
+  const char* properties;     // cudaDeviceProp's, as cuDNN writes them
+};
+
+const std::array<Gpu, 2> kGpus = {
+    Gpu{"H200", false, size_t{64} << 20, R"({
+      "deviceName": "NVIDIA H200", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0, "pciDeviceId": 0,
+      "isTccDriver": 0, "supportCoopLaunch": 1, "warpSize": 32, "multiProcessorCount": 132,
+      "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "maxCtasPerSM": 32,
+      "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "regsPerBlock": 65536, "maxRegistersPerSM": 65536,
+      "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
+      "reservedSharedMemoryPerBlock": 1024, "totalGlobalMem": 150000000000, "l2CacheSize": 62914560,
+      "smClockRateKHz": 1980000, "memClockRateKHz": 3201000})"},
+    Gpu{"A100", true, size_t{32} << 20, R"({
+      "deviceName": "NVIDIA A100-SXM4-40GB", "deviceVer": 800, "driverVer": 13000, "cudaDeviceId": 0,
+      "pciDeviceId": 0, "isTccDriver": 0, "supportCoopLaunch": 1, "warpSize": 32, "multiProcessorCount": 108,
+      "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "maxCtasPerSM": 32,
+      "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "regsPerBlock": 65536, "maxRegistersPerSM": 65536,
+      "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 166912,
+      "reservedSharedMemoryPerBlock": 1024, "totalGlobalMem": 42000000000, "l2CacheSize": 41943040,
+      "smClockRateKHz": 1410000, "memClockRateKHz": 1215000})"},
+};
+
+/// Square images and kernels.
+ConvolutionSpec valid(int64_t batch, int64_t size, int64_t channels, int64_t filters, int64_t kernel,
+                      int64_t stride = 1, int64_t dilation = 1) {
+  ConvolutionSpec spec;
+  spec.batch = batch;
+  spec.height = spec.width = size;
+  spec.channels = channels;
+  spec.filters = filters;
+  spec.kernel_height = spec.kernel_width = kernel;
+  spec.stride_height = spec.stride_width = stride;
+  spec.dilation_height = spec.dilation_width = dilation;
+  return spec;
+}
+
+/// With Keras's padding of that name, whose odd row stands at the end.
+ConvolutionSpec same(int64_t batch, int64_t size, int64_t channels, int64_t filters, int64_t kernel,
+                     int64_t stride = 1, int64_t dilation = 1) {
+  ConvolutionSpec spec = valid(batch, size, channels, filters, kernel, stride, dilation);
+  const int64_t out = (size + stride - 1) / stride, extent = dilation * (kernel - 1) + 1;
+  const int64_t all = std::max<int64_t>((out - 1) * stride + extent - size, 0);
+  spec.padding = {all / 2, all - all / 2, all / 2, all - all / 2};
+  return spec;
+}
+
+ConvolutionSpec depthwise(ConvolutionSpec spec) {
+  spec.depthwise = true;
+  return spec;
+}
+
+ConvolutionSpec wide() {
+  ConvolutionSpec spec = valid(8, 100, 16, 16, 5);
+  spec.height = spec.kernel_height = 1;
+  spec.padding = {0, 0, 2, 2};
+  return spec;
+}
+
+ConvolutionSpec uneven() {
+  ConvolutionSpec spec = valid(3, 11, 5, 6, 3, 2, 2);
+  spec.height = 10;
+  spec.kernel_width = 2;
+  spec.padding = {1, 2, 0, 1};
+  return spec;
+}
+
+/// The convolutions that cuDNN is asked for: pointwise ones without a stride are matrix products.
+std::vector<ConvolutionSpec> all_specs() {
+  return {// ResNet-50
+          valid(256, 230, 3, 64, 7, 2), same(256, 56, 64, 64, 3), valid(256, 56, 256, 128, 1, 2),
+          valid(256, 56, 256, 512, 1, 2), same(256, 28, 128, 128, 3), valid(256, 28, 512, 256, 1, 2),
+          valid(256, 28, 512, 1024, 1, 2), same(256, 14, 256, 256, 3), valid(256, 14, 1024, 512, 1, 2),
+          valid(256, 14, 1024, 2048, 1, 2), same(256, 7, 512, 512, 3),
+          // ResNet-20, with "same" and a stride of 2: one row of padding, behind
+          same(128, 32, 3, 16, 3), same(128, 32, 16, 16, 3), same(128, 32, 16, 32, 3, 2),
+          valid(128, 32, 16, 32, 1, 2), same(128, 16, 32, 32, 3), same(128, 16, 32, 64, 3, 2),
+          valid(128, 16, 32, 64, 1, 2), same(128, 8, 64, 64, 3),
+          // mnist-cnn
+          valid(128, 28, 1, 32, 3), valid(128, 26, 32, 64, 3),
+          // of transposed ones, whose destination is the source here
+          same(64, 32, 64, 128, 4, 2), valid(64, 28, 32, 64, 2, 2), same(64, 28, 32, 64, 3, 2),
+          // even kernels, which are padded unevenly too, and dilations
+          same(64, 28, 32, 32, 2), same(64, 32, 64, 64, 4), same(16, 28, 32, 32, 3, 1, 2), wide(), uneven(),
+          // few and odd channels, and one of everything
+          same(4, 9, 5, 7, 3), valid(8, 7, 64, 10, 7), valid(8, 17, 8, 8, 2, 5), valid(1, 1, 1, 1, 1),
+          depthwise(same(64, 56, 64, 64, 3)), depthwise(same(64, 56, 64, 64, 3, 2)),
+          depthwise(same(64, 28, 32, 64, 3)), depthwise(same(2, 9, 4, 4, 3, 1, 2)),
+          depthwise(valid(2, 7, 1, 3, 3)), depthwise(same(256, 7, 1024, 1024, 3))};
+}
+
+/// Every way of computing.
+const std::array<GpuMath, 8> kMath = {GpuMath{ComputeType::float32}, {ComputeType::float32, false, true},
+                                      {ComputeType::float32, true},  {ComputeType::float32, true, true},
+                                      {ComputeType::bfloat16},       {ComputeType::bfloat16, false, true},
+                                      {ComputeType::float16},        {ComputeType::float16, false, true}};
+
+/// What cuDNN notes of the engine that a plan is of.
+std::vector<cudnnBackendNumericalNote_t> notes_of(const DnnConvolution& plan) {
+  cudnnBackendDescriptor_t engine = nullptr;
+  int64_t count = 0;
+  cuda::check(cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine), "an engine");
+  const cuda::DnnDescriptor owner(engine);
+  cuda::check(cudnnBackendGetAttribute(plan.engine().get(), CUDNN_ATTR_ENGINECFG_ENGINE,
+                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine),
+              "a plan's engine");
+  std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  cuda::check(cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                       static_cast<int64_t>(notes.size()), &count, notes.data()),
+              "an engine's notes");
+  notes.resize(static_cast<size_t>(count));
+  return notes;
+}
+
+bool has(const std::vector<cudnnBackendNumericalNote_t>& notes, cudnnBackendNumericalNote_t note) {
+  return std::find(notes.begin(), notes.end(), note) != notes.end();
+}
+
+void check_plan(const Gpu& gpu, const DnnDevice& device, const ConvolutionSpec& spec, const GpuMath& math,
+                DnnConvolution::Direction direction) {
+  const auto plan = DnnConvolution::find(device, math, spec, direction, gpu.workspace_bytes);
+  REQUIRE(plan);
+  CHECK(plan->workspace_bytes() <= DnnConvolution::most_workspace(spec, math.type, gpu.workspace_bytes));
+  const auto notes = notes_of(*plan);
+  CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
+  CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
+  if (math.deterministic) CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+  // Of float32 they make TF32.
+  if (math.type == ComputeType::float32 && !math.tf32)
+    CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+}
+
+/// Why cuDNN cannot be asked here; "" where it can.
+std::string why_not() {
+  try {
+    return cudnnGetVersion() < 90800 ? "cuDNN before 9.8 has plans only where there is a GPU" : "";
+  } catch (const Error& missing) {
+    return missing.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("cuDNN has plans for convolutions, which keep to what is asked for") {
+  if (const std::string why = why_not(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  using enum DnnConvolution::Direction;
+  for (const Gpu& gpu : kGpus) {
+    CAPTURE(gpu.name);
+    const DnnDevice device = DnnDevice::described(gpu.properties);
+    for (const ConvolutionSpec& spec : all_specs()) {
+      CAPTURE(spec.height);
+      CAPTURE(spec.channels);
+      CAPTURE(spec.filters);
+      CAPTURE(spec.kernel_height);
+      CAPTURE(spec.depthwise);
+      for (const GpuMath& math : kMath) {
+        if (gpu.always_deterministic && !math.deterministic) continue;
+        CAPTURE(static_cast<int>(math.type));
+        CAPTURE(math.tf32);
+        CAPTURE(math.deterministic);
+        for (const auto direction : {forward, backward_data, backward_filter}) {
+          CAPTURE(static_cast<int>(direction));
+          check_plan(gpu, device, spec, math, direction);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace dtrain::test
