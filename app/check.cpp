@@ -10,6 +10,7 @@
 #include "console.h"
 #include "options.h"
 #include "text.h"
+#include "train/heads.h"
 #include "train/replicas.h"
 #include "train/step_time.h"
 
@@ -44,6 +45,10 @@ struct RunPlan {
   int64_t steps(const RunConfig& config) const { return steps_per_epoch * config.train.epochs; }
 };
 
+/// Of larger splits they are not looked through, which would take long; training finds them where they do
+/// harm.
+constexpr int64_t kMostLabels = 10'000'000;
+
 /// Opens every split of the data set; what is wrong with any of them is said at once.
 std::vector<Split> open_splits(const RunConfig& config) {
   std::vector<std::string> mistakes;
@@ -53,6 +58,7 @@ std::vector<Split> open_splits(const RunConfig& config) {
     if (!split) continue;
     try {
       const auto data = open_split(config.dataset, *split, config.graph.input_specs(), config.targets());
+      if (data->size() <= kMostLabels) check_labels(config, *data, fmt::format("called '{}'", name));
       splits.push_back({name, data->size(), data->stored_bytes()});
     } catch (const UserError& error) {
       mistakes.push_back(error.what());

@@ -54,7 +54,7 @@ void evaluate(const EvaluateOptions& options) {
     print_json(result.set("samples", loader.samples()));
   } else if (options.output.text()) {
     std::string text = fmt::format("{}, {}:", split, format_plural(loader.samples(), "sample"));
-    for (const auto& [name, value] : *means) text += fmt::format("  {} {:.4f}", name, value);
+    for (const auto& [name, value] : *means) text += fmt::format("  {} {}", name, format_value(value));
     print_text(text + "\n");
   }
 }

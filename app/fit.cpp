@@ -22,6 +22,11 @@ void fit(const FitOptions& options) {
   const std::string stem = std::filesystem::path(options.config).stem().string();
   const RunDirectory directory(options.directory.empty() ? "runs/" + stem : options.directory);
 
+  std::error_code missing;
+  if (std::filesystem::equivalent(options.config, directory.path() + "/config.yaml", missing))
+    throw UserError(fmt::format("{}: the run would write its own over it; give another directory: --output",
+                                options.config));
+
   std::optional<Checkpoint> checkpoint;
   if (options.resume) {
     checkpoint = load_newest(directory, print_warning);

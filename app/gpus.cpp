@@ -20,6 +20,7 @@ struct Found {
   GpuReport gpus;
   std::string nccl;              // its version
   std::vector<GpuSpeed> speeds;  // by GPU, where they were measured
+  double all_reduce = 0;         // bytes a second over all of them; 0 where it was not measured
 };
 
 bool reaches(const GpuInfo& from, int to) {
@@ -73,6 +74,7 @@ Json gpus_to_json(const Found& found) {
     if (i < found.speeds.size()) device.set("bytes_per_second", to_json(found.speeds[i]));
     devices.push(std::move(device));
   }
+  if (found.all_reduce > 0) json.set("all_reduce_bytes_per_second", found.all_reduce);
   return std::move(json.set("devices", std::move(devices)));
 }
 
@@ -103,8 +105,11 @@ std::string describe(const GpuInfo& gpu) {
   return text + "\n";
 }
 
+std::string rate(double bandwidth) {
+  return format_bytes(static_cast<uint64_t>(bandwidth)) + "/s";
+}
+
 std::string describe(const GpuSpeed& speed) {
-  const auto rate = [](double bandwidth) { return format_bytes(static_cast<uint64_t>(bandwidth)) + "/s"; };
   std::string text = fmt::format("       from the host {}, to the host {}, within (read and written) {}",
                                  rate(speed.to_device), rate(speed.to_host), rate(speed.within));
   for (size_t to = 0; to < speed.to_gpu.size(); ++to)
@@ -137,6 +142,8 @@ std::string describe(const Found& found) {
     if (i < found.speeds.size()) text += describe(found.speeds[i]);
   }
   if (report.gpus.size() > 1) text += peer_matrix(report.gpus);
+  if (found.all_reduce > 0)
+    text += fmt::format("NCCL sums {} of gradients over all GPUs\n", rate(found.all_reduce));
   return text;
 }
 
@@ -147,6 +154,8 @@ void list_devices(const OutputOptions& output, bool measure) {
   if (found.gpus.presence.count > 0) {
     found.nccl = nccl_version();
     if (measure) found.speeds = measure_gpus();
+    if (measure && found.gpus.presence.count > 1 && nccl_available())
+      found.all_reduce = measure_all_reduce(found.gpus.presence.count, size_t{256} << 20);
   }
   if (output.json) {
     print_json(Json::object().set("cpu", to_json(found.cpu)).set("gpu", gpus_to_json(found)));
@@ -161,8 +170,9 @@ void add_gpus(CLI::App& app) {
   CLI::App* command = app.add_subcommand("gpus", "The devices of this machine");
   const auto output = std::make_shared<OutputOptions>();
   const auto measure = std::make_shared<bool>(false);
-  command->add_flag("--measure", *measure,
-                    "Copy memory to, from, within and between the GPUs, and say how fast");
+  command->add_flag(
+      "--measure", *measure,
+      "Copy memory to, from, within and between the GPUs, sum over all of them, and say how fast");
   add_output_options(*command, *output);
   command->callback([output, measure] { list_devices(*output, *measure); });
 }

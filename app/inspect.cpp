@@ -82,7 +82,8 @@ std::string to_text(const Checkpoint& checkpoint, const TrainingState& state) {
   if (!history.empty())
     text += fmt::format("\nepoch  {}: {}", history.back().find("epoch")->as_int(),
                         format_metrics(history.back(), ", "));
-  if (state.best) text += fmt::format("\nbest   {:.4f} at step {}", state.best->value, state.best->step);
+  if (state.best)
+    text += fmt::format("\nbest   {} at step {}", format_value(state.best->value), state.best->step);
   Table table({{"sort"}, {"array"}, {"shape"}, {"elements", Table::Align::right}, {"checksum"}});
   for (const LayerWeights& layer : content.layers)
     add_rows(table, "weight", layer.weights, layer.layer + "/");

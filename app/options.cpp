@@ -1,6 +1,22 @@
 #include "options.h"
 
+#include <charconv>
+
+#include <fmt/format.h>
+
 namespace dtrain {
+
+CLI::Validator whole_number(int64_t least) {
+  return CLI::Validator(
+      [least](const std::string& text) -> std::string {
+        int64_t value = 0;
+        const char* end = text.data() + text.size();
+        const auto [stopped, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc() && stopped == end && value >= least) return "";
+        return fmt::format("expected a whole number from {} up, found '{}'", least, text);
+      },
+      "");
+}
 
 void add_output_options(CLI::App& command, OutputOptions& options) {
   command.add_flag("--json", options.json, "Give the results as one JSON document");

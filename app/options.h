@@ -16,6 +16,8 @@ struct OutputOptions {
 };
 
 void add_output_options(CLI::App& command, OutputOptions& options);
+/// For numbers of int64_t, this one or larger.
+CLI::Validator whole_number(int64_t least);
 /// --set KEY=VALUE, as often as wanted.
 void add_set_option(CLI::App& command, std::vector<std::string>& sets);
 

@@ -1,4 +1,5 @@
 // dtrain predict: what a trained model makes of new inputs.
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -33,6 +34,21 @@ std::vector<TensorSpec> output_specs(const Graph& graph) {
   return specs;
 }
 
+/// What is read from must not be written over, nor any other checkpoint.
+void check_output(const PredictOptions& options, const Checkpoint& checkpoint) {
+  namespace fs = std::filesystem;
+  const auto is_output = [&](const std::string& path) {
+    std::error_code missing;
+    return fs::equivalent(path, options.output_file, missing);
+  };
+  const fs::path output = fs::absolute(options.output_file);
+  if (is_output(options.input_file))
+    throw UserError(fmt::format("{}: is the input; give another --output", options.output_file));
+  if (is_output(checkpoint.path()) ||
+      (output.parent_path().filename() == "checkpoints" && checkpoint_step(output.filename().string())))
+    throw UserError(fmt::format("{}: is a checkpoint's name; give another --output", options.output_file));
+}
+
 /// The loader's samples through the model, in order.
 void predict_all(Replicas& replicas, Loader& loader, int64_t batch_size,
                  const std::vector<TensorSpec>& outputs, ArrayWriter& writer) {
@@ -55,6 +71,7 @@ void predict_all(Replicas& replicas, Loader& loader, int64_t batch_size,
 void predict(const PredictOptions& options) {
   const SavedRun run = load_saved_run(options.path, options.sets, print_warning);
   const RunConfig& config = run.config;
+  check_output(options, run.checkpoint);
   const std::vector<DeviceId> devices = config.strategy->replicas();
   const auto inputs = open_inputs(options.input_file, config.dataset.transforms, config.graph.input_specs());
   const int64_t batch_size =
@@ -105,7 +122,7 @@ void add_predict(CLI::App& app) {
       ->type_name("FILE");
   command
       ->add_option("--batch-size", options->batch_size, "Samples at a time (as in training where not given)")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->type_name("N");
   add_set_option(*command, options->sets);
   add_output_options(*command, options->output);

@@ -77,7 +77,7 @@ class BarProgress final : public LineProgress {
                                           format_count(static_cast<int64_t>(progress.samples_per_second)),
                                           format_duration(progress.seconds_left));
     for (const auto& [name, value] : progress.means) {
-      std::string metric = fmt::format("  {} {:.4f}", name, value);
+      std::string metric = fmt::format("  {} {}", name, format_value(value));
       if (head.size() + kLeastBar + 2 + tail.size() + metric.size() + speed.size() > width) break;
       tail += metric;
     }
@@ -119,7 +119,7 @@ std::string format_metrics(const Json& record, const std::string& separator) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : record.entries())
     if (std::find(kOthers.begin(), kOthers.end(), name) == kOthers.end())
-      parts.push_back(fmt::format("{} {:.4f}", name, value.as_double()));
+      parts.push_back(fmt::format("{} {}", name, format_value(value.as_double())));
   return fmt::format("{}", fmt::join(parts, separator));
 }
 

@@ -26,6 +26,13 @@ std::string format_bytes(uint64_t bytes) {
   return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 99.95 ? 0 : 1, kUnits[unit]);
 }
 
+std::string format_value(double value) {
+  if (std::isnan(value)) return "nan";  // whatever its sign
+  const double size = std::abs(value);
+  return size == 0 || (size >= 1e-3 && size < 1e6) ? fmt::format("{:.4f}", value)
+                                                   : fmt::format("{:.4g}", value);
+}
+
 std::string format_duration(double seconds) {
   constexpr double kMost = 359999;  // 99:59:59
   const auto total = static_cast<int64_t>(std::lround(std::clamp(seconds, 0.0, kMost)));

@@ -67,8 +67,8 @@ std::string closing_lines(const Json& outcome) {
   if (last.is_object()) text += ": " + format_metrics(last, ", ");
   text += "\nsaved " + outcome.find("checkpoint")->as_string() + "\n";
   if (const Json* best = outcome.find("best"))
-    text += fmt::format("best  {} ({} {:.4f})\n", best->find("checkpoint")->as_string(),
-                        best->find("monitor")->as_string(), best->find("value")->as_double());
+    text += fmt::format("best  {} ({} {})\n", best->find("checkpoint")->as_string(),
+                        best->find("monitor")->as_string(), format_value(best->find("value")->as_double()));
   return text;
 }
 
@@ -83,7 +83,7 @@ std::vector<std::string> TrainingOptions::all_sets() const {
 void add_training_options(CLI::App& command, TrainingOptions& options) {
   command.add_option("--output,-o", options.directory, "The run directory")->type_name("DIR");
   command.add_option("--epochs", options.epochs, "Train to the end of this epoch")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0))
       ->type_name("N");
   add_set_option(command, options.sets);
   command
@@ -108,6 +108,7 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
     trainer.start();
   }
   const TrainingState& state = trainer.state();
+  const RunDirectory::Lock lock = directory.lock();
   if (existing == Existing::clear) {
     directory.clear();
   } else {
@@ -117,7 +118,11 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
     // A directory that a run moves to begins with what it is resumed from.
     bring_checkpoint(directory, *checkpoint, state.step);
     bring_best(directory, *checkpoint, trainer, observer);
-    if (state.stopped || state.epoch >= trainer.config().train.epochs)
+    if (state.stopped)
+      observer.on_note(fmt::format(
+          "nothing left to train: a callback ended the run after {}; --epochs, or other callbacks, go on",
+          format_plural(state.epoch, "epoch")));
+    else if (state.epoch >= trainer.config().train.epochs)
       observer.on_note(fmt::format("nothing left to train: {} of {} done; --epochs sets another end",
                                    state.epoch, format_plural(trainer.config().train.epochs, "epoch")));
   }

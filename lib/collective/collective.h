@@ -90,6 +90,9 @@ class DeviceCollective {
 /// Error where NCCL is absent or fails.
 std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts);
 bool nccl_available();
+/// Bytes of gradients a second that NCCL sums over the first so many GPUs: each one's array over the time of
+/// its sum, the best of a few. Takes that memory on each. Throws Error as make_nccl_group does.
+double measure_all_reduce(int gpus, size_t bytes);
 /// "2.28.9", of the library that this process has loaded; empty where there is none.
 std::string nccl_version();
 

@@ -105,8 +105,10 @@ std::string absolute_name(const std::filesystem::path& path) {
   return text;
 }
 
+/// The working directory where no file says it, but a --set (which has no lines).
 std::filesystem::path folder_of(const Mark& mark) {
-  return mark.file ? std::filesystem::path(*mark.file).parent_path() : std::filesystem::path();
+  return mark.file && mark.line > 0 ? std::filesystem::path(*mark.file).parent_path()
+                                    : std::filesystem::path();
 }
 
 /// `cache: {file: PATH}` with an absolute path: relative to the file that says so.

@@ -16,7 +16,7 @@
 namespace dtrain {
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
-  fd_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  fd_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not hang us
   struct stat status {};
   if (fd_ < 0 || fstat(fd_, &status) != 0) {
     const std::string reason = std::strerror(errno);

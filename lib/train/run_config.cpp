@@ -35,7 +35,8 @@ const Schema<TopLevel>& top_level_schema() {
 const Schema<TrainOptions>& train_schema() {
   static const auto schema =
       Schema<TrainOptions>("How the network is trained.")
-          .optional("epochs", &TrainOptions::epochs, "passes over the training split", at_least<int64_t>(0))
+          .optional("epochs", &TrainOptions::epochs, "passes over the training split",
+                    between<int64_t>(0, 1000000000))
           .optional("batch_size", &TrainOptions::batch_size, "samples a step, over all replicas",
                     between<int64_t>(1, 2147483647))
           .required("loss", &TrainOptions::loss,
@@ -52,7 +53,8 @@ const Schema<TrainOptions>& train_schema() {
           .optional("accumulate", &TrainOptions::accumulate,
                     "pieces that each replica's share is worked through in: the same gradient in less memory",
                     at_least<int64_t>(1))
-          .optional("callbacks", &TrainOptions::callbacks, "what watches the run");
+          .optional("callbacks", &TrainOptions::callbacks,
+                    "what watches the run; [terminate_on_nan] where none are given");
   return schema;
 }
 
@@ -98,19 +100,16 @@ void check_monitor(const RunConfig& config, const std::string& monitor, const Ma
                                       needs_validation ? ": the data set has no validation split" : near));
 }
 
-void check_monitors(const RunConfig& config, const Node& train, const Node& checkpoint,
-                    Diagnostics& diagnostics) {
-  const Node* callbacks = train.find("callbacks");
-  for (size_t i = 0; i < config.train.callbacks.size(); ++i)
-    check_monitor(config, config.train.callbacks[i]->monitor(),
-                  callbacks ? callbacks->items()[i].mark() : Mark{}, diagnostics);
+/// Of all the parts that could be made.
+void check_monitors(const RunConfig& config, const Node& checkpoint, Diagnostics& diagnostics) {
+  for (const Kind<Callback>& callback : config.train.callbacks)
+    if (callback) check_monitor(config, callback->monitor(), callback.resolved.mark(), diagnostics);
   if (config.checkpoint.best) {
     const Node* best = checkpoint.find("best");
     check_monitor(config, config.checkpoint.best->monitor, best ? best->mark() : Mark{}, diagnostics);
   }
-  const Node* optimizer = train.find("optimizer");
-  check_monitor(config, config.train.optimizer->learning_rate().monitor(),
-                optimizer ? optimizer->mark() : Mark{}, diagnostics);
+  if (const Kind<Optimizer>& optimizer = config.train.optimizer)
+    check_monitor(config, optimizer->learning_rate().monitor(), optimizer.resolved.mark(), diagnostics);
 }
 
 }  // namespace
@@ -164,14 +163,15 @@ std::optional<RunConfig> parse_run_config(const Node& node, const std::string& n
   if (node.find("model")) graph = parse_model(top.model, diagnostics);
   if (node.find("dataset")) dataset = parse_dataset(top.dataset, diagnostics);
   Node loss;
+  bool heads = false;
   if (graph) {
     config.graph = std::move(*graph);
+    const size_t before_heads = diagnostics.count();
     if (top.train.find("loss")) loss = parse_heads(config, top.train, diagnostics);
+    heads = diagnostics.count() == before_heads;
   }
   if (dataset) config.dataset = std::move(*dataset);
-  if (diagnostics.count() > before) return std::nullopt;
-
-  check_monitors(config, top.train, top.checkpoint, diagnostics);
+  if (heads && dataset) check_monitors(config, top.checkpoint, diagnostics);
   if (diagnostics.count() > before) return std::nullopt;
   config.resolved = Node::mapping(
       {Node::entry("name", Node::scalar(config.name, true)),

@@ -1,7 +1,13 @@
 #include "train/run_directory.h"
 
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <span>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -40,6 +46,23 @@ void RunDirectory::create() const {
   if (error) throw UserError(fmt::format("{}: cannot be made: {}", checkpoint_directory(), error.message()));
 }
 
+RunDirectory::Lock::~Lock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+RunDirectory::Lock RunDirectory::lock() const {
+  create();
+  const int fd = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) throw UserError(fmt::format("{}: cannot be opened: {}", path_, std::strerror(errno)));
+  // Some file systems know no locks.
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(fd);
+    throw UserError(
+        fmt::format("{}: another dtrain is training there; give another directory: --output", path_));
+  }
+  return Lock(fd);
+}
+
 void RunDirectory::write_config(const std::string& yaml) const {
   write_text(path_ + "/config.yaml", yaml);
 }
@@ -48,6 +71,13 @@ void RunDirectory::write_metrics(const Json& history) const {
   std::string lines;
   for (const Json& line : history.items()) lines += line.dump() + "\n";
   write_text(path_ + "/metrics.jsonl", lines);
+}
+
+void RunDirectory::append_metrics(const Json& history) const {
+  std::ofstream file(path_ + "/metrics.jsonl", std::ios::binary | std::ios::app);
+  file << history.items().back().dump() + "\n" << std::flush;
+  if (!file)
+    throw Error(fmt::format("{}/metrics.jsonl: could not be written: {}", path_, std::strerror(errno)));
 }
 
 void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {

@@ -24,9 +24,26 @@ class RunDirectory {
 
   /// Makes the directories; throws UserError where that fails.
   void create() const;
+  /// Keeps every other process from training here, until it is gone or its process ends. Makes the directory.
+  /// Throws UserError where another has it.
+  class Lock {
+   public:
+    explicit Lock(int fd) : fd_(fd) {}
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    ~Lock();
+
+   private:
+    int fd_;
+  };
+  Lock lock() const;
+
   /// Both whole or not at all.
   void write_config(const std::string& yaml) const;
   void write_metrics(const Json& history) const;
+  /// Adds the history's last line to those that stand there, without waiting for the disk: checkpoints hold
+  /// them all.
+  void append_metrics(const Json& history) const;
 
   /// Removes all checkpoints but the newest `keep` and that of step `best`.
   void prune(int64_t keep, std::optional<int64_t> best) const;

@@ -74,7 +74,9 @@ SavedRun load_saved_run(const std::string& path, const std::vector<std::string>&
     directory = RunDirectory(inside ? given.parent_path().string() : fs::path(path).string());
     checkpoint = load_newest(*directory, warn);
     if (!checkpoint)
-      throw UserError(fmt::format("{}: holds no checkpoints", directory->checkpoint_directory()));
+      throw UserError(
+          fmt::format("{}: holds no checkpoints; `dtrain fit CONFIG --resume` begins where none was saved",
+                      directory->checkpoint_directory()));
   } else {
     directory = RunDirectory::around(path);
     checkpoint = Checkpoint::load(path);

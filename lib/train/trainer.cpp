@@ -111,8 +111,8 @@ void Trainer::start() {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = TrainingState::from_json(checkpoint.content().state);
-  if (state_.step_in_epoch > 0)
-    check_epoch_goes_on(checkpoint.path(), saved_config(checkpoint, {}).resolved, config_.resolved);
+  const Node saved = saved_config(checkpoint, {}).resolved;
+  if (state_.step_in_epoch > 0) check_epoch_goes_on(checkpoint.path(), saved, config_.resolved);
   replicas_->allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
   restore_weights(checkpoint, *replicas_);
   replicas_->allocate_slots();
@@ -133,7 +133,10 @@ void Trainer::restore(const Checkpoint& checkpoint) {
         "batch size or the data at the end of an epoch",
         checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
   take_callbacks(std::move(state_.callbacks));
-  if (config_.train.epochs > state_.epochs) state_.stopped = false;  // a new end was asked for
+  // What ended it was another run's; a new end was asked for.
+  if (config_.train.epochs != state_.epochs || written_in(*saved.find("train"), "callbacks") !=
+                                                   written_in(*config_.resolved.find("train"), "callbacks"))
+    state_.stopped = false;
   const auto& best = config_.checkpoint.best;
   if (!best || (state_.best && state_.best->watched != watched(best->mode, best->monitor)))
     state_.best.reset();
@@ -279,7 +282,9 @@ void Trainer::finish_epoch() {
     return;
   }
   if (improved || due(Interval::Unit::epoch, state_.epoch)) save_behind(best_before);
-  attempt([&] { directory_.write_metrics(state_.history); });
+  metrics_whole_ = attempt([&] {
+    metrics_whole_ ? directory_.append_metrics(state_.history) : directory_.write_metrics(state_.history);
+  });
 }
 
 /// True where this epoch is the best so far.

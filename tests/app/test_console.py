@@ -36,6 +36,8 @@ class CommandLine(Case):
             (["fit", "a.yaml", "--epoch", "3"], "unknown option '--epoch'; did you mean '--epochs'?"),
             (["fit", "a.yaml", "b.yaml"], "unexpected argument 'b.yaml'"),
             (["fit", "a.yaml", "--epochs", "many"], "many"),
+            (["fit", "a.yaml", "--epochs", "-1"], "expected a whole number from 0 up, found '-1'"),
+            (["fit", "a.yaml", "--epochs", "99999999999999999999"], "found '99999999999999999999'"),
             (["fit", "missing.yaml"], "missing.yaml"),
             (["fit", "."], "."),
             (["resume"], "PATH is required"),
@@ -59,7 +61,12 @@ class CommandLine(Case):
         process = self.dtrain("check", "config.yaml", "--set", "train.epoch=9", expect=2)
         self.assertIn("did you mean 'epochs'?", process.err)
         self.dtrain("check", "config.yaml", "--set", "nonsense", expect=2)
-        self.dtrain("fit", "config.yaml", "--epochs", "-1", expect=2)
+
+    def test_a_path_in_set_is_seen_from_the_working_directory(self):
+        self.write("config.yaml", CONFIG)
+        (self.dir / "below").mkdir()
+        self.dtrain("fit", "config.yaml", "--output", "run", "--epochs", 1, "--set", "dataset.cache={file: below/cache}")
+        self.assertTrue(list((self.dir / "below").iterdir()))
 
     def test_a_full_standard_output_is_a_failure(self):
         with open("/dev/full", "w") as full:

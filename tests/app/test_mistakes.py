@@ -77,7 +77,7 @@ MISTAKES = [
     ("- conv2d: {", "- conv2d: {kernel_initializer: @he_norml, ", "did you mean 'he_normal'?"),
     # Values.
     ("epochs: 1", "epochs: @many", "epochs: expected"),
-    ("epochs: 1", "epochs: @-1", "at least 0"),
+    ("epochs: 1", "epochs: @-1", "from 0 to 1000000000"),
     ("epochs: 1", "epochs: @1.5", "epochs: expected"),
     ("batch_size: 16", "batch_size: @0", "a number from 1 to"),
     ("rate: 0.5", "rate: @1.5", "rate: expected a number"),

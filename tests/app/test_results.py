@@ -77,6 +77,13 @@ class Digits(Case):
         raw = b"".join(struct.pack("<10f", *row) for row in numbers)
         self.assertIn(raw, (self.dir / "out.h5").read_bytes())  # contiguous; tests/data reads it as HDF5
 
+    def test_neither_the_input_nor_a_checkpoint_is_written_over(self):
+        checkpoint = self.checkpoints()[-1]
+        kept = {path: path.read_bytes() for path in [checkpoint, self.dir / "inputs.csv"]}
+        for output in [checkpoint, "inputs.csv", "./run/../inputs.csv", "run/checkpoints/ckpt-00000001.h5"]:
+            self.assertIn("--output", self.dtrain("predict", "run", "--input", "inputs.csv", "--output", output, expect=2).err)
+        self.assertEqual({path: path.read_bytes() for path in kept}, kept)
+
     def test_the_batch_size_does_not_matter(self):
         for size in (1, 7, 250):
             self.dtrain("predict", "run", "--input", "inputs.csv", "--output", f"{size}.npy", "--batch-size", size)
@@ -166,6 +173,11 @@ class Facts(Case):
         self.assertIn("3 replicas", self.dtrain("check", "config.yaml").out)
         self.assertEqual(self.dtrain("check", "config.yaml", "--quiet").out, "")
         self.assertEqual(sorted(self.dir.rglob("*")), before)
+
+    def test_check_looks_through_the_labels(self):
+        self.write("config.yaml", CONFIG)
+        error = self.dtrain("check", "config.yaml", "--set", "dataset.train.synthetic.target.classes=4", expect=2).err
+        self.assertRegex(error, "'train' has the label 3, where .* has the classes 0 to 2")
 
     def test_check_measures_a_step_where_asked_and_leaves_nothing(self):
         self.write("config.yaml", CONFIG)

@@ -65,6 +65,35 @@ class Fit(Case):
         self.assertEqual(self.checkpoints()[-1].name, f"ckpt-{2 * STEPS_PER_EPOCH:08}.h5")
         self.fit("--overwrite", "--resume", expect=2)
 
+    def test_a_configuration_is_not_written_over_by_its_run(self):
+        text = self.write("run/config.yaml", CONFIG).read_text()
+        self.assertIn("--output", self.dtrain("fit", "run/config.yaml", "--output", "run", expect=2).err)
+        self.assertEqual((self.dir / "run/config.yaml").read_text(), text)
+
+    def test_a_run_directory_has_one_run_at_a_time(self):
+        self.write("config.yaml", CONFIG)
+        first = self.start("fit", "config.yaml", "--output", "run", "--epochs", 1000000)
+        while first.poll() is None and not self.checkpoints():
+            time.sleep(0.01)
+        try:
+            for arguments in (["fit", "config.yaml", "--output", "run", "--overwrite"], ["resume", "run"]):
+                self.assertIn("another dtrain", self.dtrain(*arguments, expect=2).err)
+        finally:
+            first.kill()
+            first.communicate()
+        self.dtrain("resume", "run", "--epochs", 1)
+
+    def test_an_early_end_is_not_the_end_where_callbacks_or_epochs_change(self):
+        stopping = ["--set", "train.callbacks=[{early_stopping: {patience: 1, min_delta: 100}}]"]
+        self.fit(*stopping, "--epochs", 30)
+        self.assertEqual(len(self.metrics()), 2)
+        self.assertIn("a callback ended the run", self.dtrain("resume", "run").err)
+        self.dtrain("resume", "run", "--epochs", 3)
+        self.assertEqual(len(self.metrics()), 3)
+        self.dtrain("resume", "run", "--set", "train.callbacks=[]", "--epochs", 4)
+        self.dtrain("resume", "run", "--set", "train.callbacks=[]", "--epochs", 4)
+        self.assertEqual(len(self.metrics()), 4)
+
     def test_overwriting_removes_nothing_when_the_new_run_cannot_be(self):
         self.fit("--epochs", 1)
         before = self.checkpoints()

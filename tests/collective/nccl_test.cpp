@@ -140,6 +140,13 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("the rate of sums over GPUs is measured") {
+    for (const int count : {1, 2}) {
+      if (!have_gpus(count)) return;
+      CHECK(measure_all_reduce(count, kBytes) > 0);
+    }
+  }
+
   TEST_CASE("after an abort every call of an NCCL group throws") {
     if (!have_gpus(1)) return;
     std::vector<Replica> replicas = make_replicas(1);

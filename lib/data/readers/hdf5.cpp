@@ -108,6 +108,15 @@ hid_t memory_type(StoredType type) {
   }
 }
 
+/// Shuffled rows come back to every chunk again and again: those of a data set of this size are unpacked once
+/// an epoch, not once a row.
+Handle chunk_cache() {
+  constexpr size_t kSlots = 100003, kBytes = size_t{128} << 20;
+  Handle list(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+  H5Pset_chunk_cache(list.get(), kSlots, kBytes, H5D_CHUNK_CACHE_W0_DEFAULT);
+  return list;
+}
+
 /// A dataset whose first axis counts the samples.
 class Hdf5Column final : public Column {
  public:
@@ -117,7 +126,7 @@ class Hdf5Column final : public Column {
     if (name.empty()) name = only_dataset(file, path);
     where_ = path + ":" + name;
     refuse_external_links(file, path, name);
-    Handle dataset(H5Dopen2(file.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
+    Handle dataset(H5Dopen2(file.get(), name.c_str(), chunk_cache().get()), H5Dclose);
     if (!dataset) throw UserError(fmt::format("{}: expected a dataset, found something else", where_));
     refuse_foreign_storage(dataset);
     type_ = stored_type(dataset, where_);
