@@ -10,8 +10,8 @@
 #include "console.h"
 #include "options.h"
 #include "text.h"
-#include "train/heads.h"
 #include "train/replicas.h"
+#include "train/sample_check.h"
 #include "train/step_time.h"
 
 namespace dtrain {
@@ -47,7 +47,7 @@ struct RunPlan {
 
 /// Of larger splits they are not looked through, which would take long; training finds them where they do
 /// harm.
-constexpr int64_t kMostLabels = 10'000'000;
+constexpr int64_t kMostSamples = 10'000'000;
 
 /// Opens every split of the data set; what is wrong with any of them is said at once.
 std::vector<Split> open_splits(const RunConfig& config) {
@@ -58,7 +58,7 @@ std::vector<Split> open_splits(const RunConfig& config) {
     if (!split) continue;
     try {
       const auto data = open_split(config.dataset, *split, config.graph.input_specs(), config.targets());
-      if (data->size() <= kMostLabels) check_labels(config, *data, fmt::format("called '{}'", name));
+      if (data->size() <= kMostSamples) check_samples(config, *data, fmt::format("called '{}'", name));
       splits.push_back({name, data->size(), data->stored_bytes()});
     } catch (const UserError& error) {
       mistakes.push_back(error.what());

@@ -124,6 +124,8 @@ class Layer {
   /// For the activation layer: which function it is, where it is an elementwise one.
   virtual std::optional<ActivationSpec> elementwise() const { return std::nullopt; }
   virtual bool is_softmax() const { return false; }
+  /// Its input holds indices, from 0 to below this.
+  virtual std::optional<int64_t> indices() const { return std::nullopt; }
 
   /// Keras's class and config (less the name) for the checkpoint's model_config.
   virtual std::string keras_class() const = 0;

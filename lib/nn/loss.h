@@ -11,6 +11,11 @@
 
 namespace dtrain {
 
+/// From the one to the other, both included.
+struct Bounds {
+  double least = 0, most = 0;
+};
+
 /// A prediction of shape [..., columns] is rows = batch * (leading extents) rows of `columns`.
 /// A mean loss is the sum over all rows divided by their number, over the whole global batch.
 class Loss {
@@ -19,6 +24,8 @@ class Loss {
   /// What the target of an output like this must be (shape without the batch axis, dtype). Complains where
   /// the output does not suit.
   virtual std::optional<TensorSpec> target(const TensorSpec& output, const Complain& complain) const = 0;
+  /// What the target's numbers must be within, for an output like this.
+  virtual std::optional<Bounds> target_bounds(const TensorSpec& /*output*/) const { return std::nullopt; }
   /// The loss that gives the same from the input of a final activation as this from its output, fused and
   /// stable: cross-entropy from logits for probabilities behind a softmax, binary cross-entropy behind a
   /// sigmoid. Null where there is none.

@@ -4,17 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "data/column.h"
-
 namespace dtrain {
 
 namespace {
-
-/// The user's name of an output: the layer's, of whose `activation:` the node may be.
-std::string output_name(const Graph& graph, int output) {
-  const GraphNode& node = graph.nodes[static_cast<size_t>(output)];
-  return node.is_activation_of_previous ? graph.nodes[static_cast<size_t>(node.inputs[0])].name : node.name;
-}
 
 /// Whether `loss:` is a mapping from outputs, and not a kind of one key.
 bool is_by_output(const Node& loss, const std::vector<std::string>& outputs) {
@@ -79,7 +71,7 @@ void add_head(RunConfig& config, int output, const Kind<Loss>& loss, const std::
 
 Node parse_heads(RunConfig& config, const Node& train, Diagnostics& diagnostics) {
   std::vector<std::string> outputs;
-  for (const int output : config.graph.outputs) outputs.push_back(output_name(config.graph, output));
+  for (const int output : config.graph.outputs) outputs.push_back(config.graph.layer_name(output));
   const std::vector<Kind<Loss>> losses = read_losses(*train.find("loss"), outputs, diagnostics);
   std::vector<Node::Entry> resolved;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -96,30 +88,6 @@ Json heads_json_schema() {
   const Json kind = kinds<Loss>().json_schema();
   const Json by_output = Json::object().set("type", "object").set("additionalProperties", kind);
   return Json::object().set("anyOf", Json::array().push(kind).push(by_output));
-}
-
-void check_labels(const RunConfig& config, const Dataset& data, const std::string& use) {
-  constexpr int64_t kBlock = 1 << 16;
-  const size_t inputs = data.columns().size() - config.heads.size();
-  std::vector<int32_t> labels;
-  for (size_t i = 0; i < config.heads.size(); ++i) {
-    const Head& head = config.heads[i];
-    if (head.target.dtype != DType::int32) continue;  // what a loss wants as int32 is class numbers
-    const int64_t classes = config.graph.nodes[static_cast<size_t>(head.node)].output.shape.back();
-    const int64_t of_sample = head.target.shape.elements();
-    for (int64_t first = 0; first < data.size(); first += kBlock) {
-      const std::vector<int64_t> rows = row_numbers(first, std::min(kBlock, data.size() - first));
-      labels.resize(rows.size() * static_cast<size_t>(of_sample));
-      data.read_column(inputs + i, rows, labels.data());
-      const auto wrong = std::find_if(labels.begin(), labels.end(),
-                                      [&](int32_t label) { return label < 0 || label >= classes; });
-      if (wrong == labels.end()) continue;
-      throw UserError(fmt::format(
-          "sample {} (from 0) of the split that is {} has the label {}, where '{}' has the classes 0 to {}",
-          first + (wrong - labels.begin()) / of_sample, use, *wrong, output_name(config.graph, head.node),
-          classes - 1));
-    }
-  }
 }
 
 }  // namespace dtrain

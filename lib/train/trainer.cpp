@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "train/heads.h"
+#include "train/sample_check.h"
 
 namespace dtrain {
 
@@ -14,6 +14,11 @@ namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// A loss as samples can give it that the model cannot take.
+bool is_suspect(double loss) {
+  return !std::isfinite(loss) || loss < 0;
 }
 
 /// "shuffle: true", of a part of a configuration.
@@ -72,7 +77,7 @@ std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(const 
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
   }
   auto means = means_of(config, sums, loader.samples());
-  if (!std::isfinite(means[0].second)) check_labels(config, loader.dataset(), "evaluated");
+  if (is_suspect(means[0].second)) check_samples(config, loader.dataset(), "evaluated");
   return means;
 }
 
@@ -199,8 +204,8 @@ void Trainer::finish_step() {
   const double step_loss = means_of(config_, totals.sums, totals.samples)[0].second;
   ++state_.step;
   ++state_.step_in_epoch;
-  if (!std::isfinite(step_loss) && !std::exchange(labels_checked_, true))
-    check_labels(config_, loader_->dataset(), "trained on");
+  if (is_suspect(step_loss) && !std::exchange(samples_checked_, true))
+    check_samples(config_, loader_->dataset(), "trained on");
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
   const auto now = Clock::now();

@@ -119,8 +119,8 @@ class Trainer {
   std::unique_ptr<Loader> loader_, validation_;
   std::unique_ptr<Replicas> replicas_;
   TrainingState state_;
-  bool metrics_whole_ = true;    // the file, so that lines can be added to it
-  bool labels_checked_ = false;  // once is enough
+  bool metrics_whole_ = true;     // the file, so that lines can be added to it
+  bool samples_checked_ = false;  // once is enough
   int64_t saved_step_ = -1;
   Clock::time_point last_save_, lap_;
   struct Save {

@@ -177,7 +177,28 @@ class Facts(Case):
     def test_check_looks_through_the_labels(self):
         self.write("config.yaml", CONFIG)
         error = self.dtrain("check", "config.yaml", "--set", "dataset.train.synthetic.target.classes=4", expect=2).err
-        self.assertRegex(error, "'train' has the label 3, where .* has the classes 0 to 2")
+        self.assertRegex(error, "sample .* called 'train' has 3 for 'dense.*', which takes 0 to 2")
+
+    def test_indices_that_an_embedding_lacks(self):
+        config = """
+model:
+  inputs: {word: {shape: [2], dtype: int32}}
+  layers:
+    - embedding: {input_dim: 5, output_dim: 3}
+    - flatten
+    - dense: {units: 1}
+dataset:
+  train: {csv: {file: words.csv, target: -1}}
+train: {loss: mean_squared_error, optimizer: sgd, epochs: 1}
+"""
+        self.write("words.csv", "".join(f"{i % 5},4,1\n" for i in range(40)))
+        self.fit(config=config)
+        self.write("words.csv", "".join(f"{i % 5},{4 + (i == 7)},1\n" for i in range(40)))
+        for command in (["check", "config.yaml"], ["fit", "config.yaml", "--output", "other"]):
+            self.assertIn("sample 7 (from 0)", self.dtrain(*command, expect=2).err)
+        self.write("inputs.csv", "0,1\n7,0\n")
+        self.assertIn("has 7 for 'embedding', which takes 0 to 4",
+                      self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.csv", expect=2).err)
 
     def test_check_measures_a_step_where_asked_and_leaves_nothing(self):
         self.write("config.yaml", CONFIG)

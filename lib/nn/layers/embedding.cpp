@@ -74,6 +74,8 @@ class Embedding : public LayerWith<EmbeddingOptions> {
     return std::make_unique<EmbeddingKernel>(request, options_);
   }
 
+  std::optional<int64_t> indices() const override { return options_.input_dim; }
+
   std::string keras_class() const override { return "Embedding"; }
 };
 

@@ -23,6 +23,10 @@ class CrossEntropy : public Loss {
     return classes && !spec_.sparse ? floats_for(output, complain) : classes;
   }
 
+  std::optional<Bounds> target_bounds(const TensorSpec& output) const override {
+    return Bounds{0, spec_.sparse ? static_cast<double>(output.shape.back() - 1) : 1.0};
+  }
+
   std::shared_ptr<const Loss> before(const Layer& activation) const override {
     if (spec_.from_logits || !activation.is_softmax()) return nullptr;
     return std::make_shared<const CrossEntropy>(CrossEntropySpec{spec_.sparse, true});

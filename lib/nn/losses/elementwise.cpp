@@ -21,6 +21,11 @@ class ElementwiseLoss : public Loss {
     return floats_for(output, complain);
   }
 
+  std::optional<Bounds> target_bounds(const TensorSpec&) const override {
+    if (spec_.kind != ElementwiseLossSpec::Kind::binary_crossentropy) return std::nullopt;
+    return Bounds{0, 1};
+  }
+
   std::shared_ptr<const Loss> before(const Layer& activation) const override {
     const auto elementwise = activation.elementwise();
     const bool behind_sigmoid = elementwise && elementwise->kind == Activation::sigmoid;
