@@ -58,7 +58,7 @@ std::vector<Split> open_splits(const RunConfig& config) {
     if (!split) continue;
     try {
       const auto data = open_split(config.dataset, *split, config.graph.input_specs(), config.targets());
-      if (data->size() <= kMostSamples) check_samples(config, *data, fmt::format("called '{}'", name));
+      if (data->size() <= kMostSamples) check_samples(config, *data, fmt::format("called '{}'", name), false);
       splits.push_back({name, data->size(), data->stored_bytes()});
     } catch (const UserError& error) {
       mistakes.push_back(error.what());

@@ -77,7 +77,7 @@ void predict(const PredictOptions& options) {
   const auto inputs = open_inputs(options.input_file, config.dataset.transforms, config.graph.input_specs());
   const int64_t batch_size =
       std::min(options.batch_size.value_or(config.train.batch_size), std::max<int64_t>(inputs->size(), 1));
-  check_samples(config, *inputs, "predicted");
+  check_samples(config, *inputs, "predicted", false);
   Loader loader(inputs, batch_size, false, 0, config.dataset.prefetch);
   const std::vector<TensorSpec> outputs = output_specs(config.graph);
   const auto writer = open_array_writer(options.output_file, outputs, loader.samples());

@@ -27,7 +27,7 @@ PYTHON = os.environ.get("PEER_PYTHON", "/usr/bin/python3")
 WORKLOADS = {
     "mnist-mlp": dict(samples=60000, shape=(784,), classes=10, batch=64, steps=8000, warmup=500, must=2.0),
     "wide-mlp": dict(samples=16384, shape=(8000,), classes=2, batch=8192, steps=8, warmup=1, must=1.0),
-    "resnet20": dict(samples=1024, shape=(32, 32, 3), classes=10, batch=128, steps=24, warmup=3, must=1.10),
+    "resnet20": dict(samples=1024, shape=(32, 32, 3), classes=10, batch=128, steps=48, warmup=3, must=1.10),
     "lenet": dict(samples=4096, shape=(28, 28, 1), classes=10, batch=64, steps=150, warmup=10, must=1.4),
 }
 

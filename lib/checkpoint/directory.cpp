@@ -27,9 +27,10 @@ std::optional<int64_t> checkpoint_step(const std::string& name) {
 std::vector<std::string> list_checkpoints(const std::string& directory) {
   std::vector<std::pair<int64_t, std::string>> found;
   std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(directory, missing))
-    if (const auto step = checkpoint_step(entry.path().filename().string()))
-      found.emplace_back(*step, entry.path().string());
+  for (fs::directory_iterator entry(directory, missing), end; !missing && entry != end;
+       entry.increment(missing))
+    if (const auto step = checkpoint_step(entry->path().filename().string()))
+      found.emplace_back(*step, entry->path().string());
   std::sort(found.begin(), found.end());
   std::vector<std::string> paths;
   for (auto& [step, path] : found) paths.push_back(std::move(path));

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "collective/collective.h"
+#include "device/cuda/check.h"
 #include "device/cuda/context.h"
 #include "device/cuda/current.h"
 
@@ -55,12 +56,26 @@ std::vector<ncclComm_t> connect(const std::vector<int>& gpus) {
   return communicators;
 }
 
+std::vector<cuda::Stream> make_streams(const std::vector<int>& gpus) {
+  std::vector<cuda::Stream> streams;
+  for (const int gpu : gpus) {
+    const cuda::OnDevice on(gpu);
+    cudaStream_t stream = nullptr;
+    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+    streams.emplace_back(stream);
+  }
+  return streams;
+}
+
 /// The communicators, and a thread that watches over them. It also ends them, where the group is aborted:
 /// that waits until no graph holds a communicator any more, for which no replica has the time.
 class NcclGroup {
  public:
   explicit NcclGroup(const std::vector<int>& gpus)
-      : gpus_(gpus), communicators_(connect(gpus)), watcher_([this] { watch(); }) {}
+      : gpus_(gpus),
+        streams_(make_streams(gpus)),
+        communicators_(connect(gpus)),
+        watcher_([this] { watch(); }) {}
 
   ~NcclGroup() {
     {
@@ -130,7 +145,7 @@ class NcclGroup {
   void look_for_failure() {
     for (size_t rank = 0; rank < gpus_.size() && failure_.empty(); ++rank) {
       cudaSetDevice(gpus_[rank]);
-      const cudaError_t device = cudaStreamQuery(cudaStreamPerThread);
+      const cudaError_t device = cudaStreamQuery(streams_[rank].get());
       if (device != cudaSuccess && device != cudaErrorNotReady)
         failure_ = fmt::format("gpu:{}: {}", gpus_[rank], cudaGetErrorString(device));
       ncclResult_t found = ncclSuccess;
@@ -153,6 +168,8 @@ class NcclGroup {
   }
 
   const std::vector<int> gpus_;  ///< by rank
+  const std::vector<cuda::Stream>
+      streams_;  ///< on which nothing is ever enqueued, to ask the GPUs how they are
   const std::vector<ncclComm_t> communicators_;
   std::atomic<int> inside_{0};  ///< threads within a call of NCCL, or about to see that they must not
   std::atomic<bool> aborted_{false};

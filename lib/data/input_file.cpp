@@ -89,6 +89,15 @@ size_t InputStream::read_packed(void* dst, size_t most) {
   return bytes;
 }
 
+/// Moves what is left of the packed data to the buffer's front, and fills that up.
+void InputStream::fill_packed() {
+  auto& [state, packed] = *unpacking_;
+  std::memmove(packed.data(), state.next_in, state.avail_in);
+  state.next_in = packed.data();
+  state.avail_in +=
+      static_cast<uint32_t>(read_packed(packed.data() + state.avail_in, packed.size() - state.avail_in));
+}
+
 /// What it unpacks to; 0 at the end of its last member (a gzip file may have several, one behind the other).
 size_t InputStream::unpack(void* dst, size_t most) {
   inflate_state& state = unpacking_->state;
@@ -100,13 +109,13 @@ size_t InputStream::unpack(void* dst, size_t most) {
   state.next_out = static_cast<uint8_t*>(dst);
   state.avail_out = room;
   for (;;) {
-    if (state.avail_in == 0) {
-      state.next_in = unpacking_->packed.data();
-      state.avail_in = static_cast<uint32_t>(read_packed(state.next_in, unpacking_->packed.size()));
-    }
+    if (state.avail_in == 0) fill_packed();
     const bool ended = state.avail_in == 0;
     if (state.block_state == ISAL_BLOCK_FINISH) {
-      if (ended) return 0;
+      fill_packed();  // ISA-L wants a member's header whole
+      const uint8_t* next = state.next_in;
+      // What is behind the members and none itself (zeros, as a rule) is nobody's data.
+      if (state.avail_in < 2 || next[0] != 0x1f || next[1] != 0x8b) return 0;
       isal_inflate_reset(&state);
     }
     const int status = isal_inflate(&state);

@@ -52,6 +52,7 @@ class InputStream {
   struct Unpacking;
 
   size_t read_packed(void* dst, size_t most);
+  void fill_packed();
   size_t unpack(void* dst, size_t most);
 
   InputFile file_;

@@ -180,7 +180,7 @@ class ThroughHost final : public Exchange {
     return nccl_available()
                ? "gradients meet in the host's memory, which is slow: NCCL is for GPUs alone, one replica "
                  "each"
-               : "gradients meet in the host's memory, which is slow: this program was built without NCCL";
+               : "gradients meet in the host's memory, which is slow: there is no NCCL (dtrain gpus)";
   }
   ParameterMemory& memory_of(int rank) override {
     const auto& device = hosts_[static_cast<size_t>(rank)].device;

@@ -39,19 +39,21 @@ void check_column(const Dataset& data, size_t column, const Taker& taker, const 
   }
 }
 
-/// Those of the model's inputs that a layer takes as indices.
+/// The layer that takes this input as indices into the fewest.
 std::optional<Taker> taker_of_input(const Graph& graph, int input) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = graph.nodes[i];
+  std::optional<Taker> taker;
+  for (const GraphNode& node : graph.nodes) {
     const std::optional<int64_t> indices = node.layer ? node.layer->indices() : std::nullopt;
-    if (indices && node.inputs[0] == input) return Taker{node.name, {0, static_cast<double>(*indices - 1)}};
+    if (!indices || node.inputs[0] != input) continue;
+    const auto most = static_cast<double>(*indices - 1);
+    if (!taker || most < taker->bounds.most) taker = Taker{node.name, {0, most}};
   }
-  return std::nullopt;
+  return taker;
 }
 
 }  // namespace
 
-void check_samples(const RunConfig& config, const Dataset& data, const std::string& use) {
+void check_samples(const RunConfig& config, const Dataset& data, const std::string& use, bool all) {
   const size_t inputs = config.graph.inputs.size();
   for (size_t column = 0; column < data.columns().size(); ++column) {
     std::optional<Taker> taker;
@@ -66,7 +68,7 @@ void check_samples(const RunConfig& config, const Dataset& data, const std::stri
     if (!taker) continue;
     if (data.columns()[column].dtype == DType::int32) {
       check_column<int32_t>(data, column, *taker, use);
-    } else {
+    } else if (all) {
       check_column<float>(data, column, *taker, use);
     }
   }

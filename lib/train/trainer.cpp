@@ -77,7 +77,7 @@ std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(const 
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
   }
   auto means = means_of(config, sums, loader.samples());
-  if (is_suspect(means[0].second)) check_samples(config, loader.dataset(), "evaluated");
+  if (is_suspect(means[0].second)) check_samples(config, loader.dataset(), "evaluated", true);
   return means;
 }
 
@@ -205,7 +205,7 @@ void Trainer::finish_step() {
   ++state_.step;
   ++state_.step_in_epoch;
   if (is_suspect(step_loss) && !std::exchange(samples_checked_, true))
-    check_samples(config_, loader_->dataset(), "trained on");
+    check_samples(config_, loader_->dataset(), "trained on", true);
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
   const auto now = Clock::now();
@@ -282,7 +282,12 @@ void Trainer::finish_epoch() {
   const std::optional<TrainingState::Best> best_before = state_.best;
   const bool improved = update_best(metric);
   if (state_.epoch >= config_.train.epochs || state_.stopped) {
-    save();
+    try {
+      save();
+    } catch (...) {
+      attempt([&] { directory_.write_metrics(state_.history); });
+      throw;
+    }
     directory_.write_metrics(state_.history);
     return;
   }
@@ -315,7 +320,7 @@ bool Trainer::attempt(const std::function<void()>& write) {
   try {
     write();
     return true;
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     observer_.on_warning(fmt::format("{}; training goes on", error.what()));
     return false;
   }

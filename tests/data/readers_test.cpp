@@ -102,7 +102,19 @@ TEST_CASE("gzip: several members, and every way to damage it") {
   REQUIRE(packed.size() < text.size());
   CHECK(unpacked(packed) == text);
   CHECK(unpacked(packed + gzip_of("") + gzip_of("the end")) == text + "the end");
-  CHECK_THROWS_AS(unpacked(packed + "behind it"), UserError);
+  CHECK(unpacked(packed + std::string(512, '\0')) == text);  // as some tapes and tools pad
+  // A member that begins anywhere about the border of what is read at a time.
+  std::string noise;
+  for (uint32_t i = 0, x = 1; i < (1u << 18); ++i)
+    noise += static_cast<char>((x = x * 1664525 + 1013904223) >> 24);
+  for (size_t cut = 0; cut < 40; ++cut) {
+    const std::string first = noise.substr(0, (1u << 18) - 60 + cut);
+    write_file(folder / "x.gz", gzip_of(first) + gzip_of("the end"));
+    InputStream stream(folder / "x.gz");
+    std::string all(first.size() + 100, '\0');
+    all.resize(stream.read(all.data(), all.size()));
+    CHECK(all == first + "the end");
+  }
   // What is missing or changed is found by the last read; a few bits of packed data mean nothing.
   const auto unpacked_or_refused = [&](const std::string& damaged) {
     try {

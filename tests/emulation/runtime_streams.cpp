@@ -43,8 +43,6 @@ CUstream_st* legacy_stream(int device) {
 
 /// The stream that a handle names; null where it names none.
 CUstream_st* stream_of(cudaStream_t handle) {
-  thread_local CUstream_st per_thread;  // of whatever device: nothing is ever enqueued there
-  if (handle == cudaStreamPerThread) return &per_thread;
   if (handle == nullptr || handle == cudaStreamLegacy) return legacy_stream(chosen_device);
   return exists(streams, handle) ? handle : nullptr;
 }

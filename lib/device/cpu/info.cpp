@@ -2,6 +2,7 @@
 #include <cmath>
 #include <dnnl.hpp>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <string>
 
@@ -39,6 +40,29 @@ double cgroup_quota() {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
+/// What the control group (2, else 1) leaves of the memory that it grants; files that are read and may be
+/// dropped do not count. Without end where it sets no limit.
+uint64_t cgroup_memory_left() {
+  constexpr uint64_t kAll = std::numeric_limits<uint64_t>::max();
+  const auto number_in = [](const char* path) {
+    uint64_t number = kAll;
+    std::ifstream(path) >> number;  // 0 where it says "max"
+    return number;
+  };
+  const bool second = std::ifstream("/sys/fs/cgroup/memory.max").good();
+  const uint64_t limit =
+      number_in(second ? "/sys/fs/cgroup/memory.max" : "/sys/fs/cgroup/memory/memory.limit_in_bytes");
+  const uint64_t used =
+      number_in(second ? "/sys/fs/cgroup/memory.current" : "/sys/fs/cgroup/memory/memory.usage_in_bytes");
+  if (limit == 0 || limit == kAll || used == kAll) return kAll;
+  uint64_t files = 0;
+  std::ifstream statistics(second ? "/sys/fs/cgroup/memory.stat" : "/sys/fs/cgroup/memory/memory.stat");
+  std::string key;
+  for (uint64_t value = 0; statistics >> key >> value;)
+    if (key == "inactive_file") files = value;
+  return limit > used - std::min(files, used) ? limit - (used - std::min(files, used)) : 0;
+}
+
 std::string name_of(dnnl::cpu_isa isa) {
   switch (isa) {
     case dnnl::cpu_isa::sse41:
@@ -74,7 +98,7 @@ CpuInfo cpu_info() {
     info.cores = std::clamp(static_cast<int>(std::floor(quota)), 1, info.cores);
   }
   info.memory_total = kibibytes_of("MemTotal");
-  info.memory_available = kibibytes_of("MemAvailable");
+  info.memory_available = std::min(kibibytes_of("MemAvailable"), cgroup_memory_left());
   info.instruction_set = name_of(dnnl::get_effective_cpu_isa());
   return info;
 }

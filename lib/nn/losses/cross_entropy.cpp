@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "nn/losses/class_target.h"
 #include "nn/losses/table.h"
 
@@ -24,7 +26,9 @@ class CrossEntropy : public Loss {
   }
 
   std::optional<Bounds> target_bounds(const TensorSpec& output) const override {
-    return Bounds{0, spec_.sparse ? static_cast<double>(output.shape.back() - 1) : 1.0};
+    // Probabilities may be weighted.
+    return Bounds{0, spec_.sparse ? static_cast<double>(output.shape.back() - 1)
+                                  : std::numeric_limits<double>::infinity()};
   }
 
   std::shared_ptr<const Loss> before(const Layer& activation) const override {
