@@ -64,6 +64,7 @@ InputStream::InputStream(const std::string& path) : file_(path) {
   if (!file_.is_gzip()) return;
   unpacking_ = std::make_unique<Unpacking>();
   isal_inflate_init(&unpacking_->state);
+  unpacking_->state.next_in = unpacking_->packed.data();
   unpacking_->state.crc_flag = ISAL_GZIP;  // with its header and checksum
 }
 

@@ -78,7 +78,7 @@ void sum_backward(const ActivationSpec& spec, const float* saved, const void* co
     combine(
         diff_dsts, count, begin, end, [](float a, float b) { return a + b; },
         [&](const float* values, int64_t first, int64_t n) {
-          const float* kept = saved + first;
+          const float* kept = saved ? saved + first : values;  // a linear one keeps nothing
           float* out = diff_src + first;
 #pragma omp simd
           for (int64_t i = 0; i < n; ++i) out[i] = activation.backward(kept[i], values[i]);
