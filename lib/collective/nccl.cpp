@@ -131,8 +131,8 @@ class NcclGroup {
   };
 
   void watch() noexcept {
-    cudaSetDevice(
-        gpus_[0]);  // or NCCL, which restores what it finds, would start GPU 0 on this thread's behalf
+    // Or NCCL, which restores what it finds, would start GPU 0 on this thread's behalf.
+    cudaSetDevice(gpus_[0]);
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, kWatchInterval, [this] { return aborted_ || closing_; }))
       look_for_failure();
@@ -168,8 +168,8 @@ class NcclGroup {
   }
 
   const std::vector<int> gpus_;  ///< by rank
-  const std::vector<cuda::Stream>
-      streams_;  ///< on which nothing is ever enqueued, to ask the GPUs how they are
+  /// Nothing is ever enqueued there; by them the GPUs are asked how they are.
+  const std::vector<cuda::Stream> streams_;
   const std::vector<ncclComm_t> communicators_;
   std::atomic<int> inside_{0};  ///< threads within a call of NCCL, or about to see that they must not
   std::atomic<bool> aborted_{false};
