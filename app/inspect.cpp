@@ -56,8 +56,7 @@ Json to_json(const Checkpoint& checkpoint, const TrainingState& state, bool with
   if (const Json* seed = content.state.find("seed")) result.set("seed", *seed);
   if (state.best)
     result.set("best", Json::object().set("value", state.best->value).set("step", state.best->step));
-  const auto& history = state.history.items();
-  result.set("last_epoch", history.empty() ? Json() : history.back());
+  result.set("last_epoch", state.history.last());
   result.set("weights", std::move(weights)).set("slots", std::move(slots));
   if (with_config) result.set("config", content.config_yaml);
   return result;
@@ -78,10 +77,8 @@ std::string to_text(const Checkpoint& checkpoint, const TrainingState& state) {
   if (state.step_in_epoch > 0)
     text += fmt::format(" and {} of the next", format_plural(state.step_in_epoch, "step"));
   if (const Json* seed = content.state.find("seed")) text += fmt::format("\nseed   {}", seed->as_int());
-  const auto& history = state.history.items();
-  if (!history.empty())
-    text += fmt::format("\nepoch  {}: {}", history.back().find("epoch")->as_int(),
-                        format_metrics(history.back(), ", "));
+  if (const Json& last = state.history.last(); !last.is_null())
+    text += fmt::format("\nepoch  {}: {}", last.at("epoch").as_int(), format_metrics(last, ", "));
   if (state.best)
     text += fmt::format("\nbest   {} at step {}", format_value(state.best->value), state.best->step);
   Table table({{"sort"}, {"array"}, {"shape"}, {"elements", Table::Align::right}, {"checksum"}});
@@ -93,7 +90,8 @@ std::string to_text(const Checkpoint& checkpoint, const TrainingState& state) {
 
 void inspect(const InspectOptions& options) {
   const Checkpoint checkpoint = Checkpoint::load(options.path);
-  const TrainingState state = TrainingState::from_json(checkpoint.content().state);
+  const TrainingState state =
+      TrainingState::from_json(checkpoint.content().state, checkpoint.content().history);
   if (options.output.json) {
     print_json(to_json(checkpoint, state, options.config));
   } else if (options.output.text()) {

@@ -49,8 +49,7 @@ Json outcome(const Trainer& trainer, const RunDirectory& directory) {
   result.set("run_directory", directory.path());
   result.set("checkpoint", directory.checkpoint_path(state.step));
   result.set("epochs", state.epoch).set("step", state.step);
-  const auto& history = state.history.items();
-  result.set("last_epoch", history.empty() ? Json() : history.back());
+  result.set("last_epoch", state.history.last());
   if (state.best)
     result.set("best", Json::object()
                            .set("monitor", trainer.config().checkpoint.best->monitor)

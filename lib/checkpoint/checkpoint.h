@@ -44,7 +44,8 @@ struct CheckpointContent {
   std::vector<LayerWeights> layers;  ///< in the model's order; layers without weights are in it with none
   Json model_config;                 ///< Keras's {class_name, config}
   std::vector<OptimizerSlot> slots;
-  Json state;  ///< seed, step, place in the epoch, partial sums, history: doubles keep their bits
+  Json state;               ///< seed, step, place in the epoch, partial sums: doubles keep their bits
+  std::string history;      ///< the lines of metrics.jsonl
   std::string config_yaml;  ///< the configuration as resolved
 };
 

@@ -7,7 +7,8 @@
 //       /<layer>             attribute weight_names: "<layer>/<weight>:0", each a dataset inside the group
 //     /dtrain                attribute format
 //       /state, /config      JSON and YAML text, as uint8 datasets
-//       /optimizer           attribute slot_names
+//       /history             the lines of metrics.jsonl, as a uint8 dataset; earlier versions had them in the
+//       state /optimizer           attribute slot_names
 //         /<slot>            attribute weight_names: "<layer>/<weight>:0", each a dataset inside the group
 //
 // Datasets are contiguous and little endian. An attribute of names that is larger than kAttributeBytes is
@@ -31,6 +32,7 @@ inline constexpr char kWeights[] = "/model_weights";
 inline constexpr char kOwn[] = "/dtrain";
 inline constexpr char kOptimizer[] = "/dtrain/optimizer";
 inline constexpr char kState[] = "/dtrain/state";
+inline constexpr char kHistory[] = "/dtrain/history";
 inline constexpr char kConfig[] = "/dtrain/config";
 inline constexpr char kLayerNames[] = "layer_names";
 inline constexpr char kWeightNames[] = "weight_names";

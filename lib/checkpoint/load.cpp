@@ -37,6 +37,8 @@ class ImageReader {
     read_model(content);
     content.state = Json::parse(read_bytes(kState));
     content.config_yaml = read_bytes(kConfig);
+    if (checked(H5Lexists(file_, kHistory, H5P_DEFAULT), "look for the history") != 0)
+      content.history = read_bytes(kHistory);
     for (const std::string& slot : read_names(open_group(kOptimizer), kOptimizer, kSlotNames))
       content.slots.push_back({slot, read_arrays(fmt::format("{}/{}", kOptimizer, slot), "")});
     return content;

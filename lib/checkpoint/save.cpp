@@ -72,6 +72,7 @@ class ImageWriter {
     const Hdf5Handle own = make_group(kOwn);
     write_text(own, "format", fmt::format("{}", kFormat));
     write_bytes(kState, state);
+    write_bytes(kHistory, content.history);
     write_bytes(kConfig, content.config_yaml);
     const Hdf5Handle optimizer = make_group(kOptimizer);
     std::vector<std::string> names;

@@ -67,15 +67,13 @@ void RunDirectory::write_config(const std::string& yaml) const {
   write_text(path_ + "/config.yaml", yaml);
 }
 
-void RunDirectory::write_metrics(const Json& history) const {
-  std::string lines;
-  for (const Json& line : history.items()) lines += line.dump() + "\n";
+void RunDirectory::write_metrics(const std::string& lines) const {
   write_text(path_ + "/metrics.jsonl", lines);
 }
 
-void RunDirectory::append_metrics(const Json& history) const {
+void RunDirectory::append_metrics(std::string_view line) const {
   std::ofstream file(path_ + "/metrics.jsonl", std::ios::binary | std::ios::app);
-  file << history.items().back().dump() + "\n" << std::flush;
+  file << line << std::flush;
   if (!file)
     throw Error(fmt::format("{}/metrics.jsonl: could not be written: {}", path_, std::strerror(errno)));
 }

@@ -4,9 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "base/json.h"
 
 namespace dtrain {
 
@@ -40,10 +39,9 @@ class RunDirectory {
 
   /// Both whole or not at all.
   void write_config(const std::string& yaml) const;
-  void write_metrics(const Json& history) const;
-  /// Adds the history's last line to those that stand there, without waiting for the disk: checkpoints hold
-  /// them all.
-  void append_metrics(const Json& history) const;
+  void write_metrics(const std::string& lines) const;
+  /// Adds a line to those that stand there, without waiting for the disk: checkpoints hold them all.
+  void append_metrics(std::string_view line) const;
 
   /// Removes all checkpoints but the newest `keep` and that of step `best`.
   void prune(int64_t keep, std::optional<int64_t> best) const;

@@ -107,7 +107,7 @@ bool restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replic
 }
 
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
-                                     const HostArrays& arrays, Json state) {
+                                     const HostArrays& arrays, const TrainingState& state) {
   CheckpointContent content;
   for (size_t i = 0; i < config.graph.nodes.size(); ++i) {
     const GraphNode& node = config.graph.nodes[i];
@@ -129,7 +129,8 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
     content.slots.push_back(std::move(slot));
   }
   content.model_config = config.graph.keras_model_config(config.name);
-  content.state = std::move(state);
+  content.state = state.to_json().set("seed", config.seed);
+  content.history = state.history.text();
   content.config_yaml = config.resolved.to_yaml();
   return content;
 }

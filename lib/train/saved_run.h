@@ -10,6 +10,7 @@
 #include "train/replicas.h"
 #include "train/run_config.h"
 #include "train/run_directory.h"
+#include "train/training_state.h"
 
 namespace dtrain {
 
@@ -41,6 +42,6 @@ bool restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replic
 
 /// What a checkpoint holds; refers to `arrays`, which lie as `layout` says.
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
-                                     const HostArrays& arrays, Json state);
+                                     const HostArrays& arrays, const TrainingState& state);
 
 }  // namespace dtrain

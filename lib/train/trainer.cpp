@@ -115,7 +115,7 @@ void Trainer::start() {
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
-  state_ = TrainingState::from_json(checkpoint.content().state);
+  state_ = TrainingState::from_json(checkpoint.content().state, checkpoint.content().history);
   const Node saved = saved_config(checkpoint, {}).resolved;
   if (state_.step_in_epoch > 0) check_epoch_goes_on(checkpoint.path(), saved, config_.resolved);
   replicas_->allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
@@ -151,7 +151,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
 void Trainer::run() {
   directory_.create();
   directory_.write_config(config_.resolved.to_yaml());
-  directory_.write_metrics(state_.history);
+  directory_.write_metrics(state_.history.text());
   if (const std::string advice = replicas_->exchange().advice(); !advice.empty()) observer_.on_note(advice);
   // The first one touches its memory, which takes far longer than to copy into it.
   if (saves_on_the_way(config_, config_.train.epochs - state_.epoch, loader_->steps_per_epoch()))
@@ -285,15 +285,16 @@ void Trainer::finish_epoch() {
     try {
       save();
     } catch (...) {
-      attempt([&] { directory_.write_metrics(state_.history); });
+      attempt([&] { directory_.write_metrics(state_.history.text()); });
       throw;
     }
-    directory_.write_metrics(state_.history);
+    directory_.write_metrics(state_.history.text());
     return;
   }
   if (improved || due(Interval::Unit::epoch, state_.epoch)) save_behind(best_before);
   metrics_whole_ = attempt([&] {
-    metrics_whole_ ? directory_.append_metrics(state_.history) : directory_.write_metrics(state_.history);
+    metrics_whole_ ? directory_.append_metrics(state_.history.last_line())
+                   : directory_.write_metrics(state_.history.text());
   });
 }
 
@@ -368,8 +369,7 @@ std::function<void()> Trainer::writing(const HostArrays& arrays) {
   }
   return [directory = directory_, step = state_.step, values = arrays.values, keep = config_.checkpoint.keep,
           best = state_.best ? std::optional(state_.best->step) : std::nullopt,
-          content = checkpoint_content(config_, replicas_->layout(), arrays,
-                                       state_.to_json().set("seed", config_.seed))] {
+          content = checkpoint_content(config_, replicas_->layout(), arrays, state_)] {
     if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
       throw Error(fmt::format("step {} is not saved: its weights are no finite numbers any more", step));
     save_checkpoint(directory.checkpoint_path(step), content);

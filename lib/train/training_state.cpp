@@ -23,10 +23,10 @@ Json TrainingState::to_json() const {
       "best",
       best ? Json::object().set("value", best->value).set("step", best->step).set("watched", best->watched)
            : Json());
-  return json.set("stopped", stopped).set("epochs", epochs).set("history", history);
+  return json.set("stopped", stopped).set("epochs", epochs);
 }
 
-TrainingState TrainingState::from_json(const Json& json) try {
+TrainingState TrainingState::from_json(const Json& json, const std::string& history) try {
   const auto count = [](const Json& holder, const char* key) {
     const int64_t value = holder.at(key).as_int();
     if (value < 0) throw UserError(fmt::format("'{}' is {}", key, value));
@@ -51,9 +51,10 @@ TrainingState TrainingState::from_json(const Json& json) try {
     state.best = Best{best.at("value").as_double(), count(best, "step"), best.at("watched").as_string()};
   state.stopped = json.at("stopped").as_bool();
   state.epochs = count(json, "epochs");
-  state.history = json.at("history");
-  for (const Json& record : state.history.items())
-    for (const char* key : {"epoch", "step"}) count(record, key);
+  if (const Json* records = json.find("history"))
+    for (const Json& record : records->items()) state.history.push(record);
+  else
+    state.history = History::parse(history);
   return state;
 } catch (const UserError& error) {
   throw UserError(fmt::format("the checkpoint's state is malformed: {}", error.what()));

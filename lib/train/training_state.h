@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "train/history.h"
 
 namespace dtrain {
 
@@ -36,15 +36,16 @@ struct TrainingState {
     std::string watched;  // what the value is the best of, as optim/monitor.h says it
   };
   std::optional<Best> best;
-  Json history = Json::array();  // the lines of metrics.jsonl
-  bool stopped = false;          // by a callback
-  int64_t epochs = 0;            // the configured end when this was saved
+  History history;       // a part of its own in a checkpoint
+  bool stopped = false;  // by a callback
+  int64_t epochs = 0;    // the configured end when this was saved
 
-  /// Doubles come back to the bit.
+  /// All but the history. Doubles come back to the bit.
   Json to_json() const;
-  /// Throws UserError where a part is missing or is not what it must be. `schedule` and the callbacks' states
-  /// are theirs to check.
-  static TrainingState from_json(const Json& json);
+  /// `history`: the lines of metrics.jsonl; checkpoints of earlier versions have them as an array under
+  /// "history" in `json`, which counts where it is there. Throws UserError where a part is missing or is not
+  /// what it must be. `schedule` and the callbacks' states are theirs to check.
+  static TrainingState from_json(const Json& json, const std::string& history);
 };
 
 }  // namespace dtrain

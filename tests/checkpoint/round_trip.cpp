@@ -39,6 +39,7 @@ TEST_CASE("a checkpoint comes back to the bit") {
   CHECK(content.state.find("loss")->as_double() == 0.1 + 0.2);
   CHECK(content.model_config.dump() == saved.model_config.dump());
   CHECK(content.config_yaml == saved.config_yaml);
+  CHECK(content.history == saved.history);
   CHECK(loaded.file_bytes() == std::filesystem::file_size(loaded.path()));
 }
 

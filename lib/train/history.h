@@ -1,0 +1,35 @@
+// The lines of metrics.jsonl as the trainer and checkpoints hold them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace dtrain {
+
+/// A JSON object an epoch, a line each. Held as the file's own text, to which an epoch appends its line, so
+/// that saving a run costs a copy of it, not the time to write out every epoch that was ever done.
+class History {
+ public:
+  History() = default;
+  /// Of the text of a metrics.jsonl. Throws UserError unless every line is a record: an object with whole
+  /// numbers from 0 up under "epoch" and "step".
+  static History parse(std::string lines);
+
+  /// Throws UserError as parse() does.
+  void push(const Json& record);
+
+  const std::string& text() const { return text_; }
+  /// With the line's end; empty where there is none.
+  std::string_view last_line() const { return std::string_view(text_).substr(last_line_); }
+  /// Null where there is none.
+  const Json& last() const { return last_; }
+
+ private:
+  std::string text_;
+  size_t last_line_ = 0;  // where it begins
+  Json last_;
+};
+
+}  // namespace dtrain
