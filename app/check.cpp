@@ -1,4 +1,5 @@
 // dtrain check: everything that fit would refuse; then the plan of the run.
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -28,7 +29,8 @@ struct CheckOptions {
 struct Split {
   std::string name;
   int64_t samples = 0;
-  size_t bytes = 0;  // as stored
+  std::shared_ptr<const Dataset>
+      data;  // held while the plan is made, as the run will hold it; not the test split's
 };
 
 /// How the run will go.
@@ -59,7 +61,7 @@ std::vector<Split> open_splits(const RunConfig& config) {
     try {
       const auto data = open_split(config.dataset, *split, config.graph.input_specs(), config.targets());
       if (data->size() <= kMostSamples) check_samples(config, *data, fmt::format("called '{}'", name), false);
-      splits.push_back({name, data->size(), data->stored_bytes()});
+      splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});
     } catch (const UserError& error) {
       mistakes.push_back(error.what());
     }
@@ -68,8 +70,14 @@ std::vector<Split> open_splits(const RunConfig& config) {
   return splits;
 }
 
-/// `data_on_device`: devices are to keep the samples.
-RunPlan make_plan(const RunConfig& config, bool data_on_device) {
+/// Whether a cache would take nothing more.
+bool lies_in_memory(const Dataset& data) {
+  const auto stored = data.stored_form(0);
+  return data.in_memory() && stored && stored->data;
+}
+
+/// `cache`: the kind that the run's samples will have.
+RunPlan make_plan(const RunConfig& config, const std::string& cache) {
   RunPlan plan;
   const std::vector<DeviceId> devices = config.strategy->replicas();
   if (!config.dataset.train) throw UserError("the data set has no 'train' split to train on");
@@ -79,9 +87,19 @@ RunPlan make_plan(const RunConfig& config, bool data_on_device) {
   plan.last_batch = samples - (plan.steps_per_epoch - 1) * batch;
   Replicas replicas(config, devices);
   size_t kept = 0;
-  for (const Split& split : plan.splits)
-    if (data_on_device && split.name != "test") kept += split.bytes;
-  replicas.plan_data(kept);
+  int64_t most = 0;
+  for (Split& split : plan.splits) {
+    if (!split.data) continue;
+    if (!lies_in_memory(*split.data)) kept += split.data->stored_bytes();
+    most = std::max(most, split.samples);
+  }
+  if (cache == "device") replicas.plan_data(kept);
+  if (cache == "device" || cache == "memory") replicas.plan_host(kept);
+  replicas.plan_samples(most);
+  replicas.check_memory(Plan::Purpose::training, batch);
+  if (const std::string advice = replicas.memory_advice(Plan::Purpose::training, batch); !advice.empty())
+    print_warning(advice);
+  for (Split& split : plan.splits) split.data.reset();
   plan.replicas = replicas.memory(Plan::Purpose::training, batch);
   if (saves_on_the_way(config, config.train.epochs, plan.steps_per_epoch))
     plan.snapshot = replicas.snapshot_bytes();
@@ -188,7 +206,7 @@ void check(const CheckOptions& options) {
   RunConfig config = load_run_config(options.config, options.sets);
   const auto cache = config.dataset.cache;
   config.dataset.cache = kinds<Cache>().make("none");  // checking leaves no cache file behind
-  RunPlan plan = make_plan(config, cache.name == "device");
+  RunPlan plan = make_plan(config, cache.name);
   if (options.measure) {
     if (cache.name != "file") config.dataset.cache = cache;
     plan.step_time = measure_steps(config, 2.0);

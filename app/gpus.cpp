@@ -30,8 +30,10 @@ bool reaches(const GpuInfo& from, int to) {
 Json to_json(const CpuInfo& cpu) {
   Json json = Json::object();
   json.set("name", cpu.name).set("cores", cpu.cores);
-  json.set("memory_total", static_cast<int64_t>(cpu.memory_total));
-  json.set("memory_available", static_cast<int64_t>(cpu.memory_available));
+  json.set("memory_total", static_cast<int64_t>(cpu.memory.total));
+  json.set("memory_available", static_cast<int64_t>(cpu.memory.available));
+  json.set("memory_limit", static_cast<int64_t>(cpu.memory.limit));
+  json.set("memory_limit_from", cpu.memory.whose);
   json.set("instruction_set", cpu.instruction_set);
   return json;
 }
@@ -79,9 +81,10 @@ Json gpus_to_json(const Found& found) {
 }
 
 std::string describe(const CpuInfo& cpu) {
-  return fmt::format("cpu  {}: {}, {} of {} memory available, {}\n", cpu.name,
-                     format_plural(cpu.cores, "core"), format_bytes(cpu.memory_available),
-                     format_bytes(cpu.memory_total), cpu.instruction_set);
+  return fmt::format("cpu  {}: {}, {} of {} memory available, {}\n     at most {} for a run: {}\n", cpu.name,
+                     format_plural(cpu.cores, "core"), format_bytes(cpu.memory.available),
+                     format_bytes(cpu.memory.total), cpu.instruction_set, format_bytes(cpu.memory.limit),
+                     cpu.memory.whose);
 }
 
 std::string describe_versions(const GpuReport& report, const std::string& nccl) {

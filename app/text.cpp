@@ -1,7 +1,6 @@
 #include "text.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -13,17 +12,6 @@ std::string format_count(int64_t count) {
   const size_t sign = count < 0 ? 1 : 0;
   for (size_t place = text.size(); place > sign + 3;) text.insert(place -= 3, ",");
   return text;
-}
-
-std::string format_bytes(uint64_t bytes) {
-  constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 999.5 && unit + 1 < kUnits.size()) {
-    value /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 99.95 ? 0 : 1, kUnits[unit]);
 }
 
 std::string format_value(double value) {

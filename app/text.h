@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
+
 namespace dtrain {
 
 /// "1,234,567".
 std::string format_count(int64_t count);
-/// "18.3 MB", in powers of 1000.
-std::string format_bytes(uint64_t bytes);
 /// Losses and metrics: "0.0931", and "1.4e-13", "3.2e+07" where four decimals would not do.
 std::string format_value(double value);
 /// "0:07", "12:05", "3:02:11".

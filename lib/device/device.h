@@ -106,14 +106,36 @@ std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic);
 /// The cores that this process may run on, whatever threads have been bound to since.
 std::vector<int> available_cores();
 
+/// The host's memory as this process meets it, in bytes.
+struct HostMemory {
+  uint64_t total = 0;      // the machine's, without swap
+  uint64_t available = 0;  // that may be taken now without swapping, beside what others use
+  uint64_t limit = 0;      // that the process may have at most, swap included
+  std::string whose;       // limit that is: "the machine's memory", "the limit in /sys/fs/cgroup/..."
+  uint64_t used = 0;       // of the limit, by this process
+
+  /// What the process may still take at most. A 64th of the limit is left to what no plan counts: stacks,
+  /// page tables, buffers of libraries.
+  uint64_t left() const;
+};
+/// Of the machine, the process's control groups (version 1 and 2, with all that they stand in) and ulimit.
+/// `root`: where /proc and /sys are.
+HostMemory host_memory(const std::string& root = "");
+
 /// What `dtrain gpus` says of the CPU.
 struct CpuInfo {
-  std::string name;                                 // "AMD EPYC 9B45"
-  int cores = 1;                                    // that this process may use
-  uint64_t memory_total = 0, memory_available = 0;  // bytes
-  std::string instruction_set;                      // "avx512_vnni", the best that the operations use here
+  std::string name;  // "AMD EPYC 9B45"
+  int cores = 1;     // that this process may use
+  HostMemory memory;
+  std::string instruction_set;  // "avx512_vnni", the best that the operations use here
 };
 CpuInfo cpu_info();
+
+/// "2.6.3", of the library that computes on the CPU, as built with; and the one that is there, where that is
+/// another.
+std::string onednn_version();
+/// "13.0", of the CUDA that this program was built with; empty where it was built without.
+std::string cuda_build_version();
 
 /// The number of GPUs that this process can use, and why there is none where there is none ("built without
 /// CUDA").

@@ -11,6 +11,10 @@ GpuPresence gpu_presence() {
   return {0, "built without CUDA"};
 }
 
+std::string cuda_build_version() {
+  return "";
+}
+
 std::unique_ptr<Context> make_gpu_context(DeviceId device, bool) {
   throw UserError(fmt::format("{}: no GPU ({})", device.str(), gpu_presence().reason));
 }

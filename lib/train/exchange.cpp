@@ -188,6 +188,12 @@ class ThroughHost final : public Exchange {
   }
   std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
   Site& keeper_of(size_t) override { return *keeper_; }
+  /// A gradient for each GPU's replica.
+  size_t host_bytes() const override {
+    const auto gpus =
+        std::count_if(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.site != nullptr; });
+    return static_cast<size_t>(gpus * layout_.with_gradient()) * sizeof(float);
+  }
 
   void begin(Replica& replica) override {
     const Host& host = hosts_[static_cast<size_t>(replica.rank())];

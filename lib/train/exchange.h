@@ -29,6 +29,8 @@ class Exchange {
   virtual ParameterMemory& memory_of(int rank) = 0;
   /// Where parameters and slots are to be read and written between steps: all of these.
   virtual std::span<const std::unique_ptr<ParameterMemory>> memories() = 0;
+  /// What it takes of the host's memory besides what its replicas on the CPU have.
+  virtual size_t host_bytes() const { return 0; }
   /// Whose ops and context work on one of memories() between steps.
   virtual Site& keeper_of(size_t memory) = 0;
 

@@ -1,7 +1,6 @@
 #include "train/replicas.h"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -175,7 +174,7 @@ std::optional<HostArrays> Replicas::snapshot() {
     return copy();
   }
   // Half as much again must be left to the rest of the machine.
-  if (!copy_.values.data() && cpu_info().memory_available / 3 * 2 < snapshot_bytes()) return std::nullopt;
+  if (!copy_.values.data() && host_memory().available / 3 * 2 < snapshot_bytes()) return std::nullopt;
   const HostArrays from = live(), to = copy();
   team_.run([&](Collective& member) {
     Context& context = replicas_[static_cast<size_t>(member.rank())]->context();
@@ -247,79 +246,6 @@ GradientScale Replicas::gradient_scale() {
 void Replicas::set_gradient_scale(const GradientScale& scale) {
   for (const auto& replica : replicas_)
     replica->context().copy_to_device(&replica->state()->gradient, &scale, sizeof(scale));
-}
-
-MemoryPlan Replicas::memory_of(Replica& replica, Plan::Purpose purpose, int64_t batch_size) {
-  MemoryPlan plan{.device = replica.context().device(), .replica = replica.rank()};
-  plan.threads = replica.context().threads();
-  plan.share = part_of(batch_size, replica.rank(), size()).size();
-  const bool training = purpose == Plan::Purpose::training;
-  const int64_t pieces = training ? std::min(config_.train.accumulate, plan.share) : 1;
-  if (training) plan.gradients = replica.gradient_bytes(pieces);
-  if (plan.share == 0) return plan;
-  const int64_t piece = part_of(plan.share, 0, static_cast<int>(pieces)).size();
-  plan.activations = replica.arena_bytes(piece, purpose);
-  if (training && config_.dataset.validation)
-    plan.activations = std::max(plan.activations, replica.arena_bytes(plan.share, Plan::Purpose::evaluation));
-  if (replica.on_gpu()) plan.staging = replica.staging_bytes(plan.share, purpose);
-  if (replica.on_gpu()) plan.data = data_bytes_;
-  return plan;
-}
-
-std::vector<MemoryPlan> Replicas::memory(Plan::Purpose purpose, int64_t batch_size) {
-  std::vector<MemoryPlan> plans(replicas_.size());
-  team_.run([&](Collective& member) {
-    const auto rank = static_cast<size_t>(member.rank());
-    plans[rank] = memory_of(*replicas_[rank], purpose, batch_size);
-  });
-  // The parameters and slots of a memory stand once, with the first replica that has it.
-  const auto trained_in = exchange_->memories();
-  std::vector<const ParameterMemory*> seen;
-  for (size_t rank = 0; rank < plans.size(); ++rank) {
-    const ParameterMemory* memory = &exchange_->memory_of(static_cast<int>(rank));
-    if (std::find(seen.begin(), seen.end(), memory) != seen.end()) continue;
-    seen.push_back(memory);
-    plans[rank].parameters = memory->bytes();
-    if (purpose == Plan::Purpose::training &&
-        std::any_of(trained_in.begin(), trained_in.end(), [&](const auto& m) { return m.get() == memory; }))
-      plans[rank].slots =
-          config_.train.optimizer->slots().size() * static_cast<size_t>(layout_.trained()) * sizeof(float);
-  }
-  return plans;
-}
-
-/// Whether every GPU has room for its replicas; what it lacks where it has not.
-bool Replicas::fits(Plan::Purpose purpose, int64_t batch_size, std::string* why) {
-  std::map<int, size_t> needed;
-  for (const MemoryPlan& plan : memory(purpose, batch_size))
-    if (plan.device.kind == DeviceId::Kind::gpu) needed[plan.device.index] += plan.total();
-  for (const auto& replica : replicas_) {
-    if (!replica->on_gpu()) continue;
-    const int index = replica->context().device().index;
-    const size_t free = replica->context().free_bytes();
-    if (needed[index] <= free) continue;
-    if (why)
-      *why = fmt::format("gpu:{}: batches of {} need {} MiB there, {} MiB are free", index, batch_size,
-                         needed[index] >> 20, free >> 20);
-    return false;
-  }
-  return true;
-}
-
-void Replicas::allocate_parameters(Plan::Purpose purpose, int64_t batch_size) {
-  std::string why;
-  if (!fits(purpose, batch_size, &why)) {
-    int64_t most = 0, least_that_does_not = batch_size;
-    while (least_that_does_not - most > 1) {
-      const int64_t middle = most + (least_that_does_not - most) / 2;
-      (fits(purpose, middle, nullptr) ? most : least_that_does_not) = middle;
-    }
-    throw Error(most > 0 ? fmt::format("{}; the largest batch that fits is {}", why, most)
-                         : fmt::format("{}; not even one sample fits", why));
-  }
-  for (const auto& replica : replicas_) exchange_->memory_of(replica->rank()).allocate(replica->ops());
-  const auto memories = exchange_->memories();
-  for (size_t i = 0; i < memories.size(); ++i) memories[i]->allocate(exchange_->keeper_of(i).ops());
 }
 
 }  // namespace dtrain

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -83,9 +84,19 @@ class Replicas {
   size_t snapshot_bytes() const;
   /// What the samples will take that each of the GPUs' replicas keeps (cache: device), for the plan.
   void plan_data(size_t bytes) { data_bytes_ = bytes; }
-  /// The parameters' memory; to be called once, before anything else is asked for. Throws Error where a GPU
-  /// has not enough left for `purpose` with batches of this size, saying what was planned, what is free, and
-  /// which batch would fit.
+  /// No batch will have more samples than this, for the plan.
+  void plan_samples(int64_t most) { most_samples_ = most; }
+  /// What the host will hold besides, for the plan: samples that are not read yet.
+  void plan_host(size_t bytes) { host_bytes_ = bytes; }
+  /// Throws UserError where the host or a GPU has not the memory for `purpose` with batches of this size:
+  /// what was planned, what there is and who says so, and which batch would fit. Asks for nothing of that
+  /// memory.
+  void check_memory(Plan::Purpose purpose, int64_t batch_size);
+  /// What to know of a plan that the host can hold only by taking memory from others or swapping; "" as a
+  /// rule.
+  std::string memory_advice(Plan::Purpose purpose, int64_t batch_size);
+  /// The parameters' memory, once check_memory() has nothing against it; to be called once, before anything
+  /// else is asked for.
   void allocate_parameters(Plan::Purpose purpose, int64_t batch_size);
   /// For training only, so that evaluation does without them.
   void allocate_slots();
@@ -119,7 +130,11 @@ class Replicas {
   template <class Use>
   void with_memories(Use&& use);
   MemoryPlan memory_of(Replica& replica, Plan::Purpose purpose, int64_t batch_size);
-  bool fits(Plan::Purpose purpose, int64_t batch_size, std::string* why);
+  /// What one memory will hold, the host's or a GPU's.
+  struct Demand;
+  std::vector<Demand> demands(Plan::Purpose purpose, int64_t batch_size);
+  Demand scarcest(Plan::Purpose purpose, int64_t batch_size);
+  int64_t largest_batch(Plan::Purpose purpose, int64_t fits, double room, int64_t does_not, double excess);
 
   const RunConfig& config_;
   ParameterLayout layout_;
@@ -130,7 +145,8 @@ class Replicas {
   Copy copy_;
   std::deque<int64_t> pending_;  // the steps' samples, the oldest first
   BatchTotals totals_;
-  size_t data_bytes_ = 0;
+  size_t data_bytes_ = 0, host_bytes_ = 0;
+  int64_t most_samples_ = std::numeric_limits<int64_t>::max();
 };
 
 }  // namespace dtrain

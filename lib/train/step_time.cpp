@@ -14,6 +14,7 @@ StepTime measure_steps(const RunConfig& config, double most_seconds) {
   constexpr size_t kWarm = 2, kLeast = 3;  // a GPU's third step is the first that is replayed
   const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle);
   Replicas replicas(config, config.strategy->replicas());
+  replicas.plan_samples(loader->samples());
   replicas.start();
   loader->begin(0, 0);
   std::vector<double> seconds;

@@ -90,9 +90,17 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, c
   background_ = std::make_unique<Background>();  // before the replicas bind this thread
   replicas_ = std::make_unique<Replicas>(config_, devices);
   size_t kept = 0;
-  for (const Loader* loader : {loader_.get(), validation_.get()})
-    if (loader && loader->dataset().on_device()) kept += loader->dataset().stored_bytes();
+  int64_t samples = 0;
+  for (const Loader* loader : {loader_.get(), validation_.get()}) {
+    if (!loader) continue;
+    if (loader->dataset().on_device()) kept += loader->dataset().stored_bytes();
+    samples = std::max(samples, loader->samples());
+  }
   replicas_->plan_data(kept);
+  replicas_->plan_samples(samples);
+  if (const std::string advice = replicas_->memory_advice(Plan::Purpose::training, config_.train.batch_size);
+      !advice.empty())
+    observer_.on_warning(advice);
   state_.sums.assign(config_.total_names.size(), 0.0);
   take_callbacks({});
 }

@@ -105,8 +105,8 @@ TEST_CASE("the CPU describes itself") {
   CHECK_FALSE(info.name.empty());
   CHECK(info.cores >= 1);
   CHECK(info.cores <= static_cast<int>(available_cores().size()));
-  CHECK(info.memory_total >= info.memory_available);
-  CHECK(info.memory_available > 0);
+  CHECK(info.memory.total >= info.memory.available);
+  CHECK(info.memory.available > 0);
   CHECK_FALSE(info.instruction_set.empty());
   MESSAGE(info.name << ", " << info.cores << " cores, " << info.instruction_set);
   const GpuPresence gpus = gpu_presence();

@@ -3,7 +3,12 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
 #include "data/cache.h"
+#include "device/device.h"
 
 namespace dtrain {
 
@@ -23,11 +28,24 @@ class MemoryCache : public Cache {
                                    [](const auto& column) { return column->data() && column->in_memory(); });
     if (there) return {std::move(columns), 0, total};
     const auto [from, to] = rows_to_keep(key, total);
+    check_room(columns, to - from);
     for (auto& column : columns) column = copied(*column, from, to);
     return {std::move(columns), from, total};
   }
 
  private:
+  /// Before anything is taken: a system that promises more memory than it has would end the process later.
+  static void check_room(const Columns& columns, int64_t rows) {
+    size_t bytes = 0;
+    for (const auto& column : columns) bytes += static_cast<size_t>(rows) * column->row_bytes();
+    const HostMemory memory = host_memory();
+    if (bytes > memory.left())
+      throw UserError(
+          fmt::format("cache: the samples take {} in memory, {} can be had ({}); `cache: none` reads them as "
+                      "they are needed",
+                      format_bytes(bytes), format_bytes(memory.left()), memory.whose));
+  }
+
   /// Large columns by several threads: most of the time goes into the pages that the system has to clear.
   static std::shared_ptr<const Column> copied(const Column& column, int64_t from, int64_t to) {
     const size_t row_bytes = column.row_bytes(), bytes = static_cast<size_t>(to - from) * row_bytes;
@@ -42,8 +60,9 @@ class MemoryCache : public Cache {
     const auto threads = static_cast<int64_t>(std::max<size_t>(wanted, 1));
     std::vector<std::future<void>> parts;
     for (int64_t i = 1; i < threads; ++i)
-      parts.push_back(std::async(std::launch::async, copy, from + (to - from) * i / threads,
-                                 from + (to - from) * (i + 1) / threads));
+      // Deferred, so done by this thread, where the system has no thread for it.
+      parts.push_back(std::async(std::launch::async | std::launch::deferred, copy,
+                                 from + (to - from) * i / threads, from + (to - from) * (i + 1) / threads));
     copy(from, from + (to - from) / threads);
     for (auto& part : parts) part.get();
     return std::make_shared<MemoryColumn>(column.spec(), to - from, data);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <sched.h>
 #include <thread>
 
@@ -15,12 +16,18 @@ namespace {
 constexpr int kMaxCores = 8192;
 using Set = std::unique_ptr<cpu_set_t, decltype([](cpu_set_t* set) { CPU_FREE(set); })>;
 
+Set empty_set() {
+  Set set(CPU_ALLOC(kMaxCores));
+  if (!set) throw std::bad_alloc();
+  CPU_ZERO_S(CPU_ALLOC_SIZE(kMaxCores), set.get());
+  return set;
+}
+
 }  // namespace
 
 std::vector<int> thread_cores() {
-  const Set set(CPU_ALLOC(kMaxCores));
+  const Set set = empty_set();
   const size_t bytes = CPU_ALLOC_SIZE(kMaxCores);
-  CPU_ZERO_S(bytes, set.get());
   std::vector<int> cores;
   if (sched_getaffinity(0, bytes, set.get()) == 0) {
     for (int core = 0; core < kMaxCores; ++core) {
@@ -35,9 +42,8 @@ std::vector<int> thread_cores() {
 }
 
 void bind_thread(const std::vector<int>& cores) {
-  const Set set(CPU_ALLOC(kMaxCores));
+  const Set set = empty_set();
   const size_t bytes = CPU_ALLOC_SIZE(kMaxCores);
-  CPU_ZERO_S(bytes, set.get());
   for (const int core : cores) {
     if (core >= 0 && core < kMaxCores) CPU_SET_S(static_cast<size_t>(core), bytes, set.get());
   }

@@ -64,7 +64,7 @@ class CpuContext final : public Context {
   }
 
   size_t free_bytes() override {
-    return cpu_info().memory_available;
+    return host_memory().left();
   }
   Buffer allocate(size_t bytes) override {
     return cpu::allocate(bytes);

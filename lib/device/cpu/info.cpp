@@ -2,34 +2,15 @@
 #include <cmath>
 #include <dnnl.hpp>
 #include <fstream>
-#include <limits>
-#include <sstream>
 #include <string>
 
+#include <fmt/format.h>
+
+#include "device/cpu/system_files.h"
 #include "device/device.h"
 
 namespace dtrain {
 namespace {
-
-/// What follows "KEY:" (or "KEY :") on the first line of the file that begins with it; empty without one.
-std::string value_of(const char* path, std::string_view key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(key)) continue;
-    const size_t colon = line.find(':');
-    if (colon == std::string::npos || line.find_first_not_of(" \t", key.size()) != colon) continue;
-    const size_t start = line.find_first_not_of(" \t", colon + 1);
-    return start == std::string::npos ? "" : line.substr(start);
-  }
-  return "";
-}
-
-uint64_t kibibytes_of(std::string_view key) {
-  std::istringstream text(value_of("/proc/meminfo", key));
-  uint64_t kibibytes = 0;
-  text >> kibibytes;
-  return kibibytes * 1024;
-}
 
 /// The cores' worth of time that the control group grants (cgroup 2, else 1); 0 where it sets no limit.
 double cgroup_quota() {
@@ -38,29 +19,6 @@ double cgroup_quota() {
   std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;
   std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
   return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-/// What the control group (2, else 1) leaves of the memory that it grants; files that are read and may be
-/// dropped do not count. Without end where it sets no limit.
-uint64_t cgroup_memory_left() {
-  constexpr uint64_t kAll = std::numeric_limits<uint64_t>::max();
-  const auto number_in = [](const char* path) {
-    uint64_t number = kAll;
-    std::ifstream(path) >> number;  // 0 where it says "max"
-    return number;
-  };
-  const bool second = std::ifstream("/sys/fs/cgroup/memory.max").good();
-  const uint64_t limit =
-      number_in(second ? "/sys/fs/cgroup/memory.max" : "/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  const uint64_t used =
-      number_in(second ? "/sys/fs/cgroup/memory.current" : "/sys/fs/cgroup/memory/memory.usage_in_bytes");
-  if (limit == 0 || limit == kAll || used == kAll) return kAll;
-  uint64_t files = 0;
-  std::ifstream statistics(second ? "/sys/fs/cgroup/memory.stat" : "/sys/fs/cgroup/memory/memory.stat");
-  std::string key;
-  for (uint64_t value = 0; statistics >> key >> value;)
-    if (key == "inactive_file") files = value;
-  return limit > used - std::min(files, used) ? limit - (used - std::min(files, used)) : 0;
 }
 
 std::string name_of(dnnl::cpu_isa isa) {
@@ -89,16 +47,23 @@ std::string name_of(dnnl::cpu_isa isa) {
 
 }  // namespace
 
+std::string onednn_version() {
+  const dnnl_version_t& here = *dnnl::version();
+  const std::string built =
+      fmt::format("{}.{}.{}", DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH);
+  const std::string found = fmt::format("{}.{}.{}", here.major, here.minor, here.patch);
+  return built == found ? built : fmt::format("{} (running with {})", built, found);
+}
+
 CpuInfo cpu_info() {
   CpuInfo info;
-  info.name = value_of("/proc/cpuinfo", "model name");
+  info.name = cpu::value_in("/proc/cpuinfo", "model name");
   if (info.name.empty()) info.name = "unknown CPU";
   info.cores = static_cast<int>(available_cores().size());
   if (const double quota = cgroup_quota(); quota > 0) {
     info.cores = std::clamp(static_cast<int>(std::floor(quota)), 1, info.cores);
   }
-  info.memory_total = kibibytes_of("MemTotal");
-  info.memory_available = std::min(kibibytes_of("MemAvailable"), cgroup_memory_left());
+  info.memory = host_memory();
   info.instruction_set = name_of(dnnl::get_effective_cpu_isa());
   return info;
 }

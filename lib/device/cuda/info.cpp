@@ -74,6 +74,10 @@ std::string library_version(size_t (*ask)()) {
 
 }  // namespace
 
+std::string cuda_build_version() {
+  return cuda::version_text(CUDART_VERSION);
+}
+
 GpuReport gpu_report() {
   GpuReport report;
   report.presence = gpu_presence();

@@ -1,0 +1,91 @@
+"""Runs that need more memory than there is."""
+import re
+import resource
+import shlex
+import subprocess
+
+import support
+from support import CONFIG, Case
+
+# A sample has 4,000 activations of 4 bytes and more; none of them is ever computed.
+WIDE = CONFIG.replace("units: 16", "units: 4000").replace("samples: 500", "samples: 2000000000")
+
+
+class Memory(Case):
+    def setUp(self):
+        super().setUp()
+        self.assertNotEqual(resource.getrlimit(resource.RLIMIT_AS)[0], 0)
+
+    def limit(self):
+        return self.json("gpus")["cpu"]["memory_limit"]
+
+    def test_gpus_says_whose_limit_counts(self):
+        cpu = self.json("gpus")["cpu"]
+        self.assertGreater(cpu["memory_limit"], 0)
+        self.assertTrue(cpu["memory_limit_from"])
+        self.assertIn(f"for a run: {cpu['memory_limit_from']}\n", self.dtrain("gpus").out)
+
+    def test_a_model_that_no_machine_holds(self):
+        config = CONFIG.replace("units: 16", "units: 60000000").replace("[12]", "[2000]")
+        self.write("config.yaml", config)
+        for command in (["check"], ["fit", "--output", "run"]):
+            process = self.dtrain(*command, "config.yaml", expect=2)
+            self.assertRegex(process.err, r"error: cpu: batches of 16 need [\d.]+ TB \([\d.]+ GB of parameters, .*"
+                                          r"can be had there \(.+\); not even one sample fits")
+            self.assertEqual(process.out, "")
+        self.assertEqual(self.checkpoints(), [])
+
+    def test_the_largest_batch_that_fits(self):
+        self.write("config.yaml", WIDE)
+        for strategy in ("single", "{mirrored: {devices: [cpu:0, cpu:1]}}"):
+            sets = ["--set", "train.batch_size=1000000000", "--set", f"strategy={strategy}"]
+            process = self.dtrain("check", "config.yaml", *sets, expect=2)
+            most = int(re.search(r"the largest batch that fits is (\d+)$", process.err.strip()).group(1))
+            self.assertGreater(most, 1000)
+            # The process itself takes a little more or less from time to time.
+            plan = self.json("check", "config.yaml", *sets, "--set", f"train.batch_size={most * 99 // 100}")
+            self.assertLess(sum(r["memory"]["total"] for r in plan["replicas"]), self.limit())
+            self.dtrain("check", "config.yaml", *sets, "--set", f"train.batch_size={most * 101 // 100}", expect=2)
+
+    def test_a_batch_larger_than_the_data_takes_no_more_than_those(self):
+        self.write("config.yaml", CONFIG)
+        self.dtrain("fit", "config.yaml", "--epochs", 1, "--set", "train.batch_size=2000000000", "--output", "run")
+        self.dtrain("evaluate", "run")
+
+    def test_samples_that_memory_cannot_hold(self):
+        self.write("config.yaml", CONFIG.replace("samples: 500", "samples: 4294967296").replace("[12]", "[2000]"))
+        sets = ["--set", "dataset.cache=memory"]
+        self.assertRegex(self.dtrain("check", "config.yaml", *sets, expect=2).err, r"[\d.]+ TB of samples.*can be had there")
+        self.assertRegex(self.dtrain("fit", "config.yaml", *sets, expect=2).err, r"the samples take [\d.]+ TB in memory, .* can be had")
+
+    def test_ulimit(self):
+        if "sanitizers" in self.dtrain("--version").out:
+            self.skipTest("sanitizers map more than they use")
+        self.write("config.yaml", WIDE)
+        command = f"ulimit -v 4000000; exec {shlex.quote(support.BINARY)}"
+        run = lambda *a: subprocess.run(["bash", "-c", f"{command} {shlex.join(a)}"], cwd=self.dir, capture_output=True,
+                                        text=True, timeout=60, check=False)
+        limited = run("gpus")
+        self.assertIn("at most 4.1 GB for a run: ulimit -v", limited.stdout, limited.stderr)
+        refused = run("check", "config.yaml", "--set", "train.batch_size=1000000", "--set", "strategy=single")
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertRegex(refused.stderr, r"can be had there \(ulimit -v\); the largest batch that fits is \d+")
+
+    def test_no_more_threads(self):
+        """A line of the configuration where there are too many replicas for any machine; a sentence where this one
+        gives no more."""
+        devices = ", ".join(f"cpu:{i}" for i in range(2000))
+        process = self.fit("--set", f"strategy={{mirrored: {{devices: [{devices}]}}}}", expect=2)
+        self.assertIn("at most 1024 devices", process.err)
+        if "sanitizers" in self.dtrain("--version").out:
+            self.skipTest("sanitizers map more than they use")
+        command = f"ulimit -v 1500000; exec {shlex.quote(support.BINARY)}"
+        many = "strategy={mirrored: {devices: [cpu:0], replicas: 1024}}"
+        process = subprocess.run(["bash", "-c", f"{command} check config.yaml --set {shlex.quote(many)}"], cwd=self.dir,
+                                 capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(process.returncode, 1, process.stderr)
+        self.assertRegex(process.stderr, r"^error: (replica \d+ of 1024: the system gives this process no more threads|out of memory)")
+
+
+if __name__ == "__main__":
+    support.main()
