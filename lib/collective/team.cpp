@@ -1,13 +1,19 @@
 #include "collective/team.h"
 
+#include <fmt/format.h>
+
+#include "base/threads.h"
+
 namespace dtrain {
 
 Team::Team(int size, bool spin)
     : members_(make_local_group(size, spin)), start_(size, spin), finish_(size, spin) {
+  threads_.reserve(static_cast<size_t>(size));  // a thread that is begun has a place to stand
   try {
     for (int rank = 1; rank < size; ++rank)
-      threads_.emplace_back([this, rank] { serve(*members_[static_cast<size_t>(rank)]); });
-  } catch (...) {  // the system has no more threads: those that did start go home
+      threads_.push_back(start_thread(fmt::format("replica {} of {}", rank + 1, size),
+                                      [this, rank] { serve(*members_[static_cast<size_t>(rank)]); }));
+  } catch (...) {  // the system has no more threads, or no memory for one: those that did start go home
     start_.abort();
     for (std::thread& thread : threads_) thread.join();
     throw;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/paths.h"
 #include "config/load.h"
 #include "config/schema.h"
 #include "data/cache.h"
@@ -100,7 +101,7 @@ const Schema<DatasetSpec>& dataset_schema() {
 }
 
 std::string absolute_name(const std::filesystem::path& path) {
-  std::string text = std::filesystem::absolute(path).lexically_normal().string();
+  std::string text = std::filesystem::path(absolute_path(path.string())).lexically_normal().string();
   if (text.size() > 1 && text.ends_with('/')) text.pop_back();
   return text;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/threads.h"
 #include "data/column.h"
 
 namespace dtrain {
@@ -44,7 +45,7 @@ Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, int64_t batch_siz
     : dataset_(std::move(dataset)), batch_size_(batch_size), depth_(depth) {
   const int64_t most = std::min(batch_size, dataset_->size());
   for (int64_t i = 0; i < depth + 2; ++i) slots_.push_back(std::make_shared<Slot>(dataset_->columns(), most));
-  thread_ = std::thread([this] { work(); });
+  thread_ = start_thread("reading ahead", [this] { work(); });
 }
 
 Prefetcher::~Prefetcher() {

@@ -7,13 +7,15 @@
 #include <mutex>
 #include <thread>
 
+#include "base/threads.h"
+
 namespace dtrain {
 
 /// One piece of work at a time, on a thread of its own. Used by one thread; make it before that is bound to a
 /// core, which its thread would inherit.
 class Background {
  public:
-  Background() : thread_([this] { serve(); }) {}
+  Background() : thread_(start_thread("saving", [this] { serve(); })) {}
   /// Waits for the work under way; what it throws then is lost.
   ~Background();
   Background(const Background&) = delete;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/file.h"
 
@@ -27,7 +28,7 @@ void write_text(const std::string& path, const std::string& text) {
 }  // namespace
 
 std::optional<RunDirectory> RunDirectory::around(const std::string& checkpoint_file) {
-  const fs::path parent = fs::absolute(checkpoint_file).parent_path();
+  const fs::path parent = fs::path(absolute_path(checkpoint_file)).parent_path();
   if (parent.filename() != "checkpoints") return std::nullopt;
   return RunDirectory(parent.parent_path().string());
 }
@@ -92,7 +93,7 @@ std::vector<std::string> RunDirectory::set_aside_after(int64_t step) const {
   for (const std::string& path : checkpoints()) {
     if (checkpoint_step(fs::path(path).filename()) <= step) continue;
     std::string name = path + ".set-aside";
-    for (int n = 2; fs::exists(name); ++n) name = fmt::format("{}.set-aside-{}", path, n);
+    for (int n = 2; look_at(name) != Standing::nothing; ++n) name = fmt::format("{}.set-aside-{}", path, n);
     std::error_code error;
     fs::rename(path, name, error);
     if (error) throw Error(fmt::format("{}: cannot be renamed: {}", path, error.message()));
@@ -102,8 +103,8 @@ std::vector<std::string> RunDirectory::set_aside_after(int64_t step) const {
 }
 
 void RunDirectory::clear() const {
-  for (const std::string& path : checkpoints()) fs::remove(path);
-  for (const char* name : {"config.yaml", "metrics.jsonl"}) fs::remove(fs::path(path_) / name);
+  for (const std::string& path : checkpoints()) remove_file(path);
+  for (const char* name : {"/config.yaml", "/metrics.jsonl"}) remove_file(path_ + name);
 }
 
 }  // namespace dtrain

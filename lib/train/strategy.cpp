@@ -24,6 +24,15 @@ std::vector<DeviceId> resolve(const DeviceList& list) {
   return list.devices;
 }
 
+/// Each replica is a thread.
+constexpr int64_t kMostReplicas = 1024;
+
+Check<DeviceList> at_most(int64_t most) {
+  return {fmt::format("at most {} devices", most),
+          [most](const DeviceList& list) { return std::ssize(list.devices) <= most; },
+          Json::object().set("maxItems", most)};
+}
+
 struct SingleOptions {
   DeviceList device;
 };
@@ -113,19 +122,18 @@ template <>
 const KindTable<Strategy>& kinds<Strategy>() {
   static const KindTable<Strategy> table = [] {
     KindTable<Strategy> t("strategy");
-    const Check<DeviceList> at_most_one{"one device, or auto (mirrored is for several)",
-                                        [](const DeviceList& list) { return list.devices.size() <= 1; },
-                                        Json::object().set("maxItems", 1)};
+    Check<DeviceList> at_most_one = at_most(1);
+    at_most_one.expected = "one device, or auto (mirrored is for several)";
     t.add<Single>("single",
                   Schema<SingleOptions>("The model on one device.")
                       .optional("device", &SingleOptions::device, "the device, or auto", at_most_one));
     t.add<Mirrored>(
         "mirrored",
         Schema<MirroredOptions>("The whole model on every replica, each batch cut into contiguous shares.")
-            .optional("devices", &MirroredOptions::devices, "the devices, or auto")
+            .optional("devices", &MirroredOptions::devices, "the devices, or auto", at_most(kMostReplicas))
             .optional("replicas", &MirroredOptions::replicas,
                       "how many replicas are laid over the devices in turn; one a device where not given",
-                      between<std::optional<int64_t>>(1, 1024))
+                      between<std::optional<int64_t>>(1, kMostReplicas))
             .optional("bucket_megabytes", &MirroredOptions::bucket_megabytes,
                       "how much of the gradient GPUs sum at a time while backward goes on",
                       between(0.001, 65536.0)));

@@ -1,0 +1,49 @@
+#include "base/paths.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace fs = std::filesystem;
+
+Standing look_at(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  switch (status.type()) {
+    case fs::file_type::not_found:
+      return Standing::nothing;
+    case fs::file_type::none:
+      throw UserError(path + ": cannot be looked at: " + error.message());
+    case fs::file_type::regular:
+      return Standing::file;
+    case fs::file_type::directory:
+      return Standing::directory;
+    default:
+      return Standing::other;
+  }
+}
+
+std::string real_path(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  if (error) throw UserError(path + ": cannot be looked at: " + error.message());
+  return real.string();
+}
+
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  if (error) throw UserError(path + ": cannot be found from the working directory: " + error.message());
+  return absolute.string();
+}
+
+void remove_file(const std::string& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) throw Error(path + ": cannot be removed: " + error.message());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,24 @@
+// Threads, which a system may refuse.
+#pragma once
+
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+/// std::thread(work), or Error that says what the thread was for ("replica 7 of 8") and what refuses one.
+template <class Work>
+std::thread start_thread(const std::string& purpose, Work&& work) {
+  try {
+    return std::thread(std::forward<Work>(work));
+  } catch (const std::system_error& error) {
+    throw Error(purpose + ": the system gives this process no more threads (" + error.code().message() +
+                "); ulimit -u, the limit of its control group's tasks (pids.max) and memory bound them");
+  }
+}
+
+}  // namespace dtrain
