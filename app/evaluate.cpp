@@ -18,6 +18,7 @@ struct EvaluateOptions {
   OutputOptions output;
   std::string path, split;
   std::vector<std::string> sets;
+  bool best = false;
 };
 
 /// The split asked for, else test, else validation.
@@ -34,7 +35,8 @@ std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& opti
 
 void evaluate(const EvaluateOptions& options) {
   const std::atomic<int>& stop = catch_stop_signals();
-  const SavedRun run = load_saved_run(options.path, options.sets, print_warning);
+  const SavedRun run =
+      load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
   const RunConfig& config = run.config;
   const std::string split = choose_split(config.dataset, options);
   const std::vector<DeviceId> devices = config.strategy->replicas();
@@ -42,6 +44,7 @@ void evaluate(const EvaluateOptions& options) {
       open_split(config.dataset, *config.dataset.find(split), config.graph.input_specs(), config.targets()),
       config.train.batch_size, false, 0, config.dataset.prefetch);
   Replicas replicas(config, devices);
+  replicas.plan_samples(loader.samples());
   replicas.allocate_parameters(Plan::Purpose::evaluation, config.train.batch_size);
   restore_weights(run.checkpoint, replicas);
   replicas.publish();
@@ -72,6 +75,7 @@ void add_evaluate(CLI::App& app) {
           "--split", options->split,
           "train, validation or test (test where not given, validation where there is no test split)")
       ->check(CLI::IsMember({"train", "validation", "test"}));
+  add_best_option(*command, options->best);
   add_set_option(*command, options->sets);
   add_output_options(*command, options->output);
   command->callback([options] { evaluate(*options); });

@@ -24,6 +24,12 @@ void add_output_options(CLI::App& command, OutputOptions& options) {
                    "Print warnings and errors only (and the document that --json asks for)");
 }
 
+void add_best_option(CLI::App& command, bool& best) {
+  command.add_flag(
+      "--best", best,
+      "Of a run directory the best checkpoint, as the run's checkpoint.best says, not the newest");
+}
+
 void add_set_option(CLI::App& command, std::vector<std::string>& sets) {
   command
       .add_option("--set", sets,

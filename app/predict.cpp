@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/paths.h"
 #include "commands.h"
 #include "console.h"
 #include "data/array_writer.h"
@@ -22,6 +23,7 @@ struct PredictOptions {
   std::string path, input_file, output_file;
   std::optional<int64_t> batch_size;
   std::vector<std::string> sets;
+  bool best = false;
 };
 
 /// The model's outputs under the names that people know them by.
@@ -42,7 +44,7 @@ void check_output(const PredictOptions& options, const Checkpoint& checkpoint) {
     std::error_code missing;
     return fs::equivalent(path, options.output_file, missing);
   };
-  const fs::path output = fs::absolute(options.output_file);
+  const fs::path output = absolute_path(options.output_file);
   if (is_output(options.input_file))
     throw UserError(fmt::format("{}: is the input; give another --output", options.output_file));
   if (is_output(checkpoint.path()) ||
@@ -70,7 +72,8 @@ void predict_all(Replicas& replicas, Loader& loader, int64_t batch_size,
 }
 
 void predict(const PredictOptions& options) {
-  const SavedRun run = load_saved_run(options.path, options.sets, print_warning);
+  const SavedRun run =
+      load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
   const RunConfig& config = run.config;
   check_output(options, run.checkpoint);
   const std::vector<DeviceId> devices = config.strategy->replicas();
@@ -126,6 +129,7 @@ void add_predict(CLI::App& app) {
       ->add_option("--batch-size", options->batch_size, "Samples at a time (as in training where not given)")
       ->check(whole_number(1))
       ->type_name("N");
+  add_best_option(*command, options->best);
   add_set_option(*command, options->sets);
   add_output_options(*command, options->output);
   command->callback([options] { predict(*options); });

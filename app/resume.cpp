@@ -1,9 +1,9 @@
 // dtrain resume: go on from a checkpoint.
-#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
 
+#include "base/paths.h"
 #include "commands.h"
 #include "console.h"
 #include "training.h"
@@ -12,10 +12,9 @@ namespace dtrain {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 struct ResumeOptions : TrainingOptions {
   std::string path;
+  bool best = false;
 };
 
 /// Where the run goes on: its own directory, or another one that holds no run.
@@ -26,8 +25,7 @@ RunDirectory directory_for(const SavedRun& run, const ResumeOptions& options) {
         fmt::format("{}: stands in no run directory; --output DIR says where its run goes on", options.path));
   }
   const RunDirectory directory(options.directory);
-  const bool same =
-      run.directory && fs::weakly_canonical(run.directory->path()) == fs::weakly_canonical(directory.path());
+  const bool same = run.directory && real_path(run.directory->path()) == real_path(directory.path());
   if (!same && !directory.checkpoints().empty())
     throw UserError(
         fmt::format("{}: holds another run's checkpoints; resume that (dtrain resume {}), or give "
@@ -37,7 +35,8 @@ RunDirectory directory_for(const SavedRun& run, const ResumeOptions& options) {
 }
 
 void resume(const ResumeOptions& options) {
-  SavedRun run = load_saved_run(options.path, options.all_sets(), print_warning);
+  SavedRun run = load_saved_run(options.path, options.all_sets(), print_warning,
+                                options.best ? Which::best : Which::newest);
   const RunDirectory directory = directory_for(run, options);
   train(std::move(run.config), directory, &run.checkpoint, Existing::keep, options);
 }
@@ -50,6 +49,7 @@ void add_resume(CLI::App& app) {
   command
       ->add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
       ->required();
+  add_best_option(*command, options->best);
   add_training_options(*command, *options);
   command->get_option("--output")->description("Go on in this directory instead of the run's own");
   command->callback([options] { resume(*options); });

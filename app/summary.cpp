@@ -1,11 +1,11 @@
 // dtrain summary: the table of a model's layers.
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/paths.h"
 #include "commands.h"
 #include "console.h"
 #include "model_table.h"
@@ -24,8 +24,7 @@ struct SummaryOptions {
 };
 
 RunConfig load_either(const SummaryOptions& options) {
-  const std::filesystem::path path(options.path);
-  if (std::filesystem::is_directory(path) || path.extension() == ".h5")
+  if (options.path.ends_with(".h5") || look_at(options.path) == Standing::directory)
     return load_saved_run(options.path, options.sets, print_warning).config;
   return load_run_config(options.path, options.sets);
 }

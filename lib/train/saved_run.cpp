@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/paths.h"
 #include "config/load.h"
+#include "train/training_state.h"
 
 namespace dtrain {
 
@@ -62,22 +64,56 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
   return std::nullopt;
 }
 
+namespace {
+
+/// The checkpoint that the newest one's state calls the best so far. A run that goes on may meanwhile find a
+/// better one and remove that: then its newest checkpoint says which.
+Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
+                   const std::function<void(const std::string&)>& warn) {
+  for (int tries = 10;; --tries) {
+    const TrainingState state = TrainingState::from_json(newest.content().state);
+    if (!state.best)
+      throw UserError(
+          fmt::format("{}: its run has no best checkpoint: that takes `checkpoint: {{best: {{monitor: "
+                      "val_loss}}}}` and a whole epoch; without --best the newest is taken",
+                      directory.path()));
+    if (state.best->step == state.step) return newest;
+    const std::string path = directory.checkpoint_path(state.best->step);
+    if (look_at(path) != Standing::nothing || tries == 0) return Checkpoint::load(path);
+    auto newer = load_newest(directory, warn);
+    if (!newer || newer->path() == newest.path())
+      throw UserError(
+          fmt::format("{}: expected the best checkpoint so far, which {} names, found nothing; "
+                      "without --best the newest is taken",
+                      path, newest.path()));
+    newest = *std::move(newer);
+  }
+}
+
+}  // namespace
+
 SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
-                        const std::function<void(const std::string&)>& warn) {
+                        const std::function<void(const std::string&)>& warn, Which which) {
   std::optional<RunDirectory> directory;
   std::optional<Checkpoint> checkpoint;
-  if (!fs::exists(path))
+  const Standing standing = look_at(path);
+  if (standing == Standing::nothing)
     throw UserError(fmt::format("{}: expected a run directory or a checkpoint, found nothing", path));
-  if (fs::is_directory(path)) {
-    const fs::path given = fs::weakly_canonical(path);
-    const bool inside = given.filename() == "checkpoints" && !fs::exists(given / "checkpoints");
+  if (standing == Standing::directory) {
+    const fs::path given = real_path(path);
+    const bool inside =
+        given.filename() == "checkpoints" && look_at((given / "checkpoints").string()) == Standing::nothing;
     directory = RunDirectory(inside ? given.parent_path().string() : fs::path(path).string());
     checkpoint = load_newest(*directory, warn);
     if (!checkpoint)
       throw UserError(
           fmt::format("{}: holds no checkpoints; `dtrain fit CONFIG --resume` begins where none was saved",
                       directory->checkpoint_directory()));
+    if (which == Which::best) checkpoint = best_of(*directory, *std::move(checkpoint), warn);
   } else {
+    if (which == Which::best)
+      throw UserError(
+          fmt::format("{}: is one checkpoint; --best chooses among those of a run directory", path));
     directory = RunDirectory::around(path);
     checkpoint = Checkpoint::load(path);
   }

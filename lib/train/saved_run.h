@@ -20,11 +20,14 @@ struct SavedRun {
   std::optional<RunDirectory> directory;  // nothing for a file that stands alone
 };
 
+/// Of a run's checkpoints.
+enum class Which { newest, best };
+
 /// `path`: a run directory, its checkpoints/, or one file. Of a directory the newest checkpoint that is
-/// whole; damaged ones are passed over, with a word to `warn`. `sets` change the checkpoint's configuration.
-/// Throws UserError.
+/// whole (damaged ones are passed over, with a word to `warn`), or the one that it names as the best so far.
+/// `sets` change the checkpoint's configuration. Throws UserError.
 SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
-                        const std::function<void(const std::string&)>& warn);
+                        const std::function<void(const std::string&)>& warn, Which which = Which::newest);
 
 /// The configuration of the run that wrote a checkpoint, with `sets`. Throws UserError.
 RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::string>& sets);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "config/load.h"
 #include "data/readers/reader.h"
 
@@ -23,7 +24,11 @@ const KindTable<Reader>& kinds<Reader>() {
 
 std::string ReadRequest::find(const std::string& file_name) const {
   if (root.empty()) return find_file(file_name, place);
-  return find_file(file_name, Mark{std::make_shared<const std::string>(root + "/dataset"), 1, 1});
+  std::string path = find_file(file_name, Mark{std::make_shared<const std::string>(root + "/dataset"), 1, 1});
+  if (!file_name.starts_with('/') && look_at(path) == Standing::nothing)
+    fail(fmt::format("{}: there is no such file{}; --set dataset.root=DIR says where the data are", path,
+                     look_at(root) == Standing::nothing ? ", nor the folder " + root : ""));
+  return path;
 }
 
 void ReadRequest::fail(const std::string& message) const {

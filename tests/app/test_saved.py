@@ -1,0 +1,101 @@
+"""Saved runs: the best of their checkpoints, their data elsewhere, paths that lead nowhere."""
+import os
+
+import support
+from support import CONFIG, Case
+
+BEST = CONFIG.replace("keep: 100}", "keep: 1, best: {monitor: val_loss, mode: min}}").replace("10 steps", "1 epoch")
+
+
+class Best(Case):
+    def setUp(self):
+        super().setUp()
+        self.fit(config=BEST)
+        losses = [line["val_loss"] for line in self.metrics()]
+        self.best = losses.index(min(losses)) + 1
+        self.assertLess(self.best, 4)  # or this tests nothing
+
+    def test_evaluate(self):
+        newest, best = (self.json("evaluate", "run", "--split", "validation", *more) for more in ([], ["--best"]))
+        self.assertAlmostEqual(newest["loss"], self.metrics()[-1]["val_loss"], places=5)
+        self.assertAlmostEqual(best["loss"], self.metrics()[self.best - 1]["val_loss"], places=5)
+
+    def test_predict(self):
+        self.write("in.csv", "0.5," * 11 + "0.5\n")
+        path = self.dir / f"run/checkpoints/ckpt-{self.best * 32:08}.h5"
+        for arguments, output in ((["run"], "newest.csv"), (["run", "--best"], "best.csv"), ([path], "file.csv")):
+            self.dtrain("predict", *arguments, "--input", "in.csv", "--output", output)
+        newest, best, file = ((self.dir / name).read_text() for name in ("newest.csv", "best.csv", "file.csv"))
+        self.assertEqual(best, file)
+        self.assertNotEqual(best, newest)
+
+    def test_resume(self):
+        self.dtrain("resume", "run", "--best", "--epochs", self.best + 1, "--output", "other")
+        self.assertEqual([line["epoch"] for line in self.metrics("other")], list(range(1, self.best + 2)))
+        self.assertEqual(self.metrics("other"), self.metrics()[:self.best + 1])
+
+    def test_there_is_none(self):
+        self.assertIn("is one checkpoint", self.dtrain("evaluate", self.checkpoints()[-1], "--best", expect=2).err)
+        path = self.dir / f"run/checkpoints/ckpt-{self.best * 32:08}.h5"
+        path.unlink()
+        self.assertRegex(self.dtrain("evaluate", "run", "--best", expect=2).err,
+                         rf"{path.name}: expected the best checkpoint so far.*without --best the newest")
+        self.fit(output="plain")
+        process = self.dtrain("evaluate", "plain", "--best", expect=2)
+        self.assertIn("plain: its run has no best checkpoint", process.err)
+        self.assertIn("checkpoint: {best: {monitor: val_loss}}", process.err)
+
+
+class Moved(Case):
+    def test_data_that_moved(self):
+        (self.dir / "old").mkdir()
+        rows = "".join(f"{i % 7 / 7},{i % 5 / 5},{i % 2}\n" for i in range(20))
+        (self.dir / "old/data.csv").write_text(rows)
+        config = CONFIG.replace("[12]", "[2]").replace("synthetic: {samples: 500, target: {classes: 3}, seed: 1}",
+                                                        "csv: {file: data.csv, target: -1}")
+        self.write("old/config.yaml", config)
+        self.dtrain("fit", "old/config.yaml", "--output", "old/run", "--epochs", 1, "--set", "dataset.validation={csv: {file: data.csv, target: -1}}")
+        (self.dir / "old").rename(self.dir / "new")
+        for command in (["evaluate", "new/run"], ["resume", "new/run", "--epochs", 2]):
+            process = self.dtrain(*command, expect=2)
+            self.assertIn(f"{self.dir}/old/data.csv: there is no such file, nor the folder {self.dir}/old; "
+                          "--set dataset.root=DIR says where the data are", process.err)
+            self.dtrain(*command, "--set", "dataset.root=new")
+        (self.dir / "new/data.csv").rename(self.dir / "new/other.csv")
+        process = self.dtrain("check", "new/config.yaml", expect=2)
+        self.assertIn(f"{self.dir}/new/data.csv: there is no such file; --set dataset.root=DIR", process.err)
+
+
+class Paths(Case):
+    def test_paths_that_lead_nowhere(self):
+        (self.dir / "loop").symlink_to("loop")
+        long = "x" * 300
+        for command in (["evaluate"], ["resume"], ["summary"]):
+            for path, word in (("loop", "symbolic links"), (long, "too long")):
+                process = self.dtrain(*command, path, expect=2)
+                self.assertIn(word, process.err)
+                self.assertNotIn("filesystem error", process.err)
+
+    def test_a_folder_that_may_not_be_searched(self):
+        if os.geteuid() == 0:
+            self.skipTest("root may")
+        self.fit("--epochs", 1)
+        (self.dir / "run").chmod(0)
+        self.addCleanup((self.dir / "run").chmod, 0o755)
+        for path in ("run", "run/checkpoints"):
+            process = self.dtrain("evaluate", path, expect=2)
+            self.assertIn("Permission denied", process.err)
+
+    def test_a_working_directory_that_is_gone(self):
+        gone = self.dir / "gone"
+        gone.mkdir()
+        self.write("config.yaml", CONFIG)
+        process = support.subprocess.run(
+            ["bash", "-c", f"cd {gone}; rmdir {gone}; exec {support.BINARY} fit {self.dir}/config.yaml --output run"],
+            capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(process.returncode, 2, process.stderr)
+        self.assertNotIn("filesystem error", process.stderr)
+
+
+if __name__ == "__main__":
+    support.main()
