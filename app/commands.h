@@ -14,5 +14,6 @@ void add_summary(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_gpus(CLI::App& app);
 void add_schema(CLI::App& app);
+void add_help(CLI::App& app);
 
 }  // namespace dtrain

@@ -15,16 +15,19 @@ namespace dtrain {
 
 namespace {
 
-constexpr std::string_view kRed = "31", kYellow = "33";
+constexpr const char *kRed = "31", *kYellow = "33";
 
-/// Lost messages must not end a run: whether they could be written is not asked.
-void print_message(std::string_view kind, std::string_view colour, std::string_view message) {
-  std::string line;
-  if (!kind.empty())
-    line =
-        stderr_is_lively() ? fmt::format("\x1b[1;{}m{}:\x1b[0m ", colour, kind) : fmt::format("{}: ", kind);
-  line.append(message).append("\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);
+/// In one piece, and without asking for memory, which may be what is to be said. Lost messages must not end a
+/// run: whether they could be written is not asked.
+void print_message(std::string_view kind, const char* colour, std::string_view message) {
+  const auto length = [](std::string_view text) { return static_cast<int>(text.size()); };
+  const bool lively = !kind.empty() && stderr_is_lively();
+  std::fprintf(stderr, "%s%s%s%.*s%s%s%.*s\n", lively ? "\x1b[1;" : "", lively ? colour : "",
+               lively ? "m" : "", length(kind), kind.data(),
+               kind.empty() ? ""
+               : lively     ? ":\x1b[0m"
+                            : ":",
+               kind.empty() ? "" : " ", length(message), message.data());
 }
 
 }  // namespace
@@ -55,8 +58,11 @@ void print_error(std::string_view message) {
 bool stderr_is_lively() {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
-  return ::isatty(STDERR_FILENO) == 1 && !(no_color && *no_color) &&
-         !(term && std::string_view(term) == "dumb");
+  return stderr_is_terminal() && !(no_color && *no_color) && !(term && std::string_view(term) == "dumb");
+}
+
+bool stderr_is_terminal() {
+  return ::isatty(STDERR_FILENO) == 1;
 }
 
 size_t terminal_width() {

@@ -20,6 +20,7 @@ void print_error(std::string_view message);
 
 /// Whether standard error is a terminal that may be given colours and a moving bar: NO_COLOR forbids both.
 bool stderr_is_lively();
+bool stderr_is_terminal();
 /// Columns of the terminal behind standard error.
 size_t terminal_width();
 

@@ -1,7 +1,9 @@
 // The command line: which subcommand runs, and what its exceptions mean to whoever started it.
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "console.h"
 #include "signals.h"
 #include "train/trainer.h"
+#include "version.h"
 
 namespace dtrain {
 
@@ -54,17 +57,21 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 
 int run(int argc, char** argv) {
   CLI::App app("Trains neural networks as YAML files describe them.", "dtrain");
-  app.set_version_flag("--version", "dtrain " DTRAIN_VERSION);
+  app.set_version_flag("--version", version_text, "What this program is, and what it was built with");
   app.require_subcommand(1);
   for (const auto add : {add_fit, add_resume, add_evaluate, add_predict, add_check, add_summary, add_inspect,
-                         add_gpus, add_schema})
+                         add_gpus, add_schema, add_help})
     add(app);
   check_command(app, argc, argv);
+  if (argc < 2) {  // nothing was done, as whoever forgot the command in a script should know
+    std::fputs(app.help().c_str(), stderr);
+    throw UserError("expected a command (see dtrain help)");
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    print_error(argc < 2 ? "expected a command (see dtrain --help)" : explain(app, error));
+    print_error(explain(app, error));
     return kWrong;
   }
   return kDone;
@@ -87,6 +94,9 @@ int main(int argc, char** argv) {
     return kWrong;
   } catch (const std::bad_alloc&) {
     print_error("out of memory");
+    return kFailed;
+  } catch (const std::filesystem::filesystem_error& error) {
+    print_error(fmt::format("{}: {}", error.path1().string(), error.code().message()));
     return kFailed;
   } catch (const std::exception& error) {
     print_error(error.what());

@@ -21,13 +21,43 @@ class QuietProgress : public Observer {
   void on_warning(const std::string& message) override { print_warning(message); }
 };
 
+/// Parts of a line that goes to standard error: side by side, and on a terminal no further than its width:
+/// what comes behind goes on a line below, further in.
+std::string lay_out(const std::vector<std::string>& parts) {
+  const size_t width = stderr_is_terminal() ? terminal_width() : std::string::npos;
+  std::string text = parts.front();
+  size_t column = text.size();
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const bool fits = column + 2 + parts[i].size() <= width;
+    text += (fits ? "  " : "\n  ") + parts[i];
+    column = (fits ? column : 0) + 2 + parts[i].size();
+  }
+  return text;
+}
+
+/// "loss 0.3121", "accuracy 0.9134".
+std::vector<std::string> metric_parts(const Json& record) {
+  constexpr std::array<std::string_view, 5> kOthers{"epoch", "step", "learning_rate", "seconds",
+                                                    "samples_per_second"};
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : record.entries())
+    if (std::find(kOthers.begin(), kOthers.end(), name) == kOthers.end())
+      parts.push_back(fmt::format("{} {}", name, format_value(value.as_double())));
+  return parts;
+}
+
+std::string speed_text(double samples_per_second) {
+  return format_count(static_cast<int64_t>(samples_per_second)) + " samples/s";
+}
+
 class LineProgress : public QuietProgress {
  public:
   void on_epoch(const Json& record, int64_t epochs) override {
-    print_note(
-        fmt::format("epoch {}/{}  {}  {:.1f} s  {} samples/s", record.find("epoch")->as_int(), epochs,
-                    format_metrics(record, "  "), record.find("seconds")->as_double(),
-                    format_count(static_cast<int64_t>(record.find("samples_per_second")->as_double()))));
+    std::vector<std::string> parts = metric_parts(record);
+    parts.insert(parts.begin(), fmt::format("epoch {}/{}", record.find("epoch")->as_int(), epochs));
+    parts.push_back(fmt::format("{:.1f} s", record.find("seconds")->as_double()));
+    parts.push_back(speed_text(record.find("samples_per_second")->as_double()));
+    print_note(lay_out(parts));
   }
   void on_note(const std::string& message) override { print_note(message); }
 };
@@ -67,25 +97,31 @@ class BarProgress final : public LineProgress {
     visible_ = false;
   }
 
-  /// At most `width` characters: where not all fit the bar shrinks, then metrics are left out, then all is
-  /// cut.
+  /// At most `width` characters. Parts that do not fit are left out whole, as half a number would be another
+  /// one: the place in the epoch comes first, then the time that is left, a short bar, the loss, the speed,
+  /// other metrics; what is left then makes the bar longer.
   static std::string draw(const Progress& progress, size_t width) {
-    constexpr size_t kLeastBar = 8, kMostBar = 30;
+    constexpr size_t kLeastBar = 10, kMostBar = 32;  // with its brackets
     const std::string head = fmt::format("epoch {}/{} ", progress.epoch, progress.epochs);
-    std::string tail = fmt::format(" {}/{}", progress.step, progress.steps);
-    const std::string speed = fmt::format("  {} samples/s  {} left",
-                                          format_count(static_cast<int64_t>(progress.samples_per_second)),
-                                          format_duration(progress.seconds_left));
-    for (const auto& [name, value] : progress.means) {
-      std::string metric = fmt::format("  {} {}", name, format_value(value));
-      if (head.size() + kLeastBar + 2 + tail.size() + metric.size() + speed.size() > width) break;
-      tail += metric;
-    }
-    tail += speed;
-    const size_t taken = head.size() + 2 + tail.size();
-    const size_t bar = taken + kLeastBar > width ? 0 : std::min(width - taken, kMostBar);
-    std::string line = head + (bar > 0 ? draw_bar(progress, bar) : "") + tail;
-    if (line.size() > width && bar == 0) line.resize(width);
+    const std::string count = fmt::format(" {}/{}", progress.step, progress.steps);
+    if (head.size() + count.size() > width) return count.size() <= width ? count : "";
+    size_t room = width - head.size() - count.size();
+    const auto taken = [&room](std::string part) {
+      if (part.size() > room) return std::string();
+      room -= part.size();
+      return part;
+    };
+    const auto metric = [&](size_t i) {
+      const auto& [name, value] = progress.means[i];
+      return taken(fmt::format("  {} {}", name, format_value(value)));
+    };
+    const std::string left = taken(fmt::format("  {} left", format_duration(progress.seconds_left)));
+    size_t bar = taken(std::string(kLeastBar, ' ')).size();
+    std::string metrics = progress.means.empty() ? "" : metric(0);
+    const std::string speed = taken("  " + speed_text(progress.samples_per_second));
+    for (size_t i = 1; i < progress.means.size(); ++i) metrics += metric(i);
+    if (bar > 0) bar = std::min(bar + room, kMostBar);
+    std::string line = head + (bar > 0 ? draw_bar(progress, bar - 2) : "") + count + metrics + speed + left;
     return bar > 0 ? colour_bar(std::move(line), head.size()) : line;
   }
 
@@ -114,13 +150,7 @@ std::unique_ptr<Observer> make_progress(bool quiet) {
 }
 
 std::string format_metrics(const Json& record, const std::string& separator) {
-  constexpr std::array<std::string_view, 5> kOthers{"epoch", "step", "learning_rate", "seconds",
-                                                    "samples_per_second"};
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : record.entries())
-    if (std::find(kOthers.begin(), kOthers.end(), name) == kOthers.end())
-      parts.push_back(fmt::format("{} {}", name, format_value(value.as_double())));
-  return fmt::format("{}", fmt::join(parts, separator));
+  return fmt::format("{}", fmt::join(metric_parts(record), separator));
 }
 
 }  // namespace dtrain

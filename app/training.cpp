@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "base/paths.h"
 #include "console.h"
 #include "progress.h"
 #include "signals.h"
+#include "start.h"
 #include "step_log.h"
 #include "text.h"
 #include "train/trainer.h"
@@ -23,7 +25,7 @@ void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& obse
 
 void bring_checkpoint(const RunDirectory& directory, const Checkpoint& checkpoint, int64_t step) {
   const std::string path = directory.checkpoint_path(step);
-  if (std::filesystem::exists(path)) return;
+  if (look_at(path) != Standing::nothing) return;
   directory.create();
   save_checkpoint(path, checkpoint.content());
 }
@@ -33,7 +35,7 @@ void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Traine
                 Observer& observer) {
   if (!trainer.state().best) return;
   const int64_t step = trainer.state().best->step;
-  if (std::filesystem::exists(directory.checkpoint_path(step))) return;
+  if (look_at(directory.checkpoint_path(step)) != Standing::nothing) return;
   const auto beside = std::filesystem::path(resumed.path()).replace_filename(checkpoint_name(step));
   try {
     bring_checkpoint(directory, Checkpoint::load(beside.string()), step);
@@ -125,6 +127,7 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
       observer.on_note(fmt::format("nothing left to train: {} of {} done; --epochs sets another end",
                                    state.epoch, format_plural(trainer.config().train.epochs, "epoch")));
   }
+  observer.on_note(describe_start(trainer, directory));
   trainer.run();
 
   const Json result = outcome(trainer, directory);

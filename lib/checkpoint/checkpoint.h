@@ -95,4 +95,7 @@ std::optional<int64_t> checkpoint_step(const std::string& name);
 /// The paths of the checkpoints in a directory, ordered by step; none where there is no such directory.
 std::vector<std::string> list_checkpoints(const std::string& directory);
 
+/// "1.10.8", of the HDF5 library, as built with; and the one that is there, where that is another.
+std::string hdf5_version();
+
 }  // namespace dtrain

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hdf5_mutex.h"
+#include "checkpoint/checkpoint.h"
 
 namespace dtrain {
 
@@ -15,6 +16,15 @@ Hdf5Session::Hdf5Session() : lock_(hdf5_mutex()) {
   H5dont_atexit();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   H5Eclear2(H5E_DEFAULT);
+}
+
+std::string hdf5_version() {
+  const Hdf5Session session;
+  unsigned major = 0, minor = 0, release = 0;
+  checked(H5get_libversion(&major, &minor, &release), "say its version");
+  const std::string built = fmt::format("{}.{}.{}", H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
+  const std::string found = fmt::format("{}.{}.{}", major, minor, release);
+  return built == found ? built : fmt::format("{} (running with {})", built, found);
 }
 
 void throw_hdf5_error(std::string_view doing) {

@@ -85,6 +85,9 @@ class Trainer {
   const TrainingState& state() const { return state_; }
   const RunConfig& config() const { return config_; }
   Replicas& replicas() { return *replicas_; }
+  /// Of the training split; of the validation split, null where there is none.
+  const Loader& loader() const { return *loader_; }
+  const Loader* validation() const { return validation_.get(); }
 
  private:
   using Clock = std::chrono::steady_clock;

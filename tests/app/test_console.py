@@ -25,7 +25,22 @@ class CommandLine(Case):
                 self.assertIn(option, help_)
 
     def test_version(self):
-        self.assertRegex(self.dtrain("--version").out, r"^dtrain \d+\.\d+\.\d+\n$")
+        text = self.dtrain("--version").out
+        self.assertRegex(text, r"^dtrain \d+\.\d+\.\d+\n")
+        for made_of in (r"oneDNN +\d+\.\d+", r"HDF5 +\d+\.\d+", r"CUDA +(none|\d+\.\d+)", r"compiler +(GCC|Clang) \d+.*, \w+"):
+            self.assertRegex(text, rf"(?m)^{made_of}")
+
+    def test_help_is_a_command_too(self):
+        text = self.dtrain("help").out
+        for command in COMMANDS:
+            self.assertRegex(text, rf"\n +{command} ")
+            self.assertEqual(self.dtrain("help", command).out, self.dtrain(command, "--help").out)
+        self.assertEqual(text, self.dtrain("--help").out)
+        self.assertIn("did you mean 'fit'?", self.dtrain("help", "fti", expect=2).err)
+        # Without any command: what there is, but nothing was done.
+        process = self.dtrain(expect=2)
+        for command in COMMANDS:
+            self.assertRegex(process.err, rf"\n +{command} ")
 
     def test_mistakes(self):
         for arguments, expected in (
@@ -87,13 +102,23 @@ class CommandLine(Case):
 class Streams(Case):
     def test_plain_lines_where_there_is_no_terminal(self):
         process = self.fit()
-        self.assertEqual(len(process.err.splitlines()), 4)  # one an epoch
-        self.assertRegex(process.err.splitlines()[0], r"^epoch 1/4  loss \d")
+        lines = process.err.splitlines()
+        self.assertEqual(len(lines), 3 + 4)  # what runs; one an epoch
+        self.assertRegex(lines[3], r"^epoch 1/4  loss \d")
         self.assertIsNone(CONTROL.search(process.err + process.out))
         self.assertRegex(process.out, r"(?m)^saved run/checkpoints/ckpt-\d{8}\.h5$")
 
-    def on_a_terminal(self, columns, env):
-        """What a run prints on a terminal of so many columns, and its exit code."""
+    def test_a_run_says_what_it_is(self):
+        what, data, where = self.fit().err.splitlines()[:3]
+        self.assertRegex(what, r"^config: 259 parameters; mirrored, 2 replicas on cpu:0, cpu:1 \(.+, \d+ cores?\)$")
+        self.assertEqual(data, "500 samples, 60 to validate; batches of 16, 32 steps an epoch, 4 epochs")
+        self.assertEqual(where, "saved in run")
+        resumed = self.dtrain("resume", "run", "--epochs", 5).err
+        self.assertIn("5 epochs; goes on after epoch 4, step 128\n", resumed)
+        self.assertEqual(self.dtrain("resume", "run", "--epochs", 6, "--quiet").err, "")
+
+    def on_a_terminal(self, columns, env, resize=None):
+        """What a run prints on a terminal of so many columns; after the first epoch of `resize` columns."""
         self.write("config.yaml", CONFIG)
         try:
             ours, theirs = pty.openpty()
@@ -114,6 +139,9 @@ class Streams(Case):
             if not chunk:
                 break
             seen += chunk
+            if resize and b"samples/s\r\n" in seen:
+                fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 25, resize, 0, 0))
+                seen, resize = b"", None
         os.close(ours)
         self.assertEqual(process.wait(timeout=60), 0)
         return seen.decode()
@@ -127,13 +155,36 @@ class Streams(Case):
             self.assertTrue(bars, seen)
             for bar in bars:
                 self.assertLess(len(bar), columns, bar)
-            self.assertIn("[====", seen) if columns >= 80 else None
-            self.assertIn("\x1b[32m", seen) if columns >= 80 else None
+                # Whole parts: a step, perhaps with a bar, metrics, speed and time.
+                self.assertRegex(bar, r"^epoch \d/4 (\[[= ]+\])? \d+/32(  \w+ [\d.]+)*(  [\d,]+ samples/s)?(  \d+:\d\d left)?$")
+            self.assertIn("[====", seen) if columns >= 40 else None
+            self.assertIn("\x1b[32m", seen) if columns >= 40 else None
+
+    def epoch_lines(self, seen):
+        """The lines that stay, from that of an epoch on, as the terminal shows them."""
+        plain = [re.sub(r"\x1b\[[0-9;]*[mK]", "", line.split("\x1b[K")[-1]).rstrip("\r") for line in seen.split("\n")]
+        first = next(i for i, line in enumerate(plain) if re.match(r"epoch \d/4($|  loss)", line))
+        return plain[first:]
+
+    def test_epoch_lines_fit_the_terminal(self):
+        for columns in (40, 80, 200):
+            lines = self.epoch_lines(self.on_a_terminal(columns, {}))
+            for line in lines:
+                self.assertLessEqual(len(line), columns, line)
+            text = " ".join(" ".join(lines).split())
+            for epoch in range(1, 5):
+                self.assertRegex(text, rf"epoch {epoch}/4 loss [\d.]+ sparse_categorical_accuracy [\d.]+ val_loss [\d.]+ "
+                                       r"val_sparse_categorical_accuracy [\d.]+ [\d.]+ s [\d,]+ samples/s")
+            self.assertEqual(len([line for line in lines if line]), 4 if columns == 200 else 8 if columns == 80 else 20)
+
+    def test_a_terminal_that_is_made_narrower_meanwhile(self):
+        for line in self.epoch_lines(self.on_a_terminal(200, {}, resize=40)):
+            self.assertLessEqual(len(line), 40, line)
 
     def test_no_color_is_obeyed(self):
         seen = self.on_a_terminal(80, {"NO_COLOR": "1"})
         self.assertNotIn("\x1b", seen)
-        self.assertEqual(len(seen.splitlines()), 4)
+        self.assertEqual(len([line for line in seen.splitlines() if line.startswith("epoch ")]), 4)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,11 @@
+// What this program is made of.
+#pragma once
+
+#include <string>
+
+namespace dtrain {
+
+/// "dtrain 0.1.0", then a line for each library and the compiler; without the last line's end.
+std::string version_text();
+
+}  // namespace dtrain
