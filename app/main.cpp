@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "commands.h"
 #include "config/diagnostics.h"
 #include "console.h"
+#include "last_resort.h"
 #include "signals.h"
 #include "train/trainer.h"
 #include "version.h"
@@ -83,6 +85,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace dtrain;
+  install_last_resort();
   ignore_broken_pipes();
   try {
     return run(argc, argv);
@@ -94,6 +97,9 @@ int main(int argc, char** argv) {
     return kWrong;
   } catch (const std::bad_alloc&) {
     print_error("out of memory");
+    return kFailed;
+  } catch (const std::length_error&) {
+    print_error("out of memory: more was asked for than any machine has");
     return kFailed;
   } catch (const std::filesystem::filesystem_error& error) {
     print_error(fmt::format("{}: {}", error.path1().string(), error.code().message()));

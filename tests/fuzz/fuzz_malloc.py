@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Lets memory run out at the n-th request of small runs, once or from there on, and looks that a run then ends with a
+sentence and exit code 1 (or goes on and ends with 0), by no signal and without hanging, and that every checkpoint under
+its final name is whole.
+
+    fuzz_malloc.py --program DTRAIN [--count N] [--seed S] [--long | --every] [--case NAME] [--at n]
+
+--count: how many of the requests are tried, over all cases. --long: the first from each place in the program (the calls
+that led there); --every: all of them, which takes a day. --at: this one, with its stack.
+"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import pathlib
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SECONDS = 5  # a hang
+SHORT = 60
+
+# Arrays of more than a mebibyte, which is what may be refused without that being the end (app/last_resort.h).
+LARGE = """\
+model:
+  inputs: {x: [8, 8, 1]}
+  layers: [flatten, {dense: {units: 5000, activation: relu}}, {dense: {units: 300}}, {dense: {units: 3}}]
+dataset: {train: {npy: {input: x.npy, target: y.npy}}, validation: {npy: {input: x.npy, target: y.npy}}}
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train:
+  epochs: 1
+  batch_size: 8
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.01}}
+checkpoint: {every: 1 steps, keep: 2}
+"""
+# Read from a file step by step, so that a thread reads ahead; saved on the way, so that another writes.
+CONFIG = """\
+seed: 3
+model:
+  inputs: {x: [8, 8, 1]}
+  layers:
+    - conv2d: {filters: 4, kernel_size: 3, activation: relu}
+    - batch_normalization
+    - max_pooling2d: {pool_size: 2}
+    - flatten
+    - dropout: {rate: 0.1}
+    - dense: {units: 3}
+dataset:
+  train:      {npy: {input: x.npy, target: y.npy}, rows: [0, 20]}
+  validation: {npy: {input: x.npy, target: y.npy}, rows: [20, 30]}
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train:
+  epochs: 1
+  batch_size: 8
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.01}}
+  metrics: [sparse_categorical_accuracy]
+checkpoint: {every: 1 steps, keep: 2, best: {monitor: val_loss}}
+"""
+ONE = "strategy=single"
+CASES = {
+    "fit": ["fit", "config.yaml", "--output", "run", "--set", ONE],
+    "fit-2": ["fit", "config.yaml", "--output", "run"],
+    "resume": ["resume", "saved", "--epochs", "2", "--set", ONE],
+    "resume-2": ["resume", "saved", "--epochs", "2"],
+    "evaluate": ["evaluate", "saved", "--split", "validation"],
+    "predict": ["predict", "saved", "--input", "x.npy", "--output", "out.npy"],
+    "check": ["check", "config.yaml"],
+    "csv": ["check", "csv.yaml"],
+    "large": ["fit", "large.yaml", "--output", "run"],
+    "large-evaluate": ["evaluate", "large"],
+}
+
+
+def npy(path, kind, shape, values):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + values)
+
+
+def write_project(folder):
+    rng = random.Random(1)
+    npy(folder / "x.npy", "<f4", (30, 8, 8, 1), struct.pack("<1920f", *(rng.random() for _ in range(1920))))
+    npy(folder / "y.npy", "<i4", (30,), struct.pack("<30i", *(rng.randrange(3) for _ in range(30))))
+    (folder / "config.yaml").write_text(CONFIG)
+    (folder / "large.yaml").write_text(LARGE)
+    (folder / "t.csv").write_text("".join(f"{rng.random()},{rng.random()},{rng.randrange(2)}\n" for _ in range(20)))
+    (folder / "csv.yaml").write_text(
+        "model: {inputs: {x: [2]}, layers: [{dense: {units: 2}}]}\n"
+        "dataset: {train: {csv: {file: t.csv, target: -1}}, cache: memory}\n"
+        "train: {batch_size: 4, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: sgd}\n")
+
+
+class Fuzzer:
+    def __init__(self, program, folder):
+        self.program = str(pathlib.Path(program).resolve())
+        self.folder = folder
+        self.shim = folder / "shim.so"
+        compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+        if not compiler:
+            sys.exit("fuzz_malloc.py: there is no C compiler for tests/fuzz/malloc_shim.c")
+        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", self.shim, HERE / "malloc_shim.c", "-ldl"], check=True)
+        self.project = folder / "project"
+        self.project.mkdir()
+        write_project(self.project)
+        for config, output in (("config.yaml", "saved"), ("large.yaml", "large")):
+            subprocess.run([self.program, "fit", config, "--output", output, "--quiet"], cwd=self.project, check=True)
+
+    def run(self, case, **shim):
+        """Exit code (None: it hung), standard error, and the folder that it ran in."""
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+        shutil.copytree(self.project, folder, dirs_exist_ok=True)
+        # One checkpoint is opened by its path: the run moved with the folder.
+        env = {**os.environ, "LD_PRELOAD": str(self.shim), "OMP_WAIT_POLICY": "passive",
+               "MALLOC_SHIM_LEAST": str(1 << 20 if case.startswith("large") else 0),
+               **{f"MALLOC_SHIM_{key.upper()}": str(value) for key, value in shim.items()}}
+        sets = ["--set", f"dataset.root={folder}"] if CASES[case][0] in ("resume", "evaluate") else []
+        process = subprocess.Popen([self.program, *CASES[case], *sets], cwd=folder, env=env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
+        try:
+            _, err = process.communicate(timeout=SECONDS)
+            return process.returncode, err, folder
+        except subprocess.TimeoutExpired:
+            process.kill()
+            _, err = process.communicate()
+            return None, err, folder
+
+    def requests(self, case, every):
+        """The numbers of those that are to be tried."""
+        report = self.folder / f"{case}.requests"
+        code, err, folder = self.run(case, report=report)
+        shutil.rmtree(folder)
+        if code != 0:
+            sys.exit(f"fuzz_malloc.py: {case} fails with all the memory that it wants:\n{err}")
+        total, *firsts = map(int, report.read_text().split())
+        return range(1, total + 1) if every else firsts
+
+    def damaged(self, folder):
+        """A checkpoint that cannot be read, under its final name."""
+        for path in sorted(folder.glob("*/checkpoints/ckpt-*.h5")):
+            before = self.project / path.relative_to(folder)
+            if before.exists() and before.read_bytes() == path.read_bytes():
+                continue
+            if subprocess.run([self.program, "inspect", path, "--quiet"], stderr=subprocess.DEVNULL,
+                              check=False).returncode != 0:
+                return path.name
+        return None
+
+    def finding(self, case, mode, at):
+        """What is wrong when this request fails; None where nothing is."""
+        code, err, folder = self.run(case, fail=at, mode=mode)
+        kept = sorted(path.name for path in (self.project / "saved/checkpoints").iterdir())
+        try:
+            if code is None:
+                return f"hangs: {err[-300:]}"
+            if code not in (0, 1):
+                return f"exit {code}: {err[-300:]}"
+            if code == 1 and not err.strip():
+                return "exit 1 without a word"
+            if damaged := self.damaged(folder):
+                return f"exit {code}, and {damaged} is damaged"
+            there = [path.name for path in (folder / "saved/checkpoints").glob("ckpt-*")]
+            if code != 0 and kept and not there:
+                return "no checkpoint is left"
+            return None
+        finally:
+            shutil.rmtree(folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--count", type=int, default=SHORT)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--every", action="store_true")
+    parser.add_argument("--case", choices=CASES)
+    parser.add_argument("--mode", choices=("once", "from"))
+    parser.add_argument("--at", type=int)
+    options = parser.parse_args()
+    if "sanitizers" in subprocess.run([options.program, "--version"], capture_output=True, text=True,
+                                      check=True).stdout:
+        print("skipped: sanitizers have a malloc of their own")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        fuzzer = Fuzzer(options.program, pathlib.Path(folder))
+        modes = [options.mode] if options.mode else ["once", "from"]
+        cases = [options.case] if options.case else list(CASES)
+        if options.at:
+            for case in cases:
+                for mode in modes:
+                    code, err, _ = fuzzer.run(case, fail=options.at, mode=mode, trace=1)
+                    print(f"--- {case} {mode} {options.at}: exit {code}\n{err}")
+            return
+        tries = [(case, mode, at) for case in cases for at in fuzzer.requests(case, options.every) for mode in modes]
+        total = len(tries)
+        rng = random.Random(options.seed)
+        if options.long:  # each place in one of the ways: where memory has run out there is hardly a difference
+            tries = [rng.choice(pair) for pair in zip(*(tries[i :: len(modes)] for i in range(len(modes))))]
+        elif not options.every:
+            tries = sorted(rng.sample(tries, min(options.count, total)))
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = [(one, what) for one, what in zip(tries, pool.map(lambda one: fuzzer.finding(*one), tries)) if what]
+    print(f"{len(tries)} of {total} requests tried, {len(found)} findings")
+    kinds = collections.OrderedDict()
+    for one, what in found:
+        kinds.setdefault((one[0], one[1], what), []).append(one[2])
+    for (case, mode, what), ats in list(kinds.items())[:30]:
+        print(f"{case}, {mode} {' '.join(map(str, ats[:12]))}{' ...' if len(ats) > 12 else ''}: {what}")
+        print(f"    {sys.argv[0]} --program {options.program} --case {case} --mode {mode} --at {ats[0]}")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
