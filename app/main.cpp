@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "config/diagnostics.h"
 #include "console.h"
+#include "invocation.h"
 #include "signals.h"
 #include "train/trainer.h"
 
@@ -77,6 +78,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace dtrain;
   ignore_broken_pipes();
+  remember_command(argc, argv);
   try {
     return run(argc, argv);
   } catch (const Interrupted& interruption) {

@@ -62,25 +62,24 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
   return std::nullopt;
 }
 
-SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
-                        const std::function<void(const std::string&)>& warn) {
-  std::optional<RunDirectory> directory;
-  std::optional<Checkpoint> checkpoint;
+std::optional<RunDirectory> run_directory_of(const std::string& path) {
   if (!fs::exists(path))
     throw UserError(fmt::format("{}: expected a run directory or a checkpoint, found nothing", path));
-  if (fs::is_directory(path)) {
-    const fs::path given = fs::weakly_canonical(path);
-    const bool inside = given.filename() == "checkpoints" && !fs::exists(given / "checkpoints");
-    directory = RunDirectory(inside ? given.parent_path().string() : fs::path(path).string());
-    checkpoint = load_newest(*directory, warn);
-    if (!checkpoint)
-      throw UserError(
-          fmt::format("{}: holds no checkpoints; `dtrain fit CONFIG --resume` begins where none was saved",
-                      directory->checkpoint_directory()));
-  } else {
-    directory = RunDirectory::around(path);
-    checkpoint = Checkpoint::load(path);
-  }
+  if (!fs::is_directory(path)) return RunDirectory::around(path);
+  const fs::path given = fs::weakly_canonical(path);
+  const bool inside = given.filename() == "checkpoints" && !fs::exists(given / "checkpoints");
+  return RunDirectory(inside ? given.parent_path().string() : fs::path(path).string());
+}
+
+SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
+                        const std::function<void(const std::string&)>& warn) {
+  std::optional<RunDirectory> directory = run_directory_of(path);
+  std::optional<Checkpoint> checkpoint =
+      fs::is_directory(path) ? load_newest(*directory, warn) : Checkpoint::load(path);
+  if (!checkpoint)
+    throw UserError(
+        fmt::format("{}: holds no checkpoints; `dtrain fit CONFIG --resume` begins where none was saved",
+                    directory->checkpoint_directory()));
   RunConfig config = saved_config(*checkpoint, sets);
   return {std::move(*checkpoint), std::move(config), std::move(directory)};
 }

@@ -20,6 +20,10 @@ struct SavedRun {
   std::optional<RunDirectory> directory;  // nothing for a file that stands alone
 };
 
+/// The run directory that a path, as load_saved_run() takes it, leads to; nothing for a file that stands
+/// alone. Throws UserError where nothing is there.
+std::optional<RunDirectory> run_directory_of(const std::string& path);
+
 /// `path`: a run directory, its checkpoints/, or one file. Of a directory the newest checkpoint that is
 /// whole; damaged ones are passed over, with a word to `warn`. `sets` change the checkpoint's configuration.
 /// Throws UserError.
