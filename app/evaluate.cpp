@@ -34,7 +34,7 @@ std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& opti
 }
 
 void evaluate(const EvaluateOptions& options) {
-  const std::atomic<int>& stop = catch_stop_signals();
+  const std::atomic<int>& stop = catch_signals().stop;
   const SavedRun run =
       load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
   const RunConfig& config = run.config;
@@ -48,7 +48,7 @@ void evaluate(const EvaluateOptions& options) {
   replicas.allocate_parameters(Plan::Purpose::evaluation, config.train.batch_size);
   restore_weights(run.checkpoint, replicas);
   replicas.publish();
-  const auto means = evaluate_split(config, replicas, loader, &stop);
+  const auto means = evaluate_split(config, replicas, loader, [&] { return stop != 0; });
   if (!means) throw Interrupted(stop, "stopped");
 
   if (options.output.json) {

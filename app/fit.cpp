@@ -27,17 +27,19 @@ void fit(const FitOptions& options) {
     throw UserError(fmt::format("{}: the run would write its own over it; give another directory: --output",
                                 options.config));
 
-  std::optional<Checkpoint> checkpoint;
-  if (options.resume) {
-    checkpoint = load_newest(directory, print_warning);
-  } else if (!options.overwrite && !directory.checkpoints().empty()) {
-    throw UserError(fmt::format(
-        "{}: holds checkpoints already, the newest {}; --resume goes on from it, --overwrite begins "
-        "anew in its place (or give another directory: --output)",
-        directory.path(), std::filesystem::path(directory.checkpoints().back()).filename().string()));
-  }
-  train(std::move(config), directory, checkpoint ? &*checkpoint : nullptr,
-        options.overwrite ? Existing::clear : Existing::keep, options);
+  in_run_directory(directory, [&] {
+    std::optional<Checkpoint> checkpoint;
+    if (options.resume) {
+      checkpoint = load_newest(directory, print_warning);
+    } else if (!options.overwrite && !directory.checkpoints().empty()) {
+      throw UserError(fmt::format(
+          "{}: holds checkpoints already, the newest {}; --resume goes on from it, --overwrite begins "
+          "anew in its place (or give another directory: --output)",
+          directory.path(), std::filesystem::path(directory.checkpoints().back()).filename().string()));
+    }
+    train(std::move(config), directory, checkpoint ? &*checkpoint : nullptr,
+          options.overwrite ? Existing::clear : Existing::keep, options);
+  });
 }
 
 }  // namespace

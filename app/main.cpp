@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "config/diagnostics.h"
 #include "console.h"
+#include "invocation.h"
 #include "last_resort.h"
 #include "signals.h"
 #include "train/trainer.h"
@@ -87,6 +88,7 @@ int main(int argc, char** argv) {
   using namespace dtrain;
   install_last_resort();
   ignore_broken_pipes();
+  remember_command(argc, argv);
   try {
     return run(argc, argv);
   } catch (const Interrupted& interruption) {

@@ -55,7 +55,7 @@ void check_output(const PredictOptions& options, const Checkpoint& checkpoint) {
 /// The loader's samples through the model, in order.
 void predict_all(Replicas& replicas, Loader& loader, int64_t batch_size,
                  const std::vector<TensorSpec>& outputs, ArrayWriter& writer) {
-  const std::atomic<int>& stop = catch_stop_signals();
+  const std::atomic<int>& stop = catch_signals().stop;
   std::vector<std::vector<float>> memory;
   for (const TensorSpec& spec : outputs)
     memory.emplace_back(static_cast<size_t>(batch_size * spec.shape.elements()));

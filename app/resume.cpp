@@ -18,14 +18,15 @@ struct ResumeOptions : TrainingOptions {
 };
 
 /// Where the run goes on: its own directory, or another one that holds no run.
-RunDirectory directory_for(const SavedRun& run, const ResumeOptions& options) {
+RunDirectory directory_for(const ResumeOptions& options) {
+  const std::optional<RunDirectory> own = run_directory_of(options.path);
   if (options.directory.empty()) {
-    if (run.directory) return *run.directory;
+    if (own) return *own;
     throw UserError(
         fmt::format("{}: stands in no run directory; --output DIR says where its run goes on", options.path));
   }
   const RunDirectory directory(options.directory);
-  const bool same = run.directory && real_path(run.directory->path()) == real_path(directory.path());
+  const bool same = own && real_path(own->path()) == real_path(directory.path());
   if (!same && !directory.checkpoints().empty())
     throw UserError(
         fmt::format("{}: holds another run's checkpoints; resume that (dtrain resume {}), or give "
@@ -35,10 +36,12 @@ RunDirectory directory_for(const SavedRun& run, const ResumeOptions& options) {
 }
 
 void resume(const ResumeOptions& options) {
-  SavedRun run = load_saved_run(options.path, options.all_sets(), print_warning,
-                                options.best ? Which::best : Which::newest);
-  const RunDirectory directory = directory_for(run, options);
-  train(std::move(run.config), directory, &run.checkpoint, Existing::keep, options);
+  const RunDirectory directory = directory_for(options);
+  in_run_directory(directory, [&] {
+    SavedRun run = load_saved_run(options.path, options.all_sets(), print_warning,
+                                  options.best ? Which::best : Which::newest);
+    train(std::move(run.config), directory, &run.checkpoint, Existing::keep, options);
+  });
 }
 
 }  // namespace

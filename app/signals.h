@@ -1,13 +1,15 @@
-// Being asked to stop.
+// Being asked to stop, or to save.
 #pragma once
 
-#include <atomic>
+#include "train/requests.h"
 
 namespace dtrain {
 
-/// From now on SIGINT and SIGTERM set the number that is returned (0 until then), for the command to end in
-/// good order; a second one ends the process at once, with 128 + its number.
-const std::atomic<int>& catch_stop_signals();
+/// From now on SIGINT, SIGTERM and SIGHUP ask to stop, for the command to end in good order, and SIGUSR1 to
+/// save. A second SIGINT or SIGTERM ends the process at once, with 128 + its number; a second SIGHUP does
+/// not, for a terminal that is closed sends several. What was ignored when the process began (by nohup, or
+/// SIGINT by a shell in the background) stays ignored.
+Requests& catch_signals();
 
 /// A reader of our output that goes away is met as an error of the write, not as a signal that kills.
 void ignore_broken_pipes();

@@ -7,6 +7,7 @@
 
 #include "base/paths.h"
 #include "console.h"
+#include "invocation.h"
 #include "progress.h"
 #include "signals.h"
 #include "start.h"
@@ -24,10 +25,7 @@ void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& obse
 }
 
 void bring_checkpoint(const RunDirectory& directory, const Checkpoint& checkpoint, int64_t step) {
-  const std::string path = directory.checkpoint_path(step);
-  if (look_at(path) != Standing::nothing) return;
-  directory.create();
-  save_checkpoint(path, checkpoint.content());
+  if (!directory.has_checkpoint(step)) directory.save(step, checkpoint.content());
 }
 
 /// The best one, which stands beside the one that is resumed from; where it does not, there is none so far.
@@ -35,7 +33,7 @@ void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Traine
                 Observer& observer) {
   if (!trainer.state().best) return;
   const int64_t step = trainer.state().best->step;
-  if (look_at(directory.checkpoint_path(step)) != Standing::nothing) return;
+  if (directory.has_checkpoint(step)) return;
   const auto beside = std::filesystem::path(resumed.path()).replace_filename(checkpoint_name(step));
   try {
     bring_checkpoint(directory, Checkpoint::load(beside.string()), step);
@@ -43,6 +41,59 @@ void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Traine
     observer.on_warning(fmt::format("{}; the best checkpoint is chosen anew", error.what()));
     trainer.forget_best();
   }
+}
+
+/// Why a run has nothing left to train, and what to do; "" where it has something.
+std::string explain_end(const TrainingState& state, const RunConfig& config) {
+  if (state.stopped)
+    return fmt::format(
+        "nothing left to train: a callback ended the run after {}{}; another end (--epochs N) or other "
+        "callbacks (--set 'train.callbacks=[terminate_on_nan]') go on",
+        format_plural(state.epoch, "epoch"),
+        state.stop_reason.empty() ? "" : fmt::format(" ({})", state.stop_reason));
+  if (state.epoch < config.train.epochs) return "";
+  return fmt::format("nothing left to train: {} of {} done; --epochs sets another end", state.epoch,
+                     format_plural(config.train.epochs, "epoch"));
+}
+
+/// Adds a line to run.jsonl, which is not worth a run.
+void note_event(const RunDirectory& directory, const Json& event, Observer& observer) {
+  try {
+    directory.append_event(event);
+  } catch (const Error& error) {
+    observer.on_warning(error.what());
+  }
+}
+
+Json event_of(const std::string& name, const TrainingState& state) {
+  return Json::object()
+      .set("event", name)
+      .set("time", format_time_now())
+      .set("epoch", state.epoch)
+      .set("step", state.step);
+}
+
+Json begin_event(const Trainer& trainer, bool resumed) {
+  Json event = event_of(resumed ? "resume" : "fit", trainer.state());
+  Json devices = Json::array();
+  for (const DeviceId& device : trainer.config().strategy->replicas()) devices.push(device.str());
+  return describe_invocation(event).set("devices", std::move(devices));
+}
+
+/// Trains, and notes how that ended.
+void run_noted(Trainer& trainer, const RunDirectory& directory, Observer& observer) {
+  const auto note_end = [&](const std::string& how) {
+    note_event(directory, event_of("end", trainer.state()).set("how", how), observer);
+  };
+  try {
+    trainer.run();
+  } catch (const std::exception& error) {
+    note_end(error.what());
+    throw;
+  }
+  const TrainingState& state = trainer.state();
+  if (state.stopped) return note_end(state.stop_reason.empty() ? "a callback ended it" : state.stop_reason);
+  note_end(state.epoch < trainer.config().train.epochs ? "max_time is over" : "done");
 }
 
 Json outcome(const Trainer& trainer, const RunDirectory& directory) {
@@ -94,22 +145,34 @@ void add_training_options(CLI::App& command, TrainingOptions& options) {
   add_output_options(command, options.output);
 }
 
+void in_run_directory(RunDirectory directory, const std::function<void()>& work) {
+  catch_signals();
+  directory.hold();
+  try {
+    work();
+  } catch (const UserError&) {
+    directory.discard();
+    throw;
+  } catch (...) {
+    if (!directory.has_begun()) directory.discard();
+    throw;
+  }
+}
+
 void train(RunConfig config, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
            const TrainingOptions& options) {
-  const std::atomic<int>& stop = catch_stop_signals();
   const std::unique_ptr<Observer> progress = make_progress(options.output.quiet);
   std::unique_ptr<Observer> step_log;
   if (!options.step_log.empty()) step_log = std::make_unique<StepLog>(options.step_log, *progress);
   Observer& observer = step_log ? *step_log : *progress;
 
-  Trainer trainer(std::move(config), directory, observer, stop);
+  Trainer trainer(std::move(config), directory, observer, catch_signals());
   if (checkpoint) {
     trainer.restore(*checkpoint);
   } else {
     trainer.start();
   }
   const TrainingState& state = trainer.state();
-  const RunDirectory::Lock lock = directory.lock();
   if (existing == Existing::clear) {
     directory.clear();
   } else {
@@ -119,16 +182,11 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
     // A directory that a run moves to begins with what it is resumed from.
     bring_checkpoint(directory, *checkpoint, state.step);
     bring_best(directory, *checkpoint, trainer, observer);
-    if (state.stopped)
-      observer.on_note(fmt::format(
-          "nothing left to train: a callback ended the run after {}; --epochs, or other callbacks, go on",
-          format_plural(state.epoch, "epoch")));
-    else if (state.epoch >= trainer.config().train.epochs)
-      observer.on_note(fmt::format("nothing left to train: {} of {} done; --epochs sets another end",
-                                   state.epoch, format_plural(trainer.config().train.epochs, "epoch")));
+    if (const std::string why = explain_end(state, trainer.config()); !why.empty()) observer.on_note(why);
   }
+  note_event(directory, begin_event(trainer, checkpoint != nullptr), observer);
   observer.on_note(describe_start(trainer, directory));
-  trainer.run();
+  run_noted(trainer, directory, observer);
 
   const Json result = outcome(trainer, directory);
   if (options.output.json) print_json(result);

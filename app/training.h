@@ -1,6 +1,7 @@
 // What `fit` and `resume` have in common.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,10 @@ enum class Existing {
   keep,   // goes on: checkpoints newer than the one that is resumed from are set aside
   clear,  // goes, once everything is known to be well
 };
+
+/// Calls `work`, which loads and trains, with the directory held, so that nobody else trains there from
+/// before the first look at what it holds. Where the run is refused, nothing that was made for it stays.
+void in_run_directory(RunDirectory directory, const std::function<void()>& work);
 
 /// Trains from a checkpoint, or from the beginning where there is none (null), to the configured end, and
 /// says how it went.

@@ -14,6 +14,7 @@
 #include "base/dtype.h"
 #include "base/json.h"
 #include "base/shape.h"
+#include "checkpoint/location.h"
 
 namespace dtrain {
 
@@ -49,10 +50,11 @@ struct CheckpointContent {
   std::string config_yaml;  ///< the configuration as resolved
 };
 
-/// Writes a checkpoint that appears under `path` whole or not at all (a file that stood there is replaced
-/// only then), and is on the disk when this returns. The same content gives the same bytes. Removes what dead
-/// writers left in the directory. Throws Error, with the path and the reason, when it cannot be written.
-void save_checkpoint(const std::string& path, const CheckpointContent& content);
+/// Writes a checkpoint that appears there whole or not at all (a file that stood there is replaced only
+/// then), and is on the disk when this returns. The same content gives the same bytes. Removes what dead
+/// writers left in the directory. Throws Error, with the path and the reason, when it cannot be written:
+/// NoSpace (file.h) for want of space.
+void save_checkpoint(const Location& location, const CheckpointContent& content);
 
 /// A checkpoint in memory. Owns the bytes that the arrays of `content()` point into, so those can be copied
 /// to a device, or saved again, as long as this lives; they are aligned to 8 bytes. Immutable: any thread may
@@ -95,6 +97,8 @@ std::optional<int64_t> checkpoint_step(const std::string& name);
 /// The paths of the checkpoints in a directory, ordered by step; none where there is no such directory.
 std::vector<std::string> list_checkpoints(const std::string& directory);
 
+/// The steps of the checkpoints in a directory, ascending; none where there is no such directory.
+std::vector<int64_t> checkpoint_steps(const Location& directory);
 /// "1.10.8", of the HDF5 library, as built with; and the one that is there, where that is another.
 std::string hdf5_version();
 

@@ -1,15 +1,13 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <system_error>
 
 #include <fmt/format.h>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/file.h"
 
 namespace dtrain {
-
-namespace fs = std::filesystem;
 
 std::string checkpoint_name(int64_t step) {
   return fmt::format("ckpt-{:08}.h5", step);
@@ -24,16 +22,18 @@ std::optional<int64_t> checkpoint_step(const std::string& name) {
   return step;
 }
 
+std::vector<int64_t> checkpoint_steps(const Location& directory) {
+  std::vector<int64_t> steps;
+  for (const std::string& name : names_in(directory))
+    if (const auto step = checkpoint_step(name)) steps.push_back(*step);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
 std::vector<std::string> list_checkpoints(const std::string& directory) {
-  std::vector<std::pair<int64_t, std::string>> found;
-  std::error_code missing;
-  for (fs::directory_iterator entry(directory, missing), end; !missing && entry != end;
-       entry.increment(missing))
-    if (const auto step = checkpoint_step(entry->path().filename().string()))
-      found.emplace_back(*step, entry->path().string());
-  std::sort(found.begin(), found.end());
   std::vector<std::string> paths;
-  for (auto& [step, path] : found) paths.push_back(std::move(path));
+  for (const int64_t step : checkpoint_steps(directory))
+    paths.push_back((std::filesystem::path(directory) / checkpoint_name(step)).string());
   return paths;
 }
 

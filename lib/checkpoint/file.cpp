@@ -4,17 +4,18 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
+#include <memory>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "base/error.h"
 
 namespace dtrain {
 
@@ -43,26 +44,35 @@ class Descriptor {
 /// Deletes the file unless it has been renamed.
 class Temporary {
  public:
-  explicit Temporary(std::string path) : path_(std::move(path)) {}
+  explicit Temporary(Location location) : location_(std::move(location)) {}
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
   ~Temporary() {
-    if (!path_.empty()) ::unlink(path_.c_str());
+    if (!renamed_) ::unlinkat(location_.directory, location_.path.c_str(), 0);
   }
-  const char* path() const { return path_.c_str(); }
-  bool rename_to(const std::string& target) {
-    if (::rename(path_.c_str(), target.c_str()) != 0) return false;
-    path_.clear();
-    return true;
+  int create() const {
+    return ::openat(location_.directory, location_.path.c_str(),
+                    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  }
+  bool rename_to(const Location& target) {
+    renamed_ =
+        ::renameat(location_.directory, location_.path.c_str(), target.directory, target.path.c_str()) == 0;
+    return renamed_;
   }
 
  private:
-  std::string path_;
+  Location location_;
+  bool renamed_ = false;
 };
 
-fs::path directory_of(const std::string& path) {
-  const fs::path parent = fs::path(path).parent_path();
-  return parent.empty() ? fs::path(".") : parent;
+/// What stands beside a file: its directory, for "." or "" as name.
+Location beside(const Location& file, const std::string& name) {
+  const fs::path parent = fs::path(file.path).parent_path();
+  return {file.directory, (parent.empty() ? fs::path(".") : parent) / name, file.shown()};
+}
+
+int open_directory(const Location& directory) {
+  return ::openat(directory.directory, directory.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 std::string reason() {
@@ -80,40 +90,52 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
   return true;
 }
 
-bool sync_directory(const fs::path& directory) {
-  const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+bool sync_directory(const Location& directory) {
+  const Descriptor fd(open_directory(directory));
   if (!fd) return false;
   return ::fsync(fd.get()) == 0 || errno == EINVAL;  // some file systems cannot, and need not
 }
 }  // namespace
 
-void write_file(const std::string& path, Parts parts) {
+void write_file(const Location& location, Parts parts) {
   const auto fail = [&](std::string_view doing) {
-    throw Error(fmt::format("{}: could not {}: {}", path, doing, reason()));
+    const bool no_space = errno == ENOSPC || errno == EDQUOT;
+    const std::string message = fmt::format("{}: could not {}: {}", location.shown(), doing, reason());
+    if (no_space) throw NoSpace(message);
+    throw Error(message);
   };
-  const fs::path directory = directory_of(path);
-  const std::string name = fs::path(path).filename().string();
-  Temporary temporary((directory / fmt::format(".{}{}{}", name, kTemporary, ::getpid())).string());
-  Descriptor file(::open(temporary.path(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
+  const std::string name = fs::path(location.path).filename().string();
+  Temporary temporary(beside(location, fmt::format(".{}{}{}", name, kTemporary, ::getpid())));
+  Descriptor file(temporary.create());
   if (!file) fail("be created");
   for (const auto part : parts)
     if (!write_all(file.get(), part)) fail("be written");
   if (::fsync(file.get()) != 0 || !file.close()) fail("be written");
-  if (!temporary.rename_to(path)) fail("get its name");
-  if (!sync_directory(directory)) fail("get its name onto the disk");
+  if (!temporary.rename_to(location)) fail("get its name");
+  if (!sync_directory(beside(location, "."))) fail("get its name onto the disk");
 }
 
-void remove_stale_temporaries(const std::string& path) {
-  std::error_code ignored;  // what cannot be cleaned does no harm
-  for (const auto& entry : fs::directory_iterator(directory_of(path), ignored)) {
-    const std::string name = entry.path().filename().string();
+std::vector<std::string> names_in(const Location& directory) {
+  std::vector<std::string> names;
+  const int fd = open_directory(directory);
+  const auto close = [](DIR* stream) { ::closedir(stream); };
+  const std::unique_ptr<DIR, decltype(close)> stream(fd >= 0 ? ::fdopendir(fd) : nullptr, close);
+  if (!stream && fd >= 0) ::close(fd);
+  while (const dirent* entry = stream ? ::readdir(stream.get()) : nullptr) names.emplace_back(entry->d_name);
+  return names;
+}
+
+void remove_stale_temporaries(const Location& location) {
+  for (const std::string& name : names_in(beside(location, "."))) {
     const size_t at = name.rfind(kTemporary);
     if (!name.starts_with('.') || at == std::string::npos) continue;
     pid_t writer = 0;
     const char* last = name.data() + name.size();
     const auto [end, error] = std::from_chars(name.data() + at + kTemporary.size(), last, writer);
     if (error != std::errc() || end != last || writer <= 0) continue;
-    if (::kill(writer, 0) != 0 && errno == ESRCH) fs::remove(entry.path(), ignored);
+    // What cannot be removed does no harm.
+    if (::kill(writer, 0) != 0 && errno == ESRCH)
+      ::unlinkat(location.directory, beside(location, name).path.c_str(), 0);
   }
 }
 

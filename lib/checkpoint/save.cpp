@@ -177,19 +177,19 @@ class ImageWriter {
 };
 }  // namespace
 
-void save_checkpoint(const std::string& path, const CheckpointContent& content) {
-  remove_stale_temporaries(path);
+void save_checkpoint(const Location& location, const CheckpointContent& content) {
+  remove_stale_temporaries(location);
   const std::string state = content.state.dump();
   SparseFile file;
   try {
     ImageWriter().write(content, state, file);
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", path, error.what()));
+    throw Error(fmt::format("{}: {}", location.shown(), error.what()));
   }
   std::vector<std::span<const std::byte>> parts = file.parts();
   const std::string header = make_header(parts);
   parts.insert(parts.begin(), std::as_bytes(std::span(header)));
-  write_file(path, parts);
+  write_file(location, parts);
 }
 
 }  // namespace dtrain

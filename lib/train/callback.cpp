@@ -41,18 +41,23 @@ class EarlyStopping final : public Callback {
   EarlyStoppingOptions options_;
 };
 
-struct TerminateOnNanOptions {};
+struct TerminateOnNanOptions {
+  bool enabled = true;
+};
 
 /// Ends a run whose loss is no number any more, before a checkpoint could hold the ruin.
 class TerminateOnNan final : public Callback {
  public:
-  explicit TerminateOnNan(const TerminateOnNanOptions&) {}
+  explicit TerminateOnNan(const TerminateOnNanOptions& options) : enabled_(options.enabled) {}
   void after_step(int64_t step, int64_t epoch, double loss) const override {
-    if (std::isfinite(loss)) return;
+    if (!enabled_ || std::isfinite(loss)) return;
     throw Error(
         fmt::format("the loss is {} at step {} (epoch {}); the checkpoints before it are as they were",
                     std::isnan(loss) ? "nan" : "infinite", step, epoch));
   }
+
+ private:
+  bool enabled_;
 };
 
 }  // namespace
@@ -73,7 +78,9 @@ const KindTable<Callback>& kinds<Callback>() {
             .optional("mode", &EarlyStoppingOptions::mode, "whether smaller or larger is better"));
     t.add<TerminateOnNan>(
         "terminate_on_nan",
-        Schema<TerminateOnNanOptions>("Ends the run, as failed, when the loss is no finite number."));
+        Schema<TerminateOnNanOptions>("Ends the run, as failed, when the loss is no finite number.")
+            .optional("enabled", &TerminateOnNanOptions::enabled,
+                      "false: the run goes on, though nothing can be saved of it"));
     return t;
   }();
   return table;

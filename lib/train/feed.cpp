@@ -2,11 +2,13 @@
 
 #include <numeric>
 
+#include "train/reading.h"
+
 namespace dtrain {
 
 void Feed::load(const Batch& batch, Range range, const Plan& plan) {
   if (context_.device().kind == DeviceId::Kind::cpu) {
-    batch.read(range.begin, range.size(), plan.columns());
+    read_samples([&] { batch.read(range.begin, range.size(), plan.columns()); });
     return;
   }
   const BatchSource from = batch.source();
@@ -105,7 +107,7 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Pl
   context_.wait_uploaded(slot_);
   std::vector<void*> to;
   for (const size_t offset : offsets) to.push_back(static_cast<std::byte*>(staging.host.data()) + offset);
-  read(source, batch, range, to, plan);
+  read_samples([&] { read(source, batch, range, to, plan); });
   context_.upload(slot_, staging.device.data(), staging.host.data(), bytes);
   for (size_t i = 0; i < source.columns.size(); ++i)
     ops_.load_rows(source.columns[i].spec, static_cast<std::byte*>(staging.device.data()) + offsets[i],

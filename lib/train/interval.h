@@ -1,4 +1,4 @@
-// How often something happens: "1 epoch", "200 steps", "10 minutes".
+// How often something happens, "1 epoch", "200 steps", "10 minutes", and how long something takes, "8 hours".
 #pragma once
 
 #include <string>
@@ -8,15 +8,35 @@
 namespace dtrain {
 
 struct Interval {
-  enum class Unit { epoch, step, minute };
-  double count = 1;  // whole, but for minutes; more than 0
-  Unit unit = Unit::epoch;
+  /// automatic: every epoch, but not so often that short epochs are spent saving.
+  enum class Unit { epoch, step, second, minute, hour, day, automatic };
+  double count = 1;  // more than 0; whole for epochs and steps
+  Unit unit = Unit::automatic;
+
+  bool is_time() const { return unit >= Unit::second && unit <= Unit::day; }
+  /// Of a time.
+  double seconds() const;
+};
+
+/// A length of time, kept in the unit in which it was written.
+struct Duration {
+  Interval length{1, Interval::Unit::hour};
+  double seconds() const { return length.seconds(); }
+  /// "8 hours"
+  std::string str() const;
 };
 
 template <>
 struct Codec<Interval> {
   static bool parse(const Node& node, const std::string& where, Interval& out, Diagnostics& diagnostics);
   static Node write(const Interval& value);
+  static Json schema();
+};
+
+template <>
+struct Codec<Duration> {
+  static bool parse(const Node& node, const std::string& where, Duration& out, Diagnostics& diagnostics);
+  static Node write(const Duration& value);
   static Json schema();
 };
 

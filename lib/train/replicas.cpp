@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "train/reading.h"
 #include "train/replica.h"
 
 namespace dtrain {
@@ -79,10 +80,25 @@ int Replicas::most_pending() const {
   return exchange_->runs_ahead() ? 1 : 0;
 }
 
+/// work(collective) on every member, with what its failure means for the parameters: samples that cannot be
+/// read fail before any replica updates them, but where devices update by themselves behind sums that are
+/// then cut short.
+void Replicas::run_step(const std::function<void(Collective&)>& work) {
+  try {
+    team_.run(work);
+  } catch (const ReadError&) {
+    intact_ = intact_ && (size() == 1 || !exchange_->runs_ahead());
+    throw;
+  } catch (...) {
+    intact_ = false;
+    throw;
+  }
+}
+
 void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
   const StepOrder order{batch, static_cast<uint64_t>(config_.seed), config_.train.accumulate,
                         config_.train.optimizer->numbers(step, learning_rate)};
-  team_.run([&](Collective& member) {
+  run_step([&](Collective& member) {
     replicas_[static_cast<size_t>(member.rank())]->train(
         order, part_of(batch.size(), member.rank(), member.size()), *exchange_, member);
   });
@@ -97,7 +113,7 @@ const BatchTotals& Replicas::finish() {
 }
 
 const BatchTotals& Replicas::evaluate(const Batch& batch) {
-  team_.run([&](Collective& member) {
+  run_step([&](Collective& member) {
     replicas_[static_cast<size_t>(member.rank())]->evaluate(
         batch, part_of(batch.size(), member.rank(), member.size()), *exchange_, member);
   });
@@ -123,6 +139,7 @@ const BatchTotals& Replicas::collect(int64_t samples, int back) try {
   exchange_->check();
   return totals_;
 } catch (...) {
+  intact_ = false;
   exchange_->abort();
   throw;
 }
@@ -168,13 +185,17 @@ size_t Replicas::snapshot_bytes() const {
          sizeof(float);
 }
 
+bool Replicas::has_room_for_snapshot() const {
+  // Half as much again must be left to the rest of the machine.
+  return host_memory().available / 3 * 2 >= snapshot_bytes();
+}
+
 std::optional<HostArrays> Replicas::snapshot() {
   if (on_gpu()) {
     fetch();
     return copy();
   }
-  // Half as much again must be left to the rest of the machine.
-  if (!copy_.values.data() && host_memory().available / 3 * 2 < snapshot_bytes()) return std::nullopt;
+  if (!copy_.values.data() && !has_room_for_snapshot()) return std::nullopt;
   const HostArrays from = live(), to = copy();
   team_.run([&](Collective& member) {
     Context& context = replicas_[static_cast<size_t>(member.rank())]->context();

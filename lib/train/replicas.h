@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -64,6 +65,10 @@ class Replicas {
   /// How many steps may be under way when the next is launched, so that devices need not wait for the host.
   int most_pending() const;
 
+  /// Whether the parameters and slots are those that the last finished step left: false once anything but
+  /// reading samples has failed.
+  bool intact() const { return intact_; }
+
   // None of the following while steps are under way.
 
   /// Loss and metrics of one batch, as at inference.
@@ -82,6 +87,7 @@ class Replicas {
   /// there is no memory to spare for it.
   std::optional<HostArrays> snapshot();
   size_t snapshot_bytes() const;
+  bool has_room_for_snapshot() const;
   /// What the samples will take that each of the GPUs' replicas keeps (cache: device), for the plan.
   void plan_data(size_t bytes) { data_bytes_ = bytes; }
   /// No batch will have more samples than this, for the plan.
@@ -122,6 +128,7 @@ class Replicas {
     std::vector<Buffer> slots;
   };
 
+  void run_step(const std::function<void(Collective&)>& work);
   bool on_gpu() const;
   HostArrays live() const;
   HostArrays copy();
@@ -147,6 +154,7 @@ class Replicas {
   BatchTotals totals_;
   size_t data_bytes_ = 0, host_bytes_ = 0;
   int64_t most_samples_ = std::numeric_limits<int64_t>::max();
+  bool intact_ = true;
 };
 
 }  // namespace dtrain

@@ -53,8 +53,12 @@ const Schema<TrainOptions>& train_schema() {
           .optional("accumulate", &TrainOptions::accumulate,
                     "pieces that each replica's share is worked through in: the same gradient in less memory",
                     at_least<int64_t>(1))
+          .optional("max_time", &TrainOptions::max_time,
+                    "how long the run may take, such as '8 hours': it saves and ends in time; a run that is "
+                    "resumed has all of it again")
           .optional("callbacks", &TrainOptions::callbacks,
-                    "what watches the run; [terminate_on_nan] where none are given");
+                    "what watches the run, beside terminate_on_nan, which does unless it is written with "
+                    "'enabled: false', or the list is empty");
   return schema;
 }
 
@@ -82,10 +86,22 @@ namespace {
 const Schema<CheckpointOptions>& checkpoint_schema() {
   static const auto schema =
       Schema<CheckpointOptions>("What is saved, and when.")
-          .optional("every", &CheckpointOptions::every, "how often: '1 epoch', '200 steps', '10 minutes'")
+          .optional("every", &CheckpointOptions::every,
+                    "how often: '1 epoch', '200 steps', '10 minutes'; 'auto' is every epoch, but not more "
+                    "than once in "
+                    "ten seconds; the end and the best are saved always")
           .optional("keep", &CheckpointOptions::keep, "how many of the newest stay", at_least<int64_t>(1))
           .optional("best", &CheckpointOptions::best, "keep the best by this metric as well");
   return schema;
+}
+
+constexpr const char* kTerminateOnNan = "terminate_on_nan";
+
+/// Callbacks that are given come beside the default; an empty list is none at all.
+void add_default_callbacks(std::vector<Kind<Callback>>& callbacks) {
+  const auto is_it = [](const Kind<Callback>& callback) { return callback.name == kTerminateOnNan; };
+  if (!callbacks.empty() && std::none_of(callbacks.begin(), callbacks.end(), is_it))
+    callbacks.push_back(kinds<Callback>().make(kTerminateOnNan));
 }
 
 /// What is said of a monitor that names no metric of the run.
@@ -129,8 +145,11 @@ bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t step
     case Interval::Unit::epoch:
       if (every.count < static_cast<double>(epochs_left)) return true;
       break;
-    case Interval::Unit::minute:
-      return true;
+    case Interval::Unit::automatic:
+      if (epochs_left > 1) return true;
+      break;
+    default:
+      return true;  // a time
   }
   return config.checkpoint.best && epochs_left > 1;
 }
@@ -154,9 +173,10 @@ std::optional<RunConfig> parse_run_config(const Node& node, const std::string& n
   config.name = top.name.value_or(name);
   config.seed = top.seed;
   config.strategy = top.strategy;
-  config.train.callbacks = {kinds<Callback>().make("terminate_on_nan")};
+  config.train.callbacks = {kinds<Callback>().make(kTerminateOnNan)};
   // Each part is looked at even where another is wrong, so that everything is said at once.
   if (node.find("train")) train_schema().parse(top.train, "train", config.train, diagnostics);
+  add_default_callbacks(config.train.callbacks);
   checkpoint_schema().parse(top.checkpoint, "checkpoint", config.checkpoint, diagnostics);
   std::optional<Graph> graph;
   std::optional<DatasetSpec> dataset;

@@ -1,19 +1,20 @@
 #include "train/run_directory.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <span>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/paths.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/file.h"
 
 namespace dtrain {
@@ -21,90 +22,296 @@ namespace dtrain {
 namespace fs = std::filesystem;
 
 namespace {
-void write_text(const std::string& path, const std::string& text) {
-  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  write_file(path, {&bytes, 1});
+
+constexpr const char* kCheckpoints = "checkpoints";
+constexpr const char* kConfig = "config.yaml";
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kEvents = "run.jsonl";
+constexpr std::array kOwn{kConfig, kMetrics, kEvents};
+
+std::string reason(int code) {
+  return std::generic_category().message(code);
 }
+
+bool is_a_directory(const fs::path& path) {
+  std::error_code unknown;
+  return fs::is_directory(path, unknown);
+}
+
+/// Makes a directory and those above it; adds those that were not there to `made`, the uppermost first.
+void make_directories(const fs::path& path, std::vector<std::string>& made) {
+  if (path.empty() || is_a_directory(path)) return;
+  make_directories(path.parent_path(), made);
+  if (::mkdir(path.c_str(), 0777) == 0) {
+    made.push_back(path.string());
+  } else if (const int why = errno; why != EEXIST || !is_a_directory(path)) {
+    throw UserError(fmt::format("{}: cannot be made: {}", path.string(), reason(why)));
+  }
+}
+
+/// Without a slash at its end.
+fs::path without_slash(const std::string& path) {
+  std::error_code unknown;
+  const fs::path absolute = fs::absolute(path, unknown).lexically_normal();
+  return absolute.has_filename() ? absolute : absolute.parent_path();
+}
+
+/// The first of NAME-recovered, NAME-recovered-2, ... in `parent` that is not there.
+fs::path free_name(const fs::path& parent, const std::string& name) {
+  std::error_code unknown;
+  fs::path path = parent / (name + "-recovered");
+  for (int n = 2; fs::exists(path, unknown); ++n) path = parent / fmt::format("{}-recovered-{}", name, n);
+  return path;
+}
+
+bool exists(const Location& location) {
+  return ::faccessat(location.directory, location.path.c_str(), F_OK, 0) == 0;
+}
+
+/// True where the file is gone.
+bool remove(const Location& location) {
+  return ::unlinkat(location.directory, location.path.c_str(), 0) == 0 || errno == ENOENT;
+}
+
+bool same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/// Locks a directory that is open. False where another process has it; some file systems know no locks.
+bool lock(int fd) {
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
 }  // namespace
+
+/// What the copies share. `fd` is -1 until it is held.
+struct RunDirectory::Held {
+  explicit Held(std::string given) : path(std::move(given)), absolute(without_slash(path)) {}
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() { close(); }
+
+  void close() {
+    if (fd >= 0) ::close(fd);
+    fd = -1;
+  }
+
+  /// Makes and opens the directory `path`, and locks it.
+  void open() {
+    // Whoever had it may have removed it before it was locked here.
+    for (struct stat ours{}, there{};; close()) {
+      make_directories(path, made);
+      fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      if (fd < 0 && errno == ENOENT) continue;
+      if (fd < 0) throw UserError(fmt::format("{}: cannot be opened: {}", path, reason(errno)));
+      if (!lock(fd)) {
+        close();
+        throw UserError(
+            fmt::format("{}: another dtrain is training there; give another directory: --output", path));
+      }
+      if (::fstat(fd, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && same_file(ours, there)) return;
+    }
+  }
+
+  /// 0 where checkpoints/ was not there, else the error: EEXIST where it is.
+  int make_checkpoints() const { return ::mkdirat(fd, kCheckpoints, 0777) == 0 ? 0 : errno; }
+
+  bool is_gone() const {
+    struct stat status {};
+    return ::fstat(fd, &status) == 0 ? status.st_nlink == 0 : errno == ESTALE;
+  }
+
+  std::string path;
+  fs::path absolute;  // of `path`: the working directory may go, too
+  int fd = -1;
+  std::vector<std::string> made;  // by open()
+  bool made_checkpoints = false;
+  std::vector<const char*> missing;  // of the files of a run, when it was opened
+};
+
+RunDirectory::RunDirectory(std::string path) : held_(std::make_shared<Held>(std::move(path))) {}
 
 std::optional<RunDirectory> RunDirectory::around(const std::string& checkpoint_file) {
   const fs::path parent = fs::path(absolute_path(checkpoint_file)).parent_path();
-  if (parent.filename() != "checkpoints") return std::nullopt;
+  if (parent.filename() != kCheckpoints) return std::nullopt;
   return RunDirectory(parent.parent_path().string());
+}
+
+std::string RunDirectory::path() const {
+  struct stat ours {
+  }, there{};
+  if (held_->fd < 0 || ::fstat(held_->fd, &ours) != 0 || ours.st_nlink == 0) return held_->path;
+  if (::stat(held_->path.c_str(), &there) == 0 && same_file(ours, there)) return held_->path;
+  std::error_code unknown;
+  const fs::path now = fs::read_symlink(fmt::format("/proc/self/fd/{}", held_->fd), unknown);
+  return unknown ? held_->path : now.string();
+}
+
+Location RunDirectory::at(const std::string& name) const {
+  if (held_->fd < 0) return held_->path + "/" + name;
+  return {held_->fd, name, path() + "/" + name};
+}
+
+Location RunDirectory::checkpoint_at(int64_t step) const {
+  return at(fmt::format("{}/{}", kCheckpoints, checkpoint_name(step)));
 }
 
 std::string RunDirectory::checkpoint_path(int64_t step) const {
   return checkpoint_directory() + "/" + checkpoint_name(step);
 }
 
+std::vector<int64_t> RunDirectory::steps() const {
+  return checkpoint_steps(at(kCheckpoints));
+}
+
 std::vector<std::string> RunDirectory::checkpoints() const {
-  return list_checkpoints(checkpoint_directory());
+  std::vector<std::string> paths;
+  for (const int64_t step : steps()) paths.push_back(checkpoint_path(step));
+  return paths;
 }
 
-void RunDirectory::create() const {
-  std::error_code error;
-  fs::create_directories(checkpoint_directory(), error);
-  if (error) throw UserError(fmt::format("{}: cannot be made: {}", checkpoint_directory(), error.message()));
+bool RunDirectory::has_checkpoint(int64_t step) const {
+  return exists(checkpoint_at(step));
 }
 
-RunDirectory::Lock::~Lock() {
-  if (fd_ >= 0) ::close(fd_);
+bool RunDirectory::has_begun() const {
+  return exists(at(kConfig));
 }
 
-RunDirectory::Lock RunDirectory::lock() const {
-  create();
-  const int fd = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) throw UserError(fmt::format("{}: cannot be opened: {}", path_, std::strerror(errno)));
-  // Some file systems know no locks.
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    ::close(fd);
-    throw UserError(
-        fmt::format("{}: another dtrain is training there; give another directory: --output", path_));
+void RunDirectory::hold() {
+  if (held_->fd >= 0) return;
+  held_->open();
+  const int error = held_->make_checkpoints();
+  held_->made_checkpoints = error == 0;
+  if (error != 0 && error != EEXIST) {
+    const std::string path = checkpoint_directory();
+    discard();
+    throw UserError(fmt::format("{}: cannot be made: {}", path, reason(error)));
   }
-  return Lock(fd);
+  for (const char* name : kOwn)
+    if (!exists(at(name))) held_->missing.push_back(name);
+  remove_stale_temporaries(at(kConfig));
+  remove_stale_temporaries(checkpoint_at(0));
+}
+
+void RunDirectory::discard() {
+  if (held_->fd < 0 || !steps().empty()) return;
+  for (const char* name : held_->missing) remove(at(name));
+  // What is not empty stays.
+  if (held_->made_checkpoints) ::unlinkat(held_->fd, kCheckpoints, AT_REMOVEDIR);
+  for (auto path = held_->made.rbegin(); path != held_->made.rend(); ++path) ::rmdir(path->c_str());
+  held_->close();
+}
+
+std::string RunDirectory::ensure() {
+  if (held_->fd < 0) {
+    make_directories(checkpoint_directory(), held_->made);
+    return "";
+  }
+  if (!held_->is_gone()) {
+    const int error = held_->make_checkpoints();
+    if (error == EEXIST) return "";
+    if (error == 0)
+      return fmt::format("{}: was removed while the run goes on; it is made anew", checkpoint_directory());
+    // A directory that is gone takes nothing, even where it does not say so.
+    if (error != ENOENT && error != ESTALE)
+      throw Error(fmt::format("{}: cannot be made: {}", checkpoint_directory(), reason(error)));
+  }
+  const fs::path removed = held_->absolute;
+  std::string why;
+  for (const fs::path& parent : {removed.parent_path(), fs::path("/tmp")}) {
+    try {
+      held_->close();
+      held_->made.clear();
+      held_->path = free_name(parent, removed.filename().string()).string();
+      held_->open();
+      held_->make_checkpoints();
+      return fmt::format("{}: was removed while the run goes on; from now on it saves in {}",
+                         removed.string(), held_->path);
+    } catch (const Error& error) {
+      why = error.what();
+    }
+  }
+  throw Error(fmt::format("{}: was removed while the run goes on; {}", removed.string(), why));
+}
+
+void RunDirectory::write_text(const std::string& name, const std::string& text) const {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  write_file(at(name), {&bytes, 1});
+}
+
+void RunDirectory::append(const std::string& name, std::string_view line) const {
+  const Location location = at(name);
+  const int fd =
+      ::openat(location.directory, location.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  // One call, so that a line is there as a whole or not at all, or nearly always so.
+  const ssize_t written = fd < 0 ? -1 : ::write(fd, line.data(), line.size());
+  const int why = written < 0 ? errno : ENOSPC;
+  if (fd >= 0) ::close(fd);
+  if (written != static_cast<ssize_t>(line.size()))
+    throw Error(fmt::format("{}: could not be written: {}", location.shown(), reason(why)));
 }
 
 void RunDirectory::write_config(const std::string& yaml) const {
-  write_text(path_ + "/config.yaml", yaml);
+  write_text(kConfig, yaml);
 }
 
 void RunDirectory::write_metrics(const std::string& lines) const {
-  write_text(path_ + "/metrics.jsonl", lines);
+  write_text(kMetrics, lines);
 }
 
 void RunDirectory::append_metrics(std::string_view line) const {
-  std::ofstream file(path_ + "/metrics.jsonl", std::ios::binary | std::ios::app);
-  file << line << std::flush;
-  if (!file)
-    throw Error(fmt::format("{}/metrics.jsonl: could not be written: {}", path_, std::strerror(errno)));
+  append(kMetrics, line);
+}
+
+void RunDirectory::append_event(const Json& event) const {
+  append(kEvents, event.dump() + "\n");
+}
+
+void RunDirectory::save(int64_t step, const CheckpointContent& content) const {
+  save_checkpoint(checkpoint_at(step), content);
 }
 
 void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {
-  const std::vector<std::string> all = checkpoints();
+  const std::vector<int64_t> all = steps();
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {
-    if (best && fs::path(all[i]).filename() == checkpoint_name(*best)) continue;
-    std::error_code ignored;  // one too many does no harm
-    fs::remove(all[i], ignored);
+    if (best == all[i]) continue;
+    remove(checkpoint_at(all[i]));  // one too many does no harm
   }
+}
+
+bool RunDirectory::make_room(int64_t step, int64_t keep, const std::vector<int64_t>& kept) const {
+  std::vector<int64_t> all = steps();
+  std::erase(all, step);  // what is written takes its place only when it is whole
+  for (size_t i = 0; i + static_cast<size_t>(keep) < all.size() + 1 && i + 1 < all.size(); ++i) {
+    if (std::find(kept.begin(), kept.end(), all[i]) != kept.end()) continue;
+    return remove(checkpoint_at(all[i]));
+  }
+  return false;
 }
 
 std::vector<std::string> RunDirectory::set_aside_after(int64_t step) const {
   std::vector<std::string> aside;
-  for (const std::string& path : checkpoints()) {
-    if (checkpoint_step(fs::path(path).filename()) <= step) continue;
-    std::string name = path + ".set-aside";
-    for (int n = 2; look_at(name) != Standing::nothing; ++n) name = fmt::format("{}.set-aside-{}", path, n);
-    std::error_code error;
-    fs::rename(path, name, error);
-    if (error) throw Error(fmt::format("{}: cannot be renamed: {}", path, error.message()));
-    aside.push_back(name);
+  for (const int64_t newer : steps()) {
+    if (newer <= step) continue;
+    const Location from = checkpoint_at(newer);
+    std::string suffix = ".set-aside";
+    for (int n = 2; exists({from.directory, from.path + suffix, ""}); ++n)
+      suffix = fmt::format(".set-aside-{}", n);
+    if (::renameat(from.directory, from.path.c_str(), from.directory, (from.path + suffix).c_str()) != 0)
+      throw Error(fmt::format("{}: cannot be renamed: {}", from.shown(), reason(errno)));
+    aside.push_back(checkpoint_path(newer) + suffix);
   }
   return aside;
 }
 
 void RunDirectory::clear() const {
-  for (const std::string& path : checkpoints()) remove_file(path);
-  for (const char* name : {"/config.yaml", "/metrics.jsonl"}) remove_file(path_ + name);
+  const auto clear_away = [](const Location& location) {
+    if (!remove(location))
+      throw Error(fmt::format("{}: cannot be removed: {}", location.shown(), reason(errno)));
+  };
+  for (const int64_t step : steps()) clear_away(checkpoint_at(step));
+  for (const char* name : kOwn) clear_away(at(name));
 }
 
 }  // namespace dtrain

@@ -1,58 +1,78 @@
-// The directory of a run: config.yaml, metrics.jsonl, checkpoints/.
+// The directory of a run: config.yaml, metrics.jsonl, run.jsonl, checkpoints/.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
+#include "checkpoint/checkpoint.h"
+
 namespace dtrain {
 
+/// Copies are of the same directory. One that is held is written to wherever it is moved; the others go by
+/// its path.
 class RunDirectory {
  public:
-  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+  explicit RunDirectory(std::string path);
   /// The run directory that a checkpoint file stands in (DIR/checkpoints/ckpt-...h5), or nothing.
   static std::optional<RunDirectory> around(const std::string& checkpoint_file);
 
-  const std::string& path() const { return path_; }
-  std::string checkpoint_directory() const { return path_ + "/checkpoints"; }
+  /// As it was given; where it has been renamed since it was held, as it is called now.
+  std::string path() const;
+  std::string checkpoint_directory() const { return path() + "/checkpoints"; }
   std::string checkpoint_path(int64_t step) const;
   /// By step, ascending.
   std::vector<std::string> checkpoints() const;
+  bool has_checkpoint(int64_t step) const;
+  /// Whether a configuration was written, as every run does at its start.
+  bool has_begun() const;
 
-  /// Makes the directories; throws UserError where that fails.
-  void create() const;
-  /// Keeps every other process from training here, until it is gone or its process ends. Makes the directory.
-  /// Throws UserError where another has it.
-  class Lock {
-   public:
-    explicit Lock(int fd) : fd_(fd) {}
-    Lock(const Lock&) = delete;
-    Lock& operator=(const Lock&) = delete;
-    ~Lock();
-
-   private:
-    int fd_;
-  };
-  Lock lock() const;
+  /// Makes the directories, keeps every other process of this machine from training here until the last copy
+  /// is gone, and removes what runs that were killed left half written. Throws UserError where the
+  /// directories cannot be made or another process holds them. Nothing where it is held already.
+  void hold();
+  /// Undoes hold() for a run that did not come about, unless there are checkpoints: removes the directories
+  /// and the files of a run that were not there before.
+  void discard();
+  /// Sees to it that there still is a directory to write to: checkpoints/ is made anew where it is gone, and
+  /// where the whole directory is, another one beside it takes its place. What was done, for people; ""
+  /// where all is well. Throws Error where nothing can be made. Of a directory that is held.
+  std::string ensure();
 
   /// Both whole or not at all.
   void write_config(const std::string& yaml) const;
   void write_metrics(const std::string& lines) const;
   /// Adds a line to those that stand there, without waiting for the disk: checkpoints hold them all.
   void append_metrics(std::string_view line) const;
+  /// Adds a line to run.jsonl, which says when and with what the run was begun, gone on with and ended.
+  void append_event(const Json& event) const;
 
+  void save(int64_t step, const CheckpointContent& content) const;
   /// Removes all checkpoints but the newest `keep` and that of step `best`.
   void prune(int64_t keep, std::optional<int64_t> best) const;
+  /// Makes room for a checkpoint of `step`: removes the oldest one that prune(keep, ...) would remove once
+  /// that is written, never the newest one that is there nor one of `kept`. False where there is none.
+  bool make_room(int64_t step, int64_t keep, const std::vector<int64_t>& kept) const;
   /// Gives checkpoints after `step` another name (".set-aside" behind it, numbered where that is taken), so
   /// that they are neither resumed from nor lost; returns their paths.
   std::vector<std::string> set_aside_after(int64_t step) const;
-  /// Removes config, metrics and checkpoints of a run that is to be overwritten.
+  /// Removes config, metrics, events and checkpoints of a run that is to be overwritten.
   void clear() const;
 
  private:
-  std::string path_;
+  struct Held;
+
+  Location at(const std::string& name) const;
+  Location checkpoint_at(int64_t step) const;
+  std::vector<int64_t> steps() const;
+  void append(const std::string& name, std::string_view line) const;
+  void write_text(const std::string& name, const std::string& text) const;
+
+  std::shared_ptr<Held> held_;
 };
 
 }  // namespace dtrain

@@ -71,7 +71,8 @@ namespace {
 Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
                    const std::function<void(const std::string&)>& warn) {
   for (int tries = 10;; --tries) {
-    const TrainingState state = TrainingState::from_json(newest.content().state);
+    const CheckpointContent& content = newest.content();
+    const TrainingState state = TrainingState::from_json(content.state, content.history);
     if (!state.best)
       throw UserError(
           fmt::format("{}: its run has no best checkpoint: that takes `checkpoint: {{best: {{monitor: "
@@ -92,18 +93,22 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
 
 }  // namespace
 
-SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
-                        const std::function<void(const std::string&)>& warn, Which which) {
-  std::optional<RunDirectory> directory;
-  std::optional<Checkpoint> checkpoint;
+std::optional<RunDirectory> run_directory_of(const std::string& path) {
   const Standing standing = look_at(path);
   if (standing == Standing::nothing)
     throw UserError(fmt::format("{}: expected a run directory or a checkpoint, found nothing", path));
-  if (standing == Standing::directory) {
-    const fs::path given = real_path(path);
-    const bool inside =
-        given.filename() == "checkpoints" && look_at((given / "checkpoints").string()) == Standing::nothing;
-    directory = RunDirectory(inside ? given.parent_path().string() : fs::path(path).string());
+  if (standing != Standing::directory) return RunDirectory::around(path);
+  const fs::path given = real_path(path);
+  const bool inside =
+      given.filename() == "checkpoints" && look_at((given / "checkpoints").string()) == Standing::nothing;
+  return RunDirectory(inside ? given.parent_path().string() : fs::path(path).string());
+}
+
+SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
+                        const std::function<void(const std::string&)>& warn, Which which) {
+  std::optional<RunDirectory> directory = run_directory_of(path);
+  std::optional<Checkpoint> checkpoint;
+  if (look_at(path) == Standing::directory) {
     checkpoint = load_newest(*directory, warn);
     if (!checkpoint)
       throw UserError(
@@ -114,7 +119,6 @@ SavedRun load_saved_run(const std::string& path, const std::vector<std::string>&
     if (which == Which::best)
       throw UserError(
           fmt::format("{}: is one checkpoint; --best chooses among those of a run directory", path));
-    directory = RunDirectory::around(path);
     checkpoint = Checkpoint::load(path);
   }
   RunConfig config = saved_config(*checkpoint, sets);

@@ -20,6 +20,9 @@ struct SavedRun {
   std::optional<RunDirectory> directory;  // nothing for a file that stands alone
 };
 
+/// The run directory that a path, as load_saved_run() takes it, leads to; nothing for a file that stands
+/// alone. Throws UserError where nothing is there.
+std::optional<RunDirectory> run_directory_of(const std::string& path);
 /// Of a run's checkpoints.
 enum class Which { newest, best };
 

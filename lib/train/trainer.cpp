@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "train/reading.h"
 #include "train/sample_check.h"
 
 namespace dtrain {
@@ -14,11 +15,6 @@ namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// A loss as samples can give it that the model cannot take.
-bool is_suspect(double loss) {
-  return !std::isfinite(loss) || loss < 0;
 }
 
 /// "shuffle: true", of a part of a configuration.
@@ -43,51 +39,14 @@ void check_epoch_goes_on(const std::string& path, const Node& saved, const Node&
 
 }  // namespace
 
-std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle) {
-  return std::make_unique<Loader>(
-      open_split(config.dataset, split, config.graph.input_specs(), config.targets()),
-      config.train.batch_size, shuffle, static_cast<uint64_t>(config.seed), config.dataset.prefetch);
-}
-
-std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,
-                                                     int64_t samples) {
-  std::vector<std::pair<std::string, double>> means{{"loss", 0.0}};
-  size_t total = 0;
-  for (const Head& head : config.heads) {
-    const Shape& shape = config.graph.nodes[static_cast<size_t>(head.node)].output.shape;
-    const int64_t positions = shape.rank() ? shape.elements() / shape.back() : 1;
-    const double rows = static_cast<double>(samples) * static_cast<double>(positions);
-    for (size_t i = 0; i <= head.metrics.size(); ++i, ++total) {
-      const double mean = sums[total] / rows;
-      if (i == 0) means[0].second += mean;
-      if (config.total_names[total] != "loss") means.emplace_back(config.total_names[total], mean);
-    }
-  }
-  return means;
-}
-
-std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(const RunConfig& config,
-                                                                          Replicas& replicas, Loader& loader,
-                                                                          const std::atomic<int>* stop) {
-  std::vector<double> sums(config.total_names.size(), 0.0);
-  loader.begin(0, 0);
-  while (const auto batch = loader.next()) {
-    if (stop && *stop != 0) return std::nullopt;
-    const BatchTotals& totals = replicas.evaluate(*batch);
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
-  }
-  auto means = means_of(config, sums, loader.samples());
-  if (is_suspect(means[0].second)) check_samples(config, loader.dataset(), "evaluated", true);
-  return means;
-}
-
-Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, const std::atomic<int>& stop)
-    : config_(std::move(config)), directory_(std::move(directory)), observer_(observer), stop_(stop) {
+Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests)
+    : config_(std::move(config)), observer_(observer), requests_(requests) {
   const std::vector<DeviceId> devices = config_.strategy->replicas();
   if (!config_.dataset.train) throw UserError("the data set has no 'train' split to train on");
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
   if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
-  background_ = std::make_unique<Background>();  // before the replicas bind this thread
+  // Before the replicas bind this thread.
+  checkpointing_ = std::make_unique<Checkpointing>(config_, std::move(directory), state_, observer_);
   replicas_ = std::make_unique<Replicas>(config_, devices);
   size_t kept = 0;
   int64_t samples = 0;
@@ -150,51 +109,85 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   if (config_.train.epochs != state_.epochs || written_in(*saved.find("train"), "callbacks") !=
                                                    written_in(*config_.resolved.find("train"), "callbacks"))
     state_.stopped = false;
+  if (!state_.stopped) state_.stop_reason.clear();
   const auto& best = config_.checkpoint.best;
   if (!best || (state_.best && state_.best->watched != watched(best->mode, best->monitor)))
     state_.best.reset();
-  saved_step_ = state_.step;
+  restored_ = true;
 }
 
 void Trainer::run() {
-  directory_.create();
-  directory_.write_config(config_.resolved.to_yaml());
-  directory_.write_metrics(state_.history.text());
+  checkpointing_->begin(*replicas_, restored_, loader_->steps_per_epoch());
   if (const std::string advice = replicas_->exchange().advice(); !advice.empty()) observer_.on_note(advice);
-  // The first one touches its memory, which takes far longer than to copy into it.
-  if (saves_on_the_way(config_, config_.train.epochs - state_.epoch, loader_->steps_per_epoch()))
-    replicas_->snapshot();
-  last_save_ = Clock::now();
+  const int64_t first_step = state_.step;
+  bool ended = false;
   try {
-    while (state_.epoch < config_.train.epochs && !state_.stopped) {
-      train_epoch();
-      finish_epoch();
-    }
+    ended = train();
+    finish_steps(0);
   } catch (...) {
-    finish_save();
+    save_after_failure(first_step);
     throw;
   }
-  save_what_is_not();
+  checkpointing_->end();
+  const std::string where = checkpointing_->directory().checkpoint_path(state_.step);
+  if (ended) return;
+  if (requests_.stop != 0)
+    throw Interrupted(requests_.stop, fmt::format("stopped at step {}; saved {}", state_.step, where));
+  observer_.on_note(fmt::format("max_time ({}) is over at step {}; dtrain resume {} goes on",
+                                config_.train.max_time->str(), state_.step,
+                                checkpointing_->directory().path()));
 }
 
-/// The rest of the epoch under way.
-void Trainer::train_epoch() {
+/// False where it is to end before the configured end.
+bool Trainer::train() {
+  while (state_.epoch < config_.train.epochs && !state_.stopped)
+    if (!train_epoch() || !finish_epoch()) return false;
+  return true;
+}
+
+/// What a device has not finished is not worth saving, nor are weights that their loss says are ruined.
+void Trainer::save_after_failure(int64_t first_step) {
+  if (!sound_ || !replicas_->intact() || state_.step == first_step) return checkpointing_->save_held();
+  try {
+    finish_steps(0);
+    checkpointing_->end();
+    observer_.on_warning(fmt::format("the run fails at step {}; saved {}", state_.step,
+                                     checkpointing_->directory().checkpoint_path(state_.step)));
+  } catch (const std::exception& error) {
+    observer_.on_warning(error.what());
+  }
+}
+
+/// The rest of the epoch under way; false where it is not to be finished.
+bool Trainer::train_epoch() {
   loader_->begin(state_.epoch, state_.step_in_epoch);
   lap_ = Clock::now();
-  while (const auto batch = loader_->next()) {
-    check_stop();
+  while (const auto batch = read_next(*loader_)) {
+    if (is_to_end()) return false;
     const int64_t step = state_.step + replicas_->pending();
     replicas_->launch(*batch, step, learning_rate_at(step));
     finish_steps(replicas_->most_pending());
-    if (background_->done()) finish_save();
-    if (due(Interval::Unit::step, step + 1) || due(Interval::Unit::minute, 0)) {
-      finish_steps(0);
-      save_behind(state_.best);
-      lap_ = Clock::now();
-    }
+    checkpointing_->poll();
+    if (checkpointing_->due_after_step(step + 1)) save_async(false);
   }
   finish_steps(0);
-  check_stop();
+  return !is_to_end();
+}
+
+void Trainer::save_async(bool announce) {
+  finish_steps(0);
+  checkpointing_->save_async(announce);
+  lap_ = Clock::now();
+}
+
+/// Whether the run is to end before its end; saves where it is only asked to save.
+bool Trainer::is_to_end() {
+  if (requests_.save.exchange(false)) save_async(true);
+  if (requests_.stop != 0) return true;
+  if (!config_.train.max_time) return false;
+  // The next step, or piece of one, and the save behind it have to fit in.
+  return seconds_since(begin_) + 2 * step_seconds_ + checkpointing_->seconds_to_save() >=
+         config_.train.max_time->seconds();
 }
 
 double Trainer::learning_rate_at(int64_t step) const {
@@ -212,15 +205,18 @@ void Trainer::finish_step() {
   const double step_loss = means_of(config_, totals.sums, totals.samples)[0].second;
   ++state_.step;
   ++state_.step_in_epoch;
+  sound_ = false;  // unless nobody objects
   if (is_suspect(step_loss) && !std::exchange(samples_checked_, true))
     check_samples(config_, loader_->dataset(), "trained on", true);
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
+  sound_ = true;
   const auto now = Clock::now();
   const double seconds = std::chrono::duration<double>(now - lap_).count();
   lap_ = now;
   state_.train_seconds += seconds;
   state_.epoch_seconds += seconds;
+  step_seconds_ = seconds;
   report(step_loss);
 }
 
@@ -239,22 +235,14 @@ void Trainer::report(double step_loss) {
   observer_.on_step(progress);
 }
 
-void Trainer::check_stop() {
-  const int signal = stop_;
-  if (signal == 0) return;
-  finish_steps(0);
-  save_what_is_not();
-  throw Interrupted(signal, fmt::format("stopped at step {}; saved {}", state_.step,
-                                        directory_.checkpoint_path(state_.step)));
-}
-
-/// Validation, the epoch's record, callbacks; then the state is that of the next epoch's beginning.
-void Trainer::finish_epoch() {
+/// Validation, the epoch's record, callbacks; then the state is that of the next epoch's beginning. False
+/// where the run is to end before that.
+bool Trainer::finish_epoch() {
   const auto start = Clock::now();
   auto numbers = means_of(config_, state_.sums, state_.samples);
   if (validation_) {
-    const auto means = evaluate_split(config_, *replicas_, *validation_, &stop_);
-    if (!means) check_stop();
+    const auto means = evaluate_split(config_, *replicas_, *validation_, [&] { return is_to_end(); });
+    if (!means) return false;
     for (const auto& [name, value] : *means) numbers.emplace_back("val_" + name, value);
   }
   const double seconds = state_.epoch_seconds + seconds_since(start);
@@ -263,47 +251,47 @@ void Trainer::finish_epoch() {
   record.set("learning_rate", learning_rate_at(state_.step - 1)).set("seconds", seconds);
   record.set("samples_per_second",
              static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9));
-  state_.history.push(record);
-  state_.epoch += 1;
-  state_.step_in_epoch = 0;
-  state_.sums.assign(state_.sums.size(), 0.0);
-  state_.samples = 0;
-  state_.train_seconds = state_.epoch_seconds = 0;
-
   const MetricLookup metric = [&](const std::string& name) -> std::optional<double> {
     for (const auto& [known, value] : numbers)
       if (known == name) return value;
     return std::nullopt;
   };
-  observer_.on_epoch(record, config_.train.epochs);
-  std::string message;
-  state_.schedule =
-      config_.train.optimizer->learning_rate().after_epoch(std::move(state_.schedule), metric, message);
-  if (!message.empty()) observer_.on_note(message);
-  for (size_t i = 0; i < state_.callbacks.size(); ++i) {
-    const Callback::Verdict verdict =
-        config_.train.callbacks[i]->after_epoch(state_.callbacks[i].state, metric);
-    if (!verdict.message.empty()) observer_.on_note(verdict.message);
-    if (verdict.stop) state_.stopped = true;
+  // What may fail comes first, so that the state is of one epoch or of the next whatever happens.
+  std::vector<std::string> messages(1);
+  Json schedule = config_.train.optimizer->learning_rate().after_epoch(state_.schedule, metric, messages[0]);
+  std::vector<TrainingState::OfCallback> callbacks = state_.callbacks;
+  bool stopped = state_.stopped;
+  std::string stop_reason;
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    const Callback::Verdict verdict = config_.train.callbacks[i]->after_epoch(callbacks[i].state, metric);
+    messages.push_back(verdict.message);
+    if (verdict.stop && stop_reason.empty()) stop_reason = verdict.message;
+    stopped = stopped || verdict.stop;
   }
-  finish_save();  // what it was of may be the best
-  const std::optional<TrainingState::Best> best_before = state_.best;
+  if (config_.checkpoint.best) checkpointing_->wait();  // what is being written may be the best
+  state_.history.push(record);
+  state_.schedule = std::move(schedule);
+  state_.callbacks = std::move(callbacks);
+  state_.stopped = stopped;
+  state_.stop_reason = std::move(stop_reason);
+  state_.epoch += 1;
+  state_.step_in_epoch = 0;
+  state_.sums.assign(state_.sums.size(), 0.0);
+  state_.samples = 0;
+  state_.train_seconds = state_.epoch_seconds = 0;
   const bool improved = update_best(metric);
-  if (state_.epoch >= config_.train.epochs || state_.stopped) {
-    try {
-      save();
-    } catch (...) {
-      attempt([&] { directory_.write_metrics(state_.history.text()); });
-      throw;
-    }
-    directory_.write_metrics(state_.history.text());
-    return;
+
+  observer_.on_epoch(record, config_.train.epochs);
+  for (const std::string& message : messages)
+    if (!message.empty()) observer_.on_note(message);
+  if (state_.epoch >= config_.train.epochs || state_.stopped) return true;  // what ends a run is saved then
+  if (checkpointing_->due_after_epoch()) {
+    checkpointing_->save_async();
+  } else if (improved) {
+    checkpointing_->save_best();
   }
-  if (improved || due(Interval::Unit::epoch, state_.epoch)) save_behind(best_before);
-  metrics_whole_ = attempt([&] {
-    metrics_whole_ ? directory_.append_metrics(state_.history.last_line())
-                   : directory_.write_metrics(state_.history.text());
-  });
+  checkpointing_->append_metrics();
+  return true;
 }
 
 /// True where this epoch is the best so far.
@@ -315,74 +303,6 @@ bool Trainer::update_best(const MetricLookup& metric) {
   if (state_.best && !improves(*value, state_.best->value, best.mode, best.monitor)) return false;
   state_.best = TrainingState::Best{*value, state_.step, watched(best.mode, best.monitor)};
   return true;
-}
-
-bool Trainer::due(Interval::Unit unit, int64_t count) const {
-  const Interval& every = config_.checkpoint.every;
-  if (every.unit != unit) return false;
-  if (unit == Interval::Unit::minute) return seconds_since(last_save_) >= every.count * 60;
-  return count % static_cast<int64_t>(every.count) == 0;
-}
-
-/// A disk that is full for a while must not end a run: what fails here is tried again at the next occasion.
-bool Trainer::attempt(const std::function<void()>& write) {
-  try {
-    write();
-    return true;
-  } catch (const std::exception& error) {
-    observer_.on_warning(fmt::format("{}; training goes on", error.what()));
-    return false;
-  }
-}
-
-void Trainer::save_what_is_not() {
-  finish_save();
-  if (saved_step_ != state_.step) save();
-}
-
-void Trainer::save() {
-  finish_save();
-  last_save_ = Clock::now();
-  replicas_->fetch();
-  writing(replicas_->arrays())();
-  saved_step_ = state_.step;
-}
-
-void Trainer::save_behind(const std::optional<TrainingState::Best>& best_before) {
-  finish_save();
-  last_save_ = Clock::now();
-  save_under_way_ = Save{state_.step, best_before};
-  if (const auto arrays = replicas_->snapshot()) return background_->start(writing(*arrays));
-  background_->start(writing(replicas_->arrays()));
-  finish_save();
-}
-
-void Trainer::finish_save() {
-  if (!save_under_way_) return;
-  if (attempt([&] { background_->wait(); }))
-    saved_step_ = save_under_way_->step;
-  else if (state_.best && state_.best->step == save_under_way_->step)
-    state_.best = save_under_way_->best_before;  // what is not saved is not the best to go back to
-  save_under_way_.reset();
-}
-
-/// What writes a checkpoint of now; it needs nothing but the arrays to stay as they are.
-std::function<void()> Trainer::writing(const HostArrays& arrays) {
-  state_.epochs = config_.train.epochs;
-  state_.loss_scale = 0;
-  if (config_.train.precision == Precision::mixed_float16) {
-    const GradientScale scale = replicas_->gradient_scale();
-    state_.loss_scale = static_cast<double>(scale.loss_scale);
-    state_.good_steps = scale.good_steps;
-  }
-  return [directory = directory_, step = state_.step, values = arrays.values, keep = config_.checkpoint.keep,
-          best = state_.best ? std::optional(state_.best->step) : std::nullopt,
-          content = checkpoint_content(config_, replicas_->layout(), arrays, state_)] {
-    if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
-      throw Error(fmt::format("step {} is not saved: its weights are no finite numbers any more", step));
-    save_checkpoint(directory.checkpoint_path(step), content);
-    directory.prune(keep, best);
-  };
 }
 
 }  // namespace dtrain

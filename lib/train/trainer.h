@@ -1,7 +1,6 @@
 // Training from a state to the configured end: steps, epochs, validation, callbacks, checkpoints.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -12,8 +11,11 @@
 #include <vector>
 
 #include "data/loader.h"
-#include "train/background.h"
+#include "train/checkpointing.h"
+#include "train/evaluation.h"
+#include "train/observer.h"
 #include "train/replicas.h"
+#include "train/requests.h"
 #include "train/run_config.h"
 #include "train/run_directory.h"
 #include "train/saved_run.h"
@@ -31,46 +33,10 @@ class Interrupted : public Error {
   int signal_;
 };
 
-/// Where an epoch stands; names and values are RunConfig's totals so far ("loss" first), means over the
-/// epoch's samples.
-struct Progress {
-  int64_t epoch = 0, epochs = 0;  // epoch from 1
-  int64_t step = 0, steps = 0;    // in the epoch, done and in all
-  int64_t global_step = 0;
-  double step_loss = 0;  // of this step's batch alone
-  std::vector<std::pair<std::string, double>> means;
-  double samples_per_second = 0;
-  double seconds_left = 0;  // of the epoch
-};
-
-/// What a person is shown; all calls come from the trainer's thread.
-class Observer {
- public:
-  virtual ~Observer() = default;
-  virtual void on_step(const Progress&) {}
-  /// `record` is the epoch's line of metrics.jsonl.
-  virtual void on_epoch(const Json& /*record*/, int64_t /*epochs*/) {}
-  virtual void on_note(const std::string&) {}
-  virtual void on_warning(const std::string&) {}
-};
-
-/// A split in the run's batches.
-std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle);
-
-/// The means of totals by name: "loss" (the sum of the heads' losses where there are several), then
-/// RunConfig::total_names.
-std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,
-                                                     int64_t samples);
-
-/// Loss and metrics over a whole split. Stops early, with nothing, once *stop is not 0 (null: never).
-std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(const RunConfig& config,
-                                                                          Replicas& replicas, Loader& loader,
-                                                                          const std::atomic<int>* stop);
-
 class Trainer {
  public:
-  /// Opens the data and lays the model on its devices. `stop`: a signal's number once the run is to end.
-  Trainer(RunConfig config, RunDirectory directory, Observer& observer, const std::atomic<int>& stop);
+  /// Opens the data and lays the model on its devices. train.max_time counts from here.
+  Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests);
 
   /// Begins with fresh weights.
   void start();
@@ -78,8 +44,9 @@ class Trainer {
   void restore(const Checkpoint& checkpoint);
   /// The best so far is not there any more: the next one is.
   void forget_best() { state_.best.reset(); }
-  /// To the configured end, or until a callback ends it. Saves a checkpoint at its end, always. Throws
-  /// Interrupted.
+  /// To the configured end, or until a callback or train.max_time ends it. What it ends with is saved,
+  /// always: where it was asked to stop, it throws Interrupted then; and where anything but a device fails,
+  /// that failure, with the last finished step saved.
   void run();
 
   const TrainingState& state() const { return state_; }
@@ -94,44 +61,30 @@ class Trainer {
 
   void take_callbacks(std::vector<TrainingState::OfCallback> saved);
   double learning_rate_at(int64_t step) const;
-  void train_epoch();
+  bool train();
+  bool train_epoch();
   /// Takes in the steps under way but for the last so many.
   void finish_steps(int most_pending);
   void finish_step();
-  void finish_epoch();
+  bool finish_epoch();
   bool update_best(const MetricLookup& metric);
   void report(double step_loss);
-  /// False, after a warning, where writing failed.
-  bool attempt(const std::function<void()>& write);
-  /// Writes a checkpoint of now to the disk before it returns.
-  void save();
-  /// That, unless this step's stands there.
-  void save_what_is_not();
-  /// Begins to, and lets training go on meanwhile. `best_before`: what the best is again if that fails.
-  void save_behind(const std::optional<TrainingState::Best>& best_before);
-  /// Takes in how the save that is under way ended, if there is one.
-  void finish_save();
-  std::function<void()> writing(const HostArrays& arrays);
-  bool due(Interval::Unit unit, int64_t count) const;
-  void check_stop();
+  void save_async(bool announce);
+  bool is_to_end();
+  void save_after_failure(int64_t first_step);
 
   RunConfig config_;
-  RunDirectory directory_;
   Observer& observer_;
-  const std::atomic<int>& stop_;
+  Requests& requests_;
   std::unique_ptr<Loader> loader_, validation_;
   std::unique_ptr<Replicas> replicas_;
   TrainingState state_;
-  bool metrics_whole_ = true;     // the file, so that lines can be added to it
   bool samples_checked_ = false;  // once is enough
-  int64_t saved_step_ = -1;
-  Clock::time_point last_save_, lap_;
-  struct Save {
-    int64_t step;
-    std::optional<TrainingState::Best> best_before;
-  };
-  std::optional<Save> save_under_way_;
-  std::unique_ptr<Background> background_;  // the last member: it reads from the replicas' memory
+  bool restored_ = false;
+  bool sound_ = true;        // no loss says that the weights are ruined
+  double step_seconds_ = 0;  // of the last one
+  Clock::time_point begin_ = Clock::now(), lap_;
+  std::unique_ptr<Checkpointing> checkpointing_;  // the last member: it reads from the replicas' memory
 };
 
 }  // namespace dtrain

@@ -23,6 +23,7 @@ Json TrainingState::to_json() const {
       "best",
       best ? Json::object().set("value", best->value).set("step", best->step).set("watched", best->watched)
            : Json());
+  if (!stop_reason.empty()) json.set("stop_reason", stop_reason);
   return json.set("stopped", stopped).set("epochs", epochs);
 }
 
@@ -50,6 +51,7 @@ TrainingState TrainingState::from_json(const Json& json, const std::string& hist
   if (const Json& best = json.at("best"); !best.is_null())
     state.best = Best{best.at("value").as_double(), count(best, "step"), best.at("watched").as_string()};
   state.stopped = json.at("stopped").as_bool();
+  if (const Json* reason = json.find("stop_reason")) state.stop_reason = reason->as_string();
   state.epochs = count(json, "epochs");
   if (const Json* records = json.find("history"))
     for (const Json& record : records->items()) state.history.push(record);

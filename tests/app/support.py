@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -98,4 +99,6 @@ def main():
         sys.exit(f"usage: {sys.argv[0]} BINARY [unittest's arguments]")
     # This module is imported under its own name by the tests, whatever was started.
     BINARY = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    # A shell that starts the tests in the background ignores it, which the programs that they start would inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(module="__main__")

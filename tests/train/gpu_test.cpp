@@ -80,7 +80,7 @@ Ended run_in(const std::string& directory, const std::vector<std::string>& sets,
   Recorder recorder(stop_after);
   RunDirectory run(directory);
   const auto newest = load_newest(run, [](const std::string&) {});
-  Trainer trainer(config_from(kDense, sets), run, recorder, recorder.stop);
+  Trainer trainer(config_from(kDense, sets), run, recorder, recorder.requests);
   newest ? trainer.restore(*newest) : trainer.start();
   try {
     trainer.run();
@@ -190,7 +190,7 @@ TEST_SUITE("gpu") {
     const ScratchDirectory directory;
     Recorder recorder;
     Trainer trainer(config_from(kDense, {on("gpu:0"), "train.batch_size=500000000"}),
-                    RunDirectory(directory / "run"), recorder, recorder.stop);
+                    RunDirectory(directory / "run"), recorder, recorder.requests);
     CHECK_THROWS_WITH_AS(trainer.start(), doctest::Contains("the largest batch that fits is"), Error);
   }
 }

@@ -117,7 +117,7 @@ train: {epochs: 1, batch_size: 10, loss: mean_squared_error, optimizer: {sgd: {l
 )";
   const ScratchDirectory directory;
   Recorder recorder;
-  Trainer trainer(config_from(yaml), RunDirectory(directory / "run"), recorder, recorder.stop);
+  Trainer trainer(config_from(yaml), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   trainer.run();
   const RunConfig& config = trainer.config();

@@ -68,7 +68,7 @@ Outcome run_with_stops(const std::vector<int64_t>& stops) {
     Recorder recorder(i < stops.size() ? stops[i] : -1);
     try {
       std::optional<Checkpoint> checkpoint = load_newest(run, [](const std::string&) {});
-      Trainer trainer(config_from(kRun), run, recorder, recorder.stop);
+      Trainer trainer(config_from(kRun), run, recorder, recorder.requests);
       checkpoint ? trainer.restore(*checkpoint) : trainer.start();
       trainer.run();
       return {arrays_of(trainer), records_of(trainer.state().history.text()),
@@ -106,7 +106,7 @@ TEST_CASE("the newest checkpoints stay, and the best; a damaged newest one is pa
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
-  Trainer trainer(config_from(kRun), run, recorder, recorder.stop);
+  Trainer trainer(config_from(kRun), run, recorder, recorder.requests);
   trainer.start();
   trainer.run();
   const auto paths = run.checkpoints();
@@ -128,19 +128,19 @@ TEST_CASE("another number of replicas goes on from a checkpoint; another model d
   const RunDirectory run(directory / "run");
   {
     Recorder recorder(10);
-    Trainer trainer(config_from(kRun), run, recorder, recorder.stop);
+    Trainer trainer(config_from(kRun), run, recorder, recorder.requests);
     trainer.start();
     CHECK_THROWS_AS(trainer.run(), Interrupted);
   }
   SavedRun saved = load_saved_run(run.path(), {"strategy=single"}, [](const std::string&) {});
   Recorder recorder;
-  Trainer trainer(std::move(saved.config), *saved.directory, recorder, recorder.stop);
+  Trainer trainer(std::move(saved.config), *saved.directory, recorder, recorder.requests);
   trainer.restore(saved.checkpoint);
   trainer.run();
   CHECK(trainer.state().epoch == 5);
 
   Recorder other;
-  Trainer wider(config_from(kRun, {"model.layers.5.dense.units=7"}), run, other, other.stop);
+  Trainer wider(config_from(kRun, {"model.layers.5.dense.units=7"}), run, other, other.requests);
   CHECK_THROWS_WITH_AS(wider.restore(saved.checkpoint),
                        doctest::Contains("expected 576x7 float32, found 576x4"), UserError);
 }
@@ -151,7 +151,7 @@ TEST_CASE("a loss that is no number ends the run, names the step and saves nothi
   Recorder recorder;
   Trainer trainer(
       config_from(kRun, {"train.optimizer={sgd: {learning_rate: 1e30}}", "checkpoint.every=1 step"}), run,
-      recorder, recorder.stop);
+      recorder, recorder.requests);
   trainer.start();
   CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("at step"), Error);
   // What was saved before it holds numbers.
@@ -169,7 +169,7 @@ TEST_CASE("what no sample may hold is named") {
   const auto error = [](const std::vector<std::string>& sets) -> std::string {
     const ScratchDirectory directory;
     Recorder recorder;
-    Trainer trainer(config_from(kRun, sets), RunDirectory(directory / "run"), recorder, recorder.stop);
+    Trainer trainer(config_from(kRun, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     try {
       trainer.run();
@@ -198,7 +198,7 @@ TEST_CASE("a run that was stopped early goes on where a new end is asked for") {
   const std::vector<std::string> sets{"train.callbacks=[{early_stopping: {patience: 1, min_delta: 100}}]"};
   {
     Recorder recorder;
-    Trainer trainer(config_from(kRun, sets), run, recorder, recorder.stop);
+    Trainer trainer(config_from(kRun, sets), run, recorder, recorder.requests);
     trainer.start();
     trainer.run();
     CHECK(trainer.state().stopped);
@@ -207,7 +207,7 @@ TEST_CASE("a run that was stopped early goes on where a new end is asked for") {
   for (const int64_t epochs : {5, 7}) {  // the old end, then a new one
     Recorder recorder;
     Trainer trainer(config_from(kRun, {sets[0], fmt::format("train.epochs={}", epochs)}), run, recorder,
-                    recorder.stop);
+                    recorder.requests);
     trainer.restore(*load_newest(run, [](const std::string&) {}));
     trainer.run();
     CHECK(trainer.state().epoch == (epochs == 5 ? 2 : 3));
@@ -218,14 +218,14 @@ TEST_CASE("the best of one metric is not the best of another") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
   Recorder recorder;
-  Trainer trainer(config_from(kRun), run, recorder, recorder.stop);
+  Trainer trainer(config_from(kRun), run, recorder, recorder.requests);
   trainer.start();
   trainer.run();
   const Checkpoint checkpoint = *load_newest(run, [](const std::string&) {});
   for (const std::string best :
        {"null", "{monitor: val_sparse_categorical_accuracy}", "{monitor: val_loss, mode: max}"}) {
     Recorder other;
-    Trainer changed(config_from(kRun, {"checkpoint.best=" + best}), run, other, other.stop);
+    Trainer changed(config_from(kRun, {"checkpoint.best=" + best}), run, other, other.requests);
     changed.restore(checkpoint);
     CHECK(!changed.state().best);
   }
@@ -245,7 +245,7 @@ TEST_CASE("what an epoch rests on changes at its end, not within it") {
     {
       Recorder recorder(within ? 10 : -1);
       Trainer trainer(config_from(kRun, {fmt::format("train.epochs={}", within ? 5 : 1)}), run, recorder,
-                      recorder.stop);
+                      recorder.requests);
       trainer.start();
       if (within) {
         CHECK_THROWS_AS(trainer.run(), Interrupted);
@@ -258,7 +258,7 @@ TEST_CASE("what an epoch rests on changes at its end, not within it") {
     for (const auto& [change, message] : changes) {
       CAPTURE(change);
       Recorder recorder;
-      Trainer trainer(config_from(kRun, {change}), run, recorder, recorder.stop);
+      Trainer trainer(config_from(kRun, {change}), run, recorder, recorder.requests);
       if (within) {
         CHECK_THROWS_WITH_AS(trainer.restore(checkpoint), doctest::Contains(message.c_str()), UserError);
       } else {
@@ -273,7 +273,7 @@ TEST_CASE("checkpoints that are set aside twice are all still there") {
   const RunDirectory run(directory / "run");
   for (int round = 0; round < 2; ++round) {
     Recorder recorder;
-    Trainer trainer(config_from(kRun), run, recorder, recorder.stop);
+    Trainer trainer(config_from(kRun), run, recorder, recorder.requests);
     trainer.start();
     trainer.run();
     CHECK(run.set_aside_after(1).size() >= 2);
@@ -291,7 +291,7 @@ TEST_CASE("ruined weights are not saved") {
   Recorder recorder;
   Trainer trainer(
       config_from(kRun, {"train.optimizer={sgd: {learning_rate: 1e38}}", "checkpoint.every=1 step"}), run,
-      recorder, recorder.stop);
+      recorder, recorder.requests);
   trainer.start();
   trainer.replicas().values()[0] = std::numeric_limits<float>::quiet_NaN();
   CHECK_THROWS_AS(trainer.run(), Error);

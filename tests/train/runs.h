@@ -51,14 +51,14 @@ class Recorder : public Observer {
   explicit Recorder(int64_t stop_after = -1) : stop_after_(stop_after) {}
   void on_step(const Progress& progress) override {
     losses.push_back(progress.step_loss);
-    if (progress.global_step == stop_after_) stop = 15;
+    if (progress.global_step == stop_after_) requests.stop = 15;
   }
   void on_warning(const std::string& message) override { warnings.push_back(message); }
   void on_note(const std::string& message) override { notes.push_back(message); }
 
   std::vector<double> losses;
   std::vector<std::string> warnings, notes;
-  std::atomic<int> stop{0};
+  Requests requests;
 
  private:
   int64_t stop_after_;
@@ -68,7 +68,7 @@ class Recorder : public Observer {
 inline std::vector<double> losses_of(const std::string& yaml, const std::vector<std::string>& sets = {}) {
   const ScratchDirectory directory;
   Recorder recorder;
-  Trainer trainer(config_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.stop);
+  Trainer trainer(config_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   trainer.run();
   return recorder.losses;

@@ -102,7 +102,7 @@ TEST_CASE("early stopping of another monitor, or the other way, begins anew") {
 TEST_CASE("checkpoints are set aside by step, however many digits it has") {
   const ScratchDirectory directory;
   const RunDirectory run(directory.path());
-  run.create();
+  std::filesystem::create_directory(run.checkpoint_directory());
   for (const int64_t step : {99'999'999, 100'000'000, 1'000'000'000})
     std::ofstream(run.checkpoint_path(step));
   CHECK(run.set_aside_after(100'000'000) == std::vector{run.checkpoint_path(1'000'000'000) + ".set-aside"});
@@ -117,16 +117,41 @@ TEST_CASE("an interval is what its JSON schema says") {
     Interval interval;
     return Codec<Interval>::parse(Node::scalar(text), "every", interval, diagnostics);
   };
-  for (const char* text : {"1 epoch", "200 steps", "10 minutes", "1e3 steps", "1E+3 steps", "5e-1 minutes",
-                           ".5 minutes", "1. epoch", "2epochs", "25e-1minutes"}) {
+  for (const char* text :
+       {"1 epoch", "200 steps", "10 minutes", "1e3 steps", "1E+3 steps", "5e-1 minutes", ".5 minutes",
+        "1. epoch", "2epochs", "25e-1minutes", "8 hours", "1 day", "30 seconds", "auto"}) {
     CAPTURE(text);
     CHECK(parses(text));
     CHECK(std::regex_match(text, pattern));
   }
-  for (const char* text : {"1", "epoch", ". steps", "1.2.3 minutes", "1e steps", "-1 steps", "+1 steps",
-                           "1 epochss", "inf steps", "0x10 steps", " 1 epoch", "1 epoch "}) {
+  for (const char* text :
+       {"1", "epoch", ". steps", "1.2.3 minutes", "1e steps", "-1 steps", "+1 steps", "1 epochss",
+        "inf steps", "0x10 steps", " 1 epoch", "1 epoch ", "1 auto", "autos", "1 week"}) {
     CAPTURE(text);
     CHECK(!parses(text));
     CHECK(!std::regex_match(text, pattern));
+  }
+}
+
+TEST_CASE("a length of time is what its JSON schema says") {
+  const std::regex pattern(Codec<Duration>::schema().at("pattern").as_string());
+  const auto parse = [](const std::string& text) -> std::optional<Duration> {
+    Diagnostics diagnostics;
+    Duration duration;
+    if (!Codec<Duration>::parse(Node::scalar(text), "max_time", duration, diagnostics)) return std::nullopt;
+    return duration;
+  };
+  for (const auto& [text, seconds] : std::vector<std::pair<std::string, double>>{
+           {"8 hours", 28800}, {"1 day", 86400}, {"0.5 minutes", 30}, {"2.5seconds", 2.5}}) {
+    CAPTURE(text);
+    REQUIRE(parse(text));
+    CHECK(parse(text)->seconds() == seconds);
+    CHECK(parse(Codec<Duration>::write(*parse(text)).text())->seconds() == seconds);
+    CHECK(std::regex_match(text, pattern));
+  }
+  for (const char* text : {"8", "1 epoch", "10 steps", "auto", "-1 hours", "0 hours", "1 hour 5 minutes"}) {
+    CAPTURE(text);
+    CHECK(!parse(text));
+    CHECK((std::string(text) == "0 hours" || !std::regex_match(text, pattern)));
   }
 }

@@ -1,0 +1,274 @@
+#include "train/checkpointing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "checkpoint/file.h"
+#include "train/saved_run.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Between the saves of epochs that are shorter: what a kill may cost at most where nothing else is
+/// configured, and enough that saving takes next to nothing of the time.
+constexpr double kSecondsBetween = 10;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// What may go where there is no room: old checkpoints, but for the `kept`.
+struct Room {
+  int64_t keep;
+  std::vector<int64_t> kept;  // their steps
+};
+
+void write_checkpoint(const RunDirectory& directory, int64_t step, const CheckpointContent& content,
+                      const Room& room) {
+  for (;;) try {
+      return directory.save(step, content);
+    } catch (const NoSpace&) {
+      if (!directory.make_room(step, room.keep, room.kept)) throw;
+    }
+}
+
+}  // namespace
+
+HostArrays Checkpointing::Held::arrays() {
+  HostArrays all{values, {}};
+  for (std::vector<float>& slot : slots) all.slots.emplace_back(slot);
+  return all;
+}
+
+Checkpointing::Checkpointing(const RunConfig& config, RunDirectory directory, TrainingState& state,
+                             Observer& observer)
+    : config_(config), directory_(std::move(directory)), state_(state), observer_(observer) {}
+
+void Checkpointing::begin(Replicas& replicas, bool on_disk, int64_t steps_per_epoch) {
+  replicas_ = &replicas;
+  if (on_disk) saved_step_ = state_.step;
+  written_best_ = state_.best;
+  check_directory();
+  // The first one touches its memory, which takes far longer than to copy into it.
+  if (saves_on_the_way(config_, config_.train.epochs - state_.epoch, steps_per_epoch)) replicas.snapshot();
+  last_save_ = Clock::now();
+}
+
+bool Checkpointing::due_after_step(int64_t step) const {
+  const Interval& every = config_.checkpoint.every;
+  if (every.is_time()) return seconds_since(last_save_) >= every.seconds();
+  return every.unit == Interval::Unit::step && step % static_cast<int64_t>(every.count) == 0;
+}
+
+bool Checkpointing::due_after_epoch() const {
+  const Interval& every = config_.checkpoint.every;
+  if (every.unit == Interval::Unit::automatic) return !task_ && seconds_since(last_save_) >= kSecondsBetween;
+  return every.unit == Interval::Unit::epoch && state_.epoch % static_cast<int64_t>(every.count) == 0;
+}
+
+/// A disk that is full for a while must not end a run: what fails here is tried again at the next occasion.
+bool Checkpointing::attempt(const std::function<void()>& write) {
+  try {
+    write();
+    return true;
+  } catch (const std::exception& error) {
+    observer_.on_warning(fmt::format("{}; training goes on", error.what()));
+    return false;
+  }
+}
+
+/// A directory that takes the place of the run's has to be all that it was. True where one does, or its
+/// checkpoints/ is made anew: then there are no checkpoints.
+bool Checkpointing::check_directory() {
+  const std::string change = directory_.ensure();
+  if (!change.empty()) {
+    observer_.on_warning(change);
+    complete_ = false;
+    saved_step_ = -1;
+    written_best_.reset();
+    if (state_.best && state_.best->step != state_.step) settle_best();
+  }
+  if (!complete_) {
+    directory_.write_config(config_.resolved.to_yaml());
+    directory_.write_metrics(state_.history.text());
+    complete_ = true;
+  }
+  return !change.empty();
+}
+
+void Checkpointing::save_async(bool announce) {
+  wait();
+  last_save_ = Clock::now();  // of trying, too
+  if (!attempt([&] { check_directory(); })) return settle_best();
+  if (const auto arrays = replicas_->snapshot()) return start(&*arrays, announce);
+  const HostArrays arrays = replicas_->arrays();
+  start(&arrays, announce);
+  wait();
+}
+
+void Checkpointing::save_if_needed() {
+  wait();
+  if (saved_step_ == state_.step && !held_.filled && directory_.has_checkpoint(state_.step)) return;
+  check_directory();
+  replicas_->fetch();
+  const HostArrays arrays = replicas_->arrays();
+  for (const auto best = state_.best;;) {
+    start(&arrays, false);
+    try {
+      background_.wait();
+      return finish(true);
+    } catch (...) {
+      finish(false);
+      if (!check_directory()) throw;
+      if (best && best->step == state_.step) state_.best = best;  // it was removed just now: once more
+    }
+  }
+}
+
+void Checkpointing::save_best() {
+  wait();
+  if (seconds_since(last_save_) >= kSecondsBetween || !hold()) save_async();
+}
+
+/// Copies what is now; false where there is no memory to spare.
+bool Checkpointing::hold() {
+  if (held_.values.empty() && !replicas_->has_room_for_snapshot()) return false;
+  replicas_->fetch();
+  const HostArrays arrays = replicas_->arrays();
+  held_.values.assign(arrays.values.begin(), arrays.values.end());
+  held_.slots.resize(arrays.slots.size());
+  for (size_t i = 0; i < arrays.slots.size(); ++i)
+    held_.slots[i].assign(arrays.slots[i].begin(), arrays.slots[i].end());
+  complete_state();
+  held_.state = state_;
+  held_.filled = true;
+  return true;
+}
+
+void Checkpointing::poll() {
+  if (task_ && background_.done()) wait();
+  if (task_ || !held_.filled || seconds_since(last_save_) < kSecondsBetween) return;
+  last_save_ = Clock::now();
+  if (attempt([&] { check_directory(); })) start(nullptr, false);
+}
+
+void Checkpointing::save_held() {
+  wait();
+  if (held_.filled && attempt([&] { check_directory(); })) start(nullptr, false);
+  wait();
+}
+
+void Checkpointing::start(const HostArrays* arrays, bool announce) {
+  last_save_ = Clock::now();
+  // What is held is the best no more where now is.
+  if (arrays && state_.best && state_.best->step == state_.step) held_.filled = false;
+  task_ = Task{.holds = held_.filled, .announce = announce, .start = last_save_};
+  task_->best = arrays ? state_.best : held_.state.best;
+  if (arrays) task_->step = state_.step;
+  background_.start(checkpoint_task(arrays));
+}
+
+void Checkpointing::wait() {
+  if (task_) finish(attempt([&] { background_.wait(); }));
+}
+
+void Checkpointing::finish(bool written) {
+  const Task task = *std::exchange(task_, std::nullopt);
+  longest_save_ = std::max(longest_save_, seconds_since(task.start));
+  if (task.holds && !held_.filled) written_best_ = held_.state.best;
+  if (written) {
+    written_best_ = task.best;
+    if (task.step >= 0) saved_step_ = task.step;
+    if (task.announce)
+      observer_.on_note(fmt::format("saved {}; training goes on", directory_.checkpoint_path(task.step)));
+  } else {
+    settle_best();
+  }
+}
+
+/// What could not be saved is not the best to go back to.
+void Checkpointing::settle_best() {
+  state_.best = held_.filled ? held_.state.best : written_best_;
+}
+
+std::function<void()> Checkpointing::checkpoint_task(const HostArrays* arrays) {
+  std::vector<std::function<void()>> parts;
+  if (held_.filled) {
+    parts.push_back(write_task(held_.state, held_.arrays()));
+    parts.push_back([this] { held_.filled = false; });
+  }
+  if (arrays) {
+    complete_state();
+    parts.push_back(write_task(state_, *arrays));
+  }
+  return [parts = std::move(parts)] {
+    for (const auto& part : parts) part();
+  };
+}
+
+/// What writes a checkpoint of a state and its arrays, which have to stay as they are.
+std::function<void()> Checkpointing::write_task(const TrainingState& state, const HostArrays& arrays) const {
+  Room room{config_.checkpoint.keep, {}};
+  for (const auto& best : {written_best_, state.best, state_.best})
+    if (best) room.kept.push_back(best->step);
+  return [directory = directory_, step = state.step, values = arrays.values, room,
+          best = state.best ? std::optional(state.best->step) : std::nullopt,
+          content = checkpoint_content(config_, replicas_->layout(), arrays, state)] {
+    if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
+      throw Error(fmt::format("step {} is not saved: its weights are no finite numbers any more", step));
+    write_checkpoint(directory, step, content, room);
+    directory.prune(room.keep, best);
+  };
+}
+
+/// What the state says of now that the trainer has no need to know.
+void Checkpointing::complete_state() {
+  state_.epochs = config_.train.epochs;
+  state_.loss_scale = 0;
+  if (config_.train.precision != Precision::mixed_float16) return;
+  const GradientScale scale = replicas_->gradient_scale();
+  state_.loss_scale = static_cast<double>(scale.loss_scale);
+  state_.good_steps = scale.good_steps;
+}
+
+void Checkpointing::append_metrics() {
+  try {
+    metrics_whole_ ? directory_.append_metrics(state_.history.last_line())
+                   : directory_.write_metrics(state_.history.text());
+    metrics_whole_ = true;
+  } catch (...) {
+    wait();
+    metrics_whole_ = attempt([&] {
+      if (!check_directory()) throw;
+    });
+  }
+}
+
+void Checkpointing::end() {
+  std::exception_ptr failure;
+  try {
+    save_if_needed();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  // The last epoch's metrics are not to be lost with its weights.
+  try {
+    directory_.write_metrics(state_.history.text());
+  } catch (...) {
+    if (!failure) throw;
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+double Checkpointing::seconds_to_save() const {
+  constexpr double kSlowDisk = 50e6;  // bytes a second, until a save has shown
+  const auto bytes = static_cast<double>(replicas_->snapshot_bytes());
+  return 2 * (longest_save_ > 0 ? longest_save_ : bytes / kSlowDisk);
+}
+
+}  // namespace dtrain

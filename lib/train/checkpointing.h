@@ -1,0 +1,107 @@
+// When a run saves and how: in the background or at once, the best, and what is done where saving fails.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/background.h"
+#include "train/observer.h"
+#include "train/replicas.h"
+#include "train/run_config.h"
+#include "train/run_directory.h"
+#include "train/training_state.h"
+
+namespace dtrain {
+
+/// Used by the trainer's thread, while no steps are under way. A save in the background that fails is a
+/// warning, and is tried again at the next occasion: a disk that is full for a while must not end a run.
+class Checkpointing {
+ public:
+  /// Refers to all of these. Make it before the replicas bind this thread.
+  Checkpointing(const RunConfig& config, RunDirectory directory, TrainingState& state, Observer& observer);
+
+  /// The run begins: its directory, configuration and metrics are written. `on_disk`: the state's checkpoint
+  /// stands there already. Refers to the replicas, which must live longer.
+  void begin(Replicas& replicas, bool on_disk, int64_t steps_per_epoch);
+
+  /// Whether the configuration wants a checkpoint once `step` steps are done, or now that an epoch is.
+  bool due_after_step(int64_t step) const;
+  bool due_after_epoch() const;
+
+  /// Begins to write a checkpoint of now, and lets training go on meanwhile. `announce`: says so once it is
+  /// there.
+  void save_async(bool announce = false);
+  /// Now is the best so far. Its checkpoint is written at once where the last save began ten seconds ago,
+  /// else with the next one, ten seconds after it at the latest: until then it is held in memory, and a run
+  /// that is killed goes on from before it, as if it had never been.
+  void save_best();
+  /// Takes in a save that has ended, and begins what save_best() has put off. Steps may be under way.
+  void poll();
+  /// Waits for the save under way, if there is one, and takes in how it ended.
+  void wait();
+  /// Writes what save_best() has put off before it returns: what is now is not worth saving.
+  void save_held();
+  /// Adds the last epoch's line to metrics.jsonl; all of them where lines are missing there.
+  void append_metrics();
+  /// The run ends: what is now is on the disk when this returns, as a checkpoint and in metrics.jsonl. Throws
+  /// Error.
+  void end();
+
+  /// How long end() might take.
+  double seconds_to_save() const;
+  const RunDirectory& directory() const { return directory_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// A state in memory, of which there is no checkpoint yet.
+  struct Held {
+    bool filled = false;
+    TrainingState state;
+    std::vector<float> values;
+    std::vector<std::vector<float>> slots;
+    HostArrays arrays();
+  };
+  /// What is being written.
+  struct Task {
+    bool holds = false;                            // what is held
+    int64_t step = -1;                             // and this step's state, unless it is -1
+    std::optional<TrainingState::Best> best = {};  // that the last of them names
+    bool announce = false;
+    Clock::time_point start;
+  };
+
+  bool attempt(const std::function<void()>& write);
+  bool check_directory();
+  void save_if_needed();
+  bool hold();
+  /// Begins to write what is held, if anything is, and then the state and these arrays (unless null), which
+  /// have to stay as they are until the task is finished.
+  void start(const HostArrays* arrays, bool announce);
+  void finish(bool written);
+  void settle_best();
+  std::function<void()> checkpoint_task(const HostArrays* arrays);
+  std::function<void()> write_task(const TrainingState& state, const HostArrays& arrays) const;
+  void complete_state();
+
+  const RunConfig& config_;
+  RunDirectory directory_;
+  TrainingState& state_;
+  Observer& observer_;
+  Replicas* replicas_ = nullptr;
+  Held held_;                                        // the best; the task's alone while there is one
+  std::optional<TrainingState::Best> written_best_;  // whose checkpoint is on the disk
+  std::optional<Task> task_;                         // under way
+  int64_t saved_step_ = -1;
+  bool complete_ = false;      // the directory: it has the configuration
+  bool metrics_whole_ = true;  // the file, so that lines can be added to it
+  double longest_save_ = 0;    // seconds
+  Clock::time_point last_save_;
+  Background background_;  // the last member: it reads what the others hold
+};
+
+}  // namespace dtrain

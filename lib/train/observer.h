@@ -1,0 +1,36 @@
+// What a run says of itself while it goes on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+
+namespace dtrain {
+
+/// Where an epoch stands; names and values are RunConfig's totals so far ("loss" first), means over the
+/// epoch's samples.
+struct Progress {
+  int64_t epoch = 0, epochs = 0;  // epoch from 1
+  int64_t step = 0, steps = 0;    // in the epoch, done and in all
+  int64_t global_step = 0;
+  double step_loss = 0;  // of this step's batch alone
+  std::vector<std::pair<std::string, double>> means;
+  double samples_per_second = 0;
+  double seconds_left = 0;  // of the epoch
+};
+
+/// What a person is shown; all calls come from the trainer's thread.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on_step(const Progress&) {}
+  /// `record` is the epoch's line of metrics.jsonl.
+  virtual void on_epoch(const Json& /*record*/, int64_t /*epochs*/) {}
+  virtual void on_note(const std::string&) {}
+  virtual void on_warning(const std::string&) {}
+};
+
+}  // namespace dtrain

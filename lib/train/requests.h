@@ -1,0 +1,14 @@
+// What a run is asked for while it goes on.
+#pragma once
+
+#include <atomic>
+
+namespace dtrain {
+
+/// Set by signal handlers, or other threads.
+struct Requests {
+  std::atomic<int> stop{0};       // a signal's number once the run is to save and end
+  std::atomic<bool> save{false};  // it is to save and go on
+};
+
+}  // namespace dtrain

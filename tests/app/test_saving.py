@@ -1,0 +1,244 @@
+"""What is saved when: signals, time limits, failures, directories that move or go; what a run directory says of its runs."""
+import errno
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+import support
+from support import CONFIG, PROJECT, STEPS_PER_EPOCH, Case
+
+ENDLESS = ("--epochs", 1000000)
+
+
+class Saving(Case):
+    def begin(self, *arguments, config=CONFIG, **options):
+        """A run that has no end of its own, once it has done some epochs."""
+        self.write("config.yaml", config)
+        process = self.start("fit", "config.yaml", "--output", "run", *(arguments or ENDLESS), **options)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        metrics = self.dir / "run/metrics.jsonl"
+        while process.poll() is None and not (metrics.exists() and metrics.stat().st_size):
+            time.sleep(0.005)
+        return process
+
+    def finish(self, process, code):
+        process.out, process.err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, code, process.err)
+        return process
+
+    def wait_for(self, condition):
+        end = time.monotonic() + 30
+        while not condition():
+            self.assertLess(time.monotonic(), end, "nothing happened")
+            time.sleep(0.005)
+
+    def events(self, run="run"):
+        return [json.loads(line) for line in (self.dir / run / "run.jsonl").read_text().splitlines()]
+
+
+class Signals(Saving):
+    def test_a_terminal_that_is_closed(self):
+        process = self.begin()
+        for _ in range(3):  # the shell and the kernel send one each
+            process.send_signal(signal.SIGHUP)
+        process = self.finish(process, 129)
+        self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
+
+    def test_saved_when_asked_and_going_on(self):
+        process = self.begin(config=CONFIG.replace("every: 10 steps", "every: 1000000 epochs"))
+        for count in (1, 2):
+            process.send_signal(signal.SIGUSR1)
+            self.wait_for(lambda: len(self.checkpoints()) >= count)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.finish(process, 143).err.count("; training goes on"), 2)
+
+    def test_what_was_ignored_stays_ignored(self):
+        def ignore():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        process = self.begin(preexec_fn=ignore)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGHUP)
+        lines = len((self.dir / "run/metrics.jsonl").read_text().splitlines())
+        self.wait_for(lambda: len((self.dir / "run/metrics.jsonl").read_text().splitlines()) > lines + 3)
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, 143)
+
+    def test_a_time_limit(self):
+        self.fit(output="whole")
+        limited = self.fit("--set", "train.max_time=0.001 minutes", "--epochs", 1000000)
+        self.assertIn("max_time (0.001 minutes) is over at step", limited.err)
+        self.assertLess(len(self.metrics()), 1000000)
+        shutil.rmtree(self.dir / "run")
+        for _ in range(100):
+            self.fit("--resume", "--set", "train.max_time=0.01 seconds")  # less than all of it takes
+            if self.checkpoints()[-1].name == self.checkpoints("whole")[-1].name:
+                break
+        else:
+            self.fit("--resume")  # each start took all of the time there was
+        self.assert_same_run("run", "whole")
+
+
+class Directories(Saving):
+    def test_renamed(self):
+        process = self.begin()
+        (self.dir / "run").rename(self.dir / "elsewhere")
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        process = self.finish(process, 143)
+        self.assertNotIn("warning", process.err)
+        self.assertFalse((self.dir / "run").exists())
+        self.assertIn(f"elsewhere/checkpoints/{self.checkpoints('elsewhere')[-1].name}", process.err)
+        self.assertEqual(self.events("elsewhere")[-1]["event"], "end")
+        self.dtrain("resume", "elsewhere", "--epochs", 1)
+
+    def test_removed(self):
+        process = self.begin()
+        shutil.rmtree(self.dir / "run", ignore_errors=True)
+        shutil.rmtree(self.dir / "run", ignore_errors=True)  # what was written meanwhile
+        self.wait_for(lambda: self.checkpoints("run-recovered"))
+        process.send_signal(signal.SIGTERM)
+        process = self.finish(process, 143)
+        self.assertIn("run: was removed while the run goes on; from now on it saves in", process.err)
+        self.assertIn(f"run-recovered/checkpoints/{self.checkpoints('run-recovered')[-1].name}", process.err)
+        epochs = [line["epoch"] for line in self.metrics("run-recovered")]
+        self.assertEqual(epochs, list(range(1, len(epochs) + 1)))
+        self.dtrain("resume", "run-recovered", "--epochs", 1)
+
+    def test_a_refused_run_leaves_no_folder(self):
+        self.write("data.csv", "1,2,7\n" * 20)
+        wrong = CONFIG.replace("{x: [12]}", "{x: [2]}").replace(
+            "{synthetic: {samples: 500, target: {classes: 3}, seed: 1}}", "{csv: {file: data.csv, target: -1}}")
+        wrong = "\n".join(line for line in wrong.splitlines() if "validation" not in line)
+        for config, message in ((wrong, "has 7 for"), (wrong.replace("data.csv", "missing.csv"), "missing.csv")):
+            with self.subTest(message):
+                self.assertIn(message, self.fit(config=config, output="runs/run", expect=2).err)
+                self.assertFalse((self.dir / "runs").exists())
+                (self.dir / "mine").mkdir(exist_ok=True)
+                self.write("mine/notes.txt", "mine")
+                self.fit(config=config, output="mine", expect=2)
+                self.assertFalse((self.dir / "mine/checkpoints").exists())
+                self.assertTrue((self.dir / "mine/notes.txt").exists())
+        self.dtrain("resume", "mine", expect=2)
+        self.assertEqual(os.listdir(self.dir / "mine"), ["notes.txt"])
+
+    def test_leftovers_of_killed_runs_go(self):
+        self.fit("--epochs", 1)
+        left = [self.write(f"run/{name}.tmp-999999999", "") for name in (".config.yaml", "checkpoints/.ckpt-00000001.h5")]
+        self.dtrain("resume", "run", "--epochs", 1)
+        self.assertFalse(any(path.exists() for path in left))
+
+    def test_two_that_resume_at_once(self):
+        self.fit("--epochs", 1)
+        started = [self.start("resume", "run", "--epochs", 200) for _ in range(4)]
+        codes = []
+        for process in started:
+            process.out, process.err = process.communicate(timeout=100)
+            codes.append(process.returncode)
+            self.assertNotIn("set aside", process.err)
+        self.assertEqual(sorted(codes), [0, 2, 2, 2])
+        self.assertEqual(len(self.metrics()), 200)
+
+    def test_what_was_run_when_and_where(self):
+        self.fit("--epochs", 1)
+        self.dtrain("resume", "run", "--epochs", 2)
+        begin, end, resume, _ = self.events()
+        self.assertEqual([event["event"] for event in self.events()], ["fit", "end", "resume", "end"])
+        self.assertEqual(begin["command"][1:], ["fit", "config.yaml", "--output", "run", "--epochs", "1"])
+        self.assertRegex(begin["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}$")
+        self.assertIn(begin["version"], self.dtrain("--version").out)
+        self.assertEqual(begin["devices"], ["cpu:0", "cpu:1"])
+        self.assertEqual(os.path.realpath(begin["working_directory"]), os.path.realpath(self.dir))
+        self.assertGreaterEqual(begin["machine"]["cores"], 1)
+        self.assertEqual((end["how"], end["step"]), ("done", STEPS_PER_EPOCH))
+        self.assertEqual(resume["step"], STEPS_PER_EPOCH)
+        process = self.begin("--overwrite", *ENDLESS)
+        self.wait_for(lambda: [event["event"] for event in self.events()] == ["fit"] and self.checkpoints())
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, 143)
+        self.assertEqual([event["event"] for event in self.events()], ["fit", "end"])
+        self.assertIn("stopped at step", self.events()[-1]["how"])
+
+    def test_bytes_that_are_no_utf8(self):
+        self.write("config.yaml", CONFIG)
+        self.dtrain("fit", "config.yaml", "--output", os.fsdecode(b"run\xe9"), "--epochs", 1, "--quiet")
+        event = json.loads((self.dir / os.fsdecode(b"run\xe9/run.jsonl")).read_text().splitlines()[0])
+        self.assertIn("run\\xe9", event["command"])
+
+    def test_an_early_end_is_explained(self):
+        self.fit("--set", "train.callbacks=[{early_stopping: {patience: 1, min_delta: 100}}]", "--epochs", 30)
+        words = self.dtrain("resume", "run").err
+        self.assertIn("nothing left to train: a callback ended the run after 2 epochs (early stopping: val_loss has", words)
+        self.assertIn("--epochs N", words)
+        self.dtrain("resume", "run", "--set", "train.callbacks=[terminate_on_nan]")
+        self.assertEqual(len(self.metrics()), 30)
+
+
+class Failures(Saving):
+    def faults(self, *arguments, **fault):
+        """A run under the shim of the fuzzers; the calls that it made."""
+        shim, log = self.dir / "faults.so", self.dir / "log"
+        if not shim.exists():
+            subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-shared", "-fPIC", "-o", shim,
+                            PROJECT / "tests/fuzz/faults.c", "-ldl"], check=True)
+        log.unlink(missing_ok=True)
+        options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
+        environment = {"LD_PRELOAD": str(shim), "FAULT_UNDER": os.path.realpath(self.dir / "run"), "FAULT_LOG": str(log),
+                       "ASAN_OPTIONS": options, **{key: str(value) for key, value in fault.items()}}
+        process = self.start(*arguments, env=environment)
+        process.out, process.err = process.communicate(timeout=100)
+        return process, log.read_text().splitlines()
+
+    def test_a_full_disk_costs_old_checkpoints_not_the_end(self):
+        for keep, code in ((3, 0), (1, 1)):
+            with self.subTest(keep):
+                self.write("config.yaml", CONFIG.replace("every: 10 steps, keep: 100", f"every: 1 epoch, keep: {keep}"))
+                fresh, calls = self.faults("fit", "config.yaml", "--output", "run")
+                self.assertEqual(fresh.returncode, 0, fresh.err)
+                last = max(i for i, call in enumerate(calls) if call.startswith("write ") and "/.ckpt-" in call)
+                shutil.rmtree(self.dir / "run")
+                full, _ = self.faults("fit", "config.yaml", "--output", "run", FAULT_AT=last + 1, FAULT_DO=errno.ENOSPC)
+                self.assertEqual(full.returncode, code, full.err)
+                steps = [f"ckpt-{STEPS_PER_EPOCH * n:08}.h5" for n in (1, 2, 3, 4)]
+                self.assertEqual([path.name for path in self.checkpoints()], steps[1:] if keep == 3 else [steps[2]])
+                if code:
+                    self.assertIn("No space left on device", full.err)
+                shutil.rmtree(self.dir / "run")
+
+    def test_data_that_cannot_be_read_any_more(self):
+        header = "{'descr': '<f4', 'fortran_order': False, 'shape': (20000, 12), }".ljust(117) + "\n"
+        npy = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + b"\0\0\x80\x3f" * 240000
+        (self.dir / "x.npy").write_bytes(npy)
+        config = CONFIG.replace("{synthetic: {samples: 500, target: {classes: 3}, seed: 1}}",
+                                "{npy: {input: x.npy, target: x.npy}}").replace("units: 3", "units: 12")
+        config = config.replace("{sparse_categorical_crossentropy: {from_logits: true}}", "mean_squared_error")
+        config = config.replace("[sparse_categorical_accuracy]", "[]").replace("every: 10 steps", "every: 1000 epochs")
+        config = "\n".join(line for line in config.splitlines() if "validation" not in line) + "\n"
+        self.write("config.yaml", config)
+        process = self.start("fit", "config.yaml", "--output", "run", "--step-log", "log")
+        self.wait_for(lambda: process.poll() is not None or (self.dir / "run/metrics.jsonl").exists())
+        time.sleep(0.2)
+        os.truncate(self.dir / "x.npy", 5000)
+        self.finish(process, 1)
+        self.assertRegex(process.err, r"error: .*x\.npy")
+        self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
+        (self.dir / "x.npy").write_bytes(npy)
+        self.dtrain("resume", "run", "--epochs", 1)
+
+    def test_short_epochs_take_no_time_to_save(self):
+        config = CONFIG.replace("every: 10 steps, keep: 100", "best: {monitor: loss}").replace("samples: 500", "samples: 16")
+        process = self.fit("--epochs", 400, config=config)
+        self.assertEqual(len(self.metrics()), 400)
+        self.assertLessEqual(len(self.checkpoints()), 3)
+        self.assertIn("best ", process.out)
+        self.assertIn("every: auto", (self.dir / "run/config.yaml").read_text())
+
+
+if __name__ == "__main__":
+    support.main()
