@@ -76,7 +76,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace dtrain;
-  ignore_broken_pipes();
+  ignore_write_signals();
   try {
     return run(argc, argv);
   } catch (const Interrupted& interruption) {

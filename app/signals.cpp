@@ -26,8 +26,9 @@ const std::atomic<int>& catch_stop_signals() {
   return stop_signal;
 }
 
-void ignore_broken_pipes() {
+void ignore_write_signals() {
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 }  // namespace dtrain

@@ -9,7 +9,8 @@ namespace dtrain {
 /// good order; a second one ends the process at once, with 128 + its number.
 const std::atomic<int>& catch_stop_signals();
 
-/// A reader of our output that goes away is met as an error of the write, not as a signal that kills.
-void ignore_broken_pipes();
+/// A reader of our output that goes away, and a limit on the size of files, are met as errors of the write,
+/// not as signals that kill.
+void ignore_write_signals();
 
 }  // namespace dtrain

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/directory_lock.h"
 #include "checkpoint/file.h"
 
 namespace dtrain {
@@ -79,6 +80,9 @@ void RunDirectory::append_metrics(std::string_view line) const {
 }
 
 void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {
+  // Somebody is about to read the newest one there is; the next save removes what this one does not.
+  const DirectoryLock lock(checkpoint_directory(), DirectoryLock::Kind::alone);
+  if (lock.refused()) return;
   const std::vector<std::string> all = checkpoints();
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {
     if (best && fs::path(all[i]).filename() == checkpoint_name(*best)) continue;

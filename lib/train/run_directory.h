@@ -43,7 +43,8 @@ class RunDirectory {
   /// Adds a line to those that stand there, without waiting for the disk: checkpoints hold them all.
   void append_metrics(std::string_view line) const;
 
-  /// Removes all checkpoints but the newest `keep` and that of step `best`.
+  /// Removes all checkpoints but the newest `keep` and that of step `best`; none while another process looks
+  /// for the newest one.
   void prune(int64_t keep, std::optional<int64_t> best) const;
   /// Gives checkpoints after `step` another name (".set-aside" behind it, numbered where that is taken), so
   /// that they are neither resumed from nor lost; returns their paths.
