@@ -87,7 +87,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace dtrain;
   install_last_resort();
-  ignore_broken_pipes();
+  ignore_write_signals();
   remember_command(argc, argv);
   try {
     return run(argc, argv);

@@ -37,8 +37,9 @@ Requests& catch_signals() {
   return requests;
 }
 
-void ignore_broken_pipes() {
+void ignore_write_signals() {
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 }  // namespace dtrain

@@ -11,7 +11,8 @@ namespace dtrain {
 /// SIGINT by a shell in the background) stays ignored.
 Requests& catch_signals();
 
-/// A reader of our output that goes away is met as an error of the write, not as a signal that kills.
-void ignore_broken_pipes();
+/// A reader of our output that goes away, and a limit on the size of files, are met as errors of the write,
+/// not as signals that kill.
+void ignore_write_signals();
 
 }  // namespace dtrain

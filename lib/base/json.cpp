@@ -1,11 +1,14 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace dtrain {
 
@@ -73,7 +76,9 @@ namespace {
 
 void write_string(std::string& out, std::string_view text) {
   out += '"';
-  for (const char c : text) {
+  for (size_t at = 0, length; at < text.size(); at += length) {
+    length = std::max<size_t>(utf8_length(text.substr(at, 4)), 1);
+    const char c = text[at];
     switch (c) {
       case '"':
         out += "\\\"";
@@ -93,8 +98,10 @@ void write_string(std::string& out, std::string_view text) {
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+        } else if (static_cast<unsigned char>(c) >= 0x80 && length == 1) {
+          out += escaped_byte(static_cast<unsigned char>(c));
         } else {
-          out += c;
+          out += text.substr(at, length);
         }
     }
   }
@@ -215,16 +222,21 @@ class Parser {
   }
 
   Json object(int depth) {
-    Json json = Json::object();
-    if (accept('}')) return json;
+    Json::Object entries;
+    std::unordered_map<std::string, size_t> places;  // of a key that comes again, the last value counts
+    if (accept('}')) return Json(std::move(entries));
     do {
       expect('"');
-      const std::string key = string();
+      std::string key = string();
       expect(':');
-      json.set(key, value(depth + 1));
+      const auto [place, is_new] = places.emplace(key, entries.size());
+      if (is_new)
+        entries.emplace_back(std::move(key), value(depth + 1));
+      else
+        entries[place->second].second = value(depth + 1);
     } while (accept(','));
     expect('}');
-    return json;
+    return Json(std::move(entries));
   }
 
   Json array(int depth) {
@@ -258,21 +270,28 @@ class Parser {
       out += kTo[found];
       return;
     }
-    if (c != 'u' || at_ + 4 > text_.size()) fail("an escape");
-    unsigned code = 0;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + at_ + 4, code, 16);
-    if (error != std::errc() || end != text_.data() + at_ + 4) fail("four hexadecimal digits");
-    at_ += 4;
-    if (code < 0x80) {
-      out += static_cast<char>(code);
-    } else if (code < 0x800) {
-      out += static_cast<char>(0xC0 | (code >> 6));
-      out += static_cast<char>(0x80 | (code & 0x3F));
-    } else {  // surrogate pairs are kept as they stand: nothing that dtrain writes holds them
-      out += static_cast<char>(0xE0 | (code >> 12));
-      out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-      out += static_cast<char>(0x80 | (code & 0x3F));
+    if (c != 'u') fail("an escape");
+    const uint32_t code = hexadecimal();
+    if (const auto byte = byte_of_escape(code)) {
+      out += *byte;
+    } else if (code >= 0xD800 && code < 0xDC00 && text_.substr(at_).starts_with("\\u")) {
+      at_ += 2;
+      const uint32_t low = hexadecimal();
+      if (low < 0xDC00 || low > 0xDFFF) fail("the second half of a surrogate pair before this");
+      append_utf8(out, 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00));
+    } else {
+      append_utf8(out, code);
     }
+  }
+
+  uint32_t hexadecimal() {
+    uint32_t code = 0;
+    const char* first = text_.data() + at_;
+    if (at_ + 4 > text_.size()) fail("four hexadecimal digits");
+    const auto [end, error] = std::from_chars(first, first + 4, code, 16);
+    if (error != std::errc() || end != first + 4) fail("four hexadecimal digits");
+    at_ += 4;
+    return code;
   }
 
   Json number() {

@@ -11,6 +11,7 @@
 
 namespace dtrain {
 
+/// Strings are bytes: those that are no UTF-8 are written as escapes (base/utf8.h), and read back.
 /// Objects keep the order in which keys were set. Numbers are written so that reading them gives the same
 /// double (NaN and infinities, which JSON lacks, as the strings "nan", "inf", "-inf").
 class Json {
@@ -28,6 +29,7 @@ class Json {
   Json(std::string value) : value_(std::move(value)) {}
   Json(std::string_view value) : value_(std::string(value)) {}
   Json(Array value) : value_(std::move(value)) {}
+  explicit Json(Object value) : value_(std::move(value)) {}
   static Json array() { return Json(Array{}); }
   static Json object();
 

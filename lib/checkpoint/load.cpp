@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include <fmt/format.h>
@@ -7,66 +6,62 @@
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/file.h"
-#include "checkpoint/hdf5_session.h"
 #include "checkpoint/layout.h"
-#include "checkpoint/sparse_file.h"
+#include "checkpoint/reader/object.h"
 
 namespace dtrain {
 
 namespace {
-Hdf5Handle open_image(SparseFile& file, std::span<const std::byte> image) {
-  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");
-  file.refer(0, image);
-  file.install(access);
-  return Hdf5Handle(H5Fopen("checkpoint", H5F_ACC_RDONLY, access), "open it");
-}
-
-[[noreturn]] void refuse(std::string_view where, std::string_view expected, std::string_view found) {
-  throw UserError(fmt::format("{}: expected {}, found {}", where, expected, found));
-}
-
-/// Reads an HDF5 file that another program may have made with any intention: follows no link out of it,
-/// trusts no size, and lets libhdf5 read attributes only.
+/// Reads an HDF5 file that another program may have made with any intention, by dtrain's own reader of the
+/// objects that dtrain writes: libhdf5 can be crashed by a file, and a checksum is no signature.
 class ImageReader {
  public:
-  explicit ImageReader(std::span<const std::byte> image) : image_(image), file_(open_image(sparse_, image)) {}
+  explicit ImageReader(std::span<const std::byte> image) : image_(image), root_(root_address(image_)) {}
 
   CheckpointContent read() {
-    refuse_links();
     CheckpointContent content;
     read_model(content);
     content.state = Json::parse(read_bytes(kState));
     content.config_yaml = read_bytes(kConfig);
-    if (checked(H5Lexists(file_, kHistory, H5P_DEFAULT), "look for the history") != 0)
-      content.history = read_bytes(kHistory);
+    if (find(kHistory)) content.history = read_bytes(kHistory);
     for (const std::string& slot : read_names(open_group(kOptimizer), kOptimizer, kSlotNames))
       content.slots.push_back({slot, read_arrays(fmt::format("{}/{}", kOptimizer, slot), "")});
     return content;
   }
 
  private:
-  /// Only links to objects of this file may be there.
-  void refuse_links() {
-    std::string found;
-    const auto visit = [](hid_t, const char* name, const H5L_info_t* info, void* out) -> herr_t {
-      if (info->type == H5L_TYPE_HARD) return 0;
-      *static_cast<std::string*>(out) = name;
-      return 1;
-    };
-    checked(H5Lvisit(file_, H5_INDEX_NAME, H5_ITER_NATIVE, visit, &found), "walk through the file");
-    if (!found.empty()) refuse("/" + found, "a group or dataset", "a soft or external link");
-  }
-
   void read_model(CheckpointContent& content) {
-    const Hdf5Handle root = open_group("/");
-    if (const auto config = read_attribute(root, "/", kModelConfig))
+    if (const auto config = open_group("/").strings(kModelConfig))
       content.model_config = Json::parse(config->empty() ? std::string() : config->front());
     for (const std::string& layer : read_names(open_group(kWeights), kWeights, kLayerNames))
       content.layers.push_back({layer, read_arrays(fmt::format("{}/{}", kWeights, layer), layer + "/")});
   }
 
-  Hdf5Handle open_group(const std::string& path) {
-    return Hdf5Handle(H5Gopen2(file_, path.c_str(), H5P_DEFAULT), "open " + path);
+  /// The address of the object at this path, or nothing.
+  std::optional<uint64_t> find(std::string_view path) {
+    uint64_t address = root_;
+    for (size_t begin = 0, end; begin < path.size(); begin = end + 1) {
+      end = std::min(path.find('/', begin), path.size());
+      const std::string_view name = path.substr(begin, end - begin);
+      if (name.empty()) continue;  // before the first slash
+      const auto found = group_at(address, path.substr(0, begin)).find(name);
+      if (!found) return std::nullopt;
+      address = *found;
+    }
+    return address;
+  }
+
+  uint64_t address_of(std::string_view path) {
+    if (const auto found = find(path)) return *found;
+    throw UserError(fmt::format("could not open {}: there is no such object", path));
+  }
+
+  const Group& open_group(std::string_view path) { return group_at(address_of(path), path); }
+
+  const Group& group_at(uint64_t address, std::string_view path) {
+    const auto known = groups_.find(address);
+    if (known != groups_.end()) return known->second;
+    return groups_.try_emplace(address, image_, address, std::string(path)).first->second;
   }
 
   std::vector<ArrayRef> read_arrays(const std::string& path, const std::string& prefix) {
@@ -90,96 +85,25 @@ class ImageReader {
 
   /// The array as it lies in the image.
   ArrayRef read_array(const std::string& path) {
-    const std::string doing = "open " + path;
-    const Hdf5Handle dataset(H5Dopen2(file_, path.c_str(), H5P_DEFAULT), doing);
-    refuse_storage(dataset, path);
-    ArrayRef array{path, shape_of(dataset, path), dtype_of_dataset(dataset, path), image_.data()};
-    if (array.bytes() == 0) return array;
-    const haddr_t offset = H5Dget_offset(dataset);
-    if (offset == HADDR_UNDEF || offset % kAlignment != 0 || offset > image_.size() ||
-        array.bytes() > image_.size() - offset)
-      refuse(path, fmt::format("{} aligned bytes within the file", array.bytes()),
-             fmt::format("offset {}", offset));
-    array.data = image_.data() + offset;
-    return array;
-  }
-
-  void refuse_storage(hid_t dataset, const std::string& path) {
-    const Hdf5Handle list(H5Dget_create_plist(dataset), "open " + path);
-    if (const H5D_layout_t layout = H5Pget_layout(list); layout != H5D_CONTIGUOUS)
-      refuse(path, "a contiguous dataset", layout == H5D_VIRTUAL ? "a virtual one" : "another layout");
-    if (checked(H5Pget_external_count(list), "open " + path) != 0)
-      refuse(path, "data in this file", "external storage");
-    if (checked(H5Pget_nfilters(list), "open " + path) != 0) refuse(path, "no filters", "some");
-  }
-
-  Shape shape_of(hid_t dataset, const std::string& path) {
-    const Hdf5Handle space(H5Dget_space(dataset), "open " + path);
-    const H5S_class_t kind = H5Sget_simple_extent_type(space);
-    if (kind != H5S_SCALAR && kind != H5S_SIMPLE) refuse(path, "a shape", "a null dataspace");
-    std::array<hsize_t, H5S_MAX_RANK> extents{};
-    const int rank = checked(H5Sget_simple_extent_dims(space, extents.data(), nullptr), "open " + path);
-    std::vector<int64_t> shape;
-    uint64_t elements = 1;
-    for (size_t axis = 0; axis < static_cast<size_t>(rank); ++axis) {
-      // Also keeps the product from overflowing.
-      if (extents[axis] > image_.size() / std::max<uint64_t>(elements, 1))
-        refuse(path, "a shape that fits into the file", fmt::format("an extent of {}", extents[axis]));
-      elements *= extents[axis];
-      shape.push_back(static_cast<int64_t>(extents[axis]));
-    }
-    return Shape(std::move(shape));
-  }
-
-  DType dtype_of_dataset(hid_t dataset, const std::string& path) {
-    const Hdf5Handle type(H5Dget_type(dataset), "open " + path);
-    if (H5Tequal(type, H5T_IEEE_F32LE) > 0) return DType::float32;
-    if (H5Tequal(type, H5T_STD_I32LE) > 0) return DType::int32;
-    if (H5Tequal(type, H5T_STD_U8LE) > 0) return DType::uint8;
-    refuse(path, "little-endian float32, int32 or uint8", "another type");
+    const Dataset dataset = read_dataset(image_, address_of(path), path, kAlignment);
+    return {path, dataset.shape, dataset.dtype, dataset.data.data()};
   }
 
   /// A list of names, from one attribute or several.
-  std::vector<std::string> read_names(hid_t object, const std::string& path, const std::string& name) {
-    if (auto whole = read_attribute(object, path, name)) return *whole;
+  std::vector<std::string> read_names(const Group& group, const std::string& path, const std::string& name) {
+    if (auto whole = group.strings(name)) return *whole;
     std::vector<std::string> names;
     for (size_t part = 0;; ++part) {
-      const auto block = read_attribute(object, path, name + std::to_string(part));
+      const auto block = group.strings(name + std::to_string(part));
       if (!block && part == 0) refuse(path, "the attribute " + name, "none");
       if (!block) return names;
       names.insert(names.end(), block->begin(), block->end());
     }
   }
 
-  /// The strings of an attribute; nothing where there is no such attribute.
-  std::optional<std::vector<std::string>> read_attribute(hid_t object, const std::string& path,
-                                                         const std::string& name) {
-    const std::string doing = fmt::format("read the attribute {} of {}", name, path);
-    if (checked(H5Aexists(object, name.c_str()), doing) == 0) return std::nullopt;
-    const Hdf5Handle attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT), doing);
-    const Hdf5Handle type(H5Aget_type(attribute), doing);
-    if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0)
-      refuse(path, fmt::format("fixed-length strings in the attribute {}", name), "another type");
-    const Hdf5Handle space(H5Aget_space(attribute), doing);
-    const size_t width = H5Tget_size(type);
-    const auto count = static_cast<size_t>(checked(H5Sget_simple_extent_npoints(space), doing));
-    if (width == 0 || count > image_.size() / width)
-      refuse(path, fmt::format("an attribute {} that fits into the file", name),
-             fmt::format("{} strings of {} bytes", count, width));
-    std::string block(count * width, '\0');
-    if (count > 0) checked(H5Aread(attribute, type, block.data()), doing);
-    std::vector<std::string> strings;
-    for (size_t i = 0; i < count; ++i) {
-      const std::string_view padded = std::string_view(block).substr(i * width, width);
-      strings.emplace_back(padded.substr(0, padded.find('\0')));
-    }
-    return strings;
-  }
-
-  Hdf5Session session_;
-  std::span<const std::byte> image_;
-  SparseFile sparse_;
-  Hdf5Handle file_;
+  Image image_;
+  uint64_t root_;
+  std::unordered_map<uint64_t, Group> groups_;  ///< those that were opened, by address
 };
 
 CheckpointContent read_image(const std::string& path, std::span<const std::byte> image) {

@@ -1,4 +1,4 @@
-// The file that libhdf5 sees while a checkpoint is built or read.
+// The file that libhdf5 sees while a checkpoint is built.
 #pragma once
 
 #include <array>
@@ -15,8 +15,7 @@
 namespace dtrain {
 
 /// A file in memory that keeps what libhdf5 writes (its metadata) and refers to the arrays where they are, so
-/// that building a checkpoint copies none of them. To be read, it refers to a whole file. Used under an
-/// Hdf5Session, except for `parts`.
+/// that building a checkpoint copies none of them. Used under an Hdf5Session, except for `parts`.
 class SparseFile {
  public:
   SparseFile() = default;

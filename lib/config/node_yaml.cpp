@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "config/node.h"
 #include "config/scalar.h"
 
@@ -16,7 +17,9 @@ constexpr int kFlowLevels = 3;  // collections in one line nest at most so deep
 
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (size_t at = 0, length; at < text.size(); at += length) {
+    length = std::max<size_t>(utf8_length(text.substr(at, 4)), 1);
+    const char c = text[at];
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
@@ -26,15 +29,18 @@ std::string in_quotes(std::string_view text) {
       out += "\\t";
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    } else if (static_cast<unsigned char>(c) >= 0x80 && length == 1) {
+      out += escaped_byte(static_cast<unsigned char>(c));
     } else {
-      out += c;
+      out += text.substr(at, length);
     }
   }
   return out + '"';
 }
 
 std::string scalar_text(const Node& node) {
-  return node.quoted() || !plain_is_safe(node.text()) ? in_quotes(node.text()) : node.text();
+  return node.quoted() || !plain_is_safe(node.text()) || !is_utf8(node.text()) ? in_quotes(node.text())
+                                                                               : node.text();
 }
 
 bool is_leaf(const Node& node) {

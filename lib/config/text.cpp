@@ -2,27 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace dtrain {
 
 namespace {
 
 /// yaml-cpp holds the tokens of a whole flow collection in memory before it hands out the first.
 constexpr size_t kMaxFlowMarks = 1'000'000;
-
-/// The length of the UTF-8 sequence at the front (no overlong forms, no surrogates), or 0 where there is
-/// none.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto continues = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first < 0xC2 || first > 0xF4 || !continues(1)) return 0;
-  if (first < 0xE0) return 2;
-  if (!continues(2)) return 0;
-  if (first < 0xF0) return (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ? 0 : 3;
-  if (!continues(3)) return 0;
-  return (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F) ? 0 : 4;
-}
 
 bool is_control(unsigned char c) {
   return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;

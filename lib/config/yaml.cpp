@@ -13,6 +13,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include "config/byte_escapes.h"
 #include "config/load.h"
 #include "config/text.h"
 
@@ -35,8 +36,8 @@ struct Subtree {
 /// which the rest can still be read are reported, others thrown as the parser's own exception.
 class Builder final : public YAML::EventHandler {
  public:
-  Builder(std::string_view text, Mark place, Diagnostics& diagnostics)
-      : text_(text), place_(std::move(place)), diagnostics_(diagnostics) {}
+  Builder(const ByteEscapes& escapes, Mark place, Diagnostics& diagnostics)
+      : escapes_(escapes), text_(escapes.text()), place_(std::move(place)), diagnostics_(diagnostics) {}
 
   const Node& root() const { return root_.node; }
   bool found_anything() const { return found_; }
@@ -74,7 +75,7 @@ class Builder final : public YAML::EventHandler {
                 const std::string& value) override {
     found_ = true;
     if (tag != "?" && tag != "!") refuse_tag(mark, tag);
-    add({Node::scalar(value, tag != "?", place(mark))}, mark, anchor);
+    add({Node::scalar(escapes_.restore(value), tag != "?", place(mark))}, mark, anchor);
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -179,6 +180,7 @@ class Builder final : public YAML::EventHandler {
 
   static std::string too_deep() { return fmt::format("nested deeper than {} levels", kMaxDepth); }
 
+  const ByteEscapes& escapes_;
   std::string_view text_;
   Mark place_;
   Diagnostics& diagnostics_;
@@ -210,9 +212,10 @@ Node parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagno
     return {};
   }
   const size_t before = diagnostics.count();
-  Builder builder(text, place, diagnostics);
+  const ByteEscapes escapes(text);
+  Builder builder(escapes, place, diagnostics);
   try {
-    ViewBuffer buffer(text);
+    ViewBuffer buffer(escapes.text());
     std::istream stream(&buffer);
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {

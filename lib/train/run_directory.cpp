@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/paths.h"
+#include "checkpoint/directory_lock.h"
 #include "checkpoint/file.h"
 
 namespace dtrain {
@@ -273,6 +274,9 @@ void RunDirectory::save(int64_t step, const CheckpointContent& content) const {
 }
 
 void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {
+  // Somebody is about to read the newest one there is; the next save removes what this one does not.
+  const DirectoryLock lock(checkpoint_directory(), DirectoryLock::Kind::alone);
+  if (lock.refused()) return;
   const std::vector<int64_t> all = steps();
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {
     if (best == all[i]) continue;

@@ -52,7 +52,8 @@ class RunDirectory {
   void append_event(const Json& event) const;
 
   void save(int64_t step, const CheckpointContent& content) const;
-  /// Removes all checkpoints but the newest `keep` and that of step `best`.
+  /// Removes all checkpoints but the newest `keep` and that of step `best`; none while another process looks
+  /// for the newest one.
   void prune(int64_t keep, std::optional<int64_t> best) const;
   /// Makes room for a checkpoint of `step`: removes the oldest one that prune(keep, ...) would remove once
   /// that is written, never the newest one that is there nor one of `kept`. False where there is none.

@@ -2,10 +2,13 @@
 
 #include <cstring>
 #include <filesystem>
+#include <set>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/paths.h"
+#include "checkpoint/directory_lock.h"
 #include "config/load.h"
 #include "train/training_state.h"
 
@@ -33,6 +36,14 @@ void copy_array(const Checkpoint& checkpoint, const ArrayRef* array, const Param
   std::memcpy(to, array->data, array->bytes());
 }
 
+/// Throws UserError for a directory that is there and cannot be read, which is not one without checkpoints.
+void check_can_be_listed(const std::string& directory) {
+  std::error_code error;
+  fs::directory_iterator(directory, error);
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw UserError(fmt::format("{}: could not be read: {}", directory, error.message()));
+}
+
 }  // namespace
 
 RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::string>& sets) {
@@ -49,19 +60,30 @@ RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::stri
 
 std::optional<Checkpoint> load_newest(const RunDirectory& directory,
                                       const std::function<void(const std::string&)>& warn) {
-  const std::vector<std::string> paths = directory.checkpoints();
-  std::string last_error;
-  for (size_t i = paths.size(); i-- > 0;) {
-    try {
-      return Checkpoint::load(paths[i]);
-    } catch (const UserError& error) {
-      last_error = error.what();
-      warn(last_error + (i > 0 ? "; taking the one before it" : ""));
+  const DirectoryLock lock(directory.checkpoint_directory(), DirectoryLock::Kind::shared);
+  check_can_be_listed(directory.checkpoint_directory());
+  // The lock keeps them from being removed meanwhile, unless the file system knows none: then what was listed
+  // may be gone when it is opened, and newer ones be there.
+  std::set<std::string> damaged;
+  for (int looks = 0; looks < 100; ++looks) {
+    const std::vector<std::string> paths = directory.checkpoints();
+    bool gone = false;
+    for (size_t i = paths.size(); i-- > 0 && !gone;) {
+      if (damaged.contains(paths[i])) continue;
+      try {
+        return Checkpoint::load(paths[i]);
+      } catch (const UserError& error) {
+        gone = look_at(paths[i]) == Standing::nothing;
+        if (gone) continue;
+        damaged.insert(paths[i]);
+        warn(std::string(error.what()) + (i > 0 ? "; taking the one before it" : ""));
+      }
     }
+    if (gone) continue;
+    if (paths.empty()) return std::nullopt;
+    break;
   }
-  if (!paths.empty())
-    throw UserError(fmt::format("{}: none of its checkpoints can be read", directory.checkpoint_directory()));
-  return std::nullopt;
+  throw UserError(fmt::format("{}: none of its checkpoints can be read", directory.checkpoint_directory()));
 }
 
 namespace {

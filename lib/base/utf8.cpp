@@ -1,0 +1,59 @@
+#include "base/utf8.h"
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto continues = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  const unsigned first = byte(0), second = byte(1);
+  if (text.empty()) return 0;
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4 || !continues(1)) return 0;
+  if (first < 0xE0) return 2;
+  if (!continues(2)) return 0;
+  if (first < 0xF0) return (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ? 0 : 3;
+  if (!continues(3)) return 0;
+  return (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F) ? 0 : 4;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+void append_utf8(std::string& out, uint32_t code_point) {
+  const auto push = [&](uint32_t byte) { out += static_cast<char>(byte); };
+  const auto push_rest = [&](int shift) { push(0x80 | ((code_point >> shift) & 0x3F)); };
+  if (code_point < 0x80) {
+    push(code_point);
+  } else if (code_point < 0x800) {
+    push(0xC0 | (code_point >> 6));
+    push_rest(0);
+  } else if (code_point < 0x10000) {
+    push(0xE0 | (code_point >> 12));
+    push_rest(6);
+    push_rest(0);
+  } else {
+    push(0xF0 | (code_point >> 18));
+    push_rest(12);
+    push_rest(6);
+    push_rest(0);
+  }
+}
+
+std::string escaped_byte(unsigned char byte) {
+  return fmt::format("\\udc{:02x}", static_cast<unsigned>(byte));
+}
+
+std::optional<char> byte_of_escape(uint32_t code_point) {
+  if (code_point < 0xDC80 || code_point > 0xDCFF) return std::nullopt;
+  return static_cast<char>(code_point & 0xFF);
+}
+
+}  // namespace dtrain

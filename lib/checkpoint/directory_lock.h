@@ -1,0 +1,27 @@
+// Between who reads the newest checkpoint of a directory and who removes those that are no longer kept.
+#pragma once
+
+#include <string>
+
+namespace dtrain {
+
+/// A lock on a directory while this lives, taken without waiting. Readers share it from before they list the
+/// checkpoints until one is read; who removes some has it alone. Where the file system knows no locks, or
+/// there is no such directory, nothing is locked and nobody is refused.
+class DirectoryLock {
+ public:
+  enum class Kind { shared, alone };
+  DirectoryLock(const std::string& directory, Kind kind);
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+  ~DirectoryLock();
+
+  /// Another process has a lock that does not go together with this one.
+  bool refused() const { return refused_; }
+
+ private:
+  int fd_;
+  bool refused_ = false;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,106 @@
+#include "checkpoint/reader/btree.h"
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+namespace {
+
+constexpr size_t kHeaderBytes = 38;
+constexpr size_t kNodeFrame = 10;  // of a node: signature, version, kind; checksum
+constexpr size_t kMostLevels = 8;  // below the root; nodes have dozens of records
+
+size_t record_bytes(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::huge_objects:
+      return 24;
+    case RecordKind::link_names:
+      return 11;
+    case RecordKind::attribute_names:
+      return 17;
+  }
+  return 0;
+}
+
+class Tree {
+ public:
+  Tree(Image& image, uint64_t address, RecordKind kind) : image_(image), kind_(kind) {
+    Cursor header(image.read_block("BTHD", address, kHeaderBytes), "a B-tree's header");
+    header.expect(0, "version");
+    header.expect(static_cast<uint8_t>(kind), "the kind");
+    node_bytes_ = header.number(4);
+    if (const uint64_t found = header.number(2); found != record_bytes(kind))
+      refuse("HDF5: a B-tree", fmt::format("records of {} bytes", record_bytes(kind)),
+             fmt::format("{}", found));
+    const size_t levels = header.number(2);
+    header.skip(2);  // when nodes are split and merged
+    const uint64_t root = header.address();
+    const uint64_t records = header.number(2);
+    settle_widths(levels);
+    if (records > 0) read_node(root, records, levels);
+  }
+
+  std::vector<std::span<const std::byte>> records;
+
+ private:
+  /// What nodes of each level, from the leaves up, can hold; pointers to nodes are as wide as that needs.
+  struct Level {
+    uint64_t most_records;
+    uint64_t most_below;  // records in the whole subtree
+    size_t pointer_bytes;
+  };
+
+  void settle_widths(size_t levels) {
+    const size_t size = record_bytes(kind_);
+    const auto refuse_size = [&] {
+      refuse("HDF5: a B-tree", "nodes of a sensible size", fmt::format("{}", node_bytes_));
+    };
+    if (levels > kMostLevels)
+      refuse("HDF5: a B-tree", fmt::format("at most {} levels", kMostLevels), fmt::format("{}", levels));
+    if (node_bytes_ < kNodeFrame + size || node_bytes_ > image_.size()) refuse_size();
+    const uint64_t in_leaf = (node_bytes_ - kNodeFrame) / size;
+    levels_.push_back({in_leaf, in_leaf, 0});
+    count_bytes_ = bytes_for(in_leaf);
+    for (size_t level = 1; level <= levels; ++level) {
+      const Level below = levels_.back();
+      const size_t pointer = 8 + count_bytes_ + (level > 1 ? bytes_for(below.most_below) : 0);
+      if (node_bytes_ < kNodeFrame + pointer + size + pointer) refuse_size();
+      const uint64_t most = (node_bytes_ - kNodeFrame - pointer) / (size + pointer);
+      uint64_t in_subtrees = 0;
+      if (__builtin_mul_overflow(most + 1, below.most_below, &in_subtrees) || in_subtrees > kNoAddress - most)
+        refuse_size();
+      levels_.push_back({most, in_subtrees + most, pointer});
+    }
+  }
+
+  void read_node(uint64_t address, uint64_t count, size_t level) {
+    const Level& of = levels_[level];
+    Cursor node(image_.read_block(level > 0 ? "BTIN" : "BTLF", address, node_bytes_), "a B-tree's node");
+    node.expect(0, "version");
+    node.expect(static_cast<uint8_t>(kind_), "the kind");
+    if (count > of.most_records)
+      refuse("HDF5: a B-tree", fmt::format("at most {} records in a node", of.most_records),
+             fmt::format("{}", count));
+    for (uint64_t i = 0; i < count; ++i) records.push_back(node.take(record_bytes(kind_)));
+    if (level == 0) return;
+    for (uint64_t i = 0; i <= count; ++i) {
+      Cursor pointer(node.take(of.pointer_bytes), "a B-tree's node");
+      const uint64_t child = pointer.address();
+      read_node(child, pointer.number(count_bytes_), level - 1);
+    }
+  }
+
+  Image& image_;
+  RecordKind kind_;
+  uint64_t node_bytes_ = 0;
+  size_t count_bytes_ = 0;  // of a node's number of records
+  std::vector<Level> levels_;
+};
+
+}  // namespace
+
+std::vector<std::span<const std::byte>> read_records(Image& image, uint64_t address, RecordKind kind) {
+  return std::move(Tree(image, address, kind).records);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,93 @@
+#include "checkpoint/reader/fractal_heap.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "checkpoint/reader/btree.h"
+
+namespace dtrain {
+
+namespace {
+constexpr std::string_view kHeap = "HDF5: a heap";
+constexpr size_t kHeaderBytes = 146;
+constexpr size_t kIndirectPrefix = 13;  // signature, version, the heap's address; then the block's offset
+}  // namespace
+
+FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
+  Cursor header(image.read_block("FRHP", address, kHeaderBytes), "a heap's header");
+  header.expect(0, "version");
+  id_bytes_ = header.number(2);
+  if (header.number(2) != 0) refuse(kHeap, "no filters", "some");
+  header.skip(1);  // flags: whether its blocks have checksums, and whether identifiers began anew
+  const uint64_t most_managed = header.number(4);
+  header.skip(8);  // the next identifier of a huge object
+  huge_tree_ = header.address();
+  header.skip(10 * 8);  // space and objects: how much and many
+  width_ = header.number(2);
+  start_ = header.number(8);
+  most_direct_ = header.number(8);
+  const uint64_t offset_bits = header.number(2);
+  header.skip(2);  // rows at the beginning
+  root_ = header.address();
+  rows_ = header.number(2);
+  constexpr uint64_t kMostBytes = uint64_t{1} << 32;
+  const auto is_size = [](uint64_t bytes) { return std::has_single_bit(bytes) && bytes <= kMostBytes; };
+  if (!std::has_single_bit(width_) || !is_size(start_) || !is_size(most_direct_) || offset_bits == 0 ||
+      offset_bits > 64 || most_managed == 0)
+    refuse(kHeap, "rows of blocks of a sensible size",
+           fmt::format("{} blocks from {} to {} bytes", width_, start_, most_direct_));
+  offset_bytes_ = (offset_bits + 7) / 8;
+  length_bytes_ = std::min(bytes_for(most_direct_), bytes_for(most_managed));
+}
+
+std::span<const std::byte> FractalHeap::object(std::span<const std::byte> id) {
+  Cursor cursor(id, "the identifier of a heap's object");
+  const unsigned kind = cursor.byte() & 0xF0u;  // and the version, which is 0
+  if (kind == 0x00) {
+    const uint64_t offset = cursor.number(offset_bytes_);
+    return managed(offset, cursor.number(length_bytes_));
+  }
+  if (kind == 0x10) return huge(cursor.number(std::min<size_t>(cursor.left(), 8)));
+  refuse(kHeap, "an object of its own or a huge one", "another kind");
+}
+
+std::span<const std::byte> FractalHeap::managed(uint64_t offset, uint64_t size) {
+  uint64_t block = root_, bytes = start_, rows = rows_;
+  while (rows > 0) {
+    const uint64_t row = row_of(offset);
+    if (row >= rows) refuse(kHeap, fmt::format("{} rows", rows), fmt::format("an object in row {}", row));
+    bytes = block_bytes(row);
+    offset -= start_of(row);
+    const uint64_t entry = row * width_ + offset / bytes;
+    offset %= bytes;
+    if (block > image_.size()) refuse(kHeap, "a block within the file", fmt::format("offset {}", block));
+    block = Cursor(image_.read(block + kIndirectPrefix + offset_bytes_ + 8 * entry, 8), "a heap's block")
+                .address();
+    // An indirect block has the rows that its size makes.
+    rows = bytes <= most_direct_ ? 0 : row_of(bytes);
+  }
+  if (offset > bytes || size > bytes - offset || block > image_.size())
+    refuse(kHeap, "an object within its block", fmt::format("{} bytes at {} of {}", size, offset, bytes));
+  return image_.read(block + offset, size);
+}
+
+uint64_t FractalHeap::row_of(uint64_t offset) const {
+  return static_cast<uint64_t>(std::bit_width(offset / (width_ * start_)));
+}
+
+std::span<const std::byte> FractalHeap::huge(uint64_t id) {
+  if (huge_.empty() && huge_tree_ != kNoAddress)
+    for (const auto record : read_records(image_, huge_tree_, RecordKind::huge_objects)) {
+      Cursor cursor(record, "a huge object's place");
+      const uint64_t address = cursor.address(), size = cursor.number(8);
+      huge_[cursor.number(8)] = {address, size};
+    }
+  const auto found = huge_.find(id);
+  if (found == huge_.end()) refuse(kHeap, "the huge object of an attribute", "none");
+  return image_.read(found->second.address, found->second.size);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,44 @@
+// HDF5's fractal heaps, which hold the links and attributes of objects that have many.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+
+#include "checkpoint/reader/image.h"
+
+namespace dtrain {
+
+/// A heap's space is that of blocks in rows of `width`: those of the first two rows have the starting size,
+/// those of each further row twice that of the row before. Small blocks hold objects; larger ones are
+/// indirect: rows of blocks again.
+class FractalHeap {
+ public:
+  /// Throws UserError where there is no such heap, or one of a kind that dtrain's files do not have.
+  FractalHeap(Image& image, uint64_t address);
+
+  /// How many bytes its objects' identifiers have.
+  size_t id_bytes() const { return id_bytes_; }
+  /// Throws UserError where it is not in the heap.
+  std::span<const std::byte> object(std::span<const std::byte> id);
+
+ private:
+  std::span<const std::byte> managed(uint64_t offset, uint64_t size);
+  std::span<const std::byte> huge(uint64_t id);
+  uint64_t row_of(uint64_t offset) const;
+  uint64_t start_of(uint64_t row) const { return row == 0 ? 0 : (width_ * start_) << (row - 1); }
+  uint64_t block_bytes(uint64_t row) const { return row == 0 ? start_ : start_ << (row - 1); }
+
+  Image& image_;
+  size_t id_bytes_ = 0, offset_bytes_ = 0, length_bytes_ = 0;
+  uint64_t width_ = 0, start_ = 0, most_direct_ = 0;
+  uint64_t root_ = kNoAddress, rows_ = 0;  // no rows: the root is a block of objects
+  uint64_t huge_tree_ = kNoAddress;
+  struct Place {
+    uint64_t address, size;
+  };
+  std::unordered_map<uint64_t, Place> huge_;  // read when one is asked for
+};
+
+}  // namespace dtrain

@@ -1,0 +1,58 @@
+#include "checkpoint/reader/object_header.h"
+
+namespace dtrain {
+
+namespace {
+constexpr std::string_view kHead = "OHDR", kContinued = "OCHK";
+constexpr size_t kChecksum = 4;  // not verified: the whole file's is
+constexpr uint8_t kSizeWidth = 0x03, kCreationOrder = 0x04, kPhaseChange = 0x10, kTimes = 0x20;  // flags
+constexpr uint8_t kShared = 0x02;  // a message's flag: it stands elsewhere
+}  // namespace
+
+ObjectHeader::ObjectHeader(Image& image, uint64_t address) {
+  constexpr size_t kPrefix = 6;  // the signature, the version, flags
+  Cursor prefix(image.read_block(kHead, address, kPrefix), "an object header");
+  prefix.expect(2, "version");
+  const uint8_t flags = prefix.byte();
+  has_creation_order_ = (flags & kCreationOrder) != 0;
+  const size_t times = (flags & kTimes) ? 16 : 0, phase_change = (flags & kPhaseChange) ? 4 : 0;
+  const size_t width = size_t{1} << (flags & kSizeWidth);
+  uint64_t at = address + kPrefix + times + phase_change;
+  const uint64_t size = Cursor(image.read(at, width), "an object header").number(width);
+  at += width;
+  read_messages(Cursor(image.read(at, size), "an object header"));
+  for (size_t i = 0; i < continuations_.size(); ++i) {
+    const auto [where, length] = continuations_[i];
+    Cursor part(image.read_block(kContinued, where, length), "an object header's continuation");
+    if (part.left() < kChecksum) refuse("HDF5: an object header", "room for a checksum", "none");
+    read_messages(Cursor(part.take(part.left() - kChecksum), "an object header's continuation"));
+  }
+}
+
+void ObjectHeader::read_messages(Cursor part) {
+  const size_t prefix = has_creation_order_ ? 6 : 4;
+  while (part.left() >= prefix) {  // less than that at the end is a gap
+    const auto kind = static_cast<MessageKind>(part.byte());
+    const uint64_t size = part.number(2);
+    const uint8_t flags = part.byte();
+    if (has_creation_order_) part.skip(2);
+    const auto data = part.take(size);
+    if (kind == MessageKind::nothing) continue;
+    if (flags & kShared) refuse("HDF5: an object header", "messages of its own", "one that is shared");
+    if (kind != MessageKind::continuation) {
+      messages_.push_back({kind, data});
+      continue;
+    }
+    Cursor continuation(data, "an object header's continuation");
+    const uint64_t address = continuation.address();
+    continuations_.push_back({address, continuation.number(8)});
+  }
+}
+
+const Message* ObjectHeader::find(MessageKind kind) const {
+  for (const Message& message : messages_)
+    if (message.kind == kind) return &message;
+  return nullptr;
+}
+
+}  // namespace dtrain

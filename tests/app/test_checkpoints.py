@@ -1,0 +1,55 @@
+"""Checkpoints in a world that is not as one would have it: names of any bytes, files of limited size, paths that lead nowhere."""
+import os
+import resource
+
+import support
+
+LAYER = os.fsdecode(b"l\xe9")
+
+
+class Bytes(support.Case):
+    """Names on Linux are bytes; those that are no UTF-8 stand in JSON and YAML as Python has them (surrogateescape)."""
+
+    def test_a_run_goes_on_in_a_directory_whose_name_is_no_utf8(self):
+        self.dir = self.dir / os.fsdecode(b"d\xe9")
+        self.dir.mkdir()
+        self.fit("--epochs", "1")
+        self.dtrain("resume", "run", "--epochs", "2")
+        self.assertIn("loss", self.json("evaluate", "run"))
+        self.assertEqual(len(self.metrics()), 2)
+        config = (self.dir / "run/config.yaml").read_text(encoding="utf-8")
+        self.assertIn("\\udce9", config)
+        # What was resolved can be given again.
+        self.write("again.yaml", config)
+        self.dtrain("fit", "again.yaml", "-o", "again", "--epochs", "1")
+
+    def test_so_it_does_with_names_and_variables(self):
+        config = support.CONFIG.replace("dense: {units: 3}", "dense: {units: 3, name: '${LAYER}'}")
+        name, run = os.fsdecode(b"c\xe9.yaml"), os.fsdecode(b"r\xe9")
+        self.write(name, config)
+        done = self.json("fit", name, "-o", run, "--epochs", "1", env={"LAYER": LAYER})
+        self.assertEqual(done["run_directory"], run)
+        done = self.json("resume", run, "--epochs", "2")
+        weights = [weight["name"] for weight in self.json("inspect", done["checkpoint"])["weights"]]
+        self.assertIn(LAYER + "/kernel", weights)
+
+
+class Refusals(support.Case):
+    def test_a_limit_on_the_size_of_files_is_a_failed_write(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        self.write("config.yaml", support.CONFIG)
+        done = self.dtrain("fit", "config.yaml", "-o", "run", expect=1, preexec_fn=limit)
+        self.assertIn("File too large", done.err)
+
+    def test_paths_that_lead_nowhere_are_said_in_words(self):
+        (self.dir / "loop").symlink_to("loop")
+        for path, words in (("loop", "Too many levels"), ("x" * 300, "too long"), ("none", "found nothing")):
+            for command in ("evaluate", "resume"):
+                done = self.dtrain(command, path, expect=2)
+                self.assertIn(words, done.err)
+                self.assertNotIn("filesystem error", done.err)
+        self.assertIn("found a directory", self.dtrain("inspect", ".", expect=2).err)
+
+
+if __name__ == "__main__":
+    support.main()

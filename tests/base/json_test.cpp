@@ -1,0 +1,54 @@
+// JSON of strings that are any bytes, and of characters that others write in their own way.
+#include "base/json.h"
+
+#include <random>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+namespace dtrain {
+
+TEST_CASE("a string of any bytes comes back, and what is written is UTF-8") {
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    std::string bytes;
+    for (unsigned length = random() % 12; bytes.size() < length;)
+      bytes += static_cast<char>(random() % 3 ? 0x80 + random() % 0x80 : random() % 0x80);
+    const std::string text = Json(bytes).dump();
+    CHECK(is_utf8(text));
+    CHECK(Json::parse(text).as_string() == bytes);
+  }
+  CHECK(Json("d\xe9").dump() == R"("d\udce9")");  // as Python's json.dumps(os.fsdecode(...)) has it
+  CHECK(Json("\xc3\xa9\xc3").dump() == "\"\xc3\xa9\\udcc3\"");
+  CHECK(Json::object().set("\xff", 1).dump() == R"({"\udcff": 1})");
+}
+
+TEST_CASE("escapes of characters") {
+  CHECK(Json::parse(R"("\u00e9\u20ac")").as_string() == "\xc3\xa9\xe2\x82\xac");
+  CHECK(Json::parse(R"("\ud83d\ude00!")").as_string() == "\xf0\x9f\x98\x80!");
+  for (const char* bad : {R"("\ud83d\u0041")", R"("\ud83d\u12")", R"("\u12")", R"("\x41")", R"("\u)"})
+    CHECK_THROWS_AS(Json::parse(bad), UserError);
+}
+
+TEST_CASE("of a key that comes twice the last value counts, and many keys take no longer than few") {
+  CHECK(Json::parse(R"({"a": 1, "b": 2, "a": 3})").dump() == R"({"a": 3, "b": 2})");
+  std::string many = "{";
+  for (int i = 0; i < 300'000; ++i) many += "\"" + std::to_string(i) + "\": 0, ";
+  CHECK(Json::parse(many + "\"last\": 0}").entries().size() == 300'001);
+}
+
+TEST_CASE("what is UTF-8, and what is not") {
+  for (const char* good :
+       {"", "a", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xf4\x8f\xbf\xbf"})
+    CHECK(is_utf8(good));
+  for (const char* bad : {"\x80", "\xc1\x80", "\xc2", "\xe0\x9f\x80", "\xed\xa0\x80", "\xf0\x8f\x80\x80",
+                          "\xf4\x90\x80\x80", "\xff", "a\xc2"})
+    CHECK(!is_utf8(bad));
+  std::string all;
+  for (const uint32_t code : {0x24u, 0xa3u, 0x20acu, 0x10348u}) append_utf8(all, code);
+  CHECK(all == "\x24\xc2\xa3\xe2\x82\xac\xf0\x90\x8d\x88");
+}
+
+}  // namespace dtrain

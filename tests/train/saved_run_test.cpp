@@ -1,0 +1,119 @@
+// The newest checkpoint of a run, while others write there and remove what they do not keep.
+#include "train/saved_run.h"
+
+#include <chrono>
+#include <sys/file.h>
+#include <thread>
+
+#include "checkpoint/directory_lock.h"
+#include "runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+/// Saves on and on in a thread of its own, a step after the other; `prune` removes what is not kept.
+class Writer {
+ public:
+  template <class Prune>
+  Writer(const RunDirectory& run, Prune prune) {
+    save_checkpoint(run.checkpoint_path(0), {});
+    thread_ = std::thread([this, run, prune] {
+      for (int64_t step = 1; !stop_; ++step) {
+        save_checkpoint(run.checkpoint_path(step), {});
+        prune(run);
+        step_ = step;
+      }
+    });
+  }
+  ~Writer() {
+    stop_ = true;
+    thread_.join();
+  }
+  int64_t step() const { return step_; }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<int64_t> step_{0};
+  std::thread thread_;
+};
+
+void expect_newest(const RunDirectory& run, const Writer& writer) {
+  std::string warnings;
+  int64_t found = 0;
+  for (int i = 0; i < 300; ++i) {
+    const int64_t before = writer.step();
+    const std::optional<Checkpoint> newest =
+        load_newest(run, [&](const std::string& text) { warnings += text; });
+    REQUIRE(newest);
+    if (*checkpoint_step(std::filesystem::path(newest->path()).filename()) >= before) ++found;
+  }
+  CHECK(found == 300);
+  CHECK(warnings == "");
+}
+
+}  // namespace
+
+TEST_CASE("the newest checkpoint is found while a run that keeps one saves all the time") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  run.create();
+  const Writer writer(run, [](const RunDirectory& held) { held.prune(1, {}); });
+  expect_newest(run, writer);
+}
+
+TEST_CASE("so it is where the file system knows no locks") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  run.create();
+  const Writer writer(run, [](const RunDirectory& held) {
+    const auto paths = held.checkpoints();
+    for (size_t i = 0; i + 1 < paths.size(); ++i) std::filesystem::remove(paths[i]);
+  });
+  expect_newest(run, writer);
+}
+
+TEST_CASE("nothing is removed while somebody looks for the newest checkpoint") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  run.create();
+  for (const int64_t step : {1, 2, 3}) save_checkpoint(run.checkpoint_path(step), {});
+  {
+    const DirectoryLock reader(run.checkpoint_directory(), DirectoryLock::Kind::shared);
+    const DirectoryLock other(run.checkpoint_directory(), DirectoryLock::Kind::shared);
+    CHECK(!other.refused());
+    run.prune(1, {});
+    CHECK(run.checkpoints().size() == 3);
+  }
+  run.prune(1, {});
+  CHECK(run.checkpoints().size() == 1);
+}
+
+TEST_CASE("what cannot be a run is said in words") {
+  const ScratchDirectory directory;
+  const auto refusal = [](const std::string& path) -> std::string {
+    try {
+      load_saved_run(path, {}, [](const std::string&) {});
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "loaded";
+  };
+  std::filesystem::create_symlink("loop", directory / "loop");
+  CHECK(refusal(directory / "loop") ==
+        directory / "loop" + ": could not be read: Too many levels of symbolic links");
+  const std::string longest = directory / std::string(300, 'x');
+  CHECK(refusal(longest) == longest + ": could not be read: File name too long");
+  CHECK(refusal(directory / "none") ==
+        directory / "none" + ": expected a run directory or a checkpoint, found nothing");
+  CHECK(refusal(directory.path()) ==
+        directory.path() +
+            "/checkpoints: holds no checkpoints; `dtrain fit CONFIG --resume` begins where none was saved");
+  std::filesystem::create_directories(directory / "run/checkpoints/ckpt-00000001.h5");
+  CHECK(refusal(directory / "run") == directory / "run/checkpoints: none of its checkpoints can be read");
+  if (::geteuid() == 0) return;  // whom nothing is closed to
+  std::filesystem::permissions(directory / "run/checkpoints", std::filesystem::perms::none);
+  CHECK(refusal(directory / "run") == directory / "run/checkpoints: could not be read: Permission denied");
+  std::filesystem::permissions(directory / "run/checkpoints", std::filesystem::perms::owner_all);
+}
