@@ -16,6 +16,19 @@ namespace dtrain {
 
 namespace {
 
+/// A run writes config.yaml and metrics.jsonl anew; those of a directory that no run has are somebody else's.
+void refuse_foreign_files(const RunDirectory& directory) {
+  std::error_code missing;
+  if (std::filesystem::exists(directory.checkpoint_directory(), missing)) return;
+  for (const char* name : {"config.yaml", "metrics.jsonl"})
+    if (const auto path = std::filesystem::path(directory.path()) / name;
+        std::filesystem::exists(path, missing))
+      throw UserError(
+          fmt::format("{}: is of no run of dtrain's, and would be written over; give another "
+                      "directory: --output",
+                      path.string()));
+}
+
 void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& observer) {
   for (const std::string& path : directory.set_aside_after(step))
     observer.on_note(fmt::format("set aside {}: newer than step {}, which the run goes on from", path, step));
@@ -95,11 +108,13 @@ void add_training_options(CLI::App& command, TrainingOptions& options) {
 void train(RunConfig config, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
            const TrainingOptions& options) {
   const std::atomic<int>& stop = catch_stop_signals();
+  refuse_foreign_files(directory);
   const std::unique_ptr<Observer> progress = make_progress(options.output.quiet);
   std::unique_ptr<Observer> step_log;
   if (!options.step_log.empty()) step_log = std::make_unique<StepLog>(options.step_log, *progress);
   Observer& observer = step_log ? *step_log : *progress;
 
+  if (checkpoint) config.dataset.fields = saved_fields(*checkpoint);  // `fit --resume` read a file of its own
   Trainer trainer(std::move(config), directory, observer, stop);
   if (checkpoint) {
     trainer.restore(*checkpoint);

@@ -100,7 +100,9 @@ const Schema<DatasetSpec>& dataset_schema() {
 }
 
 std::string absolute_name(const std::filesystem::path& path) {
-  std::string text = std::filesystem::absolute(path).lexically_normal().string();
+  std::error_code nowhere;  // the working directory may be gone; then the name stays as it is
+  const std::filesystem::path full = std::filesystem::absolute(path, nowhere);
+  std::string text = (nowhere ? path : full).lexically_normal().string();
   if (text.size() > 1 && text.ends_with('/')) text.pop_back();
   return text;
 }

@@ -44,9 +44,15 @@ void check_epoch_goes_on(const std::string& path, const Node& saved, const Node&
 }  // namespace
 
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle) {
-  return std::make_unique<Loader>(
-      open_split(config.dataset, split, config.graph.input_specs(), config.targets()),
-      config.train.batch_size, shuffle, static_cast<uint64_t>(config.seed), config.dataset.prefetch);
+  auto data = open_split(config.dataset, split, config.graph.input_specs(), config.targets());
+  const bool train = config.dataset.train && &split == &*config.dataset.train;
+  try {
+    check_targets_at_hand(config, *data, train ? "trained on" : "evaluated");
+  } catch (const UserError& error) {
+    throw UserError(located(split.mark, error.what()));
+  }
+  return std::make_unique<Loader>(std::move(data), config.train.batch_size, shuffle,
+                                  static_cast<uint64_t>(config.seed), config.dataset.prefetch);
 }
 
 std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,
@@ -77,7 +83,7 @@ std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(const 
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
   }
   auto means = means_of(config, sums, loader.samples());
-  if (is_suspect(means[0].second)) check_samples(config, loader.dataset(), "evaluated", true);
+  if (is_suspect(means[0].second)) check_samples(config, loader.dataset(), "evaluated");
   return means;
 }
 
@@ -86,7 +92,10 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, c
   const std::vector<DeviceId> devices = config_.strategy->replicas();
   if (!config_.dataset.train) throw UserError("the data set has no 'train' split to train on");
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
+  data_["train"] = loader_->dataset().identity();
+  config_.dataset.fields = data_["train"].fields;
   if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
+  if (validation_) data_["validation"] = validation_->dataset().identity();
   background_ = std::make_unique<Background>();  // before the replicas bind this thread
   replicas_ = std::make_unique<Replicas>(config_, devices);
   size_t kept = 0;
@@ -94,7 +103,22 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, c
     if (loader && loader->dataset().on_device()) kept += loader->dataset().stored_bytes();
   replicas_->plan_data(kept);
   state_.sums.assign(config_.total_names.size(), 0.0);
+  state_.data = data_;
   take_callbacks({});
+}
+
+/// Other samples than before are met twice or never within an epoch; from one epoch to the next a person may
+/// want them.
+void Trainer::check_data_goes_on(const std::string& path) {
+  for (const auto& [split, before] : std::exchange(state_.data, data_)) {
+    const auto now = data_.find(split);
+    const std::string change = now == data_.end() ? "" : describe_change(before, now->second);
+    if (change.empty()) continue;
+    if (split == "train" && state_.step_in_epoch > 0)
+      throw UserError(fmt::format(
+          "{}: within an epoch, the data cannot change: {}; change them at the end of one", path, change));
+    observer_.on_warning(fmt::format("the data of '{}' are others than before: {}", split, change));
+  }
 }
 
 /// Each callback's state is the one saved of the next of its kind; those that are new begin with none.
@@ -118,6 +142,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = TrainingState::from_json(checkpoint.content().state, checkpoint.content().history);
   const Node saved = saved_config(checkpoint, {}).resolved;
   if (state_.step_in_epoch > 0) check_epoch_goes_on(checkpoint.path(), saved, config_.resolved);
+  check_data_goes_on(checkpoint.path());
   replicas_->allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
   restore_weights(checkpoint, *replicas_);
   replicas_->allocate_slots();
@@ -205,7 +230,7 @@ void Trainer::finish_step() {
   ++state_.step;
   ++state_.step_in_epoch;
   if (is_suspect(step_loss) && !std::exchange(samples_checked_, true))
-    check_samples(config_, loader_->dataset(), "trained on", true);
+    check_samples(config_, loader_->dataset(), "trained on");
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
   const auto now = Clock::now();

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,6 +90,7 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void check_data_goes_on(const std::string& path);
   void take_callbacks(std::vector<TrainingState::OfCallback> saved);
   double learning_rate_at(int64_t step) const;
   void train_epoch();
@@ -118,6 +120,7 @@ class Trainer {
   const std::atomic<int>& stop_;
   std::unique_ptr<Loader> loader_, validation_;
   std::unique_ptr<Replicas> replicas_;
+  std::map<std::string, DataIdentity> data_;  // by split, as it was opened
   TrainingState state_;
   bool metrics_whole_ = true;     // the file, so that lines can be added to it
   bool samples_checked_ = false;  // once is enough

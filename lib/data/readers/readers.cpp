@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "config/load.h"
 #include "data/readers/reader.h"
@@ -27,8 +25,7 @@ std::string ReadRequest::find(const std::string& file_name) const {
 }
 
 void ReadRequest::fail(const std::string& message) const {
-  const std::string where = place.str();
-  throw UserError(where.empty() ? message : fmt::format("{}: error: {}", where, message));
+  throw UserError(message);
 }
 
 }  // namespace dtrain
