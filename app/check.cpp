@@ -47,20 +47,34 @@ struct RunPlan {
   int64_t steps(const RunConfig& config) const { return steps_per_epoch * config.train.epochs; }
 };
 
-/// Of larger splits they are not looked through, which would take long; training finds them where they do
-/// harm.
+/// Of larger splits not all is looked through, which would take long; training finds what is wrong where it
+/// does harm.
 constexpr int64_t kMostSamples = 10'000'000;
+constexpr size_t kMostBytes = size_t{1} << 30;  // of a column
+
+void look_through(const RunConfig& config, const Dataset& data, const char* name) {
+  try {
+    if (data.size() <= kMostSamples) check_samples(config, data, fmt::format("called '{}'", name));
+    check_readable(data, kMostBytes);
+  } catch (const UserError& error) {
+    throw UserError(located(config.dataset.find(name)->mark, error.what()));
+  }
+}
 
 /// Opens every split of the data set; what is wrong with any of them is said at once.
-std::vector<Split> open_splits(const RunConfig& config) {
+std::vector<Split> open_splits(RunConfig& config, const Kind<Cache>& cache) {
+  DatasetSpec with_cache = config.dataset;
+  with_cache.cache = cache;
   std::vector<std::string> mistakes;
   std::vector<Split> splits;
   for (const char* name : {"train", "validation", "test"}) {
     const SplitSpec* split = config.dataset.find(name);
     if (!split) continue;
     try {
+      check_cache(with_cache, name);
       const auto data = open_split(config.dataset, *split, config.graph.input_specs(), config.targets());
-      if (data->size() <= kMostSamples) check_samples(config, *data, fmt::format("called '{}'", name), false);
+      if (config.dataset.fields.empty()) config.dataset.fields = data->identity().fields;
+      look_through(config, *data, name);
       splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});
     } catch (const UserError& error) {
       mistakes.push_back(error.what());
@@ -76,12 +90,12 @@ bool lies_in_memory(const Dataset& data) {
   return data.in_memory() && stored && stored->data;
 }
 
-/// `cache`: the kind that the run's samples will have.
-RunPlan make_plan(const RunConfig& config, const std::string& cache) {
+/// `cache`: the configured one, which is not filled here. The configuration learns the columns of its data.
+RunPlan make_plan(RunConfig& config, const Kind<Cache>& cache) {
   RunPlan plan;
   const std::vector<DeviceId> devices = config.strategy->replicas();
   if (!config.dataset.train) throw UserError("the data set has no 'train' split to train on");
-  plan.splits = open_splits(config);
+  plan.splits = open_splits(config, cache);
   const int64_t samples = plan.splits[0].samples, batch = config.train.batch_size;
   plan.steps_per_epoch = (samples + batch - 1) / batch;
   plan.last_batch = samples - (plan.steps_per_epoch - 1) * batch;
@@ -93,8 +107,8 @@ RunPlan make_plan(const RunConfig& config, const std::string& cache) {
     if (!lies_in_memory(*split.data)) kept += split.data->stored_bytes();
     most = std::max(most, split.samples);
   }
-  if (cache == "device") replicas.plan_data(kept);
-  if (cache == "device" || cache == "memory") replicas.plan_host(kept);
+  if (cache.name == "device") replicas.plan_data(kept);
+  if (cache.name == "device" || cache.name == "memory") replicas.plan_host(kept);
   replicas.plan_samples(most);
   replicas.check_memory(Plan::Purpose::training, batch);
   if (const std::string advice = replicas.memory_advice(Plan::Purpose::training, batch); !advice.empty())
@@ -206,7 +220,7 @@ void check(const CheckOptions& options) {
   RunConfig config = load_run_config(options.config, options.sets);
   const auto cache = config.dataset.cache;
   config.dataset.cache = kinds<Cache>().make("none");  // checking leaves no cache file behind
-  RunPlan plan = make_plan(config, cache.name);
+  RunPlan plan = make_plan(config, cache);
   if (options.measure) {
     if (cache.name != "file") config.dataset.cache = cache;
     plan.step_time = measure_steps(config, 2.0);

@@ -1,6 +1,9 @@
 // dtrain predict: what a trained model makes of new inputs.
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -22,6 +25,8 @@ struct PredictOptions {
   OutputOptions output;
   std::string path, input_file, output_file;
   std::optional<int64_t> batch_size;
+  std::optional<bool> header;
+  std::string delimiter;
   std::vector<std::string> sets;
   bool best = false;
 };
@@ -37,9 +42,23 @@ std::vector<TensorSpec> output_specs(const Graph& graph) {
   return specs;
 }
 
-/// What is read from must not be written over, nor any other checkpoint.
-void check_output(const PredictOptions& options, const Checkpoint& checkpoint) {
+/// The first bytes of every checkpoint.
+bool is_checkpoint(const std::string& path) {
+  constexpr std::string_view kMagic = "dtrain checkpoint";
+  std::array<char, kMagic.size()> start{};
+  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  return std::string_view(start.data(), start.size()) == kMagic;
+}
+
+/// What is read from must not be written over, nor any other checkpoint, nor what a run was made of.
+void check_output(const PredictOptions& options, const SavedRun& run) {
   namespace fs = std::filesystem;
+  const Checkpoint& checkpoint = run.checkpoint;
+  const Standing there = look_at(options.output_file);
+  if (there == Standing::directory || there == Standing::other)
+    throw UserError(fmt::format("{}: expected the name of a file, found {}; give another --output",
+                                options.output_file,
+                                there == Standing::directory ? "a folder" : "something else"));
   const auto is_output = [&](const std::string& path) {
     std::error_code missing;
     return fs::equivalent(path, options.output_file, missing);
@@ -50,6 +69,12 @@ void check_output(const PredictOptions& options, const Checkpoint& checkpoint) {
   if (is_output(checkpoint.path()) ||
       (output.parent_path().filename() == "checkpoints" && checkpoint_step(output.filename().string())))
     throw UserError(fmt::format("{}: is a checkpoint's name; give another --output", options.output_file));
+  if (is_checkpoint(options.output_file))
+    throw UserError(fmt::format("{}: is a checkpoint; give another --output", options.output_file));
+  for (const std::string& file : data_files(run.config.dataset))
+    if (is_output(file))
+      throw UserError(
+          fmt::format("{}: is a file of the run's data set; give another --output", options.output_file));
 }
 
 /// The loader's samples through the model, in order.
@@ -71,16 +96,26 @@ void predict_all(Replicas& replicas, Loader& loader, int64_t batch_size,
   writer.finish();
 }
 
+TextOptions text_options(const PredictOptions& options) {
+  TextOptions text{options.header, std::nullopt};
+  if (options.delimiter == "\\t") text.delimiter = '\t';  // as it is written in a shell
+  if (options.delimiter.size() == 1) text.delimiter = options.delimiter[0];
+  if (!options.delimiter.empty() && !text.delimiter)
+    throw UserError(fmt::format("--delimiter: expected one character, found '{}'", options.delimiter));
+  return text;
+}
+
 void predict(const PredictOptions& options) {
   const SavedRun run =
       load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
   const RunConfig& config = run.config;
-  check_output(options, run.checkpoint);
+  check_output(options, run);
   const std::vector<DeviceId> devices = config.strategy->replicas();
-  const auto inputs = open_inputs(options.input_file, config.dataset.transforms, config.graph.input_specs());
+  const auto inputs =
+      open_inputs(options.input_file, config.dataset, config.graph.input_specs(), text_options(options));
   const int64_t batch_size =
       std::min(options.batch_size.value_or(config.train.batch_size), std::max<int64_t>(inputs->size(), 1));
-  check_samples(config, *inputs, "predicted", false);
+  check_samples(config, *inputs, "predicted");
   Loader loader(inputs, batch_size, false, 0, config.dataset.prefetch);
   const std::vector<TensorSpec> outputs = output_specs(config.graph);
   const auto writer = open_array_writer(options.output_file, outputs, loader.samples());
@@ -130,6 +165,12 @@ void add_predict(CLI::App& app) {
       ->check(whole_number(1))
       ->type_name("N");
   add_best_option(*command, options->best);
+  command->add_flag("--header,!--no-header", options->header,
+                    "Whether the first line of text holds names (as in the run's own csv where not given)");
+  command
+      ->add_option("--delimiter", options->delimiter,
+                   "What stands between the numbers of text (as in the run's own csv where not given)")
+      ->type_name("CHARACTER");
   add_set_option(*command, options->sets);
   add_output_options(*command, options->output);
   command->callback([options] { predict(*options); });

@@ -2,6 +2,9 @@
 
 #include <cerrno>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -25,8 +28,27 @@ double seconds_since_start() {
   return read_clock(CLOCK_MONOTONIC) - kStart;
 }
 
-StepLog::StepLog(const std::string& path, Observer& next)
-    : path_(path), next_(next), file_(std::fopen(path.c_str(), "a")) {
+namespace {
+
+/// A file that begins with something else than a step's line is somebody else's, and stays as it is.
+void refuse_foreign_file(const std::string& path) {
+  constexpr std::string_view kBegins = R"({"step")";
+  std::error_code missing;
+  if (!std::filesystem::is_regular_file(path, missing)) return;
+  std::string start(kBegins.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<size_t>(file.gcount()));
+  if (!start.empty() && start != kBegins)
+    throw UserError(
+        fmt::format("{}: expected a step log or a new file, found another one; give another name", path));
+}
+
+}  // namespace
+
+StepLog::StepLog(const std::string& path, Observer& next) : path_(path), next_(next) {
+  refuse_foreign_file(path);
+  file_.reset(std::fopen(path.c_str(), "a"));
   if (!file_)
     throw UserError(
         fmt::format("{}: the step log cannot be opened: {}", path, std::generic_category().message(errno)));

@@ -1,21 +1,15 @@
 #include "data/array_writer.h"
 
 #include <bit>
-#include <cerrno>
-#include <fcntl.h>
 #include <filesystem>
 #include <iterator>
-#include <string_view>
-#include <system_error>
-#include <unistd.h>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <hdf5.h>
 
 #include "base/error.h"
-#include "base/hdf5_mutex.h"
+#include "base/new_file.h"
+#include "data/hdf5_session.h"
 
 namespace dtrain {
 
@@ -24,53 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 static_assert(std::endian::native == std::endian::little);  // what the formats' headers below say
-
-std::string reason() {
-  return std::generic_category().message(errno);
-}
-
-/// A file that gets its name once it is whole.
-class NewFile {
- public:
-  explicit NewFile(const std::string& path) : path_(path) {
-    const fs::path target(path);
-    temporary_ =
-        (target.parent_path() / fmt::format(".{}.tmp-{}", target.filename().string(), ::getpid())).string();
-    fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd_ < 0) throw UserError(fmt::format("{}: cannot be made: {}", path, reason()));
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-  ~NewFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  }
-
-  const std::string& temporary() const { return temporary_; }
-
-  void write(int64_t offset, const void* data, size_t bytes) {
-    const auto* from = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t written = ::pwrite(fd_, from, bytes, offset);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      from += written;
-      offset += written;
-      bytes -= static_cast<size_t>(written);
-    }
-  }
-
-  void finish() {
-    if (::close(std::exchange(fd_, -1)) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
-    temporary_.clear();
-  }
-
-  [[noreturn]] void fail() const { throw Error(fmt::format("{}: cannot be written: {}", path_, reason())); }
-
- private:
-  std::string path_, temporary_;
-  int fd_ = -1;
-};
 
 /// Formats that hold each array in one piece: the header is written first, then the rows to their places.
 class RawWriter final : public ArrayWriter {
@@ -107,48 +54,31 @@ std::vector<int64_t> write_npy_header(NewFile& file, const TensorSpec& array, in
   return {static_cast<int64_t>(header.size())};
 }
 
-/// Closes an HDF5 identifier.
-class Handle {
- public:
-  Handle(hid_t id, herr_t (*closer)(hid_t)) : id_(id), closer_(closer) {}
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  ~Handle() {
-    if (id_ >= 0) closer_(id_);
-  }
-  operator hid_t() const { return id_; }
-  herr_t close() { return closer_(std::exchange(id_, -1)); }
-
- private:
-  hid_t id_;
-  herr_t (*closer_)(hid_t);
-};
-
 /// Lays the datasets out in a file that libhdf5 then closes: the rows are written past it, because a disk
 /// that is full in the middle of them is more than the library survives.
 std::vector<int64_t> write_hdf5_layout(NewFile& file, const std::vector<TensorSpec>& arrays, int64_t rows) {
-  const std::lock_guard lock(hdf5_mutex());
-  H5dont_atexit();
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  const Hdf5Session session;
   const auto check = [&](auto result) {
-    if (result < 0) throw Error(fmt::format("{}: HDF5 could not lay out the file", file.temporary()));
+    if (result < 0) throw Error(fmt::format("{}: HDF5 could not lay out the file", file.path()));
     return result;
   };
-  Handle hdf5(check(H5Fcreate(file.temporary().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)), H5Fclose);
-  const Handle storage(check(H5Pcreate(H5P_DATASET_CREATE)), H5Pclose);
+  const Hdf5Handle access(check(H5Pcreate(H5P_FILE_ACCESS)), H5Pclose);
+  check(H5Pset_file_locking(access, false, true));  // the file is locked by whoever writes it
+  Hdf5Handle hdf5(check(H5Fcreate(file.temporary().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access)), H5Fclose);
+  const Hdf5Handle storage(check(H5Pcreate(H5P_DATASET_CREATE)), H5Pclose);
   check(H5Pset_alloc_time(storage, H5D_ALLOC_TIME_EARLY));
   check(H5Pset_fill_time(storage, H5D_FILL_TIME_NEVER));
-  const Handle groups(check(H5Pcreate(H5P_LINK_CREATE)), H5Pclose);
+  const Hdf5Handle groups(check(H5Pcreate(H5P_LINK_CREATE)), H5Pclose);
   check(H5Pset_create_intermediate_group(groups, 1));
   std::vector<int64_t> offsets;
   for (const TensorSpec& array : arrays) {
     const Shape shape = array.shape.prepended(rows);
     const std::vector<hsize_t> extents(shape.begin(), shape.end());
-    const Handle space(check(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr)),
-                       H5Sclose);
+    const Hdf5Handle space(check(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr)),
+                           H5Sclose);
     const char* name = arrays.size() == 1 ? "predictions" : array.name.c_str();
-    const Handle dataset(check(H5Dcreate2(hdf5, name, H5T_IEEE_F32LE, space, groups, storage, H5P_DEFAULT)),
-                         H5Dclose);
+    const Hdf5Handle dataset(
+        check(H5Dcreate2(hdf5, name, H5T_IEEE_F32LE, space, groups, storage, H5P_DEFAULT)), H5Dclose);
     const haddr_t offset = H5Dget_offset(dataset);
     if (offset == HADDR_UNDEF && shape.elements() > 0) check(-1);
     offsets.push_back(static_cast<int64_t>(offset));
@@ -170,14 +100,12 @@ class CsvWriter final : public ArrayWriter {
       // Each number as short as it can be and still be read back to the same float32.
       fmt::format_to(std::back_inserter(text), "{}\n", fmt::join(first, first + elements, ","));
     }
-    file_.write(size_, text.data(), text.size());
-    size_ += static_cast<int64_t>(text.size());
+    file_.append(text.data(), text.size());
   }
   void finish() override { file_.finish(); }
 
  private:
   NewFile file_;
-  int64_t size_ = 0;
 };
 
 }  // namespace

@@ -36,6 +36,8 @@ class Cache {
   virtual ~Cache() = default;
   /// The samples of `key`, opened if nobody holds them: splits of the same file share one copy.
   std::shared_ptr<const CachedColumns> get(const CacheKey& key, const Open& open) const;
+  /// Throws UserError where the samples of the split with this name (CacheKey::name) could not be kept.
+  virtual void check(const std::string& /*name*/) const {}
 
  protected:
   virtual CachedColumns make(const CacheKey& key, const Open& open) const = 0;

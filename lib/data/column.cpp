@@ -20,7 +20,7 @@ std::shared_ptr<std::byte> allocate_bytes(size_t bytes) {
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
 }
 
-void MemoryColumn::read(std::span<const int64_t> rows, void* dst) const {
+void MemoryColumn::read_rows(std::span<const int64_t> rows, void* dst) const {
   const size_t bytes = row_bytes();
   auto* out = static_cast<std::byte*>(dst);
   for (const int64_t row : rows) {

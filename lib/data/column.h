@@ -1,12 +1,14 @@
 // One array of a data set as it is stored: the images of a file, or its labels.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "base/tensor_spec.h"
 
 namespace dtrain {
@@ -20,15 +22,35 @@ class Column {
   virtual const TensorSpec& spec() const = 0;
   /// The number of rows.
   virtual int64_t size() const = 0;
-  /// Copies `rows` (each in [0, size())) to `dst`, one after the other.
-  virtual void read(std::span<const int64_t> rows, void* dst) const = 0;
-  /// Where all rows lie one after the other, if they do.
+  /// Copies `rows` (each in [0, size())) to `dst`, one after the other. Throws as check() does, and UserError
+  /// where the file holds something else than it is said to.
+  void read(std::span<const int64_t> rows, void* dst) const {
+    checked([&] { read_rows(rows, dst); });
+  }
+  /// Where all rows lie one after the other, if they do; to be read within checked().
   virtual const std::byte* data() const { return nullptr; }
+  /// Throws Error where what was read so far may not be what the column held when it was opened: its file was
+  /// cut short, written to, or cannot be read.
+  virtual void check() const {}
+  /// Calls `read`, and check() behind it, which counts for more than what `read` throws.
+  template <class Read>
+  void checked(Read read) const {
+    try {
+      read();
+    } catch (const Error&) {
+      check();
+      throw;
+    }
+    check();
+  }
   /// As Dataset::in_memory.
   virtual bool in_memory() const = 0;
 
   int64_t row_elements() const { return spec().shape.elements(); }
   size_t row_bytes() const { return static_cast<size_t>(row_elements()) * bytes_of(spec().dtype); }
+
+ protected:
+  virtual void read_rows(std::span<const int64_t> rows, void* dst) const = 0;
 };
 
 /// The model's inputs in its order, then the targets.
@@ -37,24 +59,25 @@ using Columns = std::vector<std::shared_ptr<const Column>>;
 /// Uninitialised memory for a large array, in huge pages where the system has them.
 std::shared_ptr<std::byte> allocate_bytes(size_t bytes);
 
-/// Rows that lie one after the other in memory, or in a file that is mapped there.
-class MemoryColumn final : public Column {
+/// Rows that lie one after the other in memory.
+class MemoryColumn : public Column {
  public:
-  /// `data` holds `size` rows. `resident`: it is memory, not a file that the disk has yet to give.
-  MemoryColumn(TensorSpec spec, int64_t size, std::shared_ptr<const std::byte> data, bool resident = true)
-      : spec_(std::move(spec)), size_(size), data_(std::move(data)), resident_(resident) {}
+  /// `data` holds `size` rows.
+  MemoryColumn(TensorSpec spec, int64_t size, std::shared_ptr<const std::byte> data)
+      : spec_(std::move(spec)), size_(size), data_(std::move(data)) {}
 
   const TensorSpec& spec() const override { return spec_; }
   int64_t size() const override { return size_; }
-  void read(std::span<const int64_t> rows, void* dst) const override;
   const std::byte* data() const override { return data_.get(); }
-  bool in_memory() const override { return resident_; }
+  bool in_memory() const override { return true; }
+
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* dst) const override;
 
  private:
   TensorSpec spec_;
   int64_t size_;
   std::shared_ptr<const std::byte> data_;
-  bool resident_;
 };
 
 /// Calls `visit(first, count, byte_offset)` for runs of rows [first, first + count) of at most about 4 MiB,

@@ -69,6 +69,12 @@ void ColumnPlan::affine(std::vector<double> scale, std::vector<double> offset) {
   }
   stage.run_scale.assign(stage.scale.begin(), stage.scale.end());
   stage.run_offset.assign(stage.offset.begin(), stage.offset.end());
+  const auto fits = [](float value) { return std::isfinite(value); };
+  if (!std::all_of(stage.run_scale.begin(), stage.run_scale.end(), fits) ||
+      !std::all_of(stage.run_offset.begin(), stage.run_offset.end(), fits))
+    throw UserError(fmt::format("expected a scale and an offset that fit float32, found {} and {}",
+                                *std::max_element(stage.scale.begin(), stage.scale.end()),
+                                *std::max_element(stage.offset.begin(), stage.offset.end())));
 }
 
 void ColumnPlan::cast(DType type) {

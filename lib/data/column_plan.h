@@ -26,6 +26,7 @@ class ColumnPlan {
   void reshape(Shape shape) { spec_.shape = std::move(shape); }
   void rename(std::string name) { spec_.name = std::move(name); }
   /// y = scale * x + offset, in float32: both of one element, or of one for each channel (the last axis).
+  /// Throws UserError where a number does not fit float32.
   void affine(std::vector<double> scale, std::vector<double> offset);
   /// Towards zero; what does not fit becomes the nearest value that does, and NaN zero.
   void cast(DType type);

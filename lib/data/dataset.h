@@ -10,6 +10,7 @@
 
 #include "base/tensor_spec.h"
 #include "base/view.h"
+#include "data/data_identity.h"
 
 namespace dtrain {
 
@@ -18,7 +19,6 @@ namespace dtrain {
 struct StoredForm {
   DType dtype = DType::float32;
   std::vector<float> scale, offset;  // of one element, or of one for each element of a row
-  const std::byte* data = nullptr;   // row 0, where all rows lie one after the other in memory
 };
 
 /// Random access to the samples of one split, transforms applied. Safe to read from several threads at once.
@@ -39,6 +39,8 @@ class Dataset {
   virtual void read_stored(size_t /*index*/, std::span<const int64_t> /*rows*/, void* /*dst*/) const {}
   /// What all samples take as stored (where a column is more than a map of that, as it is given).
   size_t stored_bytes() const;
+  /// What the samples are, for noticing that a run goes on with others. Reads samples of the files' content.
+  virtual DataIdentity identity() const { return {}; }
   /// All samples are to be kept in the memory of the devices that they go to.
   virtual bool on_device() const { return false; }
   /// Reading costs no more than a gather from memory (or a few instructions an element): there is nothing to

@@ -30,7 +30,8 @@ struct DatasetSpec {
   bool shuffle = true;                      // the training split only
   Kind<Cache> cache = kinds<Cache>().make("none");
   int64_t prefetch = 2;
-  Node resolved;  // as `config.yaml` of the run directory says it: defaults written out, root absolute
+  FieldNames fields;  // of the file that was trained on, where it has a header: others are read by them
+  Node resolved;      // as `config.yaml` of the run directory says it: defaults written out, root absolute
 
   const SplitSpec* find(
       const std::string& split) const;  // "train", "validation", "test"; null where not given
@@ -44,15 +45,31 @@ Json dataset_json_schema();
 /// that what they hold, after the transforms, fits `inputs` (the model's, in order) and `targets` (what the
 /// losses want: shape, dtype; integer labels are checked against nothing here). Conversion between dtypes is
 /// implied where it loses nothing (uint8 to float32 or int32; int32 labels to float32). Throws UserError with
-/// the path, what was expected and what was found, and the place in the configuration.
+/// the place in the configuration, the path, what was expected and what was found.
 std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
                                           const std::vector<TensorSpec>& inputs,
                                           const std::vector<TensorSpec>& targets);
 
+/// The files that the splits read, where they are found now.
+std::vector<std::string> data_files(const DatasetSpec& spec);
+
+/// Throws UserError where the cache could not keep the samples of a split, without opening it.
+void check_cache(const DatasetSpec& spec, const std::string& split);
+
+/// The message, with the place before it where there is one.
+std::string located(const Mark& place, const std::string& message);
+
+/// How delimited text is read; what is not said here is as the run's own reader has it.
+struct TextOptions {
+  std::optional<bool> header;
+  std::optional<char> delimiter;
+};
+
 /// For `dtrain predict`: a file (.h5, .npy, .csv, .idx; .gz of the last two) that holds inputs only, with the
-/// data set's transforms.
-std::shared_ptr<const Dataset> open_inputs(const std::string& path,
-                                           const std::vector<Kind<Transform>>& transforms,
-                                           const std::vector<TensorSpec>& inputs);
+/// data set's transforms. Text is read as the data set's csv reader does; where it has a header and the file
+/// that was trained on had one, the columns of those names. A run without a csv reader takes a first line of
+/// names for a header.
+std::shared_ptr<const Dataset> open_inputs(const std::string& path, const DatasetSpec& spec,
+                                           const std::vector<TensorSpec>& inputs, const TextOptions& options);
 
 }  // namespace dtrain

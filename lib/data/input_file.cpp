@@ -4,7 +4,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
 
@@ -17,22 +18,55 @@ namespace dtrain {
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
   fd_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not hang us
-  struct stat status {};
-  if (fd_ < 0 || fstat(fd_, &status) != 0) {
+  if (fd_ < 0 || fstat(fd_, &status_) != 0) {
     const std::string reason = std::strerror(errno);
     if (fd_ >= 0) close(fd_);
     throw UserError(fmt::format("{}: cannot open the file: {}", path_, reason));
   }
-  if (!S_ISREG(status.st_mode)) {
+  if (!S_ISREG(status_.st_mode)) {
     close(fd_);
     throw UserError(fmt::format("{}: expected a file, found {}", path_,
-                                S_ISDIR(status.st_mode) ? "a directory" : "something else"));
+                                S_ISDIR(status_.st_mode) ? "a directory" : "something else"));
   }
-  size_ = status.st_size;
 }
 
 InputFile::~InputFile() {
   close(fd_);
+}
+
+namespace {
+
+bool same_content(const struct stat& a, const struct stat& b) {
+  return a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
+void InputFile::check_unchanged() const {
+  struct stat now {};
+  if (fstat(fd_, &now) != 0)
+    throw Error(fmt::format("{}: cannot be looked at any more: {}", path_, std::strerror(errno)));
+  if (same_content(status_, now)) return;
+  throw Error(
+      fmt::format("{}: the file was changed while it was in use: expected {} bytes, found {}", path_, size(),
+                  now.st_size == size() ? "as many that were written later" : fmt::to_string(now.st_size)));
+}
+
+bool InputFile::is_same(int descriptor) const {
+  struct stat other {};
+  return fstat(descriptor, &other) == 0 && other.st_dev == status_.st_dev && other.st_ino == status_.st_ino &&
+         same_content(status_, other);
+}
+
+bool InputFile::is_locked() const {
+  const bool locked = flock(fd_, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (!locked) flock(fd_, LOCK_UN);
+  return locked;
+}
+
+void* InputFile::map() const {
+  return mmap(nullptr, static_cast<size_t>(size()), PROT_READ, MAP_SHARED, fd_, 0);
 }
 
 void InputFile::read(int64_t offset, void* dst, size_t bytes) const {
@@ -50,7 +84,7 @@ void InputFile::read(int64_t offset, void* dst, size_t bytes) const {
 
 bool InputFile::is_gzip() const {
   unsigned char magic[2] = {0, 0};
-  if (size_ < 2) return false;
+  if (size() < 2) return false;
   read(0, magic, sizeof magic);
   return magic[0] == 0x1f && magic[1] == 0x8b;
 }
@@ -60,8 +94,8 @@ struct InputStream::Unpacking {
   std::vector<uint8_t> packed = std::vector<uint8_t>(size_t{1} << 18);
 };
 
-InputStream::InputStream(const std::string& path) : file_(path) {
-  if (!file_.is_gzip()) return;
+InputStream::InputStream(const std::string& path) : file_(std::make_shared<const InputFile>(path)) {
+  if (!file_->is_gzip()) return;
   unpacking_ = std::make_unique<Unpacking>();
   isal_inflate_init(&unpacking_->state);
   unpacking_->state.next_in = unpacking_->packed.data();
@@ -84,9 +118,10 @@ size_t InputStream::read(void* dst, size_t bytes) {
 
 /// What the file holds, as it stands there; 0 at its end.
 size_t InputStream::read_packed(void* dst, size_t most) {
-  const size_t bytes = std::min(most, static_cast<size_t>(file_.size() - packed_offset_));
-  file_.read(packed_offset_, dst, bytes);
+  const size_t bytes = std::min(most, static_cast<size_t>(file_->size() - packed_offset_));
+  file_->read(packed_offset_, dst, bytes);
   packed_offset_ += static_cast<int64_t>(bytes);
+  if (packed_offset_ == file_->size()) file_->check_unchanged();
   return bytes;
 }
 

@@ -1,9 +1,13 @@
 #include "data/loader.h"
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "data/column.h"
 #include "data/prefetcher.h"
 #include "data/shuffle.h"
@@ -45,7 +49,7 @@ class Loader::Impl {
   void begin(int64_t epoch, int64_t first_step) {
     if (epoch != epoch_ && (shuffle_ || order_.empty())) {
       if (prefetcher_) prefetcher_->begin({}, 0);  // no more reading in the order that goes
-      order_ = shuffle_ ? shuffled_order(samples(), seed_, epoch) : row_numbers(0, samples());
+      order_ = make_order(epoch);
     }
     epoch_ = epoch;
     step_ = first_step;
@@ -65,6 +69,20 @@ class Loader::Impl {
   }
 
  private:
+  std::vector<int64_t> make_order(int64_t epoch) const {
+    const auto fail = [&] {
+      throw Error(fmt::format("there is not enough memory for the order of {} samples", samples()));
+    };
+    try {
+      return shuffle_ ? shuffled_order(samples(), seed_, epoch) : row_numbers(0, samples());
+    } catch (const std::bad_alloc&) {
+      fail();
+    } catch (const std::length_error&) {
+      fail();
+    }
+    return {};
+  }
+
   std::shared_ptr<const Dataset> dataset_;
   int64_t batch_size_;
   bool shuffle_;

@@ -1,6 +1,9 @@
 // From a checked `dataset:` and the model's wishes to samples.
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <new>
+#include <stdexcept>
 #include <sys/stat.h>
 
 #include <fmt/format.h>
@@ -17,11 +20,6 @@
 namespace dtrain {
 
 namespace {
-
-std::string located(const Mark& mark, const std::string& message) {
-  const std::string where = mark.str();
-  return where.empty() ? message : fmt::format("{}: error: {}", where, message);
-}
 
 /// What the readers should find, for the transforms to make `wanted` of it.
 std::vector<TensorSpec> before_transforms(std::vector<TensorSpec> wanted, bool targets,
@@ -92,44 +90,87 @@ Columns open_reader(const Reader& reader, const ReadRequest& request) {
   return columns;
 }
 
-/// Size and time of last change of a file, for noticing that it is another one.
+/// What shows that a file is another one, or was written to: a time that whoever writes cannot set, too.
 std::string fingerprint(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0)
     throw UserError(fmt::format("{}: cannot open the file: {}", path, std::strerror(errno)));
-  return fmt::format("{} {} bytes, changed {}.{:09}\n", path, status.st_size, status.st_mtim.tv_sec,
-                     status.st_mtim.tv_nsec);
+  return fmt::format("{} {} bytes, inode {}, written {}.{:09}, changed {}.{:09}\n", path, status.st_size,
+                     status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
+                     status.st_ctim.tv_nsec);
+}
+
+/// The names of the splits that read the same files alike, but for their rows; the first one is their
+/// cache's.
+std::vector<std::string> splits_like(const DatasetSpec& spec, const SplitSpec& split) {
+  std::vector<std::string> names;
+  for (const char* name : {"train", "validation", "test"})
+    if (const SplitSpec* other = spec.find(name);
+        other && other->reader.resolved.to_yaml() == split.reader.resolved.to_yaml())
+      names.emplace_back(name);
+  return names;
+}
+
+std::vector<std::string> paths_of(const SplitSpec& split, const ReadRequest& request) {
+  std::vector<std::string> paths;
+  for (const std::string& file : split.reader->files()) paths.push_back(request.find(file));
+  return paths;
 }
 
 /// Splits that differ in their rows only have one key.
 CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRequest& request) {
-  const std::string reader = split.reader.resolved.to_yaml();
-  CacheKey key{reader, "", std::nullopt};
-  bool all_rows = !split.rows;
-  if (split.rows) key.rows = split.rows;
-  for (const char* name : {"train", "validation", "test"}) {
-    const SplitSpec* other = spec.find(name);
-    if (!other || other->reader.resolved.to_yaml() != reader) continue;
-    if (key.name.empty()) key.name = name;
-    if (!other->rows) all_rows = true;
-    if (all_rows) continue;
-    (*key.rows)[0] = std::min((*key.rows)[0], (*other->rows)[0]);
-    (*key.rows)[1] = std::max((*key.rows)[1], (*other->rows)[1]);
-  }
-  if (key.name.empty()) key.name = "split";
-  if (all_rows) key.rows.reset();
-  for (const std::string& file : split.reader->files()) {
-    try {
-      key.identity += fingerprint(request.find(file));
-    } catch (const UserError& error) {
-      request.fail(error.what());
+  const std::vector<std::string> names = splits_like(spec, split);
+  CacheKey key{split.reader.resolved.to_yaml(), names.empty() ? "split" : names.front(), split.rows};
+  for (const std::string& name : names) {
+    const auto& rows = spec.find(name)->rows;
+    if (!key.rows || !rows) {
+      key.rows.reset();
+      break;
     }
+    (*key.rows)[0] = std::min((*key.rows)[0], (*rows)[0]);
+    (*key.rows)[1] = std::max((*key.rows)[1], (*rows)[1]);
   }
+  for (const std::string& path : paths_of(split, request)) key.identity += fingerprint(path);
   for (const auto* wanted : {&request.inputs, &request.targets})
     for (const TensorSpec& one : *wanted)
       key.identity += fmt::format("{} {} {}\n", one.name, one.shape.str(), name_of(one.dtype));
+  if (!request.fields.empty()) key.identity += request.fields.to_json().dump() + "\n";
   if (key.rows) key.identity += fmt::format("rows {} to {}\n", (*key.rows)[0], (*key.rows)[1]);
   return key;
+}
+
+/// The tree with numbers in the place of the files' names.
+Node without_names(const Node& node, const std::vector<std::string>& files) {
+  if (node.is_scalar()) {
+    const auto found = std::find(files.begin(), files.end(), node.text());
+    return found == files.end() ? node : Node::scalar(fmt::format("file {}", found - files.begin()));
+  }
+  if (node.is_sequence()) {
+    std::vector<Node> items;
+    for (const Node& item : node.items()) items.push_back(without_names(item, files));
+    return Node::sequence(std::move(items));
+  }
+  if (!node.is_mapping()) return node;
+  std::vector<Node::Entry> entries;
+  for (const auto& [key, value] : node.entries()) entries.emplace_back(key, without_names(value, files));
+  return Node::mapping(std::move(entries));
+}
+
+/// What is thrown while files are opened and read for the first time, with the place in the configuration
+/// that names them.
+template <class Open>
+auto at_place(const Mark& place, Open open) {
+  try {
+    return open();
+  } catch (const UserError& error) {
+    throw UserError(located(place, error.what()));
+  } catch (const Error& error) {
+    throw Error(located(place, error.what()));
+  } catch (const std::bad_alloc&) {
+    throw Error(located(place, "there is not enough memory for the samples"));
+  } catch (const std::length_error&) {
+    throw Error(located(place, "there are more samples than memory could hold"));
+  }
 }
 
 enum class FileFormat { hdf5, npy, idx, csv };
@@ -147,11 +188,25 @@ FileFormat format_of(const std::string& path) {
                               start.empty() ? "an empty one" : "none of these"));
 }
 
-Columns open_inputs_file(const std::string& path, const std::vector<TensorSpec>& wanted) {
+/// As the run's own csv reader has it, but for what the options say.
+CsvFormat text_format(const DatasetSpec& spec, const TextOptions& options) {
+  CsvFormat format{',', std::nullopt};
+  for (const char* name : {"test", "validation", "train"})
+    if (const SplitSpec* split = spec.find(name)) format = split->reader->text_format().value_or(format);
+  if (options.header) format.header = options.header;
+  if (options.delimiter) format.delimiter = *options.delimiter;
+  return format;
+}
+
+Columns open_inputs_file(const std::string& path, const DatasetSpec& spec,
+                         const std::vector<TensorSpec>& wanted, const TextOptions& options) {
   const FileFormat format = format_of(path);
+  if (format != FileFormat::csv && (options.header || options.delimiter))
+    throw UserError(
+        fmt::format("{}: expected text, which a header or a delimiter is of, found another format", path));
   Columns columns;
   if (format == FileFormat::hdf5 && wanted.size() > 1) {
-    for (const TensorSpec& spec : wanted) columns.push_back(open_hdf5(path, spec.name));
+    for (const TensorSpec& one : wanted) columns.push_back(open_hdf5(path, one.name));
     return columns;
   }
   if (wanted.size() != 1)
@@ -165,39 +220,77 @@ Columns open_inputs_file(const std::string& path, const std::vector<TensorSpec>&
     case FileFormat::idx:
       return {open_idx(path)};
     default:
-      return {open_csv(path, wanted[0].dtype == DType::int32 ? DType::int32 : DType::float32)};
+      return {open_csv(path, wanted[0].dtype == DType::int32 ? DType::int32 : DType::float32,
+                       text_format(spec, options), spec.fields.inputs)};
   }
 }
 
 }  // namespace
 
+std::string located(const Mark& place, const std::string& message) {
+  const std::string where = place.str();
+  return where.empty() ? message : fmt::format("{}: error: {}", where, message);
+}
+
 std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
                                           const std::vector<TensorSpec>& inputs,
                                           const std::vector<TensorSpec>& targets) {
-  const ReadRequest request{spec.root, split.mark, before_transforms(inputs, false, spec.transforms),
-                            before_transforms(targets, true, spec.transforms)};
-  const auto held =
-      spec.cache->get(cache_key(spec, split, request), [&] { return open_reader(*split.reader, request); });
-  const int64_t from = split.rows ? (*split.rows)[0] : 0, to = split.rows ? (*split.rows)[1] : held->total;
-  if (to > held->total)
-    request.fail(fmt::format("rows: expected at most the {} samples of {}, found [{}, {})", held->total,
-                             held->columns.front()->spec().name, from, to));
+  ReadRequest request{spec.root,
+                      split.mark,
+                      before_transforms(inputs, false, spec.transforms),
+                      before_transforms(targets, true, spec.transforms),
+                      {}};
+  DataSource source;
+  const auto held = at_place(split.mark, [&] {
+    source.fields = split.reader->fields(request);
+    // Only where it makes a difference: what is read as the options say has a cache of its own.
+    if (!source.fields.empty() && !spec.fields.empty() && source.fields != spec.fields)
+      source.fields = request.fields = spec.fields;
+    source.reader = without_names(split.reader.resolved, split.reader->files()).to_yaml();
+    source.paths = paths_of(split, request);
+    return spec.cache->get(cache_key(spec, split, request),
+                           [&] { return open_reader(*split.reader, request); });
+  });
+  source.from = split.rows ? (*split.rows)[0] : 0;
+  source.to = split.rows ? (*split.rows)[1] : held->total;
+  if (source.to > held->total)
+    throw UserError(located(
+        split.mark, fmt::format("rows: expected at most the {} samples of {}, found [{}, {})", held->total,
+                                held->columns.front()->spec().name, source.from, source.to)));
   auto plans = plan_columns(held->columns, inputs, targets, spec.transforms, split.mark);
-  return std::make_shared<SplitDataset>(held, std::move(plans), from - held->first, to - from);
+  return std::make_shared<SplitDataset>(held, std::move(plans), std::move(source));
 }
 
-std::shared_ptr<const Dataset> open_inputs(const std::string& path,
-                                           const std::vector<Kind<Transform>>& transforms,
-                                           const std::vector<TensorSpec>& inputs) {
+std::vector<std::string> data_files(const DatasetSpec& spec) {
+  std::vector<std::string> all;
+  for (const char* name : {"train", "validation", "test"})
+    if (const SplitSpec* split = spec.find(name)) {
+      const auto paths = paths_of(*split, {spec.root, split->mark, {}, {}, {}});
+      all.insert(all.end(), paths.begin(), paths.end());
+    }
+  return all;
+}
+
+void check_cache(const DatasetSpec& spec, const std::string& split) {
+  const SplitSpec& wanted = *spec.find(split);
+  at_place(wanted.mark, [&] { spec.cache->check(splits_like(spec, wanted).front()); });
+}
+
+std::shared_ptr<const Dataset> open_inputs(const std::string& path, const DatasetSpec& spec,
+                                           const std::vector<TensorSpec>& inputs,
+                                           const TextOptions& options) {
   auto held = std::make_shared<CachedColumns>();
-  held->columns = open_inputs_file(path, before_transforms(inputs, false, transforms));
+  held->columns = at_place({}, [&] {
+    return open_inputs_file(path, spec, before_transforms(inputs, false, spec.transforms), options);
+  });
   held->total = held->columns.front()->size();
   for (const auto& column : held->columns)
     if (column->size() != held->total)
       throw UserError(fmt::format("{}: expected as many samples for each input, found {} and {}", path,
                                   held->total, column->size()));
-  return std::make_shared<SplitDataset>(held, plan_columns(held->columns, inputs, {}, transforms, {}), 0,
-                                        held->total);
+  DataSource source{"", {path}, {}, 0, held->total};
+  return std::make_shared<SplitDataset>(held, plan_columns(held->columns, inputs, {}, spec.transforms, {}),
+                                        std::move(source));
 }
 
 }  // namespace dtrain

@@ -8,8 +8,11 @@
 namespace dtrain {
 
 SplitDataset::SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans,
-                           int64_t from, int64_t size)
-    : held_(std::move(held)), plans_(std::move(plans)), from_(from), size_(size) {
+                           DataSource source)
+    : held_(std::move(held)),
+      plans_(std::move(plans)),
+      source_(std::move(source)),
+      first_(source_.from - held_->first) {
   for (const ColumnPlan& plan : plans_) specs_.push_back(plan.spec());
   in_memory_ = std::all_of(held_->columns.begin(), held_->columns.end(),
                            [](const auto& column) { return column->in_memory(); });
@@ -28,7 +31,7 @@ void SplitDataset::read(std::span<const int64_t> rows, std::span<const View> dst
 void SplitDataset::read_column(size_t index, std::span<const int64_t> rows, void* dst) const {
   const Column& column = *held_->columns[index];
   const ColumnPlan& plan = plans_[index];
-  if (column.data()) return plan.run(data_of(column), rows, dst);
+  if (column.data()) return column.checked([&] { plan.run(data_of(column), rows, dst); });
   if (plan.is_copy()) return read_stored(index, rows, dst);
   const auto raw = allocate_bytes(rows.size() * column.row_bytes());
   read_stored(index, rows, raw.get());
@@ -36,25 +39,29 @@ void SplitDataset::read_column(size_t index, std::span<const int64_t> rows, void
 }
 
 const std::byte* SplitDataset::data_of(const Column& column) const {
-  return column.data() ? column.data() + static_cast<size_t>(from_) * column.row_bytes() : nullptr;
+  return column.data() ? column.data() + static_cast<size_t>(first_) * column.row_bytes() : nullptr;
 }
 
 void SplitDataset::read_stored(size_t index, std::span<const int64_t> rows, void* dst) const {
   const Column& column = *held_->columns[index];
-  if (column.data()) return gather_copy(data_of(column), column.row_bytes(), rows, dst);
+  if (column.data())
+    return column.checked([&] { gather_copy(data_of(column), column.row_bytes(), rows, dst); });
   std::vector<int64_t> stored(rows.begin(), rows.end());
-  for (int64_t& row : stored) row += from_;
+  for (int64_t& row : stored) row += first_;
   column.read(stored, dst);
+}
+
+DataIdentity SplitDataset::identity() const {
+  return {source_.reader, identify_files(source_.paths), held_->total, source_.from, source_.to,
+          source_.fields};
 }
 
 std::optional<StoredForm> SplitDataset::stored_form(size_t index) const {
   const auto map = plans_[index].map();
   if (!map) return std::nullopt;
   const Column& column = *held_->columns[index];
-  return StoredForm{column.spec().dtype,
-                    {map->scale.begin(), map->scale.end()},
-                    {map->offset.begin(), map->offset.end()},
-                    data_of(column)};
+  return StoredForm{
+      column.spec().dtype, {map->scale.begin(), map->scale.end()}, {map->offset.begin(), map->offset.end()}};
 }
 
 }  // namespace dtrain

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -59,6 +60,8 @@ int64_t decode_as(const std::byte* src, To* dst, int64_t count, bool swapped) {
     const From value = load<From>(src + static_cast<size_t>(i) * sizeof(From), swapped);
     if constexpr (std::is_integral_v<From>) {
       if (!fits_int32(value)) return i;
+    } else if constexpr (sizeof(From) > sizeof(To)) {
+      if (std::isfinite(value) && !std::isfinite(static_cast<To>(value))) return i;
     }
     dst[i] = static_cast<To>(value);
   }

@@ -25,7 +25,7 @@ struct StoredType {
 };
 
 /// Decodes `count` values (at any alignment) to `dst`, an array of type.dtype(). Returns the index of the
-/// first integer that does not fit an int32, or `count`.
+/// first value that does not fit (an integer an int32, a finite number a float32), or `count`.
 int64_t decode(StoredType type, const void* src, void* dst, int64_t count);
 
 }  // namespace dtrain

@@ -12,9 +12,15 @@ bool is_suspect(double loss) {
 }
 
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle) {
-  return std::make_unique<Loader>(
-      open_split(config.dataset, split, config.graph.input_specs(), config.targets()),
-      config.train.batch_size, shuffle, static_cast<uint64_t>(config.seed), config.dataset.prefetch);
+  auto data = open_split(config.dataset, split, config.graph.input_specs(), config.targets());
+  const bool train = config.dataset.train && &split == &*config.dataset.train;
+  try {
+    check_targets_at_hand(config, *data, train ? "trained on" : "evaluated");
+  } catch (const UserError& error) {
+    throw UserError(located(split.mark, error.what()));
+  }
+  return std::make_unique<Loader>(std::move(data), config.train.batch_size, shuffle,
+                                  static_cast<uint64_t>(config.seed), config.dataset.prefetch);
 }
 
 std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,
@@ -44,7 +50,7 @@ std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
   }
   auto means = means_of(config, sums, loader.samples());
-  if (is_suspect(means[0].second)) check_samples(config, loader.dataset(), "evaluated", true);
+  if (is_suspect(means[0].second)) check_samples(config, loader.dataset(), "evaluated");
   return means;
 }
 

@@ -191,8 +191,21 @@ void RunDirectory::hold() {
   }
   for (const char* name : kOwn)
     if (!exists(at(name))) held_->missing.push_back(name);
+  refuse_foreign_files();
   remove_stale_temporaries(at(kConfig));
   remove_stale_temporaries(checkpoint_at(0));
+}
+
+void RunDirectory::refuse_foreign_files() {
+  if (!held_->made_checkpoints || exists(at(kEvents))) return;
+  for (const char* name : {kConfig, kMetrics}) {
+    const Location file = at(name);
+    if (!exists(file)) continue;
+    const std::string path = file.shown();
+    discard();
+    throw UserError(fmt::format(
+        "{}: is of no run of dtrain's, and would be written over; give another directory: --output", path));
+  }
 }
 
 void RunDirectory::discard() {

@@ -67,6 +67,9 @@ class RunDirectory {
  private:
   struct Held;
 
+  /// A run writes its configuration and its metrics anew; those of a directory that no run had are somebody
+  /// else's. Throws UserError, after discard().
+  void refuse_foreign_files();
   Location at(const std::string& name) const;
   Location checkpoint_at(int64_t step) const;
   std::vector<int64_t> steps() const;

@@ -51,25 +51,57 @@ std::optional<Taker> taker_of_input(const Graph& graph, int input) {
   return taker;
 }
 
-}  // namespace
-
-void check_samples(const RunConfig& config, const Dataset& data, const std::string& use, bool all) {
+/// What a column goes to, where that takes numbers within bounds only.
+std::optional<Taker> taker_of(const RunConfig& config, size_t column) {
   const size_t inputs = config.graph.inputs.size();
-  for (size_t column = 0; column < data.columns().size(); ++column) {
-    std::optional<Taker> taker;
-    if (column < inputs) {
-      taker = taker_of_input(config.graph, config.graph.inputs[column]);
-    } else {
-      const Head& head = config.heads[column - inputs];
-      const TensorSpec& output = config.graph.nodes[static_cast<size_t>(head.node)].output;
-      if (const auto bounds = head.loss->target_bounds(output))
-        taker = Taker{config.graph.layer_name(head.node), *bounds};
-    }
+  if (column < inputs) return taker_of_input(config.graph, config.graph.inputs[column]);
+  const Head& head = config.heads[column - inputs];
+  const TensorSpec& output = config.graph.nodes[static_cast<size_t>(head.node)].output;
+  const auto bounds = head.loss->target_bounds(output);
+  return bounds ? std::optional(Taker{config.graph.layer_name(head.node), *bounds}) : std::nullopt;
+}
+
+void check_from(const RunConfig& config, const Dataset& data, size_t first_column, const std::string& use) {
+  for (size_t column = first_column; column < data.columns().size(); ++column) {
+    const std::optional<Taker> taker = taker_of(config, column);
     if (!taker) continue;
     if (data.columns()[column].dtype == DType::int32) {
       check_column<int32_t>(data, column, *taker, use);
-    } else if (all) {
+    } else {
       check_column<float>(data, column, *taker, use);
+    }
+  }
+}
+
+}  // namespace
+
+void check_samples(const RunConfig& config, const Dataset& data, const std::string& use) {
+  check_from(config, data, 0, use);
+}
+
+void check_targets_at_hand(const RunConfig& config, const Dataset& data, const std::string& use) {
+  constexpr int64_t kMostElements = 1 << 20;
+  int64_t elements = 0;
+  for (size_t column = config.graph.inputs.size(); column < data.columns().size(); ++column)
+    elements += data.columns()[column].shape.elements() * std::min(data.size(), kMostElements);
+  if (data.in_memory() && elements <= kMostElements && data.size() <= kMostElements)
+    check_from(config, data, config.graph.inputs.size(), use);
+}
+
+void check_readable(const Dataset& data, size_t most_bytes) {
+  constexpr size_t kBlock = size_t{4} << 20;
+  for (size_t column = 0; column < data.columns().size(); ++column) {
+    if (data.in_memory() && data.stored_form(column)) continue;  // no more than numbers times a number
+    const TensorSpec& spec = data.columns()[column];
+    const size_t row_bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
+    const auto rows = static_cast<int64_t>(std::max<size_t>(1, kBlock / std::max<size_t>(1, row_bytes)));
+    const int64_t blocks = (data.size() + rows - 1) / rows;
+    const auto most = static_cast<int64_t>(std::max<size_t>(2, most_bytes / kBlock));
+    const auto memory = allocate_bytes(static_cast<size_t>(std::min(rows, data.size())) * row_bytes);
+    for (int64_t i = 0; i < std::min(blocks, most); ++i) {
+      const int64_t block = blocks <= most ? i : i * (blocks - 1) / (most - 1);
+      data.read_column(column, row_numbers(block * rows, std::min(rows, data.size() - block * rows)),
+                       memory.get());
     }
   }
 }

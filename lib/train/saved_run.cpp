@@ -55,7 +55,16 @@ RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::stri
   diagnostics.throw_if_errors();
   auto config = parse_run_config(node, "", diagnostics);
   diagnostics.throw_if_errors();
+  config->dataset.fields = saved_fields(checkpoint);
   return std::move(*config);
+}
+
+FieldNames saved_fields(const Checkpoint& checkpoint) {
+  const Json& state = checkpoint.content().state;
+  const Json* data = state.find("data");
+  const Json* train = data ? data->find("train") : nullptr;
+  const Json* fields = train ? train->find("fields") : nullptr;
+  return fields ? FieldNames::from_json(*fields) : FieldNames();
 }
 
 std::optional<Checkpoint> load_newest(const RunDirectory& directory,

@@ -44,7 +44,10 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
   const std::vector<DeviceId> devices = config_.strategy->replicas();
   if (!config_.dataset.train) throw UserError("the data set has no 'train' split to train on");
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
+  data_["train"] = loader_->dataset().identity();
+  config_.dataset.fields = data_["train"].fields;
   if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
+  if (validation_) data_["validation"] = validation_->dataset().identity();
   // Before the replicas bind this thread.
   checkpointing_ = std::make_unique<Checkpointing>(config_, std::move(directory), state_, observer_);
   replicas_ = std::make_unique<Replicas>(config_, devices);
@@ -61,7 +64,22 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
       !advice.empty())
     observer_.on_warning(advice);
   state_.sums.assign(config_.total_names.size(), 0.0);
+  state_.data = data_;
   take_callbacks({});
+}
+
+/// Other samples than before are met twice or never within an epoch; from one epoch to the next a person may
+/// want them.
+void Trainer::check_data_goes_on(const std::string& path) {
+  for (const auto& [split, before] : std::exchange(state_.data, data_)) {
+    const auto now = data_.find(split);
+    const std::string change = now == data_.end() ? "" : describe_change(before, now->second);
+    if (change.empty()) continue;
+    if (split == "train" && state_.step_in_epoch > 0)
+      throw UserError(fmt::format(
+          "{}: within an epoch, the data cannot change: {}; change them at the end of one", path, change));
+    observer_.on_warning(fmt::format("the data of '{}' are others than before: {}", split, change));
+  }
 }
 
 /// Each callback's state is the one saved of the next of its kind; those that are new begin with none.
@@ -85,6 +103,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = TrainingState::from_json(checkpoint.content().state, checkpoint.content().history);
   const Node saved = saved_config(checkpoint, {}).resolved;
   if (state_.step_in_epoch > 0) check_epoch_goes_on(checkpoint.path(), saved, config_.resolved);
+  check_data_goes_on(checkpoint.path());
   replicas_->allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
   restore_weights(checkpoint, *replicas_);
   replicas_->allocate_slots();
@@ -207,7 +226,7 @@ void Trainer::finish_step() {
   ++state_.step_in_epoch;
   sound_ = false;  // unless nobody objects
   if (is_suspect(step_loss) && !std::exchange(samples_checked_, true))
-    check_samples(config_, loader_->dataset(), "trained on", true);
+    check_samples(config_, loader_->dataset(), "trained on");
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
   sound_ = true;

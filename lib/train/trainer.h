@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +60,7 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void check_data_goes_on(const std::string& path);
   void take_callbacks(std::vector<TrainingState::OfCallback> saved);
   double learning_rate_at(int64_t step) const;
   bool train();
@@ -78,6 +80,7 @@ class Trainer {
   Requests& requests_;
   std::unique_ptr<Loader> loader_, validation_;
   std::unique_ptr<Replicas> replicas_;
+  std::map<std::string, DataIdentity> data_;  // by split, as it was opened
   TrainingState state_;
   bool samples_checked_ = false;  // once is enough
   bool restored_ = false;

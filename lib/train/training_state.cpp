@@ -24,6 +24,11 @@ Json TrainingState::to_json() const {
       best ? Json::object().set("value", best->value).set("step", best->step).set("watched", best->watched)
            : Json());
   if (!stop_reason.empty()) json.set("stop_reason", stop_reason);
+  if (!data.empty()) {
+    Json splits = Json::object();
+    for (const auto& [split, identity] : data) splits.set(split, identity.to_json());
+    json.set("data", std::move(splits));
+  }
   return json.set("stopped", stopped).set("epochs", epochs);
 }
 
@@ -50,6 +55,9 @@ TrainingState TrainingState::from_json(const Json& json, const std::string& hist
     state.callbacks.push_back({callback.at("kind").as_string(), callback.at("state")});
   if (const Json& best = json.at("best"); !best.is_null())
     state.best = Best{best.at("value").as_double(), count(best, "step"), best.at("watched").as_string()};
+  if (const Json* data = json.find("data"))
+    for (const auto& [split, identity] : data->entries())
+      state.data[split] = DataIdentity::from_json(identity);
   state.stopped = json.at("stopped").as_bool();
   if (const Json* reason = json.find("stop_reason")) state.stop_reason = reason->as_string();
   state.epochs = count(json, "epochs");

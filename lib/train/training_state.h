@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+#include "data/data_identity.h"
 #include "train/history.h"
 
 namespace dtrain {
@@ -36,10 +39,11 @@ struct TrainingState {
     std::string watched;  // what the value is the best of, as optim/monitor.h says it
   };
   std::optional<Best> best;
-  History history;          // a part of its own in a checkpoint
-  bool stopped = false;     // by a callback
-  std::string stop_reason;  // its words, where it stopped
-  int64_t epochs = 0;       // the configured end when this was saved
+  std::map<std::string, DataIdentity> data;  // by split; none in older checkpoints
+  History history;                           // a part of its own in a checkpoint
+  bool stopped = false;                      // by a callback
+  std::string stop_reason;                   // its words, where it stopped
+  int64_t epochs = 0;                        // the configured end when this was saved
 
   /// All but the history. Doubles come back to the bit.
   Json to_json() const;

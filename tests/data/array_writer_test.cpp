@@ -70,7 +70,7 @@ TEST_CASE("written arrays read back the same") {
   write(folder / "out.npy", {array}, values);
   check_column(*open_npy(folder / "out.npy"), array.shape, values[0]);
   write(folder / "out.csv", {array}, values);
-  check_column(*open_csv(folder / "out.csv", DType::float32), array.shape, values[0]);
+  check_column(*open_csv(folder / "out.csv", DType::float32, {}, {}), array.shape, values[0]);
   write(folder / "out.h5", {array}, values);
   check_column(*open_hdf5(folder / "out.h5", "predictions"), array.shape, values[0]);
   CHECK(folder.files() == 3);

@@ -1,3 +1,8 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <thread>
+#include <unistd.h>
+
 #include <doctest/doctest.h>
 #include <hdf5.h>
 
@@ -62,6 +67,79 @@ TEST_CASE("hdf5: slices of datasets of several types") {
   CHECK(contains(error_of([&] { open(folder, "input: away", one); }), "found a link"));
 }
 
+TEST_CASE("hdf5: numbers of any order and size, in the file's own bytes or through the library") {
+  const TempFolder folder;
+  const std::vector<int32_t> values{1, -2, 300, 4, 5, -60};
+  const Values expected(values.begin(), values.end());
+  const std::vector<hid_t> types{H5T_STD_I16BE,  H5T_STD_I16LE, H5T_STD_I32BE,  H5T_STD_I32LE,
+                                 H5T_STD_I64BE,  H5T_STD_I64LE, H5T_IEEE_F32BE, H5T_IEEE_F32LE,
+                                 H5T_IEEE_F64BE, H5T_IEEE_F64LE};
+  for (const hid_t type : types) {
+    for (const bool in_chunks : {false, true}) {
+      const hid_t file = create(folder / "a.h5"), properties = H5Pcreate(H5P_DATASET_CREATE);
+      const hsize_t shape[2] = {3, 2}, chunk[2] = {2, 2};
+      if (in_chunks) H5Pset_chunk(properties, 2, chunk);
+      const hid_t space = H5Screate_simple(2, shape, nullptr);
+      const hid_t set = H5Dcreate2(file, "x", type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+      H5Dwrite(set, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+      H5Dclose(set);
+      H5Sclose(space);
+      H5Pclose(properties);
+      H5Fclose(file);
+      const auto data = open(folder, "input: x", {"x", {2}});
+      CHECK(read_all(*data, 0) == expected);
+      CHECK(read_rows(*data, {2, 0}, 0) == Values{5, -60, 1, -2});
+    }
+  }
+}
+
+TEST_CASE("hdf5: filters that are not there, files cut short or open elsewhere, damage; nothing is printed") {
+  const TempFolder folder;
+  const TensorSpec input{"x", {}};
+  const auto error = [&] { return error_of([&] { read_all(*open(folder, "input: x", input), 0); }); };
+  const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+  const hsize_t chunk = 500;
+  const std::vector<float> values(2000, 1.5f);
+  H5Pset_chunk(properties, 1, &chunk);
+  const hid_t lzf = H5Pcopy(properties);
+  H5Pset_filter(lzf, 32000, H5Z_FLAG_OPTIONAL, 0, nullptr);
+  hid_t file = create(folder / "a.h5");
+  add(file, "x", H5T_NATIVE_FLOAT, {2000}, values.data(), lzf);
+  H5Fclose(file);
+  CHECK(contains(error(), "a.h5:x: expected data packed by deflate or not at all, found the filter 32000"));
+
+  H5Pset_deflate(properties, 6);
+  file = create(folder / "a.h5");
+  add(file, "x", H5T_NATIVE_FLOAT, {2000}, values.data(), properties);
+  H5Fclose(file);
+  CHECK(error().empty());
+  H5Pclose(lzf);
+  H5Pclose(properties);
+  const std::string good = read_file(folder / "a.h5");
+  const int other = ::open((folder / "a.h5").c_str(), O_RDWR);
+  ::flock(other, LOCK_EX);
+  CHECK(contains(error(), "another program has the file open for writing"));
+  ::close(other);
+  write_file(folder / "a.h5", good.substr(0, good.size() / 2));
+  CHECK(contains(error(), "found one that was cut short"));
+
+  // Damage in what deflate made of the last chunk, read by a thread that has not called the library before.
+  std::string damaged = good;
+  const size_t at = damaged.rfind("\x78\x5e");
+  REQUIRE(at != std::string::npos);
+  damaged.replace(at + 2, 8, 8, '\xff');
+  write_file(folder / "a.h5", damaged);
+  const int before = ::dup(2), printed = ::open((folder / "printed").c_str(), O_CREAT | O_WRONLY, 0600);
+  ::dup2(printed, 2);
+  std::string message;
+  std::thread([&] { message = error(); }).join();
+  ::dup2(before, 2);
+  ::close(before);
+  ::close(printed);
+  CHECK(contains(message, "found data that cannot be read"));
+  CHECK(read_file(folder / "printed").empty());
+}
+
 TEST_CASE("hdf5: what is no HDF5 file") {
   const TempFolder folder;
   const TensorSpec input{"x", {}};
@@ -93,18 +171,18 @@ TEST_CASE("inputs to predict from: any format, told by its content") {
   write_gzip(folder / "images-idx2-ubyte.gz", idx_bytes({2, 2}, "\x01\x02\x03\x04"));
   for (const std::string name : {"one.h5", "a.npy", "a.csv", "b.csv.gz", "images-idx2-ubyte.gz"}) {
     CAPTURE(name);
-    CHECK(read_all(*open_inputs(folder / name, {}, {pair}), 0) == expected);
+    CHECK(read_all(*open_inputs(folder / name, {}, {pair}, {}), 0) == expected);
   }
-  CHECK(read_all(*open_inputs(folder / "two.h5", {}, {other, pair}), 1) == expected);
+  CHECK(read_all(*open_inputs(folder / "two.h5", {}, {other, pair}, {}), 1) == expected);
   CHECK(contains(error_of([&] {
-                   open_inputs(folder / "a.npy", {}, {pair, other});
+                   open_inputs(folder / "a.npy", {}, {pair, other}, {});
                  }),
                  "each of the model's 2 inputs"));
   const DatasetSpec spec =
       parse(folder, "train: {synthetic: {samples: 1}}\ntransforms: [rescale: {scale: 2}, one_hot: 5]");
-  CHECK(read_all(*open_inputs(folder / "a.csv", spec.transforms, {pair}), 0) == Values{2, 4, 6, 8});
+  CHECK(read_all(*open_inputs(folder / "a.csv", spec, {pair}, {}), 0) == Values{2, 4, 6, 8});
   write_file(folder / "none", "");
-  CHECK(contains(error_of([&] { open_inputs(folder / "none", {}, {pair}); }), "an empty one"));
+  CHECK(contains(error_of([&] { open_inputs(folder / "none", {}, {pair}, {}); }), "an empty one"));
 }
 
 }  // namespace dtrain::test

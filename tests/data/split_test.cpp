@@ -119,13 +119,20 @@ TEST_CASE_FIXTURE(Fixture,
   std::filesystem::last_write_time(folder / "y",
                                    std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   CHECK(labels() == Values{5, 6, 7, 8});
+  // Other labels, the same size, the same time.
+  const auto time = std::filesystem::last_write_time(folder / "y");
+  write_file(folder / "y", idx_bytes({4}, "\x05\x06\x08\x07"));
+  std::filesystem::last_write_time(folder / "y", time);
+  CHECK(labels() == Values{5, 6, 8, 7});
+  write_file(folder / "y", idx_bytes({4}, "\x05\x06\x07\x08"));
+  CHECK(labels() == Values{5, 6, 7, 8});
 
   const std::string good = read_file(kept);
-  for (const size_t length : {size_t{0}, size_t{5}, size_t{100}, good.size() - 1}) {
+  for (const size_t length : {size_t{8}, size_t{100}, good.size() - 1}) {
     write_file(kept, good.substr(0, length));
     CHECK(labels() == Values{5, 6, 7, 8});
   }
-  for (size_t at = 0; at < 600; at += 7) {  // any damage of the header costs a rebuild at most
+  for (size_t at = 8; at < 600; at += 7) {  // any damage behind the first bytes costs a rebuild at most
     std::string damaged = good;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x11);
     write_file(kept, damaged);
@@ -134,6 +141,34 @@ TEST_CASE_FIXTURE(Fixture,
   const auto entries =
       std::distance(std::filesystem::directory_iterator(std::filesystem::path(kept).parent_path()), {});
   CHECK(entries == 3);  // x, y, kept.train: no temporary file stays
+}
+
+TEST_CASE_FIXTURE(Fixture, "what is no cache file of dtrain's is never written over") {
+  const auto error = [&](const std::string& cache) {
+    return error_of([&] { open("cache: {file: " + cache + "}", {"x", {2, 2}}); });
+  };
+  const auto refused = [&](const std::string& bytes) {
+    write_file(folder / "kept.train", bytes);
+    const std::string message = error("kept");
+    CHECK(contains(message, "dataset.yaml:1:8: error: " + folder / "kept.train"));
+    CHECK(contains(message, "no cache of dtrain's"));
+    CHECK(read_file(folder / "kept.train") == bytes);
+  };
+  refused("1,2,3\n4,5,6\n");
+  refused("");
+  refused("DTCAC");
+  refused("dtcache1" + std::string(5000, 'x'));
+  std::filesystem::remove(folder / "kept.train");
+  std::filesystem::create_directory(folder / "kept.train");
+  CHECK(contains(error("kept"), "no cache of dtrain's"));
+  std::filesystem::remove(folder / "kept.train");
+  std::filesystem::create_symlink(folder / "nowhere", folder / "kept.train");
+  CHECK(contains(error("kept"), "no cache of dtrain's"));
+  CHECK(contains(error("missing/kept"), "missing not to be reached: No such file"));
+  CHECK(contains(error("x/kept"), "/x to be no folder"));
+  // The same without opening anything.
+  const DatasetSpec spec = parse(folder, "train: {idx: {input: x, target: y}}\ncache: {file: missing/kept}");
+  CHECK(contains(error_of([&] { check_cache(spec, "train"); }), "missing not to be reached"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "the resolved configuration opens the same data from anywhere") {

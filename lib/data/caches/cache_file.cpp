@@ -1,11 +1,11 @@
 #include "data/caches/cache_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/mman.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +14,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "data/input_file.h"
+#include "base/new_file.h"
+#include "data/mapped_file.h"
 
 namespace dtrain {
 
@@ -82,18 +83,21 @@ TensorSpec spec_from(const Json& json) {
   return {json.at("name").as_string(), Shape(std::move(extents)), *dtype};
 }
 
-std::shared_ptr<const std::byte> map_file(const std::string& path, size_t bytes) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return nullptr;
-  void* memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
-  close(fd);
-  if (memory == MAP_FAILED) return nullptr;
-  return {static_cast<const std::byte*>(memory),
-          [bytes](const std::byte* p) { munmap(const_cast<std::byte*>(p), bytes); }};
-}
+/// One of the arrays.
+class MappedColumn final : public MemoryColumn {
+ public:
+  MappedColumn(TensorSpec spec, int64_t size, std::shared_ptr<const MappedFile> file, int64_t offset)
+      : MemoryColumn(std::move(spec), size, {file, file->data() + offset}), file_(std::move(file)) {}
+  bool in_memory() const override { return false; }  // but in a file that the disk has yet to give
+  void check() const override { file_->check(); }
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+};
 
 std::optional<CachedColumns> map_valid_file(const std::string& path, const std::string& identity) {
-  const InputFile file(path);
+  const auto mapped = std::make_shared<const MappedFile>(path);
+  const InputFile& file = mapped->file();
   Start start{};
   file.read(0, &start, sizeof start);
   if (start.magic != kMagic || start.length > kMostHeader) return std::nullopt;
@@ -105,65 +109,29 @@ std::optional<CachedColumns> map_valid_file(const std::string& path, const std::
   if (header.at("identity").as_string() != identity || rows < 0 ||
       begin + header.at("bytes").as_int() != file.size())
     return std::nullopt;
-  const auto memory = map_file(path, static_cast<size_t>(file.size()));
-  if (!memory) return std::nullopt;
   CachedColumns cached{{}, header.at("first").as_int(), header.at("total").as_int()};
   for (const Json& json : header.at("arrays").items()) {
     const int64_t offset = begin + json.at("offset").as_int();
-    auto column = std::make_shared<MemoryColumn>(
-        spec_from(json), rows, std::shared_ptr<const std::byte>(memory, memory.get() + offset), false);
-    if (offset < begin || offset + rows * static_cast<int64_t>(column->row_bytes()) > file.size())
-      return std::nullopt;
+    if (offset < begin || offset > file.size()) return std::nullopt;
+    auto column = std::make_shared<MappedColumn>(spec_from(json), rows, mapped, offset);
+    if (rows * static_cast<int64_t>(column->row_bytes()) > file.size() - offset) return std::nullopt;
     cached.columns.push_back(std::move(column));
   }
   return cached;
 }
 
-/// A temporary file beside its goal; gone again unless renamed to it.
-class Replacement {
- public:
-  explicit Replacement(const std::string& path) : path_(path), temporary_(path + ".XXXXXX") {
-    fd_ = mkstemp(temporary_.data());
-    if (fd_ < 0) fail("create");
+/// Whether nothing stands there, or a cache file of this or another version.
+bool may_be_replaced(const std::string& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return errno == ENOENT;
+  try {
+    std::array<char, kMagic.size()> magic{};
+    InputFile(path).read(0, magic.data(), magic.size());
+    return std::equal(magic.begin(), magic.end() - 1, kMagic.begin());
+  } catch (const Error&) {  // a folder, a link to nowhere, a file of a few bytes
+    return false;
   }
-  ~Replacement() {
-    if (fd_ < 0) return;
-    close(fd_);
-    unlink(temporary_.c_str());
-  }
-  Replacement(const Replacement&) = delete;
-  Replacement& operator=(const Replacement&) = delete;
-
-  void write(const void* data, size_t bytes) {
-    const auto* from = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t put = ::write(fd_, from, bytes);
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) fail("write");
-      from += put;
-      bytes -= static_cast<size_t>(put);
-      offset_ += put;
-    }
-  }
-  void pad() {
-    const std::string zeros(static_cast<size_t>(aligned(offset_) - offset_), '\0');
-    write(zeros.data(), zeros.size());
-  }
-  void commit() {
-    if (fsync(fd_) != 0) fail("write");
-    if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename");
-    close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  [[noreturn]] void fail(const char* what) const {
-    throw Error(fmt::format("{}: cannot {} the cache file: {}", path_, what, std::strerror(errno)));
-  }
-  std::string path_, temporary_;
-  int fd_ = -1;
-  int64_t offset_ = 0;
-};
+}
 
 }  // namespace
 
@@ -175,21 +143,40 @@ std::optional<CachedColumns> map_cache_file(const std::string& path, const std::
   }
 }
 
+void check_cache_file(const std::string& path) {
+  const auto refuse = [&](std::string_view found) {
+    throw UserError(fmt::format("{}: expected a place for the data set's cache, found {}", path, found));
+  };
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  const std::string folder = parent.empty() ? "." : parent;
+  struct stat status {};
+  if (stat(folder.c_str(), &status) != 0)
+    refuse(fmt::format("the folder {} not to be reached: {}", folder, std::strerror(errno)));
+  if (!S_ISDIR(status.st_mode)) refuse(folder + " to be no folder");
+  if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    refuse(fmt::format("the folder {} not to be written to: {}", folder, std::strerror(errno)));
+  if (!may_be_replaced(path))
+    refuse("a file that is no cache of dtrain's, which it does not write over; give another path");
+}
+
 void write_cache_file(const std::string& path, const std::string& identity, const Columns& columns,
                       int64_t from, int64_t to) {
-  Replacement file(path);
+  check_cache_file(path);
+  NewFile file(path);
   const std::string header = make_header(identity, columns, from, to);
-  file.write(header.data(), header.size());
+  file.append(header.data(), header.size());
   for (const auto& column : columns) {
     for_each_block(*column, from, to, [&](int64_t first, int64_t count, size_t) {
       const size_t bytes = static_cast<size_t>(count) * column->row_bytes();
       const auto block = allocate_bytes(bytes);
       column->read(row_numbers(first, count), block.get());
-      file.write(block.get(), bytes);
+      file.append(block.get(), bytes);
     });
-    file.pad();
+    const std::string zeros(static_cast<size_t>(aligned(file.appended()) - file.appended()), '\0');
+    file.append(zeros.data(), zeros.size());
   }
-  file.commit();
+  check_cache_file(path);  // it took a while
+  file.finish();
 }
 
 }  // namespace dtrain

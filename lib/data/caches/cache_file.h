@@ -14,8 +14,12 @@ namespace dtrain {
 /// damaged.
 std::optional<CachedColumns> map_cache_file(const std::string& path, const std::string& identity);
 
+/// Throws UserError where a cache file could not be written: there is no such folder, or one that nobody may
+/// write to; or something else than a cache file of dtrain's stands there, which is never written over.
+void check_cache_file(const std::string& path);
+
 /// Writes rows [from, to) of the columns to a temporary file beside `path`, then renames it: readers find the
-/// old file or the new one, whole. Throws Error where that fails.
+/// old file or the new one, whole. Throws as check_cache_file does, and Error where writing fails.
 void write_cache_file(const std::string& path, const std::string& identity, const Columns& columns,
                       int64_t from, int64_t to);
 

@@ -16,11 +16,13 @@ struct FileCacheOptions {
 class FileCache final : public Cache {
  public:
   explicit FileCache(const FileCacheOptions& options) : path_(options.path) {}
+  void check(const std::string& name) const override { check_cache_file(path_of(name)); }
 
  protected:
   CachedColumns make(const CacheKey& key, const Open& open) const override {
-    const std::string path = path_ + "." + key.name;
+    const std::string path = path_of(key.name);
     if (auto cached = map_cache_file(path, key.identity)) return *std::move(cached);
+    check_cache_file(path);  // before all is read for it
     {
       const Columns columns = open();
       const auto [from, to] = rows_to_keep(key, columns.front()->size());
@@ -32,6 +34,8 @@ class FileCache final : public Cache {
   }
 
  private:
+  std::string path_of(const std::string& name) const { return path_ + "." + name; }
+
   std::string path_;
 };
 

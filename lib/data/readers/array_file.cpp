@@ -25,44 +25,38 @@ void check_shape(const std::string& path, const Shape& shape, int element_bytes)
 
 namespace {
 
-TensorSpec row_spec(const std::string& path, const ArrayHeader& header) {
+TensorSpec row_spec(const std::string& name, const ArrayHeader& header) {
   std::vector<int64_t> extents(header.shape.begin() + 1, header.shape.end());
-  return {path, Shape(std::move(extents)), header.type.dtype()};
+  return {name, Shape(std::move(extents)), header.type.dtype()};
 }
 
-void decode_rows(const std::string& path, const ArrayHeader& header, int64_t first_element, const void* src,
-                 void* dst, int64_t count) {
-  const int64_t good = decode(header.type, src, dst, count);
-  if (good < count)
-    throw UserError(fmt::format("{}: expected integers that fit int32, found a larger one at element {}",
-                                path, first_element + good));
-}
-
-/// Rows of a plain file, read where they stand.
+/// Rows read where they stand.
 class ArrayFileColumn final : public Column {
  public:
-  ArrayFileColumn(const std::string& path, ArrayHeader header, int64_t offset)
-      : file_(path), header_(std::move(header)), spec_(row_spec(path, header_)), offset_(offset) {}
+  ArrayFileColumn(std::shared_ptr<const InputFile> file, const std::string& name, ArrayHeader header,
+                  int64_t offset)
+      : file_(std::move(file)), header_(std::move(header)), spec_(row_spec(name, header_)), offset_(offset) {}
 
   const TensorSpec& spec() const override { return spec_; }
   int64_t size() const override { return header_.shape[0]; }
   bool in_memory() const override { return false; }
-  const InputFile& file() const { return file_; }
+  void check() const override { file_->check_unchanged(); }
 
-  void read(std::span<const int64_t> rows, void* dst) const override {
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* dst) const override {
     const int64_t elements = row_elements(), stored_bytes = elements * header_.type.bytes;
     for_each_run(rows, [&](int64_t first, size_t place, int64_t count) {
       auto* out = static_cast<std::byte*>(dst) + place * row_bytes();
       const auto bytes = static_cast<size_t>(count * stored_bytes);
-      if (header_.type.same_bytes()) return file_.read(offset_ + first * stored_bytes, out, bytes);
+      if (header_.type.same_bytes()) return file_->read(offset_ + first * stored_bytes, out, bytes);
       const auto raw = allocate_bytes(bytes);
-      file_.read(offset_ + first * stored_bytes, raw.get(), bytes);
-      decode_rows(file_.path(), header_, first * elements, raw.get(), out, count * elements);
+      file_->read(offset_ + first * stored_bytes, raw.get(), bytes);
+      decode_rows(spec_.name, header_.type, first * elements, raw.get(), out, count * elements);
     });
   }
 
  private:
-  InputFile file_;
+  std::shared_ptr<const InputFile> file_;
   ArrayHeader header_;
   TensorSpec spec_;
   int64_t offset_;
@@ -86,7 +80,7 @@ std::shared_ptr<const Column> decode_stream(InputStream& stream, const ArrayHead
     for (int64_t first = 0; first < elements; first += kBlock) {
       const int64_t count = std::min(kBlock, elements - first);
       stream.read_exactly(raw.get(), static_cast<size_t>(count * header.type.bytes), what);
-      decode_rows(stream.path(), header, first, raw.get(),
+      decode_rows(stream.path(), header.type, first, raw.get(),
                   data.get() + static_cast<size_t>(first) * bytes_of(spec.dtype), count);
     }
   }
@@ -99,18 +93,38 @@ std::shared_ptr<const Column> decode_stream(InputStream& stream, const ArrayHead
 
 }  // namespace
 
+void decode_rows(const std::string& name, StoredType type, int64_t first_element, const void* src, void* dst,
+                 int64_t count) {
+  const int64_t good = decode(type, src, dst, count);
+  if (good == count) return;
+  const int64_t element = first_element + good;
+  if (type.kind == StoredType::Kind::real)
+    throw UserError(fmt::format("{}: expected numbers that fit float32, found a larger one at element {}",
+                                name, element));
+  throw UserError(
+      fmt::format("{}: expected integers that fit int32, found a larger one at element {}", name, element));
+}
+
+std::shared_ptr<const Column> rows_in_file(std::shared_ptr<const InputFile> file, const std::string& name,
+                                           ArrayHeader header, int64_t offset) {
+  const int64_t bytes = header.shape.elements() * header.type.bytes;
+  if (offset < 0 || offset > file->size() || bytes > file->size() - offset)
+    throw UserError(fmt::format("{}: expected {} bytes from byte {} on, found a file of {}", name, bytes,
+                                offset, file->size()));
+  return std::make_shared<ArrayFileColumn>(std::move(file), name, std::move(header), offset);
+}
+
 std::shared_ptr<const Column> open_array_file(const std::string& path, const ParseArrayHeader& parse_header) {
   InputStream stream(path);
   const ArrayHeader header = parse_header(stream);
   check_shape(path, header.shape, header.type.bytes);
-  if (InputFile(path).is_gzip()) return decode_stream(stream, header);
-  auto column = std::make_shared<ArrayFileColumn>(path, header, stream.offset());
+  if (stream.is_packed()) return decode_stream(stream, header);
   const int64_t expected = stream.offset() + header.shape.elements() * header.type.bytes;
-  if (column->file().size() != expected)
+  if (stream.file()->size() != expected)
     throw UserError(fmt::format("{}: expected {} bytes (a header of {} and an array of {} {}), found {}",
                                 path, expected, stream.offset(), header.shape.str(), header.type.name(),
-                                column->file().size()));
-  return column;
+                                stream.file()->size()));
+  return rows_in_file(stream.file(), path, header, stream.offset());
 }
 
 }  // namespace dtrain

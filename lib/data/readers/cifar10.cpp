@@ -30,6 +30,9 @@ class Records {
     }
   }
   int64_t count() const { return count_; }
+  void check() const {
+    for (const auto& file : files_) file->check_unchanged();
+  }
 
   /// Bytes [offset, offset + bytes) of a record.
   void read(int64_t record, int64_t offset, void* dst, size_t bytes) const {
@@ -53,7 +56,10 @@ class Cifar10Images final : public Column {
   int64_t size() const override { return records_->count(); }
   bool in_memory() const override { return false; }
 
-  void read(std::span<const int64_t> rows, void* dst) const override {
+  void check() const override { records_->check(); }
+
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* dst) const override {
     auto* out = static_cast<uint8_t*>(dst);
     std::vector<uint8_t> planes(3 * kPixels);
     for (const int64_t row : rows) {
@@ -77,7 +83,10 @@ class Cifar10Labels final : public Column {
   int64_t size() const override { return records_->count(); }
   bool in_memory() const override { return false; }
 
-  void read(std::span<const int64_t> rows, void* dst) const override {
+  void check() const override { records_->check(); }
+
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* dst) const override {
     auto* out = static_cast<uint8_t*>(dst);
     for (const int64_t row : rows) {
       records_->read(row, 0, out, 1);

@@ -54,23 +54,58 @@ struct CsvOptions {
   std::string delimiter = ",";
 };
 
+DType csv_type(const TensorSpec& wanted) {
+  return wanted.dtype == DType::int32 ? DType::int32 : DType::float32;
+}
+
 class CsvReader final : public Reader {
  public:
   explicit CsvReader(const CsvOptions& options) : options_(options) {}
 
   Columns open(const ReadRequest& request) const override {
-    if (request.inputs.size() != 1)
-      request.fail(fmt::format("csv feeds a model of one input; this one has {}", request.inputs.size()));
-    const std::string path = request.find(options_.file);
+    const std::string path = find(request);
     const auto choose = [&](size_t width, const std::vector<std::string>& names) {
-      return parts(request, path, width, names);
+      const Choice choice = choice_of(request, path, width, names);
+      CsvPart input;
+      input.dtype = csv_type(request.inputs[0]);
+      input.fields = choice.inputs;
+      std::vector<CsvPart> all{std::move(input)};
+      for (size_t i = 0; i < choice.targets.size(); ++i)
+        all.push_back({{choice.targets[i]}, csv_type(request.targets[i]), true});
+      return all;
     };
-    return read_csv(path, {options_.delimiter[0], options_.header}, choose);
+    return read_csv(path, format(), choose);
   }
   std::vector<std::string> files() const override { return {options_.file}; }
+  std::optional<CsvFormat> text_format() const override { return format(); }
+
+  FieldNames fields(const ReadRequest& request) const override {
+    if (!options_.header) return {};
+    const std::string path = find(request);
+    const std::vector<std::string> names = read_csv_names(path, format());
+    if (names.empty()) return {};
+    const Choice choice = own_choice(request, path, names.size(), names);
+    FieldNames fields;
+    for (const size_t index : choice.inputs) fields.inputs.push_back(names[index]);
+    for (const size_t index : choice.targets) fields.targets.push_back(names[index]);
+    return fields;
+  }
 
  private:
-  static size_t index_of(const CsvField& field, const std::string& path, size_t width,
+  /// Places in a line.
+  struct Choice {
+    std::vector<size_t> inputs, targets;
+  };
+
+  CsvFormat format() const { return {options_.delimiter[0], options_.header}; }
+
+  std::string find(const ReadRequest& request) const {
+    if (request.inputs.size() != 1)
+      request.fail(fmt::format("csv feeds a model of one input; this one has {}", request.inputs.size()));
+    return request.find(options_.file);
+  }
+
+  static size_t place_of(const CsvField& field, const std::string& path, size_t width,
                          const std::vector<std::string>& names) {
     if (field.index) {
       const auto count = static_cast<int64_t>(width);
@@ -80,35 +115,49 @@ class CsvReader final : public Reader {
                                     count - 1, *field.index));
       return static_cast<size_t>(index);
     }
-    const auto found = std::find(names.begin(), names.end(), field.name);
-    if (found == names.end())
-      throw UserError(fmt::format("{}: expected a column named '{}', found {}", path, field.name,
-                                  names.empty() ? "no header (set header: true)"
-                                                : fmt::format("the columns {}", fmt::join(names, ", "))));
-    return static_cast<size_t>(found - names.begin());
+    if (names.empty())
+      throw UserError(fmt::format("{}: expected a column named '{}', found no header (set header: true)",
+                                  path, field.name));
+    return place_of_column(path, field.name, names);
   }
 
-  /// The model's input is all columns that are no targets, whether the request wants those or not.
-  std::vector<CsvPart> parts(const ReadRequest& request, const std::string& path, size_t width,
-                             const std::vector<std::string>& names) const {
+  std::vector<CsvField> wanted_targets(const ReadRequest& request) const {
+    if (request.targets.empty()) return {};
+    return Binding<CsvField>{options_.target, options_.targets}.resolve(request.targets, "target", "targets",
+                                                                        request);
+  }
+
+  /// What the options say. The model's input is all columns that are no targets, whether the request wants
+  /// those or not.
+  Choice own_choice(const ReadRequest& request, const std::string& path, size_t width,
+                    const std::vector<std::string>& names) const {
     std::vector<size_t> taken;
-    if (options_.target) taken.push_back(index_of(*options_.target, path, width, names));
-    for (const auto& [name, field] : options_.targets) taken.push_back(index_of(field, path, width, names));
-    CsvPart input;
-    input.dtype = request.inputs[0].dtype == DType::int32 ? DType::int32 : DType::float32;
+    if (options_.target) taken.push_back(place_of(*options_.target, path, width, names));
+    for (const auto& [name, field] : options_.targets) taken.push_back(place_of(field, path, width, names));
+    Choice choice;
     for (size_t i = 0; i < width; ++i)
-      if (std::find(taken.begin(), taken.end(), i) == taken.end()) input.fields.push_back(i);
-    if (input.fields.empty())
+      if (std::find(taken.begin(), taken.end(), i) == taken.end()) choice.inputs.push_back(i);
+    if (choice.inputs.empty())
       throw UserError(fmt::format("{}: expected columns besides the target, found none", path));
-    std::vector<CsvPart> all{std::move(input)};
-    if (request.targets.empty()) return all;
-    const auto fields = Binding<CsvField>{options_.target, options_.targets}.resolve(
-        request.targets, "target", "targets", request);
-    for (size_t i = 0; i < fields.size(); ++i) {
-      const DType dtype = request.targets[i].dtype == DType::int32 ? DType::int32 : DType::float32;
-      all.push_back({{index_of(fields[i], path, width, names)}, dtype, true});
-    }
-    return all;
+    for (const CsvField& field : wanted_targets(request))
+      choice.targets.push_back(place_of(field, path, width, names));
+    return choice;
+  }
+
+  /// Where the file has a header, and the one that was trained on had one, the names in that one: for a
+  /// target, too, unless the options name its column here.
+  Choice choice_of(const ReadRequest& request, const std::string& path, size_t width,
+                   const std::vector<std::string>& names) const {
+    const FieldNames& known = request.fields;
+    if (names.empty() || known.empty()) return own_choice(request, path, width, names);
+    Choice choice;
+    for (const std::string& name : known.inputs) choice.inputs.push_back(place_of_column(path, name, names));
+    const std::vector<CsvField> targets = wanted_targets(request);
+    for (size_t i = 0; i < targets.size(); ++i)
+      choice.targets.push_back(targets[i].index && i < known.targets.size()
+                                   ? place_of_column(path, known.targets[i], names)
+                                   : place_of(targets[i], path, width, names));
+    return choice;
   }
 
   CsvOptions options_;
@@ -116,14 +165,19 @@ class CsvReader final : public Reader {
 
 }  // namespace
 
-std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype) {
-  const auto choose = [&](size_t width, const std::vector<std::string>&) {
-    CsvPart all;
-    all.dtype = dtype;
-    for (size_t i = 0; i < width; ++i) all.fields.push_back(i);
-    return std::vector<CsvPart>{all};
+std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype, const CsvFormat& format,
+                                       const std::vector<std::string>& columns) {
+  const auto choose = [&](size_t width, const std::vector<std::string>& names) {
+    CsvPart input;
+    input.dtype = dtype;
+    if (names.empty() || columns.empty()) {
+      for (size_t i = 0; i < width; ++i) input.fields.push_back(i);
+    } else {
+      for (const std::string& name : columns) input.fields.push_back(place_of_column(path, name, names));
+    }
+    return std::vector<CsvPart>{input};
   };
-  return read_csv(path, {',', std::nullopt}, choose).front();
+  return read_csv(path, format, choose).front();
 }
 
 void add_csv(KindTable<Reader>& table) {
@@ -135,7 +189,10 @@ void add_csv(KindTable<Reader>& table) {
       .optional("target", &CsvOptions::target,
                 "the column of the only target: its name in the header, or its index, negative from the end")
       .optional("targets", &CsvOptions::targets, "the column of each target, by output name")
-      .optional("header", &CsvOptions::header, "the first line holds the columns' names")
+      .optional("header", &CsvOptions::header,
+                "the first line holds the columns' names; validation, test and predicted files that have "
+                "them, too, "
+                "are read by them, whatever their order")
       .optional("delimiter", &CsvOptions::delimiter, "what stands between the numbers", one_character)
       .rule([](const CsvOptions& options, const Node& node, Diagnostics& diagnostics) {
         if (options.target && !options.targets.empty())

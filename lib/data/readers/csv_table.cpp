@@ -1,13 +1,16 @@
 #include "data/readers/csv_table.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <unordered_set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "data/input_file.h"
@@ -87,6 +90,38 @@ std::optional<double> number_in(std::string_view text) {
   return value;
 }
 
+/// Neither a number nor one of the ways to say that there is none.
+bool is_name(std::string_view text) {
+  static constexpr std::array<std::string_view, 7> kGaps = {"", "na", "n/a", "null", "none", "-", "?"};
+  std::string lower(text.substr(0, 16));
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  double value = 0;  // nan and inf are numbers here
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool number = error != std::errc::invalid_argument && end == text.data() + text.size();
+  return !number && std::find(kGaps.begin(), kGaps.end(), lower) == kGaps.end();
+}
+
+/// What the format says, or else what the line looks like: a number where a header would have a name makes it
+/// data, and so an error where it is neither.
+bool is_header(const CsvFormat& format, const std::vector<std::string_view>& fields) {
+  if (format.header) return *format.header;
+  const auto is_number = [](std::string_view field) { return number_in(field).has_value(); };
+  return std::any_of(fields.begin(), fields.end(), is_name) &&
+         std::none_of(fields.begin(), fields.end(), is_number);
+}
+
+std::vector<std::string> names_in(const Lines& lines, std::string_view line,
+                                  const std::vector<std::string_view>& fields) {
+  std::vector<std::string> names(fields.begin(), fields.end());
+  std::unordered_set<std::string_view> met;
+  for (const std::string_view field : fields)
+    if (!met.insert(field).second)
+      throw UserError(
+          fmt::format("{}:{}:{}: expected each column to have a name of its own, found '{}' again",
+                      lines.path(), lines.number(), field.data() - line.data() + 1, field.substr(0, 40)));
+  return names;
+}
+
 /// The values of one part so far, as the bits of its type.
 struct Gathered {
   CsvPart part;
@@ -117,7 +152,7 @@ class Table {
     while (lines_.next(line)) {
       if (trimmed(line).empty()) continue;
       split(line, format_.delimiter, fields);
-      if (width_ == 0 && begin(fields)) continue;
+      if (width_ == 0 && begin(line, fields)) continue;
       add(line, fields);
     }
     if (rows_ == 0) throw UserError(fmt::format("{}: expected rows of numbers, found none", lines_.path()));
@@ -128,12 +163,11 @@ class Table {
 
  private:
   /// Looks at the first line; true if it is a header.
-  bool begin(const std::vector<std::string_view>& fields) {
+  bool begin(std::string_view line, const std::vector<std::string_view>& fields) {
     width_ = fields.size();
-    const bool header = format_.header.value_or(
-        !std::all_of(fields.begin(), fields.end(), [](auto field) { return number_in(field).has_value(); }));
-    std::vector<std::string> names;
-    if (header) names.assign(fields.begin(), fields.end());
+    first_line_ = lines_.number();
+    const bool header = is_header(format_, fields);
+    const auto names = header ? names_in(lines_, line, fields) : std::vector<std::string>();
     for (CsvPart& part : choose_(width_, names)) gathered_.push_back({std::move(part), {}});
     return header;
   }
@@ -154,8 +188,10 @@ class Table {
 
   [[noreturn]] void refuse(std::string_view line, std::string_view field, DType dtype) const {
     throw UserError(fmt::format(
-        "{}:{}:{}: expected {}, found '{}'", lines_.path(), lines_.number(), field.data() - line.data() + 1,
-        dtype == DType::int32 ? "an integer (int32)" : "a finite number", field.substr(0, 40)));
+        "{}:{}:{}: expected {}, found '{}'{}", lines_.path(), lines_.number(), field.data() - line.data() + 1,
+        dtype == DType::int32 ? "an integer (int32)" : "a finite number", field.substr(0, 40),
+        lines_.number() == first_line_ && is_name(field) ? "; if the first line is a header, say so (header)"
+                                                         : ""));
   }
 
   std::shared_ptr<const Column> finished(Gathered& gathered) const {
@@ -172,11 +208,35 @@ class Table {
   CsvFormat format_;
   const ChooseParts& choose_;
   size_t width_ = 0;
-  int64_t rows_ = 0;
+  int64_t rows_ = 0, first_line_ = 0;
   std::vector<Gathered> gathered_;
 };
 
 }  // namespace
+
+std::vector<std::string> read_csv_names(const std::string& path, const CsvFormat& format) {
+  Lines lines(path);
+  std::string_view line;
+  while (lines.next(line)) {
+    if (trimmed(line).empty()) continue;
+    std::vector<std::string_view> fields;
+    split(line, format.delimiter, fields);
+    if (!is_header(format, fields)) break;
+    return names_in(lines, line, fields);
+  }
+  return {};
+}
+
+size_t place_of_column(const std::string& path, const std::string& name,
+                       const std::vector<std::string>& names) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  constexpr size_t kMost = 20;
+  const std::vector<std::string> some(names.begin(),
+                                      names.begin() + static_cast<ptrdiff_t>(std::min(kMost, names.size())));
+  throw UserError(fmt::format("{}: expected a column named '{}', found the columns {}{}", path, name,
+                              fmt::join(some, ", "), names.size() > kMost ? ", ..." : ""));
+}
 
 Columns read_csv(const std::string& path, const CsvFormat& format, const ChooseParts& choose) {
   return Table(path, format, choose).read();

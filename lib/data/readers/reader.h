@@ -1,12 +1,15 @@
 // Kinds of files that samples come from.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/tensor_spec.h"
 #include "config/kinds.h"
 #include "data/column.h"
+#include "data/data_identity.h"
+#include "data/readers/csv_table.h"
 
 namespace dtrain {
 
@@ -17,9 +20,10 @@ struct ReadRequest {
                      // beside `place`
   Mark place;        // of the split in the configuration
   std::vector<TensorSpec> inputs, targets;
+  FieldNames fields;  // of the training file, by which a file with a header is read; empty: as options say
 
   std::string find(const std::string& file_name) const;
-  /// Throws UserError with the place.
+  /// Throws UserError.
   [[noreturn]] void fail(const std::string& message) const;
 };
 
@@ -33,6 +37,11 @@ class Reader {
   virtual Columns open(const ReadRequest& request) const = 0;
   /// The files it reads, as they are named.
   virtual std::vector<std::string> files() const = 0;
+  /// The columns that its options choose (whatever request.fields says); looks at a file's first line at
+  /// most.
+  virtual FieldNames fields(const ReadRequest& /*request*/) const { return {}; }
+  /// How it reads delimited text, if it does.
+  virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
 };
 
 template <>

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/paths.h"
 #include "config/load.h"
@@ -32,8 +30,7 @@ std::string ReadRequest::find(const std::string& file_name) const {
 }
 
 void ReadRequest::fail(const std::string& message) const {
-  const std::string where = place.str();
-  throw UserError(where.empty() ? message : fmt::format("{}: error: {}", where, message));
+  throw UserError(message);
 }
 
 }  // namespace dtrain

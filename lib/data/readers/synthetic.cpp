@@ -1,4 +1,6 @@
 // Random samples that no file holds: for measuring speed, and for trying a model out.
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -32,6 +34,11 @@ struct SyntheticInput {
             .optional("mean", &SyntheticInput::mean, "normal: the mean")
             .optional("stddev", &SyntheticInput::stddev, "normal: the standard deviation", at_least(0.0))
             .rule([](const SyntheticInput& input, const Node& node, Diagnostics& diagnostics) {
+              for (const double value :
+                   {input.low, input.high, input.high - input.low, input.mean, input.stddev})
+                if (!std::isfinite(static_cast<float>(value)))
+                  return diagnostics.error(node,
+                                           fmt::format("expected numbers that fit float32, found {}", value));
               if (input.low >= input.high)
                 diagnostics.error(
                     node, fmt::format("expected low below high, found {} and {}", input.low, input.high));
@@ -81,7 +88,8 @@ class SyntheticColumn final : public Column {
   int64_t size() const override { return size_; }
   bool in_memory() const override { return true; }
 
-  void read(std::span<const int64_t> rows, void* dst) const override {
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* dst) const override {
     auto* out = static_cast<std::byte*>(dst);
     const int64_t elements = row_elements();
     const size_t bytes = row_bytes();

@@ -1,0 +1,117 @@
+#include "data/data_identity.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <isa-l/crc64.h>
+
+#include "data/input_file.h"
+
+namespace dtrain {
+
+namespace {
+
+/// All of a small file; of a large one its first and its last bytes and as much at equal distances between.
+std::string digest_of(const InputFile& file) {
+  constexpr int64_t kWhole = int64_t{4} << 20, kBlock = int64_t{16} << 10, kBlocks = 64;
+  const bool whole = file.size() <= kWhole;
+  const int64_t blocks = whole ? (file.size() + kBlock - 1) / kBlock : kBlocks;
+  std::vector<unsigned char> block(kBlock);
+  uint64_t digest = 0;
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t offset = whole ? i * kBlock : (file.size() - kBlock) / (kBlocks - 1) * i;
+    const int64_t begin = !whole && i + 1 == blocks ? file.size() - kBlock : offset;
+    const auto bytes = static_cast<size_t>(std::min(kBlock, file.size() - begin));
+    file.read(begin, block.data(), bytes);
+    digest = crc64_ecma_refl(digest, block.data(), bytes);
+  }
+  return fmt::format("{:016x}", digest);
+}
+
+Json json_of(const std::vector<std::string>& names) {
+  Json all = Json::array();
+  for (const std::string& name : names) all.push(name);
+  return all;
+}
+
+std::vector<std::string> strings_of(const Json& json) {
+  std::vector<std::string> all;
+  for (const Json& one : json.items()) all.push_back(one.as_string());
+  return all;
+}
+
+std::string one_line(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+}  // namespace
+
+Json FieldNames::to_json() const {
+  return Json::object().set("inputs", json_of(inputs)).set("targets", json_of(targets));
+}
+
+FieldNames FieldNames::from_json(const Json& json) {
+  return {strings_of(json.at("inputs")), strings_of(json.at("targets"))};
+}
+
+Json DataIdentity::to_json() const {
+  Json all = Json::array();
+  for (const File& file : files)
+    all.push(Json::object().set("name", file.name).set("bytes", file.bytes).set("digest", file.digest));
+  Json json = Json::object().set("reader", reader).set("files", std::move(all));
+  json.set("samples", samples).set("from", from).set("to", to);
+  if (!fields.empty()) json.set("fields", fields.to_json());
+  return json;
+}
+
+DataIdentity DataIdentity::from_json(const Json& json) {
+  DataIdentity identity;
+  identity.reader = json.at("reader").as_string();
+  for (const Json& file : json.at("files").items())
+    identity.files.push_back(
+        {file.at("name").as_string(), file.at("bytes").as_int(), file.at("digest").as_string()});
+  identity.samples = json.at("samples").as_int();
+  identity.from = json.at("from").as_int();
+  identity.to = json.at("to").as_int();
+  if (const Json* fields = json.find("fields")) identity.fields = FieldNames::from_json(*fields);
+  return identity;
+}
+
+std::vector<DataIdentity::File> identify_files(const std::vector<std::string>& paths) {
+  std::vector<DataIdentity::File> files;
+  for (const std::string& path : paths) {
+    const InputFile file(path);
+    files.push_back({std::filesystem::path(path).filename().string(), file.size(), digest_of(file)});
+  }
+  return files;
+}
+
+std::string describe_change(const DataIdentity& before, const DataIdentity& now) {
+  std::vector<std::string> changes;
+  if (before.reader != now.reader)
+    changes.push_back(
+        fmt::format("it is read by {} (it was by {})", one_line(now.reader), one_line(before.reader)));
+  if (before.files.size() != now.files.size())
+    changes.push_back(fmt::format("it has {} files (it had {})", now.files.size(), before.files.size()));
+  for (size_t i = 0; i < std::min(before.files.size(), now.files.size()); ++i) {
+    const auto &was = before.files[i], &is = now.files[i];
+    if (was.bytes == is.bytes && was.digest == is.digest) continue;
+    const std::string name =
+        was.name == is.name ? is.name : fmt::format("{} (before: {})", is.name, was.name);
+    changes.push_back(was.bytes == is.bytes
+                          ? fmt::format("{} holds other data", name)
+                          : fmt::format("{} has {} bytes (it had {})", name, is.bytes, was.bytes));
+  }
+  if (before.samples != now.samples)
+    changes.push_back(fmt::format("there are {} samples (there were {})", now.samples, before.samples));
+  if (before.from != now.from || before.to != now.to)
+    changes.push_back(
+        fmt::format("the rows are [{}, {}) (they were [{}, {}))", now.from, now.to, before.from, before.to));
+  return fmt::format("{}", fmt::join(changes, "; "));
+}
+
+}  // namespace dtrain

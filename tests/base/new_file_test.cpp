@@ -1,0 +1,105 @@
+#include "base/new_file.h"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "dtrain-new-file-XXXXXX").string();
+    path = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::string operator/(const std::string& name) const { return (path / name).string(); }
+  size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path), {})); }
+};
+
+std::string content(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+/// The number of a process that has ended.
+pid_t dead_process() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
+
+}  // namespace
+
+TEST_CASE("a new file appears whole, or what stood there stays") {
+  const Folder folder;
+  const std::string path = folder / "file";
+  std::ofstream(path) << "before";
+  {
+    NewFile file(path);
+    file.append("abc", 3);
+    CHECK(content(path) == "before");
+    CHECK(folder.files() == 2);
+  }
+  CHECK(content(path) == "before");
+  CHECK(folder.files() == 1);
+  NewFile file(path);
+  file.append("abcd", 4);
+  file.append("ef", 2);
+  file.write(1, "X", 1);
+  CHECK(file.appended() == 6);
+  file.finish();
+  CHECK(content(path) == "aXcdef");
+  CHECK(folder.files() == 1);
+  CHECK_THROWS_AS(NewFile(folder / "missing/file"), UserError);
+  fs::create_directory(folder / "taken");
+  NewFile over(folder / "taken");
+  CHECK_THROWS_AS(over.finish(), Error);
+}
+
+TEST_CASE("what dead writers left goes, what others write or own stays") {
+  const Folder folder;
+  const pid_t dead = dead_process();
+  const std::string left = folder / fmt::format(".a.tmp-{}-0123abcd", dead);
+  const std::string older = folder / fmt::format(".b.tmp-{}", dead);
+  const std::string own = folder / fmt::format(".c.tmp-{}", ::getpid());  // of a process that had this number
+  const std::string alive = folder / ".d.tmp-1-00000000";
+  const std::string others[] = {folder / "a.tmp-1", folder / fmt::format(".e.tmp-{}-xyz", dead),
+                                folder / ".tmp-", folder / fmt::format(".f.tmp-{} ", dead)};
+  for (const std::string& path : {left, older, own, alive}) std::ofstream(path) << "x";
+  for (const std::string& path : others) std::ofstream(path) << "x";
+  NewFile writing(folder / "g");
+  NewFile beside(folder / "g");  // of the same name, at the same time
+  CHECK(fs::exists(writing.temporary()));
+  CHECK(fs::exists(beside.temporary()));
+  for (const std::string& path : {left, older, own}) CHECK_FALSE(fs::exists(path));
+  CHECK(fs::exists(alive));
+  for (const std::string& path : others) CHECK(fs::exists(path));
+}
+
+TEST_CASE("a file that a process of another container writes is not taken for a leftover") {
+  const Folder folder;
+  NewFile writing(folder / "file");
+  // To processes that do not share this one's numbers, its number is nobody's.
+  const std::string foreign = folder / fmt::format(".file.tmp-{}-1", dead_process());
+  fs::create_hard_link(writing.temporary(), foreign);
+  remove_leftovers(folder / "file");
+  CHECK(fs::exists(foreign));
+}
+
+}  // namespace dtrain::test
