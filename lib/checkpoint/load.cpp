@@ -29,7 +29,8 @@ Hdf5Handle open_image(SparseFile& file, std::span<const std::byte> image) {
 /// trusts no size, and lets libhdf5 read attributes only.
 class ImageReader {
  public:
-  explicit ImageReader(std::span<const std::byte> image) : image_(image), file_(open_image(sparse_, image)) {}
+  ImageReader(std::span<const std::byte> image, int format)
+      : image_(image), format_(format), file_(open_image(sparse_, image)) {}
 
   CheckpointContent read() {
     refuse_links();
@@ -56,11 +57,23 @@ class ImageReader {
   }
 
   void read_model(CheckpointContent& content) {
-    const Hdf5Handle root = open_group("/");
-    if (const auto config = read_attribute(root, "/", kModelConfig))
-      content.model_config = Json::parse(config->empty() ? std::string() : config->front());
-    for (const std::string& layer : read_names(open_group(kWeights), kWeights, kLayerNames))
-      content.layers.push_back({layer, read_arrays(fmt::format("{}/{}", kWeights, layer), layer + "/")});
+    content.model_config = read_json(kModelConfig);
+    content.training_config = read_json(kTrainingConfig);
+    const std::vector<std::string> keras = read_names(open_group(kWeights), kWeights, kLayerNames);
+    const std::vector<std::string> own =
+        format_ == 1 ? keras : read_names(open_group(kOwn), kOwn, kLayerNames);
+    if (own.size() != keras.size())
+      refuse(kOwn, fmt::format("the names of {} layers", keras.size()), fmt::format("{}", own.size()));
+    for (size_t i = 0; i < own.size(); ++i)
+      content.layers.push_back(
+          {own[i], read_arrays(fmt::format("{}/{}", kWeights, keras[i]), keras[i] + "/"), keras[i]});
+  }
+
+  /// An attribute of the file's root; null where there is none.
+  Json read_json(const std::string& name) {
+    const auto text = read_attribute(open_group("/"), "/", name);
+    if (!text) return {};
+    return Json::parse(text->empty() ? std::string() : text->front());
   }
 
   Hdf5Handle open_group(const std::string& path) {
@@ -176,13 +189,14 @@ class ImageReader {
 
   Hdf5Session session_;
   std::span<const std::byte> image_;
+  int format_;
   SparseFile sparse_;
   Hdf5Handle file_;
 };
 
-CheckpointContent read_image(const std::string& path, std::span<const std::byte> image) {
+CheckpointContent read_image(const std::string& path, std::span<const std::byte> image, int format) {
   try {
-    return ImageReader(image).read();
+    return ImageReader(image, format).read();
   } catch (const Error& error) {
     throw UserError(fmt::format("{}: {}", path, error.what()));
   }
@@ -197,11 +211,11 @@ const ArrayRef* find(const std::unordered_map<std::string, const ArrayRef*>& arr
 
 Checkpoint Checkpoint::load(const std::string& path) {
   const Bytes file = read_file(path);
-  verify_header(path, file.span());
+  const int format = verify_header(path, file.span());
   Checkpoint checkpoint;
   checkpoint.path_ = path;
   checkpoint.file_bytes_ = file.size;
-  checkpoint.content_ = read_image(path, file.span().subspan(kHeaderBytes));
+  checkpoint.content_ = read_image(path, file.span().subspan(kHeaderBytes), format);
   checkpoint.file_ = file.data;
   for (const LayerWeights& layer : checkpoint.content_.layers)
     for (const ArrayRef& array : layer.weights)
