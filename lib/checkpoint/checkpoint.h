@@ -32,6 +32,7 @@ struct ArrayRef {
 struct LayerWeights {
   std::string layer;
   std::vector<ArrayRef> weights;
+  std::string keras_name = "";  ///< under which Keras looks for it; "": the layer's own name
 };
 
 /// An optimizer's slot: one array for each trained weight, named "<layer>/<weight>".
@@ -42,8 +43,9 @@ struct OptimizerSlot {
 
 /// All that a checkpoint holds; the arrays stay with whoever made it.
 struct CheckpointContent {
-  std::vector<LayerWeights> layers;  ///< in the model's order; layers without weights are in it with none
+  std::vector<LayerWeights> layers;  ///< in Keras's order; layers without weights are in it with none
   Json model_config;                 ///< Keras's {class_name, config}
+  Json training_config;              ///< Keras's loss, metrics and optimizer; null for none
   std::vector<OptimizerSlot> slots;
   Json state;               ///< seed, step, place in the epoch, partial sums: doubles keep their bits
   std::string history;      ///< the lines of metrics.jsonl

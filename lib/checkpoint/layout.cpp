@@ -14,8 +14,8 @@ namespace {
 constexpr std::string_view kMagic = "dtrain checkpoint\n";
 constexpr std::string_view kHdf5Magic = "\x89HDF\r\n\x1a\n";
 
-std::string header_of(size_t bytes, uint64_t hash) {
-  std::string text = fmt::format("{}format {}\nbytes {}\nchecksum {:016x}\n", kMagic, kFormat, bytes, hash);
+std::string header_of(uint64_t format, size_t bytes, uint64_t hash) {
+  std::string text = fmt::format("{}format {}\nbytes {}\nchecksum {:016x}\n", kMagic, format, bytes, hash);
   text.resize(kHeaderBytes);
   return text;
 }
@@ -33,10 +33,10 @@ uint64_t field(std::string_view header, std::string_view name, int base) {
 std::string make_header(Parts image) {
   size_t bytes = 0;
   for (const auto part : image) bytes += part.size();
-  return header_of(bytes, checksum(image));
+  return header_of(kFormat, bytes, checksum(image));
 }
 
-void verify_header(const std::string& path, std::span<const std::byte> file) {
+int verify_header(const std::string& path, std::span<const std::byte> file) {
   const auto refuse = [&](const std::string& expected, const std::string& found) {
     throw UserError(fmt::format("{}: expected {}, found {}", path, expected, found));
   };
@@ -48,8 +48,9 @@ void verify_header(const std::string& path, std::span<const std::byte> file) {
   if (header.size() < kHeaderBytes)
     refuse(fmt::format("a header of {} bytes", kHeaderBytes),
            fmt::format("{}: it is cut short", header.size()));
-  if (const uint64_t format = field(header, "format", 10); format != kFormat)
-    refuse(fmt::format("format {}", kFormat), fmt::format("format {}", format));
+  const uint64_t format = field(header, "format", 10);
+  if (format < 1 || format > kFormat)
+    refuse(fmt::format("format 1 to {}", kFormat), fmt::format("format {}", format));
   const auto image = file.subspan(kHeaderBytes);
   if (const uint64_t bytes = field(header, "bytes", 10); bytes != image.size())
     refuse(fmt::format("{} bytes after the header", bytes),
@@ -57,7 +58,8 @@ void verify_header(const std::string& path, std::span<const std::byte> file) {
   const uint64_t hash = checksum({&image, 1});
   if (const uint64_t expected = field(header, "checksum", 16); expected != hash)
     refuse(fmt::format("checksum {:016x}", expected), fmt::format("{:016x}: it is damaged", hash));
-  if (header != header_of(image.size(), hash)) refuse("the header of its bytes", "a damaged header");
+  if (header != header_of(format, image.size(), hash)) refuse("the header of its bytes", "a damaged header");
+  return static_cast<int>(format);
 }
 
 }  // namespace dtrain

@@ -16,7 +16,8 @@ namespace {
 /// objects that dtrain writes: libhdf5 can be crashed by a file, and a checksum is no signature.
 class ImageReader {
  public:
-  explicit ImageReader(std::span<const std::byte> image) : image_(image), root_(root_address(image_)) {}
+  ImageReader(std::span<const std::byte> image, int format)
+      : image_(image), format_(format), root_(root_address(image_)) {}
 
   CheckpointContent read() {
     CheckpointContent content;
@@ -31,10 +32,23 @@ class ImageReader {
 
  private:
   void read_model(CheckpointContent& content) {
-    if (const auto config = open_group("/").strings(kModelConfig))
-      content.model_config = Json::parse(config->empty() ? std::string() : config->front());
-    for (const std::string& layer : read_names(open_group(kWeights), kWeights, kLayerNames))
-      content.layers.push_back({layer, read_arrays(fmt::format("{}/{}", kWeights, layer), layer + "/")});
+    content.model_config = read_json(kModelConfig);
+    content.training_config = read_json(kTrainingConfig);
+    const std::vector<std::string> keras = read_names(open_group(kWeights), kWeights, kLayerNames);
+    const std::vector<std::string> own =
+        format_ == 1 ? keras : read_names(open_group(kOwn), kOwn, kLayerNames);
+    if (own.size() != keras.size())
+      refuse(kOwn, fmt::format("the names of {} layers", keras.size()), fmt::format("{}", own.size()));
+    for (size_t i = 0; i < own.size(); ++i)
+      content.layers.push_back(
+          {own[i], read_arrays(fmt::format("{}/{}", kWeights, keras[i]), keras[i] + "/"), keras[i]});
+  }
+
+  /// An attribute of the file's root; null where there is none.
+  Json read_json(const std::string& name) {
+    const auto text = open_group("/").strings(name);
+    if (!text) return {};
+    return Json::parse(text->empty() ? std::string() : text->front());
   }
 
   /// The address of the object at this path, or nothing.
@@ -102,13 +116,14 @@ class ImageReader {
   }
 
   Image image_;
+  int format_;
   uint64_t root_;
   std::unordered_map<uint64_t, Group> groups_;  ///< those that were opened, by address
 };
 
-CheckpointContent read_image(const std::string& path, std::span<const std::byte> image) {
+CheckpointContent read_image(const std::string& path, std::span<const std::byte> image, int format) {
   try {
-    return ImageReader(image).read();
+    return ImageReader(image, format).read();
   } catch (const Error& error) {
     throw UserError(fmt::format("{}: {}", path, error.what()));
   }
@@ -123,11 +138,11 @@ const ArrayRef* find(const std::unordered_map<std::string, const ArrayRef*>& arr
 
 Checkpoint Checkpoint::load(const std::string& path) {
   const Bytes file = read_file(path);
-  verify_header(path, file.span());
+  const int format = verify_header(path, file.span());
   Checkpoint checkpoint;
   checkpoint.path_ = path;
   checkpoint.file_bytes_ = file.size;
-  checkpoint.content_ = read_image(path, file.span().subspan(kHeaderBytes));
+  checkpoint.content_ = read_image(path, file.span().subspan(kHeaderBytes), format);
   checkpoint.file_ = file.data;
   for (const LayerWeights& layer : checkpoint.content_.layers)
     for (const ArrayRef& array : layer.weights)

@@ -59,18 +59,23 @@ class ImageWriter {
     const Hdf5Handle root(H5Gopen2(file_, "/", H5P_DEFAULT), "open /");
     write_versions(root);
     if (!content.model_config.is_null()) write_text(root, kModelConfig, content.model_config.dump());
+    if (!content.training_config.is_null()) write_text(root, kTrainingConfig, content.training_config.dump());
     const Hdf5Handle group = make_group(kWeights);
     write_versions(group);
     std::vector<std::string> names;
-    for (const LayerWeights& layer : content.layers) names.push_back(layer.layer);
-    write_names(group, kLayerNames, names);
     for (const LayerWeights& layer : content.layers)
-      write_arrays(fmt::format("{}/{}", kWeights, layer.layer), layer.layer + "/", layer.weights);
+      names.push_back(layer.keras_name.empty() ? layer.layer : layer.keras_name);
+    write_names(group, kLayerNames, names);
+    for (size_t i = 0; i < names.size(); ++i)
+      write_arrays(fmt::format("{}/{}", kWeights, names[i]), names[i] + "/", content.layers[i].weights);
   }
 
   void write_own(const CheckpointContent& content, const std::string& state) {
     const Hdf5Handle own = make_group(kOwn);
     write_text(own, "format", fmt::format("{}", kFormat));
+    std::vector<std::string> layers;
+    for (const LayerWeights& layer : content.layers) layers.push_back(layer.layer);
+    write_names(own, kLayerNames, layers);
     write_bytes(kState, state);
     write_bytes(kHistory, content.history);
     write_bytes(kConfig, content.config_yaml);

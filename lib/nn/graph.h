@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -28,6 +29,20 @@ struct GraphNode {
   Mark mark;
 };
 
+/// A layer as Keras counts them: an activation that was written as another layer's option is none, unless
+/// Keras has it only as a layer.
+struct KerasLayer {
+  int node = 0;
+  std::string name;  // what Keras knows it by: unique, and without '/'
+};
+
+/// `name` as Keras 2 and 3 and TensorFlow take it for a layer or a model: letters, digits, '_', '-' and '.',
+/// with `prefix` before it where it does not begin as such a name must.
+std::string keras_name(std::string_view name, std::string_view prefix);
+
+/// Whether Keras has a layer for the node.
+bool is_keras_layer(const GraphNode& node);
+
 /// Nodes in an order in which every node comes after its inputs; the model's inputs first, in the model's
 /// order.
 struct Graph {
@@ -41,8 +56,12 @@ struct Graph {
   const std::string& layer_name(int node) const;
   /// The trained and the other numbers of all parameters.
   int64_t count_parameters(bool trainable) const;
-  /// Keras's model_config: {class_name: "Functional", config: {...}}.
-  Json keras_model_config(const std::string& name) const;
+  /// All layers, inputs included, in the order of Keras's `model.layers`: by depth from the outputs, the
+  /// deepest first; those of one depth as a search from the outputs meets them.
+  std::vector<KerasLayer> keras_layers() const;
+  /// Keras's model_config: {class_name: "Functional", config: {...}}, of all `layers`, which are
+  /// keras_layers().
+  Json keras_model_config(const std::string& name, const std::vector<KerasLayer>& layers) const;
 };
 
 /// The model as `resolved` has it: a flat list of layers that parse_model reads back to an equal graph.

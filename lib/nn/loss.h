@@ -34,6 +34,8 @@ class Loss {
   /// memory, unless that is null) times the gradient to `diff` unless it is null.
   virtual void run(Ops& ops, const void* prediction, const View& target, float scale, const float* loss_scale,
                    void* diff, double* total, int64_t rows, int64_t columns) const = 0;
+  /// Keras's {class_name, config} for the checkpoint's training_config.
+  virtual Json keras_config() const = 0;
 };
 
 /// Means over rows as losses are.
@@ -44,6 +46,8 @@ class Metric {
   virtual bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const = 0;
   virtual void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
                    int64_t columns) const = 0;
+  /// Keras's {class_name, config}, of the metric as it is for such an output and target.
+  virtual Json keras_config(const TensorSpec& output, const TensorSpec& target) const = 0;
 };
 
 template <>

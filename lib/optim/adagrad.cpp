@@ -18,6 +18,19 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
     return {{"accumulator", static_cast<float>(options_.initial_accumulator_value)}};
   }
   OptimizerRule rule() const override { return AdagradRule{static_cast<float>(options_.epsilon)}; }
+  /// With a schedule it has no form that both Kerases read.
+  Json keras_config(const Json& schedule) const override {
+    return learning_rate().keras_config(schedule).is_number() ? OptimizerWith::keras_config(schedule)
+                                                              : Json();
+  }
+
+ protected:
+  std::string keras_class() const override { return "Adagrad"; }
+  Json keras_options() const override {
+    return Json::object()
+        .set("initial_accumulator_value", options_.initial_accumulator_value)
+        .set("epsilon", options_.epsilon);
+  }
 };
 
 }  // namespace

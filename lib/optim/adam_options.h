@@ -34,6 +34,13 @@ class AdamWith : public OptimizerWith<Options> {
                                       (1 - std::pow(o.beta_1, t)));
     return numbers;
   }
+
+ protected:
+  std::string keras_class() const override { return "Adam"; }
+  Json keras_options() const override {
+    const Options& o = this->options_;
+    return Json::object().set("beta_1", o.beta_1).set("beta_2", o.beta_2).set("epsilon", o.epsilon);
+  }
 };
 
 template <class Options>

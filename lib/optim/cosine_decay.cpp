@@ -30,6 +30,18 @@ class CosineDecay : public Schedule {
     const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * done));
     return initial * ((1 - alpha) * cosine + alpha);
   }
+  /// Keras's initial_learning_rate is that of step 0, with or without a warm-up.
+  Json keras_config(const Json&) const override {
+    const auto& [initial, steps, alpha, warmup_steps, warmup_initial] = options_;
+    Json config = Json::object().set("decay_steps", steps).set("alpha", alpha);
+    if (warmup_steps == 0)
+      config.set("initial_learning_rate", initial);
+    else
+      config.set("initial_learning_rate", warmup_initial)
+          .set("warmup_target", initial)
+          .set("warmup_steps", warmup_steps);
+    return keras_schedule("CosineDecay", std::move(config));
+  }
 
  private:
   CosineDecayOptions options_;

@@ -23,8 +23,19 @@ class OptimizerWith : public Optimizer {
     return {static_cast<uint64_t>(step), static_cast<float>(learning_rate),
             static_cast<float>(learning_rate * options_.weight_decay)};
   }
+  /// Keras 2 and 3 have no name in common for a weight decay.
+  Json keras_config(const Json& schedule) const override {
+    if (options_.weight_decay != 0) return {};
+    Json config = keras_options();
+    config.set("learning_rate", learning_rate().keras_config(schedule));
+    return Json::object().set("class_name", keras_class()).set("config", std::move(config));
+  }
 
  protected:
+  virtual std::string keras_class() const = 0;
+  /// All but the common ones, numbers as floats: Keras 3 refuses a momentum of 0 that is none.
+  virtual Json keras_options() const = 0;
+
   Options options_;
 };
 

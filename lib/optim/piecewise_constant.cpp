@@ -21,6 +21,13 @@ class PiecewiseConstant : public Schedule {
     const auto passed = std::lower_bound(boundaries.begin(), boundaries.end(), step) - boundaries.begin();
     return options_.values[static_cast<size_t>(passed)];
   }
+  Json keras_config(const Json&) const override {
+    return keras_schedule(
+        "PiecewiseConstantDecay",
+        Json::object()
+            .set("boundaries", Json::Array(options_.boundaries.begin(), options_.boundaries.end()))
+            .set("values", Json::Array(options_.values.begin(), options_.values.end())));
+  }
 
  private:
   PiecewiseConstantOptions options_;

@@ -26,6 +26,16 @@ class Rmsprop : public OptimizerWith<RmspropOptions> {
     return RmspropRule{static_cast<float>(options_.rho), static_cast<float>(options_.momentum),
                        static_cast<float>(options_.epsilon), options_.centered};
   }
+
+ protected:
+  std::string keras_class() const override { return "RMSprop"; }
+  Json keras_options() const override {
+    return Json::object()
+        .set("rho", options_.rho)
+        .set("momentum", options_.momentum)
+        .set("epsilon", options_.epsilon)
+        .set("centered", options_.centered);
+  }
 };
 
 }  // namespace

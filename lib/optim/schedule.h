@@ -23,7 +23,13 @@ class Schedule {
   }
   /// The metric that it watches (reduce_on_plateau), to be checked before the run; "" for none.
   virtual std::string monitor() const { return ""; }
+  /// What an optimizer of Keras has for its learning_rate: a number, or a schedule's {module, class_name,
+  /// config}.
+  virtual Json keras_config(const Json& state) const = 0;
 };
+
+/// A schedule of keras.optimizers.schedules.
+Json keras_schedule(const std::string& class_name, Json config);
 
 template <>
 const KindTable<Schedule>& kinds<Schedule>();

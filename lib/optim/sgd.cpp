@@ -21,6 +21,12 @@ class Sgd : public OptimizerWith<SgdOptions> {
   OptimizerRule rule() const override {
     return SgdRule{static_cast<float>(options_.momentum), options_.nesterov};
   }
+
+ protected:
+  std::string keras_class() const override { return "SGD"; }
+  Json keras_options() const override {
+    return Json::object().set("momentum", options_.momentum).set("nesterov", options_.nesterov);
+  }
 };
 
 }  // namespace

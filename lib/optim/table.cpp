@@ -2,6 +2,14 @@
 
 namespace dtrain {
 
+Json keras_schedule(const std::string& class_name, Json config) {
+  return Json::object()
+      .set("module", "keras.optimizers.schedules")
+      .set("class_name", class_name)
+      .set("config", std::move(config))
+      .set("registered_name", Json());
+}
+
 template <>
 const KindTable<Schedule>& kinds<Schedule>() {
   static const KindTable<Schedule> kTable = [] {

@@ -1,5 +1,6 @@
 #include "train/saved_run.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -10,6 +11,7 @@
 #include "base/paths.h"
 #include "checkpoint/directory_lock.h"
 #include "config/load.h"
+#include "train/keras_training.h"
 #include "train/training_state.h"
 
 namespace dtrain {
@@ -24,6 +26,25 @@ std::string weight_name(const ParameterSlice& slice) {
 
 bool is_trained(const ParameterLayout& layout, const ParameterSlice& slice) {
   return slice.offset < layout.trained();
+}
+
+/// Whether the checkpoint has no slot of a weight; where it lacks some of them only, it is not what dtrain
+/// writes.
+bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) {
+  const auto& slots = checkpoint.content().slots;
+  return std::none_of(slots.begin(), slots.end(), [&](const OptimizerSlot& slot) {
+    return checkpoint.slot(slot.name, weight_name(slice)) != nullptr;
+  });
+}
+
+/// "'a', 'b', 'c' and 7 more"
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 3;
+  const size_t shown = names.size() <= kMost + 1 ? names.size() : kMost;  // "and 1 more" would be as long
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
 }
 
 void copy_array(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice, float* to) {
@@ -162,30 +183,38 @@ void restore_weights(const Checkpoint& checkpoint, Replicas& replicas) {
     copy_array(checkpoint, checkpoint.weight(weight_name(slice)), slice, values.data() + slice.offset);
 }
 
-bool restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas) {
+std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas) {
   const auto wanted = config.train.optimizer->slots();
   const auto& found = checkpoint.content().slots;
-  if (wanted.size() != found.size()) return false;
-  for (size_t s = 0; s < wanted.size(); ++s)
-    if (wanted[s].name != found[s].name) return false;
+  const auto same = [](const Optimizer::Slot& a, const OptimizerSlot& b) { return a.name == b.name; };
+  if (!std::equal(wanted.begin(), wanted.end(), found.begin(), found.end(), same))
+    return "the checkpoint is of another optimizer: this one's slots start anew";
   const HostArrays arrays = replicas.arrays();
-  for (size_t s = 0; s < wanted.size(); ++s)
-    for (const ParameterSlice& slice : replicas.layout().slices())
-      if (is_trained(replicas.layout(), slice))
-        copy_array(checkpoint, checkpoint.slot(wanted[s].name, weight_name(slice)), slice,
-                   arrays.slots[s].data() + slice.offset);
-  return true;
+  std::vector<std::string> anew;
+  for (const ParameterSlice& slice : replicas.layout().slices()) {
+    if (wanted.empty() || !is_trained(replicas.layout(), slice)) continue;
+    if (was_not_trained(checkpoint, slice)) {
+      anew.push_back(weight_name(slice));
+      continue;
+    }
+    for (size_t s = 0; s < wanted.size(); ++s)
+      copy_array(checkpoint, checkpoint.slot(wanted[s].name, weight_name(slice)), slice,
+                 arrays.slots[s].data() + slice.offset);
+  }
+  if (anew.empty()) return "";
+  return fmt::format("the checkpoint has no optimizer slots for {}: not trained before, {} start anew",
+                     some_of(anew), anew.size() == 1 ? "its slots" : "their slots");
 }
 
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
                                      const HostArrays& arrays, const TrainingState& state) {
   CheckpointContent content;
-  for (size_t i = 0; i < config.graph.nodes.size(); ++i) {
-    const GraphNode& node = config.graph.nodes[i];
-    if (node.is_activation_of_previous) continue;
-    LayerWeights layer{node.name, {}};
+  const std::vector<KerasLayer> layers = config.graph.keras_layers();
+  for (const KerasLayer& keras : layers) {
+    const GraphNode& node = config.graph.nodes[static_cast<size_t>(keras.node)];
+    LayerWeights layer{node.name, {}, keras.name};
     for (size_t k = 0; k < node.parameters.size(); ++k) {
-      const ParameterSlice& slice = layout.slice(static_cast<int>(i), static_cast<int>(k));
+      const ParameterSlice& slice = layout.slice(keras.node, static_cast<int>(k));
       layer.weights.push_back({slice.name, slice.shape, DType::float32, arrays.values.data() + slice.offset});
     }
     content.layers.push_back(std::move(layer));
@@ -199,7 +228,8 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
             {weight_name(slice), slice.shape, DType::float32, arrays.slots[s].data() + slice.offset});
     content.slots.push_back(std::move(slot));
   }
-  content.model_config = config.graph.keras_model_config(config.name);
+  content.model_config = config.graph.keras_model_config(config.name, layers);
+  content.training_config = keras_training_config(config, state.schedule);
   content.state = state.to_json().set("seed", config.seed);
   content.history = state.history.text();
   content.config_yaml = config.resolved.to_yaml();

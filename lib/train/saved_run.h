@@ -45,11 +45,12 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
 /// Puts a checkpoint's weights in place. Throws UserError where one is missing or of another shape.
 void restore_weights(const Checkpoint& checkpoint, Replicas& replicas);
 
-/// The optimizer's slots, which are allocated; false where the checkpoint is of another optimizer, whose
-/// slots are not these.
-bool restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas);
+/// Puts the optimizer's slots in place, which are allocated and as they begin. Those stay so that the
+/// checkpoint does not have: all where it is of another optimizer, those of weights that were not trained
+/// when it was saved. The words that the user should hear of it; "" where nothing begins anew.
+std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas);
 
-/// What a checkpoint holds; refers to `arrays`, which lie as `layout` says.
+/// What a checkpoint holds; refers to `arrays`, which lie as `layout` says. `state` is a TrainingState's.
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
                                      const HostArrays& arrays, const TrainingState& state);
 

@@ -107,8 +107,8 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   replicas_->allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
   restore_weights(checkpoint, *replicas_);
   replicas_->allocate_slots();
-  if (!restore_slots(checkpoint, config_, *replicas_))
-    observer_.on_warning("the checkpoint is of another optimizer: this one's slots start anew");
+  if (const std::string anew = restore_slots(checkpoint, config_, *replicas_); !anew.empty())
+    observer_.on_warning(anew);
   replicas_->publish();
   if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
     replicas_->set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),

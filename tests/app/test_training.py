@@ -254,6 +254,27 @@ class Resume(Case):
         done = self.dtrain("resume", "run")
         self.assertIn("nothing left to train", done.err)
 
+    def test_a_checkpoint_of_an_older_dtrain(self):
+        # Of format 1, in the second epoch of four; the numbers are what that dtrain gave.
+        self.write("run/checkpoints/note", "")
+        old = self.dir / "run/checkpoints/ckpt-00000005.h5"
+        old.write_bytes((PROJECT / "tests/checkpoint/format-1.h5").read_bytes())
+        self.assertAlmostEqual(self.json("evaluate", "run", "--split", "train")["loss"], 1.1380472, places=4)
+        self.dtrain("resume", "run")
+        self.assertEqual([line["epoch"] for line in self.metrics()], [1, 2, 3, 4])
+        self.assertAlmostEqual(self.json("evaluate", "run", "--split", "train")["loss"], 1.0309143, places=3)
+        self.assertIn("residual_1/second/gamma", str(self.arrays(self.checkpoints()[-1])))
+
+    def test_a_layer_that_is_trained_again(self):
+        self.fit("--epochs", 1, "--set", "model.layers.0.dense.trainable=false")
+        frozen = self.arrays(self.checkpoints()[-1])
+        resumed = self.dtrain("resume", "run", "--set", "model.layers.0.dense.trainable=true", "--epochs", 2)
+        self.assertIn("no optimizer slots for 'dense/kernel', 'dense/bias': not trained before", resumed.err)
+        trained = self.arrays(self.checkpoints()[-1])
+        self.assertNotIn(("momentum", "dense/kernel"), frozen)
+        self.assertIn(("momentum", "dense/kernel"), trained)
+        self.assertNotEqual(frozen["weight", "dense/kernel"], trained["weight", "dense/kernel"])
+
     def test_a_path_that_leads_nowhere(self):
         self.dtrain("resume", "nowhere", expect=2)
         (self.dir / "empty").mkdir()

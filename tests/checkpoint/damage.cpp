@@ -105,8 +105,8 @@ TEST_CASE("what is no checkpoint is said to be none") {
   const std::string whole = read_text(directory / "b.h5");
   write_text(directory / "b.h5", whole.substr(kHeaderBytes));
   CHECK(refusal(directory / "b.h5").find("another program") != std::string::npos);
-  write_text(directory / "b.h5", "dtrain checkpoint\nformat 2\n" + whole.substr(27));
-  CHECK(refusal(directory / "b.h5").find("expected format 1, found format 2") != std::string::npos);
+  write_text(directory / "b.h5", "dtrain checkpoint\nformat 3\n" + whole.substr(27));
+  CHECK(refusal(directory / "b.h5").find("expected format 1 to 2, found format 3") != std::string::npos);
 }
 
 TEST_CASE("damage under a right checksum is refused, and nothing crashes") {

@@ -36,16 +36,24 @@ TEST_CASE("weights stand where Keras has them") {
   CHECK(attribute(file, "/", "keras_version") == "2.15.0");
   CHECK(attribute(file, "/", "backend") == "tensorflow");
   CHECK(attribute(file, "/", "model_config") == sample.content.model_config.dump());
-  CHECK(attribute(file, "/model_weights", "layer_names") == "conv|flatten|block/0/odd");
+  CHECK(attribute(file, "/model_weights", "layer_names") == "conv|flatten|block.0.odd");
   CHECK(attribute(file, "/model_weights/conv", "weight_names") == "conv/kernel:0|conv/bias:0");
   CHECK(attribute(file, "/model_weights/flatten", "weight_names") == "");
+  CHECK(attribute(file, "/model_weights/block.0.odd", "weight_names") ==
+        "block.0.odd/counts:0|block.0.odd/bytes:0|block.0.odd/scale:0|block.0.odd/nothing:0");
+  // Keras 3.3 could load no weights by name with it.
+  CHECK(H5Lexists(file, "/model_weights/top_level_model_weights", H5P_DEFAULT) == 0);
+  CHECK(attribute(file, "/", "training_config") == sample.content.training_config.dump());
+  CHECK(attribute(file, "/dtrain", "layer_names") == "conv|flatten|block/0/odd");
+  // With these, Keras 3 could not train.
+  CHECK(H5Lexists(file, "/optimizer_weights", H5P_DEFAULT) == 0);
   const hid_t kernel = H5Dopen2(file, "/model_weights/conv/conv/kernel:0", H5P_DEFAULT);
   REQUIRE(kernel >= 0);
   std::vector<float> values(6);
   CHECK(H5Dread(kernel, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
   CHECK(std::memcmp(values.data(), sample.kernel.data(), 24) == 0);
   H5Dclose(kernel);
-  for (const char* path : {"/model_weights/block/0/odd/block/0/odd/nothing:0",
+  for (const char* path : {"/model_weights/block.0.odd/block.0.odd/nothing:0",
                            "/dtrain/optimizer/m/conv/kernel:0", "/dtrain/state"}) {
     const hid_t dataset = H5Dopen2(file, path, H5P_DEFAULT);
     CHECK_MESSAGE(dataset >= 0, path);

@@ -18,6 +18,8 @@ TEST_CASE("a checkpoint comes back to the bit") {
   REQUIRE(content.layers.size() == saved.layers.size());
   for (size_t i = 0; i < saved.layers.size(); ++i) {
     CHECK(content.layers[i].layer == saved.layers[i].layer);
+    const std::string& keras = saved.layers[i].keras_name;
+    CHECK(content.layers[i].keras_name == (keras.empty() ? saved.layers[i].layer : keras));
     REQUIRE(content.layers[i].weights.size() == saved.layers[i].weights.size());
     for (const ArrayRef& array : saved.layers[i].weights) {
       CAPTURE(array.name);
@@ -38,6 +40,7 @@ TEST_CASE("a checkpoint comes back to the bit") {
   CHECK(content.state.dump() == saved.state.dump());
   CHECK(content.state.find("loss")->as_double() == 0.1 + 0.2);
   CHECK(content.model_config.dump() == saved.model_config.dump());
+  CHECK(content.training_config.dump() == saved.training_config.dump());
   CHECK(content.config_yaml == saved.config_yaml);
   CHECK(content.history == saved.history);
   CHECK(loaded.file_bytes() == std::filesystem::file_size(loaded.path()));

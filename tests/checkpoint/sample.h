@@ -62,9 +62,11 @@ struct Sample {
          {{"counts", {1, 2}, DType::int32, counts.data()},
           {"bytes", {3}, DType::uint8, bytes.data()},
           {"scale", {}, DType::float32, &scale},
-          {"nothing", {4, 0}, DType::float32, nullptr}}},
+          {"nothing", {4, 0}, DType::float32, nullptr}},
+         "block.0.odd"},
     };
     content.model_config = Json::object().set("class_name", "Functional").set("config", Json::object());
+    content.training_config = Json::object().set("loss", "mean_squared_error");
     content.slots = {{"m", {{"conv/kernel", {2, 3}, DType::float32, kernel.data()}}},
                      {"v", {{"conv/bias", {3}, DType::float32, bias.data()}}},
                      {"empty", {}}};

@@ -1,4 +1,4 @@
-// Graphs from configurations: what is laid, what it is called, and what Keras is told of it.
+// Graphs from configurations: what is laid, and what it is called.
 #include "nn/graph.h"
 
 #include <algorithm>
@@ -189,35 +189,6 @@ TEST_CASE("the shipped configurations' models") {
   const Graph cnn = model_of("mnist-cnn.yaml");
   CHECK(cnn.count_parameters(true) == 320 + 18'496 + (12 * 12 * 64 * 128 + 128) + 1290);
   check_round_trip(cnn);
-}
-
-TEST_CASE("Keras's model_config: fused activations are no layers, names have no '/'") {
-  const Graph graph = good_graph(R"(
-inputs: {a: [4], b: [4]}
-blocks: {one: {layers: [dense: {units: 4, activation: relu}]}}
-layers:
-  - one: {inputs: a}
-  - add: {inputs: [one, b], trainable: false}
-)");
-  const Json model = graph.keras_model_config("net");
-  CHECK(model.find("class_name")->as_string() == "Functional");
-  const Json& config = *model.find("config");
-  CHECK(config.find("name")->as_string() == "net");
-  CHECK(config.find("input_layers")->dump() == R"([["a", 0, 0], ["b", 0, 0]])");
-  CHECK(config.find("output_layers")->dump() == R"([["add", 0, 0]])");
-  const auto& layers = config.find("layers")->items();
-  REQUIRE(layers.size() == 4);
-  CHECK(layers[0].dump() ==
-        R"({"class_name": "InputLayer", "config": {"batch_input_shape": [null, 4], "dtype": "float32", )"
-        R"("name": "a"}, "name": "a", "inbound_nodes": []})");
-  CHECK(layers[2].find("class_name")->as_string() == "Dense");
-  CHECK(layers[2].find("name")->as_string() == "one.dense");
-  CHECK(layers[2].find("config")->find("name")->as_string() == "one.dense");
-  CHECK(layers[2].find("config")->find("activation")->as_string() == "relu");
-  CHECK(layers[2].find("config")->find("units")->as_int() == 4);
-  CHECK(layers[2].find("inbound_nodes")->dump() == R"([[["a", 0, 0, {}]]])");
-  CHECK(layers[3].find("inbound_nodes")->dump() == R"([[["one.dense", 0, 0, {}], ["b", 0, 0, {}]]])");
-  CHECK_FALSE(layers[3].find("config")->find("trainable")->as_bool());
 }
 
 TEST_CASE("the JSON schema knows the layers, their common keys and the top level") {

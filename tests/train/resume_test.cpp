@@ -304,3 +304,52 @@ TEST_CASE("a number of replicas that makes no sense is refused") {
         config_from(kRun, {fmt::format("strategy={{mirrored: {{replicas: {}}}}}", replicas)}),
         doctest::Contains("replicas"), UserError);
 }
+
+TEST_CASE("a layer that is trained again begins with new slots, and the user hears of it") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  {
+    Recorder recorder;
+    Trainer trainer(config_from(kRun, {"train.epochs=1", "model.layers.0.conv2d.trainable=false"}), run,
+                    recorder, recorder.stop);
+    trainer.start();
+    trainer.run();
+  }
+  const Checkpoint checkpoint = *load_newest(run, [](const std::string&) {});
+  CHECK(checkpoint.slot("momentum", "conv2d/kernel") == nullptr);
+  const auto kernel_of = [](Trainer& trainer) {
+    const ParameterSlice& slice = trainer.replicas().layout().slices().front();
+    REQUIRE(slice.layer == "conv2d");
+    const float* values = trainer.replicas().values().data() + slice.offset;
+    return std::vector<float>(values, values + slice.elements());
+  };
+  Recorder recorder;
+  SavedRun saved = load_saved_run(run.path(), {"train.epochs=2", "model.layers.0.conv2d.trainable=true"},
+                                  [](const std::string&) {});
+  Trainer trainer(std::move(saved.config), run, recorder, recorder.stop);
+  trainer.restore(checkpoint);
+  REQUIRE(recorder.warnings.size() == 1);
+  CHECK(
+      recorder.warnings[0] ==
+      "the checkpoint has no optimizer slots for 'conv2d/kernel': not trained before, its slots start anew");
+  // The others go on from where they were.
+  const HostArrays arrays = trainer.replicas().arrays();
+  for (const ParameterSlice& slice : trainer.replicas().layout().slices()) {
+    if (slice.moving_average) continue;
+    const float* slot = arrays.slots[0].data() + slice.offset;
+    CHECK(std::all_of(slot, slot + slice.elements(), [](float value) { return value == 0; }) ==
+          (slice.layer == "conv2d"));
+  }
+  const std::vector<float> before = kernel_of(trainer);
+  trainer.run();
+  CHECK(trainer.state().epoch == 2);
+  CHECK(kernel_of(trainer) != before);
+
+  // And one that is frozen since leaves its slots behind without a word.
+  Recorder other;
+  Trainer frozen(config_from(kRun, {"train.epochs=3", "model.layers.5.dense.trainable=false"}), run, other,
+                 other.stop);
+  frozen.restore(*load_newest(run, [](const std::string&) {}));
+  frozen.run();
+  CHECK(other.warnings.empty());
+}

@@ -1,7 +1,5 @@
 #include "nn/layers/activation.h"
 
-#include <map>
-
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 #include "nn/no_options.h"
@@ -107,7 +105,14 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
     return options_.activation->spec;
   }
   bool is_softmax() const override { return options_.activation->softmax; }
-  std::string keras_class() const override { return "Activation"; }
+  std::string keras_class() const override {
+    const std::string& layer = options_.activation->keras_layer;
+    return layer.empty() ? "Activation" : layer;
+  }
+  Json keras_config() const override {
+    if (options_.activation->keras_layer.empty()) return LayerWith::keras_config();
+    return Json::object().set("alpha", static_cast<double>(options_.activation->spec.alpha));
+  }
 };
 
 }  // namespace
@@ -116,14 +121,21 @@ template <>
 const KindTable<ActivationFunction>& kinds<ActivationFunction>() {
   static const KindTable<ActivationFunction> table = [] {
     KindTable<ActivationFunction> t("activation");
-    const auto plain = [&t](const std::string& name, const std::string& doc,
-                            const ActivationFunction& function) {
+    const auto plain = [&t](const std::string& name, const std::string& doc, ActivationFunction function) {
+      function.keras = name;
       t.add_with(name, Schema<NoOptions>(doc), [function](const NoOptions&, const Node&) {
         return std::make_shared<const ActivationFunction>(function);
       });
     };
     const auto elementwise = [](Activation kind, double alpha = 0, bool approximate = false) {
       return ActivationFunction{{kind, static_cast<float>(alpha), approximate}};
+    };
+    // Keras's functions take no options from a file; with others than the defaults they are layers.
+    const auto of_layer = [](ActivationFunction function, const char* name, const char* layer,
+                             bool defaults) {
+      function.keras = name;
+      if (!defaults) function.keras_layer = layer;
+      return std::make_shared<const ActivationFunction>(function);
     };
     plain("linear", "x.", elementwise(Activation::linear));
     plain("relu", "max(x, 0).", elementwise(Activation::relu));
@@ -132,15 +144,18 @@ const KindTable<ActivationFunction>& kinds<ActivationFunction>() {
                    .optional("negative_slope", &LeakyReluOptions::negative_slope, "slope where negative",
                              at_least(0.0)),
                [=](const LeakyReluOptions& options, const Node&) {
-                 return std::make_shared<const ActivationFunction>(
-                     elementwise(Activation::leaky_relu, options.negative_slope));
+                 return of_layer(elementwise(Activation::leaky_relu, options.negative_slope), "leaky_relu",
+                                 "LeakyReLU", options.negative_slope == LeakyReluOptions().negative_slope);
                });
     t.add_with("gelu",
                Schema<GeluOptions>("x times the normal distribution's cumulative function.")
                    .optional("approximate", &GeluOptions::approximate, "by tanh instead of erf"),
                [=](const GeluOptions& options, const Node&) {
-                 return std::make_shared<const ActivationFunction>(
-                     elementwise(Activation::gelu, 0, options.approximate));
+                 ActivationFunction function = elementwise(Activation::gelu, 0, options.approximate);
+                 // Keras has none by tanh: it refuses to load the model unless one of this name is given as
+                 // one of the custom_objects, which is better than to load another model.
+                 function.keras = options.approximate ? "gelu_tanh" : "gelu";
+                 return std::make_shared<const ActivationFunction>(function);
                });
     plain("silu", "x sigmoid(x).", elementwise(Activation::silu));
     plain("tanh", "The hyperbolic tangent.", elementwise(Activation::tanh));
@@ -150,7 +165,8 @@ const KindTable<ActivationFunction>& kinds<ActivationFunction>() {
         Schema<EluOptions>("x where positive, else alpha (exp(x) - 1).")
             .optional("alpha", &EluOptions::alpha, "minus the limit for x to minus infinity", at_least(0.0)),
         [=](const EluOptions& options, const Node&) {
-          return std::make_shared<const ActivationFunction>(elementwise(Activation::elu, options.alpha));
+          return of_layer(elementwise(Activation::elu, options.alpha), "elu", "ELU",
+                          options.alpha == EluOptions().alpha);
         });
     plain("softmax", "exp(x) over its sum along the last axis.", ActivationFunction{{}, true});
     return t;
@@ -170,19 +186,9 @@ Kind<Layer> activation_layer(const OptionalActivation& activation) {
 
 Json keras_activation(const Node& activation) {
   if (activation.is_null()) return "linear";
-  if (activation.is_scalar()) return activation.text();
-  const auto& [name, options] = activation.entries().front();
-  const Node defaults = kinds<ActivationFunction>().make(name.text()).resolved;
-  if (to_json(activation).dump() == to_json(defaults).dump()) return name.text();
-  // Keras's functions take no options from a config; layers that are functions do. It has none for gelu, and
-  // refuses to load a model that needs one, which is better than to load another model.
-  static const std::map<std::string, std::string> classes = {
-      {"leaky_relu", "LeakyReLU"}, {"elu", "ELU"}, {"gelu", "GELU"}};
-  return Json::object()
-      .set("module", "keras.layers")
-      .set("class_name", classes.at(name.text()))
-      .set("config", to_json(options))
-      .set("registered_name", Json());
+  Diagnostics diagnostics;
+  const Kind<ActivationFunction> function = kinds<ActivationFunction>().parse(activation, diagnostics);
+  return function->keras_layer.empty() ? function->keras : "linear";
 }
 
 void add_activation(KindTable<Layer>& table) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "config/kinds.h"
 #include "nn/layer.h"
@@ -11,8 +12,12 @@ namespace dtrain {
 
 /// One activation function with its options.
 struct ActivationFunction {
-  ActivationSpec spec;   // elementwise, unless
-  bool softmax = false;  // over the last axis
+  ActivationSpec spec;     // elementwise, unless
+  bool softmax = false;    // over the last axis
+  std::string keras = "";  // the function's name in Keras
+  /// Where Keras has it only as a layer, the class, which takes `alpha` (Keras 3 calls LeakyReLU's otherwise,
+  /// but reads this as well).
+  std::string keras_layer = "";
 };
 
 template <>
@@ -24,7 +29,7 @@ using OptionalActivation = std::optional<Kind<ActivationFunction>>;
 /// The activation layer that such an option stands for; empty where it is null or linear.
 Kind<Layer> activation_layer(const OptionalActivation& activation);
 
-/// Keras's serialised form: the name, or a layer of keras.layers where options differ from the defaults.
+/// The `activation` of a layer in Keras: the function's name, or "linear" where a layer of its own follows.
 Json keras_activation(const Node& activation);
 
 }  // namespace dtrain

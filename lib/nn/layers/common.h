@@ -26,6 +26,16 @@ class LayerWith : public Layer {
   const Options options_;
 };
 
+/// A layer of images. It says where their channels are, since Keras's own default is a setting of its user's.
+template <class Options>
+class ImageLayerWith : public LayerWith<Options> {
+ public:
+  using LayerWith<Options>::LayerWith;
+  Json keras_config() const override {
+    return LayerWith<Options>::keras_config().set("data_format", "channels_last");
+  }
+};
+
 /// Whether there is one input; complains else.
 bool one_input(std::span<const TensorSpec> inputs, const Complain& complain);
 /// The only input, of float32; null after complaining.

@@ -35,9 +35,9 @@ struct Conv2DOptions {
   }
 };
 
-class Conv2D : public LayerWith<Conv2DOptions> {
+class Conv2D : public ImageLayerWith<Conv2DOptions> {
  public:
-  using LayerWith::LayerWith;
+  using ImageLayerWith::ImageLayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                   const Complain& complain) const override {

@@ -91,9 +91,9 @@ class TransposeKernel : public Kernel {
   std::unique_ptr<Convolution> convolution_;
 };
 
-class Conv2DTranspose : public LayerWith<TransposeOptions> {
+class Conv2DTranspose : public ImageLayerWith<TransposeOptions> {
  public:
-  using LayerWith::LayerWith;
+  using ImageLayerWith::ImageLayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                   const Complain& complain) const override {

@@ -36,9 +36,9 @@ struct DepthwiseOptions {
   }
 };
 
-class DepthwiseConv2D : public LayerWith<DepthwiseOptions> {
+class DepthwiseConv2D : public ImageLayerWith<DepthwiseOptions> {
  public:
-  using LayerWith::LayerWith;
+  using ImageLayerWith::ImageLayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                   const Complain& complain) const override {

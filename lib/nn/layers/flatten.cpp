@@ -22,7 +22,7 @@ class Flatten : public Layer {
     return std::make_unique<ViewKernel>();
   }
   std::string keras_class() const override { return "Flatten"; }
-  Json keras_config() const override { return Json::object(); }
+  Json keras_config() const override { return Json::object().set("data_format", "channels_last"); }
 };
 
 }  // namespace

@@ -16,10 +16,10 @@ struct GlobalPoolingOptions {
   }
 };
 
-class GlobalPooling2D : public LayerWith<GlobalPoolingOptions> {
+class GlobalPooling2D : public ImageLayerWith<GlobalPoolingOptions> {
  public:
   GlobalPooling2D(PoolingSpec::Kind kind, const GlobalPoolingOptions& options)
-      : LayerWith(options), kind_(kind) {}
+      : ImageLayerWith(options), kind_(kind) {}
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                   const Complain& complain) const override {

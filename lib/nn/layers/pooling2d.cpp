@@ -23,9 +23,9 @@ struct PoolingOptions {
   }
 };
 
-class Pooling2D : public LayerWith<PoolingOptions> {
+class Pooling2D : public ImageLayerWith<PoolingOptions> {
  public:
-  Pooling2D(PoolingSpec::Kind kind, const PoolingOptions& options) : LayerWith(options), kind_(kind) {}
+  Pooling2D(PoolingSpec::Kind kind, const PoolingOptions& options) : ImageLayerWith(options), kind_(kind) {}
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                   const Complain& complain) const override {

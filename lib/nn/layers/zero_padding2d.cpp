@@ -104,9 +104,9 @@ class PaddingKernel : public Kernel {
   Shape src_shape_;
 };
 
-class ZeroPadding2D : public LayerWith<PaddingOptions> {
+class ZeroPadding2D : public ImageLayerWith<PaddingOptions> {
  public:
-  using LayerWith::LayerWith;
+  using ImageLayerWith::ImageLayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                   const Complain& complain) const override {

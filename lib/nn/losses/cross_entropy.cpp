@@ -41,6 +41,13 @@ class CrossEntropy : public Loss {
     ops.cross_entropy_loss(spec_, prediction, target, scale, loss_scale, diff, total, rows, columns);
   }
 
+  Json keras_config() const override {
+    const Json config = Json::object().set("from_logits", spec_.from_logits);
+    return spec_.sparse
+               ? keras_loss("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", config)
+               : keras_loss("CategoricalCrossentropy", "categorical_crossentropy", config);
+  }
+
  private:
   CrossEntropySpec spec_;
 };

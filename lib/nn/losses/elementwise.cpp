@@ -1,3 +1,5 @@
+#include <stdexcept>
+
 #include "nn/losses/class_target.h"
 #include "nn/losses/table.h"
 #include "nn/no_options.h"
@@ -40,6 +42,22 @@ class ElementwiseLoss : public Loss {
   void run(Ops& ops, const void* prediction, const View& target, float scale, const float* loss_scale,
            void* diff, double* total, int64_t rows, int64_t columns) const override {
     ops.elementwise_loss(spec_, prediction, target.f32(), scale, loss_scale, diff, total, rows, columns);
+  }
+
+  Json keras_config() const override {
+    switch (spec_.kind) {
+      case ElementwiseLossSpec::Kind::binary_crossentropy:
+        return keras_loss("BinaryCrossentropy", "binary_crossentropy",
+                          Json::object().set("from_logits", spec_.from_logits));
+      case ElementwiseLossSpec::Kind::mean_squared_error:
+        return keras_loss("MeanSquaredError", "mean_squared_error");
+      case ElementwiseLossSpec::Kind::mean_absolute_error:
+        return keras_loss("MeanAbsoluteError", "mean_absolute_error");
+      case ElementwiseLossSpec::Kind::huber:
+        return keras_loss("Huber", "huber_loss",
+                          Json::object().set("delta", static_cast<double>(spec_.delta)));
+    }
+    throw std::logic_error("a loss that Keras has no name for");
   }
 
  private:

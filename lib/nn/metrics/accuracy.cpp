@@ -40,6 +40,12 @@ class TopK : public Metric {
     ops.metric({.kind = kind, .k = k_}, prediction, target, total, rows, columns);
   }
 
+  Json keras_config(const TensorSpec&, const TensorSpec& target) const override {
+    const std::string sparse = is_sparse(target.dtype) ? "Sparse" : "";
+    if (k_ == 1) return keras_metric(sparse + "CategoricalAccuracy");
+    return keras_metric(sparse + "TopKCategoricalAccuracy", Json::object().set("k", k_));
+  }
+
  private:
   bool is_sparse(DType dtype) const {
     return target_ == Target::either ? dtype == DType::int32 : target_ == Target::sparse;
@@ -63,6 +69,10 @@ class BinaryAccuracy : public Metric {
                total, rows, columns);
   }
 
+  Json keras_config(const TensorSpec&, const TensorSpec&) const override {
+    return keras_metric("BinaryAccuracy", Json::object().set("threshold", static_cast<double>(threshold_)));
+  }
+
  private:
   float threshold_;
 };
@@ -73,8 +83,7 @@ class Accuracy : public Metric {
   explicit Accuracy(const NoOptions&) {}
 
   bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const override {
-    const int64_t columns = output.shape.rank() == 0 ? 1 : output.shape.back();
-    return pick(columns, target.dtype).check(output, target, complain);
+    return pick(columns_of(output), target.dtype).check(output, target, complain);
   }
 
   void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
@@ -82,7 +91,14 @@ class Accuracy : public Metric {
     pick(columns, target.dtype).run(ops, prediction, target, total, rows, columns);
   }
 
+  Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
+    return pick(columns_of(output), target.dtype).keras_config(output, target);
+  }
+
  private:
+  static int64_t columns_of(const TensorSpec& output) {
+    return output.shape.rank() == 0 ? 1 : output.shape.back();
+  }
   const Metric& pick(int64_t columns, DType target) const {
     if (columns == 1 && target == DType::float32) return binary_;
     return by_class_;

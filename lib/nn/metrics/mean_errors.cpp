@@ -17,6 +17,10 @@ class MeanAbsoluteError : public Metric {
            int64_t columns) const override {
     ops.metric({.kind = MetricSpec::Kind::mean_absolute_error}, prediction, target, total, rows, columns);
   }
+
+  Json keras_config(const TensorSpec&, const TensorSpec&) const override {
+    return keras_metric("MeanAbsoluteError");
+  }
 };
 
 }  // namespace

@@ -17,6 +17,10 @@ bool equal(const std::optional<TensorSpec>& wanted, const TensorSpec& target, co
 
 }  // namespace
 
+Json keras_metric(const std::string& class_name, Json config) {
+  return Json::object().set("class_name", class_name).set("config", std::move(config));
+}
+
 bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const Complain& complain) {
   return equal(class_numbers_for(output, complain), target, complain);
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "base/tensor_spec.h"
 #include "nn/layer.h"
 
@@ -9,5 +11,7 @@ namespace dtrain {
 bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const Complain& complain);
 /// Whether `target` is float numbers in the shape of `output`; complains else.
 bool is_dense_target(const TensorSpec& output, const TensorSpec& target, const Complain& complain);
+/// Keras's form of a metric; `config` is what the class has of its own.
+Json keras_metric(const std::string& class_name, Json config = Json::object());
 
 }  // namespace dtrain

@@ -1,0 +1,217 @@
+"""Models to be opened in Keras: random graphs with skips, one with every layer, one for every loss, optimizer, schedule."""
+import random
+
+WIDTH, IMAGE = 6, [6, 6, 4]
+
+
+def run_of(model, loss="mean_squared_error", targets=None, optimizer="sgd", metrics=(), low_high=(0, 1), **train):
+    """A run of two steps on random data; `targets`: what the synthetic reader is told, by output."""
+    names = list(targets)
+    synthetic = {"samples": 10, "seed": 1, "input": {"low": low_high[0], "high": low_high[1]}}
+    synthetic.update({"target": targets[names[0]]} if len(names) == 1 else {"targets": targets})
+    return {"seed": 3, "model": model, "dataset": {"train": {"synthetic": synthetic}}, "strategy": "single",
+            "train": {"epochs": 1, "batch_size": 5, "loss": loss, "optimizer": optimizer, "metrics": list(metrics),
+                      **train}}
+
+
+class RandomGraph:
+    """A graph whose layers are written in any order that has each after its inputs, which is seldom Keras's."""
+
+    def __init__(self, seed):
+        self.draw = random.Random(seed)
+        self.layers, self.inputs, self.used = [], {}, set()
+        self.vectors, self.images = [], []  # names of values
+        self.written = 0
+        for i in range(self.draw.choice([1, 1, 2, 3])):
+            name = f"input{i}"
+            is_image = self.draw.random() < 0.6
+            self.inputs[name] = IMAGE if is_image else [WIDTH]
+            (self.images if is_image else self.vectors).append(name)
+        for _ in range(self.draw.randint(3, 16)):
+            self.grow()
+        for name in self.inputs:
+            if name not in self.used:
+                self.one(self.images if name in self.images else self.vectors, name)
+
+    def name(self):
+        """Some names are of the sort that blocks give."""
+        self.written += 1
+        return self.draw.choice(["n{}", "branch/n{}", "a.b{}", "x/y/n{}"]).format(self.written)
+
+    def pick(self, values, most=1):
+        """Newer ones are likelier."""
+        count = self.draw.randint(2, most) if most > 1 else 1
+        chosen = [values[-1 - min(int(self.draw.expovariate(0.4)), len(values) - 1)] for _ in range(count)]
+        return chosen if most > 1 else chosen[0]
+
+    def lay(self, kind, inputs, values, **options):
+        name = self.name()
+        inputs = inputs if isinstance(inputs, list) else [inputs]
+        self.used.update(inputs)
+        self.layers.append({kind: {"name": name, "inputs": inputs if len(inputs) > 1 else inputs[0], **options}})
+        values.append(name)
+        return name
+
+    def activation(self):
+        chosen = self.draw.choice([None, None, "relu", "tanh", "sigmoid", "elu", "silu", "softmax"])
+        return {"activation": chosen} if chosen else {}
+
+    def one(self, values, source):
+        """A layer of one input and the same shape."""
+        if values is self.vectors:
+            kind = self.draw.choice(["dense", "dense", "dense", "layer_normalization", "batch_normalization",
+                                     "activation", "dropout"])
+        else:
+            kind = self.draw.choice(["conv2d", "conv2d", "conv2d", "depthwise_conv2d", "batch_normalization",
+                                     "max_pooling2d", "activation"])
+        options = {
+            "dense": lambda: {"units": WIDTH, "bias_initializer": "random_normal", **self.activation()},
+            "conv2d": lambda: {"filters": IMAGE[2], "kernel_size": self.draw.choice([1, 3]), "padding": "same",
+                               "bias_initializer": "random_normal", **self.activation()},
+            "depthwise_conv2d": lambda: {"kernel_size": 3, "padding": "same", **self.activation()},
+            "max_pooling2d": lambda: {"pool_size": 2, "strides": 1, "padding": "same"},
+            "activation": lambda: {"activation": self.draw.choice(["relu", "tanh", "softmax"])},
+            "dropout": lambda: {"rate": 0.25},
+        }.get(kind, dict)()
+        if self.draw.random() < 0.1:
+            options["trainable"] = False
+        return self.lay(kind, source, values, **options)
+
+    def grow(self):
+        way = self.draw.random()
+        values = self.draw.choice([v for v in (self.vectors, self.images) if v])
+        if way < 0.5:
+            self.one(values, self.pick(values))
+        elif way < 0.8:
+            self.lay(self.draw.choice(["add", "add", "multiply"]), self.pick(values, 3), values)
+        elif way < 0.9:
+            joined = self.lay("concatenate", self.pick(values, 3), [])
+            if values is self.vectors:
+                self.lay("dense", joined, values, units=WIDTH)
+            else:
+                self.lay("conv2d", joined, values, filters=IMAGE[2], kernel_size=1)
+        elif self.images:
+            pooled = self.lay("global_average_pooling2d", self.pick(self.images), [])
+            self.lay("dense", pooled, self.vectors, units=WIDTH)
+
+    def run(self):
+        shape = {name: [WIDTH] for name in self.vectors} | {name: IMAGE for name in self.images}
+        outputs = [name for name in shape if name not in self.inputs
+                   and (name not in self.used or self.draw.random() < 0.1)]
+        self.draw.shuffle(outputs)
+        return run_of({"inputs": self.inputs, "layers": self.layers, "outputs": outputs},
+                      targets={name: {"shape": shape[name]} for name in outputs})
+
+
+def random_graph(seed):
+    return RandomGraph(seed).run()
+
+
+def every_layer():
+    """Every kind of layer, every activation as a layer and as an option, and the options that change what is computed."""
+    activations = ["linear", "relu", "leaky_relu", "gelu", "silu", "tanh", "sigmoid", "elu", "softmax",
+                   {"leaky_relu": {"negative_slope": 0.3}}, {"elu": {"alpha": 0.5}}, {"gelu": {"approximate": True}}]
+    layers = [
+        # Images, from the input `image`.
+        {"zero_padding2d": {"padding": [[1, 2], [0, 1]], "inputs": "image", "name": "padded"}},
+        {"conv2d": {"filters": 4, "kernel_size": [3, 2], "strides": 2, "activation": "relu"}},
+        {"batch_normalization": {"momentum": 0.8, "epsilon": 0.01}},
+        {"activation": "relu"},
+        {"batch_normalization": {"trainable": False, "scale": False,
+                                 "moving_variance_initializer": {"constant": 4.0},
+                                 "moving_mean_initializer": {"constant": 0.5}}},
+        {"conv2d": {"filters": 6, "kernel_size": 3, "dilation_rate": 2, "padding": "same", "use_bias": False,
+                    "activation": "softmax", "kernel_initializer": {"variance_scaling": {"scale": 3.0}}}},
+        {"depthwise_conv2d": {"kernel_size": 3, "depth_multiplier": 2, "padding": "same", "activation": "tanh",
+                              "bias_initializer": "random_normal", "name": "wide"}},
+        {"max_pooling2d": {"pool_size": [2, 3], "strides": 1, "padding": "same"}},
+        {"average_pooling2d": {"pool_size": 2, "strides": 1, "padding": "same", "name": "pooled"}},
+        {"conv2d_transpose": {"filters": 3, "kernel_size": 3, "strides": 2, "padding": "same", "activation": "elu",
+                              "name": "up_same"}},
+        {"conv2d_transpose": {"filters": 3, "kernel_size": 3, "strides": 2, "padding": "same", "output_padding": 1,
+                              "inputs": "pooled", "bias_initializer": "random_normal", "name": "up_padded"}},
+        {"conv2d_transpose": {"filters": 2, "kernel_size": [3, 2], "strides": [2, 1], "inputs": "pooled",
+                              "use_bias": False, "name": "up_valid"}},
+        {"add": {"inputs": ["up_same", "up_padded"], "name": "same"}},
+        {"global_max_pooling2d": {"inputs": "up_valid", "name": "maximum"}},
+        {"global_average_pooling2d": {"inputs": "up_same", "keepdims": True}},
+        {"reshape": {"target_shape": [-1], "name": "mean"}},
+        {"flatten": {"inputs": "same", "name": "flat"}},
+        {"dense": {"units": 5, "name": "of_image", "bias_initializer": "random_normal"}},
+        # Whole numbers, from the input `words`.
+        {"reshape": {"target_shape": [3, 2], "inputs": "words"}},
+        {"flatten": {}},
+        {"embedding": {"input_dim": 9, "output_dim": 5, "name": "embedded"}},
+        {"layer_normalization": {"epsilon": 0.01, "gamma_initializer": "random_normal"}},
+        {"layer_normalization": {"center": False, "scale": False}},
+        {"batch_normalization": {"center": False}},
+        {"dense": {"units": 4, "activation": "gelu"}},
+        {"multiply": {"inputs": ["embedded", "embedded"], "name": "square"}},
+        {"concatenate": {"axis": -1, "inputs": ["square", "dense", "embedded"]}},
+        {"concatenate": {"axis": 1, "inputs": ["concatenate", "concatenate"], "name": "longer"}},
+        {"flatten": {}},
+        {"dense": {"units": 5, "name": "of_words", "trainable": False}},
+        # All of it, and the input `row`.
+        {"concatenate": {"inputs": ["maximum", "mean", "of_words", "of_image", "row"], "name": "all"}},
+    ]
+    value, outputs = "all", []
+    for i, activation in enumerate(activations):
+        layers.append({"dense": {"units": 7, "inputs": value, "name": f"_option/{i}", "activation": activation,
+                                 "bias_initializer": "random_normal"}})
+        layers.append({"activation": {"activation": activation, "name": f"layer/{i}"}})
+        layers.append({"concatenate": {"inputs": ["all", f"layer/{i}"], "name": f"joined{i}"}})
+        value = f"joined{i}"
+    layers.append({"dropout": 0.25})
+    layers.append({"dense": {"units": 3, "name": "answer"}})
+    outputs = ["answer", "of_words"]
+    model = {"inputs": {"image": [9, 8, 2], "words": {"shape": [6], "dtype": "int32"}, "row": [4]},
+             "layers": layers, "outputs": outputs}
+    return run_of(model, targets={"answer": {"shape": [3]}, "of_words": {"shape": [5]}}, low_high=(0, 9))
+
+
+def trainings():
+    """By what they show: a small model under each loss, optimizer, schedule and metric."""
+    def run(units=3, activation=None, target=None, **train):
+        last = {"units": units, "name": "last"} | ({"activation": activation} if activation else {})
+        model = {"inputs": {"x": [4]}, "layers": [{"dense": {"units": 5, "activation": "tanh"}}, {"dense": last}]}
+        return run_of(model, targets={"last": target or {"shape": [units]}}, **train)
+
+    classes = {"classes": 3}
+    sparse = {"sparse_categorical_crossentropy": {"from_logits": True}}
+    runs = {
+        "sparse_categorical_crossentropy": run(activation="softmax", target=classes,
+                                               loss="sparse_categorical_crossentropy"),
+        "sparse_categorical_crossentropy of logits": run(
+            target=classes, loss=sparse,
+            metrics=["accuracy", "sparse_categorical_accuracy", {"sparse_top_k_categorical_accuracy": {"k": 2}}]),
+        "categorical_crossentropy": run(
+            activation="softmax", loss="categorical_crossentropy",
+            metrics=["accuracy", "categorical_accuracy", {"top_k_categorical_accuracy": {"k": 2}}]),
+        "binary_crossentropy": run(units=1, activation="sigmoid", target={"shape": [1]}, loss="binary_crossentropy",
+                                   metrics=["accuracy", {"binary_accuracy": {"threshold": 0.3}}]),
+        "binary_crossentropy of logits": run(loss={"binary_crossentropy": {"from_logits": True}}),
+        "mean_squared_error": run(metrics=["mean_absolute_error"]),
+        "mean_absolute_error": run(loss="mean_absolute_error"),
+        "huber": run(loss={"huber": {"delta": 0.5}}),
+        "clip_norm": run(clip_norm=0.5),
+        "a name that TensorFlow refuses": run() | {"name": "my first run"},
+    }
+    optimizers = {
+        "sgd": {}, "sgd with momentum": {"momentum": 0.9, "nesterov": True}, "rmsprop": {},
+        "rmsprop centered": {"centered": True, "momentum": 0.5, "rho": 0.8}, "adagrad": {},
+        "adam": {"beta_1": 0.8}, "adamw": {}, "adamw without decay": {"weight_decay": 0},
+        "sgd with decay": {"weight_decay": 0.01},
+    }
+    for name, options in optimizers.items():
+        runs[name] = run(optimizer={name.split()[0]: options})
+    schedules = {
+        "piecewise_constant": {"boundaries": [1, 3], "values": [0.1, 0.01, 0.001]},
+        "exponential_decay": {"initial": 0.1, "decay_steps": 3, "decay_rate": 0.5, "staircase": True},
+        "cosine_decay": {"initial": 0.1, "steps": 5, "alpha": 0.1},
+        "cosine_decay with warm-up": {"initial": 0.1, "steps": 5, "warmup_steps": 2, "warmup_initial": 0.01},
+        "reduce_on_plateau": {"initial": 0.1, "monitor": "loss"},
+    }
+    for optimizer in ("sgd", "adam", "rmsprop", "adagrad"):
+        for name, options in schedules.items():
+            runs[f"{optimizer}, {name}"] = run(optimizer={optimizer: {"learning_rate": {name.split()[0]: options}}})
+    return runs

@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+"""Opens dtrain's checkpoints in Keras: the predictions are `dtrain predict`'s to 1e-5, and an epoch of fit runs.
+
+    open_in_keras.py DTRAIN [--configs FOLDER]... [--graphs N] [--seed S]
+
+Takes the configurations in `configs/` and in each FOLDER (shortened to two steps), N random graphs, a model with every layer,
+and one of every loss, optimizer and schedule. Asks every Keras that can be imported: `keras` (2 or 3, with TensorFlow) and
+`tf_keras`. Exits with 77, which CTest takes for skipped, where there is none; DTRAIN_KERAS_PYTHON names an interpreter that has
+them. Configurations whose data is not there (DTRAIN_DATA), and those of a FOLDER that this dtrain refuses, are passed over.
+"""
+import argparse
+import gc
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+import models
+
+SKIPPED = 77
+SAMPLES = 6
+TOLERANCE = 1e-5  # of the largest prediction, or of 1
+PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+# Each is kept where the configuration takes it.
+SHORTER = ["train.epochs=1", "train.batch_size=8", "strategy=single", "train.precision=float32", "dataset.cache=none",
+           "dataset.train.synthetic.samples=16", "dataset.validation.synthetic.samples=8", "dataset.train.rows=[0, 16]",
+           "dataset.validation.rows=[0, 8]"]
+
+
+class Mistake(Exception):
+    """What a checkpoint must not do."""
+
+
+class Passed(Exception):
+    """A configuration that is not for this place; says why."""
+
+
+def find_kerases():
+    """Every Keras here, by name and version."""
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+    warnings.filterwarnings("ignore")
+    try:
+        importlib.import_module("tensorflow").get_logger().setLevel("ERROR")
+    except ImportError:
+        return {}
+    kerases = {}
+    for name in ("keras", "tf_keras"):
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        kerases[f"{name} {module.__version__}"] = module
+    return kerases
+
+
+class Dtrain:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+
+    def run(self, *arguments):
+        return subprocess.run([self.program, *map(str, arguments)], cwd=self.folder, text=True, capture_output=True,
+                              stdin=subprocess.DEVNULL)
+
+    def must(self, *arguments):
+        result = self.run(*arguments)
+        if result.returncode != 0:
+            raise Mistake(f"dtrain {' '.join(map(str, arguments))}: exit {result.returncode}\n{result.stderr}")
+        return result.stdout
+
+    def checkpoint(self, config, sets=()):
+        """The file at the end of a run."""
+        options = [part for value in sets for part in ("--set", value)]
+        self.must("fit", config, "--output", "run", "--overwrite", "--quiet", *options)
+        return max((self.folder / "run/checkpoints").glob("ckpt-*.h5"))
+
+
+def sets_for(dtrain, config):
+    """The assignments that make a run of a configuration short; raises Passed where it cannot run here."""
+    def mistakes(sets):
+        result = dtrain.run("check", config, *[part for value in sets for part in ("--set", value)])
+        return {line for line in result.stderr.splitlines() if "error" in line} if result.returncode else set()
+
+    sets, left = [], mistakes([])
+    for value in SHORTER:
+        found = mistakes(sets + [value])
+        if found <= left:  # no mistake that was not there
+            sets, left = sets + [value], found
+    if not left:
+        return sets
+    if any("no such file" in line.lower() for line in left):
+        raise Passed(f"its data is not here: {min(left)}")
+    raise (Mistake if PROJECT in pathlib.Path(config).parents else Passed)(f"check refuses it: {min(left)}")
+
+
+class Opened:
+    """A checkpoint's file, and what random inputs and targets suit the model."""
+
+    def __init__(self, path):
+        import h5py
+        import numpy
+        self.path, self.random, self.np, self.h5py = str(path), numpy.random.default_rng(7), numpy, h5py
+        with h5py.File(self.path) as file:
+            names = lambda group: [n.decode() if isinstance(n, bytes) else n for n in self.attribute(group, "layer_names")]
+            own = dict(zip(names(file["model_weights"]), names(file["dtrain"])))
+            config = json.loads(self.text(file.attrs["model_config"]))["config"]
+            training = file.attrs.get("training_config")
+            self.training = json.loads(self.text(training)) if training is not None else None
+        layers = {layer["name"]: layer for layer in config["layers"]}
+        rows = [l["config"]["input_dim"] for l in config["layers"] if l["class_name"] == "Embedding"]
+        self.inputs = {}
+        for name, _, _ in config["input_layers"]:
+            spec = layers[name]["config"]
+            shape = [SAMPLES, *spec["batch_input_shape"][1:]]
+            self.inputs[own[name]] = (
+                self.random.random(shape, dtype="float32") if spec["dtype"] == "float32"
+                else self.random.integers(0, min(rows, default=10), shape, dtype=spec["dtype"]))
+        # An activation that Keras has only as a layer is the layer's that it was written for.
+        self.outputs = [own[name].removesuffix("/activation") for name, _, _ in config["output_layers"]]
+
+    @staticmethod
+    def text(value):
+        return value.decode() if isinstance(value, bytes) else value
+
+    @staticmethod
+    def attribute(group, name):
+        """A list that may be in pieces."""
+        if name in group.attrs:
+            return list(group.attrs[name])
+        pieces = []
+        while f"{name}{len(pieces)}" in group.attrs:
+            pieces.append(list(group.attrs[f"{name}{len(pieces)}"]))
+        return sum(pieces, [])
+
+    def predictions(self, dtrain):
+        """dtrain's, one array an output."""
+        with self.h5py.File(dtrain.folder / "inputs.h5", "w") as file:
+            for name, array in self.inputs.items():
+                file[name] = array
+        dtrain.must("predict", self.path, "--input", "inputs.h5", "--output", "outputs.h5", "--set",
+                    "dataset.transforms=[]", "--set", "strategy=single", "--quiet")
+        with self.h5py.File(dtrain.folder / "outputs.h5") as file:
+            if len(self.outputs) == 1:
+                found = []
+                file.visititems(lambda _, item: found.append(item[()]) if isinstance(item, self.h5py.Dataset) else None)
+                return found
+            return [file[name][()] for name in self.outputs]
+
+    def targets(self, predictions):
+        """As the losses want them."""
+        losses = self.training["loss"] if self.training else {"class_name": ""}
+        losses = losses if isinstance(losses, list) else [losses]
+        arrays = []
+        for loss, prediction in zip(losses * (len(predictions) if len(losses) == 1 else 1), predictions):
+            kind = loss["class_name"]
+            if kind.startswith("Sparse"):
+                arrays.append(self.random.integers(0, prediction.shape[-1], prediction.shape[:-1], dtype="int32"))
+            else:
+                arrays.append(self.random.random(prediction.shape, dtype="float32"))
+        return arrays
+
+
+def listed(value):
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def lone(values):
+    return values if len(values) > 1 else values[0]
+
+
+def close(np, found, expected, what):
+    for a, b in zip(found, expected, strict=True):
+        a = np.asarray(a)
+        if a.shape != b.shape:
+            raise Mistake(f"{what}: shape {a.shape}, dtrain's is {b.shape}")
+        off = float(np.max(np.abs(a - b), initial=0)) / max(1.0, float(np.max(np.abs(b), initial=0)))
+        if not off <= TOLERANCE:
+            raise Mistake(f"{what}: off by {off:.2g}")
+
+
+def open_in(keras, opened, expected, eager):
+    """Loads the model, compares, loads weights only, compares, and trains an epoch."""
+    def gelu_tanh(x):
+        return keras.activations.gelu(x, approximate=True)
+
+    np, custom = opened.np, {"gelu_tanh": gelu_tanh}
+    inputs = lone(list(opened.inputs.values()))
+    model = keras.models.load_model(opened.path, custom_objects=custom)
+    close(np, listed(model(inputs, training=False)), expected, "load_model")
+    with keras.utils.custom_object_scope(custom):
+        fresh = keras.models.clone_model(model)
+    for by_name in (False, True):
+        for weight in fresh.weights:
+            weight.assign(np.full(weight.shape, 0.5))
+        fresh.load_weights(opened.path, **({"by_name": True} if by_name else {}))
+        close(np, listed(fresh(inputs, training=False)), expected, f"load_weights, by_name={by_name}")
+    if opened.training is None:
+        model.compile(keras.optimizers.SGD(0.001), lone(["mean_squared_error"] * len(expected)))
+    else:
+        check_training(keras, model, opened.training)
+    if eager or len(model.layers) > 30:  # tracing takes far longer than the epoch
+        model.run_eagerly = True
+    before = [np.array(weight) for weight in model.trainable_weights]
+    history = model.fit(inputs, lone(opened.targets(expected)), epochs=1, batch_size=4, verbose=0).history
+    if not all(np.isfinite(value[-1]) for value in history.values()):
+        raise Mistake(f"fit: {history}")
+    if before and not any(np.any(a != np.array(b)) for a, b in zip(before, model.trainable_weights)):
+        raise Mistake("fit moved no weight")
+
+
+def check_training(keras, model, training):
+    """That compiling took everything in."""
+    wanted = training["optimizer_config"]
+    if type(model.optimizer).__name__ != wanted["class_name"]:
+        raise Mistake(f"the optimizer is {type(model.optimizer).__name__}")
+    found = model.optimizer.get_config()
+    for key, value in wanted["config"].items():
+        if key == "learning_rate" and isinstance(value, dict):
+            rate = found[key]
+            same = rate["class_name"] == value["class_name"] and all(
+                rate["config"][k] == v for k, v in value["config"].items())
+        elif isinstance(value, float):
+            same = abs(found[key] - value) <= 1e-6 * abs(value)
+        else:
+            same = found[key] == value
+        if not same:
+            raise Mistake(f"optimizer: {key} is {found[key]}, not {value}")
+
+
+class Tally:
+    def __init__(self, dtrain, kerases):
+        self.dtrain, self.kerases, self.failed, self.done, self.passed = dtrain, kerases, [], 0, 0
+
+    def case(self, name, checkpoint, eager=True):
+        """`checkpoint` makes one."""
+        start = time.monotonic()
+        try:
+            opened = Opened(checkpoint())
+            expected = opened.predictions(self.dtrain)
+        except Passed as reason:
+            self.passed += 1
+            print(f"passed over  {name}: {reason}", flush=True)
+            return
+        except Mistake as mistake:
+            self.failed.append(name)
+            print(f"FAILED       {name}: {mistake}", flush=True)
+            return
+        for which, keras in self.kerases.items():
+            try:
+                open_in(keras, opened, expected, eager)
+                self.done += 1
+            except Exception as mistake:  # whatever Keras raises is what its user would see
+                self.failed.append(name)
+                told = mistake if isinstance(mistake, Mistake) else f"{type(mistake).__name__}: {mistake}"
+                print(f"FAILED       {name}, {which}: {told}", flush=True)
+            keras.backend.clear_session()
+            gc.collect()
+        print(f"{time.monotonic() - start:7.1f} s    {name}", flush=True)
+
+    def written(self, name, run, eager=True):
+        def checkpoint():
+            path = self.dtrain.folder / "run.yaml"
+            path.write_text(json.dumps(run), encoding="utf-8")
+            return self.dtrain.checkpoint(path)
+        self.case(name, checkpoint, eager)
+
+
+def kinds_of(schema, node):
+    """The names of the kinds that a part of the JSON schema allows."""
+    while "$ref" in node:
+        found = schema
+        for key in node["$ref"].lstrip("#/").split("/"):
+            found = found[key]
+        node = found
+    names = set()
+    for part in (part for key in ("anyOf", "oneOf") for part in node.get(key, [])):
+        names |= kinds_of(schema, part)
+    names |= set(node.get("enum", [])) | ({node["const"]} if "const" in node else set())
+    if len(node.get("properties", {})) == 1:
+        names |= set(node["properties"])
+    return names
+
+
+def check_every_layer(dtrain, run):
+    """That the model with every layer has every layer that the program knows."""
+    schema = json.loads(dtrain.must("schema"))
+    model = next(part for part in schema["properties"]["model"]["anyOf"] if part.get("type") != "string")
+    while "$ref" in model:
+        model = schema["$defs"][model["$ref"].rsplit("/", 1)[-1]]
+    known = kinds_of(schema, model["properties"]["layers"]["items"])
+    used = {kind for layer in run["model"]["layers"] for kind in layer}
+    if len(known) < 10 or not known <= used:
+        raise SystemExit(f"models.every_layer() lacks {', '.join(sorted(known - used)) or 'nearly all'}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", metavar="DTRAIN")
+    parser.add_argument("--configs", action="append", default=[], metavar="FOLDER", help="more configurations")
+    parser.add_argument("--graphs", type=int, default=5, metavar="N", help="how many random graphs (5)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first of them (0)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name holds it")
+    options = parser.parse_args()
+    other = os.environ.pop("DTRAIN_KERAS_PYTHON", "")
+    if other:
+        os.execv(other, [other, *sys.argv])
+    kerases = find_kerases()
+    if not kerases:
+        print("neither keras nor tf_keras is here: skipped")
+        return SKIPPED
+    print(", ".join(kerases), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        dtrain = Dtrain(str(pathlib.Path(options.program).resolve()), pathlib.Path(folder))
+        tally = Tally(dtrain, kerases)
+        every_layer = models.every_layer()
+        check_every_layer(dtrain, every_layer)
+        cases = {"every layer": lambda name: tally.written(name, every_layer)}
+        for name, run in models.trainings().items():
+            cases[f"training: {name}"] = lambda name, run=run: tally.written(name, run, eager=False)
+        for place in [PROJECT / "configs", *map(pathlib.Path, options.configs)]:
+            for path in sorted(place.resolve().rglob("*.yaml")):
+                if path.parent.name == "models":
+                    continue
+                cases[str(path)] = lambda name: tally.case(
+                    name, lambda: dtrain.checkpoint(name, sets_for(dtrain, name)), eager=False)
+        for seed in range(options.seed, options.seed + options.graphs):
+            cases[f"graph {seed}"] = lambda name, seed=seed: tally.written(name, models.random_graph(seed))
+        for name, case in cases.items():
+            if options.only in name:
+                case(name)
+        print(f"{tally.done} opened, {tally.passed} passed over, {len(tally.failed)} failed")
+        return 1 if tally.failed or not tally.done else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

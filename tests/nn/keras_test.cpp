@@ -1,0 +1,229 @@
+// What Keras is told of a graph: its layers in Keras's order, their names, their options. tests/keras asks
+// Keras itself.
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "nn/loss.h"
+#include "nn_support.h"
+
+using namespace dtrain;
+
+namespace {
+
+/// The names of Keras's layers in Keras's order.
+std::string order(const Graph& graph) {
+  std::string names;
+  for (const KerasLayer& layer : graph.keras_layers()) names += (names.empty() ? "" : " ") + layer.name;
+  return names;
+}
+
+Json model_config(const Graph& graph, const std::string& name = "net") {
+  const Json model = graph.keras_model_config(name, graph.keras_layers());
+  CHECK(model.at("class_name").as_string() == "Functional");
+  return model.at("config");
+}
+
+/// The config of a layer by itself between an input and the output.
+Json config_of(const std::string& layer, const std::string& input = "[8, 8, 3]") {
+  const Graph graph = good_graph("inputs: {x: " + input + "}\nlayers: [" + layer + "]\n");
+  const Json layers = model_config(graph).at("layers");
+  REQUIRE(layers.items().size() == 2);
+  return layers.items()[1].at("config");
+}
+
+Json activation_of(const std::string& activation) {
+  return config_of("activation: {activation: " + activation + "}").at("activation");
+}
+
+template <class T>
+Kind<T> kind_of(const std::string& yaml) {
+  Diagnostics diagnostics;
+  Kind<T> kind = kinds<T>().parse(parse_yaml(yaml, "k.yaml", diagnostics), diagnostics);
+  REQUIRE_NOTHROW(diagnostics.throw_if_errors());
+  return kind;
+}
+
+}  // namespace
+
+TEST_CASE("a skip that is written before its branch stands where Keras has it") {
+  const Graph graph = good_graph(R"(
+inputs: {x: [4]}
+layers:
+  - dense: {units: 4, name: skip}
+  - dense: {units: 4, name: first, inputs: x, activation: relu}
+  - dense: {units: 4, name: second, activation: tanh}
+  - add: {inputs: [second, skip]}
+  - dense: {units: 4, name: head, activation: softmax}
+)");
+  CHECK(order(graph) == "x first second skip add head");
+}
+
+TEST_CASE("layers of one depth come as the outputs' search meets them, inputs in the call's order") {
+  CHECK(order(good_graph(R"(
+inputs: {x: [4]}
+layers:
+  - dense: {units: 4, name: left, inputs: x}
+  - dense: {units: 4, name: right, inputs: x}
+outputs: [right, left]
+)")) == "x right left");
+  CHECK(order(good_graph(R"(
+inputs: {a: [4], b: [4]}
+layers:
+  - dense: {units: 4, inputs: b}
+  - add: {inputs: [a, dense]}
+  - dense: {units: 4, inputs: dense, name: end}
+outputs: [add, end]
+)")) == "b a dense add end");
+}
+
+TEST_CASE("an output that is read further on is as deep as its farthest reader") {
+  CHECK(order(good_graph(R"(
+inputs: {x: [4]}
+layers:
+  - dense: {units: 4, name: early}
+  - dense: {units: 4, name: middle}
+  - dense: {units: 4, name: late}
+  - dense: {units: 4, name: aside, inputs: x}
+outputs: [early, aside, late]
+)")) == "x early middle aside late");
+}
+
+TEST_CASE("an input that nothing reads comes first among the outputs") {
+  Graph graph = good_graph(R"(
+inputs: {a: [4], unread: [4]}
+layers:
+  - dense: {units: 4, inputs: a, name: below}
+  - concatenate: {inputs: [below, unread]}
+)");
+  graph.nodes[3].inputs.pop_back();
+  CHECK(order(graph) == "a below unread concatenate");
+}
+
+TEST_CASE("a graph of 100,000 layers is ordered at once") {
+  std::string yaml = "inputs: {x: [1]}\nblocks: {one: {layers: [activation: relu]}}\nlayers:\n";
+  for (int i = 0; i < 9; ++i) yaml += "  - one: {repeat: 10000}\n";
+  const Graph graph = good_graph(yaml);
+  const std::vector<KerasLayer> layers = graph.keras_layers();
+  REQUIRE(layers.size() == 90'001);
+  for (size_t i = 0; i < layers.size(); ++i) REQUIRE(layers[i].node == static_cast<int>(i));
+}
+
+TEST_CASE("names that Keras, TensorFlow or the file cannot take are changed, and stay apart") {
+  CHECK(order(good_graph(R"(
+inputs: {_x: [4]}
+layers:
+  - dense: {units: 4, name: a.b}
+  - dense: {units: 4, name: a/b}
+  - dense: {units: 4, name: a.b_1}
+  - dense: {units: 4, name: top_level_model_weights}
+  - dense: {units: 4, name: 9-_}
+)")) == "layer_x a.b a.b_2 a.b_1 top_level_model_weights_1 9-_");
+  const Graph graph = good_graph("inputs: {x: [4]}\nlayers: [dense: {units: 4}]\n");
+  CHECK(model_config(graph, "my run").at("name").as_string() == "my_run");
+  CHECK(model_config(graph, "_x/y").at("name").as_string() == "model_x_y");
+  CHECK(model_config(graph, "").at("name").as_string() == "model");
+  CHECK(model_config(graph,
+                     "gr\xc3\xbc\xc3\x9f"
+                     "e")
+            .at("name")
+            .as_string() == "gr____e");
+}
+
+TEST_CASE("Keras's model_config: fused activations are no layers, names have no '/'") {
+  const Graph graph = good_graph(R"(
+inputs: {a: [4], b: {shape: [4], dtype: float32}}
+blocks: {one: {layers: [dense: {units: 4, activation: relu}]}}
+layers:
+  - one: {inputs: a}
+  - add: {inputs: [one, b], trainable: false}
+)");
+  const Json config = model_config(graph);
+  CHECK(config.at("name").as_string() == "net");
+  CHECK(config.at("input_layers").dump() == R"([["a", 0, 0], ["b", 0, 0]])");
+  CHECK(config.at("output_layers").dump() == R"([["add", 0, 0]])");
+  const auto& layers = config.at("layers").items();
+  REQUIRE(layers.size() == 4);
+  CHECK(layers[0].dump() ==
+        R"({"class_name": "InputLayer", "config": {"batch_input_shape": [null, 4], "dtype": "float32", )"
+        R"("name": "a"}, "name": "a", "inbound_nodes": []})");
+  CHECK(layers[1].at("class_name").as_string() == "Dense");
+  CHECK(layers[1].at("name").as_string() == "one.dense");
+  CHECK(layers[1].at("config").at("name").as_string() == "one.dense");
+  CHECK(layers[1].at("config").at("dtype").as_string() == "float32");
+  CHECK(layers[1].at("config").at("activation").as_string() == "relu");
+  CHECK(layers[1].at("config").at("units").as_int() == 4);
+  CHECK(layers[1].at("inbound_nodes").dump() == R"([[["a", 0, 0, {}]]])");
+  CHECK(layers[2].at("name").as_string() == "b");
+  CHECK(layers[3].at("inbound_nodes").dump() == R"([[["one.dense", 0, 0, {}], ["b", 0, 0, {}]]])");
+  CHECK_FALSE(layers[3].at("config").at("trainable").as_bool());
+}
+
+TEST_CASE("layers of images say that channels come last") {
+  for (const char* layer :
+       {"conv2d: {filters: 2, kernel_size: 3}", "depthwise_conv2d: {kernel_size: 3}",
+        "conv2d_transpose: {filters: 2, kernel_size: 3}", "max_pooling2d: {}", "average_pooling2d: {}",
+        "global_max_pooling2d: {}", "global_average_pooling2d: {}", "zero_padding2d: {}", "flatten: {}"}) {
+    CAPTURE(layer);
+    CHECK(config_of(layer).at("data_format").as_string() == "channels_last");
+  }
+}
+
+TEST_CASE("activations under the names, and with the options, that Keras 2 and 3 both read") {
+  CHECK(activation_of("silu").dump() == R"("silu")");
+  CHECK(activation_of("leaky_relu").dump() == R"("leaky_relu")");
+  CHECK(activation_of("{leaky_relu: {negative_slope: 0.2}}").dump() == R"("leaky_relu")");
+  CHECK(activation_of("gelu").dump() == R"("gelu")");
+  CHECK(activation_of("{gelu: {approximate: true}}").dump() == R"("gelu_tanh")");
+}
+
+TEST_CASE("activations with options are layers in Keras, wherever they are written") {
+  const Graph graph = good_graph(R"(
+inputs: {x: [4]}
+layers:
+  - dense: {units: 4, name: skip, activation: {elu: {alpha: 0.5}}}
+  - dense: {units: 4, name: body, inputs: x, activation: relu}
+  - activation: {activation: {leaky_relu: {negative_slope: 0.25}}, name: leaky}
+  - add: {inputs: [leaky, skip]}
+  - dense: {units: 4, name: head, activation: {elu: {alpha: 2}}}
+)");
+  CHECK(order(graph) == "x body skip leaky skip.activation add head head.activation");
+  const Json config = model_config(graph);
+  CHECK(config.at("output_layers").dump() == R"([["head.activation", 0, 0]])");
+  const auto& layers = config.at("layers").items();
+  CHECK(layers[1].at("config").at("activation").as_string() == "relu");
+  CHECK(layers[2].at("config").at("activation").as_string() == "linear");
+  CHECK(layers[3].at("class_name").as_string() == "LeakyReLU");
+  CHECK(layers[3].at("config").dump() ==
+        R"({"name": "leaky", "trainable": true, "dtype": "float32", "alpha": 0.25})");
+  CHECK(layers[4].at("class_name").as_string() == "ELU");
+  CHECK(layers[4].at("config").at("alpha").as_double() == 0.5);
+  CHECK(layers[4].at("inbound_nodes").dump() == R"([[["skip", 0, 0, {}]]])");
+  CHECK(layers[5].at("inbound_nodes").dump() == R"([[["leaky", 0, 0, {}], ["skip.activation", 0, 0, {}]]])");
+}
+
+TEST_CASE("losses and metrics as Keras writes them") {
+  const auto loss = [](const std::string& yaml) { return kind_of<Loss>(yaml)->keras_config().dump(); };
+  CHECK(loss("{sparse_categorical_crossentropy: {from_logits: true}}") ==
+        R"({"class_name": "SparseCategoricalCrossentropy", "config": {"from_logits": true, )"
+        R"("reduction": "sum_over_batch_size", "name": "sparse_categorical_crossentropy"}})");
+  CHECK(loss("categorical_crossentropy")
+            .find(R"("CategoricalCrossentropy", "config": {"from_logits": false)") != std::string::npos);
+  CHECK(loss("{huber: {delta: 2}}").find(R"("Huber", "config": {"delta": 2.0)") != std::string::npos);
+  for (const std::string& name : kinds<Loss>().names())
+    CHECK(kind_of<Loss>(name)->keras_config().at("config").at("name").as_string().starts_with(name));
+
+  const TensorSpec classes{{}, {10}, DType::float32}, one{{}, {1}, DType::float32},
+      number{{}, {}, DType::int32};
+  const auto metric = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
+    const Json config = kind_of<Metric>(yaml)->keras_config(output, target);
+    return config.at("class_name").as_string() + config.at("config").dump();
+  };
+  CHECK(metric("accuracy", classes, number) == "SparseCategoricalAccuracy{}");
+  CHECK(metric("accuracy", classes, classes) == "CategoricalAccuracy{}");
+  CHECK(metric("accuracy", one, one) == R"(BinaryAccuracy{"threshold": 0.5})");
+  CHECK(metric("top_k", classes, number) == R"(SparseTopKCategoricalAccuracy{"k": 5})");
+  CHECK(metric("{top_k_categorical_accuracy: {k: 3}}", classes, classes) ==
+        R"(TopKCategoricalAccuracy{"k": 3})");
+  CHECK(metric("mean_absolute_error", one, one) == "MeanAbsoluteError{}");
+}

@@ -1,0 +1,110 @@
+// The training_config that a checkpoint holds for Keras.
+#include "train/keras_training.h"
+
+#include "runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+constexpr auto kRun = R"(
+model:
+  inputs: {x: [4]}
+  layers:
+    - dense: {units: 8, name: trunk}
+    - dense: {units: 3, name: digit}
+    - dense: {units: 1, name: ink, inputs: trunk}
+  outputs: [digit, ink]
+dataset: {train: {synthetic: {samples: 8, targets: {digit: {classes: 3}, ink: {shape: [1]}}}}}
+train:
+  loss: {digit: {sparse_categorical_crossentropy: {from_logits: true}}, ink: mean_squared_error}
+  optimizer: {sgd: {learning_rate: 0.5, momentum: 0}}
+)";
+
+constexpr auto kSingle = R"(
+model: {inputs: {x: [4]}, layers: [dense: {units: 3}]}
+dataset: {train: {synthetic: {samples: 8, target: {classes: 3}}}}
+train:
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: adam
+  metrics: [accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]
+)";
+
+/// Of a run of one output with this optimizer; "null" where Keras has no form of it.
+std::string optimizer(const std::string& optimizer, const Json& schedule = {}) {
+  const Json config = keras_training_config(config_from(kSingle, {"train.optimizer=" + optimizer}), schedule);
+  return config.is_null() ? "null" : config.at("optimizer_config").dump();
+}
+
+}  // namespace
+
+TEST_CASE("of one output: a loss, a list of metrics, the optimizer") {
+  const Json config = keras_training_config(config_from(kSingle, {"train.clip_norm=2"}), {});
+  CHECK(config.at("loss").at("class_name").as_string() == "SparseCategoricalCrossentropy");
+  CHECK(config.at("metrics").dump() ==
+        R"([{"class_name": "SparseCategoricalAccuracy", "config": {"name": "accuracy"}}, )"
+        R"({"class_name": "SparseTopKCategoricalAccuracy", "config": {"k": 2, )"
+        R"("name": "sparse_top_k_categorical_accuracy"}}])");
+  CHECK(config.at("weighted_metrics").is_null());
+  CHECK(config.at("loss_weights").is_null());
+  CHECK(config.at("optimizer_config").dump() ==
+        R"({"class_name": "Adam", "config": {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07, )"
+        R"("learning_rate": 0.001, "global_clipnorm": 2.0}})");
+}
+
+TEST_CASE("of several outputs: lists in their order") {
+  const Json config = keras_training_config(config_from(kRun), {});
+  REQUIRE(config.at("loss").items().size() == 2);
+  CHECK(config.at("loss").items()[1].at("class_name").as_string() == "MeanSquaredError");
+  CHECK(config.at("metrics").dump() == "[[], []]");
+  CHECK(config.at("optimizer_config").at("config").dump() ==
+        R"({"momentum": 0.0, "nesterov": false, "learning_rate": 0.5})");
+}
+
+TEST_CASE("optimizers and schedules as both Kerases read them, and none where they have no form in common") {
+  CHECK(
+      optimizer("rmsprop") ==
+      R"({"class_name": "RMSprop", "config": {"rho": 0.9, "momentum": 0.0, "epsilon": 1e-07, "centered": false, )"
+      R"("learning_rate": 0.001}})");
+  CHECK(optimizer("adagrad") ==
+        R"({"class_name": "Adagrad", "config": {"initial_accumulator_value": 0.1, "epsilon": 1e-07, )"
+        R"("learning_rate": 0.001}})");
+  CHECK(optimizer("adamw") == "null");
+  CHECK(optimizer("{adamw: {weight_decay: 0}}") == optimizer("adam"));
+  CHECK(optimizer("{sgd: {weight_decay: 0.1}}") == "null");
+  CHECK(
+      optimizer(
+          "{adagrad: {learning_rate: {exponential_decay: {initial: 1, decay_steps: 5, decay_rate: 0.5}}}}") ==
+      "null");
+  const auto rate = [](const std::string& schedule, const Json& state = {}) {
+    return Json::parse(optimizer("{sgd: {learning_rate: {" + schedule + "}}}", state))
+        .at("config")
+        .at("learning_rate")
+        .dump();
+  };
+  const std::string module = R"({"module": "keras.optimizers.schedules", "class_name": ")";
+  const std::string end = R"(}, "registered_name": null})";
+  CHECK(rate("exponential_decay: {initial: 1, decay_steps: 5, decay_rate: 0.5, staircase: true}") ==
+        module + R"(ExponentialDecay", "config": {"initial_learning_rate": 1.0, "decay_steps": 5, )" +
+            R"("decay_rate": 0.5, "staircase": true)" + end);
+  CHECK(rate("piecewise_constant: {boundaries: [3, 7], values: [1, 0.5, 0]}") ==
+        module + R"(PiecewiseConstantDecay", "config": {"boundaries": [3, 7], "values": [1.0, 0.5, 0.0])" +
+            end);
+  CHECK(rate("cosine_decay: {initial: 1, steps: 5}") ==
+        module + R"(CosineDecay", "config": {"decay_steps": 5, "alpha": 0.0, "initial_learning_rate": 1.0)" +
+            end);
+  CHECK(rate("cosine_decay: {initial: 1, steps: 5, alpha: 0.1, warmup_steps: 2, warmup_initial: 0.25}") ==
+        module +
+            R"(CosineDecay", "config": {"decay_steps": 5, "alpha": 0.1, "initial_learning_rate": 0.25, )" +
+            R"("warmup_target": 1.0, "warmup_steps": 2)" + end);
+  const std::string plateau = "reduce_on_plateau: {initial: 1, monitor: loss, factor: 0.5, patience: 0}";
+  CHECK(rate(plateau) == "1.0");
+  const Json reduced = Json::object()
+                           .set("scale", 0.25)
+                           .set("best", Json())
+                           .set("wait", 0)
+                           .set("cooldown", 0)
+                           .set("watched", "min loss");
+  CHECK(rate(plateau, reduced) == "0.25");
+}
