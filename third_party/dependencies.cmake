@@ -4,12 +4,17 @@ list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR}/cmake)
 
 find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(DNNL 2.5 REQUIRED)
+find_package(DNNL 2.6 REQUIRED)
 find_package(yaml-cpp REQUIRED)
 
 add_library(dtrain_yaml INTERFACE)
 target_link_libraries(dtrain_yaml INTERFACE yaml-cpp)
+
+# One OpenMP runtime in the process: oneDNN's, whatever the compiler would link by itself (lib/device/cpu/openmp.h).
+set(DTRAIN_OPENMP_RUNTIME gomp CACHE STRING "The OpenMP runtime that oneDNN was built with, as -l takes it")
+add_library(dtrain_openmp INTERFACE)
+target_compile_options(dtrain_openmp INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp-simd>)
+target_link_libraries(dtrain_openmp INTERFACE ${DTRAIN_OPENMP_RUNTIME})
 
 # The serial HDF5. CMake's own FindHDF5 wants a C compiler and links what HDF5 itself was linked with as well.
 find_path(HDF5_INCLUDE_DIR hdf5.h PATH_SUFFIXES hdf5/serial REQUIRED)

@@ -42,7 +42,6 @@ TEST_CASE("every mistake of a text has its place") {
       {"a: !!binary aGk=\n", "f:1:4: error: tags are not supported, found 'tag:yaml.org,2002:binary'"},
       {"a: !mine [1]\n", "f:1:4: error: tags are not supported, found '!mine'"},
       {"b: &x {c: 1}\na:\n  <<: *x\n", "f:3:3: error: merge keys (<<) are not supported; write the keys out"},
-      {"a: *x\n", "f:1:4: error: the referenced anchor is not defined"},
       {"a: &x [*x]\n",
        "f:1:8: error: an alias within the value that it stands for (in the brackets that open at f:1:4)"},
       {"a: &x\n  b: *x\n", "f:2:6: error: an alias within the value that it stands for"},
@@ -61,6 +60,10 @@ TEST_CASE("every mistake of a text has its place") {
       {std::string("\x89HDF\r\n\x1a\n\0\0", 10), "f:1:1: error: expected UTF-8 text, found the byte 0x89"},
   };
   for (const auto& [text, message] : cases) CHECK(yaml_messages(text) == message);
+  // The words are yaml-cpp's: 0.7 ends there, 0.8 names the anchor.
+  const std::string unknown = "f:1:4: error: the referenced anchor is not defined",
+                    found = yaml_messages("a: *x\n");
+  CHECK((found == unknown || found == unknown + ": x"));
 }
 
 TEST_CASE("mistakes that do not end the reading are reported together") {

@@ -1,6 +1,9 @@
 #include "device/device.h"
 
 #include <cstring>
+#include <fstream>
+#include <set>
+#include <string>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -54,6 +57,17 @@ TEST_CASE("copies") {
   context->copy_to_host(dst, buffer.data(), sizeof dst);
   context->synchronize();
   CHECK(std::memcmp(src, dst, sizeof src) == 0);
+}
+
+TEST_CASE("the process has one OpenMP runtime, the compiler's and oneDNN's alike") {
+  std::set<std::string> runtimes;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::string file = line.substr(line.rfind('/') + 1);
+    for (const char* name : {"libgomp.", "libomp.", "libiomp5."})
+      if (file.starts_with(name)) runtimes.insert(name);
+  }
+  CHECK(runtimes.size() == 1);
 }
 
 TEST_CASE("a context binds its thread to its core, and lets it go") {

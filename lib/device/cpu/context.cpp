@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <omp.h>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "device/cpu/affinity.h"
 #include "device/cpu/denormals.h"
 #include "device/cpu/memory.h"
+#include "device/cpu/openmp.h"
 #include "device/device.h"
 
 namespace dtrain {
@@ -41,13 +41,11 @@ class CpuContext final : public Context {
     omp_set_num_threads(threads());
     if (threads() == 1) return bind(0);
     int given = 1;
-#pragma omp parallel
-    {
+    cpu::openmp_region(threads(), [&](int thread, int team) {
       cpu::flush_denormals();
-      bind(omp_get_thread_num());
-#pragma omp master
-      given = omp_get_num_threads();
-    }
+      bind(thread);
+      if (thread == 0) given = team;
+    });
     if (given != threads()) {
       throw UserError(fmt::format(
           "{}: expected {} threads, OpenMP gives {}; OMP_THREAD_LIMIT in the environment would do that",
@@ -63,38 +61,22 @@ class CpuContext final : public Context {
     before_.reset();
   }
 
-  size_t free_bytes() override {
-    return host_memory().left();
-  }
-  Buffer allocate(size_t bytes) override {
-    return cpu::allocate(bytes);
-  }
-  void copy_to_device(void* dst, const void* src, size_t bytes) override {
-    copy(dst, src, bytes);
-  }
-  void copy_to_host(void* dst, const void* src, size_t bytes) override {
-    copy(dst, src, bytes);
-  }
+  size_t free_bytes() override { return host_memory().left(); }
+  Buffer allocate(size_t bytes) override { return cpu::allocate(bytes); }
+  void copy_to_device(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
+  void copy_to_host(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
   // Everything is done when it returns.
-  Buffer allocate_host(size_t bytes) override {
-    return allocate(bytes);
-  }
-  void enqueue_copy(void* dst, const void* src, size_t bytes) override {
-    copy_to_device(dst, src, bytes);
-  }
+  Buffer allocate_host(size_t bytes) override { return allocate(bytes); }
+  void enqueue_copy(void* dst, const void* src, size_t bytes) override { copy_to_device(dst, src, bytes); }
   void enqueue_zero(void* dst, size_t bytes) override {
     if (bytes > 0) std::memset(dst, 0, bytes);
   }
-  void upload(int, void* dst, const void* src, size_t bytes) override {
-    copy_to_device(dst, src, bytes);
-  }
+  void upload(int, void* dst, const void* src, size_t bytes) override { copy_to_device(dst, src, bytes); }
   void mark_uploads_used(int) override {}
   void wait_uploaded(int) override {}
   void mark(int) override {}
   void wait(int) override {}
-  std::unique_ptr<Replay> capture(const std::function<void()>&) override {
-    return nullptr;
-  }
+  std::unique_ptr<Replay> capture(const std::function<void()>&) override { return nullptr; }
   void synchronize() override {}
 
  private:
@@ -105,10 +87,14 @@ class CpuContext final : public Context {
       if (bytes > 0) std::memcpy(dst, src, bytes);
       return;
     }
-#pragma omp parallel for schedule(static)
-    for (size_t first = 0; first < bytes; first += kPiece)
-      std::memcpy(static_cast<std::byte*>(dst) + first, static_cast<const std::byte*>(src) + first,
-                  std::min(kPiece, bytes - first));
+    const size_t pieces = (bytes + kPiece - 1) / kPiece;
+    cpu::openmp_region(threads(), [&](size_t thread, size_t team) {
+      const size_t begin = pieces * thread / team * kPiece,
+                   end = std::min(bytes, pieces * (thread + 1) / team * kPiece);
+      if (begin < end)
+        std::memcpy(static_cast<std::byte*>(dst) + begin, static_cast<const std::byte*>(src) + begin,
+                    end - begin);
+    });
   }
 
   /// The calling thread as it was before attach.

@@ -3,6 +3,7 @@
 
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/onednn/descriptors.h"
+#include "ops/cpu/onednn/version.h"
 
 namespace dtrain::cpu {
 namespace {
@@ -73,7 +74,7 @@ class CpuBatchNormalization final : public BatchNormalization {
     backward_ = Call(engine, dnnl::batch_normalization_backward(backward), backward.scratchpad_desc(),
                      {{DNNL_ARG_SRC, backward.src_desc()},
                       {DNNL_ARG_SCALE, channels},
-                      {DNNL_ARG_SHIFT, channels},
+                      {DNNL_ARG_SHIFT, kBackwardTakesShift ? channels : dnnl::memory::desc()},
                       {DNNL_ARG_MEAN, channels},
                       {DNNL_ARG_VARIANCE, channels},
                       {DNNL_ARG_DIFF_DST, backward.diff_dst_desc()},

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <omp.h>
+
+#include "device/cpu/openmp.h"
 
 namespace dtrain::cpu {
 
@@ -26,13 +27,11 @@ void parallel(int threads, int64_t n, int64_t unit, int64_t work, Body&& body) {
     body(int64_t{0}, n, 0);
     return;
   }
-#pragma omp parallel num_threads(threads)
-  {
-    const int thread = omp_get_thread_num(), shares = omp_get_num_threads();
+  openmp_region(threads, [&](int thread, int shares) {
     const int64_t begin = share_begin(n, unit, shares, thread),
                   end = share_begin(n, unit, shares, thread + 1);
     if (begin < end) body(begin, end, thread);
-  }
+  });
 }
 
 }  // namespace dtrain::cpu

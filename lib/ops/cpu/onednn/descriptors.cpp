@@ -2,6 +2,8 @@
 
 #include <tuple>
 
+#include "ops/cpu/onednn/version.h"
+
 namespace dtrain::cpu {
 namespace {
 
@@ -13,47 +15,6 @@ using dnnl::prop_kind;
 using tag = memory::format_tag;
 
 constexpr auto kFloat = memory::data_type::f32;
-
-#if DNNL_VERSION_MAJOR >= 3
-
-constexpr bool kDilatedPooling = true;
-constexpr bool kBothImages = true;
-
-void append_activation(dnnl::post_ops& post_ops, algorithm kind, float alpha) {
-  post_ops.append_eltwise(kind, alpha, 0);
-}
-
-template <class Primitive, class... Hint, class... Arguments>
-auto describe(const dnnl::engine& engine, const primitive_attr& attributes,
-              const std::tuple<Hint...>& forward, const Arguments&... arguments) {
-  return std::apply(
-      [&](const Hint&... hint) {
-        return typename Primitive::primitive_desc(engine, arguments..., hint..., attributes);
-      },
-      forward);
-}
-
-#else
-
-constexpr bool kDilatedPooling = false;
-constexpr bool kBothImages = false;
-
-void append_activation(dnnl::post_ops& post_ops, algorithm kind, float alpha) {
-  post_ops.append_eltwise(1, kind, alpha, 0);
-}
-
-template <class Primitive, class... Hint, class... Arguments>
-auto describe(const dnnl::engine& engine, const primitive_attr& attributes,
-              const std::tuple<Hint...>& forward, const Arguments&... arguments) {
-  return std::apply(
-      [&](const Hint&... hint) {
-        return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes, engine,
-                                                  hint...);
-      },
-      forward);
-}
-
-#endif
 
 /// A new one each time: copies share one handle, and an activation appended to one would be in all.
 primitive_attr attributes_with(const ActivationSpec& activation = {}) {
@@ -128,8 +89,7 @@ auto describe_pooling(const dnnl::engine& engine, const PoolingSpec& spec, const
   }
 }
 
-/// describe, with all that says what a batch normalisation does. oneDNN 2 wants one image (and the
-/// gradient's) where 3 wants source and destination.
+/// describe, with all that says what a batch normalisation does.
 template <class Primitive, class Hint, class... Gradient>
 auto describe_normalization(const dnnl::engine& engine, const Hint& forward, prop_kind kind, float epsilon,
                             normalization_flags flags, const memory::desc& image,

@@ -1,4 +1,4 @@
-// oneDNN's primitive descriptors: the one file (with its .cpp) that knows how oneDNN 2 and 3 differ.
+// oneDNN's primitive descriptors, whatever its version (version.h).
 #pragma once
 
 #include <dnnl.hpp>

@@ -1,0 +1,59 @@
+// Where oneDNN 2.6 (Debian 12) and oneDNN 3 (3.1 in Ubuntu 24.04, 3.7 in Debian 13) differ: nothing else asks
+// for its version.
+#pragma once
+
+#include <dnnl.hpp>
+#include <tuple>
+
+namespace dtrain::cpu {
+
+#if DNNL_VERSION_MAJOR >= 3
+
+/// A pooling is described with a dilation.
+constexpr bool kDilatedPooling = true;
+/// A batch normalisation is described with source and destination (and their gradients), not with one image
+/// (and its gradient).
+constexpr bool kBothImages = true;
+/// Backward of a batch normalisation with use_shift refuses DNNL_ARG_SHIFT. oneDNN 2 reads it.
+constexpr bool kBackwardTakesShift = false;
+
+inline void append_activation(dnnl::post_ops& post_ops, dnnl::algorithm kind, float alpha) {
+  post_ops.append_eltwise(kind, alpha, 0);
+}
+
+/// A primitive's descriptor; `forward` holds the forward primitive's where it is of a backward one, else
+/// nothing.
+template <class Primitive, class... Hint, class... Arguments>
+auto describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+              const std::tuple<Hint...>& forward, const Arguments&... arguments) {
+  return std::apply(
+      [&](const Hint&... hint) {
+        return typename Primitive::primitive_desc(engine, arguments..., hint..., attributes);
+      },
+      forward);
+}
+
+#else
+
+constexpr bool kDilatedPooling = false;
+constexpr bool kBothImages = false;
+constexpr bool kBackwardTakesShift = true;
+
+inline void append_activation(dnnl::post_ops& post_ops, dnnl::algorithm kind, float alpha) {
+  post_ops.append_eltwise(1, kind, alpha, 0);
+}
+
+template <class Primitive, class... Hint, class... Arguments>
+auto describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+              const std::tuple<Hint...>& forward, const Arguments&... arguments) {
+  return std::apply(
+      [&](const Hint&... hint) {
+        return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes, engine,
+                                                  hint...);
+      },
+      forward);
+}
+
+#endif
+
+}  // namespace dtrain::cpu
