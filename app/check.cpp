@@ -10,6 +10,7 @@
 #include "console.h"
 #include "options.h"
 #include "text.h"
+#include "train/placement.h"
 #include "train/replicas.h"
 #include "train/sample_check.h"
 #include "train/step_time.h"
@@ -71,8 +72,7 @@ std::vector<Split> open_splits(const RunConfig& config) {
 /// `data_on_device`: devices are to keep the samples.
 RunPlan make_plan(const RunConfig& config, bool data_on_device) {
   RunPlan plan;
-  const std::vector<DeviceId> devices = config.strategy->replicas();
-  if (!config.dataset.train) throw UserError("the data set has no 'train' split to train on");
+  const std::vector<DeviceId> devices = place_for_training(config);
   plan.splits = open_splits(config);
   const int64_t samples = plan.splits[0].samples, batch = config.train.batch_size;
   plan.steps_per_epoch = (samples + batch - 1) / batch;
@@ -185,7 +185,8 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
 }
 
 void check(const CheckOptions& options) {
-  RunConfig config = load_run_config(options.config, options.sets);
+  RunConfig config = load_run_config(options.config, options.sets, true);
+  print_warnings(config.warnings);
   const auto cache = config.dataset.cache;
   config.dataset.cache = kinds<Cache>().make("none");  // checking leaves no cache file behind
   RunPlan plan = make_plan(config, cache.name == "device");

@@ -10,6 +10,7 @@
 #include "options.h"
 #include "signals.h"
 #include "text.h"
+#include "train/placement.h"
 #include "train/sample_check.h"
 #include "train/trainer.h"
 
@@ -73,7 +74,7 @@ void predict(const PredictOptions& options) {
   const SavedRun run = load_saved_run(options.path, options.sets, print_warning);
   const RunConfig& config = run.config;
   check_output(options, run.checkpoint);
-  const std::vector<DeviceId> devices = config.strategy->replicas();
+  const std::vector<DeviceId> devices = place_replicas(config);
   const auto inputs = open_inputs(options.input_file, config.dataset.transforms, config.graph.input_specs());
   const int64_t batch_size =
       std::min(options.batch_size.value_or(config.train.batch_size), std::max<int64_t>(inputs->size(), 1));

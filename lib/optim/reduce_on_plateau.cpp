@@ -53,7 +53,7 @@ class ReduceOnPlateau : public Schedule {
  public:
   explicit ReduceOnPlateau(ReduceOnPlateauOptions options) : options_(std::move(options)) {}
 
-  double at(int64_t, const Json& state) const override { return rate(PlateauState::from(state)); }
+  double at(int64_t, int64_t, const Json& state) const override { return rate(PlateauState::from(state)); }
   std::string monitor() const override { return options_.monitor; }
 
   Json after_epoch(Json json, const MetricLookup& metric, std::string& message) const override {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "train/placement.h"
 #include "train/sample_check.h"
 
 namespace dtrain {
@@ -83,8 +84,7 @@ std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(const 
 
 Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, const std::atomic<int>& stop)
     : config_(std::move(config)), directory_(std::move(directory)), observer_(observer), stop_(stop) {
-  const std::vector<DeviceId> devices = config_.strategy->replicas();
-  if (!config_.dataset.train) throw UserError("the data set has no 'train' split to train on");
+  const std::vector<DeviceId> devices = place_for_training(config_);
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
   if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
   background_ = std::make_unique<Background>();  // before the replicas bind this thread
@@ -190,7 +190,7 @@ void Trainer::train_epoch() {
 }
 
 double Trainer::learning_rate_at(int64_t step) const {
-  return config_.train.optimizer->learning_rate().at(step, state_.schedule);
+  return config_.train.optimizer->learning_rate().at(step, loader_->steps_per_epoch(), state_.schedule);
 }
 
 void Trainer::finish_steps(int most_pending) {
