@@ -11,6 +11,7 @@
 #include "console.h"
 #include "options.h"
 #include "text.h"
+#include "train/placement.h"
 #include "train/replicas.h"
 #include "train/sample_check.h"
 #include "train/step_time.h"
@@ -93,8 +94,7 @@ bool lies_in_memory(const Dataset& data) {
 /// `cache`: the configured one, which is not filled here. The configuration learns the columns of its data.
 RunPlan make_plan(RunConfig& config, const Kind<Cache>& cache) {
   RunPlan plan;
-  const std::vector<DeviceId> devices = config.strategy->replicas();
-  if (!config.dataset.train) throw UserError("the data set has no 'train' split to train on");
+  const std::vector<DeviceId> devices = place_for_training(config);
   plan.splits = open_splits(config, cache);
   const int64_t samples = plan.splits[0].samples, batch = config.train.batch_size;
   plan.steps_per_epoch = (samples + batch - 1) / batch;
@@ -217,7 +217,8 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
 }
 
 void check(const CheckOptions& options) {
-  RunConfig config = load_run_config(options.config, options.sets);
+  RunConfig config = load_run_config(options.config, options.sets, true);
+  print_warnings(config.warnings);
   const auto cache = config.dataset.cache;
   config.dataset.cache = kinds<Cache>().make("none");  // checking leaves no cache file behind
   RunPlan plan = make_plan(config, cache);

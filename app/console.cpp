@@ -50,6 +50,10 @@ void print_warning(std::string_view message) {
   print_message("warning", kYellow, message);
 }
 
+void print_warnings(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) print_message("", "", line);
+}
+
 void print_error(std::string_view message) {
   const bool says_error = message.starts_with("error: ") || message.find(": error: ") != std::string::npos;
   print_message(says_error ? "" : "error", kRed, message);

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
@@ -15,6 +16,8 @@ void print_json(const Json& document);
 
 void print_note(std::string_view message);
 void print_warning(std::string_view message);
+/// Lines that say themselves where they belong, and that they are warnings.
+void print_warnings(const std::vector<std::string>& lines);
 /// Messages that say "error:" themselves, behind the place in a file, stay as they are.
 void print_error(std::string_view message);
 

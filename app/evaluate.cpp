@@ -8,6 +8,7 @@
 #include "options.h"
 #include "signals.h"
 #include "text.h"
+#include "train/placement.h"
 #include "train/trainer.h"
 
 namespace dtrain {
@@ -39,7 +40,7 @@ void evaluate(const EvaluateOptions& options) {
       load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
   const RunConfig& config = run.config;
   const std::string split = choose_split(config.dataset, options);
-  const std::vector<DeviceId> devices = config.strategy->replicas();
+  const std::vector<DeviceId> devices = place_replicas(config);
   Loader loader(
       open_split(config.dataset, *config.dataset.find(split), config.graph.input_specs(), config.targets()),
       config.train.batch_size, false, 0, config.dataset.prefetch);

@@ -18,9 +18,9 @@ struct FitOptions : TrainingOptions {
 };
 
 void fit(const FitOptions& options) {
-  RunConfig config = load_run_config(options.config, options.all_sets());
-  const std::string stem = std::filesystem::path(options.config).stem().string();
-  const RunDirectory directory(options.directory.empty() ? "runs/" + stem : options.directory);
+  RunConfig config = load_run_config(options.config, options.all_sets(), true);
+  print_warnings(config.warnings);
+  const RunDirectory directory(options.directory.empty() ? "runs/" + config.name : options.directory);
 
   std::error_code missing;
   if (std::filesystem::equivalent(options.config, directory.path() + "/config.yaml", missing))
@@ -55,7 +55,8 @@ void add_fit(CLI::App& app) {
                  "Begin anew where the run directory holds checkpoints; those are removed")
       ->excludes(resume);
   add_training_options(*command, *options);
-  command->get_option("--output")->description("The run directory (runs/ and CONFIG's name where not given)");
+  command->get_option("--output")
+      ->description("The run directory (runs/ and the run's name where not given)");
   command->callback([options] { fit(*options); });
 }
 

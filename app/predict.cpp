@@ -14,6 +14,7 @@
 #include "options.h"
 #include "signals.h"
 #include "text.h"
+#include "train/placement.h"
 #include "train/sample_check.h"
 #include "train/trainer.h"
 
@@ -110,7 +111,7 @@ void predict(const PredictOptions& options) {
       load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
   const RunConfig& config = run.config;
   check_output(options, run);
-  const std::vector<DeviceId> devices = config.strategy->replicas();
+  const std::vector<DeviceId> devices = place_replicas(config);
   const auto inputs =
       open_inputs(options.input_file, config.dataset, config.graph.input_specs(), text_options(options));
   const int64_t batch_size =

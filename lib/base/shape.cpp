@@ -2,12 +2,25 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace dtrain {
 
 int64_t Shape::elements() const {
   int64_t product = 1;
-  for (int64_t extent : extents_) product *= extent;
+  for (const int64_t extent : extents_)
+    if (__builtin_mul_overflow(product, extent, &product))
+      throw Error(fmt::format("an array of {} has more elements than can be counted", str()));
   return product;
+}
+
+bool Shape::exceeds(int64_t most) const {
+  int64_t product = 1;
+  for (const int64_t extent : extents_) {
+    if (extent == 0) return false;
+    if (__builtin_mul_overflow(product, extent, &product)) product = INT64_MAX;
+  }
+  return product > most;
 }
 
 Shape Shape::prepended(int64_t extent) const {

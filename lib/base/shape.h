@@ -8,6 +8,9 @@
 
 namespace dtrain {
 
+/// What one array may hold: many kernels of oneDNN and cuDNN count in 32 bits.
+inline constexpr int64_t kMostArrayElements = INT32_MAX;
+
 /// A small value type. Layer shapes leave out the batch axis; an empty shape is a scalar (one element).
 class Shape {
  public:
@@ -23,8 +26,10 @@ class Shape {
   auto begin() const { return extents_.begin(); }
   auto end() const { return extents_.end(); }
 
-  /// The product of the extents; 1 for a scalar.
+  /// The product of the extents; 1 for a scalar. Throws Error where 64 bits do not hold it.
   int64_t elements() const;
+  /// Whether the product is more than `most`, however large the extents are.
+  bool exceeds(int64_t most) const;
   /// This shape with `extent` put before it, as [batch, ...] from a sample's shape.
   Shape prepended(int64_t extent) const;
   /// "28x28x1"; "scalar" for a rank of 0.

@@ -57,10 +57,14 @@ Json positive_integer() {
   return json_type("integer").set("minimum", 1);
 }
 
+/// One of a shape's extents or a window's.
 bool parse_positive(const Node& node, const std::string& where, int64_t& out, Diagnostics& diagnostics) {
   int64_t value = 0;
   if (!Codec<int64_t>::parse(node, where, value, diagnostics)) return false;
   if (value < 1) return report_unexpected(node, where, "an integer of at least 1", diagnostics);
+  if (value > Size2::kMostExtent)
+    return report_unexpected(node, where, fmt::format("an integer from 1 to {}", Size2::kMostExtent),
+                             diagnostics);
   out = value;
   return true;
 }
@@ -82,8 +86,6 @@ Json Codec<DType>::schema() {
 
 bool Codec<Shape>::parse(const Node& node, const std::string& where, Shape& out, Diagnostics& diagnostics) {
   constexpr size_t kMostAxes = 16;
-  constexpr int64_t kMostElements = int64_t{1}
-                                    << 48;  // far more than fits any memory; products of a few stay in int64
   if (!node.is_sequence()) return report_unexpected(node, where, "a list of positive integers", diagnostics);
   if (node.items().size() > kMostAxes) {
     diagnostics.error(
@@ -92,20 +94,20 @@ bool Codec<Shape>::parse(const Node& node, const std::string& where, Shape& out,
   }
   std::vector<int64_t> extents;
   bool good = true;
-  int64_t elements = 1;
   for (const Node& item : node.items()) {
     int64_t extent = 1;
     good = parse_positive(item, where, extent, diagnostics) && good;
     extents.push_back(extent);
-    if (elements != 0) elements = extent > kMostElements / elements ? 0 : elements * extent;
   }
-  if (good && elements == 0) {
-    diagnostics.error(
-        node, fmt::format("{}: expected at most 2^48 elements, found {}", where, Shape(extents).str()));
-    good = false;
+  if (!good) return false;
+  const Shape shape(std::move(extents));
+  if (shape.exceeds(kMostArrayElements)) {
+    diagnostics.error(node, fmt::format("{}: expected at most {} elements, found {}", where,
+                                        kMostArrayElements, shape.str()));
+    return false;
   }
-  if (good) out = Shape(std::move(extents));
-  return good;
+  out = shape;
+  return true;
 }
 
 Node Codec<Shape>::write(const Shape& value) {

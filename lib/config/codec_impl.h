@@ -1,6 +1,7 @@
 // The definitions for codec.h; include that.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <limits>
 #include <type_traits>
@@ -17,6 +18,8 @@ bool report_unexpected(const Node& node, const std::string& where, std::string_v
 /// Reports "where: unknown value 'x'; did you mean 'y'?" (or the list of all values); returns false.
 bool report_unknown_value(const Node& node, const std::string& where, std::span<const std::string> values,
                           Diagnostics& diagnostics);
+/// Of a division of numbers: 1/255.
+inline constexpr std::string_view kDivisionPattern = "^[-+.0-9eE]+ */ *[-+.0-9eE]+$";
 /// {"type": name}
 Json json_type(std::string_view name);
 /// A scalar that reads back as this string: quoted where plain text would be taken for something else.
@@ -101,14 +104,25 @@ template <std::floating_point V>
 struct Codec<V> {
   static bool parse(const Node& node, const std::string& where, V& out, Diagnostics& diagnostics) {
     V value{};
-    if (!node.is_scalar() || node.quoted() || parse_number(node.text(), value) != std::errc())
+    if (!node.is_scalar() || node.quoted() || parse_real(node.text(), value) != std::errc())
       return report_unexpected(node, where, "a finite number", diagnostics);
+    using Single = std::numeric_limits<float>;
+    const V size = std::abs(value);
+    if (size != 0 && (size < static_cast<V>(Single::min()) || size > static_cast<V>(Single::max())))
+      return report_unexpected(
+          node, where,
+          fmt::format("0, or a number of {:.2g} to {:.2g} in size, as float32 holds them", Single::min(),
+                      Single::max()),
+          diagnostics);
     out = value;
     return true;
   }
-  /// The shortest text that reads back as the same value.
-  static Node write(V value) { return Node::scalar(fmt::format("{}", value)); }
-  static Json schema() { return json_type("number"); }
+  static Node write(V value) { return Node::scalar(real_text(value)); }
+  static Json schema() {
+    Json types = Json::array();
+    types.push("number").push("string");
+    return Json::object().set("type", std::move(types)).set("pattern", kDivisionPattern);
+  }
 };
 
 template <class V>

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "config/aliases.h"
+
 namespace dtrain {
 
 std::string Mark::str() const {
@@ -18,12 +20,25 @@ void Diagnostics::error(const Mark& mark, std::string message) {
   items_.push_back({mark, std::move(message)});
 }
 
-void Diagnostics::throw_if_errors() const {
-  if (items_.empty()) return;
+void Diagnostics::warning(const Mark& mark, std::string message) {
+  warnings_.push_back({mark, std::move(message)});
+}
+
+namespace {
+
+/// "file:line:column: error: message"
+std::string line_of(const Mark& mark, std::string_view kind, std::string_view message) {
+  const std::string where = mark.str();
+  return fmt::format("{}{}{}: {}", where, where.empty() ? "" : ": ", kind, message);
+}
+
+/// One line an item in the order of the places; the same message at the same place once.
+std::vector<std::string> lines_of(const std::vector<Diagnostics::Item>& items, std::string_view kind) {
+  using Item = Diagnostics::Item;
   std::map<std::string, size_t>
       files;  // numbered by first appearance: the main file comes before what it includes
   std::vector<std::tuple<size_t, int, int, const Item*>> order;
-  for (const Item& item : items_) {
+  for (const Item& item : items) {
     const size_t file = files.emplace(item.mark.file ? *item.mark.file : "", files.size()).first->second;
     order.emplace_back(file, item.mark.line, item.mark.column, &item);
   }
@@ -35,8 +50,7 @@ void Diagnostics::throw_if_errors() const {
 
   std::vector<std::string> lines;
   for (const auto& [file, line, column, item] : order) {
-    const std::string where = item->mark.str();
-    std::string text = fmt::format("{}error: {}", where.empty() ? "" : where + ": ", item->message);
+    std::string text = line_of(item->mark, kind, item->message);
     if (std::find(lines.end() - std::min<ptrdiff_t>(16, std::ssize(lines)), lines.end(), text) == lines.end())
       lines.push_back(std::move(text));
   }
@@ -46,7 +60,21 @@ void Diagnostics::throw_if_errors() const {
     lines.resize(kMost);
     lines.push_back(fmt::format("... and {} more", rest));
   }
-  throw UserError(fmt::format("{}", fmt::join(lines, "\n")));
+  return lines;
+}
+
+}  // namespace
+
+void Diagnostics::throw_if_errors() const {
+  if (!items_.empty()) throw UserError(fmt::format("{}", fmt::join(lines_of(items_, "error"), "\n")));
+}
+
+std::vector<std::string> Diagnostics::warnings() const {
+  return lines_of(warnings_, "warning");
+}
+
+UserError error_at(const Mark& mark, const std::string& message) {
+  return UserError(line_of(mark, "error", message));
 }
 
 namespace {
@@ -69,22 +97,41 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-}  // namespace
-
-std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
-  const std::string* nearest = nullptr;
+/// The candidate that a misspelt word is nearest to; null where none is near enough.
+const std::string* nearest(std::string_view word, std::span<const std::string> candidates) {
+  const std::string plain_word = plain_name(word);
+  const std::string* found = nullptr;
   size_t least = 0;
   for (const std::string& candidate : candidates) {
+    const std::string plain_candidate = plain_name(candidate);
+    if (plain_candidate == plain_word && !plain_word.empty()) return &candidate;
     const size_t longer = std::max(word.size(), candidate.size()),
                  shorter = std::min(word.size(), candidate.size());
     const size_t allowed = std::max<size_t>(1, longer / 3);
     if (longer - shorter > allowed || shorter == 0) continue;
-    const size_t distance = edit_distance(word, candidate);
-    if (distance > allowed || distance >= longer || (nearest && distance >= least)) continue;
-    nearest = &candidate;
+    const size_t distance =
+        std::min(edit_distance(word, candidate), 1 + edit_distance(plain_word, plain_candidate));
+    if (distance > allowed || distance >= longer || (found && distance >= least)) continue;
+    found = &candidate;
     least = distance;
   }
-  return nearest ? fmt::format("; did you mean '{}'?", *nearest) : "";
+  return found;
+}
+
+}  // namespace
+
+bool is_near(std::string_view word, std::span<const std::string> candidates) {
+  return nearest(word, candidates) != nullptr;
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
+  const std::string* near = nearest(word, candidates);
+  if (!near || plain_name(*near) != plain_name(word)) {
+    const Alias alias = find_alias(word, candidates);
+    if (!alias.advice.empty()) return fmt::format("; {}", alias.advice);
+    if (!alias.meant.empty()) return fmt::format("; did you mean '{}'?", alias.meant);
+  }
+  return near ? fmt::format("; did you mean '{}'?", *near) : "";
 }
 
 std::string suggestion_or_list(std::string_view word, std::span<const std::string> candidates) {

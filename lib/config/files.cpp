@@ -5,9 +5,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <optional>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
 
 #include <fmt/format.h>
@@ -40,6 +43,42 @@ std::string suggested_file(const fs::path& path) {
   return suggestion(path.filename().string(), names);
 }
 
+/// What is no file with an end, in words; "" for files, and for pipes, which whoever writes to them ends.
+std::string_view refused_kind(mode_t mode) {
+  if (S_ISREG(mode) || S_ISFIFO(mode)) return "";
+  return S_ISDIR(mode) ? "it is a directory" : S_ISSOCK(mode) ? "it is a socket" : "it is a device";
+}
+
+/// Reads from a descriptor that does not block, of a pipe or a file, to the end or the largest size. Waits
+/// for whoever has the pipe open, as a process substitution may take its time, but not for long for somebody
+/// to open it. Returns what went wrong, "" for nothing.
+std::string read_all(int file, std::string& bytes) {
+  constexpr int kPollMilliseconds = 20, kMostPolls = 50;
+  size_t size = 0;
+  bool somebody_writes = false;
+  for (int polls = 0; size < bytes.size();) {
+    const ssize_t got = ::read(file, bytes.data() + size, bytes.size() - size);
+    if (got > 0) {
+      somebody_writes = true;
+      size += static_cast<size_t>(got);
+    } else if (got == 0) {
+      struct stat status {};
+      const bool pipe = ::fstat(file, &status) == 0 && S_ISFIFO(status.st_mode);
+      if (!pipe || somebody_writes) break;
+      if (++polls > kMostPolls) return "it is a pipe that nobody writes to";
+      ::poll(nullptr, 0, kPollMilliseconds);
+    } else if (errno == EAGAIN) {
+      somebody_writes = true;
+      pollfd ready{.fd = file, .events = POLLIN, .revents = 0};
+      ::poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      return std::strerror(errno);
+    }
+  }
+  bytes.resize(size);
+  return "";
+}
+
 /// The file's bytes, one more than is allowed at most; nothing, and the reason reported, where it cannot be
 /// read.
 std::optional<std::string> read_bytes(const std::string& path, const Mark& named_at,
@@ -48,16 +87,18 @@ std::optional<std::string> read_bytes(const std::string& path, const Mark& named
     diagnostics.error(named_at, fmt::format("cannot read the configuration file '{}': {}", path, why));
     return std::nullopt;
   };
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return fail("it is a directory");
-  if (!fs::exists(path, ignored)) return fail("there is no such file" + suggested_file(path));
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(std::strerror(errno ? errno : EIO));
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  if (file < 0) {
+    if (errno == ENOENT) return fail("there is no such file" + suggested_file(path));
+    return fail(errno == ENXIO ? "it is a socket" : std::strerror(errno));
+  }
+  struct stat status {};
   std::string bytes(kMaxConfigBytes + 1, '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (file.bad()) return fail("reading failed");
-  bytes.resize(static_cast<size_t>(file.gcount()));
+  std::string why =
+      ::fstat(file, &status) == 0 ? std::string(refused_kind(status.st_mode)) : std::strerror(errno);
+  if (why.empty()) why = read_all(file, bytes);
+  ::close(file);
+  if (!why.empty()) return fail(why);
   return bytes;
 }
 

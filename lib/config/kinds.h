@@ -42,7 +42,7 @@ class KindTable {
   /// 0.001}}.
   KindTable& number_as(std::string name, std::string field);
 
-  /// Reports and returns an empty Kind on a mistake.
+  /// Reports and returns an empty Kind on a mistake, unless it is in details (Schema::details) only.
   Kind<Base> parse(const Node& node, Diagnostics& diagnostics) const;
   /// The same with name and options already apart (a layer's common keys taken off).
   Kind<Base> parse(const Node& name, const Node& options, Diagnostics& diagnostics) const;
@@ -55,8 +55,11 @@ class KindTable {
   /// The options of the kind with this name; empty where there is none.
   std::vector<std::string> fields(std::string_view name) const;
   const std::string& noun() const { return noun_; }
-  /// A JSON schema: oneOf the kinds, bare names where no field is required.
+  /// A JSON schema: oneOf the kinds, bare names where no field is required. Under the noun, where
+  /// SchemaDefinitions live.
   Json json_schema() const;
+  /// That in place.
+  Json choices_schema() const;
 
  private:
   struct Entry {

@@ -58,7 +58,8 @@ KindTable<Base>& KindTable<Base>::add_with(std::string name, Schema<Options> sch
   entry.schema = [shared] { return shared->json_schema(); };
   entry.parse = [shared, name, make](const Node& node, Diagnostics& diagnostics) {
     Options options{};
-    if (!shared->parse(node, name, options, diagnostics)) return Kind<Base>{};
+    if (shared->read(node, name, options, diagnostics) == Schema<Options>::Reading::wrong)
+      return Kind<Base>{};
     return Kind<Base>{name, make(options, node), resolved_kind(name, node.mark(), shared->write(options))};
   };
   entries_.push_back(std::move(entry));
@@ -123,11 +124,16 @@ std::vector<std::string> KindTable<Base>::fields(std::string_view name) const {
 
 template <class Base>
 Json KindTable<Base>::json_schema() const {
+  return SchemaDefinitions::define(noun_, [&] { return choices_schema(); });
+}
+
+template <class Base>
+Json KindTable<Base>::choices_schema() const {
   const SchemaDescent descent(this);
   if (descent.again()) return Json::object().set("description", noun_ + ", as above");
   Json choices = Json::array();
   for (const Entry& entry : entries_) choices.push(kind_schema(entry.name, entry.bare, entry.schema()));
-  if (!number_kind_.empty()) choices.push(json_type("number"));
+  if (!number_kind_.empty()) choices.push(Codec<double>::schema());
   return Json::object().set("oneOf", std::move(choices));
 }
 

@@ -110,6 +110,16 @@ Node Node::with(std::string_view key, Node value) const {
   return mapping(std::move(all), mark());
 }
 
+Mark place_in(const Node& node, std::initializer_list<std::string_view> path) {
+  const Node* at = &node;
+  for (const std::string_view key : path) {
+    const Node* next = at->find(key);
+    if (!next) break;
+    at = next;
+  }
+  return at->mark();
+}
+
 std::string Node::describe() const {
   switch (type()) {
     case Type::null:

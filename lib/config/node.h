@@ -1,6 +1,7 @@
 // A configuration as a tree of values that know where they were written.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,8 +61,8 @@ class Node {
 
   /// "a mapping", "a list", "nothing", "'abc'" - for messages of the shape "expected X, found Y".
   std::string describe() const;
-  /// As YAML text that `parse_yaml` reads back to an equal tree; short leaves in flow style, the rest in
-  /// block style.
+  /// As YAML text that `parse_yaml` reads back to an equal tree, and YAML 1.1 (PyYAML) to what it means here;
+  /// short leaves in flow style, the rest in block style.
   std::string to_yaml() const;
 
  private:
@@ -69,5 +70,8 @@ class Node {
   explicit Node(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   std::shared_ptr<const Data> data_;
 };
+
+/// Where the value under this path of keys stands, or the last on the way there that exists.
+Mark place_in(const Node& node, std::initializer_list<std::string_view> path);
 
 }  // namespace dtrain

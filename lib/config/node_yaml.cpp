@@ -43,6 +43,11 @@ std::string scalar_text(const Node& node) {
                                                                                : node.text();
 }
 
+/// Keys are names, whatever they look like.
+std::string key_text(const Node& key) {
+  return reads_as_other_than_string(key.text()) ? in_quotes(key.text()) : scalar_text(key);
+}
+
 bool is_leaf(const Node& node) {
   return node.is_null() || node.is_scalar() || (node.is_sequence() && node.items().empty()) ||
          (node.is_mapping() && node.entries().empty());
@@ -71,7 +76,7 @@ bool write_flow(std::string& out, const Node& node, size_t width, int levels) {
     }
   } else {
     for (const auto& [key, value] : node.entries()) {
-      out += std::exchange(comma, ", ") + scalar_text(key) + ": ";
+      out += std::exchange(comma, ", ") + key_text(key) + ": ";
       if (!write_flow(out, value, width, levels - 1)) return false;
     }
   }
@@ -110,7 +115,7 @@ void write_block(std::string& out, const Node& node, size_t indent) {
   }
   for (const auto& [key, value] : node.entries()) {
     start_line();
-    const std::string name = scalar_text(key) + ':';
+    const std::string name = key_text(key) + ':';
     out += name;
     if (const auto line = one_line(value, indent + name.size() + 1)) {
       out += ' ' + *line + '\n';

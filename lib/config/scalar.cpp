@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 
+#include <fmt/format.h>
+
 namespace dtrain {
 
 namespace {
@@ -14,11 +16,48 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+template <class V>
+std::errc parse_division(std::string_view text, V& out) {
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return parse_number(text, out);
+  std::string_view above = text.substr(0, slash), below = text.substr(slash + 1);
+  while (above.ends_with(' ')) above.remove_suffix(1);
+  while (below.starts_with(' ')) below.remove_prefix(1);
+  double dividend = 0, divisor = 0;
+  if (parse_number(above, dividend) != std::errc() || parse_number(below, divisor) != std::errc())
+    return std::errc::invalid_argument;
+  out = static_cast<V>(dividend / divisor);
+  return std::isfinite(out) ? std::errc() : std::errc::result_out_of_range;
+}
+
+/// YAML 1.1 takes 1e-07 for a string: its numbers with an exponent have a point.
+std::string with_point(std::string text) {
+  const size_t exponent = text.find('e');
+  if (exponent != std::string::npos && text.find('.') == std::string::npos) text.insert(exponent, ".0");
+  return text;
+}
+
 }  // namespace
+
+std::errc parse_real(std::string_view text, double& out) {
+  return parse_division(text, out);
+}
+
+std::errc parse_real(std::string_view text, float& out) {
+  return parse_division(text, out);
+}
+
+std::string real_text(double value) {
+  return with_point(fmt::format("{}", value));
+}
+
+std::string real_text(float value) {
+  return with_point(fmt::format("{}", value));
+}
 
 bool reads_as_number(std::string_view text) {
   double number;
-  return parse_number(text, number) == std::errc();
+  return parse_real(text, number) == std::errc();
 }
 
 bool reads_as_null(std::string_view text) {
@@ -30,11 +69,11 @@ bool reads_as_other_than_string(std::string_view text) {
       "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", "-.inf", "+.inf", ".nan", "<<", "="};
   if (reads_as_null(text)) return true;
   if (text.size() <= 5 && std::find(kWords.begin(), kWords.end(), lower(text)) != kWords.end()) return true;
-  // Whatever begins like a number: 1e400, 0x10, 1_000, 12:30 and dates are numbers to some reader.
-  const size_t sign = text[0] == '-' || text[0] == '+' ? 1 : 0;
-  const size_t point = sign < text.size() && text[sign] == '.' ? sign + 1 : sign;
-  return point < text.size() && text[point] >= '0' && text[point] <= '9' &&
-         text.find_first_not_of("0123456789abcdefABCDEFox+-._:") == std::string_view::npos;
+  // Whatever begins like a number: 1e400, 0x10, 1_000, 12:30, 2001-12-14 and 1/255 are numbers to some
+  // reader.
+  const size_t sign = text.find_first_not_of("+-.");
+  return sign != std::string_view::npos &&
+         ((text[sign] >= '0' && text[sign] <= '9') || (sign > 0 && text[sign] == '_'));
 }
 
 bool plain_is_safe(std::string_view text) {

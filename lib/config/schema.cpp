@@ -40,7 +40,31 @@ bool is_positional(const Node& node, std::span<const std::string> fields) {
   if (node.entries().size() != 1) return false;
   const std::string& key = node.entries().front().first.text();
   // A near miss of a field's name is a misspelt field: it gets the better message.
-  return std::find(fields.begin(), fields.end(), key) == fields.end() && suggestion(key, fields).empty();
+  return std::find(fields.begin(), fields.end(), key) == fields.end() && !is_near(key, fields);
+}
+
+namespace {
+thread_local SchemaDefinitions* living = nullptr;
+}
+
+SchemaDefinitions::SchemaDefinitions() {
+  if (living) throw std::logic_error("SchemaDefinitions live already");
+  living = this;
+}
+
+SchemaDefinitions::~SchemaDefinitions() {
+  living = nullptr;
+}
+
+Json SchemaDefinitions::define(std::string name, const std::function<Json()>& make) {
+  if (!living) return make();
+  std::replace(name.begin(), name.end(), ' ', '_');
+  if (!living->definitions_.find(name)) {
+    living->definitions_.set(name, Json());  // for what refers to itself
+    Json made = make();
+    living->definitions_.set(name, std::move(made));
+  }
+  return Json::object().set("$ref", "#/$defs/" + name);
 }
 
 }  // namespace dtrain

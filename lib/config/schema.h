@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,11 +53,19 @@ class Schema {
   Schema& positional(std::string name);
   /// A check over several fields, run when each of them was well formed; it reports by itself at `node`.
   Schema& rule(std::function<void(const T&, const Node& node, Diagnostics&)> rule);
+  /// Fields that do not decide what others see of the object (for a layer: its output's shape): it is of use
+  /// to further checks even where these are wrong, or keys that are not known. Without this call none is.
+  Schema& details(std::vector<std::string> names);
 
   /// Parses `node` (null stands for an empty mapping). Unknown keys, missing fields, wrong types and failed
   /// checks are all reported, each at its place; `what` names the kind in messages ("conv2d"). True if
   /// nothing was reported.
-  bool parse(const Node& node, const std::string& what, T& out, Diagnostics& diagnostics) const;
+  bool parse(const Node& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
+    return read(node, what, out, diagnostics) == Reading::good;
+  }
+  /// As parse; `in_details` where all mistakes are in details(), which keep their defaults then.
+  enum class Reading { good, in_details, wrong };
+  Reading read(const Node& node, const std::string& what, T& out, Diagnostics& diagnostics) const;
   /// Everything, defaults included, as a mapping that `parse` reads back to an equal struct.
   Node write(const T& value) const;
   Json json_schema() const;
@@ -77,13 +86,32 @@ class Schema {
   template <class V>
   Schema& add(std::string name, V T::*member, std::string doc, Check<V> check, bool required);
   const Field* find(std::string_view name) const;
+  bool is_detail(std::string_view name) const;
+  bool is_harmless(const std::string& unknown_key) const;
   /// `node` as a mapping of fields, what positional() stands for written out.
   Node spelled_out(const Node& node) const;
 
   std::string doc_;
   std::vector<Field> fields_;
   std::string positional_;
+  std::optional<std::vector<std::string>> details_;
   std::vector<std::function<void(const T&, const Node&, Diagnostics&)>> rules_;
+};
+
+/// While one lives (in its thread), JSON schemas that come again stand once, under "$defs", and are referred
+/// to.
+class SchemaDefinitions {
+ public:
+  SchemaDefinitions();
+  ~SchemaDefinitions();
+  SchemaDefinitions(const SchemaDefinitions&) = delete;
+  SchemaDefinitions& operator=(const SchemaDefinitions&) = delete;
+  /// A reference to what `make` makes, under this name (blanks become '_'); that itself where none lives.
+  static Json define(std::string name, const std::function<Json()>& make);
+  Json take() { return std::move(definitions_); }
+
+ private:
+  Json definitions_ = Json::object();
 };
 
 }  // namespace dtrain

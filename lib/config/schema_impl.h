@@ -99,9 +99,13 @@ Schema<T>& Schema<T>::add(std::string name, V T::*member, std::string doc, Check
   Field field{std::move(name), std::move(doc), required, {}, {}, {}};
   field.parse = [member, check](const Node& node, const std::string& where, T& out,
                                 Diagnostics& diagnostics) {
-    if (!Codec<V>::parse(node, where, out.*member, diagnostics)) return false;
-    if (!check.holds || check.holds(out.*member)) return true;
-    return report_unexpected(node, where, check.expected, diagnostics);
+    V value = out.*member;
+    const bool well_formed = Codec<V>::parse(node, where, value, diagnostics);
+    // What fails a check is not taken, for nobody else may rely on it.
+    if (well_formed && check.holds && !check.holds(value))
+      return report_unexpected(node, where, check.expected, diagnostics);
+    out.*member = std::move(value);  // of a list, what is good even where the rest is not
+    return well_formed;
   };
   field.write = [member](const T& value) { return Codec<V>::write(value.*member); };
   field.schema = [schema = check.schema] {
@@ -127,6 +131,31 @@ Schema<T>& Schema<T>::rule(std::function<void(const T&, const Node&, Diagnostics
 }
 
 template <class T>
+Schema<T>& Schema<T>::details(std::vector<std::string> names) {
+  for (const std::string& name : names)
+    if (!find(name)) throw std::logic_error("details: no field '" + name + "'");
+  details_ = std::move(names);
+  return *this;
+}
+
+template <class T>
+bool Schema<T>::is_detail(std::string_view name) const {
+  return details_ && std::find(details_->begin(), details_->end(), name) != details_->end();
+}
+
+/// Whether an unknown key does not look like one that counts.
+template <class T>
+bool Schema<T>::is_harmless(const std::string& unknown_key) const {
+  std::vector<std::string> counting;
+  for (const Field& field : fields_)
+    if (!is_detail(field.name)) counting.push_back(field.name);
+  const std::string meant = suggestion(unknown_key, field_names());
+  return std::none_of(counting.begin(), counting.end(), [&](const std::string& name) {
+    return meant.find("'" + name + "'") != std::string::npos;
+  });
+}
+
+template <class T>
 const typename Schema<T>::Field* Schema<T>::find(std::string_view name) const {
   const auto found =
       std::find_if(fields_.begin(), fields_.end(), [&](const Field& f) { return f.name == name; });
@@ -141,21 +170,34 @@ Node Schema<T>::spelled_out(const Node& node) const {
 }
 
 template <class T>
-bool Schema<T>::parse(const Node& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
+typename Schema<T>::Reading Schema<T>::read(const Node& node, const std::string& what, T& out,
+                                            Diagnostics& diagnostics) const {
   const Node fields = spelled_out(node);
-  if (!fields.is_mapping()) return report_unexpected(node, what, "a mapping", diagnostics);
+  if (!fields.is_mapping()) {
+    report_unexpected(node, what, "a mapping", diagnostics);
+    return Reading::wrong;
+  }
   const size_t before = diagnostics.count();
+  bool counts = !details_;  // whether a mistake is in more than details
   report_unknown_keys(fields, what, field_names(), diagnostics);
+  if (diagnostics.count() != before && !counts)
+    for (const auto& [key, value] : fields.entries())
+      if (!find(key.text()) && !is_harmless(key.text())) counts = true;
   for (const Field& field : fields_) {
     if (const Node* value = fields.find(field.name)) {
-      field.parse(*value, fmt::format("{}'s {}", what, field.name), out, diagnostics);
+      if (!field.parse(*value, fmt::format("{}'s {}", what, field.name), out, diagnostics))
+        counts = counts || !is_detail(field.name);
     } else if (field.required) {
       diagnostics.error(fields, fmt::format("missing key '{}' in {} ({})", field.name, what, field.doc));
+      counts = counts || !is_detail(field.name);
     }
   }
-  if (diagnostics.count() == before)
+  if (diagnostics.count() == before) {
     for (const auto& rule : rules_) rule(out, fields, diagnostics);
-  return diagnostics.count() == before;
+    counts = true;
+  }
+  if (diagnostics.count() == before) return Reading::good;
+  return counts ? Reading::wrong : Reading::in_details;
 }
 
 template <class T>

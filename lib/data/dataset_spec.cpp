@@ -62,9 +62,11 @@ struct Codec<SplitSpec> {
                       : split.reader.resolved;
   }
   static Json schema() {
-    Json json = kinds<Reader>().json_schema();
-    allow_rows(json);
-    return json;
+    return SchemaDefinitions::define("split", [] {
+      Json json = kinds<Reader>().choices_schema();
+      allow_rows(json);
+      return json;
+    });
   }
 };
 

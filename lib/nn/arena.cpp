@@ -1,14 +1,69 @@
 #include "nn/arena.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
-#include <numeric>
+#include <map>
 
 namespace dtrain {
 
 namespace {
+
 constexpr size_t kAlignment = 64;
-}
+
+/// A height for every time, all 0 at first: a segment tree.
+class Heights {
+ public:
+  explicit Heights(size_t times) : times_(std::bit_ceil(times)), nodes_(2 * times_) {}
+
+  size_t highest(size_t first, size_t last) { return highest(1, 0, times_, first, last + 1); }
+  /// From `first` to `last`, what is at least `low` becomes at least `high`.
+  void raise(size_t first, size_t last, size_t low, size_t high) {
+    raise(1, 0, times_, first, last + 1, low, high);
+  }
+
+ private:
+  struct Span {
+    size_t least = 0, most = 0, raised = 0;  // raised: what its halves have still to become
+  };
+
+  void lift(size_t node, size_t high) {
+    Span& span = nodes_[node];
+    span.least = std::max(span.least, high);
+    span.most = std::max(span.most, high);
+    span.raised = std::max(span.raised, high);
+  }
+
+  void pass_down(size_t node) {
+    for (const size_t half : {2 * node, 2 * node + 1}) lift(half, nodes_[node].raised);
+    nodes_[node].raised = 0;
+  }
+
+  size_t highest(size_t node, size_t from, size_t to, size_t first, size_t end) {
+    if (end <= from || to <= first) return 0;
+    if (first <= from && to <= end) return nodes_[node].most;
+    pass_down(node);
+    const size_t middle = from + (to - from) / 2;
+    return std::max(highest(2 * node, from, middle, first, end),
+                    highest(2 * node + 1, middle, to, first, end));
+  }
+
+  void raise(size_t node, size_t from, size_t to, size_t first, size_t end, size_t low, size_t high) {
+    if (end <= from || to <= first || nodes_[node].most < low) return;
+    if (first <= from && to <= end && nodes_[node].least >= low) return lift(node, high);
+    pass_down(node);
+    const size_t middle = from + (to - from) / 2;
+    raise(2 * node, from, middle, first, end, low, high);
+    raise(2 * node + 1, middle, to, first, end, low, high);
+    nodes_[node].least = std::min(nodes_[2 * node].least, nodes_[2 * node + 1].least);
+    nodes_[node].most = std::max(nodes_[2 * node].most, nodes_[2 * node + 1].most);
+  }
+
+  size_t times_;
+  std::vector<Span> nodes_;
+};
+
+}  // namespace
 
 int Arena::add(size_t bytes) {
   Buffer buffer;
@@ -29,25 +84,39 @@ void Arena::keep(int buffer) {
 }
 
 void Arena::assign() {
-  std::vector<size_t> order(buffers_.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<size_t> order;
+  size_t times = 1;
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i].first < 0 || buffers_[i].bytes == 0) continue;
+    order.push_back(i);
+    for (const int time : {buffers_[i].first, buffers_[i].last})
+      if (time != std::numeric_limits<int>::max()) times = std::max(times, static_cast<size_t>(time) + 1);
+  }
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return buffers_[a].bytes > buffers_[b].bytes; });
-  std::vector<const Buffer*> placed;  // by offset
+  const size_t largest = order.empty() ? 0 : buffers_[order.front()].bytes;
+  std::multimap<size_t, const Buffer*> placed;  // by offset
+  // Of each time: up to where there is no gap, and above which there is nothing. Mostly they meet, and nobody
+  // has to look for a gap, which takes as long as there are buffers.
+  Heights full(times), top(times);
   for (const size_t index : order) {
     Buffer& buffer = buffers_[index];
-    if (buffer.first < 0 || buffer.bytes == 0) continue;
-    size_t at = 0;
-    for (const Buffer* other : placed) {
-      if (other->first > buffer.last || other->last < buffer.first) continue;
-      if (other->offset >= at + buffer.bytes) break;  // the gap before it is large enough
-      at = std::max(at, other->offset + other->bytes);
+    const auto first = static_cast<size_t>(buffer.first),
+               last = std::min(static_cast<size_t>(buffer.last), times - 1);
+    size_t at = full.highest(first, last);
+    if (const size_t end = top.highest(first, last); at < end) {
+      for (auto next = placed.lower_bound(at - std::min(at, largest)); next != placed.end(); ++next) {
+        const Buffer& other = *next->second;
+        if (other.first > buffer.last || other.last < buffer.first) continue;
+        if (other.offset >= at + buffer.bytes || at >= end) break;  // the gap before it is large enough
+        at = std::max(at, other.offset + other.bytes);
+      }
     }
     buffer.offset = at;
     total_ = std::max(total_, at + buffer.bytes);
-    const auto place = std::upper_bound(placed.begin(), placed.end(), at,
-                                        [](size_t offset, const Buffer* b) { return offset < b->offset; });
-    placed.insert(place, &buffer);
+    placed.emplace(at, &buffer);
+    full.raise(first, last, at, at + buffer.bytes);
+    top.raise(first, last, 0, at + buffer.bytes);
   }
 }
 

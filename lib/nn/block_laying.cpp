@@ -54,22 +54,23 @@ std::optional<BlockParameters> LayerLaying::bind(const LayerText& text, const Bl
 void LayerLaying::lay_block(const LayerText& text, Scope& scope) {
   const std::string& kind = text.kind.text();
   const Block& block = blocks_.at(kind);
-  used_blocks_.insert(kind);
   const std::vector<Value> inputs = inputs_of(text, scope);
   if (inputs.size() > 1)
     misunderstood(text.keys.inputs->items[1].mark(),
                   fmt::format("block '{}' has one input, found {}", kind, inputs.size()));
   const auto parameters = bind(text, block);
   misunderstood_ |= !parameters;
-  bool good = inputs.size() == 1 && parameters && text.well_formed && may_open(text.kind);
+  bool good = inputs.size() == 1 && parameters && text.known && may_open(text.kind);
+  if (good) used_blocks_.insert(kind);
   Value flow = good ? inputs.front() : kUnknown;
 
   const std::string base = scope.prefix + (text.keys.name ? text.keys.name->text : kind);
   for (int64_t copy = 0; copy < text.keys.repeat && !full_; ++copy) {
+    if (copy > 0 && !count_one(text.kind.mark())) break;
     // A given name was claimed with the others of its list, and is the value of the last copy.
     const std::string name = text.keys.name && copy == 0 ? base : automatic_name(base);
     // After a copy with mistakes the others would only repeat them, but their names may be read.
-    if (good && (copy == 0 || count_one(text.kind.mark()))) {
+    if (good) {
       const size_t before = diagnostics_.count();
       Scope inner{name + "/", &*parameters, {{"input", flow}}, scope.trainable && text.keys.trainable, flow};
       open_.push_back(kind);
@@ -77,7 +78,7 @@ void LayerLaying::lay_block(const LayerText& text, Scope& scope) {
       open_.pop_back();
       good = diagnostics_.count() == before;
       const Value last = good ? *inner.flow : read_flow(inner);  // read, for nobody else will
-      flow = good ? last : kUnknown;
+      flow = good || text.keys.repeat == 1 ? last : kUnknown;
     }
     scope.values[text.keys.name ? text.keys.name->text : name.substr(scope.prefix.size())] = flow;
   }

@@ -66,9 +66,17 @@ struct Graph {
 
 /// The model as `resolved` has it: a flat list of layers that parse_model reads back to an equal graph.
 Node write_model(const Graph& graph);
+/// What is known of an output of a model, however much of it is wrong.
+struct ModelOutput {
+  int node = -1;                   // -1 where there is none
+  std::string name;                // "" where it is not known
+  std::optional<TensorSpec> spec;  // nothing where it is not known
+};
 /// Builds the graph from the `model:` part of a configuration: inputs, layers, blocks with parameters and
-/// `repeat`, outputs (the last layer where not given). Every mistake is reported; null then.
-std::optional<Graph> parse_model(const Node& node, Diagnostics& diagnostics);
+/// `repeat`, outputs (the last layer where not given). Every mistake is reported; null then. `outputs`,
+/// unless null, becomes what is known of them all the same.
+std::optional<Graph> parse_model(const Node& node, Diagnostics& diagnostics,
+                                 std::vector<ModelOutput>* outputs = nullptr);
 Json model_json_schema();
 
 }  // namespace dtrain

@@ -13,17 +13,8 @@ namespace {
 constexpr int kMostLayers = 100'000;
 constexpr size_t kMostErrors = 1000;      // then no more is laid
 constexpr size_t kMostSuggestions = 100;  // a suggestion looks at every name
-constexpr int64_t kMostElements = int64_t{1} << 40;
-
-/// The elements of a shape, or nothing where they are more than any array may have.
-bool is_too_large(const Shape& shape) {
-  int64_t elements = 1;
-  for (const int64_t extent : shape) {
-    if (extent != 0 && elements > kMostElements / extent) return true;
-    elements *= extent;
-  }
-  return false;
-}
+/// Of a table of rows, which no library looks at.
+constexpr int64_t kMostTableElements = int64_t{1} << 40;
 
 }  // namespace
 
@@ -95,11 +86,13 @@ std::optional<LayerText> LayerLaying::read_text(const Node& node, const Scope& s
   std::vector<std::string> fields = kinds<Layer>().fields(kind);
   if (block != blocks_.end())
     for (const auto& [parameter, value] : block->second.parameters) fields.push_back(parameter);
-  LayerText text = take_keys(written->name, substitute(written->options, scope.parameters, diagnostics_),
+  const Node options = substitute(written->options, scope.parameters, diagnostics_);
+  const bool known = diagnostics_.count() == before;
+  LayerText text = take_keys(written->name, options,
                              block != blocks_.end() ? LayerKeys::block_schema() : LayerKeys::layer_schema(),
                              fields, diagnostics_);
-  text.well_formed = diagnostics_.count() == before;
-  misunderstood_ |= !text.well_formed;
+  text.known = known;
+  misunderstood_ |= diagnostics_.count() != before;
   return text;
 }
 
@@ -167,9 +160,10 @@ void LayerLaying::lay_layer(const LayerText& text, Scope& scope) {
     std::vector<std::string> all = kinds<Layer>().names();
     for (const auto& [name, block] : blocks_) all.push_back(name);
     misunderstood(node.mark, fmt::format("unknown layer '{}'{}", node.kind, hint(node.kind, all)));
-  } else if (text.well_formed) {
+  } else if (text.known) {
+    const size_t before = diagnostics_.count();
     node.layer = kinds<Layer>().parse(text.kind, text.options, diagnostics_);
-    misunderstood_ |= !node.layer;
+    misunderstood_ |= diagnostics_.count() != before;
   }
 
   const std::string local = node.name.substr(scope.prefix.size());
@@ -218,15 +212,28 @@ bool LayerLaying::infer(GraphNode& node) {
   if (!output) throw std::logic_error(fmt::format("{} refuses its inputs and does not say why", node.kind));
   node.output = std::move(*output);
   node.output.name = node.name;
-  if (is_too_large(node.output.shape)) {
-    complain(fmt::format("its output {} has more than 2^40 elements", node.output.shape.str()));
-    return false;
-  }
+  const auto check_size = [&](const std::string& what, const Shape& shape, int64_t most) {
+    if (shape.exceeds(most))
+      complain(fmt::format("its {} of {} has more than the {} elements that are possible", what, shape.str(),
+                           most));
+  };
+  check_size("output", node.output.shape, kMostArrayElements);
   node.parameters = node.layer->parameters(inputs);
   for (const ParameterSpec& parameter : node.parameters)
-    if (is_too_large(parameter.shape))
-      complain(fmt::format("its {} {} has more than 2^40 elements", parameter.name, parameter.shape.str()));
+    check_size(parameter.name, parameter.shape,
+               node.layer->indices() ? kMostTableElements : kMostArrayElements);
   return diagnostics_.count() == before;
+}
+
+ModelOutput LayerLaying::describe(Value value) const {
+  if (value == kUnknown) return {};
+  const auto at = static_cast<size_t>(value);
+  const GraphNode& node = nodes_[at];
+  ModelOutput output{value, nodes_[node.is_activation_of_previous ? at - 1 : at].name, std::nullopt};
+  if (known_[at]) output.spec = node.output;
+  // A misspelt kind gives a layer another name than it was meant to have.
+  if (!node.layer && node.kind != "input" && !kinds<Layer>().contains(node.kind)) output.name.clear();
+  return output;
 }
 
 void LayerLaying::check_all_used() {

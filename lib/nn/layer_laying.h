@@ -44,6 +44,8 @@ class LayerLaying {
   Value read(const Node& name, std::string_view what, const Scope& scope);
   /// What the scope's next layer would read, which counts as used then.
   Value read_flow(const Scope& scope);
+  /// What is known of a value.
+  ModelOutput describe(Value value) const;
   /// Reports values that nobody reads, unless layers were misunderstood, which would explain it.
   void check_all_used();
   /// Checks the blocks that nobody used as far as that can be done without shapes.

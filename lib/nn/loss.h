@@ -16,6 +16,9 @@ struct Bounds {
   double least = 0, most = 0;
 };
 
+/// What a loss takes an output's numbers for.
+enum class Scores { any, logits, probabilities };
+
 /// A prediction of shape [..., columns] is rows = batch * (leading extents) rows of `columns`.
 /// A mean loss is the sum over all rows divided by their number, over the whole global batch.
 class Loss {
@@ -26,6 +29,9 @@ class Loss {
   virtual std::optional<TensorSpec> target(const TensorSpec& output, const Complain& complain) const = 0;
   /// What the target's numbers must be within, for an output like this.
   virtual std::optional<Bounds> target_bounds(const TensorSpec& /*output*/) const { return std::nullopt; }
+  virtual Scores takes() const { return Scores::any; }
+  /// Whether the activation turns the logits that the loss is about into its probabilities.
+  virtual bool is_probability(const Layer& /*activation*/) const { return false; }
   /// The loss that gives the same from the input of a final activation as this from its output, fused and
   /// stable: cross-entropy from logits for probabilities behind a softmax, binary cross-entropy behind a
   /// sigmoid. Null where there is none.

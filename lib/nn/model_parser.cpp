@@ -47,7 +47,8 @@ std::vector<int> read_outputs(const ModelText& text, LayerLaying& laying, Scope&
 
 }  // namespace
 
-std::optional<Graph> parse_model(const Node& node, Diagnostics& diagnostics) {
+std::optional<Graph> parse_model(const Node& node, Diagnostics& diagnostics,
+                                 std::vector<ModelOutput>* outputs) {
   const size_t before = diagnostics.count();
   ModelText text;
   // What is well formed is checked further even where something else is not.
@@ -65,6 +66,8 @@ std::optional<Graph> parse_model(const Node& node, Diagnostics& diagnostics) {
   laying.lay(text.layers, scope);
   Graph graph;
   graph.outputs = read_outputs(text, laying, scope, input_count, diagnostics);
+  if (outputs)
+    for (const Value value : graph.outputs) outputs->push_back(laying.describe(value));
   laying.check_all_used();
   laying.check_unused_blocks();
   if (diagnostics.count() != before) return std::nullopt;

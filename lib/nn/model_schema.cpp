@@ -6,6 +6,15 @@ namespace dtrain {
 
 namespace {
 
+/// One of the keys that every layer has.
+Json layer_key(const std::string& name) {
+  const Json keys =
+      SchemaDefinitions::define("layer_keys", [] { return LayerKeys::layer_schema().json_schema(); });
+  if (const Json* reference = keys.find("$ref"))
+    return Json::object().set("$ref", reference->as_string() + "/properties/" + name);
+  return *keys.find("properties")->find(name);
+}
+
 /// A layer's options are written among the keys that every layer has: adds those to each object that
 /// `options` allows.
 Json with_layer_keys(const Json& options) {
@@ -17,8 +26,8 @@ Json with_layer_keys(const Json& options) {
       result.set(key, std::move(choices));
     } else if (key == "properties") {
       Json properties = value;
-      const Json keys = LayerKeys::layer_schema().json_schema();
-      for (const auto& [name, property] : keys.find("properties")->entries()) properties.set(name, property);
+      for (const std::string& name : LayerKeys::layer_schema().field_names())
+        properties.set(name, layer_key(name));
       result.set(key, std::move(properties));
     } else {
       result.set(key, value);
@@ -82,7 +91,9 @@ Json model_json_schema() {
   // Layers inside of blocks hold $names where values belong, so their options stay unchecked here.
   refine("blocks", "additionalProperties", block_json_schema());
   Json layer = Json::array();
-  layer.push(layer_schema(kinds<Layer>().json_schema())).push(block_use_schema());
+  layer.push(
+      SchemaDefinitions::define("layer", [] { return layer_schema(kinds<Layer>().choices_schema()); }));
+  layer.push(block_use_schema());
   refine("layers", "items", Json::object().set("anyOf", std::move(layer)));
   return model.set("properties", std::move(properties));
 }

@@ -90,7 +90,7 @@ struct LayerText {
   Node kind;     // a scalar
   Node options;  // its own; the common keys are in `keys`
   LayerKeys keys;
-  bool well_formed = true;  // nothing of it was reported
+  bool known = true;  // every $name in it has a value
 };
 
 /// Takes the common keys (those of `schema`) from among the options, whose own names are `fields`. Reports,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace dtrain {
 
 PlanBuilder::PlanBuilder(Plan& plan, const Graph& graph, const ParameterLayout& layout,
@@ -122,8 +124,14 @@ void PlanBuilder::prepare(int i) {
     layouts.push_back(value(state(input).value).layout);
     needs_gradient.push_back(state(input).needs_gradient);
   }
-  plan_.kernels_.push_back(n.layer->prepare({ops_, plan_.batch_, training(), inputs, n.output, layouts,
-                                             s.activation, needs_gradient, stream_of(n.name), n.trainable}));
+  try {
+    plan_.kernels_.push_back(
+        n.layer->prepare({ops_, plan_.batch_, training(), inputs, n.output, layouts, s.activation,
+                          needs_gradient, stream_of(n.name), n.trainable}));
+  } catch (const Unsupported& refusal) {
+    throw error_at(n.mark, fmt::format("{} '{}': {} (an output of {}, batches of {})", n.kind, n.name,
+                                       refusal.what(), n.output.shape.str(), plan_.batch_));
+  }
   s.kernel = plan_.kernels_.back().get();
   const KernelTraits& traits = s.kernel->traits();
   const bool backward = s.needs_gradient && !traits.is_view && !traits.passes_gradient;

@@ -11,12 +11,19 @@
 #include <memory>
 #include <span>
 
+#include "base/error.h"
 #include "base/philox.h"
 #include "base/view.h"
 #include "device/device.h"
 #include "ops/specs.h"
 
 namespace dtrain {
+
+/// A backend has no way to compute what was to be prepared.
+class Unsupported : public Error {
+ public:
+  using Error::Error;
+};
 
 // Prepared operations: made once per shape by a plan, run every step. `scratch` is at least scratch_bytes()
 // of memory that holds nothing between calls; `saved` at least saved_bytes() that the forward call writes and

@@ -13,7 +13,7 @@ struct ConstantOptions {
 class Constant : public Schedule {
  public:
   explicit Constant(const ConstantOptions& options) : value_(options.value) {}
-  double at(int64_t, const Json&) const override { return value_; }
+  double at(int64_t, int64_t, const Json&) const override { return value_; }
   Json keras_config(const Json&) const override { return value_; }
 
  private:

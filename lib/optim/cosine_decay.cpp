@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "optim/duration.h"
 #include "optim/table.h"
 
 namespace dtrain {
@@ -10,23 +11,22 @@ namespace {
 
 struct CosineDecayOptions {
   double initial = 0;
-  int64_t steps = 1;
+  Duration steps{1};
   double alpha = 0;
-  int64_t warmup_steps = 0;
+  Duration warmup_steps;
   double warmup_initial = 0;
 };
 
 class CosineDecay : public Schedule {
  public:
   explicit CosineDecay(const CosineDecayOptions& options) : options_(options) {}
-  double at(int64_t step, const Json&) const override {
-    const auto& [initial, steps, alpha, warmup_steps, warmup_initial] = options_;
-    if (step < warmup_steps) {
-      const double done = static_cast<double>(step) / static_cast<double>(warmup_steps);
-      return warmup_initial + (initial - warmup_initial) * done;
-    }
-    const double done =
-        static_cast<double>(std::min(step - warmup_steps, steps)) / static_cast<double>(steps);
+  double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
+    const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
+    const auto now = static_cast<double>(step);
+    const double steps = std::max(length.steps(steps_per_epoch), 1.0),
+                 warmup_steps = warmup_length.steps(steps_per_epoch);
+    if (now < warmup_steps) return warmup_initial + (initial - warmup_initial) * (now / warmup_steps);
+    const double done = std::min(now - warmup_steps, steps) / steps;
     const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * done));
     return initial * ((1 - alpha) * cosine + alpha);
   }
@@ -57,10 +57,11 @@ void add_cosine_decay(KindTable<Schedule>& table) {
                       "alpha * initial along a cosine over `steps` more steps, which do not count the "
                       "warm-up, and constant from there.")
           .required("initial", &Options::initial, "the highest rate", at_least(0.0))
-          .required("steps", &Options::steps, "of the cosine, warm-up not counted", at_least<int64_t>(1))
+          .required("steps", &Options::steps, "of the cosine, warm-up not counted; or '5 epochs'",
+                    some_time())
           .optional("alpha", &Options::alpha, "the last rate as a part of initial", between(0.0, 1.0))
-          .optional("warmup_steps", &Options::warmup_steps, "steps of the warm-up before the cosine",
-                    at_least<int64_t>(0))
+          .optional("warmup_steps", &Options::warmup_steps,
+                    "steps, or '1 epoch', of the warm-up before the cosine")
           .optional("warmup_initial", &Options::warmup_initial, "the rate of step 0 where there is a warm-up",
                     at_least(0.0)));
 }

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 
+#include "optim/duration.h"
 #include "optim/table.h"
 
 namespace dtrain {
@@ -8,7 +10,7 @@ namespace {
 
 struct ExponentialDecayOptions {
   double initial = 0;
-  int64_t decay_steps = 1;
+  Duration decay_steps{1};
   double decay_rate = 1;
   bool staircase = false;
 };
@@ -16,8 +18,8 @@ struct ExponentialDecayOptions {
 class ExponentialDecay : public Schedule {
  public:
   explicit ExponentialDecay(const ExponentialDecayOptions& options) : options_(options) {}
-  double at(int64_t step, const Json&) const override {
-    double power = static_cast<double>(step) / static_cast<double>(options_.decay_steps);
+  double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
+    double power = static_cast<double>(step) / std::max(options_.decay_steps.steps(steps_per_epoch), 1.0);
     if (options_.staircase) power = std::floor(power);
     return options_.initial * std::pow(options_.decay_rate, power);
   }
@@ -41,8 +43,8 @@ void add_exponential_decay(KindTable<Schedule>& table) {
       "exponential_decay",
       Schema<Options>("Keras's ExponentialDecay: initial * decay_rate ^ (step / decay_steps).")
           .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
-          .required("decay_steps", &Options::decay_steps, "steps until the rate is decay_rate times as high",
-                    at_least<int64_t>(1))
+          .required("decay_steps", &Options::decay_steps,
+                    "steps, or '5 epochs', until the rate is decay_rate times as high", some_time())
           .required("decay_rate", &Options::decay_rate, "the factor of decay_steps steps", at_least(0.0))
           .optional("staircase", &Options::staircase, "whether the exponent is rounded down"));
 }

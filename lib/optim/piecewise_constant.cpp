@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "optim/duration.h"
 #include "optim/table.h"
 
 namespace dtrain {
@@ -9,17 +10,20 @@ namespace dtrain {
 namespace {
 
 struct PiecewiseConstantOptions {
-  std::vector<int64_t> boundaries;
+  std::vector<Duration> boundaries;
   std::vector<double> values;
 };
 
 class PiecewiseConstant : public Schedule {
  public:
   explicit PiecewiseConstant(PiecewiseConstantOptions options) : options_(std::move(options)) {}
-  double at(int64_t step, const Json&) const override {
+  double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
     const auto& boundaries = options_.boundaries;
-    const auto passed = std::lower_bound(boundaries.begin(), boundaries.end(), step) - boundaries.begin();
-    return options_.values[static_cast<size_t>(passed)];
+    const auto is_passed = [&](const Duration& boundary) {
+      return last_step(boundary, steps_per_epoch) < static_cast<double>(step);
+    };
+    const auto next = std::partition_point(boundaries.begin(), boundaries.end(), is_passed);
+    return options_.values[static_cast<size_t>(next - boundaries.begin())];
   }
   Json keras_config(const Json&) const override {
     return keras_schedule(
@@ -30,6 +34,11 @@ class PiecewiseConstant : public Schedule {
   }
 
  private:
+  /// A boundary in epochs is their end: the next value begins with the step after it.
+  static double last_step(const Duration& boundary, int64_t steps_per_epoch) {
+    return boundary.in_epochs ? boundary.steps(steps_per_epoch) - 1 : boundary.count;
+  }
+
   PiecewiseConstantOptions options_;
 };
 
@@ -39,12 +48,16 @@ void check(const PiecewiseConstantOptions& options, const Node& node, Diagnostic
     diagnostics.error(node, fmt::format("piecewise_constant: expected one more value than boundaries ({}), "
                                         "found {}",
                                         boundaries.size() + 1, values.size()));
-  if (!std::is_sorted(boundaries.begin(), boundaries.end(), std::less_equal<>()))
-    diagnostics.error(*node.find("boundaries"),
-                      "piecewise_constant's boundaries: expected each to be greater "
-                      "than the one before");
-  if (std::any_of(boundaries.begin(), boundaries.end(), [](int64_t step) { return step < 0; }))
-    diagnostics.error(*node.find("boundaries"), "piecewise_constant's boundaries: expected steps from 0 on");
+  for (size_t i = 1; i < boundaries.size(); ++i) {
+    const Duration &before = boundaries[i - 1], &boundary = boundaries[i];
+    if (boundary.in_epochs != before.in_epochs)
+      return diagnostics.error(*node.find("boundaries"),
+                               "piecewise_constant's boundaries: expected all in steps or all in epochs");
+    if (boundary.count <= before.count)
+      return diagnostics.error(*node.find("boundaries"),
+                               "piecewise_constant's boundaries: expected each to be greater "
+                               "than the one before");
+  }
   if (std::any_of(values.begin(), values.end(), [](double rate) { return rate < 0; }))
     diagnostics.error(*node.find("values"), "piecewise_constant's values: expected rates of at least 0");
 }
@@ -55,9 +68,12 @@ void add_piecewise_constant(KindTable<Schedule>& table) {
   using Options = PiecewiseConstantOptions;
   table.add<PiecewiseConstant>(
       "piecewise_constant",
-      Schema<Options>("Keras's PiecewiseConstantDecay: values[i] up to and including step boundaries[i], the "
-                      "last value from then on. Steps count from 0.")
-          .required("boundaries", &Options::boundaries, "the last step of each value but the last")
+      Schema<Options>(
+          "Keras's PiecewiseConstantDecay: values[i] up to and including step boundaries[i], the "
+          "last value from then on. Steps count from 0; with boundaries in epochs a value changes "
+          "with the first step behind them.")
+          .required("boundaries", &Options::boundaries,
+                    "the last step of each value but the last; or '5 epochs', ...")
           .required("values", &Options::values, "the rates, one more than boundaries")
           .rule(check));
 }

@@ -14,8 +14,8 @@ namespace dtrain {
 class Schedule {
  public:
   virtual ~Schedule() = default;
-  /// The rate of the step numbered `step`, from 0.
-  virtual double at(int64_t step, const Json& state) const = 0;
+  /// The rate of the step numbered `step`, from 0, of a run that makes so many steps in an epoch.
+  virtual double at(int64_t step, int64_t steps_per_epoch, const Json& state) const = 0;
   /// What the state becomes after an epoch; `metric` looks a value up by name ("val_loss"), nothing where
   /// there is none. `message` is set where the user should hear of a change.
   virtual Json after_epoch(Json state, const MetricLookup& /*metric*/, std::string& /*message*/) const {

@@ -8,48 +8,87 @@ namespace dtrain {
 
 namespace {
 
+/// Whether this is written as a loss is, with a name that losses have.
+bool is_loss(const Node& node) {
+  if (node.is_scalar()) return kinds<Loss>().contains(node.text());
+  return node.is_mapping() && node.entries().size() == 1 &&
+         kinds<Loss>().contains(node.entries().front().first.text());
+}
+
 /// Whether `loss:` is a mapping from outputs, and not a kind of one key.
-bool is_by_output(const Node& loss, const std::vector<std::string>& outputs) {
+bool is_by_output(const Node& loss, const std::vector<ModelOutput>& outputs) {
   if (!loss.is_mapping() || loss.entries().empty()) return false;
   if (loss.entries().size() > 1) return true;
-  const std::string& key = loss.entries()[0].first.text();
-  return std::find(outputs.begin(), outputs.end(), key) != outputs.end() && !kinds<Loss>().contains(key);
+  const auto& [key, value] = loss.entries().front();
+  if (kinds<Loss>().contains(key.text())) return false;
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&, name = key.text()](const ModelOutput& output) { return output.name == name; }) ||
+         (is_loss(value) && outputs.front().name.empty());
 }
 
 /// One loss an output; empty kinds where something was wrong.
-std::vector<Kind<Loss>> read_losses(const Node& loss, const std::vector<std::string>& outputs,
+std::vector<Kind<Loss>> read_losses(const Node& loss, const std::vector<ModelOutput>& outputs,
                                     Diagnostics& diagnostics) {
   if (!is_by_output(loss, outputs))
     return std::vector(outputs.size(), kinds<Loss>().parse(loss, diagnostics));
+  std::vector<std::string> names;
+  for (const ModelOutput& output : outputs) names.push_back(output.name);
+  const bool all_known = std::find(names.begin(), names.end(), "") == names.end();
   std::vector<Kind<Loss>> losses(outputs.size());
   for (const auto& [key, value] : loss.entries()) {
-    const auto found = std::find(outputs.begin(), outputs.end(), key.text());
-    if (found == outputs.end()) {
+    Kind<Loss> kind = kinds<Loss>().parse(value, diagnostics);
+    const auto found = std::find(names.begin(), names.end(), key.text());
+    if (found != names.end())
+      losses[static_cast<size_t>(found - names.begin())] = std::move(kind);
+    else if (all_known)
       diagnostics.error(key, fmt::format("loss: the model has no output '{}'{}", key.text(),
-                                         suggestion(key.text(), outputs)));
-      continue;
-    }
-    losses[static_cast<size_t>(found - outputs.begin())] = kinds<Loss>().parse(value, diagnostics);
+                                         suggestion(key.text(), names)));
   }
-  for (const std::string& output : outputs)
-    if (!loss.find(output)) diagnostics.error(loss, fmt::format("loss: the output '{}' has none", output));
+  for (const std::string& name : names)
+    if (!name.empty() && !loss.find(name))
+      diagnostics.error(loss, fmt::format("loss: the output '{}' has none", name));
   return losses;
 }
 
-/// A head of one output, its metrics checked; totals are named with `prefix` ("" where there is one output
-/// only).
-void add_head(RunConfig& config, int output, const Kind<Loss>& loss, const std::string& prefix,
-              const Node& train, Diagnostics& diagnostics) {
-  const TensorSpec& spec = config.graph.nodes[static_cast<size_t>(output)].output;
-  const auto complain_at = [&](const Node& node, const std::string& who) {
-    return [&diagnostics, mark = node.mark(), who](const std::string& message) {
-      diagnostics.error(mark, fmt::format("{}: {}", who, message));
-    };
+/// What complains at a place, for somebody.
+Complain complain_at(const Mark& mark, const std::string& who, Diagnostics& diagnostics) {
+  return [&diagnostics, mark, who](const std::string& message) {
+    diagnostics.error(mark, fmt::format("{}: {}", who, message));
   };
-  Head head{output, loss.value, {}, {}};
-  const auto target = loss->target(spec, complain_at(*train.find("loss"), loss.name));
-  if (!target) return;
-  head.target = *target;
+}
+
+/// A warning where the loss takes logits for probabilities, or the other way.
+void warn_of_scores(const Graph& graph, int output, const Kind<Loss>& loss, Diagnostics& diagnostics) {
+  if (loss->takes() == Scores::any) return;
+  const auto node_at = [&](int node) -> const GraphNode& { return graph.nodes[static_cast<size_t>(node)]; };
+  while (node_at(output).kind == "flatten" || node_at(output).kind == "reshape")
+    output = node_at(output).inputs[0];
+  const GraphNode& node = node_at(output);
+  // Of a layer that has no such option nobody knows what its numbers are.
+  const std::vector<std::string> options = kinds<Layer>().fields(node.kind);
+  if (!node.layer || std::find(options.begin(), options.end(), "activation") == options.end()) return;
+  const auto function = node.layer->elementwise();
+  const bool softmax = node.layer->is_softmax(), sigmoid = function && function->kind == Activation::sigmoid;
+  const std::string& name = graph.layer_name(output);
+  const Mark& mark = loss.resolved.mark();
+  if (loss->takes() == Scores::logits && (softmax || sigmoid))
+    diagnostics.warning(mark, fmt::format("{} is from_logits, but '{}' ends in a {}: take one of them away",
+                                          loss.name, name, softmax ? "softmax" : "sigmoid"));
+  if (loss->takes() == Scores::probabilities && !softmax && !sigmoid)
+    diagnostics.warning(mark,
+                        fmt::format("{} takes '{}' for probabilities, but it ends in no softmax or sigmoid: "
+                                    "say from_logits: true, or give it one",
+                                    loss.name, name));
+}
+
+/// A head of one output, its metrics checked as far as the output is known; totals are named with `prefix`
+/// ("" where there is one output only).
+void add_head(RunConfig& config, const ModelOutput& output, const Kind<Loss>& loss, const std::string& prefix,
+              const Node& train, Diagnostics& diagnostics) {
+  std::optional<TensorSpec> target;
+  if (loss && output.spec)
+    target = loss->target(*output.spec, complain_at(place_in(train, {"loss"}), loss.name, diagnostics));
+  Head head{output.node, loss.value, {}, target.value_or(TensorSpec{})};
   if (!prefix.empty()) head.target.name = prefix.substr(0, prefix.size() - 1);
   config.total_names.push_back(prefix + "loss");
   const Node* written = train.find("metrics");
@@ -57,7 +96,7 @@ void add_head(RunConfig& config, int output, const Kind<Loss>& loss, const std::
     const Kind<Metric>& metric = config.train.metrics[i];
     if (!metric) continue;  // reported where it was read
     const Node& place = written && written->is_sequence() ? written->items()[i] : train;
-    if (!metric->check(spec, head.target, complain_at(place, metric.name))) continue;
+    if (target) metric->check(*output.spec, head.target, complain_at(place.mark(), metric.name, diagnostics));
     const std::string name = prefix + metric.name;
     if (std::find(config.total_names.begin(), config.total_names.end(), name) != config.total_names.end())
       diagnostics.error(place, fmt::format("the metric '{}' is there twice", metric.name));
@@ -69,19 +108,25 @@ void add_head(RunConfig& config, int output, const Kind<Loss>& loss, const std::
 
 }  // namespace
 
-Node parse_heads(RunConfig& config, const Node& train, Diagnostics& diagnostics) {
-  std::vector<std::string> outputs;
-  for (const int output : config.graph.outputs) outputs.push_back(config.graph.layer_name(output));
-  const std::vector<Kind<Loss>> losses = read_losses(*train.find("loss"), outputs, diagnostics);
+ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, const Node& train,
+                        Diagnostics& diagnostics) {
+  if (outputs.empty()) outputs.emplace_back();
+  ParsedHeads heads;
+  std::vector<Kind<Loss>> losses(outputs.size());
+  if (const Node* loss = train.find("loss")) losses = read_losses(*loss, outputs, diagnostics);
   std::vector<Node::Entry> resolved;
   for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string prefix = outputs.size() > 1 ? outputs[i].name + "_" : "";
+    if (prefix == "_") heads.complete = false;
+    add_head(config, outputs[i], losses[i], prefix, train, diagnostics);
     if (!losses[i]) continue;
-    const std::string prefix = outputs.size() > 1 ? outputs[i] + "_" : "";
-    add_head(config, config.graph.outputs[i], losses[i], prefix, train, diagnostics);
-    resolved.push_back(Node::entry(outputs[i], losses[i].resolved));
+    resolved.push_back(Node::entry(outputs[i].name, losses[i].resolved));
+    if (!config.graph.nodes.empty()) warn_of_scores(config.graph, outputs[i].node, losses[i], diagnostics);
   }
-  if (resolved.empty()) return Node();
-  return outputs.size() > 1 ? Node::mapping(std::move(resolved)) : resolved[0].second;
+  for (const Kind<Metric>& metric : config.train.metrics) heads.complete = heads.complete && metric;
+  if (!resolved.empty())
+    heads.losses = outputs.size() > 1 ? Node::mapping(std::move(resolved)) : resolved[0].second;
+  return heads;
 }
 
 Json heads_json_schema() {

@@ -5,9 +5,16 @@
 
 namespace dtrain {
 
-/// Reads `loss:` for the outputs of config.graph, sets config.heads and total_names from it and
-/// config.train.metrics, and returns the losses as written in full. Mistakes are reported.
-Node parse_heads(RunConfig& config, const Node& train, Diagnostics& diagnostics);
+struct ParsedHeads {
+  Node losses;           // as written in full
+  bool complete = true;  // RunConfig::total_names has all names, whatever else is wrong
+};
+
+/// Reads `loss:` for the model's outputs, sets config.heads and total_names from it and config.train.metrics.
+/// Mistakes are reported, also where not all is known of the outputs (empty: of none); what is hardly meant
+/// is a warning, once config.graph is whole.
+ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, const Node& train,
+                        Diagnostics& diagnostics);
 
 Json heads_json_schema();
 

@@ -7,13 +7,42 @@
 
 #include "config/load.h"
 #include "train/heads.h"
+#include "train/placement.h"
 
 namespace dtrain {
 
 namespace {
 
+/// The run's, and its folder's.
+struct RunName {
+  std::string text;
+};
+
+bool is_run_name(std::string_view text) {
+  constexpr size_t kLongest = 255;  // what file systems take
+  return !text.empty() && text.size() <= kLongest && text != "." && text != ".." &&
+         text.find('/') == std::string_view::npos;
+}
+
+}  // namespace
+
+template <>
+struct Codec<RunName> {
+  static bool parse(const Node& node, const std::string& where, RunName& out, Diagnostics& diagnostics) {
+    if (!node.is_scalar() || !is_run_name(node.text()))
+      return report_unexpected(
+          node, where, "a name that a folder can have, of at most 255 characters without '/'", diagnostics);
+    out.text = node.text();
+    return true;
+  }
+  static Node write(const RunName& value) { return Codec<std::string>::write(value.text); }
+  static Json schema() { return json_type("string").set("minLength", 1).set("pattern", "^[^/]*$"); }
+};
+
+namespace {
+
 struct TopLevel {
-  std::optional<std::string> name;
+  std::optional<RunName> name;
   int64_t seed = 0;
   Node model, dataset, train, checkpoint;
   Kind<Strategy> strategy = kinds<Strategy>().make("mirrored");
@@ -22,7 +51,8 @@ struct TopLevel {
 const Schema<TopLevel>& top_level_schema() {
   static const auto schema =
       Schema<TopLevel>("A run of dtrain.")
-          .optional("name", &TopLevel::name, "of the run; the file's name where not given")
+          .optional("name", &TopLevel::name,
+                    "of the run, and of its folder under runs/; the file's name where not given")
           .optional("seed", &TopLevel::seed, "from which all that is random follows", at_least<int64_t>(0))
           .required("model", &TopLevel::model, "the network, in place or as the path of a YAML file")
           .required("dataset", &TopLevel::dataset, "the data, in place or as the path of a YAML file")
@@ -104,28 +134,49 @@ void add_default_callbacks(std::vector<Kind<Callback>>& callbacks) {
     callbacks.push_back(kinds<Callback>().make(kTerminateOnNan));
 }
 
+/// What the monitors of a run may be called, as far as that is known.
+struct MonitorNames {
+  std::vector<std::string> names;  // with "val_" before them, too, where there is a validation split
+  bool validation = false;
+  bool complete = true;  // else there are others: of metrics or outputs that could not be made sense of
+};
+
+/// Whether the monitor may be one of those that are not known.
+bool may_be_another(const std::string& monitor, const MonitorNames& known) {
+  if (known.complete) return false;
+  const std::vector<std::string> metrics = kinds<Metric>().names();
+  return std::any_of(metrics.begin(), metrics.end(),
+                     [&](const std::string& metric) { return monitor.ends_with(metric); }) ||
+         monitor.ends_with("_loss");
+}
+
 /// What is said of a monitor that names no metric of the run.
-void check_monitor(const RunConfig& config, const std::string& monitor, const Mark& mark,
+void check_monitor(const MonitorNames& known, const std::string& monitor, const Mark& mark,
                    Diagnostics& diagnostics) {
-  const std::vector<std::string> names = monitor_names(config);
+  const auto& names = known.names;
   if (monitor.empty() || std::find(names.begin(), names.end(), monitor) != names.end()) return;
+  const bool needs_validation = monitor.starts_with("val_") && !known.validation;
+  if (!needs_validation && may_be_another(monitor, known)) return;
   std::string near = suggestion(monitor, names);
   if (near.empty()) near = fmt::format("; there are {}", fmt::join(names, ", "));
-  const bool needs_validation = monitor.starts_with("val_") && !config.dataset.validation;
   diagnostics.error(mark, fmt::format("monitor '{}' is no metric of this run{}", monitor,
                                       needs_validation ? ": the data set has no validation split" : near));
 }
 
 /// Of all the parts that could be made.
-void check_monitors(const RunConfig& config, const Node& checkpoint, Diagnostics& diagnostics) {
+void check_monitors(const RunConfig& config, const MonitorNames& names, Diagnostics& diagnostics) {
   for (const Kind<Callback>& callback : config.train.callbacks)
-    if (callback) check_monitor(config, callback->monitor(), callback.resolved.mark(), diagnostics);
-  if (config.checkpoint.best) {
-    const Node* best = checkpoint.find("best");
-    check_monitor(config, config.checkpoint.best->monitor, best ? best->mark() : Mark{}, diagnostics);
-  }
+    if (callback) check_monitor(names, callback->monitor(), callback.resolved.mark(), diagnostics);
+  if (config.checkpoint.best)
+    check_monitor(names, config.checkpoint.best->monitor, config.place({"checkpoint", "best"}), diagnostics);
   if (const Kind<Optimizer>& optimizer = config.train.optimizer)
-    check_monitor(config, optimizer->learning_rate().monitor(), optimizer.resolved.mark(), diagnostics);
+    check_monitor(names, optimizer->learning_rate().monitor(), optimizer.resolved.mark(), diagnostics);
+}
+
+std::vector<std::string> with_validation(std::vector<std::string> names) {
+  const size_t count = names.size();
+  for (size_t i = 0; i < count; ++i) names.push_back("val_" + names[i]);
+  return names;
 }
 
 }  // namespace
@@ -158,61 +209,67 @@ std::vector<std::string> monitor_names(const RunConfig& config) {
   std::vector<std::string> names{"loss"};
   for (const std::string& name : config.total_names)
     if (name != "loss") names.push_back(name);
-  if (!config.dataset.validation) return names;
-  const size_t count = names.size();
-  for (size_t i = 0; i < count; ++i) names.push_back("val_" + names[i]);
-  return names;
+  return config.dataset.validation ? with_validation(std::move(names)) : names;
 }
 
-std::optional<RunConfig> parse_run_config(const Node& node, const std::string& name,
-                                          Diagnostics& diagnostics) {
+std::optional<RunConfig> parse_run_config(const Node& node, const std::string& name, Diagnostics& diagnostics,
+                                          bool to_train) {
   const size_t before = diagnostics.count();
   TopLevel top;
   top_level_schema().parse(node, "the configuration", top, diagnostics);
   RunConfig config;
-  config.name = top.name.value_or(name);
+  config.written = node;
+  config.name = top.name ? top.name->text : name;
   config.seed = top.seed;
   config.strategy = top.strategy;
   config.train.callbacks = {kinds<Callback>().make(kTerminateOnNan)};
-  // Each part is looked at even where another is wrong, so that everything is said at once.
+  // Each part is looked at, and what is known of it goes on to the others, even where some are wrong, so that
+  // everything is said at once.
   if (node.find("train")) train_schema().parse(top.train, "train", config.train, diagnostics);
   add_default_callbacks(config.train.callbacks);
   checkpoint_schema().parse(top.checkpoint, "checkpoint", config.checkpoint, diagnostics);
+  std::vector<ModelOutput> outputs;
   std::optional<Graph> graph;
-  std::optional<DatasetSpec> dataset;
-  if (node.find("model")) graph = parse_model(top.model, diagnostics);
-  if (node.find("dataset")) dataset = parse_dataset(top.dataset, diagnostics);
-  Node loss;
-  bool heads = false;
-  if (graph) {
-    config.graph = std::move(*graph);
-    const size_t before_heads = diagnostics.count();
-    if (top.train.find("loss")) loss = parse_heads(config, top.train, diagnostics);
-    heads = diagnostics.count() == before_heads;
+  if (node.find("model")) graph = parse_model(top.model, diagnostics, &outputs);
+  if (graph) config.graph = std::move(*graph);
+  const ParsedHeads heads = parse_heads(config, std::move(outputs), top.train, diagnostics);
+  const size_t before_dataset = diagnostics.count();
+  if (node.find("dataset"))
+    if (auto dataset = parse_dataset(top.dataset, diagnostics)) config.dataset = std::move(*dataset);
+  const bool dataset_known = node.find("dataset") && diagnostics.count() == before_dataset;
+
+  const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));
+  MonitorNames monitors{monitor_names(config), validation, heads.complete};
+  if (validation && !config.dataset.validation) monitors.names = with_validation(std::move(monitors.names));
+  check_monitors(config, monitors, diagnostics);
+  if (to_train) {
+    if (dataset_known) check_train_split(config, diagnostics);
+    if (config.strategy) place_replicas(config, diagnostics);
   }
-  if (dataset) config.dataset = std::move(*dataset);
-  if (heads && dataset) check_monitors(config, top.checkpoint, diagnostics);
   if (diagnostics.count() > before) return std::nullopt;
   config.resolved = Node::mapping(
       {Node::entry("name", Node::scalar(config.name, true)),
        Node::entry("seed", Node::scalar(std::to_string(config.seed))),
        Node::entry("model", config.graph.resolved), Node::entry("dataset", config.dataset.resolved),
        Node::entry("strategy", config.strategy.resolved),
-       Node::entry("train", train_schema().write(config.train).with("loss", loss)),
+       Node::entry("train", train_schema().write(config.train).with("loss", heads.losses)),
        Node::entry("checkpoint", checkpoint_schema().write(config.checkpoint))});
+  config.warnings = diagnostics.warnings();
   return config;
 }
 
-RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets) {
+RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets, bool to_train) {
   Diagnostics diagnostics;
   const Node node = load_config(path, sets, diagnostics);
   diagnostics.throw_if_errors();
-  auto config = parse_run_config(node, std::filesystem::path(path).stem().string(), diagnostics);
+  const std::string stem = std::filesystem::path(path).stem().string();
+  auto config = parse_run_config(node, is_run_name(stem) ? stem : "run", diagnostics, to_train);
   diagnostics.throw_if_errors();
   return std::move(*config);
 }
 
 Json run_config_json_schema() {
+  SchemaDefinitions definitions;
   Json schema = top_level_schema().json_schema();
   Json properties = *schema.find("properties");
   const auto in_file_or_place = [](Json part) {
@@ -229,7 +286,9 @@ Json run_config_json_schema() {
   properties.set("train", std::move(train));
   properties.set("checkpoint", checkpoint_schema().json_schema());
   schema.set("properties", std::move(properties));
-  return schema;
+  Json document = Json::object().set("$schema", "https://json-schema.org/draft/2020-12/schema");
+  for (const auto& [key, value] : schema.entries()) document.set(key, value);
+  return document.set("$defs", definitions.take());
 }
 
 }  // namespace dtrain

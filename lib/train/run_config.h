@@ -64,6 +64,11 @@ struct RunConfig {
   std::vector<Head> heads;
   std::vector<std::string> total_names;  // of Plan's totals: "loss" or "<output>_loss", metrics by name
   Node resolved;                         // what config.yaml says; parses back to an equal run
+  Node written;                          // as it was read
+  std::vector<std::string> warnings;     // for whoever wrote it: "file:line:column: warning: ..."
+
+  /// Where the value under these keys is written, or the last on the way there that is.
+  Mark place(std::initializer_list<std::string_view> path) const { return place_in(written, path); }
 
   /// What the datasets' readers must give.
   std::vector<TensorSpec> targets() const;
@@ -77,12 +82,15 @@ std::vector<std::string> monitor_names(const RunConfig& config);
 /// than for a copy of the parameters and slots in the host's memory.
 bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t steps_per_epoch);
 
-/// Nothing on mistakes, all of them reported. `name` where the configuration gives none.
-std::optional<RunConfig> parse_run_config(const Node& node, const std::string& name,
-                                          Diagnostics& diagnostics);
+/// Nothing on mistakes, all of them reported. `name` where the configuration gives none. `to_train`: as of
+/// load_run_config.
+std::optional<RunConfig> parse_run_config(const Node& node, const std::string& name, Diagnostics& diagnostics,
+                                          bool to_train = false);
 
-/// From a file, or throws UserError with everything that is wrong.
-RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets);
+/// From a file, or throws UserError with everything that is wrong; that it can be trained on this machine
+/// (placement.h) belongs to it where `to_train`.
+RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets,
+                          bool to_train = false);
 
 /// The JSON schema of a run's configuration, for editors.
 Json run_config_json_schema();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "train/placement.h"
 #include "train/replicas.h"
 #include "train/trainer.h"
 
@@ -13,7 +14,7 @@ StepTime measure_steps(const RunConfig& config, double most_seconds) {
   using Clock = std::chrono::steady_clock;
   constexpr size_t kWarm = 2, kLeast = 3;  // a GPU's third step is the first that is replayed
   const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle);
-  Replicas replicas(config, config.strategy->replicas());
+  Replicas replicas(config, place_replicas(config));
   replicas.plan_samples(loader->samples());
   replicas.start();
   loader->begin(0, 0);
@@ -21,7 +22,8 @@ StepTime measure_steps(const RunConfig& config, double most_seconds) {
   const Clock::time_point start = Clock::now();
   for (Clock::time_point last = start; const auto batch = loader->next();) {
     const auto step = static_cast<int64_t>(seconds.size());
-    replicas.launch(*batch, step, config.train.optimizer->learning_rate().at(step, Json()));
+    replicas.launch(*batch, step,
+                    config.train.optimizer->learning_rate().at(step, loader->steps_per_epoch(), Json()));
     while (replicas.pending() > replicas.most_pending()) replicas.finish();
     const auto now = Clock::now();
     seconds.push_back(std::chrono::duration<double>(now - last).count());

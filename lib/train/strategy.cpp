@@ -1,13 +1,15 @@
 #include "train/strategy.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace dtrain {
 
 namespace {
 
-/// The list, or what `auto` means on this machine; every device is there.
-std::vector<DeviceId> resolve(const DeviceList& list) {
+/// The list, or what `auto` means on this machine; empty where some device is not there.
+std::vector<DeviceId> resolve(const DeviceList& list, Diagnostics& diagnostics) {
   const GpuPresence gpus = gpu_presence();
   if (list.devices.empty()) {
     std::vector<DeviceId> all;
@@ -15,13 +17,20 @@ std::vector<DeviceId> resolve(const DeviceList& list) {
     if (all.empty()) all.push_back({});
     return all;
   }
-  for (const DeviceId& device : list.devices) {
+  bool good = true;
+  for (size_t i = 0; i < list.devices.size(); ++i) {
+    const DeviceId& device = list.devices[i];
     if (device.kind == DeviceId::Kind::cpu || device.index < gpus.count) continue;
-    if (gpus.count == 0)
-      throw UserError(fmt::format("{}: no GPU ({}); there are cpu:0, cpu:1, ...", device.str(), gpus.reason));
-    throw UserError(fmt::format("{}: this machine has gpu:0 to gpu:{}", device.str(), gpus.count - 1));
+    good = false;
+    diagnostics.error(
+        list.marks[i],
+        gpus.count == 0
+            ? fmt::format("{}: no GPU ({}); there are cpu:0, cpu:1, ...", device.str(), gpus.reason)
+        : gpus.count == 1
+            ? fmt::format("{}: this machine has gpu:0 only", device.str())
+            : fmt::format("{}: this machine has gpu:0 to gpu:{}", device.str(), gpus.count - 1));
   }
-  return list.devices;
+  return good ? list.devices : std::vector<DeviceId>();
 }
 
 /// Each replica is a thread.
@@ -41,7 +50,11 @@ struct SingleOptions {
 class Single final : public Strategy {
  public:
   explicit Single(const SingleOptions& options) : options_(options) {}
-  std::vector<DeviceId> replicas() const override { return {resolve(options_.device).front()}; }
+  std::vector<DeviceId> replicas(Diagnostics& diagnostics) const override {
+    std::vector<DeviceId> devices = resolve(options_.device, diagnostics);
+    devices.resize(std::min<size_t>(devices.size(), 1));
+    return devices;
+  }
 
  private:
   SingleOptions options_;
@@ -57,8 +70,9 @@ struct MirroredOptions {
 class Mirrored final : public Strategy {
  public:
   explicit Mirrored(const MirroredOptions& options) : options_(options) {}
-  std::vector<DeviceId> replicas() const override {
-    const std::vector<DeviceId> devices = resolve(options_.devices);
+  std::vector<DeviceId> replicas(Diagnostics& diagnostics) const override {
+    const std::vector<DeviceId> devices = resolve(options_.devices, diagnostics);
+    if (devices.empty()) return {};
     const auto count = static_cast<size_t>(options_.replicas.value_or(static_cast<int64_t>(devices.size())));
     std::vector<DeviceId> all;
     for (size_t i = 0; i < count; ++i) all.push_back(devices[i % devices.size()]);
@@ -74,9 +88,16 @@ class Mirrored final : public Strategy {
 
 }  // namespace
 
+std::vector<DeviceId> Strategy::replicas() const {
+  Diagnostics diagnostics;
+  std::vector<DeviceId> devices = replicas(diagnostics);
+  diagnostics.throw_if_errors();
+  return devices;
+}
+
 bool Codec<DeviceList>::parse(const Node& node, const std::string& where, DeviceList& out,
                               Diagnostics& diagnostics) {
-  out.devices.clear();
+  out = {};
   if (node.is_scalar() && node.text() == "auto") return true;
   std::vector<Node> names;
   if (node.is_sequence()) {
@@ -89,6 +110,7 @@ bool Codec<DeviceList>::parse(const Node& node, const std::string& where, Device
     const auto device = name.is_scalar() ? DeviceId::parse(name.text()) : std::nullopt;
     if (device) {
       out.devices.push_back(*device);
+      out.marks.push_back(name.mark());
       continue;
     }
     diagnostics.error(

@@ -12,6 +12,7 @@ namespace dtrain {
 /// `devices:` - `auto` (all GPUs; the CPU where there is none) or a list of names.
 struct DeviceList {
   std::vector<DeviceId> devices;  // empty: auto
+  std::vector<Mark> marks;        // where each is written
 };
 
 template <>
@@ -24,9 +25,11 @@ struct Codec<DeviceList> {
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// The device of each replica, by rank. Throws UserError, saying what there is, where one does not exist
-  /// here.
-  virtual std::vector<DeviceId> replicas() const = 0;
+  /// The device of each replica, by rank. Reports those that do not exist here, saying what there is; the
+  /// list is empty then.
+  virtual std::vector<DeviceId> replicas(Diagnostics& diagnostics) const = 0;
+  /// The same; throws UserError.
+  std::vector<DeviceId> replicas() const;
   /// How much of the gradient GPUs sum at a time while backward goes on.
   virtual int64_t bucket_bytes() const { return int64_t{25} << 20; }
 };

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "train/placement.h"
 #include "train/reading.h"
 #include "train/sample_check.h"
 
@@ -41,8 +42,7 @@ void check_epoch_goes_on(const std::string& path, const Node& saved, const Node&
 
 Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests)
     : config_(std::move(config)), observer_(observer), requests_(requests) {
-  const std::vector<DeviceId> devices = config_.strategy->replicas();
-  if (!config_.dataset.train) throw UserError("the data set has no 'train' split to train on");
+  const std::vector<DeviceId> devices = place_for_training(config_);
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
   data_["train"] = loader_->dataset().identity();
   config_.dataset.fields = data_["train"].fields;
@@ -210,7 +210,7 @@ bool Trainer::is_to_end() {
 }
 
 double Trainer::learning_rate_at(int64_t step) const {
-  return config_.train.optimizer->learning_rate().at(step, state_.schedule);
+  return config_.train.optimizer->learning_rate().at(step, loader_->steps_per_epoch(), state_.schedule);
 }
 
 void Trainer::finish_steps(int most_pending) {

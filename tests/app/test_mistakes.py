@@ -1,5 +1,8 @@
 """Wrong configurations: each is refused with exit code 2, at the right line and column, in words that help."""
+import os
 import re
+import subprocess
+import time
 import unittest
 
 import support
@@ -92,6 +95,28 @@ MISTAKES = [
     ("{mirrored: {devices: [cpu:0, cpu:1]}}", "{single: {device: @[cpu:0, cpu:7]}}", "expected one device, or auto"),
     ("from_logits: true", "from_logits: @maybe", "expected true or false"),
     ("learning_rate: 0.001", "learning_rate: @-1", "at least 0"),
+    ("kernel_size: 3", "kernel_size: 3, dilation_rate: @4294967297", "an integer from 1 to 2147483647"),
+    ("kernel_size: 3", "kernel_size: 1000001, padding: same", "- @conv2d", "its kernel of 1000001x1000001x3x4 has more"),
+    ("kernel_size: 3", "kernel_size: 3, padding: same, dilation_rate: 2147483647", "- @conv2d", "reaches over"),
+    ("repeat: 2", "repeat: @2147483647", "a number from 1 to 10000"),
+    ("batch_size: 16", "batch_size: @2147483647", "and an array may have 2147483647 elements"),
+    ("learning_rate: 0.001", "learning_rate: @1e39", "as float32 holds them"),
+    ("seed: 1", "seed: 1\nname: @a/b", "a name that a folder can have"),
+    ("seed: 1", "seed: 1\nname: @..", "a name that a folder can have"),
+    ("seed: 1", "seed: 1\nname: @''", "a name that a folder can have"),
+    # What this machine does not have.
+    ("devices: [cpu:0, cpu:1]", "devices: [cpu:0, @gpu:9999]", "gpu:9999: "),
+    ("  epochs: 1", "  precision: @mixed_bfloat16\n  epochs: 1", "cpu:0: precision mixed_bfloat16 is for GPUs"),
+    ("  train:      {synthetic", "  test:      {synthetic", "dataset:\n  @test:", "has no 'train' split to train on"),
+    # Names from elsewhere.
+    ("- conv2d:", "- @Conv2D:", "did you mean 'conv2d'?"),
+    ("- flatten: {}", "- @nn.ReLU: {}", "write activation: relu"),
+    ("loss: {sparse_categorical_crossentropy: {from_logits: true}}", "loss: @CrossEntropyLoss", "{from_logits: true}"),
+    ("loss: {sparse_categorical_crossentropy: {from_logits: true}}", "loss: @mse", "did you mean 'mean_squared_error'?"),
+    ("learning_rate: 0.001", "@lr: 0.001", "did you mean 'learning_rate'?"),
+    ("learning_rate: 0.001", "@clipnorm: 1", "train: clip_norm"),
+    ("batch_size: 16", "@batchSize: 16", "did you mean 'batch_size'?"),
+    ("filters: 4, ", "filters: 4, @in_channels: 3, ", "leave it out"),
     # What does not fit together.
     ("pool_size: 2", "pool_size: 7", "- @max_pooling2d", "pool_size 7x7 is larger than its input 6x6x4"),
     ("- flatten: {}", "- add: {inputs: [conv2d, @conv3d]}", "'conv3d'"),
@@ -148,6 +173,78 @@ class Mistakes(Case):
         places = [tuple(map(int, re.match(r"wrong\.yaml:(\d+):(\d+): error: ", line).groups())) for line in lines]
         self.assertGreaterEqual(len(places), 4)
         self.assertEqual(places, sorted(places))
+
+    def test_one_mistake_does_not_hide_another(self):
+        text = GOOD.replace("activation: relu}\n    - max", "foo: 3}\n    - max")          # an unknown key in a layer
+        text = text.replace("sparse_categorical_crossentropy: {", "sparse_crossentropy: {")   # a wrong loss
+        text = text.replace("{monitor: val_loss}", "{monitor: val_los}")                      # a wrong monitor
+        text = text.replace("{monitor: val_loss, patience: 2}", "{monitor: val_acuracy}")
+        text = text.replace("devices: [cpu:0, cpu:1]", "devices: [gpu:9999]")
+        text = text.replace("rescale: {scale: 0.5}", "rescale: {scal: 0.5}")
+        self.write("wrong.yaml", text)
+        said = self.dtrain("check", "wrong.yaml", expect=2).err
+        for message in ("unknown key 'foo' in conv2d", "unknown loss 'sparse_crossentropy'", "monitor 'val_los' is no",
+                        "monitor 'val_acuracy' is no metric", "gpu:9999: ", "unknown key 'scal' in rescale"):
+            self.assertIn(message, said)
+        # What is unknown only because of another mistake is not complained of.
+        text = GOOD.replace("[sparse_categorical_accuracy]", "[sparse_categorical_acuracy]")
+        self.write("wrong.yaml", text.replace("{monitor: val_loss}", "{monitor: val_sparse_categorical_accuracy}"))
+        said = self.dtrain("check", "wrong.yaml", expect=2).err
+        self.assertEqual(len(said.splitlines()), 1, said)
+        self.assertIn("unknown metric 'sparse_categorical_acuracy'", said)
+
+    def test_shapes_are_checked_behind_a_mistake_that_does_not_change_them(self):
+        text = GOOD.replace("activation: relu}\n    - max", "activation: rellu}\n    - max").replace("pool_size: 2", "pool_size: 7")
+        self.write("wrong.yaml", text)
+        said = self.dtrain("check", "wrong.yaml", expect=2).err
+        self.assertIn("unknown activation 'rellu'", said)
+        self.assertIn("pool_size 7x7 is larger than its input 6x6x4", said)
+
+    def test_logits_and_probabilities_are_warned_of_where_they_do_not_suit(self):
+        loss = "loss: {sparse_categorical_crossentropy: {from_logits: true}}"
+        for old, new, message in (
+                ("units: 3}\n", "units: 3, activation: softmax}\n", "is from_logits, but 'last' ends in a softmax"),
+                (loss, "loss: sparse_categorical_crossentropy", "takes 'last' for probabilities")):
+            self.assertIn(old, GOOD)
+            text = GOOD.replace(old, new)
+            self.write("odd.yaml", text)
+            line = text[:text.index("sparse_categorical_crossentropy")].count("\n") + 1
+            for command in (("check", "odd.yaml"), ("fit", "odd.yaml", "--output", "r", "--overwrite", "--quiet")):
+                said = self.dtrain(*command).err
+                self.assertIn(message, said)
+                self.assertRegex(said, rf"(?m)^odd\.yaml:{line}:\d+: warning: ")
+        self.write("both.yaml", GOOD.replace("units: 3}\n", "units: 3, activation: softmax}\n").replace(
+            loss, "loss: sparse_categorical_crossentropy"))
+        self.assertNotIn("warning", self.dtrain("check", "both.yaml").err)
+
+    def test_what_is_no_file_is_refused_soon(self):
+        os.mkfifo(self.dir / "pipe.yaml")
+        start = time.monotonic()
+        said = self.dtrain("check", "pipe.yaml", expect=2).err
+        self.assertIn("it is a pipe that nobody writes to", said)
+        self.assertLess(time.monotonic() - start, 20)
+        self.assertIn("it is a device", self.dtrain("check", "/dev/zero", expect=2).err)
+        self.assertIn("it is a directory", self.dtrain("check", ".", expect=2).err)
+
+    def test_a_configuration_may_come_through_a_pipe(self):
+        process = subprocess.run([support.BINARY, "check", "/dev/stdin"], input=GOOD, text=True, cwd=self.dir,
+                                 capture_output=True, timeout=60)
+        self.assertEqual(process.returncode, 0, process.stderr)
+
+    def test_hostile_numbers_are_answered_soon(self):
+        for old, new in (("repeat: 2", "repeat: 2147483647"), ("batch_size: 16", "batch_size: 2147483647"),
+                         ("kernel_size: 3", "kernel_size: 2147483647, padding: same"),
+                         ("classes: 3}}, rows: [0", "shape: [2147483647, 2147483647]}}, rows: [0")):
+            with self.subTest(new):
+                self.write("hostile.yaml", GOOD.replace(old, new))
+                start = time.monotonic()
+                self.dtrain("check", "hostile.yaml", expect=2)
+                self.assertLess(time.monotonic() - start, 20)
+        # A window that covers everything is the whole image, however large it is said to be.
+        for layer in ("average_pooling2d", "max_pooling2d"):
+            text = GOOD.replace("max_pooling2d: {pool_size: 2}", layer + ": {pool_size: 2147483647, padding: same}")
+            self.write("wide.yaml", text)
+            self.dtrain("fit", "wide.yaml", "--output", layer)
 
     def test_in_a_file_that_is_included(self):
         self.write("parts/data.yaml", "train: {synthetic: {sample: 64, target: {classes: 3}}}\n")

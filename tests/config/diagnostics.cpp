@@ -43,6 +43,21 @@ TEST_CASE("at most a hundred lines, and how many more") {
   CHECK(text.ends_with("a:100:1: error: no\n... and 30 more"));
 }
 
+TEST_CASE("warnings are lines of their own, and no errors") {
+  Diagnostics diagnostics;
+  diagnostics.warning(at("b", 3, 1), "second");
+  diagnostics.warning(at("b", 1, 1), "first");
+  diagnostics.throw_if_errors();
+  CHECK(diagnostics.count() == 0);
+  CHECK(diagnostics.warnings() ==
+        std::vector<std::string>{"b:1:1: warning: first", "b:3:1: warning: second"});
+}
+
+TEST_CASE("one mistake that is found later") {
+  CHECK(std::string(error_at(at("a", 1, 2), "no").what()) == "a:1:2: error: no");
+  CHECK(std::string(error_at(Mark{}, "no").what()) == "error: no");
+}
+
 TEST_CASE("a near word is suggested, a far one is not") {
   CHECK(suggestion("kernal_size", kWords) == "; did you mean 'kernel_size'?");
   CHECK(suggestion("stride", kWords) == "; did you mean 'strides'?");
@@ -50,8 +65,33 @@ TEST_CASE("a near word is suggested, a far one is not") {
   CHECK(suggestion("activation", kWords) == "");
   CHECK(suggestion("", kWords) == "");
   CHECK(suggestion("x", std::vector<std::string>{"y"}) == "");
+  CHECK(suggestion("KernelSize", kWords) == "; did you mean 'kernel_size'?");
+  CHECK(suggestion("kernel-sise", kWords) == "; did you mean 'kernel_size'?");
   CHECK(suggestion_or_list("zzz", std::vector<std::string>{"same", "valid"}) ==
         "; expected one of same, valid");
+}
+
+TEST_CASE("names from elsewhere are met with the one that is meant") {
+  using Words = std::vector<std::string>;
+  const Words losses{"sparse_categorical_crossentropy", "binary_crossentropy", "mean_squared_error"};
+  CHECK(suggestion("mse", losses) == "; did you mean 'mean_squared_error'?");
+  CHECK(suggestion("nn.MSELoss", losses) == "; did you mean 'mean_squared_error'?");
+  CHECK(suggestion("BinaryCrossentropy", losses) == "; did you mean 'binary_crossentropy'?");
+  CHECK(suggestion("bce", losses) == "; did you mean 'binary_crossentropy'?");
+  CHECK(contains(suggestion("CrossEntropyLoss", losses), "{from_logits: true}"));
+  const Words layers{"dense", "conv2d", "max_pooling2d", "batch_normalization", "activation"};
+  CHECK(suggestion("Conv2D", layers) == "; did you mean 'conv2d'?");
+  CHECK(suggestion("nn.Linear", layers) == "; did you mean 'dense'?");
+  CHECK(suggestion("MaxPool2d", layers) == "; did you mean 'max_pooling2d'?");
+  CHECK(suggestion("nn.ReLU", layers) == "; write activation: relu");
+  const Words adam{"learning_rate", "weight_decay", "beta_1", "beta_2", "epsilon"};
+  CHECK(suggestion("lr", adam) == "; did you mean 'learning_rate'?");
+  CHECK(suggestion("global_clipnorm", adam) == "; gradients are clipped under train: clip_norm");
+  const Words train{"epochs", "batch_size", "loss", "optimizer", "clip_norm"};
+  CHECK(suggestion("batchSize", train) == "; did you mean 'batch_size'?");
+  CHECK(suggestion("global_clipnorm", train) == "; did you mean 'clip_norm'?");
+  CHECK(contains(suggestion("learning-rate", train), "option of the optimizer"));
+  CHECK(contains(suggestion("in_channels", Words{"filters", "kernel_size"}), "leave it out"));
 }
 
 }  // namespace dtrain

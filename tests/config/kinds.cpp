@@ -62,6 +62,7 @@ TEST_CASE("a kind is a name, or a name with options") {
 TEST_CASE("a number stands for one of the kinds") {
   CHECK(read("0.5")->apply(-4) == -2.0);
   CHECK(equal(read("0.5").resolved, yaml("{leaky_relu: {negative_slope: 0.5}}")));
+  CHECK(read("1/4")->apply(-4) == -1.0);
   CHECK(said("-1") ==
         "f:1:1: error: leaky_relu's negative_slope: expected a number of at least 0, found '-1'");
   CHECK(said("'0.5'") == "f:1:1: error: unknown activation '0.5'; expected one of linear, leaky_relu");
@@ -118,7 +119,7 @@ TEST_CASE("a table's JSON schema lists its kinds, and ends where they nest") {
   const auto& choices = schema.find("oneOf")->items();
   REQUIRE(choices.size() == 3);
   CHECK(choices[0].find("oneOf")->items()[0].find("const")->as_string() == "linear");
-  CHECK(choices[2].find("type")->as_string() == "number");
+  CHECK(choices[2].find("type")->items()[0].as_string() == "number");
   const std::string nested = kinds<Nested>().json_schema().dump();
   CHECK(contains(nested, R"("inner": {"description": "the wrapped"})"));
 }

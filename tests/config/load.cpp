@@ -1,5 +1,11 @@
 #include "config/load.h"
 
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
 #include "source_dir.h"
 #include "support.h"
 
@@ -47,6 +53,34 @@ class Variable {
 };
 
 }  // namespace
+
+TEST_CASE("what is read is a file, or a pipe that somebody writes to") {
+  const Folder folder;
+  const std::string pipe = folder / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(load(pipe).messages ==
+        "error: cannot read the configuration file '" + pipe + "': it is a pipe that nobody writes to");
+  // Whoever writes may take his time, and do it in pieces.
+  std::thread writer([&] {
+    const int end = open(pipe.c_str(), O_WRONLY);
+    for (const char* piece : {"a: ", "1\n", "b: 2\n"}) {
+      usleep(150'000);
+      CHECK(write(end, piece, std::strlen(piece)) == static_cast<ssize_t>(std::strlen(piece)));
+    }
+    close(end);
+  });
+  const Loaded loaded = load(pipe);
+  writer.join();
+  CHECK(loaded.messages == "");
+  CHECK(equal(loaded.node, yaml("{a: 1, b: 2}")));
+
+  CHECK(contains(load("/dev/null").messages, "it is a device"));
+  CHECK(contains(load("/dev/zero").messages, "it is a device"));
+  CHECK(contains(load(folder / ".").messages, "it is a directory"));
+  const std::string included = folder.write("a.yaml", "model: ./pipe\n");
+  CHECK(load(included).messages == included + ":1:8: error: cannot read the configuration file '" + pipe +
+                                       "': it is a pipe that nobody writes to");
+}
 
 TEST_CASE("the environment in strings") {
   const Folder folder;

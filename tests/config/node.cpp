@@ -67,6 +67,49 @@ TEST_CASE("to_yaml reads back to an equal tree") {
   check_round_trip(yaml(deep));
 }
 
+TEST_CASE("what is a string here is none that YAML 1.1 takes for something else") {
+  for (const char* text : {"yes",
+                           "No",
+                           "ON",
+                           "off",
+                           "y",
+                           "n",
+                           "True",
+                           "null",
+                           "~",
+                           "",
+                           "1e-07",
+                           "1.0e-07",
+                           "010",
+                           "0o17",
+                           "0x1F",
+                           "0b1",
+                           "1_000",
+                           "12:30",
+                           "190:20:30",
+                           "1:30.5",
+                           "2001-12-14",
+                           "2001-12-14t21:59:43.10-05:00",
+                           "2001-12-14 21:59:43",
+                           "+12",
+                           "-.5",
+                           "+.inf",
+                           ".NaN",
+                           "._1",
+                           "1/255",
+                           "=",
+                           "<<",
+                           "1 epoch"}) {
+    CAPTURE(text);
+    const Node value = Codec<std::string>::write(text);
+    const Node tree = Node::mapping({Node::entry(text, value)});
+    const std::string yaml_text = tree.to_yaml();
+    CHECK(yaml_text == "\"" + std::string(text) + "\": \"" + text + "\"\n");
+  }
+  for (const char* text : {"relu", "cpu:0", "runs/a", "e5", "infinite", "nullable", "a-1", "data.h5"})
+    CHECK(Codec<std::string>::write(text).to_yaml() == std::string(text) + "\n");
+}
+
 TEST_CASE("strings read back as the same strings") {
   for (const char* text : {"",         " ",          "~",         "null",      "true",
                            "False",    "yes",        "1",         "-1",        "+1",

@@ -72,6 +72,38 @@ TEST_CASE("checks") {
   CHECK_FALSE(range.holds(5));
 }
 
+TEST_CASE("what fails a check is not taken") {
+  Diagnostics diagnostics;
+  TestConv out;
+  CHECK_FALSE(TestConv::schema().parse(yaml("{filters: 3, kernel_size: 1, rate: 7}"), "x", out, diagnostics));
+  CHECK(out.rate == 0);
+  CHECK(out.filters == 3);
+}
+
+TEST_CASE("mistakes in details leave an object that others can go by") {
+  using Reading = Schema<TestConv>::Reading;
+  const auto schema = Schema<TestConv>(TestConv::schema()).details({"activation", "rate"});
+  const auto reading = [&](std::string_view text) {
+    Diagnostics diagnostics;
+    TestConv out;
+    return schema.read(yaml(text), "conv2d", out, diagnostics);
+  };
+  CHECK(reading("{filters: 1, kernel_size: 1}") == Reading::good);
+  CHECK(reading("{filters: 1, kernel_size: 1, rate: 2}") == Reading::in_details);
+  CHECK(reading("{filters: 1, kernel_size: 1, activation: laeky}") == Reading::in_details);
+  CHECK(reading("{filters: 1, kernel_size: 1, rat: 2, zzz: 1}") == Reading::in_details);
+  CHECK(reading("{filters: 1, kernel_size: 1, stride: 2}") == Reading::wrong);  // strides, perhaps
+  CHECK(reading("{filters: 1, kernel_size: 1, padding: sane}") == Reading::wrong);
+  CHECK(reading("{filters: 1}") == Reading::wrong);
+  CHECK(reading("{filters: 1, kernel_size: 1, strides: 2}") == Reading::wrong);  // a rule
+  CHECK(reading("[1]") == Reading::wrong);
+  Diagnostics diagnostics;
+  TestConv out;
+  CHECK(TestConv::schema().read(yaml("{filters: 1, kernel_size: 1, zzz: 2}"), "conv2d", out, diagnostics) ==
+        Reading::wrong);
+  CHECK_THROWS_AS(Schema<TestConv>("").details({"nothing"}), std::logic_error);
+}
+
 TEST_CASE("rules run once all fields are well formed") {
   CHECK(said<TestConv>("{filters: 1, kernel_size: 2, strides: 3}", "conv2d") ==
         "f:1:1: error: conv2d: strides are larger than kernel_size");
@@ -120,9 +152,9 @@ TEST_CASE("JSON schema") {
   const Json& properties = *schema.find("properties");
   CHECK(properties.find("filters")->dump() ==
         R"({"type": "integer", "minimum": 1, "description": "number of output channels"})");
-  CHECK(
-      properties.find("rate")->dump() ==
-      R"({"type": "number", "minimum": 0.0, "exclusiveMaximum": 1.0, "description": "dropout", "default": 0})");
+  CHECK(properties.find("rate")->dump() ==
+        R"({"type": ["number", "string"], "pattern": "^[-+.0-9eE]+ */ *[-+.0-9eE]+$", "minimum": 0.0, )"
+        R"("exclusiveMaximum": 1.0, "description": "dropout", "default": 0})");
   CHECK(properties.find("padding")->find("default")->as_string() == "valid");
   CHECK(properties.find("activation")->find("default")->as_string() == "linear");
   CHECK(properties.find("clip")->find("default")->is_null());
@@ -131,6 +163,20 @@ TEST_CASE("JSON schema") {
   const Json reshape = TestReshape::schema().json_schema();
   REQUIRE(reshape.find("anyOf")->items().size() == 2);
   CHECK(reshape.find("anyOf")->items()[1].find("type")->as_string() == "array");
+}
+
+TEST_CASE("what comes again in a JSON schema is defined once") {
+  const auto make = [] { return Json::object().set("made", true); };
+  CHECK(SchemaDefinitions::define("a thing", make).dump() == R"({"made": true})");
+  SchemaDefinitions definitions;
+  CHECK(SchemaDefinitions::define("a thing", make).dump() == R"({"$ref": "#/$defs/a_thing"})");
+  CHECK(SchemaDefinitions::define("a thing", [] { return Json(); }).dump() ==
+        R"({"$ref": "#/$defs/a_thing"})");
+  CHECK(kinds<TestActivation>().json_schema().dump() == R"({"$ref": "#/$defs/activation"})");
+  const Json all = definitions.take();
+  REQUIRE(all.entries().size() == 2);
+  CHECK(all.find("a_thing")->dump() == R"({"made": true})");
+  CHECK(all.find("activation")->find("oneOf")->items().size() == 3);
 }
 
 TEST_CASE("a schema knows its fields") {

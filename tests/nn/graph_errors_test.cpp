@@ -217,5 +217,93 @@ TEST_CASE("models of hostile size end soon") {
 
 TEST_CASE("arrays beyond any memory are refused") {
   CHECK(model_errors("inputs: {x: [1000000]}\nlayers:\n  - dense: {units: 1073741824}\n") ==
-        "m.yaml:3:5: error: dense 'dense': its kernel 1000000x1073741824 has more than 2^40 elements");
+        "m.yaml:3:5: error: dense 'dense': its kernel of 1000000x1073741824 has more than the 2147483647 "
+        "elements "
+        "that are possible");
+  CHECK(model_errors("inputs: {x: [46341, 46341, 1]}\nlayers:\n  - zero_padding2d\n")
+            .starts_with(
+                "m.yaml:3:5: error: zero_padding2d 'zero_padding2d': its output of 46343x46343x1 has more"));
+  // No library looks at an embedding's rows.
+  CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
+                     "  - embedding: {input_dim: 1000000000, output_dim: 100}\n") == "");
+}
+
+TEST_CASE("windows beyond what libraries can count are refused, and nothing overflows") {
+  const auto said = [](const std::string& layer) {
+    return model_errors("inputs: {x: [8, 8, 1]}\nlayers:\n  - " + layer + "\n");
+  };
+  const std::string many = "2147483647", more = "4294967297";
+  for (const char* kind :
+       {"conv2d: {filters: 1, ", "conv2d_transpose: {filters: 1, ", "depthwise_conv2d: {"}) {
+    CHECK(said(kind + ("kernel_size: 3, padding: same, dilation_rate: " + many + "}")).find("reaches over") !=
+          std::string::npos);
+    CHECK(said(kind + ("kernel_size: 1, dilation_rate: " + more + "}"))
+              .find("an integer from 1 to 2147483647") != std::string::npos);
+    CHECK(said(kind + ("kernel_size: " + many + ", padding: same, dilation_rate: " + many + "}"))
+              .find("reaches over") != std::string::npos);
+    CHECK(said(kind + std::string("kernel_size: 1000001, padding: same}")).find("that are possible") !=
+          std::string::npos);
+    CHECK(said(kind + std::string("kernel_size: 3, padding: same, dilation_rate: 100}")) == "");
+  }
+  CHECK(said("conv2d_transpose: {filters: 1, kernel_size: 1, strides: " + many + "}")
+            .find("that are possible") != std::string::npos);
+  CHECK(said("max_pooling2d: {pool_size: " + many + ", padding: same}") == "");
+}
+
+TEST_CASE("a repetition out of its range is said at once") {
+  const auto repeated = [](const std::string& count) {
+    return model_errors(
+        with_blocks("  b: {layers: [{dense: {units: 4}}]}\n", "  - b: {repeat: " + count + "}\n"));
+  };
+  CHECK(repeated("10001") ==
+        "m.yaml:5:17: error: b's repeat: expected a number from 1 to 10000, found '10001'");
+  CHECK(repeated("2147483647") ==
+        "m.yaml:5:17: error: b's repeat: expected a number from 1 to 10000, found '2147483647'");
+  CHECK(repeated("0") == "m.yaml:5:17: error: b's repeat: expected a number from 1 to 10000, found '0'");
+  CHECK(model_errors(with_blocks("  a: {layers: [{b: {repeat: 2147483647}}]}\n  b: {layers: [flatten]}\n",
+                                 "  - a: {repeat: 10000}\n"))
+            .starts_with("m.yaml:3:29: error: b's repeat: "));
+}
+
+TEST_CASE("a mistake in a layer's details leaves its shape to be checked") {
+  CHECK(model_errors(with_layers("  - flatten: {foo: 1}\n"
+                                 "  - dense: {units: 4, activation: rleu, trainable: maybe}\n"
+                                 "  - dropout: {rate: 7}\n"
+                                 "  - max_pooling2d\n")) ==
+        "m.yaml:3:15: error: unknown key 'foo' in flatten; it has no options\n"
+        "m.yaml:4:35: error: unknown activation 'rleu'; did you mean 'relu'?\n"
+        "m.yaml:4:52: error: dense's trainable: expected true or false, found 'maybe'\n"
+        "m.yaml:5:21: error: dropout's rate: expected a number of at least 0 and less than 1, found '7'\n"
+        "m.yaml:6:5: error: max_pooling2d 'max_pooling2d': expected an input of height x width x channels, "
+        "found "
+        "'dropout' of 4");
+  // What may have been meant to change the shape leaves nothing to be said of what follows.
+  CHECK(model_errors(with_layers("  - conv2d: {filters: 4, kernel_size: 3, stride: 4}\n"
+                                 "  - max_pooling2d: {pool_size: 20}\n"
+                                 "  - dense: {}\n"))
+            .find("m.yaml:4:") == std::string::npos);
+}
+
+TEST_CASE("what is known of outputs is told, however much is wrong") {
+  const auto outputs_of = [](const std::string& yaml) {
+    Diagnostics diagnostics;
+    std::vector<ModelOutput> outputs;
+    parse_model(parse_yaml(yaml, "m.yaml", diagnostics), diagnostics, &outputs);
+    return outputs;
+  };
+  const auto known =
+      outputs_of(with_layers("  - flatten: {foo: 1}\n  - dense: {units: 4, name: a, activation: relu}\n"));
+  REQUIRE(known.size() == 1);
+  CHECK(known[0].name == "a");
+  REQUIRE(known[0].spec);
+  CHECK(known[0].spec->shape == Shape{4});
+  const auto unknown = outputs_of(with_layers("  - flaten\n"));
+  REQUIRE(unknown.size() == 1);
+  CHECK(unknown[0].name.empty());
+  CHECK_FALSE(unknown[0].spec);
+  const auto named = outputs_of(
+      with_layers("  - flatten: {name: f}\n  - dense: {units: 0, name: b}\n", "outputs: [f, b]\n"));
+  REQUIRE(named.size() == 2);
+  CHECK(named[1].name == "b");
+  CHECK_FALSE(named[1].spec);
 }

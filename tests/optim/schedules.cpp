@@ -12,6 +12,8 @@ using namespace dtrain;
 
 namespace {
 
+constexpr int64_t kStepsPerEpoch = 10;
+
 Kind<Schedule> parse(const std::string& yaml) {
   Diagnostics diagnostics;
   const Node node = parse_yaml(yaml, "s.yaml", diagnostics);
@@ -34,7 +36,7 @@ std::string errors(const std::string& yaml) {
 }
 
 double rate(const Kind<Schedule>& schedule, int64_t step) {
-  return schedule->at(step, Json());
+  return schedule->at(step, kStepsPerEpoch, Json());
 }
 
 /// The rates after each epoch with these values of the metric.
@@ -46,13 +48,13 @@ std::vector<double> plateau(const std::string& yaml, const std::vector<double>& 
   std::vector<double> rates;
   for (const double value : values) {
     std::string message;
-    const double before = schedule->at(0, state);
+    const double before = schedule->at(0, kStepsPerEpoch, state);
     state = schedule->after_epoch(
         state,
         [&](const std::string& wanted) { return wanted == name ? std::optional(value) : std::nullopt; },
         message);
     state = Json::parse(state.dump());  // as through a checkpoint
-    rates.push_back(schedule->at(0, state));
+    rates.push_back(schedule->at(0, kStepsPerEpoch, state));
     CHECK(message.empty() == (rates.back() == before));
   }
   return rates;
@@ -83,8 +85,41 @@ TEST_CASE("piecewise_constant: what does not fit together") {
       errors("{piecewise_constant: {boundaries: [3, 3], values: [1, 2, 3]}}") ==
       "s.yaml:1:35: error: piecewise_constant's boundaries: expected each to be greater than the one before");
   CHECK(errors("{piecewise_constant: {boundaries: [-3], values: [1, -2]}}") ==
-        "s.yaml:1:35: error: piecewise_constant's boundaries: expected steps from 0 on\n"
-        "s.yaml:1:49: error: piecewise_constant's values: expected rates of at least 0");
+        "s.yaml:1:36: error: piecewise_constant's boundaries: expected a number of steps, such as 400, or of "
+        "epochs, such as '5 epochs', found '-3'");
+  CHECK(errors("{piecewise_constant: {boundaries: [3], values: [1, -2]}}") ==
+        "s.yaml:1:48: error: piecewise_constant's values: expected rates of at least 0");
+  CHECK(errors("{piecewise_constant: {boundaries: [3, 1 epoch], values: [1, 2, 3]}}") ==
+        "s.yaml:1:35: error: piecewise_constant's boundaries: expected all in steps or all in epochs");
+}
+
+TEST_CASE("schedules count steps or epochs") {  // of ten steps here
+  const auto in_steps = [](const std::string& yaml, int64_t steps) {
+    const auto schedule = parse(yaml);
+    CHECK(schedule.resolved.to_yaml() == parse(schedule.resolved.to_yaml()).resolved.to_yaml());
+    std::vector<double> rates;
+    for (int64_t step = 0; step < steps; ++step) rates.push_back(rate(schedule, step));
+    return rates;
+  };
+  const auto check_equal = [&](const std::string& epochs, const std::string& steps) {
+    CAPTURE(epochs);
+    CHECK(in_steps(epochs, 70) == in_steps(steps, 70));
+  };
+  check_equal("{exponential_decay: {initial: 0.1, decay_steps: 2 epochs, decay_rate: 0.5}}",
+              "{exponential_decay: {initial: 0.1, decay_steps: 20, decay_rate: 0.5}}");
+  check_equal("{cosine_decay: {initial: 0.1, steps: 4 epochs, warmup_steps: 0.5 epochs}}",
+              "{cosine_decay: {initial: 0.1, steps: 40 steps, warmup_steps: 5}}");
+  // The second value begins with the third epoch.
+  check_equal("{piecewise_constant: {boundaries: [2 epochs, 5 epochs], values: [3, 2, 1]}}",
+              "{piecewise_constant: {boundaries: [19, 49], values: [3, 2, 1]}}");
+  CHECK(
+      parse("{cosine_decay: {initial: 0.1, steps: 1 epoch, warmup_steps: 1.5 epochs}}").resolved.to_yaml() ==
+      "cosine_decay:\n  {initial: 0.1, steps: 1 epoch, alpha: 0, warmup_steps: 1.5 epochs, warmup_initial: "
+      "0}\n");
+  for (const char* wrong :
+       {"0", "-1", "1.5", "1.5 steps", "5 apples", "epochs", "'5'", "0 epochs", "nan", "1e99"})
+    CHECK(errors("{exponential_decay: {initial: 1, decay_rate: 1, decay_steps: " + std::string(wrong) + "}}")
+              .starts_with("s.yaml:1:62: error: exponential_decay's decay_steps: expected "));
 }
 
 TEST_CASE("exponential_decay") {

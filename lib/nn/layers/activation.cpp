@@ -23,7 +23,8 @@ struct ActivationOptions {
   static const Schema<ActivationOptions>& schema() {
     static const auto schema = Schema<ActivationOptions>("An activation function as a layer of its own.")
                                    .required("activation", &ActivationOptions::activation, "the function")
-                                   .positional("activation");
+                                   .positional("activation")
+                                   .details({"activation"});
     return schema;
   }
 };
@@ -101,10 +102,11 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
   }
 
   std::optional<ActivationSpec> elementwise() const override {
-    if (is_softmax()) return std::nullopt;
+    if (!options_.activation || is_softmax()) return std::nullopt;
     return options_.activation->spec;
   }
-  bool is_softmax() const override { return options_.activation->softmax; }
+  // A mistake in the function leaves the layer's shape to be checked.
+  bool is_softmax() const override { return options_.activation && options_.activation->softmax; }
   std::string keras_class() const override {
     const std::string& layer = options_.activation->keras_layer;
     return layer.empty() ? "Activation" : layer;

@@ -52,7 +52,7 @@ class Add : public Layer {
 }  // namespace
 
 void add_add(KindTable<Layer>& table) {
-  table.add<Add>("add", Schema<NoOptions>("The sum of inputs of one shape."));
+  table.add<Add>("add", Schema<NoOptions>("The sum of inputs of one shape.").details({}));
 }
 
 }  // namespace dtrain

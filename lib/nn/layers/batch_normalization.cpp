@@ -31,7 +31,9 @@ struct BatchNormalizationOptions {
             .optional("gamma_initializer", &O::gamma_initializer, "how gamma begins")
             .optional("moving_mean_initializer", &O::moving_mean_initializer, "how the mean's average begins")
             .optional("moving_variance_initializer", &O::moving_variance_initializer,
-                      "how the variance's average begins");
+                      "how the variance's average begins")
+            .details({"momentum", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer",
+                      "moving_mean_initializer", "moving_variance_initializer"});
     return schema;
   }
 };

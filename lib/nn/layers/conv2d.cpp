@@ -30,7 +30,8 @@ struct Conv2DOptions {
             .optional("use_bias", &O::use_bias, "add a bias")
             .optional("kernel_initializer", &O::kernel_initializer,
                       "how the [height, width, channels, filters] kernel begins")
-            .optional("bias_initializer", &O::bias_initializer, "how the bias begins");
+            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+            .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
     return schema;
   }
 };
@@ -42,7 +43,9 @@ class Conv2D : public ImageLayerWith<Conv2DOptions> {
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                   const Complain& complain) const override {
     const TensorSpec* input = image_input(inputs, complain);
-    if (!input || !fits(window(), "kernel_size", *input, complain)) return std::nullopt;
+    if (!input || spreads_too_far(window(), "kernel_size", complain) ||
+        !fits(window(), "kernel_size", *input, complain))
+      return std::nullopt;
     return TensorSpec{{}, window_positions(window(), input->shape, options_.filters), DType::float32};
   }
 

@@ -39,6 +39,7 @@ struct TransposeOptions {
             .optional("kernel_initializer", &O::kernel_initializer,
                       "how the [height, width, filters, channels] kernel begins")
             .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+            .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"})
             .rule([](const O& o, const Node& node, Diagnostics& diagnostics) {
               const int64_t stride = std::min(o.strides.height, o.strides.width);
               if (o.output_padding && *o.output_padding >= stride)
@@ -98,7 +99,7 @@ class Conv2DTranspose : public ImageLayerWith<TransposeOptions> {
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                   const Complain& complain) const override {
     const TensorSpec* input = image_input(inputs, complain);
-    if (!input) return std::nullopt;
+    if (!input || spreads_too_far(window(), "kernel_size", complain)) return std::nullopt;
     const Shape& image = input->shape;
     const Size2 size = spread(window());
     const Shape output = {length(image[0], size.height, options_.strides.height),

@@ -24,7 +24,8 @@ struct DenseOptions {
             .optional("activation", &O::activation, "what follows")
             .optional("use_bias", &O::use_bias, "add a bias")
             .optional("kernel_initializer", &O::kernel_initializer, "how the [inputs, units] kernel begins")
-            .optional("bias_initializer", &O::bias_initializer, "how the bias begins");
+            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+            .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"});
     return schema;
   }
 };

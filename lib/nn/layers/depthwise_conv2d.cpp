@@ -31,7 +31,8 @@ struct DepthwiseOptions {
             .optional("use_bias", &O::use_bias, "add a bias")
             .optional("depthwise_initializer", &O::depthwise_initializer,
                       "how the [height, width, channels, depth_multiplier] kernel begins")
-            .optional("bias_initializer", &O::bias_initializer, "how the bias begins");
+            .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
+            .details({"activation", "use_bias", "depthwise_initializer", "bias_initializer"});
     return schema;
   }
 };
@@ -43,7 +44,9 @@ class DepthwiseConv2D : public ImageLayerWith<DepthwiseOptions> {
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                   const Complain& complain) const override {
     const TensorSpec* input = image_input(inputs, complain);
-    if (!input || !fits(window(), "kernel_size", *input, complain)) return std::nullopt;
+    if (!input || spreads_too_far(window(), "kernel_size", complain) ||
+        !fits(window(), "kernel_size", *input, complain))
+      return std::nullopt;
     return TensorSpec{{}, window_positions(window(), input->shape, filters(inputs)), DType::float32};
   }
 

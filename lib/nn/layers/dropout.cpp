@@ -13,7 +13,8 @@ struct DropoutOptions {
             "In training sets elements to zero at random and scales up the others; else nothing.")
             .required("rate", &DropoutOptions::rate, "the part that is dropped",
                       between_excluding_high(0.0, 1.0))
-            .positional("rate");
+            .positional("rate")
+            .details({"rate"});
     return schema;
   }
 };

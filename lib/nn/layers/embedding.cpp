@@ -17,7 +17,8 @@ struct EmbeddingOptions {
         Schema<O>("A trained row of numbers for every whole number from 0 to input_dim - 1.")
             .required("input_dim", &O::input_dim, "how many rows", extent())
             .required("output_dim", &O::output_dim, "the length of a row", extent())
-            .optional("embeddings_initializer", &O::embeddings_initializer, "how the rows begin");
+            .optional("embeddings_initializer", &O::embeddings_initializer, "how the rows begin")
+            .details({"embeddings_initializer"});
     return schema;
   }
 };

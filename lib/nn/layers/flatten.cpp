@@ -28,7 +28,7 @@ class Flatten : public Layer {
 }  // namespace
 
 void add_flatten(KindTable<Layer>& table) {
-  table.add<Flatten>("flatten", Schema<NoOptions>("All of a sample in one row."));
+  table.add<Flatten>("flatten", Schema<NoOptions>("All of a sample in one row.").details({}));
 }
 
 }  // namespace dtrain

@@ -19,7 +19,8 @@ struct LayerNormalizationOptions {
             .optional("center", &O::center, "shift by a trained beta")
             .optional("scale", &O::scale, "scale by a trained gamma")
             .optional("beta_initializer", &O::beta_initializer, "how beta begins")
-            .optional("gamma_initializer", &O::gamma_initializer, "how gamma begins");
+            .optional("gamma_initializer", &O::gamma_initializer, "how gamma begins")
+            .details({"epsilon", "center", "scale", "beta_initializer", "gamma_initializer"});
     return schema;
   }
 };

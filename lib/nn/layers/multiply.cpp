@@ -58,8 +58,8 @@ class Multiply : public Layer {
 }  // namespace
 
 void add_multiply(KindTable<Layer>& table) {
-  table.add<Multiply>("multiply",
-                      Schema<NoOptions>("The product, element by element, of inputs of one shape."));
+  table.add<Multiply>(
+      "multiply", Schema<NoOptions>("The product, element by element, of inputs of one shape.").details({}));
 }
 
 }  // namespace dtrain

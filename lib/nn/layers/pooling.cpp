@@ -5,16 +5,17 @@ namespace dtrain {
 PoolingKernel::PoolingKernel(const LayerRequest& request, PoolingSpec::Kind kind, const Window& window,
                              Layout output_layout) {
   const Shape& src = request.inputs[0].shape;
+  const TrimmedWindow inside = trimmed(window, src);
   pooling_ = request.ops.pooling({.kind = kind,
                                   .batch = request.batch,
                                   .height = src[0],
                                   .width = src[1],
                                   .channels = src[2],
-                                  .pool_height = window.size.height,
-                                  .pool_width = window.size.width,
+                                  .pool_height = inside.size.height,
+                                  .pool_width = inside.size.width,
                                   .stride_height = window.strides.height,
                                   .stride_width = window.strides.width,
-                                  .padding = padding_of(window, src),
+                                  .padding = inside.padding,
                                   .layout = request.input_layouts[0],
                                   .training = request.training});
   traits_.input_layouts = {request.input_layouts[0]};

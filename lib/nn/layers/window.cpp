@@ -30,6 +30,31 @@ Shape window_positions(const Window& window, const Shape& image, int64_t channel
           (image[1] + padding.left + padding.right - size.width) / window.strides.width + 1, channels};
 }
 
+TrimmedWindow trimmed(const Window& window, const Shape& image) {
+  TrimmedWindow result{window.size, padding_of(window, image)};
+  const auto trim = [](int64_t extent, int64_t stride, int64_t& size, int64_t& before, int64_t& after) {
+    const int64_t last_start = (extent + before + after - size) / stride * stride;
+    const int64_t front = std::max<int64_t>(before - last_start, 0),
+                  back = std::max<int64_t>(size - before - extent, 0);
+    size -= front + back;
+    before -= front;
+    after -= back;
+  };
+  Padding2& padding = result.padding;
+  trim(image[0], window.strides.height, result.size.height, padding.top, padding.bottom);
+  trim(image[1], window.strides.width, result.size.width, padding.left, padding.right);
+  return result;
+}
+
+bool spreads_too_far(const Window& window, const std::string& option, const Complain& complain) {
+  constexpr int64_t kMost = 1 << 20;
+  const Size2 size = spread(window);
+  if (size.height <= kMost && size.width <= kMost) return false;
+  complain(fmt::format("{} {} with dilation_rate {} reaches over {}; at most {} are possible", option,
+                       str(window.size), str(window.dilation), str(size), kMost));
+  return true;
+}
+
 bool fits(const Window& window, const std::string& option, const TensorSpec& image,
           const Complain& complain) {
   const Size2 size = spread(window);

@@ -28,6 +28,14 @@ Size2 spread(const Window& window);
 Padding2 padding_of(const Window& window, const Shape& image);
 /// [rows, columns, channels]: a pixel for every place of the window. The window fits.
 Shape window_positions(const Window& window, const Shape& image, int64_t channels);
+/// A window, and the padding of its image, without what lies outside of the image wherever the window stands.
+struct TrimmedWindow {
+  Size2 size;
+  Padding2 padding;
+};
+TrimmedWindow trimmed(const Window& window, const Shape& image);
+/// Whether a kernel's elements are further apart than convolutions can take; complains then.
+bool spreads_too_far(const Window& window, const std::string& option, const Complain& complain);
 /// Whether the window fits into the image; complains else, calling the window `option` ("pool_size").
 bool fits(const Window& window, const std::string& option, const TensorSpec& image, const Complain& complain);
 /// "3x3"

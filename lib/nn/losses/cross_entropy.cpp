@@ -31,8 +31,11 @@ class CrossEntropy : public Loss {
                                   : std::numeric_limits<double>::infinity()};
   }
 
+  Scores takes() const override { return spec_.from_logits ? Scores::logits : Scores::probabilities; }
+  bool is_probability(const Layer& activation) const override { return activation.is_softmax(); }
+
   std::shared_ptr<const Loss> before(const Layer& activation) const override {
-    if (spec_.from_logits || !activation.is_softmax()) return nullptr;
+    if (spec_.from_logits || !is_probability(activation)) return nullptr;
     return std::make_shared<const CrossEntropy>(CrossEntropySpec{spec_.sparse, true});
   }
 

@@ -28,12 +28,18 @@ class ElementwiseLoss : public Loss {
     return Bounds{0, 1};
   }
 
-  std::shared_ptr<const Loss> before(const Layer& activation) const override {
+  Scores takes() const override {
+    if (spec_.kind != ElementwiseLossSpec::Kind::binary_crossentropy) return Scores::any;
+    return spec_.from_logits ? Scores::logits : Scores::probabilities;
+  }
+
+  bool is_probability(const Layer& activation) const override {
     const auto elementwise = activation.elementwise();
-    const bool behind_sigmoid = elementwise && elementwise->kind == Activation::sigmoid;
-    const bool of_probabilities =
-        spec_.kind == ElementwiseLossSpec::Kind::binary_crossentropy && !spec_.from_logits;
-    if (!behind_sigmoid || !of_probabilities) return nullptr;
+    return elementwise && elementwise->kind == Activation::sigmoid;
+  }
+
+  std::shared_ptr<const Loss> before(const Layer& activation) const override {
+    if (takes() != Scores::probabilities || !is_probability(activation)) return nullptr;
     ElementwiseLossSpec spec = spec_;
     spec.from_logits = true;
     return std::make_shared<const ElementwiseLoss>(spec);

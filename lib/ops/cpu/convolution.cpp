@@ -91,7 +91,7 @@ Choice choose(const dnnl::engine& engine, const ConvolutionSpec& spec) {
     consider(Layout::plain, dst);
   }
   consider(Layout::plain, Layout::plain);
-  if (!best) throw Error("oneDNN has no such convolution");
+  if (!best) throw Unsupported("oneDNN has no convolution of these sizes");
   return *std::move(best);
 }
 
@@ -197,7 +197,7 @@ class CpuConvolution final : public Convolution {
 }  // namespace
 
 std::unique_ptr<Convolution> CpuOps::convolution(const ConvolutionSpec& spec) {
-  return std::make_unique<CpuConvolution>(*this, spec);
+  return prepared("convolution", [&] { return std::make_unique<CpuConvolution>(*this, spec); });
 }
 
 }  // namespace dtrain::cpu

@@ -1,6 +1,8 @@
 // The op vocabulary on the CPU: oneDNN for what has its primitives, kernels of our own for the rest.
 #pragma once
 
+#include <new>
+#include <string>
 #include <vector>
 
 #include "ops/cpu/kernels/table.h"
@@ -16,6 +18,15 @@ inline float* f32(void* data) {
 }
 inline const float* f32(const void* data) {
   return static_cast<const float*>(data);
+}
+
+/// What `make` makes of oneDNN's primitives, whose refusal becomes Unsupported.
+template <class Make>
+auto prepared(const char* what, Make&& make) try {
+  return make();
+} catch (const dnnl::error& error) {
+  if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+  throw Unsupported(std::string("oneDNN has no ") + what + " of these sizes");
 }
 
 /// Belongs to its context's thread. Results are the same bits for the same number of threads.

@@ -139,11 +139,12 @@ class CpuReorder final : public Reorder {
 }  // namespace
 
 std::unique_ptr<Pooling> CpuOps::pooling(const PoolingSpec& spec) {
-  return std::make_unique<CpuPooling>(engine_, spec);
+  return prepared("pooling", [&] { return std::make_unique<CpuPooling>(engine_, spec); });
 }
 
 std::unique_ptr<BatchNormalization> CpuOps::batch_normalization(const BatchNormalizationSpec& spec) {
-  return std::make_unique<CpuBatchNormalization>(context_, engine_, spec);
+  return prepared("batch normalisation",
+                  [&] { return std::make_unique<CpuBatchNormalization>(context_, engine_, spec); });
 }
 
 std::unique_ptr<Reorder> CpuOps::reorder(const Shape& shape, Layout from, Layout to) {

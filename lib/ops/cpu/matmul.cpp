@@ -54,7 +54,7 @@ class CpuMatmul final : public Matmul {
 }  // namespace
 
 std::unique_ptr<Matmul> CpuOps::matmul(const MatmulSpec& spec) {
-  return std::make_unique<CpuMatmul>(*this, spec);
+  return prepared("matrix product", [&] { return std::make_unique<CpuMatmul>(*this, spec); });
 }
 
 }  // namespace dtrain::cpu

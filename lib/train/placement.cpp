@@ -1,0 +1,81 @@
+#include "train/placement.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+namespace {
+
+void check_precision(const RunConfig& config, const std::vector<DeviceId>& devices,
+                     Diagnostics& diagnostics) {
+  if (config.train.precision == Precision::float32) return;
+  const auto cpu = std::find_if(devices.begin(), devices.end(),
+                                [](const DeviceId& device) { return device.kind == DeviceId::Kind::cpu; });
+  if (cpu == devices.end()) return;
+  diagnostics.error(config.place({"train", "precision"}),
+                    fmt::format("{}: precision {} is for GPUs; the CPU computes in float32 (--set "
+                                "train.precision=float32)",
+                                cpu->str(), Codec<Precision>::write(config.train.precision).text()));
+}
+
+/// The node whose value has the most elements a sample.
+const GraphNode* largest_node(const Graph& graph) {
+  const auto elements = [](const GraphNode& node) { return node.output.shape.elements(); };
+  const auto largest =
+      std::max_element(graph.nodes.begin(), graph.nodes.end(),
+                       [&](const GraphNode& a, const GraphNode& b) { return elements(a) < elements(b); });
+  return largest == graph.nodes.end() ? nullptr : &*largest;
+}
+
+void check_shares(const RunConfig& config, size_t replicas, Diagnostics& diagnostics) {
+  const GraphNode* largest = largest_node(config.graph);
+  if (!largest) return;
+  const int64_t elements = std::max<int64_t>(largest->output.shape.elements(), 1);
+  // Validation takes a share as a whole.
+  const int64_t pieces =
+      config.dataset.validation ? 1 : std::min<int64_t>(config.train.accumulate, INT32_MAX);
+  const auto parts = static_cast<double>(replicas) * static_cast<double>(pieces);
+  const double most = static_cast<double>(kMostArrayElements / elements) * parts;
+  if (static_cast<double>(config.train.batch_size) <= most) return;
+  diagnostics.error(
+      config.place({"train", "batch_size"}),
+      fmt::format(
+          "batch_size: {} '{}' makes {} of each sample, and an array may have {} elements: expected at most "
+          "{:.0f} over {} replica{}, found {}",
+          largest->kind, largest->name, largest->output.shape.str(), kMostArrayElements, most, replicas,
+          replicas == 1 ? "" : "s", config.train.batch_size));
+}
+
+}  // namespace
+
+std::vector<DeviceId> place_replicas(const RunConfig& config, Diagnostics& diagnostics) {
+  std::vector<DeviceId> devices = config.strategy->replicas(diagnostics);
+  if (devices.empty()) return devices;
+  check_precision(config, devices, diagnostics);
+  check_shares(config, devices.size(), diagnostics);
+  return devices;
+}
+
+std::vector<DeviceId> place_replicas(const RunConfig& config) {
+  Diagnostics diagnostics;
+  std::vector<DeviceId> devices = place_replicas(config, diagnostics);
+  diagnostics.throw_if_errors();
+  return devices;
+}
+
+std::vector<DeviceId> place_for_training(const RunConfig& config) {
+  Diagnostics diagnostics;
+  std::vector<DeviceId> devices = place_replicas(config, diagnostics);
+  check_train_split(config, diagnostics);
+  diagnostics.throw_if_errors();
+  return devices;
+}
+
+void check_train_split(const RunConfig& config, Diagnostics& diagnostics) {
+  if (!config.dataset.train)
+    diagnostics.error(config.place({"dataset"}), "the data set has no 'train' split to train on");
+}
+
+}  // namespace dtrain

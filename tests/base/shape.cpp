@@ -1,0 +1,25 @@
+#include "base/shape.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+TEST_CASE("elements are counted, and never wrongly") {
+  CHECK(Shape{}.elements() == 1);
+  CHECK(Shape{2, 3, 4}.elements() == 24);
+  CHECK(Shape{INT64_MAX, 1}.elements() == INT64_MAX);
+  CHECK_THROWS_AS((Shape{int64_t{1} << 32, int64_t{1} << 32}.elements()), Error);
+}
+
+TEST_CASE("whether there are too many elements can be asked of any extents") {
+  CHECK_FALSE(Shape{2, 3}.exceeds(6));
+  CHECK(Shape{2, 3}.exceeds(5));
+  CHECK_FALSE(Shape{}.exceeds(1));
+  CHECK(Shape{INT64_MAX, INT64_MAX, INT64_MAX, 2}.exceeds(INT64_MAX - 1));
+  CHECK_FALSE(Shape{INT64_MAX, INT64_MAX, 0}.exceeds(1));
+  CHECK(Shape{65536, 65536, 65536, 65536, 1}.exceeds(kMostArrayElements));  // 2^64, which wraps to 0
+}
+
+}  // namespace dtrain

@@ -1,0 +1,496 @@
+#!/usr/bin/env python3
+"""Configurations drawn at random: those of configs/ and some with every kind in them, mutated, and others made from the
+JSON schema. Each goes through `dtrain check`; what that accepts is trained for an epoch and evaluated.
+
+A finding is a signal, a hang, another exit code than 0 and 2 from check, a message without its place or in a library's
+words, and a configuration that check accepts and fit refuses. It is made small and printed."""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+LONG = {"mutated": 20000, "generated": 10000}
+SHORT = {"mutated": 60, "generated": 40}
+HANG_SECONDS = 5
+MEMORY = 6 << 30
+LIBRARIES_WORDS = re.compile(
+    r"what\(\)|std::|vector::|basic_string|HDF5-DIAG|dnnl|could not create|terminate called|filesystem error|Assertion")
+PLACED = re.compile(r"^[^\n]*?:\d+:\d+: (error|warning): |^\.\.\. and \d+ more$")
+# What ends a run that was all right to begin: the numbers left what float32 holds.
+RAN_AWAY = re.compile(r"the loss is (nan|infinite)|its weights are no finite numbers")
+
+EVERYTHING = ["""\
+seed: 3
+model:
+  inputs: {image: [6, 6, 2]}
+  blocks:
+    body:
+      parameters: {filters: 4}
+      layers:
+        - conv2d: {filters: $filters, kernel_size: 3, padding: same, use_bias: false, kernel_initializer: he_normal}
+        - batch_normalization: {name: normal, momentum: 0.9, epsilon: 0.01}
+        - add: {inputs: [normal, input]}
+  layers:
+    - conv2d: {name: first, filters: 4, kernel_size: [3, 3], strides: 1, padding: same, dilation_rate: 2, activation: relu}
+    - body: {filters: 4, repeat: 2}
+    - depthwise_conv2d: {kernel_size: 3, depth_multiplier: 2, activation: {leaky_relu: {negative_slope: 0.1}}}
+    - conv2d_transpose: {filters: 3, kernel_size: 2, strides: 2, padding: valid, output_padding: 1}
+    - max_pooling2d: {pool_size: 2, strides: 2, padding: same}
+    - zero_padding2d: {padding: [[1, 0], [0, 1]]}
+    - average_pooling2d: {pool_size: [2, 2], strides: 1}
+    - layer_normalization: {epsilon: 0.001}
+    - activation: {elu: {alpha: 0.5}}
+    - global_average_pooling2d: {keepdims: false}
+    - dropout: {rate: 0.25}
+    - dense: {units: 6, activation: {gelu: {approximate: true}}, kernel_initializer: {variance_scaling: {scale: 2, mode: fan_in}}}
+    - reshape: [2, 3]
+    - flatten: {}
+    - dense: {units: 3, activation: softmax, trainable: true}
+dataset:
+  train:      {synthetic: {samples: 40, target: {classes: 3}, seed: 1}, rows: [0, 30]}
+  validation: {synthetic: {samples: 40, target: {classes: 3}, seed: 1}, rows: [30, 40]}
+  transforms: [{rescale: {scale: 1/255, offset: 0.5}}, {normalize: {mean: 0.5, std: [0.5, 2]}}]
+  shuffle: true
+  cache: memory
+  prefetch: 1
+strategy: {mirrored: {devices: [cpu:0, cpu:1], replicas: 3, bucket_megabytes: 1}}
+train:
+  epochs: 1
+  batch_size: 8
+  loss: sparse_categorical_crossentropy
+  optimizer: {rmsprop: {learning_rate: {cosine_decay: {initial: 0.01, steps: 1 epoch, warmup_steps: 2}}, momentum: 0.5, centered: true}}
+  metrics: [accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]
+  clip_norm: 1.0
+  accumulate: 2
+  callbacks: [{early_stopping: {monitor: val_loss, patience: 1, mode: min}}, terminate_on_nan]
+checkpoint: {every: 2 steps, keep: 2, best: {monitor: val_accuracy, mode: max}}
+""", """\
+name: two
+model:
+  inputs: {left: [4], word: {shape: [3], dtype: int32}}
+  layers:
+    - embedding: {name: words, inputs: word, input_dim: 10, output_dim: 4}
+    - flatten: {name: flat}
+    - dense: {name: numbers, inputs: left, units: 12, activation: {silu: {}}, bias_initializer: {constant: {value: 0.1}}}
+    - multiply: {name: product, inputs: [flat, numbers]}
+    - concatenate: {inputs: [product, numbers], axis: -1}
+    - dense: {name: yes_no, units: 1, activation: sigmoid}
+    - dense: {name: size, inputs: product, units: 2}
+  outputs: [yes_no, size]
+dataset:
+  train: {synthetic: {samples: 20, input: {low: 0, high: 10}, targets: {yes_no: {classes: 2}, size: {shape: [2]}}}}
+strategy: {single: {device: cpu:0}}
+train:
+  epochs: 1
+  batch_size: 6
+  loss: {yes_no: binary_crossentropy, size: {huber: {delta: 0.5}}}
+  optimizer: {adamw: {learning_rate: {piecewise_constant: {boundaries: [1, 3], values: [0.1, 0.01, 0.001]}}, weight_decay: 0.01}}
+  metrics: [mean_absolute_error]
+checkpoint: {every: 1 epoch}
+""", """\
+model:
+  inputs: {x: [5]}
+  layers: [{dense: {units: 4, activation: tanh}}, {dense: {units: 1}}]
+dataset:
+  train: {synthetic: {samples: 16, input: {distribution: normal, mean: 1, stddev: 2}, target: {shape: [1]}}}
+  validation: {synthetic: {samples: 8, target: {shape: [1]}, seed: 5}}
+strategy: {mirrored: {devices: auto}}
+train:
+  epochs: 2
+  batch_size: 5
+  loss: mean_squared_error
+  optimizer: {sgd: {learning_rate: {reduce_on_plateau: {initial: 0.1, factor: 0.5, patience: 1}}, momentum: 0.9, nesterov: true}}
+"""]
+
+EXTREMES = ["0", "-1", "1", "2", "3", "7", "255", "65536", "2147483647", "2147483648", "4294967295", "4294967297", "-2147483648",
+            "1000001", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "1e308", "1e-308", "1e39", "-1e30",
+            "1.5", "0.5", "1/3", "1/0", "nan", ".inf", "null", "true", "''", "'1'", "[]", "{}", "[1, 2]", "x", "auto", "cpu:0",
+            "gpu:99", "1 epoch", "0.5 epochs", "1 step", "2 minutes", "$x", "${HOME:-x}", "~", "on", "08"]
+DAMAGE = "\n\t :-?[]{},&*!|>'\"%@`#~<=0a\\\x00\x80"
+
+
+class Program:
+    """The program in a folder of its own, with limits."""
+
+    def __init__(self, path):
+        self.path = str(pathlib.Path(path).resolve())
+        self.memory = MEMORY
+        with tempfile.TemporaryDirectory() as folder:
+            text = EVERYTHING[2]
+            if self.run(folder, "check", text)[0] != 0:
+                self.memory = None  # sanitizers take more addresses than there may be memory
+            start = time.monotonic()
+            code, _, err = self.run(folder, "check", text)
+            if code != 0:
+                sys.exit(f"not even a good configuration passes: exit {code}\n{err}")
+            self.hang_seconds = max(HANG_SECONDS, 30 * (time.monotonic() - start))
+
+    def limit(self):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if self.memory:
+            resource.setrlimit(resource.RLIMIT_AS, (self.memory, self.memory))
+
+    def run(self, folder, command, text, *arguments, seconds=60):
+        """Exit code (None for a hang), standard output and error."""
+        path = pathlib.Path(folder) / "configs" / "c.yaml"
+        path.parent.mkdir(exist_ok=True)
+        if text is not None:
+            path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
+        target = ["configs/c.yaml"] if text is not None else []
+        process = subprocess.Popen([self.path, command, *target, *arguments], cwd=folder, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=self.limit)
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return None, "", ""
+        return process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+
+
+alone = threading.Lock()
+
+
+def patiently(program, folder, command, text, *arguments):
+    """run; what seems to hang is run once more with nobody else beside it."""
+    result = program.run(folder, command, text, *arguments, seconds=program.hang_seconds)
+    if result[0] is None:
+        with alone:
+            result = program.run(folder, command, text, *arguments, seconds=2 * program.hang_seconds)
+    return result
+
+
+def is_cheap(plan):
+    """Whether an epoch takes no time worth speaking of."""
+    memory = sum(replica["memory"]["total"] for replica in plan["replicas"])
+    return memory < (256 << 20) and memory * max(plan["steps_per_epoch"], 1) < (2 << 30) and \
+        plan["steps_per_epoch"] * plan["epochs"] < 400 and sum(plan["samples"].values()) < 100_000
+
+
+def find_fault(program, text):
+    """What is wrong with how the program takes this configuration, in a line; None where nothing is."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("datasets", "configs/models"):
+            target = pathlib.Path(folder) / name
+            target.parent.mkdir(exist_ok=True)
+            target.symlink_to(ROOT / name)
+        code, out, err = patiently(program, folder, "check", text, "--json")
+        if code is None:
+            return "check hangs"
+        if code not in (0, 2):
+            return f"check exits with {code}: {err.strip()[-300:]}"
+        if LIBRARIES_WORDS.search(err):
+            return f"check speaks a library's language: {err.strip()[:300]}"
+        if code == 2:
+            unplaced = [line for line in err.splitlines() if not PLACED.match(line)]
+            return f"no place: {unplaced[0][:300]}" if unplaced else None
+        if not is_cheap(json.loads(out)):
+            return None
+        code, out, err = patiently(program, folder, "fit", text, "--output", "r", "--quiet", "--epochs", "1")
+        if code is None:
+            return "fit hangs"
+        if code == 1 and RAN_AWAY.search(err):
+            return None
+        if code != 0:
+            return f"check accepts it, fit exits with {code}: {err.strip()[-300:]}"
+        code, out, err = patiently(program, folder, "evaluate", None, "r", "--split", "train", "--quiet")
+        if code is None:
+            return "evaluate hangs"
+        if code != 0:
+            return f"evaluate exits with {code}: {err.strip()[-300:]}"
+    return None
+
+
+# Mutations of a text.
+
+def mutate(draw, text, words):
+    for _ in range(draw.choice((1, 1, 1, 2, 3, 5))):
+        text = draw.choice((change_value, change_value, change_value, change_word, change_word, change_lines, add_key,
+                            damage))(draw, text, words)
+    return text
+
+
+def change_value(draw, text, words):
+    """A number, or what stands behind a colon, becomes something else."""
+    places = [match.span() for match in re.finditer(r"(?<![\w.])-?\d[\w.+-]*", text)]
+    places += [match.span(1) for match in re.finditer(r": ([^\s\[\]{},#]+)", text)]
+    if not places:
+        return text
+    start, end = draw.choice(places)
+    return text[:start] + draw.choice(EXTREMES) + text[end:]
+
+
+def change_word(draw, text, words):
+    places = [match.span() for match in re.finditer(r"[a-z_][a-z_0-9]{2,}", text)]
+    if not places:
+        return text
+    start, end = draw.choice(places)
+    word = draw.choice(words) if draw.random() < 0.7 else text[start:end][:-1]
+    return text[:start] + word + text[end:]
+
+
+def change_lines(draw, text, words):
+    lines = text.splitlines()
+    if len(lines) < 2:
+        return text
+    i, j = draw.randrange(len(lines)), draw.randrange(len(lines))
+    kind = draw.randrange(4)
+    if kind == 0:
+        del lines[i]
+    elif kind == 1:
+        lines.insert(i, lines[j])
+    elif kind == 2:
+        lines[i], lines[j] = lines[j], lines[i]
+    else:
+        lines[i] = draw.choice(("", "  ")) + lines[i][draw.choice((0, 1, 2)):]
+    return "\n".join(lines) + "\n"
+
+
+def add_key(draw, text, words):
+    places = [match.end() for match in re.finditer(r"\{", text)]
+    if not places:
+        return text
+    at = draw.choice(places)
+    return text[:at] + f"{draw.choice(words)}: {draw.choice(EXTREMES)}, " + text[at:]
+
+
+def damage(draw, text, words):
+    at = draw.randrange(len(text) + 1)
+    kind = draw.randrange(3)
+    if kind == 0:
+        return text[:at] + draw.choice(DAMAGE) + text[at:]
+    if kind == 1:
+        return text[:at] + text[at + draw.randrange(1, 12):]
+    other = draw.randrange(len(text) + 1)
+    return text[:at] + text[other:other + draw.randrange(40)] + text[at:]
+
+
+# Configurations from the JSON schema.
+
+class Maker:
+    """Values that a schema allows, most of them small; at times others."""
+
+    def __init__(self, schema, draw):
+        self.schema, self.draw = schema, draw
+
+    def resolve(self, node):
+        while "$ref" in node:
+            at = self.schema
+            for key in node["$ref"][2:].split("/"):
+                at = at[key]
+            node = {**at, **{k: v for k, v in node.items() if k != "$ref"}}
+        return node
+
+    def kind(self, definition, name):
+        """The schema of a kind's options."""
+        for choice in self.resolve({"$ref": f"#/$defs/{definition}"})["oneOf"]:
+            for one in choice.get("oneOf", [choice]):
+                if name in one.get("properties", {}):
+                    return one["properties"][name]
+        raise KeyError(name)
+
+    def value(self, node, depth=0):
+        draw = self.draw
+        node = self.resolve(node)
+        if draw.random() < 0.01:
+            return draw.choice([0, -1, 2147483647, 4294967297, 1e39, 1e-39, 1.5, "x", None, True, [], {}, 9223372036854775807])
+        if "const" in node:
+            return node["const"]
+        if "enum" in node:
+            return draw.choice(node["enum"])
+        for several in ("oneOf", "anyOf"):
+            if several in node:
+                return self.value(draw.choice(node[several]), depth + 1)
+        kind = node.get("type")
+        if isinstance(kind, list):
+            kind = kind[0]
+        if kind == "integer":
+            low = int(node.get("minimum", 0))
+            return draw.choice([low, low + 1, low + 2, draw.randrange(low, low + 9), min(low + 1000, node.get("maximum", low + 1000))])
+        if kind == "number":
+            low = node.get("minimum", node.get("exclusiveMinimum", -2))
+            high = node.get("maximum", node.get("exclusiveMaximum", low + 2))
+            return draw.choice([low, high, (low + high) / 2, draw.uniform(low, high), round(draw.uniform(low, min(high, low + 1)), 3)])
+        if kind == "boolean":
+            return draw.random() < 0.5
+        if kind == "string":
+            pattern = node.get("pattern", "")
+            if "epoch" in pattern:
+                return draw.choice(["1 epoch", "0.5 epochs", "2 epochs", "3 steps"] + (["1 minute"] if "minute" in pattern else []))
+            return draw.choice(["cpu:0", "x", "val_loss", "loss", "1/3"])
+        if kind == "array":
+            least = node.get("minItems", 0)
+            return [self.value(node.get("items", {}), depth + 1) for _ in range(draw.randint(least, node.get("maxItems", least + 2)))]
+        if kind == "object":
+            return self.options(node, depth)
+        return None if kind == "null" else draw.choice([1, "x", None])
+
+    def options(self, node, depth=0, chance=0.3):
+        """Required keys, and some others."""
+        node = self.resolve(node)
+        for several in ("anyOf", "oneOf"):
+            if several in node:
+                node = self.resolve(next(choice for choice in map(self.resolve, node[several]) if choice.get("type") == "object"
+                                         or "anyOf" in choice))
+        required = node.get("required", [])
+        return {name: self.value(one, depth + 1) for name, one in node.get("properties", {}).items()
+                if name in required or (depth < 6 and self.draw.random() < chance)}
+
+
+IMAGE_LAYERS = ["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "zero_padding2d",
+                "batch_normalization", "layer_normalization", "activation", "dropout"]
+ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "dropout"]
+
+
+def generate(draw, schema):
+    """A whole configuration: the parts that must fit together by hand, the options of everything from the schema."""
+    maker = Maker(schema, draw)
+
+    def layer(name):
+        options = maker.options(maker.kind("layer", name))
+        for key in ("name", "inputs", "trainable", "filters", "units"):
+            options.pop(key, None)
+        if name in ("conv2d", "conv2d_transpose"):
+            options["filters"] = draw.choice([1, 2, 3, 8, 16, 17])
+        if name == "dense":
+            options["units"] = draw.choice([1, 2, 5, 16, 33])
+        if draw.random() < 0.1:
+            options["trainable"] = False
+        return {name: options}
+
+    is_image = draw.random() < 0.6
+    shape = [draw.choice([1, 4, 7, 12]), draw.choice([1, 5, 8]), draw.choice([1, 2, 3, 16])] if is_image else \
+        draw.choice([[], [1], [4], [9], [3, 4]])
+    layers = [layer(draw.choice(IMAGE_LAYERS)) for _ in range(draw.randrange(4))] if is_image else []
+    layers += [{"flatten": {}}] if is_image or draw.random() < 0.5 or not shape else []
+    layers += [layer(draw.choice(ROW_LAYERS)) for _ in range(draw.randrange(3))]
+    classes = draw.choice([1, 2, 3, 10])
+    loss_name = draw.choice(["sparse_categorical_crossentropy", "categorical_crossentropy", "binary_crossentropy",
+                             "mean_squared_error", "mean_absolute_error", "huber"])
+    sparse = loss_name.startswith("sparse")
+    layers.append({"dense": {"units": classes, "name": "last", **({"activation": "softmax"} if draw.random() < 0.3 else {})}})
+    target = {"classes": classes} if sparse else {"shape": [classes]}
+    if shape == [3, 4] and "flatten" not in str(layers):
+        target = {"shape": [3, classes]}
+        loss_name = "mean_squared_error"
+
+    def split():
+        options = maker.options(maker.kind("split", "synthetic"))
+        options.pop("targets", None)
+        return {"synthetic": {**options, "samples": draw.choice([1, 2, 7, 40]), "target": target}}
+
+    def choice(definition, wanted=None):
+        names = [wanted] if wanted else kind_names(maker, definition)
+        name = draw.choice(names)
+        options = maker.kind(definition, name)
+        options = maker.value(options) if not wanted and draw.random() < 0.3 else maker.options(options)
+        return {name: options} if options else name
+
+    train = maker.options(schema["properties"]["train"])
+    train.update({"epochs": 1, "batch_size": draw.choice([1, 2, 3, 8, 64, 1000]), "loss": choice("loss", loss_name),
+                  "optimizer": choice("optimizer"), "precision": "float32"})
+    train.pop("callbacks", None)
+    train.pop("metrics", None)
+    if draw.random() < 0.5:
+        train["metrics"] = [choice("metric") for _ in range(draw.randrange(1, 3))]
+    dataset = {"train": split()}
+    if draw.random() < 0.4:
+        dataset["validation"] = split()
+    if draw.random() < 0.3:
+        dataset["transforms"] = [choice("transform")]
+    if draw.random() < 0.3:
+        dataset["cache"] = draw.choice(["none", "memory", "device"])
+    strategy = draw.choice([{"single": {"device": "cpu:0"}}, {"mirrored": {"devices": ["cpu:0", "cpu:1"]}},
+                            {"mirrored": {"devices": ["cpu:0"], "replicas": draw.choice([1, 2, 3, 9])}}])
+    config = {"seed": draw.choice([0, 1, 9223372036854775807]), "model": {"inputs": {"x": shape}, "layers": layers},
+              "dataset": dataset, "strategy": strategy, "train": train}
+    if draw.random() < 0.5:
+        config["checkpoint"] = maker.options(schema["properties"]["checkpoint"])
+        config["checkpoint"].pop("best", None)
+    return json.dumps(config, indent=1)  # which is YAML
+
+
+def kind_names(maker, definition):
+    names = []
+    for choice in maker.resolve({"$ref": f"#/$defs/{definition}"})["oneOf"]:
+        for one in choice.get("oneOf", [choice]):
+            names += list(one.get("properties", {}))
+    return names
+
+
+def made_small(program, text, fault):
+    """The text with as many of its lines left out as leave the same kind of fault."""
+    kind = fault.split(":")[0]
+    lines, deadline = text.splitlines(), time.monotonic() + 60
+    size = max(len(lines) // 2, 1)
+    while size >= 1 and time.monotonic() < deadline:
+        at = 0
+        while at < len(lines) and time.monotonic() < deadline:
+            fewer = lines[:at] + lines[at + size:]
+            found = find_fault(program, "\n".join(fewer) + "\n")
+            if found and found.split(":")[0] == kind:
+                lines, fault = fewer, found
+            else:
+                at += size
+        size //= 2
+    return "\n".join(lines) + "\n", fault
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--count", type=int, help="mutated configurations, and half as many generated ones")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--keep-going", action="store_true", help="print every finding, in few words")
+    arguments = parser.parse_args()
+    counts = LONG if arguments.long else SHORT
+    if arguments.count is not None:
+        counts = {"mutated": arguments.count, "generated": arguments.count // 2}
+    program = Program(arguments.program)
+
+    bases = [path.read_text() for path in sorted((ROOT / "configs").glob("*.yaml"))]
+    bases += [path.read_text().replace("../../datasets", "../datasets") for path in sorted((ROOT / "configs/smoke").glob("*.yaml"))]
+    bases += EVERYTHING * 3
+    words = sorted(set(re.findall(r"[a-z_][a-z_0-9]{2,}", "\n".join(bases))))
+    schema = json.loads(subprocess.run([program.path, "schema"], capture_output=True, text=True, check=True).stdout)
+
+    def case(kind, i):
+        draw = random.Random(f"{kind} {arguments.seed} {i}")
+        return mutate(draw, draw.choice(bases), words) if kind == "mutated" else generate(draw, schema)
+
+    def tried(one):
+        return one, find_fault(program, case(*one))
+
+    todo = [(kind, i) for kind, count in counts.items() for i in range(count)]
+    findings, accepted = 0, 0
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for (kind, i), fault in pool.map(tried, todo):
+            if fault is None:
+                continue
+            findings += 1
+            if arguments.keep_going:
+                print(f"{kind} {i}: {fault}", flush=True)
+                continue
+            pool.shutdown(wait=False, cancel_futures=True)
+            text, fault = made_small(program, case(kind, i), fault)
+            print(f"{kind} configuration {i} of seed {arguments.seed}: {fault}\n---\n{text}", end="")
+            return 1
+    if findings == 0:
+        print(f"{counts['mutated']} mutated and {counts['generated']} generated configurations: nothing found")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
