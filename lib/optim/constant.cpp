@@ -14,7 +14,7 @@ class Constant : public Schedule {
  public:
   explicit Constant(const ConstantOptions& options) : value_(options.value) {}
   double at(int64_t, int64_t, const Json&) const override { return value_; }
-  Json keras_config(const Json&) const override { return value_; }
+  Json keras_config(int64_t, const Json&) const override { return value_; }
 
  private:
   double value_;

@@ -31,8 +31,10 @@ class CosineDecay : public Schedule {
     return initial * ((1 - alpha) * cosine + alpha);
   }
   /// Keras's initial_learning_rate is that of step 0, with or without a warm-up.
-  Json keras_config(const Json&) const override {
-    const auto& [initial, steps, alpha, warmup_steps, warmup_initial] = options_;
+  Json keras_config(int64_t steps_per_epoch, const Json&) const override {
+    const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
+    const double steps = std::max(length.steps(steps_per_epoch), 1.0),
+                 warmup_steps = warmup_length.steps(steps_per_epoch);
     Json config = Json::object().set("decay_steps", steps).set("alpha", alpha);
     if (warmup_steps == 0)
       config.set("initial_learning_rate", initial);

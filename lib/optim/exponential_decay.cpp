@@ -19,19 +19,23 @@ class ExponentialDecay : public Schedule {
  public:
   explicit ExponentialDecay(const ExponentialDecayOptions& options) : options_(options) {}
   double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
-    double power = static_cast<double>(step) / std::max(options_.decay_steps.steps(steps_per_epoch), 1.0);
+    double power = static_cast<double>(step) / steps(steps_per_epoch);
     if (options_.staircase) power = std::floor(power);
     return options_.initial * std::pow(options_.decay_rate, power);
   }
-  Json keras_config(const Json&) const override {
+  Json keras_config(int64_t steps_per_epoch, const Json&) const override {
     return keras_schedule("ExponentialDecay", Json::object()
                                                   .set("initial_learning_rate", options_.initial)
-                                                  .set("decay_steps", options_.decay_steps)
+                                                  .set("decay_steps", steps(steps_per_epoch))
                                                   .set("decay_rate", options_.decay_rate)
                                                   .set("staircase", options_.staircase));
   }
 
  private:
+  double steps(int64_t steps_per_epoch) const {
+    return std::max(options_.decay_steps.steps(steps_per_epoch), 1.0);
+  }
+
   ExponentialDecayOptions options_;
 };
 

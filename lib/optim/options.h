@@ -24,10 +24,10 @@ class OptimizerWith : public Optimizer {
             static_cast<float>(learning_rate * options_.weight_decay)};
   }
   /// Keras 2 and 3 have no name in common for a weight decay.
-  Json keras_config(const Json& schedule) const override {
+  Json keras_config(int64_t steps_per_epoch, const Json& schedule) const override {
     if (options_.weight_decay != 0) return {};
     Json config = keras_options();
-    config.set("learning_rate", learning_rate().keras_config(schedule));
+    config.set("learning_rate", learning_rate().keras_config(steps_per_epoch, schedule));
     return Json::object().set("class_name", keras_class()).set("config", std::move(config));
   }
 

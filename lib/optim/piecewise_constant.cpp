@@ -25,12 +25,14 @@ class PiecewiseConstant : public Schedule {
     const auto next = std::partition_point(boundaries.begin(), boundaries.end(), is_passed);
     return options_.values[static_cast<size_t>(next - boundaries.begin())];
   }
-  Json keras_config(const Json&) const override {
-    return keras_schedule(
-        "PiecewiseConstantDecay",
-        Json::object()
-            .set("boundaries", Json::Array(options_.boundaries.begin(), options_.boundaries.end()))
-            .set("values", Json::Array(options_.values.begin(), options_.values.end())));
+  Json keras_config(int64_t steps_per_epoch, const Json&) const override {
+    Json boundaries = Json::array();
+    for (const Duration& boundary : options_.boundaries)
+      boundaries.push(last_step(boundary, steps_per_epoch));
+    return keras_schedule("PiecewiseConstantDecay",
+                          Json::object()
+                              .set("boundaries", std::move(boundaries))
+                              .set("values", Json::Array(options_.values.begin(), options_.values.end())));
   }
 
  private:

@@ -24,8 +24,8 @@ class Schedule {
   /// The metric that it watches (reduce_on_plateau), to be checked before the run; "" for none.
   virtual std::string monitor() const { return ""; }
   /// What an optimizer of Keras has for its learning_rate: a number, or a schedule's {module, class_name,
-  /// config}.
-  virtual Json keras_config(const Json& state) const = 0;
+  /// config}, which counts steps.
+  virtual Json keras_config(int64_t steps_per_epoch, const Json& state) const = 0;
 };
 
 /// A schedule of keras.optimizers.schedules.

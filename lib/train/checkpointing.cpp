@@ -50,6 +50,7 @@ Checkpointing::Checkpointing(const RunConfig& config, RunDirectory directory, Tr
     : config_(config), directory_(std::move(directory)), state_(state), observer_(observer) {}
 
 void Checkpointing::begin(Replicas& replicas, bool on_disk, int64_t steps_per_epoch) {
+  steps_per_epoch_ = steps_per_epoch;
   replicas_ = &replicas;
   if (on_disk) saved_step_ = state_.step;
   written_best_ = state_.best;
@@ -218,7 +219,7 @@ std::function<void()> Checkpointing::write_task(const TrainingState& state, cons
     if (best) room.kept.push_back(best->step);
   return [directory = directory_, step = state.step, values = arrays.values, room,
           best = state.best ? std::optional(state.best->step) : std::nullopt,
-          content = checkpoint_content(config_, replicas_->layout(), arrays, state)] {
+          content = checkpoint_content(config_, replicas_->layout(), arrays, state, steps_per_epoch_)] {
     if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
       throw Error(fmt::format("step {} is not saved: its weights are no finite numbers any more", step));
     write_checkpoint(directory, step, content, room);

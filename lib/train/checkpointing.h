@@ -92,6 +92,7 @@ class Checkpointing {
   RunDirectory directory_;
   TrainingState& state_;
   Observer& observer_;
+  int64_t steps_per_epoch_ = 0;
   Replicas* replicas_ = nullptr;
   Held held_;                                        // the best; the task's alone while there is one
   std::optional<TrainingState::Best> written_best_;  // whose checkpoint is on the disk

@@ -19,8 +19,8 @@ Json metrics_of(const RunConfig& config, const Head& head) {
 
 }  // namespace
 
-Json keras_training_config(const RunConfig& config, const Json& schedule) {
-  Json optimizer = config.train.optimizer->keras_config(schedule);
+Json keras_training_config(const RunConfig& config, int64_t steps_per_epoch, const Json& schedule) {
+  Json optimizer = config.train.optimizer->keras_config(steps_per_epoch, schedule);
   if (optimizer.is_null()) return {};
   if (config.train.clip_norm) {
     Json options = optimizer.at("config");

@@ -207,7 +207,8 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
 }
 
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
-                                     const HostArrays& arrays, const TrainingState& state) {
+                                     const HostArrays& arrays, const TrainingState& state,
+                                     int64_t steps_per_epoch) {
   CheckpointContent content;
   const std::vector<KerasLayer> layers = config.graph.keras_layers();
   for (const KerasLayer& keras : layers) {
@@ -229,7 +230,7 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
     content.slots.push_back(std::move(slot));
   }
   content.model_config = config.graph.keras_model_config(config.name, layers);
-  content.training_config = keras_training_config(config, state.schedule);
+  content.training_config = keras_training_config(config, steps_per_epoch, state.schedule);
   content.state = state.to_json().set("seed", config.seed);
   content.history = state.history.text();
   content.config_yaml = config.resolved.to_yaml();

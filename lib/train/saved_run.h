@@ -52,6 +52,7 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
 
 /// What a checkpoint holds; refers to `arrays`, which lie as `layout` says. `state` is a TrainingState's.
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
-                                     const HostArrays& arrays, const TrainingState& state);
+                                     const HostArrays& arrays, const TrainingState& state,
+                                     int64_t steps_per_epoch);
 
 }  // namespace dtrain

@@ -33,14 +33,14 @@ train:
 
 /// Of a run of one output with this optimizer; "null" where Keras has no form of it.
 std::string optimizer(const std::string& optimizer, const Json& schedule = {}) {
-  const Json config = keras_training_config(config_from(kSingle, {"train.optimizer=" + optimizer}), schedule);
+  const Json config = keras_training_config(config_from(kSingle, {"train.optimizer=" + optimizer}), 1, schedule);
   return config.is_null() ? "null" : config.at("optimizer_config").dump();
 }
 
 }  // namespace
 
 TEST_CASE("of one output: a loss, a list of metrics, the optimizer") {
-  const Json config = keras_training_config(config_from(kSingle, {"train.clip_norm=2"}), {});
+  const Json config = keras_training_config(config_from(kSingle, {"train.clip_norm=2"}), 1, {});
   CHECK(config.at("loss").at("class_name").as_string() == "SparseCategoricalCrossentropy");
   CHECK(config.at("metrics").dump() ==
         R"([{"class_name": "SparseCategoricalAccuracy", "config": {"name": "accuracy"}}, )"
@@ -54,7 +54,7 @@ TEST_CASE("of one output: a loss, a list of metrics, the optimizer") {
 }
 
 TEST_CASE("of several outputs: lists in their order") {
-  const Json config = keras_training_config(config_from(kRun), {});
+  const Json config = keras_training_config(config_from(kRun), 1, {});
   REQUIRE(config.at("loss").items().size() == 2);
   CHECK(config.at("loss").items()[1].at("class_name").as_string() == "MeanSquaredError");
   CHECK(config.at("metrics").dump() == "[[], []]");
