@@ -85,12 +85,6 @@ std::vector<Split> open_splits(RunConfig& config, const Kind<Cache>& cache) {
   return splits;
 }
 
-/// Whether a cache would take nothing more.
-bool lies_in_memory(const Dataset& data) {
-  const auto stored = data.stored_form(0);
-  return data.in_memory() && stored && stored->data;
-}
-
 /// `cache`: the configured one, which is not filled here. The configuration learns the columns of its data.
 RunPlan make_plan(RunConfig& config, const Kind<Cache>& cache) {
   RunPlan plan;
@@ -104,7 +98,7 @@ RunPlan make_plan(RunConfig& config, const Kind<Cache>& cache) {
   int64_t most = 0;
   for (Split& split : plan.splits) {
     if (!split.data) continue;
-    if (!lies_in_memory(*split.data)) kept += split.data->stored_bytes();
+    if (!split.data->in_memory()) kept += split.data->stored_bytes();
     most = std::max(most, split.samples);
   }
   if (cache.name == "device") replicas.plan_data(kept);

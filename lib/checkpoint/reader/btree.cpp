@@ -35,9 +35,9 @@ class Tree {
     const size_t levels = header.number(2);
     header.skip(2);  // when nodes are split and merged
     const uint64_t root = header.address();
-    const uint64_t records = header.number(2);
+    const uint64_t root_records = header.number(2);
     settle_widths(levels);
-    if (records > 0) read_node(root, records, levels);
+    if (root_records > 0) read_node(root, root_records, levels);
   }
 
   std::vector<std::span<const std::byte>> records;
