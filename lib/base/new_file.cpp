@@ -9,7 +9,6 @@
 #include <mutex>
 #include <random>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -36,15 +35,6 @@ std::string reason() {
   return std::generic_category().message(errno);
 }
 
-fs::path folder_of(const std::string& path) {
-  const fs::path parent = fs::path(path).parent_path();
-  return parent.empty() ? fs::path(".") : parent;
-}
-
-[[noreturn]] void fail(const std::string& path, std::string_view doing) {
-  throw Error(fmt::format("{}: could not {}: {}", path, doing, reason()));
-}
-
 /// The process that a temporary file's name says, or nothing (0) for another name.
 pid_t writer_of(const std::string& name) {
   const size_t at = name.rfind(kTemporary);
@@ -59,34 +49,56 @@ pid_t writer_of(const std::string& name) {
 }
 
 /// Whether a writer holds the file's lock. Where the file system knows no locks the process ids have to do.
-bool is_locked(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+bool is_locked(const Location& file) {
+  const int fd = ::openat(file.directory, file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
   const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
   return locked;
 }
 
+void remove(const Location& file) {
+  ::unlinkat(file.directory, file.path.c_str(), 0);
+}
+
+/// True where what was done in a directory is on the disk.
+bool sync_directory(const Location& directory) {
+  const int fd = ::openat(directory.directory, directory.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool synced = ::fsync(fd) == 0 || errno == EINVAL;  // some file systems cannot, and need not
+  const int code = errno;
+  ::close(fd);
+  errno = code;
+  return synced;
+}
+
 }  // namespace
 
-NewFile::NewFile(const std::string& path) : path_(path) {
-  remove_leftovers(path);
+NewFile::NewFile(Location location) : location_(std::move(location)), temporary_(location_) {
+  remove_leftovers(location_);
   const std::lock_guard lock(making());
   std::random_device random;
-  const std::string name = fs::path(path).filename().string();
+  const std::string name = fs::path(location_.path).filename().string();
   do {
-    temporary_ =
-        (fs::path(path).parent_path() / fmt::format(".{}{}{}-{:08x}", name, kTemporary, ::getpid(), random()))
-            .string();
-    fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    temporary_ = beside(location_, fmt::format(".{}{}{}-{:08x}", name, kTemporary, ::getpid(), random()));
+    fd_ = ::openat(temporary_.directory, temporary_.path.c_str(),
+                   O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   } while (fd_ < 0 && errno == EEXIST);
-  if (fd_ < 0) throw UserError(fmt::format("{}: could not be created: {}", path, reason()));
+  if (fd_ < 0 && (errno == ENOSPC || errno == EDQUOT)) fail("be created");
+  if (fd_ < 0) throw UserError(fmt::format("{}: could not be created: {}", location_.shown(), reason()));
   ::flock(fd_, LOCK_EX | LOCK_NB);
 }
 
 NewFile::~NewFile() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!finished_ && fd_ >= 0) remove(temporary_);
   if (fd_ >= 0) ::close(fd_);
+}
+
+void NewFile::fail(const char* doing) const {
+  const bool no_space = errno == ENOSPC || errno == EDQUOT;
+  const std::string message = fmt::format("{}: could not {}: {}", location_.shown(), doing, reason());
+  if (no_space) throw NoSpace(message);
+  throw Error(message);
 }
 
 void NewFile::append(const void* data, size_t bytes) {
@@ -100,7 +112,7 @@ void NewFile::write(int64_t offset, const void* data, size_t bytes) {
   while (bytes > 0) {
     const ssize_t written = ::pwrite(fd_, from, std::min(bytes, kAtOnce), offset);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path_, "be written");
+    if (written < 0) fail("be written");
     from += written;
     offset += written;
     bytes -= static_cast<size_t>(written);
@@ -108,29 +120,24 @@ void NewFile::write(int64_t offset, const void* data, size_t bytes) {
 }
 
 void NewFile::finish() {
-  if (::fsync(fd_) != 0) fail(path_, "be written");
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "get its name");
-  temporary_.clear();
+  if (::fsync(fd_) != 0) fail("be written");
+  if (::renameat(temporary_.directory, temporary_.path.c_str(), location_.directory,
+                 location_.path.c_str()) != 0)
+    fail("get its name");
+  finished_ = true;
   ::close(std::exchange(fd_, -1));  // fsync has reported every failed write
-  const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) fail(path_, "get its name onto the disk");
-  const bool synced = ::fsync(folder) == 0 || errno == EINVAL;  // some file systems cannot, and need not
-  const int code = errno;
-  ::close(folder);
-  errno = code;
-  if (!synced) fail(path_, "get its name onto the disk");
+  if (!sync_directory(beside(location_, "."))) fail("get its name onto the disk");
 }
 
-void remove_leftovers(const std::string& path) {
+void remove_leftovers(const Location& file) {
   const std::lock_guard lock(making());
-  std::error_code ignored;  // what cannot be cleaned does no harm
-  for (fs::directory_iterator entry(folder_of(path), ignored), end; !ignored && entry != end;
-       entry.increment(ignored)) {
-    const pid_t writer = writer_of(entry->path().filename().string());
+  for (const std::string& name : names_in(beside(file, "."))) {
+    const pid_t writer = writer_of(name);
     if (writer == 0) continue;
     // A dead process may have had this one's number; what this one writes is locked.
     const bool gone = writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
-    if (gone && !is_locked(entry->path())) ::unlink(entry->path().c_str());
+    const Location leftover = beside(file, name);
+    if (gone && !is_locked(leftover)) remove(leftover);  // what cannot be removed does no harm
   }
 }
 

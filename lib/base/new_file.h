@@ -5,20 +5,31 @@
 #include <cstdint>
 #include <string>
 
+#include "base/error.h"
+#include "base/location.h"
+
 namespace dtrain {
 
+/// What could not be written for want of space: the disk is full, or the user's share of it.
+class NoSpace : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Written under a temporary name beside the final one, which finish() gives it; what was not finished is
-/// removed. Used by one thread.
+/// removed. Used by one thread. Everything throws NoSpace where it fails for want of space.
 class NewFile {
  public:
   /// Also removes what killed writers left in the folder. Throws UserError where no file can be made there.
-  explicit NewFile(const std::string& path);
+  explicit NewFile(Location location);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  const std::string& path() const { return path_; }
-  const std::string& temporary() const { return temporary_; }
+  /// What people are told.
+  const std::string& shown() const { return location_.shown(); }
+  /// As it is seen from the location's directory.
+  const std::string& temporary() const { return temporary_.path; }
   /// Behind what was appended so far. Throws Error.
   void append(const void* data, size_t bytes);
   int64_t appended() const { return appended_; }
@@ -28,13 +39,16 @@ class NewFile {
   void finish();
 
  private:
-  std::string path_, temporary_;
+  [[noreturn]] void fail(const char* doing) const;
+
+  Location location_, temporary_;
+  bool finished_ = false;
   int fd_ = -1;  // locked as long as the file is written
   int64_t appended_ = 0;
 };
 
-/// Removes the temporary files in the folder of `path` whose writers are no more: neither does their process
-/// run nor does anybody hold their lock (a process of another container shows by its lock only).
-void remove_leftovers(const std::string& path);
+/// Removes the temporary files in the directory of this file whose writers are no more: neither does their
+/// process run nor does anybody hold their lock (a process of another container shows by its lock only).
+void remove_leftovers(const Location& file);
 
 }  // namespace dtrain

@@ -13,8 +13,8 @@
 
 #include "base/dtype.h"
 #include "base/json.h"
+#include "base/location.h"
 #include "base/shape.h"
-#include "checkpoint/location.h"
 
 namespace dtrain {
 
@@ -55,7 +55,7 @@ struct CheckpointContent {
 /// Writes a checkpoint that appears there whole or not at all (a file that stood there is replaced only
 /// then), and is on the disk when this returns. The same content gives the same bytes. Removes what dead
 /// writers left in the directory. Throws Error, with the path and the reason, when it cannot be written:
-/// NoSpace (file.h) for want of space.
+/// NoSpace (base/new_file.h) for want of space.
 void save_checkpoint(const Location& location, const CheckpointContent& content);
 
 /// A checkpoint in memory. Owns the bytes that the arrays of `content()` point into, so those can be copied

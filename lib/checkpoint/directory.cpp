@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/file.h"
 
 namespace dtrain {
 

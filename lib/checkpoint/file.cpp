@@ -1,29 +1,20 @@
 #include "checkpoint/file.h"
 
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <csignal>
-#include <cstdio>
-#include <cstring>
-#include <dirent.h>
 #include <fcntl.h>
-#include <filesystem>
-#include <memory>
+#include <optional>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+#include "base/new_file.h"
+
 namespace dtrain {
 
-namespace fs = std::filesystem;
-
 namespace {
-constexpr std::string_view kTemporary = ".tmp-";  // then the writer's process id
-
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -33,110 +24,27 @@ class Descriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   int get() const { return fd_; }
-  /// Some file systems report a failed write only here.
-  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
   explicit operator bool() const { return fd_ >= 0; }
 
  private:
   int fd_;
 };
 
-/// Deletes the file unless it has been renamed.
-class Temporary {
- public:
-  explicit Temporary(Location location) : location_(std::move(location)) {}
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  ~Temporary() {
-    if (!renamed_) ::unlinkat(location_.directory, location_.path.c_str(), 0);
-  }
-  int create() const {
-    return ::openat(location_.directory, location_.path.c_str(),
-                    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-  }
-  bool rename_to(const Location& target) {
-    renamed_ =
-        ::renameat(location_.directory, location_.path.c_str(), target.directory, target.path.c_str()) == 0;
-    return renamed_;
-  }
-
- private:
-  Location location_;
-  bool renamed_ = false;
-};
-
-/// What stands beside a file: its directory, for "." or "" as name.
-Location beside(const Location& file, const std::string& name) {
-  const fs::path parent = fs::path(file.path).parent_path();
-  return {file.directory, (parent.empty() ? fs::path(".") : parent) / name, file.shown()};
-}
-
-int open_directory(const Location& directory) {
-  return ::openat(directory.directory, directory.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 std::string reason() {
   return std::generic_category().message(errno);
 }
 
-bool write_all(int fd, std::span<const std::byte> bytes) {
-  constexpr size_t kAtOnce = size_t{1} << 30;  // Linux writes at most 2 GiB a call
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), std::min(bytes.size(), kAtOnce));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return true;
-}
-
-bool sync_directory(const Location& directory) {
-  const Descriptor fd(open_directory(directory));
-  if (!fd) return false;
-  return ::fsync(fd.get()) == 0 || errno == EINVAL;  // some file systems cannot, and need not
-}
 }  // namespace
 
 void write_file(const Location& location, Parts parts) {
-  const auto fail = [&](std::string_view doing) {
-    const bool no_space = errno == ENOSPC || errno == EDQUOT;
-    const std::string message = fmt::format("{}: could not {}: {}", location.shown(), doing, reason());
-    if (no_space) throw NoSpace(message);
-    throw Error(message);
-  };
-  const std::string name = fs::path(location.path).filename().string();
-  Temporary temporary(beside(location, fmt::format(".{}{}{}", name, kTemporary, ::getpid())));
-  Descriptor file(temporary.create());
-  if (!file) fail("be created");
-  for (const auto part : parts)
-    if (!write_all(file.get(), part)) fail("be written");
-  if (::fsync(file.get()) != 0 || !file.close()) fail("be written");
-  if (!temporary.rename_to(location)) fail("get its name");
-  if (!sync_directory(beside(location, "."))) fail("get its name onto the disk");
-}
-
-std::vector<std::string> names_in(const Location& directory) {
-  std::vector<std::string> names;
-  const int fd = open_directory(directory);
-  const auto close = [](DIR* stream) { ::closedir(stream); };
-  const std::unique_ptr<DIR, decltype(close)> stream(fd >= 0 ? ::fdopendir(fd) : nullptr, close);
-  if (!stream && fd >= 0) ::close(fd);
-  while (const dirent* entry = stream ? ::readdir(stream.get()) : nullptr) names.emplace_back(entry->d_name);
-  return names;
-}
-
-void remove_stale_temporaries(const Location& location) {
-  for (const std::string& name : names_in(beside(location, "."))) {
-    const size_t at = name.rfind(kTemporary);
-    if (!name.starts_with('.') || at == std::string::npos) continue;
-    pid_t writer = 0;
-    const char* last = name.data() + name.size();
-    const auto [end, error] = std::from_chars(name.data() + at + kTemporary.size(), last, writer);
-    if (error != std::errc() || end != last || writer <= 0) continue;
-    // What cannot be removed does no harm.
-    if (::kill(writer, 0) != 0 && errno == ESRCH)
-      ::unlinkat(location.directory, beside(location, name).path.c_str(), 0);
+  std::optional<NewFile> file;
+  try {
+    file.emplace(location);
+  } catch (const UserError& error) {
+    throw Error(error.what());  // a run that is under way is not what somebody has written
   }
+  for (const auto part : parts) file->append(part.data(), part.size());
+  file->finish();
 }
 
 Bytes read_file(const std::string& path) {

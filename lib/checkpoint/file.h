@@ -5,11 +5,9 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "base/error.h"
+#include "base/location.h"
 #include "checkpoint/hash.h"
-#include "checkpoint/location.h"
 
 namespace dtrain {
 
@@ -21,22 +19,10 @@ struct Bytes {
   std::span<const std::byte> span() const { return {data.get(), size}; }
 };
 
-/// What could not be written for want of space: the disk is full, or the user's share of it.
-class NoSpace : public Error {
- public:
-  using Error::Error;
-};
-
 /// Writes the parts one after the other to a temporary file in the same directory, and gives that its final
 /// name once it is on the disk. Throws Error, and leaves neither a temporary file nor a changed `path`, when
 /// that fails; NoSpace where it is for want of space.
 void write_file(const Location& location, Parts parts);
-
-/// The names in a directory, in no order; none where it cannot be read.
-std::vector<std::string> names_in(const Location& directory);
-
-/// Removes the temporary files in the directory of this file whose writers are no more.
-void remove_stale_temporaries(const Location& location);
 
 /// The bytes of a regular file; throws UserError where there is none or it cannot be read.
 Bytes read_file(const std::string& path);

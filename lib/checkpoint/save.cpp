@@ -183,7 +183,6 @@ class ImageWriter {
 }  // namespace
 
 void save_checkpoint(const Location& location, const CheckpointContent& content) {
-  remove_stale_temporaries(location);
   const std::string state = content.state.dump();
   SparseFile file;
   try {

@@ -59,7 +59,7 @@ std::vector<int64_t> write_npy_header(NewFile& file, const TensorSpec& array, in
 std::vector<int64_t> write_hdf5_layout(NewFile& file, const std::vector<TensorSpec>& arrays, int64_t rows) {
   const Hdf5Session session;
   const auto check = [&](auto result) {
-    if (result < 0) throw Error(fmt::format("{}: HDF5 could not lay out the file", file.path()));
+    if (result < 0) throw Error(fmt::format("{}: HDF5 could not lay out the file", file.shown()));
     return result;
   };
   const Hdf5Handle access(check(H5Pcreate(H5P_FILE_ACCESS)), H5Pclose);

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "checkpoint/file.h"
+#include "base/new_file.h"
 #include "train/saved_run.h"
 
 namespace dtrain {

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "base/paths.h"
 #include "checkpoint/directory_lock.h"
 #include "checkpoint/file.h"
@@ -192,8 +193,8 @@ void RunDirectory::hold() {
   for (const char* name : kOwn)
     if (!exists(at(name))) held_->missing.push_back(name);
   refuse_foreign_files();
-  remove_stale_temporaries(at(kConfig));
-  remove_stale_temporaries(checkpoint_at(0));
+  remove_leftovers(at(kConfig));
+  remove_leftovers(checkpoint_at(0));
 }
 
 void RunDirectory::refuse_foreign_files() {

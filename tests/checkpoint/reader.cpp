@@ -111,7 +111,8 @@ TEST_CASE("changed at will under a right checksum, a checkpoint is read or refus
   Many few(30);
   const Many many(400);
   few.content.model_config = std::string(70'000, 'c');  // too long for a header
-  for (const CheckpointContent* content : {&sample.content, &few.content, &many.content}) {
+  for (const CheckpointContent* content :
+       std::initializer_list<const CheckpointContent*>{&sample.content, &few.content, &many.content}) {
     const Directory directory;
     const std::string image = image_of(*content);
     REQUIRE(outcome_of(directory, image) == "loaded");

@@ -15,10 +15,12 @@ namespace {
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
+using Files = std::map<std::string, std::string>;  // text by path
+
 /// A folder with these files, gone at the end.
 class Tree {
  public:
-  explicit Tree(const std::map<std::string, std::string>& files) {
+  explicit Tree(const Files& files) {
     std::string path = (std::filesystem::temp_directory_path() / "dtrain-memory-XXXXXX").string();
     REQUIRE(mkdtemp(path.data()));
     root_ = path;
@@ -49,22 +51,22 @@ const std::string kFirst =
 }  // namespace
 
 TEST_CASE("the machine's memory counts where no control group limits it") {
-  const HostMemory bare = Tree({}).memory();
+  const HostMemory bare = Tree(Files{}).memory();
   CHECK(bare.total == 16 * kGiB);
   CHECK(bare.available == 12 * kGiB);
   CHECK(bare.limit == 16 * kGiB);
   CHECK(bare.whose == "the machine's memory");
   CHECK(bare.used == 1024 * 1024);
   CHECK(bare.left() == bare.limit - bare.limit / 64 - bare.used);
-  const HostMemory unlimited = Tree({{"/proc/self/cgroup", "0::/user.slice\n"},
-                                     {"/proc/self/mountinfo", kSecond},
-                                     {"/sys/fs/cgroup/user.slice/memory.max", "max\n"},
-                                     {"/sys/fs/cgroup/user.slice/memory.current", "123\n"}})
+  const HostMemory unlimited = Tree(Files{{"/proc/self/cgroup", "0::/user.slice\n"},
+                                          {"/proc/self/mountinfo", kSecond},
+                                          {"/sys/fs/cgroup/user.slice/memory.max", "max\n"},
+                                          {"/sys/fs/cgroup/user.slice/memory.current", "123\n"}})
                                    .memory();
   CHECK(unlimited.limit == 16 * kGiB);
   CHECK(unlimited.available == 12 * kGiB);
   const HostMemory swap =
-      Tree({{"/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 4096 kB\nSwapTotal: 1048576 kB\n"}})
+      Tree(Files{{"/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 4096 kB\nSwapTotal: 1048576 kB\n"}})
           .memory();
   CHECK(swap.limit == 2 * kGiB);
   CHECK(swap.total == kGiB);
@@ -145,9 +147,9 @@ TEST_CASE("a container sees its own group, whatever the path says") {
 
 TEST_CASE("files that say nonsense limit nothing") {
   const HostMemory memory =
-      Tree({{"/proc/self/cgroup", "::\n:\nmemory\n4:memory\n0::/a\n"},
-            {"/proc/self/mountinfo", "1 2\n\n30 24 0:26 / /sys/fs/cgroup rw - cgroup2\n" + kSecond},
-            {"/sys/fs/cgroup/a/memory.max", "lots\n"}})
+      Tree(Files{{"/proc/self/cgroup", "::\n:\nmemory\n4:memory\n0::/a\n"},
+                 {"/proc/self/mountinfo", "1 2\n\n30 24 0:26 / /sys/fs/cgroup rw - cgroup2\n" + kSecond},
+                 {"/sys/fs/cgroup/a/memory.max", "lots\n"}})
           .memory();
   CHECK(memory.limit == 16 * kGiB);
   const HostMemory nothing = host_memory("/nonexistent");

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dtrain {
 
@@ -22,5 +23,11 @@ struct Location {
   std::string path;
   std::string name;  // "" where the path itself will do
 };
+
+/// What stands beside a file: `name` in its directory; the directory for ".".
+Location beside(const Location& file, const std::string& name);
+
+/// The names in a directory, in no order; none where it cannot be read.
+std::vector<std::string> names_in(const Location& directory);
 
 }  // namespace dtrain
