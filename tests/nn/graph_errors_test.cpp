@@ -220,9 +220,9 @@ TEST_CASE("arrays beyond any memory are refused") {
         "m.yaml:3:5: error: dense 'dense': its kernel of 1000000x1073741824 has more than the 2147483647 "
         "elements "
         "that are possible");
-  CHECK(model_errors("inputs: {x: [46341, 46341, 1]}\nlayers:\n  - zero_padding2d\n")
+  CHECK(model_errors("inputs: {x: [46340, 46340, 1]}\nlayers:\n  - zero_padding2d\n")
             .starts_with(
-                "m.yaml:3:5: error: zero_padding2d 'zero_padding2d': its output of 46343x46343x1 has more"));
+                "m.yaml:3:5: error: zero_padding2d 'zero_padding2d': its output of 46342x46342x1 has more"));
   // No library looks at an embedding's rows.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
                      "  - embedding: {input_dim: 1000000000, output_dim: 100}\n") == "");

@@ -36,11 +36,11 @@ Kind<Layer> layer_of(const std::string& yaml) {
 std::string complaints_of(const std::string& yaml, const std::vector<TensorSpec>& inputs) {
   Diagnostics diagnostics;
   const Kind<Layer> layer = parse_layer(yaml, diagnostics);
-  std::string said = text_of(diagnostics);
-  if (!layer) return said;
+  if (!layer) return text_of(diagnostics);
+  std::string said;
   const auto output = layer->infer(inputs, [&](const std::string& message) { said += message; });
   CHECK(output.has_value() == said.empty());
-  return said;
+  return text_of(diagnostics) + said;
 }
 
 TensorSpec output_of(const std::string& yaml, const std::vector<TensorSpec>& inputs) {

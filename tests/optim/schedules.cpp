@@ -202,7 +202,7 @@ TEST_CASE("reduce_on_plateau: another monitor, or the other way, begins anew at 
     CHECK(changed.at("wait").as_int() == 0);
   }
   for (const Json& wrong : {Json("x"), Json::object(), Json::object().set("scale", "x")})
-    CHECK_THROWS_AS(parse("{reduce_on_plateau: {initial: 1}}")->at(0, wrong), UserError);
+    CHECK_THROWS_AS(parse("{reduce_on_plateau: {initial: 1}}")->at(0, kStepsPerEpoch, wrong), UserError);
 }
 
 TEST_CASE("mistakes in schedules are named with their place") {
