@@ -1,23 +1,44 @@
 #!/usr/bin/env bash
-# Installs what building and testing dtrain needs on Debian 12+ and Ubuntu 22.04+, and nothing where it is all there.
-# Works on a machine that has nothing but apt: as root, or through sudo. Everything it says goes to standard error.
+# install.sh [PACKAGE...]: installs what building and testing dtrain needs, and the PACKAGEs, and nothing where it is all
+# there. Works on a machine that has nothing but apt: as root, or through sudo. Everything it says goes to standard error.
+#
+# Supported: Debian 12 and 13, Ubuntu 24.04 (`./dev test-on` tries each). Later ones are tried, and said to be untried.
+# Not supported: earlier ones. Ubuntu 22.04 has oneDNN 2.2, and dtrain needs 2.6.
 set -euo pipefail
 
+supported="Debian 12 and 13, Ubuntu 24.04"
 packages=(
   g++ cmake ninja-build ccache                      # the tools
   libyaml-cpp-dev libcli11-dev libfmt-dev libisal-dev libhdf5-dev libdnnl-dev  # the libraries
-  doctest-dev clang-format python3                  # the tests
+  doctest-dev python3                               # the tests
+  "$@"
 )
+build_it="cmake --preset release && cmake --build --preset release"
+
+say() {
+  printf 'install.sh: %s\n' "$@" >&2
+}
 
 fail() {
-  printf 'install.sh: %s\n' "$@" >&2
+  say "$@"
   exit 1
 }
 
+# shellcheck disable=SC1090
+system=$({ . "${DTRAIN_OS_RELEASE:-/etc/os-release}" && echo "${ID:-}:${VERSION_ID:-}"; } 2>/dev/null) || system=
+untried=
+case $system in
+  debian:12 | debian:13 | ubuntu:24.04) ;;
+  debian:[1-9] | debian:1[01] | ubuntu:[1-9].* | ubuntu:1?.* | ubuntu:2[0-3].*)
+    fail "$system is not supported: its libraries are too old (dtrain needs oneDNN 2.6; Ubuntu 22.04 has 2.2)." \
+      "Supported: $supported. With newer libraries of your own: $build_it"
+    ;;
+  *) untried="${system:-this system} has not been tried. Supported: $supported." ;;
+esac
+
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  fail "this is no Debian or Ubuntu (apt-get was not found)." \
-    "Install by your own means what these packages hold: ${packages[*]}" \
-    "then build with: cmake --preset release && cmake --build --preset release"
+  fail "$untried" "Without apt-get, install by your own means what these packages hold: ${packages[*]}" \
+    "(oneDNN 2.6 or later), then build with: $build_it"
 fi
 
 installed=" $(dpkg-query -W -f '${Package}:${db:Status-Status} ' "${packages[@]}" 2>/dev/null || true)"
@@ -26,6 +47,7 @@ for package in "${packages[@]}"; do
   [[ $installed == *" $package:installed "* ]] || missing+=("$package")
 done
 ((${#missing[@]})) || exit 0
+[[ -z $untried ]] || say "$untried"
 
 as_root=()
 if ((EUID != 0)); then

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""./dev and third_party/install.sh, with stand-ins for apt, cmake and the program: what they say, and to whom."""
+
+import os
+import pathlib
+import pty
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+CMAKE = """#!/bin/sh
+[ "$1" = --build ] || { echo "-- Configuring done"; exit 0; }
+for step in $(seq 40); do echo "[$step/40] Building CXX object $step.o"; done
+test -e "$BROKEN" && { echo "a.cpp:1:1: error: broken"; exit 1; }
+mkdir -p build/release/app
+printf '#!/bin/sh\\necho trained\\n' > build/release/app/dtrain
+chmod +x build/release/app/dtrain
+"""
+
+
+def executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        self.stubs = self.folder / "stubs"
+        self.asked = self.folder / "asked"
+        self.environment = {
+            **os.environ, "PATH": f"{self.stubs}:{os.environ['PATH']}", "ASKED": str(self.asked),
+            "BROKEN": str(self.folder / "broken"), "INSTALLED": str(self.folder / "installed")}
+        self.environment.pop("DTRAIN_WERROR", None)
+        # Everything that is asked for is installed, but for what `missing` names.
+        executable(self.stubs / "dpkg-query",
+                   '#!/bin/sh\nfor word; do case $word in -*|$MISSING) ;; *) printf "%s:installed " $word;; esac; done\n')
+        executable(self.stubs / "apt-get", '#!/bin/sh\necho "$*" >>"$ASKED"\n')
+        executable(self.stubs / "sudo", '#!/bin/sh\n[ "$1" = -v ] || exec "$@"\n')
+
+    def run_script(self, *command, **environment):
+        return subprocess.run([str(word) for word in command], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              env={**self.environment, **environment}, timeout=60)
+
+    # install.sh
+
+    def install(self, system, *packages, **environment):
+        release = self.folder / "os-release"
+        release.write_text(system)
+        return self.run_script(ROOT / "third_party/install.sh", *packages, DTRAIN_OS_RELEASE=str(release), **environment)
+
+    def test_supported_systems_hear_nothing(self):
+        for system in ["ID=debian\nVERSION_ID=12", "ID=debian\nVERSION_ID=13", 'ID=ubuntu\nVERSION_ID="24.04"']:
+            done = self.install(system)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""), system)
+        self.assertFalse(self.asked.exists())
+
+    def test_older_systems_are_refused(self):
+        for system in ['ID=ubuntu\nVERSION_ID="22.04"', 'ID=ubuntu\nVERSION_ID="23.10"', "ID=debian\nVERSION_ID=11"]:
+            done = self.install(system, MISSING="g++")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("is not supported", done.stderr)
+            self.assertIn("Debian 12 and 13, Ubuntu 24.04", done.stderr)
+        self.assertFalse(self.asked.exists())
+
+    def test_later_systems_are_tried(self):
+        for system in ["ID=debian\nVERSION_ID=14", "ID=debian", 'ID=ubuntu\nVERSION_ID="26.04"', "ID=linuxmint", ""]:
+            self.assertEqual(self.install(system).returncode, 0)
+            done = self.install(system, MISSING="g++")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("has not been tried", done.stderr)
+
+    def test_what_is_missing_is_installed(self):
+        done = self.install("ID=debian\nVERSION_ID=13", "clang-format-14", MISSING="clang-format-14")
+        self.assertEqual((done.returncode, done.stderr), (0, "installing clang-format-14 ...\n"))
+        self.assertTrue(self.asked.read_text().splitlines()[-1].endswith(" clang-format-14"))
+
+    # dev
+
+    def checkout(self):
+        """A checkout in which a build takes no time."""
+        for part in ["lib", "app", "third_party"]:
+            (self.folder / part).mkdir()
+        shutil.copy(ROOT / "dev", self.folder)
+        (self.folder / "CMakePresets.json").touch()
+        executable(self.folder / "third_party/install.sh", '#!/bin/sh\n[ -z "$1" ] || touch "$INSTALLED"\n')
+        executable(self.stubs / "cmake", CMAKE)
+        executable(self.stubs / "ctest", "#!/bin/sh\necho tests run\n")
+        return self.folder / "dev"
+
+    def test_a_build_shows_how_far_it_is_and_leaves_standard_output_to_the_program(self):
+        dev = self.checkout()
+        done = self.run_script(dev, "run")
+        self.assertEqual((done.returncode, done.stdout), (0, "trained\n"), done.stderr)
+        self.assertEqual(done.stderr.splitlines()[1:], [f"  {n} of 40" for n in range(4, 41, 4)])
+        done = self.run_script(dev, "run")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "trained\n", ""))
+
+    def test_a_build_that_fails_says_why(self):
+        dev = self.checkout()
+        (self.folder / "broken").touch()
+        for _ in range(2):
+            done = self.run_script(dev, "run")
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("error: broken", done.stderr)
+
+    def test_a_terminal_gets_ninjas_own_lines(self):
+        dev = self.checkout()
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([dev, "run"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs,
+                              env=self.environment, text=True) as process:
+            os.close(theirs)
+            shown = b""
+            try:
+                while piece := os.read(ours, 65536):
+                    shown += piece
+            except OSError:  # the other end is closed
+                pass
+            self.assertEqual(process.stdout.read(), "trained\n")
+        os.close(ours)
+        self.assertEqual(process.returncode, 0, shown)
+        self.assertIn(b"[3/40] Building", shown)
+
+    def clang_format(self, name, version):
+        executable(self.stubs / name, f'#!/bin/sh\n[ "$1" != --version ] || echo "clang-format version {version}.0.6"\n')
+
+    def test_a_missing_clang_format_is_said_and_installed(self):
+        dev = self.checkout()
+        self.clang_format("clang-format", 19)
+        self.clang_format("clang-format-14", 13)  # whatever this machine has
+        executable(self.stubs / "apt-cache", "#!/bin/sh\nexit 0\n")
+        executable(self.folder / "third_party/install.sh",
+                   f'#!/bin/sh\n[ -z "$1" ] || sed -i s/13/14/ {self.stubs / "clang-format-14"}\n')
+        done = self.run_script(dev, "test")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("clang-format 14 is missing", done.stderr)
+        self.assertNotIn("NOT CHECKED", done.stderr)
+        self.assertNotIn("clang-format", self.run_script(dev, "test").stderr)
+
+    def test_where_the_distribution_has_no_clang_format_the_tests_run(self):
+        dev = self.checkout()
+        self.clang_format("clang-format", 19)
+        self.clang_format("clang-format-14", 13)
+        executable(self.stubs / "apt-cache", "#!/bin/sh\nexit 100\n")
+        done = self.run_script(dev, "test")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("tests run", done.stdout)
+        self.assertIn("this distribution has no clang-format-14", done.stderr)
+        self.assertIn("NOT CHECKED", done.stderr)
+        self.assertEqual(self.run_script(dev, "check-format").returncode, 1)
+
+    def test_fuzz_runs_every_fuzzer(self):
+        dev = self.checkout()
+        for name, code in [("a", 1), ("b", 0)]:
+            executable(self.folder / f"tests/fuzz/fuzz_{name}.py", f"import sys\nprint(*sys.argv[3:])\nsys.exit({code})\n")
+        done = self.run_script(dev, "fuzz", "--seed", "7")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.count("--long --seed 7"), 2)
+        self.assertIn("fuzz_a: FOUND SOMETHING", done.stdout)
+        self.assertIn("fuzz_b: found nothing", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv)

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# test-on.sh [--ccache] [--keep] SYSTEM: the README's two commands, as who has just cloned this checkout as it stands runs
+# them as root on a fresh SYSTEM (debian:12, debian:13 or ubuntu:24.04) with nothing but apt, and the time that each takes.
+# SYSTEM is a folder below build/test-on; needs root, and a Debian or Ubuntu to stand on.
+#   --ccache  compiled objects of earlier runs are used again: for looking at a mistake, not for measuring
+#   --keep    SYSTEM's folder stays when all went well, too
+set -euo pipefail
+root=$(readlink -f "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/..")
+top=$root/build/test-on
+commands=("./dev run fit configs/digits-mlp.yaml" "./dev test")
+
+fail() {
+  printf 'test-on: %s\n' "$@" >&2
+  exit 1
+}
+
+suite_of() {
+  case $1 in
+    debian:12) echo bookworm ;;
+    debian:13) echo trixie ;;
+    ubuntu:24.04) echo noble ;;
+    *) fail "expected debian:12, debian:13 or ubuntu:24.04, found '$1'" ;;
+  esac
+}
+
+# inside FOLDER COMMAND...: with the mounts and the processes of its own namespaces, which the kernel clears away with the
+# last process, however it ends. CCACHE: a folder for ~/.cache/ccache.
+inside() {
+  # shellcheck disable=SC2016
+  CCACHE=${CCACHE:-} unshare --mount --pid --fork --kill-child bash -euc '
+    folder=$1
+    shift
+    cp /etc/resolv.conf "$folder/etc"
+    mount -t proc proc "$folder/proc"
+    mount --rbind /sys "$folder/sys"
+    mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$folder/dev/pts"
+    mount -t tmpfs tmpfs "$folder/dev/shm"
+    if [[ -n $CCACHE ]]; then
+      mkdir -p "$CCACHE" "$folder/root/.cache/ccache"
+      mount --bind "$CCACHE" "$folder/root/.cache/ccache"
+    fi
+    exec env -i HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+      ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} chroot "$folder" "$@"
+  ' inside "$@"
+}
+
+# base_of SYSTEM: makes its base system, which is kept, where it is not there yet.
+base_of() {
+  local system=$1 base=$top/${1/:/-}.base suite
+  suite=$(suite_of "$system")
+  [[ ! -d $base ]] || return 0
+  echo "test-on: the base system of $system ..." >&2
+  rm -rf "$base.new"
+  local options=(--variant=minbase)
+  [[ $system != ubuntu:* ]] || options+=("--components=main,universe")
+  if [[ -e /usr/share/debootstrap/scripts/$suite && -e /usr/share/keyrings/${system%:*}-archive-keyring.gpg ]]; then
+    debootstrap "${options[@]}" "$suite" "$base.new" >&2
+  elif [[ $system == ubuntu:* ]]; then  # older Debians do not know it, or have not its keys: Debian 13 does, and has
+    base_of debian:13
+    local maker=$top/maker
+    rm -rf "$maker"
+    cp -a "$top/debian-13.base" "$maker"
+    inside "$maker" sh -euc 'apt-get -qq update && apt-get -qq install -y --no-install-recommends debootstrap ubuntu-keyring' >&2
+    inside "$maker" debootstrap "${options[@]}" "$suite" /made >&2
+    mv "$maker/made" "$base.new"
+    rm -rf "$maker"
+  else
+    fail "debootstrap knows no $suite here, or the keys of its archive are missing"
+  fi
+  mv "$base.new" "$base"
+}
+
+# Committed or not, what git does not ignore.
+clone_to() {
+  git clone -q --depth 1 "file://$root" "$1"
+  git -C "$1" rm -rq .
+  git -C "$root" ls-files -z --cached --others --exclude-standard |
+    while IFS= read -rd '' file; do [[ ! -e $root/$file ]] || printf '%s\0' "$file"; done |
+    tar -C "$root" --null -T - -c | tar -C "$1" -x
+}
+
+ccache="" keep=""
+while [[ ${1:-} == --* ]]; do
+  case $1 in
+    --ccache) ccache=yes ;;
+    --keep) keep=yes ;;
+    *) fail "unknown option $1" ;;
+  esac
+  shift
+done
+(($# == 1)) || fail "usage: test-on [--ccache] [--keep] debian:12|debian:13|ubuntu:24.04"
+system=$1
+suite_of "$system" >/dev/null
+((EUID == 0)) || fail "this needs root: it makes a system in a folder, and mounts in it"
+command -v debootstrap >/dev/null || "$root/third_party/install.sh" debootstrap
+
+base_of "$system"
+folder=$top/${system/:/-}
+rm -rf "$folder"
+cp -a "$folder.base" "$folder"
+clone_to "$folder/root/dtrain"
+
+times=()
+for command in "${commands[@]}"; do
+  echo "== $system: $command" >&2
+  SECONDS=0
+  CCACHE=${ccache:+$folder.ccache} inside "$folder" bash -c "cd && cd dtrain && $command" ||
+    fail "$system: $command failed with $? after $SECONDS s; the system stands in $folder"
+  times+=("$system: $command: $SECONDS s${ccache:+ (with ccache)}")
+done
+[[ -n $keep ]] || rm -rf "$folder"
+printf '%s\n' "== done, on $(nproc) cores:" "${times[@]}"
