@@ -311,7 +311,7 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
   {
     Recorder recorder;
     Trainer trainer(config_from(kRun, {"train.epochs=1", "model.layers.0.conv2d.trainable=false"}), run,
-                    recorder, recorder.stop);
+                    recorder, recorder.requests);
     trainer.start();
     trainer.run();
   }
@@ -326,7 +326,7 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
   Recorder recorder;
   SavedRun saved = load_saved_run(run.path(), {"train.epochs=2", "model.layers.0.conv2d.trainable=true"},
                                   [](const std::string&) {});
-  Trainer trainer(std::move(saved.config), run, recorder, recorder.stop);
+  Trainer trainer(std::move(saved.config), run, recorder, recorder.requests);
   trainer.restore(checkpoint);
   REQUIRE(recorder.warnings.size() == 1);
   CHECK(
@@ -348,7 +348,7 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
   // And one that is frozen since leaves its slots behind without a word.
   Recorder other;
   Trainer frozen(config_from(kRun, {"train.epochs=3", "model.layers.5.dense.trainable=false"}), run, other,
-                 other.stop);
+                 other.requests);
   frozen.restore(*load_newest(run, [](const std::string&) {}));
   frozen.run();
   CHECK(other.warnings.empty());

@@ -58,7 +58,7 @@ void expect_newest(const RunDirectory& run, const Writer& writer) {
 TEST_CASE("the newest checkpoint is found while a run that keeps one saves all the time") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
-  run.create();
+  std::filesystem::create_directories(run.checkpoint_directory());
   const Writer writer(run, [](const RunDirectory& held) { held.prune(1, {}); });
   expect_newest(run, writer);
 }
@@ -66,7 +66,7 @@ TEST_CASE("the newest checkpoint is found while a run that keeps one saves all t
 TEST_CASE("so it is where the file system knows no locks") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
-  run.create();
+  std::filesystem::create_directories(run.checkpoint_directory());
   const Writer writer(run, [](const RunDirectory& held) {
     const auto paths = held.checkpoints();
     for (size_t i = 0; i + 1 < paths.size(); ++i) std::filesystem::remove(paths[i]);
@@ -77,7 +77,7 @@ TEST_CASE("so it is where the file system knows no locks") {
 TEST_CASE("nothing is removed while somebody looks for the newest checkpoint") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
-  run.create();
+  std::filesystem::create_directories(run.checkpoint_directory());
   for (const int64_t step : {1, 2, 3}) save_checkpoint(run.checkpoint_path(step), {});
   {
     const DirectoryLock reader(run.checkpoint_directory(), DirectoryLock::Kind::shared);
