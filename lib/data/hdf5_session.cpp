@@ -4,7 +4,7 @@
 
 namespace dtrain {
 
-Hdf5Session::Hdf5Session() : lock_(hdf5_mutex()) {
+Hdf5Guard::Hdf5Guard() : lock_(hdf5_mutex()) {
   // Without this the library's exit handler crashes after a failed write. Only the first call, ours or
   // another folder's, can succeed, and has to come before anything else.
   H5dont_atexit();

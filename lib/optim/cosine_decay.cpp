@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "optim/duration.h"
+#include "optim/step_count.h"
 #include "optim/table.h"
 
 namespace dtrain {
@@ -11,9 +11,9 @@ namespace {
 
 struct CosineDecayOptions {
   double initial = 0;
-  Duration steps{1};
+  StepCount steps{1};
   double alpha = 0;
-  Duration warmup_steps;
+  StepCount warmup_steps;
   double warmup_initial = 0;
 };
 

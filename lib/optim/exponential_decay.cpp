@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "optim/duration.h"
+#include "optim/step_count.h"
 #include "optim/table.h"
 
 namespace dtrain {
@@ -10,7 +10,7 @@ namespace {
 
 struct ExponentialDecayOptions {
   double initial = 0;
-  Duration decay_steps{1};
+  StepCount decay_steps{1};
   double decay_rate = 1;
   bool staircase = false;
 };

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "optim/duration.h"
+#include "optim/step_count.h"
 #include "optim/table.h"
 
 namespace dtrain {
@@ -10,7 +10,7 @@ namespace dtrain {
 namespace {
 
 struct PiecewiseConstantOptions {
-  std::vector<Duration> boundaries;
+  std::vector<StepCount> boundaries;
   std::vector<double> values;
 };
 
@@ -19,7 +19,7 @@ class PiecewiseConstant : public Schedule {
   explicit PiecewiseConstant(PiecewiseConstantOptions options) : options_(std::move(options)) {}
   double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
     const auto& boundaries = options_.boundaries;
-    const auto is_passed = [&](const Duration& boundary) {
+    const auto is_passed = [&](const StepCount& boundary) {
       return last_step(boundary, steps_per_epoch) < static_cast<double>(step);
     };
     const auto next = std::partition_point(boundaries.begin(), boundaries.end(), is_passed);
@@ -27,7 +27,7 @@ class PiecewiseConstant : public Schedule {
   }
   Json keras_config(int64_t steps_per_epoch, const Json&) const override {
     Json boundaries = Json::array();
-    for (const Duration& boundary : options_.boundaries)
+    for (const StepCount& boundary : options_.boundaries)
       boundaries.push(last_step(boundary, steps_per_epoch));
     return keras_schedule("PiecewiseConstantDecay",
                           Json::object()
@@ -37,7 +37,7 @@ class PiecewiseConstant : public Schedule {
 
  private:
   /// A boundary in epochs is their end: the next value begins with the step after it.
-  static double last_step(const Duration& boundary, int64_t steps_per_epoch) {
+  static double last_step(const StepCount& boundary, int64_t steps_per_epoch) {
     return boundary.in_epochs ? boundary.steps(steps_per_epoch) - 1 : boundary.count;
   }
 
@@ -51,7 +51,7 @@ void check(const PiecewiseConstantOptions& options, const Node& node, Diagnostic
                                         "found {}",
                                         boundaries.size() + 1, values.size()));
   for (size_t i = 1; i < boundaries.size(); ++i) {
-    const Duration &before = boundaries[i - 1], &boundary = boundaries[i];
+    const StepCount &before = boundaries[i - 1], &boundary = boundaries[i];
     if (boundary.in_epochs != before.in_epochs)
       return diagnostics.error(*node.find("boundaries"),
                                "piecewise_constant's boundaries: expected all in steps or all in epochs");

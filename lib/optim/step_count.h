@@ -6,7 +6,7 @@
 namespace dtrain {
 
 /// Whole and at least 0, but for epochs, which may be parts of one.
-struct Duration {
+struct StepCount {
   double count = 0;
   bool in_epochs = false;
 
@@ -15,15 +15,15 @@ struct Duration {
 };
 
 template <>
-struct Codec<Duration> {
-  static bool parse(const Node& node, const std::string& where, Duration& out, Diagnostics& diagnostics);
-  static Node write(const Duration& value);
+struct Codec<StepCount> {
+  static bool parse(const Node& node, const std::string& where, StepCount& out, Diagnostics& diagnostics);
+  static Node write(const StepCount& value);
   static Json schema();
 };
 
 /// More than none of it.
-inline Check<Duration> some_time() {
-  return {"more than 0 steps", [](const Duration& duration) { return duration.count > 0; }};
+inline Check<StepCount> some_time() {
+  return {"more than 0 steps", [](const StepCount& count) { return count.count > 0; }};
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-#include "optim/duration.h"
+#include "optim/step_count.h"
 
 #include <array>
 #include <charconv>
@@ -13,19 +13,19 @@ namespace {
 constexpr double kMost = 9.2e18;  // what an integer holds
 }
 
-double Duration::steps(int64_t steps_per_epoch) const {
+double StepCount::steps(int64_t steps_per_epoch) const {
   return in_epochs ? std::round(count * static_cast<double>(steps_per_epoch)) : count;
 }
 
-bool Codec<Duration>::parse(const Node& node, const std::string& where, Duration& out,
-                            Diagnostics& diagnostics) {
+bool Codec<StepCount>::parse(const Node& node, const std::string& where, StepCount& out,
+                             Diagnostics& diagnostics) {
   const auto fail = [&] {
     return report_unexpected(node, where, "a number of steps, such as 400, or of epochs, such as '5 epochs'",
                              diagnostics);
   };
   if (!node.is_scalar()) return fail();
   const std::string& text = node.text();
-  Duration value;
+  StepCount value;
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, value.count);
   if (error != std::errc() || !(value.count >= 0) || value.count > kMost) return fail();
@@ -39,12 +39,12 @@ bool Codec<Duration>::parse(const Node& node, const std::string& where, Duration
   return true;
 }
 
-Node Codec<Duration>::write(const Duration& value) {
+Node Codec<StepCount>::write(const StepCount& value) {
   if (!value.in_epochs) return Codec<int64_t>::write(static_cast<int64_t>(value.count));
   return Node::scalar(fmt::format("{} epoch{}", value.count, value.count == 1 ? "" : "s"));
 }
 
-Json Codec<Duration>::schema() {
+Json Codec<StepCount>::schema() {
   Json choices = Json::array();
   choices.push(json_type("integer").set("minimum", 0))
       .push(json_type("string").set("pattern", "^[0-9]*[.]?[0-9]*([eE][-+]?[0-9]+)? *(steps?|epochs?)$"));
