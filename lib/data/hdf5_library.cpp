@@ -1,10 +1,10 @@
-#include "data/hdf5_session.h"
+#include "data/hdf5_library.h"
 
 #include "base/hdf5_mutex.h"
 
 namespace dtrain {
 
-Hdf5Session::Hdf5Session() : lock_(hdf5_mutex()) {
+LibraryLock::LibraryLock() : lock_(hdf5_mutex()) {
   // Without this the library's exit handler crashes after a failed write. Only the first call, ours or
   // another folder's, can succeed, and has to come before anything else.
   H5dont_atexit();

@@ -11,26 +11,26 @@ namespace dtrain {
 
 /// Holds the process's lock on libhdf5 and keeps the library from printing, on this thread too (its stack of
 /// errors, and whether that is printed, are a thread's own). Nothing in this folder calls it without.
-class Hdf5Session {
+class LibraryLock {
  public:
-  Hdf5Session();
+  LibraryLock();
 
  private:
   std::scoped_lock<std::mutex> lock_;
 };
 
 /// Owns an identifier of libhdf5's. The session is held by whoever makes or drops one.
-class Hdf5Handle {
+class LibraryObject {
  public:
-  Hdf5Handle() = default;
-  Hdf5Handle(hid_t id, herr_t (*closer)(hid_t)) : id_(id), closer_(closer) {}
-  Hdf5Handle(Hdf5Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), closer_(other.closer_) {}
-  Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
+  LibraryObject() = default;
+  LibraryObject(hid_t id, herr_t (*closer)(hid_t)) : id_(id), closer_(closer) {}
+  LibraryObject(LibraryObject&& other) noexcept : id_(std::exchange(other.id_, -1)), closer_(other.closer_) {}
+  LibraryObject& operator=(LibraryObject&& other) noexcept {
     std::swap(id_, other.id_);
     std::swap(closer_, other.closer_);
     return *this;
   }
-  ~Hdf5Handle() {
+  ~LibraryObject() {
     if (id_ >= 0) closer_(id_);
   }
   operator hid_t() const { return id_; }
