@@ -52,7 +52,7 @@ double Interval::seconds() const {
   return count * kSeconds[static_cast<size_t>(unit)];
 }
 
-std::string Duration::str() const {
+std::string TimeSpan::str() const {
   return write_count(length);
 }
 
@@ -83,7 +83,7 @@ Json Codec<Interval>::schema() {
       .set("pattern", fmt::format("^({}|{})$", kAutomatic, pattern_of("epoch|step|second|minute|hour|day")));
 }
 
-bool Codec<Duration>::parse(const Node& node, const std::string& where, Duration& out,
+bool Codec<TimeSpan>::parse(const Node& node, const std::string& where, TimeSpan& out,
                             Diagnostics& diagnostics) {
   const std::optional<Interval> length = node.is_scalar() ? parse_count(node.text()) : std::nullopt;
   if (length && length->is_time()) {
@@ -96,11 +96,11 @@ bool Codec<Duration>::parse(const Node& node, const std::string& where, Duration
   return false;
 }
 
-Node Codec<Duration>::write(const Duration& value) {
+Node Codec<TimeSpan>::write(const TimeSpan& value) {
   return Node::scalar(value.str());
 }
 
-Json Codec<Duration>::schema() {
+Json Codec<TimeSpan>::schema() {
   return Json::object()
       .set("type", "string")
       .set("pattern", fmt::format("^{}$", pattern_of("second|minute|hour|day")));

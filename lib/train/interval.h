@@ -19,7 +19,7 @@ struct Interval {
 };
 
 /// A length of time, kept in the unit in which it was written.
-struct Duration {
+struct TimeSpan {
   Interval length{1, Interval::Unit::hour};
   double seconds() const { return length.seconds(); }
   /// "8 hours"
@@ -34,9 +34,9 @@ struct Codec<Interval> {
 };
 
 template <>
-struct Codec<Duration> {
-  static bool parse(const Node& node, const std::string& where, Duration& out, Diagnostics& diagnostics);
-  static Node write(const Duration& value);
+struct Codec<TimeSpan> {
+  static bool parse(const Node& node, const std::string& where, TimeSpan& out, Diagnostics& diagnostics);
+  static Node write(const TimeSpan& value);
   static Json schema();
 };
 

@@ -38,7 +38,7 @@ struct TrainOptions {
   bool deterministic = false;       // the same bits run after run, on GPUs too
   std::optional<double> clip_norm;  // of the whole gradient, L2
   int64_t accumulate = 1;           // pieces that each share is worked through in
-  std::optional<Duration> max_time;
+  std::optional<TimeSpan> max_time;
   std::vector<Kind<Callback>> callbacks;
 };
 

@@ -135,11 +135,11 @@ TEST_CASE("an interval is what its JSON schema says") {
 }
 
 TEST_CASE("a length of time is what its JSON schema says") {
-  const std::regex pattern(Codec<Duration>::schema().at("pattern").as_string());
-  const auto parse = [](const std::string& text) -> std::optional<Duration> {
+  const std::regex pattern(Codec<TimeSpan>::schema().at("pattern").as_string());
+  const auto parse = [](const std::string& text) -> std::optional<TimeSpan> {
     Diagnostics diagnostics;
-    Duration duration;
-    if (!Codec<Duration>::parse(Node::scalar(text), "max_time", duration, diagnostics)) return std::nullopt;
+    TimeSpan duration;
+    if (!Codec<TimeSpan>::parse(Node::scalar(text), "max_time", duration, diagnostics)) return std::nullopt;
     return duration;
   };
   for (const auto& [text, seconds] : std::vector<std::pair<std::string, double>>{
@@ -147,7 +147,7 @@ TEST_CASE("a length of time is what its JSON schema says") {
     CAPTURE(text);
     REQUIRE(parse(text));
     CHECK(parse(text)->seconds() == seconds);
-    CHECK(parse(Codec<Duration>::write(*parse(text)).text())->seconds() == seconds);
+    CHECK(parse(Codec<TimeSpan>::write(*parse(text)).text())->seconds() == seconds);
     CHECK(std::regex_match(text, pattern));
   }
   for (const char* text : {"8", "1 epoch", "10 steps", "auto", "-1 hours", "0 hours", "1 hour 5 minutes"}) {
