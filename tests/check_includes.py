@@ -26,7 +26,7 @@ FLOORS = [
 CAGES = [
     ("fmt", r"fmt/", set().union(*FLOORS)),
     ("yaml-cpp", r"yaml-cpp/", {"config"}),
-    ("HDF5", r"(hdf5|H5)", {"checkpoint", "data"}),
+    ("HDF5", r"(hdf5|H5)", {"base", "checkpoint", "data"}),
     ("ISA-L", r"isa-l/", {"data"}),
     ("oneDNN", r"(dnnl|oneapi/)", {"device", "ops"}),
     ("OpenMP", r"omp\.h", {"device", "ops"}),

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/hdf5_session.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/file.h"
-#include "checkpoint/hdf5_session.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/sparse_file.h"
 

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/hdf5_session.h"
 #include "base/new_file.h"
-#include "data/hdf5_session.h"
 
 namespace dtrain {
 
@@ -57,33 +57,33 @@ std::vector<int64_t> write_npy_header(NewFile& file, const TensorSpec& array, in
 /// Lays the datasets out in a file that libhdf5 then closes: the rows are written past it, because a disk
 /// that is full in the middle of them is more than the library survives.
 std::vector<int64_t> write_hdf5_layout(NewFile& file, const std::vector<TensorSpec>& arrays, int64_t rows) {
-  const Hdf5Guard session;
+  const Hdf5Session session;
   const auto check = [&](auto result) {
     if (result < 0) throw Error(fmt::format("{}: HDF5 could not lay out the file", file.shown()));
     return result;
   };
-  const Hdf5Id access(check(H5Pcreate(H5P_FILE_ACCESS)), H5Pclose);
+  const Hdf5Handle access(check(H5Pcreate(H5P_FILE_ACCESS)));
   check(H5Pset_file_locking(access, false, true));  // the file is locked by whoever writes it
-  Hdf5Id hdf5(check(H5Fcreate(file.temporary().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access)), H5Fclose);
-  const Hdf5Id storage(check(H5Pcreate(H5P_DATASET_CREATE)), H5Pclose);
+  Hdf5Handle hdf5(check(H5Fcreate(file.temporary().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access)));
+  const Hdf5Handle storage(check(H5Pcreate(H5P_DATASET_CREATE)));
   check(H5Pset_alloc_time(storage, H5D_ALLOC_TIME_EARLY));
   check(H5Pset_fill_time(storage, H5D_FILL_TIME_NEVER));
-  const Hdf5Id groups(check(H5Pcreate(H5P_LINK_CREATE)), H5Pclose);
+  const Hdf5Handle groups(check(H5Pcreate(H5P_LINK_CREATE)));
   check(H5Pset_create_intermediate_group(groups, 1));
   std::vector<int64_t> offsets;
   for (const TensorSpec& array : arrays) {
     const Shape shape = array.shape.prepended(rows);
     const std::vector<hsize_t> extents(shape.begin(), shape.end());
-    const Hdf5Id space(check(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr)),
-                       H5Sclose);
+    const Hdf5Handle space(
+        check(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr)));
     const char* name = arrays.size() == 1 ? "predictions" : array.name.c_str();
-    const Hdf5Id dataset(check(H5Dcreate2(hdf5, name, H5T_IEEE_F32LE, space, groups, storage, H5P_DEFAULT)),
-                         H5Dclose);
+    const Hdf5Handle dataset(
+        check(H5Dcreate2(hdf5, name, H5T_IEEE_F32LE, space, groups, storage, H5P_DEFAULT)));
     const haddr_t offset = H5Dget_offset(dataset);
     if (offset == HADDR_UNDEF && shape.elements() > 0) check(-1);
     offsets.push_back(static_cast<int64_t>(offset));
   }
-  check(hdf5.close());
+  check(H5Fclose(hdf5.release()));
   return offsets;
 }
 

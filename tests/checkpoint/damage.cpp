@@ -5,7 +5,7 @@
 #include <hdf5.h>
 
 #include "base/error.h"
-#include "base/hdf5_mutex.h"
+#include "base/hdf5_session.h"
 #include "checkpoint/layout.h"
 #include "sample.h"
 
@@ -36,7 +36,7 @@ std::string refusal_of_changed(const std::function<void(hid_t)>& change) {
   save_checkpoint(path, Sample().content);
   write_text(path, read_text(path).substr(kHeaderBytes));
   {
-    const std::scoped_lock lock(hdf5_mutex());
+    const Hdf5Session session;
     const hid_t format = H5Pcreate(H5P_FILE_ACCESS);  // as dtrain's, or newer where that is needed
     H5Pset_libver_bounds(format, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
     const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, format);

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <hdf5.h>
 
-#include "base/hdf5_mutex.h"
+#include "base/hdf5_session.h"
 #include "sample.h"
 
 namespace dtrain {
@@ -30,7 +30,7 @@ TEST_CASE("weights stand where Keras has them") {
   const Directory directory;
   const Sample sample;
   save_checkpoint(directory / "a.h5", sample.content);
-  const std::scoped_lock lock(hdf5_mutex());
+  const Hdf5Session session;
   const hid_t file = H5Fopen((directory / "a.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   REQUIRE(file >= 0);
   CHECK(attribute(file, "/", "keras_version") == "2.15.0");
@@ -68,7 +68,7 @@ TEST_CASE("a list of names over 64,512 bytes is split as Keras splits it") {
   // Of 100 bytes each: 645 fit into an attribute, so 1291 take three, the first longer by one.
   for (int i = 1000; i < 2291; ++i) content.layers.push_back({std::to_string(i) + std::string(96, 'x'), {}});
   save_checkpoint(directory / "a.h5", content);
-  const std::scoped_lock lock(hdf5_mutex());
+  const Hdf5Session session;
   const hid_t file = H5Fopen((directory / "a.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   REQUIRE(file >= 0);
   CHECK(attribute(file, "/model_weights", "layer_names") == "missing");

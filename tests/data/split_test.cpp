@@ -1,3 +1,6 @@
+#include <chrono>
+#include <thread>
+
 #include <doctest/doctest.h>
 
 #include "base/json.h"
@@ -121,6 +124,7 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(labels() == Values{5, 6, 7, 8});
   // Other labels, the same size, the same time.
   const auto time = std::filesystem::last_write_time(folder / "y");
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the file system's clock is a coarse one
   write_file(folder / "y", idx_bytes({4}, "\x05\x06\x08\x07"));
   std::filesystem::last_write_time(folder / "y", time);
   CHECK(labels() == Values{5, 6, 8, 7});

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/hdf5_session.h"
+#include "base/hdf5_session.h"
 #include "data/readers/array_file.h"
 #include "data/readers/binding.h"
 #include "data/readers/open_any.h"
@@ -16,8 +16,8 @@ namespace dtrain {
 namespace {
 
 /// `file` is the same one, opened before; its messages say what is wrong with the path, libhdf5's do not.
-Hdf5Id open_file(const InputFile& file) {
-  Hdf5Id opened(H5Fopen(file.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+Hdf5Handle open_file(const InputFile& file) {
+  Hdf5Handle opened(H5Fopen(file.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (opened) {
     void* descriptor = nullptr;
     if (H5Fget_vfd_handle(opened, H5P_DEFAULT, &descriptor) >= 0 && descriptor &&
@@ -34,11 +34,11 @@ Hdf5Id open_file(const InputFile& file) {
 }
 
 /// The path of the only dataset at the top of the file.
-std::string only_dataset(const Hdf5Id& file, const std::string& path) {
+std::string only_dataset(const Hdf5Handle& file, const std::string& path) {
   std::vector<std::string> names;
   const auto collect = [](hid_t group, const char* name, const H5L_info_t* link, void* out) -> herr_t {
     if (link->type != H5L_TYPE_HARD) return 0;
-    const Hdf5Id object(H5Oopen(group, name, H5P_DEFAULT), H5Oclose);
+    const Hdf5Handle object(H5Oopen(group, name, H5P_DEFAULT));
     if (object && H5Iget_type(object) == H5I_DATASET)
       static_cast<std::vector<std::string>*>(out)->emplace_back(name);
     return 0;
@@ -52,7 +52,7 @@ std::string only_dataset(const Hdf5Id& file, const std::string& path) {
 
 /// Each step of the path must be a link inside the file: an external one would open whatever file the data
 /// names.
-void refuse_external_links(const Hdf5Id& file, const std::string& path, const std::string& name) {
+void refuse_external_links(const Hdf5Handle& file, const std::string& path, const std::string& name) {
   for (size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
     const std::string prefix = name.substr(0, end);
     H5L_info_t link;
@@ -65,7 +65,7 @@ void refuse_external_links(const Hdf5Id& file, const std::string& path, const st
 }
 
 /// How the values come from libhdf5; booleans, an enumeration by h5py's custom, as bytes.
-StoredType stored_type(const Hdf5Id& type, const std::string& where) {
+StoredType stored_type(const Hdf5Handle& type, const std::string& where) {
   const size_t bytes = H5Tget_size(type);
   const H5T_class_t kind = H5Tget_class(type);
   using Kind = StoredType::Kind;
@@ -79,7 +79,7 @@ StoredType stored_type(const Hdf5Id& type, const std::string& where) {
 }
 
 /// How the values lie in the file, where that is one of the ways in which computers hold numbers.
-std::optional<StoredType> type_in_file(const Hdf5Id& type) {
+std::optional<StoredType> type_in_file(const Hdf5Handle& type) {
   using Kind = StoredType::Kind;
   struct Plain {
     hid_t type;
@@ -131,9 +131,9 @@ hid_t memory_type(StoredType type) {
 
 /// Shuffled rows come back to every chunk again and again: those of a data set of this size are unpacked once
 /// an epoch, not once a row.
-Hdf5Id chunk_cache() {
+Hdf5Handle chunk_cache() {
   constexpr size_t kSlots = 100003, kBytes = size_t{128} << 20;
-  Hdf5Id list(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+  Hdf5Handle list(H5Pcreate(H5P_DATASET_ACCESS));
   H5Pset_chunk_cache(list, kSlots, kBytes, H5D_CHUNK_CACHE_W0_DEFAULT);
   return list;
 }
@@ -142,7 +142,7 @@ Hdf5Id chunk_cache() {
 struct OpenDataset {
   std::shared_ptr<const InputFile> input;
   std::string where;  // "path:name"
-  Hdf5Id file, dataset;
+  Hdf5Handle file, dataset;
   StoredType type;
   bool is_enum = false;
   std::vector<hsize_t> extents;
@@ -152,12 +152,12 @@ struct OpenDataset {
     if (name.empty()) name = only_dataset(file, path);
     where = path + ":" + name;
     refuse_external_links(file, path, name);
-    dataset = Hdf5Id(H5Dopen2(file, name.c_str(), chunk_cache()), H5Dclose);
+    dataset = Hdf5Handle(H5Dopen2(file, name.c_str(), chunk_cache()));
     if (!dataset) throw UserError(fmt::format("{}: expected a dataset, found something else", where));
-    const Hdf5Id properties(H5Dget_create_plist(dataset), H5Pclose);
+    const Hdf5Handle properties(H5Dget_create_plist(dataset));
     refuse_foreign_storage(properties);
     refuse_missing_filters(properties);
-    const Hdf5Id file_type(H5Dget_type(dataset), H5Tclose);
+    const Hdf5Handle file_type(H5Dget_type(dataset));
     type = stored_type(file_type, where);
     is_enum = H5Tget_class(file_type) == H5T_ENUM;
     read_shape();
@@ -167,8 +167,8 @@ struct OpenDataset {
 
   /// The values' own place in the file, where they lie there one after the other as computers hold numbers.
   std::optional<std::pair<StoredType, int64_t>> plain_place() const {
-    const Hdf5Id properties(H5Dget_create_plist(dataset), H5Pclose);
-    const Hdf5Id file_type(H5Dget_type(dataset), H5Tclose);
+    const Hdf5Handle properties(H5Dget_create_plist(dataset));
+    const Hdf5Handle file_type(H5Dget_type(dataset));
     const auto plain = type_in_file(file_type);
     const haddr_t offset = H5Dget_offset(dataset);
     if (!plain || H5Pget_layout(properties) != H5D_CONTIGUOUS || offset == HADDR_UNDEF) return std::nullopt;
@@ -179,9 +179,9 @@ struct OpenDataset {
     std::vector<hsize_t> start(extents.size(), 0), extent = extents;
     start[0] = static_cast<hsize_t>(first);
     extent[0] = static_cast<hsize_t>(count);
-    const Hdf5Id from(H5Dget_space(dataset), H5Sclose);
-    const Hdf5Id to(H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr), H5Sclose);
-    const Hdf5Id enum_type(is_enum ? H5Dget_type(dataset) : -1, H5Tclose);
+    const Hdf5Handle from(H5Dget_space(dataset));
+    const Hdf5Handle to(H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr));
+    const Hdf5Handle enum_type(is_enum ? H5Dget_type(dataset) : -1);
     if (H5Sselect_hyperslab(from, H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr) >= 0 &&
         H5Dread(dataset, is_enum ? hid_t{enum_type} : memory_type(type), to, from, H5P_DEFAULT, dst) >= 0)
       return;
@@ -194,13 +194,13 @@ struct OpenDataset {
   }
 
  private:
-  void refuse_foreign_storage(const Hdf5Id& properties) const {
+  void refuse_foreign_storage(const Hdf5Handle& properties) const {
     if (H5Pget_layout(properties) == H5D_VIRTUAL || H5Pget_external_count(properties) > 0)
       throw UserError(
           fmt::format("{}: expected data in the file itself, found a dataset kept in other files", where));
   }
 
-  void refuse_missing_filters(const Hdf5Id& properties) const {
+  void refuse_missing_filters(const Hdf5Handle& properties) const {
     for (int i = 0; i < H5Pget_nfilters(properties); ++i) {
       unsigned flags = 0, config = 0;
       size_t values = 0;
@@ -216,7 +216,7 @@ struct OpenDataset {
   }
 
   void read_shape() {
-    const Hdf5Id space(H5Dget_space(dataset), H5Sclose);
+    const Hdf5Handle space(H5Dget_space(dataset));
     const int rank = H5Sget_simple_extent_ndims(space);
     if (rank < 1)
       throw UserError(fmt::format("{}: expected an array of samples, found a single value", where));
@@ -240,9 +240,9 @@ class Hdf5Column final : public Column {
     spec_ = {open_.where, Shape(std::vector<int64_t>(shape.begin() + 1, shape.end())), open_.type.dtype()};
   }
   ~Hdf5Column() override {
-    const Hdf5Guard session;
-    open_.dataset = Hdf5Id();
-    open_.file = Hdf5Id();
+    const Hdf5Session session;
+    open_.dataset = Hdf5Handle();
+    open_.file = Hdf5Handle();
   }
 
   const TensorSpec& spec() const override { return spec_; }
@@ -260,7 +260,7 @@ class Hdf5Column final : public Column {
       const auto raw =
           type.same_bytes() ? nullptr : allocate_bytes(static_cast<size_t>(elements * type.bytes));
       {
-        const Hdf5Guard session;
+        const Hdf5Session session;
         open_.read_slab(first, count, raw ? raw.get() : out);
       }
       if (raw) decode_rows(open_.where, type, first * row_elements(), raw.get(), out, elements);
@@ -295,7 +295,7 @@ class Hdf5Reader final : public Reader {
 }  // namespace
 
 std::shared_ptr<const Column> open_hdf5(const std::string& path, const std::string& name) {
-  const Hdf5Guard session;
+  const Hdf5Session session;
   OpenDataset open(path, name);
   if (const auto place = open.plain_place())
     return rows_in_file(open.input, open.where, {place->first, open.shape()}, place->second);

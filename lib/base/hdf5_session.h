@@ -1,0 +1,62 @@
+// What every use of libhdf5 needs, in whichever folder: the lock, silence, closing of what was opened, errors
+// as exceptions.
+#pragma once
+
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include <hdf5.h>
+
+namespace dtrain {
+
+/// Holds the process's lock on libhdf5, which is not thread safe as most systems build it, and keeps the
+/// library from printing, on this thread too (its stack of errors, and whether that is printed, are a
+/// thread's own). Nobody calls the library without.
+class Hdf5Session {
+ public:
+  Hdf5Session();
+
+ private:
+  std::scoped_lock<std::mutex> lock_;
+};
+
+/// Whether libhdf5 said these words as the call that just failed did.
+bool hdf5_said(std::string_view words);
+
+[[noreturn]] void throw_hdf5_error(std::string_view doing);
+
+/// Throws Error with libhdf5's innermost reason when `result`, of any of its calls, says that it failed.
+template <class Result>
+Result checked(Result result, std::string_view doing) {
+  if (result < 0) throw_hdf5_error(doing);
+  return result;
+}
+
+/// Owns an identifier of any kind (file, group, dataset, attribute, type, space, property list), or none. A
+/// session is held by whoever makes or drops one.
+class Hdf5Handle {
+ public:
+  Hdf5Handle() = default;
+  /// A negative one is none.
+  explicit Hdf5Handle(hid_t id) : id_(id) {}
+  /// Throws as checked().
+  Hdf5Handle(hid_t id, std::string_view doing) : id_(checked(id, doing)) {}
+  Hdf5Handle(Hdf5Handle&& other) noexcept : id_(other.release()) {}
+  Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~Hdf5Handle() {
+    if (id_ >= 0) H5Idec_ref(id_);
+  }
+  operator hid_t() const { return id_; }
+  explicit operator bool() const { return id_ >= 0; }
+  /// For a close that may fail.
+  hid_t release() { return std::exchange(id_, H5I_INVALID_HID); }
+
+ private:
+  hid_t id_ = H5I_INVALID_HID;
+};
+
+}  // namespace dtrain
