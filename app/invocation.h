@@ -11,8 +11,7 @@ void remember_command(int argc, char** argv);
 /// The time of now, as "2026-11-21T22:39:54+0100".
 std::string format_time_now();
 
-/// Sets command, version, machine, working directory and process id. Bytes that are no UTF-8 are written as
-/// "\xe9".
+/// Sets command, version, machine, working directory and process id.
 Json& describe_invocation(Json& event);
 
 }  // namespace dtrain

@@ -169,9 +169,9 @@ TEST_CASE("what no sample may hold is named") {
   const auto error = [](const std::vector<std::string>& sets) -> std::string {
     const ScratchDirectory directory;
     Recorder recorder;
-    Trainer trainer(config_from(kRun, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
-    trainer.start();
     try {
+      Trainer trainer(config_from(kRun, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
+      trainer.start();
       trainer.run();
     } catch (const UserError& refusal) {
       return refusal.what();
