@@ -108,9 +108,11 @@ def random_graph(seed):
 
 
 def every_layer():
-    """Every kind of layer, every activation as a layer and as an option, and the options that change what is computed."""
+    """Every kind of layer, every activation as a layer and as an option, and the options that change what is computed.
+
+    But for what some Kerases cannot do, which stands in small_ones()."""
     activations = ["linear", "relu", "leaky_relu", "gelu", "silu", "tanh", "sigmoid", "elu", "softmax",
-                   {"leaky_relu": {"negative_slope": 0.3}}, {"elu": {"alpha": 0.5}}, {"gelu": {"approximate": True}}]
+                   {"leaky_relu": {"negative_slope": 0.3}}, {"elu": {"alpha": 0.5}}]
     layers = [
         # Images, from the input `image`.
         {"zero_padding2d": {"padding": [[1, 2], [0, 1]], "inputs": "image", "name": "padded"}},
@@ -148,7 +150,6 @@ def every_layer():
         {"dense": {"units": 4, "activation": "gelu"}},
         {"multiply": {"inputs": ["embedded", "embedded"], "name": "square"}},
         {"concatenate": {"axis": -1, "inputs": ["square", "dense", "embedded"]}},
-        {"concatenate": {"axis": 1, "inputs": ["concatenate", "concatenate"], "name": "longer"}},
         {"flatten": {}},
         {"dense": {"units": 5, "name": "of_words", "trainable": False}},
         # All of it, and the input `row`.
@@ -169,8 +170,8 @@ def every_layer():
     return run_of(model, targets={"answer": {"shape": [3]}, "of_words": {"shape": [5]}}, low_high=(0, 9))
 
 
-def trainings():
-    """By what they show: a small model under each loss, optimizer, schedule and metric."""
+def small_ones():
+    """By what they show: a small model under each loss, optimizer, schedule and metric, and what some Kerases cannot do."""
     def run(units=3, activation=None, target=None, **train):
         last = {"units": units, "name": "last"} | ({"activation": activation} if activation else {})
         model = {"inputs": {"x": [4]}, "layers": [{"dense": {"units": 5, "activation": "tanh"}}, {"dense": last}]}
@@ -194,6 +195,11 @@ def trainings():
         "mean_absolute_error": run(loss="mean_absolute_error"),
         "huber": run(loss={"huber": {"delta": 0.5}}),
         "clip_norm": run(clip_norm=0.5),
+        "gelu by tanh": run(activation={"gelu": {"approximate": True}}),
+        "concatenate along another axis": run_of(
+            {"inputs": {"x": [2, 3]}, "layers": [{"concatenate": {"axis": 1, "inputs": ["x", "x"]}}, {"flatten": {}},
+                                                 {"dense": {"units": 2, "name": "last"}}]},
+            targets={"last": {"shape": [2]}}),
         "a name that TensorFlow refuses": run() | {"name": "my first run"},
     }
     optimizers = {

@@ -100,12 +100,12 @@ layers:
   CHECK(order(graph) == "a below unread concatenate");
 }
 
-TEST_CASE("a graph of 100,000 layers is ordered at once") {
+TEST_CASE("a graph of 40,000 layers is ordered at once") {
   std::string yaml = "inputs: {x: [1]}\nblocks: {one: {layers: [activation: relu]}}\nlayers:\n";
-  for (int i = 0; i < 9; ++i) yaml += "  - one: {repeat: 10000}\n";
+  for (int i = 0; i < 4; ++i) yaml += "  - one: {repeat: 10000}\n";
   const Graph graph = good_graph(yaml);
   const std::vector<KerasLayer> layers = graph.keras_layers();
-  REQUIRE(layers.size() == 90'001);
+  REQUIRE(layers.size() == 40'001);
   for (size_t i = 0; i < layers.size(); ++i) REQUIRE(layers[i].node == static_cast<int>(i));
 }
 
