@@ -94,15 +94,16 @@ RunPlan make_plan(RunConfig& config, const Kind<Cache>& cache) {
   plan.steps_per_epoch = (samples + batch - 1) / batch;
   plan.last_batch = samples - (plan.steps_per_epoch - 1) * batch;
   Replicas replicas(config, devices);
-  size_t kept = 0;
+  size_t on_devices = 0, on_host = 0;
   int64_t most = 0;
   for (Split& split : plan.splits) {
     if (!split.data) continue;
-    if (!split.data->in_memory()) kept += split.data->stored_bytes();
+    on_devices += split.data->stored_bytes();
+    if (!split.data->lies_in_memory()) on_host += split.data->stored_bytes();
     most = std::max(most, split.samples);
   }
-  if (cache.name == "device") replicas.plan_data(kept);
-  if (cache.name == "device" || cache.name == "memory") replicas.plan_host(kept);
+  if (cache.name == "device") replicas.plan_data(on_devices);
+  if (cache.name == "device" || cache.name == "memory") replicas.plan_host(on_host);
   replicas.plan_samples(most);
   replicas.check_memory(Plan::Purpose::training, batch);
   if (const std::string advice = replicas.memory_advice(Plan::Purpose::training, batch); !advice.empty())

@@ -46,6 +46,8 @@ class Dataset {
   /// Reading costs no more than a gather from memory (or a few instructions an element): there is nothing to
   /// prefetch.
   virtual bool in_memory() const = 0;
+  /// All rows lie one after the other in memory: a cache there would take nothing more.
+  virtual bool lies_in_memory() const { return false; }
 };
 
 }  // namespace dtrain

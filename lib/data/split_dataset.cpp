@@ -51,6 +51,11 @@ void SplitDataset::read_stored(size_t index, std::span<const int64_t> rows, void
   column.read(stored, dst);
 }
 
+bool SplitDataset::lies_in_memory() const {
+  return in_memory_ && std::all_of(held_->columns.begin(), held_->columns.end(),
+                                   [](const auto& column) { return column->data() != nullptr; });
+}
+
 DataIdentity SplitDataset::identity() const {
   return {source_.reader, identify_files(source_.paths), held_->total, source_.from, source_.to,
           source_.fields};

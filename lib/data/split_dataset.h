@@ -29,6 +29,7 @@ class SplitDataset final : public Dataset {
   DataIdentity identity() const override;
   bool on_device() const override { return held_->on_device; }
   bool in_memory() const override { return in_memory_; }
+  bool lies_in_memory() const override;
 
  private:
   /// Row 0 of the split, where the column's rows lie one after the other.
