@@ -27,10 +27,10 @@ class Bytes(support.Case):
         config = support.CONFIG.replace("dense: {units: 3}", "dense: {units: 3, name: '${LAYER}'}")
         name, run = os.fsdecode(b"c\xe9.yaml"), os.fsdecode(b"r\xe9")
         self.write(name, config)
-        done = self.json("fit", name, "-o", run, "--epochs", "1", env={"LAYER": LAYER})
+        done = self.json("fit", name, "-o", run, "--epochs", "1", env={"LAYER": LAYER}, errors="surrogateescape")
         self.assertEqual(done["run_directory"], run)
-        done = self.json("resume", run, "--epochs", "2")
-        weights = [weight["name"] for weight in self.json("inspect", done["checkpoint"])["weights"]]
+        done = self.json("resume", run, "--epochs", "2", errors="surrogateescape")
+        weights = [weight["name"] for weight in self.json("inspect", done["checkpoint"], errors="surrogateescape")["weights"]]
         self.assertIn(LAYER + "/kernel", weights)
 
 

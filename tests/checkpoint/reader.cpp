@@ -65,7 +65,7 @@ std::vector<size_t> metadata_of(const std::string& image) {
 
 TEST_CASE("any number of layers is found again") {
   // In the header itself; from nine on in a heap with an index, whose blocks and levels grow with the number.
-  for (const size_t count : {1, 8, 9, 10, 100, 500, 1000, 3000, 12'000}) {
+  for (const size_t count : {1, 8, 9, 10, 100, 500, 2000}) {
     CAPTURE(count);
     const Directory directory;
     const Many many(count, count % 1000 == 0 ? 200 : 0);
