@@ -22,19 +22,22 @@ class CosineDecay : public Schedule {
   explicit CosineDecay(const CosineDecayOptions& options) : options_(options) {}
   double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
     const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
-    const auto now = static_cast<double>(step);
-    const double steps = std::max(length.steps(steps_per_epoch), 1.0),
-                 warmup_steps = warmup_length.steps(steps_per_epoch);
-    if (now < warmup_steps) return warmup_initial + (initial - warmup_initial) * (now / warmup_steps);
-    const double done = std::min(now - warmup_steps, steps) / steps;
+    const int64_t steps = std::max<int64_t>(length.steps(steps_per_epoch), 1),
+                  warmup_steps = warmup_length.steps(steps_per_epoch);
+    if (step < warmup_steps) {
+      const double done = static_cast<double>(step) / static_cast<double>(warmup_steps);
+      return warmup_initial + (initial - warmup_initial) * done;
+    }
+    const double done =
+        static_cast<double>(std::min(step - warmup_steps, steps)) / static_cast<double>(steps);
     const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * done));
     return initial * ((1 - alpha) * cosine + alpha);
   }
   /// Keras's initial_learning_rate is that of step 0, with or without a warm-up.
   Json keras_config(int64_t steps_per_epoch, const Json&) const override {
     const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
-    const double steps = std::max(length.steps(steps_per_epoch), 1.0),
-                 warmup_steps = warmup_length.steps(steps_per_epoch);
+    const int64_t steps = std::max<int64_t>(length.steps(steps_per_epoch), 1),
+                  warmup_steps = warmup_length.steps(steps_per_epoch);
     Json config = Json::object().set("decay_steps", steps).set("alpha", alpha);
     if (warmup_steps == 0)
       config.set("initial_learning_rate", initial);

@@ -19,7 +19,7 @@ class ExponentialDecay : public Schedule {
  public:
   explicit ExponentialDecay(const ExponentialDecayOptions& options) : options_(options) {}
   double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
-    double power = static_cast<double>(step) / steps(steps_per_epoch);
+    double power = static_cast<double>(step) / static_cast<double>(steps(steps_per_epoch));
     if (options_.staircase) power = std::floor(power);
     return options_.initial * std::pow(options_.decay_rate, power);
   }
@@ -32,8 +32,8 @@ class ExponentialDecay : public Schedule {
   }
 
  private:
-  double steps(int64_t steps_per_epoch) const {
-    return std::max(options_.decay_steps.steps(steps_per_epoch), 1.0);
+  int64_t steps(int64_t steps_per_epoch) const {
+    return std::max<int64_t>(options_.decay_steps.steps(steps_per_epoch), 1);
   }
 
   ExponentialDecayOptions options_;

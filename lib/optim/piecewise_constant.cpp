@@ -20,7 +20,7 @@ class PiecewiseConstant : public Schedule {
   double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
     const auto& boundaries = options_.boundaries;
     const auto is_passed = [&](const StepCount& boundary) {
-      return last_step(boundary, steps_per_epoch) < static_cast<double>(step);
+      return last_step(boundary, steps_per_epoch) < step;
     };
     const auto next = std::partition_point(boundaries.begin(), boundaries.end(), is_passed);
     return options_.values[static_cast<size_t>(next - boundaries.begin())];
@@ -37,8 +37,8 @@ class PiecewiseConstant : public Schedule {
 
  private:
   /// A boundary in epochs is their end: the next value begins with the step after it.
-  static double last_step(const StepCount& boundary, int64_t steps_per_epoch) {
-    return boundary.in_epochs ? boundary.steps(steps_per_epoch) - 1 : boundary.count;
+  static int64_t last_step(const StepCount& boundary, int64_t steps_per_epoch) {
+    return boundary.steps(steps_per_epoch) - (boundary.in_epochs ? 1 : 0);
   }
 
   PiecewiseConstantOptions options_;

@@ -1,6 +1,6 @@
 #include "optim/step_count.h"
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -13,8 +13,9 @@ namespace {
 constexpr double kMost = 9.2e18;  // what an integer holds
 }
 
-double StepCount::steps(int64_t steps_per_epoch) const {
-  return in_epochs ? std::round(count * static_cast<double>(steps_per_epoch)) : count;
+int64_t StepCount::steps(int64_t steps_per_epoch) const {
+  const double steps = in_epochs ? std::round(count * static_cast<double>(steps_per_epoch)) : count;
+  return static_cast<int64_t>(std::min(steps, kMost));
 }
 
 bool Codec<StepCount>::parse(const Node& node, const std::string& where, StepCount& out,

@@ -11,7 +11,7 @@ struct StepCount {
   bool in_epochs = false;
 
   /// In steps, to the nearest.
-  double steps(int64_t steps_per_epoch) const;
+  int64_t steps(int64_t steps_per_epoch) const;
 };
 
 template <>

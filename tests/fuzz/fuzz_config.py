@@ -305,7 +305,7 @@ class Maker:
     def value(self, node, depth=0):
         draw = self.draw
         node = self.resolve(node)
-        if draw.random() < 0.01:
+        if draw.random() < 0.005:
             return draw.choice([0, -1, 2147483647, 4294967297, 1e39, 1e-39, 1.5, "x", None, True, [], {}, 9223372036854775807])
         if "const" in node:
             return node["const"]
@@ -323,14 +323,15 @@ class Maker:
         if kind == "number":
             low = node.get("minimum", node.get("exclusiveMinimum", -2))
             high = node.get("maximum", node.get("exclusiveMaximum", low + 2))
-            return draw.choice([low, high, (low + high) / 2, draw.uniform(low, high), round(draw.uniform(low, min(high, low + 1)), 3)])
+            ends = [one for key, one in (("minimum", low), ("maximum", high)) if key in node]
+            return draw.choice([*ends, (low + high) / 2, draw.uniform(low, high), round(draw.uniform(low, min(high, low + 1)), 3)])
         if kind == "boolean":
             return draw.random() < 0.5
         if kind == "string":
             pattern = node.get("pattern", "")
-            if "epoch" in pattern:
-                return draw.choice(["1 epoch", "0.5 epochs", "2 epochs", "3 steps"] + (["1 minute"] if "minute" in pattern else []))
-            return draw.choice(["cpu:0", "x", "val_loss", "loss", "1/3"])
+            lengths = [one for one in ("1 epoch", "0.5 epochs", "2 epochs", "3 steps", "1 minute", "0.5 hours", "auto")
+                       if re.search(pattern, one)]
+            return draw.choice((lengths if pattern else []) or ["cpu:0", "x", "val_loss", "loss", "1/3"])
         if kind == "array":
             least = node.get("minItems", 0)
             return [self.value(node.get("items", {}), depth + 1) for _ in range(draw.randint(least, node.get("maxItems", least + 2)))]
@@ -363,6 +364,8 @@ def generate(draw, schema):
         options = maker.options(maker.kind("layer", name))
         for key in ("name", "inputs", "trainable", "filters", "units"):
             options.pop(key, None)
+        if "padding" in options and name != "zero_padding2d" or name.endswith(("conv2d", "pooling2d")) and draw.random() < 0.7:
+            options["padding"] = "same"
         if name in ("conv2d", "conv2d_transpose"):
             options["filters"] = draw.choice([1, 2, 3, 8, 16, 17])
         if name == "dense":
@@ -390,6 +393,8 @@ def generate(draw, schema):
     def split():
         options = maker.options(maker.kind("split", "synthetic"))
         options.pop("targets", None)
+        if draw.random() < 0.8:
+            options.pop("input", None)
         return {"synthetic": {**options, "samples": draw.choice([1, 2, 7, 40]), "target": target}}
 
     def choice(definition, wanted=None):
@@ -405,7 +410,8 @@ def generate(draw, schema):
     train.pop("callbacks", None)
     train.pop("metrics", None)
     if draw.random() < 0.5:
-        train["metrics"] = [choice("metric") for _ in range(draw.randrange(1, 3))]
+        suiting = ["accuracy", "sparse_categorical_accuracy"] if sparse else ["mean_absolute_error", "binary_accuracy"]
+        train["metrics"] = [choice("metric", draw.choice(suiting))] if draw.random() < 0.7 else [choice("metric")]
     dataset = {"train": split()}
     if draw.random() < 0.4:
         dataset["validation"] = split()

@@ -114,7 +114,7 @@ TEST_CASE("schedules count steps or epochs") {  // of ten steps here
               "{piecewise_constant: {boundaries: [19, 49], values: [3, 2, 1]}}");
   CHECK(
       parse("{cosine_decay: {initial: 0.1, steps: 1 epoch, warmup_steps: 1.5 epochs}}").resolved.to_yaml() ==
-      "cosine_decay:\n  {initial: 0.1, steps: 1 epoch, alpha: 0, warmup_steps: 1.5 epochs, warmup_initial: "
+      "cosine_decay: {initial: 0.1, steps: 1 epoch, alpha: 0, warmup_steps: 1.5 epochs, warmup_initial: "
       "0}\n");
   for (const char* wrong :
        {"0", "-1", "1.5", "1.5 steps", "5 apples", "epochs", "'5'", "0 epochs", "nan", "1e99"})
