@@ -16,7 +16,7 @@ Standing look_at(const std::string& path) {
     case fs::file_type::not_found:
       return Standing::nothing;
     case fs::file_type::none:
-      throw UserError(path + ": cannot be looked at: " + error.message());
+      throw UserError(path + ": could not be read: " + error.message());
     case fs::file_type::regular:
       return Standing::file;
     case fs::file_type::directory:
@@ -29,7 +29,7 @@ Standing look_at(const std::string& path) {
 std::string real_path(const std::string& path) {
   std::error_code error;
   const fs::path real = fs::weakly_canonical(path, error);
-  if (error) throw UserError(path + ": cannot be looked at: " + error.message());
+  if (error) throw UserError(path + ": could not be read: " + error.message());
   return real.string();
 }
 

@@ -99,7 +99,7 @@ class ImageReader {
 
   /// The array as it lies in the image.
   ArrayRef read_array(const std::string& path) {
-    const Dataset dataset = read_dataset(image_, address_of(path), path, kAlignment);
+    const ContiguousArray dataset = read_dataset(image_, address_of(path), path, kAlignment);
     return {path, dataset.shape, dataset.dtype, dataset.data.data()};
   }
 

@@ -168,7 +168,7 @@ std::optional<std::vector<std::string>> Group::strings(std::string_view name) co
   return strings;
 }
 
-Dataset read_dataset(Image& image, uint64_t address, const std::string& path, size_t alignment) {
+ContiguousArray read_dataset(Image& image, uint64_t address, const std::string& path, size_t alignment) {
   const ObjectHeader header(image, address);
   const Message* space = header.find(MessageKind::dataspace);
   const Message* type = header.find(MessageKind::datatype);
@@ -181,7 +181,7 @@ Dataset read_dataset(Image& image, uint64_t address, const std::string& path, si
     refuse(path, "a contiguous dataset", kind == kVirtual ? "a virtual one" : "another layout");
   if (header.find(MessageKind::external_files)) refuse(path, "data in this file", "external storage");
   if (header.find(MessageKind::filters)) refuse(path, "no filters", "some");
-  Dataset dataset{read_shape(space->data, image.size(), path), read_dtype(type->data, path), {}};
+  ContiguousArray dataset{read_shape(space->data, image.size(), path), read_dtype(type->data, path), {}};
   const uint64_t bytes = static_cast<uint64_t>(dataset.shape.elements()) * bytes_of(dataset.dtype);
   if (bytes == 0) return dataset;
   const uint64_t offset = cursor.address();

@@ -43,7 +43,7 @@ class Group {
 };
 
 /// A contiguous array, little endian, of a type that dtrain knows.
-struct Dataset {
+struct ContiguousArray {
   Shape shape;
   DType dtype;
   std::span<const std::byte> data;  // aligned as in the file
@@ -51,6 +51,6 @@ struct Dataset {
 
 /// Throws UserError where there is none, or one that is stored in any other way. `alignment`: of its data in
 /// the file.
-Dataset read_dataset(Image& image, uint64_t address, const std::string& path, size_t alignment);
+ContiguousArray read_dataset(Image& image, uint64_t address, const std::string& path, size_t alignment);
 
 }  // namespace dtrain
