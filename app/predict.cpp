@@ -166,8 +166,10 @@ void add_predict(CLI::App& app) {
       ->check(whole_number(1))
       ->type_name("N");
   add_best_option(*command, options->best);
-  command->add_flag("--header,!--no-header", options->header,
-                    "Whether the first line of text holds names (as in the run's own csv where not given)");
+  // Given an optional<bool>, CLI11 takes it for a counter and begins with 0, which is "no header".
+  command->add_flag_function(
+      "--header,!--no-header", [options](int64_t count) { options->header = count > 0; },
+      "Whether the first line of text holds names (as in the run's own csv where not given)");
   command
       ->add_option("--delimiter", options->delimiter,
                    "What stands between the numbers of text (as in the run's own csv where not given)")

@@ -77,6 +77,18 @@ class Digits(Case):
         raw = b"".join(struct.pack("<10f", *row) for row in numbers)
         self.assertIn(raw, (self.dir / "out.h5").read_bytes())  # contiguous; tests/data reads it as HDF5
 
+    def test_inputs_that_are_no_text(self):
+        rows = read_csv(self.dir / "inputs.csv")
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, 64), }}".ljust(117) + "\n"
+        (self.dir / "inputs.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + header.encode()
+                                              + b"".join(struct.pack("<64f", *row) for row in rows))
+        for name in ("csv", "npy"):
+            self.dtrain("predict", "run", "--input", f"inputs.{name}", "--output", f"of_{name}.csv")
+        self.assertEqual(read_csv(self.dir / "of_npy.csv"), read_csv(self.dir / "of_csv.csv"))
+        for option in ("--header", "--no-header"):
+            refusal = self.dtrain("predict", "run", "--input", "inputs.npy", "--output", "out.csv", option, expect=2)
+            self.assertIn("which a header or a delimiter is of", refusal.err)
+
     def test_neither_the_input_nor_a_checkpoint_is_written_over(self):
         checkpoint = self.checkpoints()[-1]
         kept = {path: path.read_bytes() for path in [checkpoint, self.dir / "inputs.csv"]}
