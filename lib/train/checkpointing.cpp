@@ -52,7 +52,7 @@ Checkpointing::Checkpointing(const RunConfig& config, RunDirectory directory, Tr
 void Checkpointing::begin(Replicas& replicas, bool on_disk, int64_t steps_per_epoch) {
   steps_per_epoch_ = steps_per_epoch;
   replicas_ = &replicas;
-  if (on_disk) saved_step_ = state_.step;
+  if (on_disk) saved_ = now();
   written_best_ = state_.best;
   check_directory();
   // The first one touches its memory, which takes far longer than to copy into it.
@@ -90,7 +90,7 @@ bool Checkpointing::check_directory() {
   if (!change.empty()) {
     observer_.on_warning(change);
     complete_ = false;
-    saved_step_ = -1;
+    saved_ = {};
     written_best_.reset();
     if (state_.best && state_.best->step != state_.step) settle_best();
   }
@@ -114,7 +114,7 @@ void Checkpointing::save_async(bool announce) {
 
 void Checkpointing::save_if_needed() {
   wait();
-  if (saved_step_ == state_.step && !held_.filled && directory_.has_checkpoint(state_.step)) return;
+  if (saved_ == now() && !held_.filled && directory_.has_checkpoint(state_.step)) return;
   check_directory();
   replicas_->fetch();
   const HostArrays arrays = replicas_->arrays();
@@ -170,7 +170,7 @@ void Checkpointing::start(const HostArrays* arrays, bool announce) {
   if (arrays && state_.best && state_.best->step == state_.step) held_.filled = false;
   task_ = Task{.holds = held_.filled, .announce = announce, .start = last_save_};
   task_->best = arrays ? state_.best : held_.state.best;
-  if (arrays) task_->step = state_.step;
+  if (arrays) task_->point = now();
   background_.start(checkpoint_task(arrays));
 }
 
@@ -184,9 +184,9 @@ void Checkpointing::finish(bool written) {
   if (task.holds && !held_.filled) written_best_ = held_.state.best;
   if (written) {
     written_best_ = task.best;
-    if (task.step >= 0) saved_step_ = task.step;
+    if (task.point != Point{}) saved_ = task.point;
     if (task.announce)
-      observer_.on_note(fmt::format("saved {}; training goes on", directory_.checkpoint_path(task.step)));
+      observer_.on_note(fmt::format("saved {}; training goes on", directory_.checkpoint_path(task.point.step)));
   } else {
     settle_best();
   }

@@ -66,15 +66,21 @@ class Checkpointing {
     std::vector<std::vector<float>> slots;
     HostArrays arrays();
   };
+  /// Of a run; the same step is an epoch's last and, once that is finished, the next one's beginning.
+  struct Point {
+    int64_t step = -1, epoch = -1;
+    bool operator==(const Point&) const = default;
+  };
   /// What is being written.
   struct Task {
     bool holds = false;                            // what is held
-    int64_t step = -1;                             // and this step's state, unless it is -1
+    Point point = {};                              // and the state of this, unless it is none
     std::optional<TrainingState::Best> best = {};  // that the last of them names
     bool announce = false;
     Clock::time_point start;
   };
 
+  Point now() const { return {state_.step, state_.epoch}; }
   bool attempt(const std::function<void()>& write);
   bool check_directory();
   void save_if_needed();
@@ -97,7 +103,7 @@ class Checkpointing {
   Held held_;                                        // the best; the task's alone while there is one
   std::optional<TrainingState::Best> written_best_;  // whose checkpoint is on the disk
   std::optional<Task> task_;                         // under way
-  int64_t saved_step_ = -1;
+  Point saved_;
   bool complete_ = false;      // the directory: it has the configuration
   bool metrics_whole_ = true;  // the file, so that lines can be added to it
   double longest_save_ = 0;    // seconds

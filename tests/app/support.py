@@ -54,7 +54,8 @@ class Case(unittest.TestCase):
         environment.update(env or {})
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
-        return subprocess.Popen([BINARY, *map(str, arguments)], cwd=self.dir, env=environment, text=True, errors="surrogateescape",
+        options.setdefault("errors", "surrogateescape")
+        return subprocess.Popen([BINARY, *map(str, arguments)], cwd=self.dir, env=environment, text=True,
                                 stdin=subprocess.DEVNULL, **options)
 
     def dtrain(self, *arguments, expect=0, env=None, **options):

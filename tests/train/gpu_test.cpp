@@ -187,10 +187,19 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("what does not fit is refused, with the batch that would") {
+    // A terabyte and more, of arrays none of which is larger than any may be.
+    const std::string deep = R"(
+model:
+  inputs: {x: [24]}
+  blocks: {deep: {layers: [dense: {units: 64}]}}
+  layers: [deep: {repeat: 300}, dense: {units: 5}]
+dataset: {train: {synthetic: {samples: 2000000000, target: {classes: 5}}}}
+train: {epochs: 1, batch_size: 30000000, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: sgd}
+)";
     const ScratchDirectory directory;
     Recorder recorder;
-    Trainer trainer(config_from(kDense, {on("gpu:0"), "train.batch_size=500000000"}),
-                    RunDirectory(directory / "run"), recorder, recorder.requests);
+    Trainer trainer(config_from(deep, {on("gpu:0")}), RunDirectory(directory / "run"), recorder,
+                    recorder.requests);
     CHECK_THROWS_WITH_AS(trainer.start(), doctest::Contains("the largest batch that fits is"), Error);
   }
 }

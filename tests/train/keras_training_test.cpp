@@ -87,20 +87,20 @@ TEST_CASE("optimizers and schedules as both Kerases read them, and none where th
   const std::string module = R"({"module": "keras.optimizers.schedules", "class_name": ")";
   const std::string end = R"(}, "registered_name": null})";
   CHECK(rate("exponential_decay: {initial: 1, decay_steps: 5, decay_rate: 0.5, staircase: true}") ==
-        module + R"(ExponentialDecay", "config": {"initial_learning_rate": 1.0, "decay_steps": 5.0, )" +
+        module + R"(ExponentialDecay", "config": {"initial_learning_rate": 1.0, "decay_steps": 5, )" +
             R"("decay_rate": 0.5, "staircase": true)" + end);
   CHECK(rate("piecewise_constant: {boundaries: [3, 7], values: [1, 0.5, 0]}") ==
         module +
-            R"(PiecewiseConstantDecay", "config": {"boundaries": [3.0, 7.0], "values": [1.0, 0.5, 0.0])" +
+            R"(PiecewiseConstantDecay", "config": {"boundaries": [3, 7], "values": [1.0, 0.5, 0.0])" +
             end);
   CHECK(rate("cosine_decay: {initial: 1, steps: 5}") ==
         module +
-            R"(CosineDecay", "config": {"decay_steps": 5.0, "alpha": 0.0, "initial_learning_rate": 1.0)" +
+            R"(CosineDecay", "config": {"decay_steps": 5, "alpha": 0.0, "initial_learning_rate": 1.0)" +
             end);
   CHECK(rate("cosine_decay: {initial: 1, steps: 5, alpha: 0.1, warmup_steps: 2, warmup_initial: 0.25}") ==
         module +
-            R"(CosineDecay", "config": {"decay_steps": 5.0, "alpha": 0.1, "initial_learning_rate": 0.25, )" +
-            R"("warmup_target": 1.0, "warmup_steps": 2.0)" + end);
+            R"(CosineDecay", "config": {"decay_steps": 5, "alpha": 0.1, "initial_learning_rate": 0.25, )" +
+            R"("warmup_target": 1.0, "warmup_steps": 2)" + end);
   const std::string plateau = "reduce_on_plateau: {initial: 1, monitor: loss, factor: 0.5, patience: 0}";
   CHECK(rate(plateau) == "1.0");
   const Json reduced = Json::object()
