@@ -38,7 +38,8 @@ class Saving(Case):
             time.sleep(0.005)
 
     def events(self, run="run"):
-        return [json.loads(line) for line in (self.dir / run / "run.jsonl").read_text().splitlines()]
+        path = self.dir / run / "run.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 class Signals(Saving):
