@@ -186,7 +186,8 @@ void Checkpointing::finish(bool written) {
     written_best_ = task.best;
     if (task.point != Point{}) saved_ = task.point;
     if (task.announce)
-      observer_.on_note(fmt::format("saved {}; training goes on", directory_.checkpoint_path(task.point.step)));
+      observer_.on_note(
+          fmt::format("saved {}; training goes on", directory_.checkpoint_path(task.point.step)));
   } else {
     settle_best();
   }

@@ -90,12 +90,10 @@ TEST_CASE("optimizers and schedules as both Kerases read them, and none where th
         module + R"(ExponentialDecay", "config": {"initial_learning_rate": 1.0, "decay_steps": 5, )" +
             R"("decay_rate": 0.5, "staircase": true)" + end);
   CHECK(rate("piecewise_constant: {boundaries: [3, 7], values: [1, 0.5, 0]}") ==
-        module +
-            R"(PiecewiseConstantDecay", "config": {"boundaries": [3, 7], "values": [1.0, 0.5, 0.0])" +
+        module + R"(PiecewiseConstantDecay", "config": {"boundaries": [3, 7], "values": [1.0, 0.5, 0.0])" +
             end);
   CHECK(rate("cosine_decay: {initial: 1, steps: 5}") ==
-        module +
-            R"(CosineDecay", "config": {"decay_steps": 5, "alpha": 0.0, "initial_learning_rate": 1.0)" +
+        module + R"(CosineDecay", "config": {"decay_steps": 5, "alpha": 0.0, "initial_learning_rate": 1.0)" +
             end);
   CHECK(rate("cosine_decay: {initial: 1, steps: 5, alpha: 0.1, warmup_steps: 2, warmup_initial: 0.25}") ==
         module +
