@@ -118,7 +118,7 @@ int posix_memalign(void** memory, size_t alignment, size_t bytes) noexcept {
   return error;
 }
 
-/// What libraries generate code into.
+/// oneDNN, which generates code, maps the memory for it.
 void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   void* const memory = next(next_mmap, "mmap")(address, bytes, protection, flags, file, offset);
   if (memory == MAP_FAILED && errno == ENOMEM && (flags & MAP_ANONYMOUS)) granted(nullptr, bytes);

@@ -1,4 +1,4 @@
-// What is left to do where memory has run out.
+// How the process ends where memory has run out.
 #pragma once
 
 namespace dtrain {

@@ -1,4 +1,4 @@
-// What this program is made of.
+// The versions of dtrain, its libraries and its compiler, for --version.
 #pragma once
 
 #include <string>

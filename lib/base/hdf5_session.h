@@ -52,7 +52,7 @@ class Hdf5Handle {
   }
   operator hid_t() const { return id_; }
   explicit operator bool() const { return id_ >= 0; }
-  /// For a close that may fail.
+  /// Gives the identifier up, to a caller that closes it and looks whether that fails.
   hid_t release() { return std::exchange(id_, H5I_INVALID_HID); }
 
  private:

@@ -16,7 +16,7 @@ struct Location {
   Location(int from, std::string below, std::string in_messages)
       : directory(from), path(std::move(below)), name(std::move(in_messages)) {}
 
-  /// What people are told.
+  /// The name by which messages call the file.
   const std::string& shown() const { return name.empty() ? path : name; }
 
   int directory = AT_FDCWD;

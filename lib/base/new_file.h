@@ -26,7 +26,7 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  /// What people are told.
+  /// The name by which messages call the file.
   const std::string& shown() const { return location_.shown(); }
   /// As it is seen from the location's directory.
   const std::string& temporary() const { return temporary_.path; }

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// What a B-tree's records are, by HDF5's numbers.
+/// The kinds of records that a B-tree may hold, by HDF5's numbers.
 enum class RecordKind : uint8_t { huge_objects = 1, link_names = 5, attribute_names = 8 };
 
 /// All records of the tree whose header stands at `address`, in no order. Throws UserError where it is
