@@ -63,7 +63,7 @@ void look_through(const RunConfig& config, const Dataset& data, const char* name
 }
 
 /// Opens every split of the data set; what is wrong with any of them is said at once.
-std::vector<Split> open_splits(RunConfig& config, const Kind<Cache>& cache) {
+std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache) {
   DatasetSpec with_cache = config.dataset;
   with_cache.cache = cache;
   std::vector<std::string> mistakes;
@@ -86,7 +86,7 @@ std::vector<Split> open_splits(RunConfig& config, const Kind<Cache>& cache) {
 }
 
 /// `cache`: the configured one, which is not filled here. The configuration learns the columns of its data.
-RunPlan make_plan(RunConfig& config, const Kind<Cache>& cache) {
+RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache) {
   RunPlan plan;
   const std::vector<DeviceId> devices = place_for_training(config);
   plan.splits = open_splits(config, cache);
@@ -112,7 +112,7 @@ RunPlan make_plan(RunConfig& config, const Kind<Cache>& cache) {
   plan.replicas = replicas.memory(Plan::Purpose::training, batch);
   if (saves_on_the_way(config, config.train.epochs, plan.steps_per_epoch))
     plan.snapshot = replicas.snapshot_bytes();
-  plan.gradients_meet = replicas.exchange().where();
+  plan.gradients_meet = replicas.gradient_sync().where();
   for (int rank = 0; rank < replicas.size(); ++rank)
     plan.last_shares.push_back(part_of(plan.last_batch, rank, replicas.size()).size());
   return plan;
@@ -215,7 +215,7 @@ void check(const CheckOptions& options) {
   RunConfig config = load_run_config(options.config, options.sets, true);
   print_warnings(config.warnings);
   const auto cache = config.dataset.cache;
-  config.dataset.cache = kinds<Cache>().make("none");  // checking leaves no cache file behind
+  config.dataset.cache = registry<Cache>().make("none");  // checking leaves no cache file behind
   RunPlan plan = make_plan(config, cache);
   if (options.measure) {
     if (cache.name != "file") config.dataset.cache = cache;

@@ -47,7 +47,7 @@ class Collective {
   /// Behind a barrier, what each member brought, by rank; until this member's next call. For replicas that
   /// share a memory, the host's or one GPU's, and read each other's arrays: the device must be done with
   /// them before, and a barrier stand between the last reading and the next writing.
-  virtual std::span<float* const> exchange(float* mine) = 0;
+  virtual std::span<float* const> share_pointers(float* mine) = 0;
   /// Makes every pending and later call of every member throw Aborted. Safe from any thread.
   virtual void abort() noexcept = 0;
 };
@@ -72,8 +72,8 @@ class DeviceCollective {
 
   /// The n floats at `data` become the sums over all members, the same bits everywhere.
   virtual void all_reduce(float* data, int64_t n) = 0;
-  /// Operations enqueued from now on wait for all that was enqueued here. What a Replay captures it must
-  /// join.
+  /// Operations enqueued from now on wait for all that was enqueued here. What a CapturedGraph captures it
+  /// must join.
   virtual void join() = 0;
 
   /// Throws where the group has failed: for the host to call once it has waited for the device, and before it
@@ -85,9 +85,9 @@ class DeviceCollective {
   virtual void abort() noexcept = 0;
 };
 
-/// A group over these contexts of different GPUs, by rank; at least one. Each member must outlive the Replays
-/// that have captured its calls: NCCL waits for those to go. Called while nothing is being captured. Throws
-/// Error where NCCL is absent or fails.
+/// A group over these contexts of different GPUs, by rank; at least one. Each member must outlive the
+/// CapturedGraph that have captured its calls: NCCL waits for those to go. Called while nothing is being
+/// captured. Throws Error where NCCL is absent or fails.
 std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts);
 bool nccl_available();
 /// Bytes of gradients a second that NCCL sums over the first so many GPUs: each one's array over the time of

@@ -2,8 +2,8 @@
 // held against.
 #include <algorithm>
 
+#include "collective/barrier.h"
 #include "collective/collective.h"
-#include "collective/gate.h"
 
 namespace dtrain {
 
@@ -18,9 +18,9 @@ Range part_of(int64_t n, int index, int parts, int64_t grain) {
 namespace {
 
 struct Group {
-  Group(int size, bool spin) : gate(size, spin), floats{Pointers(size), Pointers(size)}, doubles(size) {}
+  Group(int size, bool spin) : barrier(size, spin), floats{Pointers(size), Pointers(size)}, doubles(size) {}
   using Pointers = std::vector<float*>;
-  Gate gate;
+  Barrier barrier;
   // What each member brought to the call that is under way. There are two to take turns, so that a member
   // that is ahead by one call overwrites nothing that another still reads.
   Pointers floats[2];
@@ -33,8 +33,8 @@ class LocalCollective final : public Collective {
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(group_->doubles.size()); }
-  void barrier() override { group_->gate.arrive_and_wait(); }
-  void abort() noexcept override { group_->gate.abort(); }
+  void barrier() override { group_->barrier.arrive_and_wait(); }
+  void abort() noexcept override { group_->barrier.abort(); }
 
   void all_reduce(std::span<double> values) override {
     group_->doubles[rank_] = values;
@@ -49,7 +49,7 @@ class LocalCollective final : public Collective {
   Range reduce_scatter(float* data, int64_t n) override {
     const Range range = part_of(n, rank_, size(), 16);
     if (size() == 1) return range;
-    const std::span<float* const> parts = exchange(data);
+    const std::span<float* const> parts = share_pointers(data);
     // Blocks small enough to stay in the first-level cache while each member's part is added in turn.
     constexpr int64_t kBlock = 2048;
     for (int64_t begin = range.begin; begin < range.end; begin += kBlock)
@@ -57,7 +57,7 @@ class LocalCollective final : public Collective {
     return range;
   }
 
-  std::span<float* const> exchange(float* mine) override {
+  std::span<float* const> share_pointers(float* mine) override {
     Group::Pointers& pointers = group_->floats[turn_];
     turn_ = 1 - turn_;
     pointers[rank_] = mine;

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "collective/barrier.h"
 #include "collective/collective.h"
-#include "collective/gate.h"
 
 namespace dtrain {
 
@@ -36,7 +36,7 @@ class Team {
   void work_on(Collective& member) noexcept;
 
   std::vector<std::unique_ptr<Collective>> members_;
-  Gate start_, finish_;
+  Barrier start_, finish_;
   const std::function<void(Collective&)>* work_ = nullptr;  // null: go home
   std::vector<std::function<void()>> on_abort_;
   std::mutex error_mutex_;

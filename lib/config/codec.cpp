@@ -4,14 +4,14 @@
 
 namespace dtrain {
 
-bool report_unexpected(const Node& node, const std::string& where, std::string_view expected,
+bool report_unexpected(const ConfigNode& node, const std::string& where, std::string_view expected,
                        Diagnostics& diagnostics) {
   diagnostics.error(node, fmt::format("{}: expected {}, found {}", where, expected, node.describe()));
   return false;
 }
 
-bool report_unknown_value(const Node& node, const std::string& where, std::span<const std::string> values,
-                          Diagnostics& diagnostics) {
+bool report_unknown_value(const ConfigNode& node, const std::string& where,
+                          std::span<const std::string> values, Diagnostics& diagnostics) {
   if (!node.is_scalar())
     return report_unexpected(node, where, fmt::format("one of {}", fmt::join(values, ", ")), diagnostics);
   diagnostics.error(node, fmt::format("{}: unknown value {}{}", where, node.describe(),
@@ -23,19 +23,20 @@ Json json_type(std::string_view name) {
   return Json::object().set("type", name);
 }
 
-Node string_node(std::string text) {
+ConfigNode string_node(std::string text) {
   const bool quoted = reads_as_other_than_string(text) || !plain_is_safe(text);
-  return Node::scalar(std::move(text), quoted);
+  return ConfigNode::scalar(std::move(text), quoted);
 }
 
-bool Codec<bool>::parse(const Node& node, const std::string& where, bool& out, Diagnostics& diagnostics) {
+bool Codec<bool>::parse(const ConfigNode& node, const std::string& where, bool& out,
+                        Diagnostics& diagnostics) {
   if (!node.is_scalar() || node.quoted() || (node.text() != "true" && node.text() != "false"))
     return report_unexpected(node, where, "true or false", diagnostics);
   out = node.text() == "true";
   return true;
 }
 
-bool Codec<std::string>::parse(const Node& node, const std::string& where, std::string& out,
+bool Codec<std::string>::parse(const ConfigNode& node, const std::string& where, std::string& out,
                                Diagnostics& diagnostics) {
   if (!node.is_scalar()) return report_unexpected(node, where, "a string", diagnostics);
   out = node.text();
@@ -58,7 +59,8 @@ Json positive_integer() {
 }
 
 /// One of a shape's extents or a window's.
-bool parse_positive(const Node& node, const std::string& where, int64_t& out, Diagnostics& diagnostics) {
+bool parse_positive(const ConfigNode& node, const std::string& where, int64_t& out,
+                    Diagnostics& diagnostics) {
   int64_t value = 0;
   if (!Codec<int64_t>::parse(node, where, value, diagnostics)) return false;
   if (value < 1) return report_unexpected(node, where, "an integer of at least 1", diagnostics);
@@ -71,7 +73,8 @@ bool parse_positive(const Node& node, const std::string& where, int64_t& out, Di
 
 }  // namespace
 
-bool Codec<DType>::parse(const Node& node, const std::string& where, DType& out, Diagnostics& diagnostics) {
+bool Codec<DType>::parse(const ConfigNode& node, const std::string& where, DType& out,
+                         Diagnostics& diagnostics) {
   const auto type = node.is_scalar() ? dtype_from(node.text()) : std::nullopt;
   if (!type) return report_unknown_value(node, where, dtype_names(), diagnostics);
   out = *type;
@@ -84,7 +87,8 @@ Json Codec<DType>::schema() {
   return Json::object().set("enum", std::move(values));
 }
 
-bool Codec<Shape>::parse(const Node& node, const std::string& where, Shape& out, Diagnostics& diagnostics) {
+bool Codec<Shape>::parse(const ConfigNode& node, const std::string& where, Shape& out,
+                         Diagnostics& diagnostics) {
   constexpr size_t kMostAxes = 16;
   if (!node.is_sequence()) return report_unexpected(node, where, "a list of positive integers", diagnostics);
   if (node.items().size() > kMostAxes) {
@@ -94,7 +98,7 @@ bool Codec<Shape>::parse(const Node& node, const std::string& where, Shape& out,
   }
   std::vector<int64_t> extents;
   bool good = true;
-  for (const Node& item : node.items()) {
+  for (const ConfigNode& item : node.items()) {
     int64_t extent = 1;
     good = parse_positive(item, where, extent, diagnostics) && good;
     extents.push_back(extent);
@@ -110,7 +114,7 @@ bool Codec<Shape>::parse(const Node& node, const std::string& where, Shape& out,
   return true;
 }
 
-Node Codec<Shape>::write(const Shape& value) {
+ConfigNode Codec<Shape>::write(const Shape& value) {
   return Codec<std::vector<int64_t>>::write(value.extents());
 }
 
@@ -118,7 +122,8 @@ Json Codec<Shape>::schema() {
   return json_type("array").set("items", positive_integer());
 }
 
-bool Codec<Size2>::parse(const Node& node, const std::string& where, Size2& out, Diagnostics& diagnostics) {
+bool Codec<Size2>::parse(const ConfigNode& node, const std::string& where, Size2& out,
+                         Diagnostics& diagnostics) {
   Size2 size;
   if (node.is_sequence()) {
     if (node.items().size() != 2) {
@@ -139,7 +144,7 @@ bool Codec<Size2>::parse(const Node& node, const std::string& where, Size2& out,
   return true;
 }
 
-Node Codec<Size2>::write(const Size2& value) {
+ConfigNode Codec<Size2>::write(const Size2& value) {
   if (value.height == value.width) return Codec<int64_t>::write(value.height);
   return Codec<std::vector<int64_t>>::write({value.height, value.width});
 }

@@ -15,14 +15,14 @@
 namespace dtrain {
 
 /// Each specialisation has
-///   static bool parse(const Node&, const std::string& where, V& out, Diagnostics&);  // reports at the node,
-///   false then static Node write(const V&); static Json schema();
+///   static bool parse(const ConfigNode&, const std::string& where, V& out, Diagnostics&);  // reports at the
+///   node, false then static ConfigNode write(const V&); static Json schema();
 /// `where` is the field as messages name it ("conv2d's kernel_size").
 /// Present: bool, int, int64_t, uint64_t (within the type's range), float, double (1e-3 or 1/255; what
 /// float32 holds, for that is what everything is computed in), std::string, std::vector<V>, std::optional<V>
 /// (null is none), Shape (a list of positive integers, at most kMostArrayElements in all), DType, Size2,
-/// enums with names_of<E>, Kind<Base> (kinds.h), Node (anything), and structs with a `static const Schema<T>&
-/// schema()` (schema.h).
+/// enums with names_of<E>, Configured<Base> (registry.h), ConfigNode (anything), and structs with a `static
+/// const Schema<T>& schema()` (schema.h).
 template <class V>
 struct Codec;
 

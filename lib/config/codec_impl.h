@@ -13,66 +13,67 @@
 namespace dtrain {
 
 /// Reports "where: expected X, found Y" at the node; returns false, so that a parser can return it.
-bool report_unexpected(const Node& node, const std::string& where, std::string_view expected,
+bool report_unexpected(const ConfigNode& node, const std::string& where, std::string_view expected,
                        Diagnostics& diagnostics);
 /// Reports "where: unknown value 'x'; did you mean 'y'?" (or the list of all values); returns false.
-bool report_unknown_value(const Node& node, const std::string& where, std::span<const std::string> values,
-                          Diagnostics& diagnostics);
+bool report_unknown_value(const ConfigNode& node, const std::string& where,
+                          std::span<const std::string> values, Diagnostics& diagnostics);
 /// Of a division of numbers: 1/255.
 inline constexpr std::string_view kDivisionPattern = "^[-+.0-9eE]+ */ *[-+.0-9eE]+$";
 /// {"type": name}
 Json json_type(std::string_view name);
 /// A scalar that reads back as this string: quoted where plain text would be taken for something else.
-Node string_node(std::string text);
+ConfigNode string_node(std::string text);
 
 template <>
 struct Codec<bool> {
-  static bool parse(const Node& node, const std::string& where, bool& out, Diagnostics& diagnostics);
-  static Node write(bool value) { return Node::scalar(value ? "true" : "false"); }
+  static bool parse(const ConfigNode& node, const std::string& where, bool& out, Diagnostics& diagnostics);
+  static ConfigNode write(bool value) { return ConfigNode::scalar(value ? "true" : "false"); }
   static Json schema() { return json_type("boolean"); }
 };
 
 template <>
 struct Codec<std::string> {
-  static bool parse(const Node& node, const std::string& where, std::string& out, Diagnostics& diagnostics);
-  static Node write(const std::string& value) { return string_node(value); }
+  static bool parse(const ConfigNode& node, const std::string& where, std::string& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const std::string& value) { return string_node(value); }
   static Json schema() { return json_type("string"); }
 };
 
 template <>
 struct Codec<DType> {
-  static bool parse(const Node& node, const std::string& where, DType& out, Diagnostics& diagnostics);
-  static Node write(DType value) { return Node::scalar(std::string(name_of(value))); }
+  static bool parse(const ConfigNode& node, const std::string& where, DType& out, Diagnostics& diagnostics);
+  static ConfigNode write(DType value) { return ConfigNode::scalar(std::string(name_of(value))); }
   static Json schema();
 };
 
 template <>
 struct Codec<Shape> {
-  static bool parse(const Node& node, const std::string& where, Shape& out, Diagnostics& diagnostics);
-  static Node write(const Shape& value);
+  static bool parse(const ConfigNode& node, const std::string& where, Shape& out, Diagnostics& diagnostics);
+  static ConfigNode write(const Shape& value);
   static Json schema();
 };
 
 template <>
 struct Codec<Size2> {
-  static bool parse(const Node& node, const std::string& where, Size2& out, Diagnostics& diagnostics);
-  static Node write(const Size2& value);
+  static bool parse(const ConfigNode& node, const std::string& where, Size2& out, Diagnostics& diagnostics);
+  static ConfigNode write(const Size2& value);
   static Json schema();
 };
 
 template <>
-struct Codec<Node> {
-  static bool parse(const Node& node, const std::string&, Node& out, Diagnostics&) {
+struct Codec<ConfigNode> {
+  static bool parse(const ConfigNode& node, const std::string&, ConfigNode& out, Diagnostics&) {
     out = node;
     return true;
   }
-  static Node write(const Node& value) { return value; }
+  static ConfigNode write(const ConfigNode& value) { return value; }
   static Json schema() { return Json::object(); }
 };
 
 template <std::integral V>
 struct Codec<V> {
-  static bool parse(const Node& node, const std::string& where, V& out, Diagnostics& diagnostics) {
+  static bool parse(const ConfigNode& node, const std::string& where, V& out, Diagnostics& diagnostics) {
     using Limits = std::numeric_limits<V>;
     if (!node.is_scalar() || node.quoted()) return report_unexpected(node, where, "an integer", diagnostics);
     const std::string& text = node.text();
@@ -92,7 +93,7 @@ struct Codec<V> {
         out_of_range ? fmt::format("an integer from {} to {}", Limits::min(), Limits::max()) : "an integer",
         diagnostics);
   }
-  static Node write(V value) { return Node::scalar(fmt::format("{}", value)); }
+  static ConfigNode write(V value) { return ConfigNode::scalar(fmt::format("{}", value)); }
   static Json schema() {
     Json json = json_type("integer");
     if constexpr (std::unsigned_integral<V>) json.set("minimum", 0);
@@ -102,7 +103,7 @@ struct Codec<V> {
 
 template <std::floating_point V>
 struct Codec<V> {
-  static bool parse(const Node& node, const std::string& where, V& out, Diagnostics& diagnostics) {
+  static bool parse(const ConfigNode& node, const std::string& where, V& out, Diagnostics& diagnostics) {
     V value{};
     if (!node.is_scalar() || node.quoted() || parse_real(node.text(), value) != std::errc())
       return report_unexpected(node, where, "a finite number", diagnostics);
@@ -117,7 +118,7 @@ struct Codec<V> {
     out = value;
     return true;
   }
-  static Node write(V value) { return Node::scalar(real_text(value)); }
+  static ConfigNode write(V value) { return ConfigNode::scalar(real_text(value)); }
   static Json schema() {
     Json types = Json::array();
     types.push("number").push("string");
@@ -127,7 +128,7 @@ struct Codec<V> {
 
 template <class V>
 struct Codec<std::optional<V>> {
-  static bool parse(const Node& node, const std::string& where, std::optional<V>& out,
+  static bool parse(const ConfigNode& node, const std::string& where, std::optional<V>& out,
                     Diagnostics& diagnostics) {
     out.reset();
     if (node.is_null()) return true;
@@ -136,7 +137,9 @@ struct Codec<std::optional<V>> {
     out = std::move(value);
     return true;
   }
-  static Node write(const std::optional<V>& value) { return value ? Codec<V>::write(*value) : Node(); }
+  static ConfigNode write(const std::optional<V>& value) {
+    return value ? Codec<V>::write(*value) : ConfigNode();
+  }
   static Json schema() {
     Json choices = Json::array();
     choices.push(Codec<V>::schema()).push(json_type("null"));
@@ -146,22 +149,22 @@ struct Codec<std::optional<V>> {
 
 template <class V>
 struct Codec<std::vector<V>> {
-  static bool parse(const Node& node, const std::string& where, std::vector<V>& out,
+  static bool parse(const ConfigNode& node, const std::string& where, std::vector<V>& out,
                     Diagnostics& diagnostics) {
     if (!node.is_sequence()) return report_unexpected(node, where, "a list", diagnostics);
     out.clear();
     bool good = true;
-    for (const Node& item : node.items()) {
+    for (const ConfigNode& item : node.items()) {
       V value{};
       good = Codec<V>::parse(item, where, value, diagnostics) && good;
       out.push_back(std::move(value));
     }
     return good;
   }
-  static Node write(const std::vector<V>& values) {
-    std::vector<Node> items;
+  static ConfigNode write(const std::vector<V>& values) {
+    std::vector<ConfigNode> items;
     for (const auto& value : values) items.push_back(Codec<V>::write(value));
-    return Node::sequence(std::move(items));
+    return ConfigNode::sequence(std::move(items));
   }
   static Json schema() { return json_type("array").set("items", Codec<V>::schema()); }
 };
@@ -169,7 +172,7 @@ struct Codec<std::vector<V>> {
 template <class E>
 requires std::is_enum_v<E>
 struct Codec<E> {
-  static bool parse(const Node& node, const std::string& where, E& out, Diagnostics& diagnostics) {
+  static bool parse(const ConfigNode& node, const std::string& where, E& out, Diagnostics& diagnostics) {
     if (node.is_scalar()) {
       for (const auto& [value, name] : names_of<E>) {
         if (name != node.text()) continue;
@@ -179,7 +182,7 @@ struct Codec<E> {
     }
     return report_unknown_value(node, where, names(), diagnostics);
   }
-  static Node write(E value) {
+  static ConfigNode write(E value) {
     for (const auto& [known, name] : names_of<E>)
       if (known == value) return string_node(name);
     throw std::logic_error("an enum's value has no name in names_of");

@@ -19,7 +19,7 @@ class Diagnostics {
   };
 
   void error(const Mark& mark, std::string message);
-  void error(const Node& node, std::string message) { error(node.mark(), std::move(message)); }
+  void error(const ConfigNode& node, std::string message) { error(node.mark(), std::move(message)); }
   /// What is allowed, but hardly meant.
   void warning(const Mark& mark, std::string message);
   bool has_errors() const { return !items_.empty(); }

@@ -19,7 +19,7 @@ bool is_variable_name(std::string_view name) {
 }
 
 /// The value of what stands between ${ and }. As in a shell, `:-` also stands in for an empty variable.
-std::string value_of(std::string_view inside, const Node& node, Diagnostics& diagnostics) {
+std::string value_of(std::string_view inside, const ConfigNode& node, Diagnostics& diagnostics) {
   const size_t separator = inside.find(":-");
   const std::string name(inside.substr(0, separator));
   if (!is_variable_name(name)) {
@@ -36,7 +36,7 @@ std::string value_of(std::string_view inside, const Node& node, Diagnostics& dia
   return value ? value : "";
 }
 
-std::string expand_text(const Node& node, Diagnostics& diagnostics) {
+std::string expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
   const std::string& text = node.text();
   std::string out;
   for (size_t at = 0; at < text.size();) {
@@ -61,28 +61,28 @@ std::string expand_text(const Node& node, Diagnostics& diagnostics) {
 
 }  // namespace
 
-Node expand_environment(const Node& node, Diagnostics& diagnostics) {
+ConfigNode expand_environment(const ConfigNode& node, Diagnostics& diagnostics) {
   if (node.is_scalar()) {
     if (node.text().find('$') == std::string::npos) return node;
     std::string text = expand_text(node, diagnostics);
-    if (!node.quoted() && reads_as_null(text)) return Node::null(node.mark());
-    return Node::scalar(std::move(text), node.quoted(), node.mark());
+    if (!node.quoted() && reads_as_null(text)) return ConfigNode::null(node.mark());
+    return ConfigNode::scalar(std::move(text), node.quoted(), node.mark());
   }
   bool changed = false;
-  const auto expand = [&](const Node& child) {
-    Node expanded = expand_environment(child, diagnostics);
+  const auto expand = [&](const ConfigNode& child) {
+    ConfigNode expanded = expand_environment(child, diagnostics);
     changed = changed || !expanded.same_as(child);
     return expanded;
   };
   if (node.is_sequence()) {
-    std::vector<Node> items;
-    for (const Node& item : node.items()) items.push_back(expand(item));
-    return changed ? Node::sequence(std::move(items), node.mark()) : node;
+    std::vector<ConfigNode> items;
+    for (const ConfigNode& item : node.items()) items.push_back(expand(item));
+    return changed ? ConfigNode::sequence(std::move(items), node.mark()) : node;
   }
   if (node.is_mapping()) {
-    std::vector<Node::Entry> entries;
+    std::vector<ConfigNode::Entry> entries;
     for (const auto& [key, value] : node.entries()) entries.emplace_back(key, expand(value));
-    return changed ? Node::mapping(std::move(entries), node.mark()) : node;
+    return changed ? ConfigNode::mapping(std::move(entries), node.mark()) : node;
   }
   return node;
 }

@@ -9,6 +9,6 @@ namespace dtrain {
 /// The tree with `${NAME}` and `${NAME:-default}` replaced in every scalar but keys, and `$$` by a dollar;
 /// `$name` stays. An unquoted scalar means what its new text means. A variable that is not set and has no
 /// default is reported at its scalar.
-Node expand_environment(const Node& node, Diagnostics& diagnostics);
+ConfigNode expand_environment(const ConfigNode& node, Diagnostics& diagnostics);
 
 }  // namespace dtrain

@@ -104,9 +104,9 @@ std::optional<std::string> read_bytes(const std::string& path, const Mark& named
 
 }  // namespace
 
-Node read_config_file(const std::string& path, const Mark& named_at, Diagnostics& diagnostics) {
+ConfigNode read_config_file(const std::string& path, const Mark& named_at, Diagnostics& diagnostics) {
   const auto bytes = read_bytes(path, named_at, diagnostics);
-  return bytes ? expand_environment(parse_yaml(*bytes, path, diagnostics), diagnostics) : Node();
+  return bytes ? expand_environment(parse_yaml(*bytes, path, diagnostics), diagnostics) : ConfigNode();
 }
 
 bool may_be_file(std::string_view key) {
@@ -114,7 +114,7 @@ bool may_be_file(std::string_view key) {
   return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
 
-Node include_file(const Node& value, Diagnostics& diagnostics) {
+ConfigNode include_file(const ConfigNode& value, Diagnostics& diagnostics) {
   if (!value.is_scalar()) return value;
   const std::string& name = value.text();
   const bool is_path =

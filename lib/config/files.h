@@ -10,13 +10,13 @@ namespace dtrain {
 
 /// The tree in this file, environment replaced; null, and the mistake reported (at `named_at` where it cannot
 /// be read), if it is none.
-Node read_config_file(const std::string& path, const Mark& named_at, Diagnostics& diagnostics);
+ConfigNode read_config_file(const std::string& path, const Mark& named_at, Diagnostics& diagnostics);
 
 /// Whether a top-level key's value may be the path of a file that holds it: model, dataset, strategy.
 bool may_be_file(std::string_view key);
 
 /// The tree of the file that `value` names, relative to the file that names it; `value` itself where that is
 /// no path (a string with a slash, or that ends in .yaml or .yml).
-Node include_file(const Node& value, Diagnostics& diagnostics);
+ConfigNode include_file(const ConfigNode& value, Diagnostics& diagnostics);
 
 }  // namespace dtrain

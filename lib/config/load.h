@@ -14,7 +14,7 @@ namespace dtrain {
 /// nodes, aliases that expand beyond that or contain themselves, duplicate keys, keys that are no scalars,
 /// several documents, bytes that are no text) becomes an error with a position, in bounded time and memory;
 /// then the result is null. Never throws for bad text.
-Node parse_yaml(std::string_view text, const std::string& file_name, Diagnostics& diagnostics);
+ConfigNode parse_yaml(std::string_view text, const std::string& file_name, Diagnostics& diagnostics);
 
 /// Reads a run's configuration: the file, `${NAME}` and `${NAME:-default}` in strings replaced from the
 /// environment, the files that `include_keys` (model, dataset, strategy) name put in their place, relative to
@@ -22,10 +22,11 @@ Node parse_yaml(std::string_view text, const std::string& file_name, Diagnostics
 /// does not lead to an existing place is an error, except that the last key may be one that the schema knows:
 /// it is checked later like any other). A missing file is an error at the place that names it (or without a
 /// place for `path` itself).
-Node load_config(const std::string& path, const std::vector<std::string>& sets, Diagnostics& diagnostics);
+ConfigNode load_config(const std::string& path, const std::vector<std::string>& sets,
+                       Diagnostics& diagnostics);
 
 /// Applies `--set` assignments to a tree that is already in memory (a checkpoint's configuration, on resume).
-Node apply_sets(Node config, const std::vector<std::string>& sets, Diagnostics& diagnostics);
+ConfigNode apply_sets(ConfigNode config, const std::vector<std::string>& sets, Diagnostics& diagnostics);
 
 /// A file that a configuration names: as it is if absolute, else beside the file that names it, then under
 /// $DTRAIN_DATA. Returns the first that exists, or the first tried.

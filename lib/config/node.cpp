@@ -7,12 +7,12 @@
 
 namespace dtrain {
 
-struct Node::Data {
+struct ConfigNode::Data {
   Type type = Type::null;
   bool quoted = false;
   Mark mark;
   std::string text;
-  std::vector<Node> items;
+  std::vector<ConfigNode> items;
   std::vector<Entry> entries;
 };
 
@@ -20,77 +20,77 @@ namespace {
 constexpr size_t kShown = 60;  // characters of a value in a message
 }
 
-Node::Node() {
+ConfigNode::ConfigNode() {
   static const auto kNull = std::make_shared<const Data>();
   data_ = kNull;
 }
 
-Node Node::null(Mark mark) {
+ConfigNode ConfigNode::null(Mark mark) {
   Data data;
   data.mark = std::move(mark);
-  return Node(std::make_shared<const Data>(std::move(data)));
+  return ConfigNode(std::make_shared<const Data>(std::move(data)));
 }
 
-Node Node::scalar(std::string text, bool quoted, Mark mark) {
+ConfigNode ConfigNode::scalar(std::string text, bool quoted, Mark mark) {
   Data data{.type = Type::scalar,
             .quoted = quoted,
             .mark = std::move(mark),
             .text = std::move(text),
             .items = {},
             .entries = {}};
-  return Node(std::make_shared<const Data>(std::move(data)));
+  return ConfigNode(std::make_shared<const Data>(std::move(data)));
 }
 
-Node Node::sequence(std::vector<Node> items, Mark mark) {
+ConfigNode ConfigNode::sequence(std::vector<ConfigNode> items, Mark mark) {
   Data data{
       .type = Type::sequence, .mark = std::move(mark), .text = {}, .items = std::move(items), .entries = {}};
-  return Node(std::make_shared<const Data>(std::move(data)));
+  return ConfigNode(std::make_shared<const Data>(std::move(data)));
 }
 
-Node Node::mapping(std::vector<Entry> entries, Mark mark) {
+ConfigNode ConfigNode::mapping(std::vector<Entry> entries, Mark mark) {
   Data data{
       .type = Type::mapping, .mark = std::move(mark), .text = {}, .items = {}, .entries = std::move(entries)};
-  return Node(std::make_shared<const Data>(std::move(data)));
+  return ConfigNode(std::make_shared<const Data>(std::move(data)));
 }
 
-Node::Entry Node::entry(std::string_view key, Node value) {
+ConfigNode::Entry ConfigNode::entry(std::string_view key, ConfigNode value) {
   return {scalar(std::string(key)), std::move(value)};
 }
 
-Node::Type Node::type() const {
+ConfigNode::Type ConfigNode::type() const {
   return data_->type;
 }
 
-const Mark& Node::mark() const {
+const Mark& ConfigNode::mark() const {
   return data_->mark;
 }
 
-const std::string& Node::text() const {
+const std::string& ConfigNode::text() const {
   assert(is_scalar());
   return data_->text;
 }
 
-bool Node::quoted() const {
+bool ConfigNode::quoted() const {
   return data_->quoted;
 }
 
-const std::vector<Node>& Node::items() const {
+const std::vector<ConfigNode>& ConfigNode::items() const {
   assert(is_sequence());
   return data_->items;
 }
 
-const std::vector<Node::Entry>& Node::entries() const {
+const std::vector<ConfigNode::Entry>& ConfigNode::entries() const {
   assert(is_mapping());
   return data_->entries;
 }
 
-const Node* Node::find(std::string_view key) const {
+const ConfigNode* ConfigNode::find(std::string_view key) const {
   for (const Entry& entry : data_->entries)
     if (entry.first.text() == key) return &entry.second;
   return nullptr;
 }
 
-Node Node::without(std::span<const std::string_view> keys) const {
+ConfigNode ConfigNode::without(std::span<const std::string_view> keys) const {
   if (!is_mapping()) return *this;
   std::vector<Entry> kept;
   for (const Entry& entry : entries())
@@ -98,7 +98,7 @@ Node Node::without(std::span<const std::string_view> keys) const {
   return mapping(std::move(kept), mark());
 }
 
-Node Node::with(std::string_view key, Node value) const {
+ConfigNode ConfigNode::with(std::string_view key, ConfigNode value) const {
   Entry added = entry(key, std::move(value));
   std::vector<Entry> all = data_->entries;
   const auto found =
@@ -110,17 +110,17 @@ Node Node::with(std::string_view key, Node value) const {
   return mapping(std::move(all), mark());
 }
 
-Mark place_in(const Node& node, std::initializer_list<std::string_view> path) {
-  const Node* at = &node;
+Mark place_in(const ConfigNode& node, std::initializer_list<std::string_view> path) {
+  const ConfigNode* at = &node;
   for (const std::string_view key : path) {
-    const Node* next = at->find(key);
+    const ConfigNode* next = at->find(key);
     if (!next) break;
     at = next;
   }
   return at->mark();
 }
 
-std::string Node::describe() const {
+std::string ConfigNode::describe() const {
   switch (type()) {
     case Type::null:
       return "nothing";

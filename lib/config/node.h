@@ -24,18 +24,18 @@ struct Mark {
 
 /// An immutable YAML value: null, scalar, sequence or mapping. Cheap to copy (shares its data); never cyclic,
 /// no aliases.
-class Node {
+class ConfigNode {
  public:
   enum class Type { null, scalar, sequence, mapping };
-  using Entry = std::pair<Node, Node>;  // key (always a scalar), value
+  using Entry = std::pair<ConfigNode, ConfigNode>;  // key (always a scalar), value
 
-  Node();                       // null, without a mark
-  static Node null(Mark mark);  ///< written as nothing, ~ or null
-  static Node scalar(std::string text, bool quoted = false, Mark mark = {});
-  static Node sequence(std::vector<Node> items, Mark mark = {});
-  static Node mapping(std::vector<Entry> entries, Mark mark = {});
+  ConfigNode();                       // null, without a mark
+  static ConfigNode null(Mark mark);  ///< written as nothing, ~ or null
+  static ConfigNode scalar(std::string text, bool quoted = false, Mark mark = {});
+  static ConfigNode sequence(std::vector<ConfigNode> items, Mark mark = {});
+  static ConfigNode mapping(std::vector<Entry> entries, Mark mark = {});
   /// A mapping entry whose key is plain text without a mark.
-  static Entry entry(std::string_view key, Node value);
+  static Entry entry(std::string_view key, ConfigNode value);
 
   Type type() const;
   bool is_null() const { return type() == Type::null; }
@@ -46,18 +46,18 @@ class Node {
 
   const std::string& text() const;  ///< of a scalar
   bool quoted() const;              ///< of a scalar: written in quotes, so a string whatever it looks like
-  const std::vector<Node>& items() const;
+  const std::vector<ConfigNode>& items() const;
   const std::vector<Entry>& entries() const;
 
   /// The value under `key`, or null (the pointer) where this is no mapping or has no such key.
-  const Node* find(std::string_view key) const;
+  const ConfigNode* find(std::string_view key) const;
   /// This mapping less some keys; a null stays a null.
-  Node without(std::span<const std::string_view> keys) const;
+  ConfigNode without(std::span<const std::string_view> keys) const;
   /// This mapping with `key` set (replaced, or put last).
-  Node with(std::string_view key, Node value) const;
+  ConfigNode with(std::string_view key, ConfigNode value) const;
 
   /// Whether both share one tree (not whether two trees are equal).
-  bool same_as(const Node& other) const { return data_ == other.data_; }
+  bool same_as(const ConfigNode& other) const { return data_ == other.data_; }
 
   /// "a mapping", "a list", "nothing", "'abc'" - for messages of the shape "expected X, found Y".
   std::string describe() const;
@@ -67,11 +67,11 @@ class Node {
 
  private:
   struct Data;
-  explicit Node(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  explicit ConfigNode(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   std::shared_ptr<const Data> data_;
 };
 
 /// Where the value under this path of keys stands, or the last on the way there that exists.
-Mark place_in(const Node& node, std::initializer_list<std::string_view> path);
+Mark place_in(const ConfigNode& node, std::initializer_list<std::string_view> path);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Node::to_yaml.
+// ConfigNode::to_yaml.
 #include <algorithm>
 #include <optional>
 
@@ -38,29 +38,29 @@ std::string in_quotes(std::string_view text) {
   return out + '"';
 }
 
-std::string scalar_text(const Node& node) {
+std::string scalar_text(const ConfigNode& node) {
   return node.quoted() || !plain_is_safe(node.text()) || !is_utf8(node.text()) ? in_quotes(node.text())
                                                                                : node.text();
 }
 
 /// Keys are names, whatever they look like.
-std::string key_text(const Node& key) {
+std::string key_text(const ConfigNode& key) {
   return reads_as_other_than_string(key.text()) ? in_quotes(key.text()) : scalar_text(key);
 }
 
-bool is_leaf(const Node& node) {
+bool is_leaf(const ConfigNode& node) {
   return node.is_null() || node.is_scalar() || (node.is_sequence() && node.items().empty()) ||
          (node.is_mapping() && node.entries().empty());
 }
 
-std::string leaf_text(const Node& node) {
+std::string leaf_text(const ConfigNode& node) {
   if (node.is_null()) return "null";
   if (node.is_scalar()) return scalar_text(node);
   return node.is_sequence() ? "[]" : "{}";
 }
 
 /// Appends the node in flow style; false (and `out` is spoilt) where that is longer than `width` or too deep.
-bool write_flow(std::string& out, const Node& node, size_t width, int levels) {
+bool write_flow(std::string& out, const ConfigNode& node, size_t width, int levels) {
   if (is_leaf(node)) {
     out += leaf_text(node);
     return out.size() <= width;
@@ -70,7 +70,7 @@ bool write_flow(std::string& out, const Node& node, size_t width, int levels) {
   const char* comma = "";
   out += list ? '[' : '{';
   if (list) {
-    for (const Node& item : node.items()) {
+    for (const ConfigNode& item : node.items()) {
       out += std::exchange(comma, ", ");
       if (!write_flow(out, item, width, levels - 1)) return false;
     }
@@ -85,7 +85,7 @@ bool write_flow(std::string& out, const Node& node, size_t width, int levels) {
 }
 
 /// The node on one line where it fits into what is left of it.
-std::optional<std::string> one_line(const Node& node, size_t column) {
+std::optional<std::string> one_line(const ConfigNode& node, size_t column) {
   if (is_leaf(node)) return leaf_text(node);
   std::string out;
   const size_t width = kLineWidth - std::min(column, kLineWidth / 2);
@@ -95,12 +95,12 @@ std::optional<std::string> one_line(const Node& node, size_t column) {
 
 /// Writes a collection in block style; the cursor is at column `indent` of a fresh line (or behind a list's
 /// "- ").
-void write_block(std::string& out, const Node& node, size_t indent) {
+void write_block(std::string& out, const ConfigNode& node, size_t indent) {
   const char* margin = "";  // of the first line: the cursor is there already
   const std::string spaces(indent, ' ');
   const auto start_line = [&] { out += std::exchange(margin, spaces.c_str()); };
   if (node.is_sequence()) {
-    for (const Node& item : node.items()) {
+    for (const ConfigNode& item : node.items()) {
       start_line();
       out += "- ";
       const bool is_choice =
@@ -128,7 +128,7 @@ void write_block(std::string& out, const Node& node, size_t indent) {
 
 }  // namespace
 
-std::string Node::to_yaml() const {
+std::string ConfigNode::to_yaml() const {
   if (is_leaf(*this)) return leaf_text(*this) + '\n';
   std::string out;
   write_block(out, *this, 0);

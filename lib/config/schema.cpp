@@ -4,11 +4,11 @@
 
 namespace dtrain {
 
-Json to_json(const Node& node) {
+Json to_json(const ConfigNode& node) {
   if (node.is_null()) return {};
   if (node.is_sequence()) {
     Json array = Json::array();
-    for (const Node& item : node.items()) array.push(to_json(item));
+    for (const ConfigNode& item : node.items()) array.push(to_json(item));
     return array;
   }
   if (node.is_mapping()) {
@@ -26,7 +26,7 @@ Json to_json(const Node& node) {
   return text;
 }
 
-void report_unknown_keys(const Node& node, const std::string& what, std::span<const std::string> known,
+void report_unknown_keys(const ConfigNode& node, const std::string& what, std::span<const std::string> known,
                          Diagnostics& diagnostics) {
   for (const auto& [key, value] : node.entries()) {
     if (std::find(known.begin(), known.end(), key.text()) != known.end()) continue;
@@ -35,7 +35,7 @@ void report_unknown_keys(const Node& node, const std::string& what, std::span<co
   }
 }
 
-bool is_positional(const Node& node, std::span<const std::string> fields) {
+bool is_positional(const ConfigNode& node, std::span<const std::string> fields) {
   if (!node.is_mapping()) return !node.is_null();
   if (node.entries().size() != 1) return false;
   const std::string& key = node.entries().front().first.text();

@@ -52,7 +52,7 @@ class Schema {
   /// relu`, `activation: {leaky_relu: {negative_slope: 0.1}}` (a mapping of one key that is no field here).
   Schema& positional(std::string name);
   /// A check over several fields, run when each of them was well formed; it reports by itself at `node`.
-  Schema& rule(std::function<void(const T&, const Node& node, Diagnostics&)> rule);
+  Schema& rule(std::function<void(const T&, const ConfigNode& node, Diagnostics&)> rule);
   /// Fields that do not decide what others see of the object (for a layer: its output's shape): it is of use
   /// to further checks even where these are wrong, or keys that are not known. Without this call none is.
   Schema& details(std::vector<std::string> names);
@@ -60,14 +60,14 @@ class Schema {
   /// Parses `node` (null stands for an empty mapping). Unknown keys, missing fields, wrong types and failed
   /// checks are all reported, each at its place; `what` names the kind in messages ("conv2d"). True if
   /// nothing was reported.
-  bool parse(const Node& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
+  bool parse(const ConfigNode& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
     return read(node, what, out, diagnostics) == Reading::good;
   }
   /// As parse; `in_details` where all mistakes are in details(), which keep their defaults then.
   enum class Reading { good, in_details, wrong };
-  Reading read(const Node& node, const std::string& what, T& out, Diagnostics& diagnostics) const;
+  Reading read(const ConfigNode& node, const std::string& what, T& out, Diagnostics& diagnostics) const;
   /// Everything, defaults included, as a mapping that `parse` reads back to an equal struct.
-  Node write(const T& value) const;
+  ConfigNode write(const T& value) const;
   Json json_schema() const;
   const std::string& doc() const { return doc_; }
   std::vector<std::string> field_names() const;
@@ -79,8 +79,8 @@ class Schema {
     std::string name;
     std::string doc;
     bool required;
-    std::function<bool(const Node&, const std::string& where, T&, Diagnostics&)> parse;
-    std::function<Node(const T&)> write;
+    std::function<bool(const ConfigNode&, const std::string& where, T&, Diagnostics&)> parse;
+    std::function<ConfigNode(const T&)> write;
     std::function<Json()> schema;
   };
   template <class V>
@@ -89,13 +89,13 @@ class Schema {
   bool is_detail(std::string_view name) const;
   bool is_harmless(const std::string& unknown_key) const;
   /// `node` as a mapping of fields, what positional() stands for written out.
-  Node spelled_out(const Node& node) const;
+  ConfigNode spelled_out(const ConfigNode& node) const;
 
   std::string doc_;
   std::vector<Field> fields_;
   std::string positional_;
   std::optional<std::vector<std::string>> details_;
-  std::vector<std::function<void(const T&, const Node&, Diagnostics&)>> rules_;
+  std::vector<std::function<void(const T&, const ConfigNode&, Diagnostics&)>> rules_;
 };
 
 /// While one lives (in its thread), JSON schemas that come again stand once, under "$defs", and are referred

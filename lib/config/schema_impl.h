@@ -11,12 +11,12 @@
 namespace dtrain {
 
 /// The value as JSON: plain scalars by what they read as.
-Json to_json(const Node& node);
+Json to_json(const ConfigNode& node);
 /// Reports every key of `node` (a mapping) that is not in `known`.
-void report_unknown_keys(const Node& node, const std::string& what, std::span<const std::string> known,
+void report_unknown_keys(const ConfigNode& node, const std::string& what, std::span<const std::string> known,
                          Diagnostics& diagnostics);
 /// Whether a positional value, not a mapping of fields, was meant: see Schema::positional.
-bool is_positional(const Node& node, std::span<const std::string> fields);
+bool is_positional(const ConfigNode& node, std::span<const std::string> fields);
 
 /// A check of numbers; an optional one without a value passes.
 template <class V, class Holds>
@@ -97,7 +97,7 @@ template <class T>
 template <class V>
 Schema<T>& Schema<T>::add(std::string name, V T::*member, std::string doc, Check<V> check, bool required) {
   Field field{std::move(name), std::move(doc), required, {}, {}, {}};
-  field.parse = [member, check](const Node& node, const std::string& where, T& out,
+  field.parse = [member, check](const ConfigNode& node, const std::string& where, T& out,
                                 Diagnostics& diagnostics) {
     V value = out.*member;
     const bool well_formed = Codec<V>::parse(node, where, value, diagnostics);
@@ -125,7 +125,7 @@ Schema<T>& Schema<T>::positional(std::string name) {
 }
 
 template <class T>
-Schema<T>& Schema<T>::rule(std::function<void(const T&, const Node&, Diagnostics&)> rule) {
+Schema<T>& Schema<T>::rule(std::function<void(const T&, const ConfigNode&, Diagnostics&)> rule) {
   rules_.push_back(std::move(rule));
   return *this;
 }
@@ -163,16 +163,16 @@ const typename Schema<T>::Field* Schema<T>::find(std::string_view name) const {
 }
 
 template <class T>
-Node Schema<T>::spelled_out(const Node& node) const {
-  if (node.is_null()) return Node::mapping({}, node.mark());
+ConfigNode Schema<T>::spelled_out(const ConfigNode& node) const {
+  if (node.is_null()) return ConfigNode::mapping({}, node.mark());
   if (positional_.empty() || !is_positional(node, field_names())) return node;
-  return Node::mapping({{Node::scalar(positional_, false, node.mark()), node}}, node.mark());
+  return ConfigNode::mapping({{ConfigNode::scalar(positional_, false, node.mark()), node}}, node.mark());
 }
 
 template <class T>
-typename Schema<T>::Reading Schema<T>::read(const Node& node, const std::string& what, T& out,
+typename Schema<T>::Reading Schema<T>::read(const ConfigNode& node, const std::string& what, T& out,
                                             Diagnostics& diagnostics) const {
-  const Node fields = spelled_out(node);
+  const ConfigNode fields = spelled_out(node);
   if (!fields.is_mapping()) {
     report_unexpected(node, what, "a mapping", diagnostics);
     return Reading::wrong;
@@ -184,7 +184,7 @@ typename Schema<T>::Reading Schema<T>::read(const Node& node, const std::string&
     for (const auto& [key, value] : fields.entries())
       if (!find(key.text()) && !is_harmless(key.text())) counts = true;
   for (const Field& field : fields_) {
-    if (const Node* value = fields.find(field.name)) {
+    if (const ConfigNode* value = fields.find(field.name)) {
       if (!field.parse(*value, fmt::format("{}'s {}", what, field.name), out, diagnostics))
         counts = counts || !is_detail(field.name);
     } else if (field.required) {
@@ -201,10 +201,10 @@ typename Schema<T>::Reading Schema<T>::read(const Node& node, const std::string&
 }
 
 template <class T>
-Node Schema<T>::write(const T& value) const {
-  std::vector<Node::Entry> entries;
-  for (const Field& field : fields_) entries.push_back(Node::entry(field.name, field.write(value)));
-  return Node::mapping(std::move(entries));
+ConfigNode Schema<T>::write(const T& value) const {
+  std::vector<ConfigNode::Entry> entries;
+  for (const Field& field : fields_) entries.push_back(ConfigNode::entry(field.name, field.write(value)));
+  return ConfigNode::mapping(std::move(entries));
 }
 
 template <class T>
@@ -248,10 +248,10 @@ requires requires {
   { T::schema() } -> std::same_as<const Schema<T>&>;
 }
 struct Codec<T> {
-  static bool parse(const Node& node, const std::string& where, T& out, Diagnostics& diagnostics) {
+  static bool parse(const ConfigNode& node, const std::string& where, T& out, Diagnostics& diagnostics) {
     return T::schema().parse(node, where, out, diagnostics);
   }
-  static Node write(const T& value) { return T::schema().write(value); }
+  static ConfigNode write(const T& value) { return T::schema().write(value); }
   static Json schema() { return T::schema().json_schema(); }
 };
 

@@ -27,26 +27,26 @@ std::vector<std::string> split(std::string_view text, char separator) {
 /// passes.
 class Assignment {
  public:
-  Assignment(const Mark& mark, std::vector<std::string> keys, Node value, Diagnostics& diagnostics)
+  Assignment(const Mark& mark, std::vector<std::string> keys, ConfigNode value, Diagnostics& diagnostics)
       : mark_(mark), keys_(std::move(keys)), value_(std::move(value)), diagnostics_(diagnostics) {}
 
-  Node apply(const Node& node) { return descend(node, 0); }
+  ConfigNode apply(const ConfigNode& node) { return descend(node, 0); }
 
  private:
-  Node descend(const Node& node, size_t level) {
+  ConfigNode descend(const ConfigNode& node, size_t level) {
     if (level == keys_.size()) return value_;
     if (node.is_sequence()) return into_sequence(node, level);
     if (node.is_mapping()) return into_mapping(node, level);
-    if (node.is_null()) return into_mapping(Node::mapping({}, mark_), level);
+    if (node.is_null()) return into_mapping(ConfigNode::mapping({}, mark_), level);
     // A kind without options, `adam`, is `adam: {}` as soon as one of its options is set.
     if (node.text() == keys_[level] && level + 1 < keys_.size())
-      return into_mapping(Node::mapping({{node, Node()}}, node.mark()), level);
+      return into_mapping(ConfigNode::mapping({{node, ConfigNode()}}, node.mark()), level);
     fail(fmt::format("'{}' is {} and has nothing under it", path(level), node.describe()));
     return node;
   }
 
-  Node into_sequence(const Node& node, size_t level) {
-    std::vector<Node> items = node.items();
+  ConfigNode into_sequence(const ConfigNode& node, size_t level) {
+    std::vector<ConfigNode> items = node.items();
     size_t index = 0;
     if (parse_number(keys_[level], index) != std::errc() || index >= items.size()) {
       fail(fmt::format("'{}' is a list of {}; expected an index from 0, found '{}'", path(level),
@@ -54,16 +54,16 @@ class Assignment {
       return node;
     }
     items[index] = descend(items[index], level + 1);
-    return Node::sequence(std::move(items), node.mark());
+    return ConfigNode::sequence(std::move(items), node.mark());
   }
 
-  Node into_mapping(const Node& node, size_t level) {
-    std::vector<Node::Entry> entries = node.entries();
+  ConfigNode into_mapping(const ConfigNode& node, size_t level) {
+    std::vector<ConfigNode::Entry> entries = node.entries();
     std::vector<std::string> known;
     for (auto& [key, value] : entries) {
       if (key.text() == keys_[level]) {
         value = descend(value, level + 1);
-        return Node::mapping(std::move(entries), node.mark());
+        return ConfigNode::mapping(std::move(entries), node.mark());
       }
       known.push_back(key.text());
     }
@@ -73,8 +73,9 @@ class Assignment {
       fail(fmt::format("unknown key '{}'{}", path(level + 1), near));
       return node;
     }
-    entries.emplace_back(Node::scalar(keys_[level], false, mark_), descend(Node::null(mark_), level + 1));
-    return Node::mapping(std::move(entries), node.mark());
+    entries.emplace_back(ConfigNode::scalar(keys_[level], false, mark_),
+                         descend(ConfigNode::null(mark_), level + 1));
+    return ConfigNode::mapping(std::move(entries), node.mark());
   }
 
   std::string path(size_t levels) const {
@@ -87,16 +88,16 @@ class Assignment {
 
   Mark mark_;
   std::vector<std::string> keys_;
-  Node value_;
+  ConfigNode value_;
   Diagnostics& diagnostics_;
 };
 
 /// The value after the equals sign; nothing is null.
-std::optional<Node> parse_value(std::string_view text, bool may_be_path, const Mark& mark,
-                                Diagnostics& diagnostics) {
-  if (text.find_first_not_of(' ') == std::string_view::npos) return Node::null(mark);
+std::optional<ConfigNode> parse_value(std::string_view text, bool may_be_path, const Mark& mark,
+                                      Diagnostics& diagnostics) {
+  if (text.find_first_not_of(' ') == std::string_view::npos) return ConfigNode::null(mark);
   const size_t before = diagnostics.count();
-  Node value = expand_environment(parse_yaml_at(text, mark, diagnostics), diagnostics);
+  ConfigNode value = expand_environment(parse_yaml_at(text, mark, diagnostics), diagnostics);
   if (may_be_path) value = include_file(value, diagnostics);
   if (diagnostics.count() != before) return std::nullopt;
   return value;
@@ -104,7 +105,7 @@ std::optional<Node> parse_value(std::string_view text, bool may_be_path, const M
 
 }  // namespace
 
-Node apply_sets(Node config, const std::vector<std::string>& sets, Diagnostics& diagnostics) {
+ConfigNode apply_sets(ConfigNode config, const std::vector<std::string>& sets, Diagnostics& diagnostics) {
   constexpr size_t kMaxKeys = 100;
   for (const std::string& set : sets) {
     const Mark mark{std::make_shared<const std::string>("--set " + set), 0, 0};

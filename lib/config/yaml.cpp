@@ -27,7 +27,7 @@ constexpr size_t kMaxKeyBytes = 1024;  // what YAML allows a key that is written
 
 /// A finished value, with what its aliases will cost.
 struct Subtree {
-  Node node;
+  ConfigNode node;
   size_t nodes = 1;
   int height = 1;
 };
@@ -39,7 +39,7 @@ class Builder final : public YAML::EventHandler {
   Builder(const ByteEscapes& escapes, Mark place, Diagnostics& diagnostics)
       : escapes_(escapes), text_(escapes.text()), place_(std::move(place)), diagnostics_(diagnostics) {}
 
-  const Node& root() const { return root_.node; }
+  const ConfigNode& root() const { return root_.node; }
   bool found_anything() const { return found_; }
 
   /// For a mistake in the syntax: where the bracket stands in which it was found.
@@ -66,16 +66,16 @@ class Builder final : public YAML::EventHandler {
       found_ = written;
     } else if (!written &&
                stack_.back().key) {  // nothing after a key: it is the key that a message should point at
-      return add({Node::null(stack_.back().key->mark())}, mark, anchor);
+      return add({ConfigNode::null(stack_.back().key->mark())}, mark, anchor);
     }
-    add({Node::null(place(mark))}, mark, anchor);
+    add({ConfigNode::null(place(mark))}, mark, anchor);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     found_ = true;
     if (tag != "?" && tag != "!") refuse_tag(mark, tag);
-    add({Node::scalar(escapes_.restore(value), tag != "?", place(mark))}, mark, anchor);
+    add({ConfigNode::scalar(escapes_.restore(value), tag != "?", place(mark))}, mark, anchor);
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -102,9 +102,9 @@ class Builder final : public YAML::EventHandler {
     YAML::Mark mark;
     YAML::anchor_t anchor;
     bool is_mapping, in_brackets;
-    std::vector<Node> items;
-    std::vector<Node::Entry> entries;
-    std::optional<Node> key;
+    std::vector<ConfigNode> items;
+    std::vector<ConfigNode::Entry> entries;
+    std::optional<ConfigNode> key;
     std::unordered_set<std::string> keys;
     size_t nodes = 1;
     int height = 1;
@@ -130,8 +130,8 @@ class Builder final : public YAML::EventHandler {
     Frame frame = std::move(stack_.back());
     stack_.pop_back();
     const Mark mark = place(frame.mark);
-    Subtree tree{frame.is_mapping ? Node::mapping(std::move(frame.entries), mark)
-                                  : Node::sequence(std::move(frame.items), mark),
+    Subtree tree{frame.is_mapping ? ConfigNode::mapping(std::move(frame.entries), mark)
+                                  : ConfigNode::sequence(std::move(frame.items), mark),
                  frame.nodes, frame.height};
     add(std::move(tree), frame.mark, frame.anchor);
   }
@@ -162,7 +162,7 @@ class Builder final : public YAML::EventHandler {
     }
   }
 
-  void take_key(Frame& frame, Node key, const YAML::Mark& mark) {
+  void take_key(Frame& frame, ConfigNode key, const YAML::Mark& mark) {
     if (!key.is_scalar())
       throw YAML::ParserException(mark, "expected a key that is a scalar, found " + key.describe());
     if (key.text().size() > kMaxKeyBytes)
@@ -202,7 +202,7 @@ class ViewBuffer final : public std::streambuf {
 
 }  // namespace
 
-Node parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagnostics) {
+ConfigNode parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagnostics) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const auto at = [&](int line, int column) {
     return place.line == 0 ? place : Mark{place.file, line, column};
@@ -225,10 +225,10 @@ Node parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagno
     const Mark mark = mistake.mark.is_null() ? at(1, 1) : builder.place(mistake.mark);
     diagnostics.error(mark, mistake.msg + builder.context());
   }
-  return diagnostics.count() == before ? builder.root() : Node();
+  return diagnostics.count() == before ? builder.root() : ConfigNode();
 }
 
-Node parse_yaml(std::string_view text, const std::string& file_name, Diagnostics& diagnostics) {
+ConfigNode parse_yaml(std::string_view text, const std::string& file_name, Diagnostics& diagnostics) {
   return parse_yaml_at(text, {std::make_shared<const std::string>(file_name), 1, 1}, diagnostics);
 }
 

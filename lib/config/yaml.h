@@ -11,6 +11,6 @@ namespace dtrain {
 
 /// As parse_yaml; every value and mistake has the mark `place` where that is in no line (a --set), else its
 /// own in that file.
-Node parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagnostics);
+ConfigNode parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagnostics);
 
 }  // namespace dtrain

@@ -5,9 +5,9 @@
 namespace dtrain {
 
 template <>
-const KindTable<Cache>& kinds<Cache>() {
-  static const KindTable<Cache> table = [] {
-    KindTable<Cache> all("cache");
+const Registry<Cache>& registry<Cache>() {
+  static const Registry<Cache> table = [] {
+    Registry<Cache> all("cache");
     add_no_cache(all);
     add_memory_cache(all);
     add_file_cache(all);

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "data/column.h"
 
 namespace dtrain {
@@ -48,15 +48,15 @@ class Cache {
 };
 
 template <>
-const KindTable<Cache>& kinds<Cache>();
+const Registry<Cache>& registry<Cache>();
 
 /// The rows of the key that a source of `total` rows has: [first, second).
 std::pair<int64_t, int64_t> rows_to_keep(const CacheKey& key, int64_t total);
 
 // Each cache adds itself; cache.cpp lists them.
-void add_no_cache(KindTable<Cache>& table);
-void add_memory_cache(KindTable<Cache>& table);
-void add_file_cache(KindTable<Cache>& table);
-void add_device_cache(KindTable<Cache>& table);
+void add_no_cache(Registry<Cache>& table);
+void add_memory_cache(Registry<Cache>& table);
+void add_file_cache(Registry<Cache>& table);
+void add_device_cache(Registry<Cache>& table);
 
 }  // namespace dtrain

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array<std::string_view, 1> kSplitKeys{"rows"};
 
-bool parse_rows(const Node& node, SplitSpec& out, Diagnostics& diagnostics) {
+bool parse_rows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics) {
   std::vector<int64_t> rows;
   if (!Codec<std::vector<int64_t>>::parse(node, "rows", rows, diagnostics)) return false;
   if (rows.size() != 2 || rows[0] < 0 || rows[0] >= rows[1])
@@ -50,20 +50,20 @@ void allow_rows(Json& schema) {
 
 template <>
 struct Codec<SplitSpec> {
-  static bool parse(const Node& node, const std::string&, SplitSpec& out, Diagnostics& diagnostics) {
+  static bool parse(const ConfigNode& node, const std::string&, SplitSpec& out, Diagnostics& diagnostics) {
     const size_t before = diagnostics.count();
     out.mark = node.mark();
-    if (const Node* rows = node.find("rows")) parse_rows(*rows, out, diagnostics);
-    out.reader = kinds<Reader>().parse(node.is_mapping() ? node.without(kSplitKeys) : node, diagnostics);
+    if (const ConfigNode* rows = node.find("rows")) parse_rows(*rows, out, diagnostics);
+    out.reader = registry<Reader>().parse(node.is_mapping() ? node.without(kSplitKeys) : node, diagnostics);
     return diagnostics.count() == before;
   }
-  static Node write(const SplitSpec& split) {
+  static ConfigNode write(const SplitSpec& split) {
     return split.rows ? split.reader.resolved.with("rows", Codec<std::vector<int64_t>>::write(*split.rows))
                       : split.reader.resolved;
   }
   static Json schema() {
     return SchemaDefinitions::define("split", [] {
-      Json json = kinds<Reader>().choices_schema();
+      Json json = registry<Reader>().choices_schema();
       allow_rows(json);
       return json;
     });
@@ -90,7 +90,7 @@ Schema<DatasetSpec> make_schema() {
                 "memory, too)")
       .optional("prefetch", &DatasetSpec::prefetch, "batches read ahead of the step that uses them",
                 between<int64_t>(0, 1024))
-      .rule([](const DatasetSpec& spec, const Node& node, Diagnostics& diagnostics) {
+      .rule([](const DatasetSpec& spec, const ConfigNode& node, Diagnostics& diagnostics) {
         if (!spec.train && !spec.validation && !spec.test)
           diagnostics.error(node, "dataset: give at least one of train, validation and test");
       });
@@ -115,20 +115,20 @@ std::filesystem::path folder_of(const Mark& mark) {
 }
 
 /// `cache: {file: PATH}` with an absolute path: relative to the file that says so.
-Node with_absolute_cache(const Node& node) {
-  const Node* cache = node.find("cache");
-  const Node* file = cache ? cache->find("file") : nullptr;
-  const Node* path = file && file->is_mapping() ? file->find("path") : file;
+ConfigNode with_absolute_cache(const ConfigNode& node) {
+  const ConfigNode* cache = node.find("cache");
+  const ConfigNode* file = cache ? cache->find("file") : nullptr;
+  const ConfigNode* path = file && file->is_mapping() ? file->find("path") : file;
   if (!path || !path->is_scalar() || path->text().empty()) return node;
   const std::string full = absolute_name(folder_of(path->mark()) / path->text());
-  const Node options =
-      Node::mapping({Node::entry("path", Node::scalar(full, true, path->mark()))}, file->mark());
+  const ConfigNode options = ConfigNode::mapping(
+      {ConfigNode::entry("path", ConfigNode::scalar(full, true, path->mark()))}, file->mark());
   return node.with("cache", cache->with("file", options));
 }
 
 /// Where relative file names are looked up first, whatever file the configuration is read from later.
-std::string absolute_root(const std::string& root, const Node& node) {
-  const Node* written = node.find("root");
+std::string absolute_root(const std::string& root, const ConfigNode& node) {
+  const ConfigNode* written = node.find("root");
   if (root.empty() || !written) return absolute_name(folder_of(node.mark()) / ".");
   return absolute_name(find_file(root, written->mark()));
 }
@@ -141,7 +141,7 @@ const SplitSpec* DatasetSpec::find(const std::string& split) const {
   return nullptr;
 }
 
-std::optional<DatasetSpec> parse_dataset(const Node& node, Diagnostics& diagnostics) {
+std::optional<DatasetSpec> parse_dataset(const ConfigNode& node, Diagnostics& diagnostics) {
   DatasetSpec spec;
   if (!dataset_schema().parse(with_absolute_cache(node), "dataset", spec, diagnostics)) return std::nullopt;
   spec.root = absolute_root(spec.root, node);

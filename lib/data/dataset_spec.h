@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "data/dataset.h"
 
 namespace dtrain {
@@ -15,10 +15,10 @@ class Reader;     // readers/reader.h: idx, csv, npy, hdf5, cifar10, synthetic
 class Transform;  // transforms/transform.h: reshape, rescale, cast, normalize, one_hot
 class Cache;      // cache.h: none, memory, file, device
 template <>
-const KindTable<Cache>& kinds<Cache>();
+const Registry<Cache>& registry<Cache>();
 
 struct SplitSpec {
-  Kind<Reader> reader;
+  Configured<Reader> reader;
   std::optional<std::vector<int64_t>> rows;  // [from, to)
   Mark mark;
 };
@@ -26,19 +26,19 @@ struct SplitSpec {
 struct DatasetSpec {
   std::string root;  // absolute: where relative file names are looked up first, then under $DTRAIN_DATA
   std::optional<SplitSpec> train, validation, test;
-  std::vector<Kind<Transform>> transforms;  // applied to the inputs (one_hot: to the target)
-  bool shuffle = true;                      // the training split only
-  Kind<Cache> cache = kinds<Cache>().make("none");
+  std::vector<Configured<Transform>> transforms;  // applied to the inputs (one_hot: to the target)
+  bool shuffle = true;                            // the training split only
+  Configured<Cache> cache = registry<Cache>().make("none");
   int64_t prefetch = 2;
-  FieldNames fields;  // of the file that was trained on, where it has a header: others are read by them
-  Node resolved;      // as `config.yaml` of the run directory says it: defaults written out, root absolute
+  FieldNames fields;    // of the file that was trained on, where it has a header: others are read by them
+  ConfigNode resolved;  // as `config.yaml` of the run directory says it: defaults written out, root absolute
 
   const SplitSpec* find(
       const std::string& split) const;  // "train", "validation", "test"; null where not given
 };
 
 /// Null on mistakes (reported).
-std::optional<DatasetSpec> parse_dataset(const Node& node, Diagnostics& diagnostics);
+std::optional<DatasetSpec> parse_dataset(const ConfigNode& node, Diagnostics& diagnostics);
 Json dataset_json_schema();
 
 /// Opens a split for a model: looks at the files (headers; everything, where the cache is memory), and checks

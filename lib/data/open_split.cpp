@@ -23,7 +23,7 @@ namespace {
 
 /// What the readers should find, for the transforms to make `wanted` of it.
 std::vector<TensorSpec> before_transforms(std::vector<TensorSpec> wanted, bool targets,
-                                          const std::vector<Kind<Transform>>& transforms) {
+                                          const std::vector<Configured<Transform>>& transforms) {
   for (TensorSpec& spec : wanted)
     for (auto transform = transforms.rbegin(); transform != transforms.rend(); ++transform)
       if ((*transform)->for_targets() == targets) spec = (*transform)->before(spec);
@@ -42,7 +42,7 @@ bool converts_losslessly(DType from, DType to) {
 }
 
 ColumnPlan plan_column(const TensorSpec& stored, const TensorSpec& wanted, bool target,
-                       const std::vector<Kind<Transform>>& transforms, const Mark& place) {
+                       const std::vector<Configured<Transform>>& transforms, const Mark& place) {
   ColumnPlan plan(stored);
   for (const auto& transform : transforms) {
     if (transform->for_targets() != target) continue;
@@ -70,7 +70,8 @@ ColumnPlan plan_column(const TensorSpec& stored, const TensorSpec& wanted, bool 
 
 std::vector<ColumnPlan> plan_columns(const Columns& columns, const std::vector<TensorSpec>& inputs,
                                      const std::vector<TensorSpec>& targets,
-                                     const std::vector<Kind<Transform>>& transforms, const Mark& place) {
+                                     const std::vector<Configured<Transform>>& transforms,
+                                     const Mark& place) {
   std::vector<ColumnPlan> plans;
   for (size_t i = 0; i < columns.size(); ++i) {
     const bool target = i >= inputs.size();
@@ -140,20 +141,20 @@ CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRe
 }
 
 /// The tree with numbers in the place of the files' names.
-Node without_names(const Node& node, const std::vector<std::string>& files) {
+ConfigNode without_names(const ConfigNode& node, const std::vector<std::string>& files) {
   if (node.is_scalar()) {
     const auto found = std::find(files.begin(), files.end(), node.text());
-    return found == files.end() ? node : Node::scalar(fmt::format("file {}", found - files.begin()));
+    return found == files.end() ? node : ConfigNode::scalar(fmt::format("file {}", found - files.begin()));
   }
   if (node.is_sequence()) {
-    std::vector<Node> items;
-    for (const Node& item : node.items()) items.push_back(without_names(item, files));
-    return Node::sequence(std::move(items));
+    std::vector<ConfigNode> items;
+    for (const ConfigNode& item : node.items()) items.push_back(without_names(item, files));
+    return ConfigNode::sequence(std::move(items));
   }
   if (!node.is_mapping()) return node;
-  std::vector<Node::Entry> entries;
+  std::vector<ConfigNode::Entry> entries;
   for (const auto& [key, value] : node.entries()) entries.emplace_back(key, without_names(value, files));
-  return Node::mapping(std::move(entries));
+  return ConfigNode::mapping(std::move(entries));
 }
 
 /// What is thrown while files are opened and read for the first time, with the place in the configuration

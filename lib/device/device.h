@@ -46,9 +46,9 @@ class Buffer {
 };
 
 /// Captured work, to be enqueued again as a whole. Belongs to one context, whose thread runs it.
-class Replay {
+class CapturedGraph {
  public:
-  virtual ~Replay() = default;
+  virtual ~CapturedGraph() = default;
   virtual void run() = 0;
 };
 
@@ -91,7 +91,7 @@ class Context {
   /// Captures what `work` enqueues, in place of doing it; its calls must have run before, as libraries choose
   /// and allocate the first time. Null where the work is to be called anew every time: on the CPU, and where
   /// the environment says DTRAIN_CUDA_GRAPHS=0.
-  virtual std::unique_ptr<Replay> capture(const std::function<void()>& work) = 0;
+  virtual std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) = 0;
   virtual void synchronize() = 0;
 };
 

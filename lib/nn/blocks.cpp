@@ -3,15 +3,15 @@
 #include <fmt/format.h>
 
 #include "nn/layer.h"
-#include "nn/model_text.h"
+#include "nn/model_spec.h"
 
 namespace dtrain {
 
 namespace {
 
 struct BlockText {
-  Node parameters;
-  std::vector<Node> layers;
+  ConfigNode parameters;
+  std::vector<ConfigNode> layers;
 };
 
 const Schema<BlockText>& block_schema() {
@@ -23,14 +23,14 @@ const Schema<BlockText>& block_schema() {
   return kSchema;
 }
 
-bool check_part(const Node& key, const std::string& what, Diagnostics& diagnostics) {
+bool check_part(const ConfigNode& key, const std::string& what, Diagnostics& diagnostics) {
   Name name;
   if (!Codec<Name>::parse(key, what, name, diagnostics)) return false;
   if (name.text.find('/') == std::string::npos) return true;
   return report_unexpected(key, what, "a name without '/'", diagnostics);
 }
 
-BlockParameters parse_parameters(const Node& node, const std::string& block, Diagnostics& diagnostics) {
+BlockParameters parse_parameters(const ConfigNode& node, const std::string& block, Diagnostics& diagnostics) {
   BlockParameters parameters;
   if (node.is_null()) return parameters;
   if (!node.is_mapping()) {
@@ -50,7 +50,7 @@ BlockParameters parse_parameters(const Node& node, const std::string& block, Dia
 
 }  // namespace
 
-std::map<std::string, Block> parse_blocks(const Node& node, Diagnostics& diagnostics) {
+std::map<std::string, Block> parse_blocks(const ConfigNode& node, Diagnostics& diagnostics) {
   std::map<std::string, Block> blocks;
   if (node.is_null()) return blocks;
   if (!node.is_mapping()) {
@@ -60,7 +60,7 @@ std::map<std::string, Block> parse_blocks(const Node& node, Diagnostics& diagnos
   for (const auto& [key, value] : node.entries()) {
     if (!check_part(key, "block", diagnostics)) continue;
     const std::string what = fmt::format("block '{}'", key.text());
-    if (kinds<Layer>().contains(key.text()))
+    if (registry<Layer>().contains(key.text()))
       diagnostics.error(key, fmt::format("{} has the name of a kind of layer", what));
     BlockText text;
     const bool good = block_schema().parse(value, what, text, diagnostics);
@@ -76,17 +76,17 @@ Json block_json_schema() {
   return block_schema().json_schema();
 }
 
-Node substitute(const Node& node, const BlockParameters* parameters, Diagnostics& diagnostics) {
+ConfigNode substitute(const ConfigNode& node, const BlockParameters* parameters, Diagnostics& diagnostics) {
   if (node.is_sequence()) {
-    std::vector<Node> items;
-    for (const Node& item : node.items()) items.push_back(substitute(item, parameters, diagnostics));
-    return Node::sequence(std::move(items), node.mark());
+    std::vector<ConfigNode> items;
+    for (const ConfigNode& item : node.items()) items.push_back(substitute(item, parameters, diagnostics));
+    return ConfigNode::sequence(std::move(items), node.mark());
   }
   if (node.is_mapping()) {
-    std::vector<Node::Entry> entries;
+    std::vector<ConfigNode::Entry> entries;
     for (const auto& [key, value] : node.entries())
       entries.emplace_back(key, substitute(value, parameters, diagnostics));
-    return Node::mapping(std::move(entries), node.mark());
+    return ConfigNode::mapping(std::move(entries), node.mark());
   }
   if (!node.is_scalar() || !node.text().starts_with('$')) return node;
 

@@ -1,6 +1,6 @@
 #include "nn/graph.h"
 
-#include "nn/model_text.h"
+#include "nn/model_spec.h"
 
 namespace dtrain {
 
@@ -31,34 +31,34 @@ std::vector<std::string> layer_names(const Graph& graph, const std::vector<int>&
   return names;
 }
 
-Node write_layer(const Graph& graph, const GraphNode& node) {
-  std::vector<Node::Entry> options{
-      Node::entry("name", Codec<std::string>::write(node.name)),
-      Node::entry("inputs", write_names(layer_names(graph, node.inputs))),
-      Node::entry("trainable", Codec<bool>::write(node.trainable)),
+ConfigNode write_layer(const Graph& graph, const GraphNode& node) {
+  std::vector<ConfigNode::Entry> options{
+      ConfigNode::entry("name", Codec<std::string>::write(node.name)),
+      ConfigNode::entry("inputs", write_names(layer_names(graph, node.inputs))),
+      ConfigNode::entry("trainable", Codec<bool>::write(node.trainable)),
   };
   if (node.layer.resolved.is_mapping())
-    for (const Node::Entry& option : node.layer.resolved.entries().front().second.entries())
+    for (const ConfigNode::Entry& option : node.layer.resolved.entries().front().second.entries())
       options.push_back(option);
-  return Node::mapping({Node::entry(node.kind, Node::mapping(std::move(options)))});
+  return ConfigNode::mapping({ConfigNode::entry(node.kind, ConfigNode::mapping(std::move(options)))});
 }
 
 }  // namespace
 
-Node write_model(const Graph& graph) {
-  std::vector<Node::Entry> inputs;
-  std::vector<Node> layers;
+ConfigNode write_model(const Graph& graph) {
+  std::vector<ConfigNode::Entry> inputs;
+  std::vector<ConfigNode> layers;
   for (const GraphNode& node : graph.nodes) {
     if (node.kind == "input")
       inputs.push_back({Codec<std::string>::write(node.name),
-                        InputText::schema().write({node.output.shape, node.output.dtype})});
+                        InputSpec::schema().write({node.output.shape, node.output.dtype})});
     else if (!node.is_activation_of_previous)
       layers.push_back(write_layer(graph, node));
   }
-  return Node::mapping({
-      Node::entry("inputs", Node::mapping(std::move(inputs))),
-      Node::entry("layers", Node::sequence(std::move(layers))),
-      Node::entry("outputs", write_names(layer_names(graph, graph.outputs))),
+  return ConfigNode::mapping({
+      ConfigNode::entry("inputs", ConfigNode::mapping(std::move(inputs))),
+      ConfigNode::entry("layers", ConfigNode::sequence(std::move(layers))),
+      ConfigNode::entry("outputs", write_names(layer_names(graph, graph.outputs))),
   });
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/tensor_spec.h"
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "nn/layer.h"
 
 namespace dtrain {
@@ -19,7 +19,7 @@ namespace dtrain {
 struct GraphNode {
   std::string name;         // canonical: "dense_1", in a block's n-th use "basic_2/conv2d_1"
   std::string kind;         // "conv2d"; "input" for a model input
-  Kind<Layer> layer;        // empty for an input
+  Configured<Layer> layer;  // empty for an input
   std::vector<int> inputs;  // node numbers, all smaller than this node's
   TensorSpec output;
   std::vector<ParameterSpec> parameters;
@@ -49,7 +49,7 @@ struct Graph {
   std::vector<GraphNode> nodes;
   std::vector<int> inputs;   // node numbers
   std::vector<int> outputs;  // node numbers, at least one
-  Node resolved;             // the model part of `config.yaml`: blocks laid out, defaults written
+  ConfigNode resolved;       // the model part of `config.yaml`: blocks laid out, defaults written
 
   std::vector<TensorSpec> input_specs() const;
   /// The name by which people know a node's value: the layer's own, where the node is its activation.
@@ -65,7 +65,7 @@ struct Graph {
 };
 
 /// The model as `resolved` has it: a flat list of layers that parse_model reads back to an equal graph.
-Node write_model(const Graph& graph);
+ConfigNode write_model(const Graph& graph);
 /// What is known of an output of a model, however much of it is wrong.
 struct ModelOutput {
   int node = -1;                   // -1 where there is none
@@ -75,7 +75,7 @@ struct ModelOutput {
 /// Builds the graph from the `model:` part of a configuration: inputs, layers, blocks with parameters and
 /// `repeat`, outputs (the last layer where not given). Every mistake is reported; null then. `outputs`,
 /// unless null, becomes what is known of them all the same.
-std::optional<Graph> parse_model(const Node& node, Diagnostics& diagnostics,
+std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics,
                                  std::vector<ModelOutput>* outputs = nullptr);
 Json model_json_schema();
 

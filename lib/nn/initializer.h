@@ -3,7 +3,7 @@
 
 #include "base/philox.h"
 #include "base/shape.h"
-#include "config/kinds.h"
+#include "config/registry.h"
 
 namespace dtrain {
 
@@ -16,7 +16,7 @@ class Initializer {
 };
 
 template <>
-const KindTable<Initializer>& kinds<Initializer>();
+const Registry<Initializer>& registry<Initializer>();
 
 /// Keras's fan_in and fan_out: of [in, out] kernels as they stand; of convolutions [receptive field ..., in,
 /// out] times the field.

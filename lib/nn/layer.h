@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/tensor_spec.h"
 #include "base/view.h"
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "nn/initializer.h"
 #include "ops/ops.h"
 
@@ -22,7 +22,7 @@ namespace dtrain {
 struct ParameterSpec {
   std::string name;  // "kernel"
   Shape shape;
-  Kind<Initializer> initializer;
+  Configured<Initializer> initializer;
   /// Not set: trained by gradients. Set: a statistic, state = momentum * state + (1 - momentum) * batch's
   /// value, where backward (or forward) writes the batch's value, weighted by the replica's share of the
   /// global batch, as its "gradient".
@@ -44,7 +44,7 @@ struct LayerRequest {
 };
 
 /// What the plan must know of a prepared kernel.
-struct KernelTraits {
+struct LayerRequirements {
   std::vector<Layout>
       input_layouts;  // as it wants them (the plan reorders where they lie otherwise); empty: all plain
   Layout output_layout = Layout::plain;
@@ -64,9 +64,9 @@ struct KernelTraits {
   bool undoes_activation = false;
 };
 
-/// The arrays of one call; pointers are filled in by the plan. Images lie in the layouts of KernelTraits;
-/// inputs, outputs and their gradients are of the Ops' compute type (integers apart).
-struct Pass {
+/// The arrays of one call; pointers are filled in by the plan. Images lie in the layouts of
+/// LayerRequirements; inputs, outputs and their gradients are of the Ops' compute type (integers apart).
+struct LayerArguments {
   std::vector<const void*> inputs;
   void* output = nullptr;
   std::vector<const float*> parameters;  // in the order of Layer::parameters
@@ -89,20 +89,20 @@ struct Pass {
 /// One layer's computation for one batch size on one device. Used by one replica's thread; makes no
 /// allocation once prepared. The "gradients" of moving averages are written by backward (they are never null
 /// in training).
-class Kernel {
+class PreparedLayer {
  public:
-  virtual ~Kernel() = default;
-  const KernelTraits& traits() const { return traits_; }
-  virtual void forward(const Pass& pass) = 0;
-  virtual void backward(const Pass&) {}
+  virtual ~PreparedLayer() = default;
+  const LayerRequirements& requirements() const { return requirements_; }
+  virtual void forward(const LayerArguments& args) = 0;
+  virtual void backward(const LayerArguments&) {}
 
  protected:
-  KernelTraits traits_;
+  LayerRequirements requirements_;
 };
 
-/// Where a layer's complaints go: message at the layer's place, prefixed with its kind and name
+/// Where a layer's errors go: the message at the layer's place, prefixed with its kind and name
 /// ("max_pooling2d 'pool1': ...").
-using Complain = std::function<void(const std::string& message)>;
+using ReportError = std::function<void(const std::string& message)>;
 
 /// Options only; immutable, shared by every replica.
 class Layer {
@@ -110,15 +110,15 @@ class Layer {
   virtual ~Layer() = default;
 
   /// The output's shape (without the batch axis) and dtype; nothing where the inputs do not suit, after
-  /// complaining with both sides.
+  /// reporting both sides.
   virtual std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                          const Complain& complain) const = 0;
+                                          const ReportError& report_error) const = 0;
   virtual std::vector<ParameterSpec> parameters(std::span<const TensorSpec> /*inputs*/) const { return {}; }
-  virtual std::unique_ptr<Kernel> prepare(const LayerRequest& request) const = 0;
+  virtual std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const = 0;
 
   /// The activation written among the options (`activation: relu`): the graph lays it as a node behind the
   /// layer and fuses it where can_fuse says so. An empty Kind where there is none.
-  virtual Kind<Layer> activation() const { return {}; }
+  virtual Configured<Layer> activation() const { return {}; }
   /// Elementwise activations that the layer's kernel applies itself.
   virtual bool can_fuse(const ActivationSpec&) const { return false; }
   /// For the activation layer: which function it is, where it is an elementwise one.
@@ -132,8 +132,8 @@ class Layer {
   virtual Json keras_config() const = 0;
 };
 
-/// The table of all layers (layers/table.cpp).
+/// The table of all layers (layers/registry.cpp).
 template <>
-const KindTable<Layer>& kinds<Layer>();
+const Registry<Layer>& registry<Layer>();
 
 }  // namespace dtrain

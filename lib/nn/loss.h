@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/tensor_spec.h"
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "nn/layer.h"
 #include "ops/ops.h"
 
@@ -24,9 +24,10 @@ enum class Scores { any, logits, probabilities };
 class Loss {
  public:
   virtual ~Loss() = default;
-  /// What the target of an output like this must be (shape without the batch axis, dtype). Complains where
-  /// the output does not suit.
-  virtual std::optional<TensorSpec> target(const TensorSpec& output, const Complain& complain) const = 0;
+  /// What the target of an output like this must be (shape without the batch axis, dtype). Reports an error
+  /// where the output does not suit.
+  virtual std::optional<TensorSpec> target(const TensorSpec& output,
+                                           const ReportError& report_error) const = 0;
   /// What the target's numbers must be within, for an output like this.
   virtual std::optional<Bounds> target_bounds(const TensorSpec& /*output*/) const { return std::nullopt; }
   virtual Scores takes() const { return Scores::any; }
@@ -48,8 +49,9 @@ class Loss {
 class Metric {
  public:
   virtual ~Metric() = default;
-  /// Complains where output or target (as the loss wants it) do not suit.
-  virtual bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const = 0;
+  /// Reports an error where output or target (as the loss wants it) do not suit.
+  virtual bool check(const TensorSpec& output, const TensorSpec& target,
+                     const ReportError& report_error) const = 0;
   virtual void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
                    int64_t columns) const = 0;
   /// Keras's {class_name, config}, of the metric as it is for such an output and target.
@@ -57,8 +59,8 @@ class Metric {
 };
 
 template <>
-const KindTable<Loss>& kinds<Loss>();
+const Registry<Loss>& registry<Loss>();
 template <>
-const KindTable<Metric>& kinds<Metric>();
+const Registry<Metric>& registry<Metric>();
 
 }  // namespace dtrain

@@ -4,14 +4,14 @@
 #include <fmt/format.h>
 
 #include "nn/graph.h"
-#include "nn/layer_laying.h"
-#include "nn/model_text.h"
+#include "nn/graph_builder.h"
+#include "nn/model_spec.h"
 
 namespace dtrain {
 
 namespace {
 
-void lay_inputs(const Node& inputs, LayerLaying& laying, Scope& scope, Diagnostics& diagnostics) {
+void lay_inputs(const ConfigNode& inputs, GraphBuilder& laying, Scope& scope, Diagnostics& diagnostics) {
   if (!inputs.is_mapping() || inputs.entries().empty()) {
     report_unexpected(inputs, "inputs", "a mapping of at least one input's name to its shape", diagnostics);
     scope.flow = kUnknown;
@@ -20,19 +20,19 @@ void lay_inputs(const Node& inputs, LayerLaying& laying, Scope& scope, Diagnosti
   for (const auto& [key, value] : inputs.entries()) {
     Name name;
     Codec<Name>::parse(key, "input", name, diagnostics);
-    InputText text;
+    InputSpec text;
     const size_t before = diagnostics.count();
-    InputText::schema().parse(value, fmt::format("input '{}'", key.text()), text, diagnostics);
-    laying.lay_input(key, text, diagnostics.count() == before, scope);
+    InputSpec::schema().parse(value, fmt::format("input '{}'", key.text()), text, diagnostics);
+    laying.add_input(key, text, diagnostics.count() == before, scope);
   }
 }
 
 /// The values of the layers that `outputs:` names; the last layer's where it names none.
-std::vector<int> read_outputs(const ModelText& text, LayerLaying& laying, Scope& scope, size_t inputs,
+std::vector<int> read_outputs(const ModelSpec& text, GraphBuilder& laying, Scope& scope, size_t inputs,
                               Diagnostics& diagnostics) {
   if (!text.outputs) return {laying.read_flow(scope)};
   std::vector<int> outputs;
-  for (const Node& name : text.outputs->items) {
+  for (const ConfigNode& name : text.outputs->items) {
     if (!name.is_scalar()) continue;  // reported
     const Value value = laying.read(name, "a layer of the model", scope);
     if (value != kUnknown && value < static_cast<Value>(inputs))
@@ -47,21 +47,21 @@ std::vector<int> read_outputs(const ModelText& text, LayerLaying& laying, Scope&
 
 }  // namespace
 
-std::optional<Graph> parse_model(const Node& node, Diagnostics& diagnostics,
+std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics,
                                  std::vector<ModelOutput>* outputs) {
   const size_t before = diagnostics.count();
-  ModelText text;
+  ModelSpec text;
   // What is well formed is checked further even where something else is not.
-  ModelText::schema().parse(node, "model", text, diagnostics);
+  ModelSpec::schema().parse(node, "model", text, diagnostics);
   const std::map<std::string, Block> blocks = parse_blocks(text.blocks, diagnostics);
-  LayerLaying laying(blocks, diagnostics);
+  GraphBuilder laying(blocks, diagnostics);
   Scope scope;
-  if (const Node* inputs = node.find("inputs"))
+  if (const ConfigNode* inputs = node.find("inputs"))
     lay_inputs(*inputs, laying, scope, diagnostics);
   else
     scope.flow = kUnknown;
   const size_t input_count = scope.values.size();
-  if (const Node* layers = node.find("layers"); layers && layers->is_sequence() && text.layers.empty())
+  if (const ConfigNode* layers = node.find("layers"); layers && layers->is_sequence() && text.layers.empty())
     report_unexpected(*layers, "model's layers", "at least one layer", diagnostics);
   laying.lay(text.layers, scope);
   Graph graph;

@@ -1,6 +1,6 @@
 // The JSON schema of the model part.
 #include "nn/graph.h"
-#include "nn/model_text.h"
+#include "nn/model_spec.h"
 
 namespace dtrain {
 
@@ -58,7 +58,7 @@ Json layer_schema(const Json& kind) {
 /// A block's use: its name, or an object of one key. Which blocks and parameters there are, the file says.
 Json block_use_schema() {
   Json reserved = Json::array();
-  for (const std::string& name : kinds<Layer>().names()) reserved.push(name);
+  for (const std::string& name : registry<Layer>().names()) reserved.push(name);
   Json not_a_layer = Json::object().set("not", Json::object().set("enum", std::move(reserved)));
   const Json keys = LayerKeys::block_schema().json_schema();
   Json use = json_type("object").set("properties", *keys.find("properties"));
@@ -79,7 +79,7 @@ Json block_use_schema() {
 }  // namespace
 
 Json model_json_schema() {
-  Json model = ModelText::schema().json_schema();
+  Json model = ModelSpec::schema().json_schema();
   Json properties = *model.find("properties");
   const auto refine = [&](const char* name, const char* keyword, Json schema) {
     Json property = *properties.find(name);
@@ -87,12 +87,12 @@ Json model_json_schema() {
     properties.set(name, std::move(property));
   };
   refine("inputs", "type", "object");
-  refine("inputs", "additionalProperties", InputText::schema().json_schema());
+  refine("inputs", "additionalProperties", InputSpec::schema().json_schema());
   // Layers inside of blocks hold $names where values belong, so their options stay unchecked here.
   refine("blocks", "additionalProperties", block_json_schema());
   Json layer = Json::array();
   layer.push(
-      SchemaDefinitions::define("layer", [] { return layer_schema(kinds<Layer>().choices_schema()); }));
+      SchemaDefinitions::define("layer", [] { return layer_schema(registry<Layer>().choices_schema()); }));
   layer.push(block_use_schema());
   refine("layers", "items", Json::object().set("anyOf", std::move(layer)));
   return model.set("properties", std::move(properties));

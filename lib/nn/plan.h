@@ -1,4 +1,4 @@
-// A graph made ready to run: one device, one batch size, every kernel prepared and every byte placed
+// A graph made ready to run: one device, one batch size, every layer prepared and every byte placed
 // beforehand.
 #pragma once
 
@@ -79,8 +79,8 @@ class Plan {
   friend class PlanBuilder;
 
   struct Step {
-    Kernel* kernel = nullptr;
-    Pass pass;
+    PreparedLayer* layer = nullptr;
+    LayerArguments args;
   };
 
   /// This piece's part of the global batch.
@@ -91,7 +91,7 @@ class Plan {
 
   int64_t batch_;
   Arena arena_;
-  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<std::unique_ptr<PreparedLayer>> layers_;
   std::vector<std::unique_ptr<Reorder>> reorders_;
   std::vector<std::unique_ptr<Step>> steps_;    // stable addresses: instructions refer to them
   std::vector<std::function<void()>> binders_;  // fill in the pointers after bind()

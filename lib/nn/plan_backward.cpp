@@ -21,14 +21,15 @@ PlanBuilder::Contribution PlanBuilder::in_layout(const Contribution& contributio
   return {buffer, layout};
 }
 
-/// The sum of what the readers of node i's value gave back, with a fused activation undone unless the kernel
+/// The sum of what the readers of node i's value gave back, with a fused activation undone unless the layer
 /// does that. The buffer returned is owned once more than its other contributions own it.
 int PlanBuilder::gather_gradient(int i) {
   NodeState& s = state(i);
   if (s.contributions.empty()) return -1;
   const Value& out = value(s.value);
   for (Contribution& contribution : s.contributions) contribution = in_layout(contribution, i, out.layout);
-  const ActivationSpec activation = s.kernel->traits().undoes_activation ? ActivationSpec{} : s.activation;
+  const ActivationSpec activation =
+      s.layer->requirements().undoes_activation ? ActivationSpec{} : s.activation;
   if (s.contributions.size() == 1 && activation.kind == Activation::linear) return s.contributions[0].buffer;
 
   std::vector<int> buffers{-1, activation.kind == Activation::linear ? -1 : out.buffer};
@@ -56,9 +57,9 @@ void PlanBuilder::emit_backward(int i) {
     emit_zero_gradients(i);
     return;
   }
-  const KernelTraits& traits = s.kernel->traits();
-  if (!traits.is_view && !traits.passes_gradient) {
-    emit_kernel_backward(i, gradient);
+  const LayerRequirements& requirements = s.layer->requirements();
+  if (!requirements.is_view && !requirements.passes_gradient) {
+    emit_layer_backward(i, gradient);
     return;
   }
   // Every input's contribution is this very buffer.
@@ -67,36 +68,36 @@ void PlanBuilder::emit_backward(int i) {
   release(gradient);
 }
 
-void PlanBuilder::emit_kernel_backward(int i, int gradient) {
+void PlanBuilder::emit_layer_backward(int i, int gradient) {
   NodeState& s = state(i);
-  const KernelTraits& traits = s.kernel->traits();
+  const LayerRequirements& requirements = s.layer->requirements();
   const bool last_owner = release(gradient);
   std::vector<int> diff_inputs;
   for (size_t k = 0; k < s.inputs.size(); ++k) {
     int buffer = -1;
     if (state(node(i).inputs[k]).needs_gradient) {
-      const bool in_place = k == 0 && traits.backward_in_place && last_owner;
+      const bool in_place = k == 0 && requirements.backward_in_place && last_owner;
       buffer = in_place ? gradient : plan_.arena_.add(value_bytes(node(i).inputs[k]));
     }
     diff_inputs.push_back(buffer);
   }
   const bool trainable = node(i).trainable;
-  plan_.binders_.push_back([plan = &plan_, pass = &s.step->pass, gradient, diff_inputs, layout = &layout_, i,
+  plan_.binders_.push_back([plan = &plan_, args = &s.step->args, gradient, diff_inputs, layout = &layout_, i,
                             trainable, count = node(i).parameters.size()] {
-    pass->diff_output = plan->at(gradient);
-    pass->diff_inputs.clear();
-    pass->diff_parameters.clear();
-    for (const int buffer : diff_inputs) pass->diff_inputs.push_back(plan->at(buffer));
+    args->diff_output = plan->at(gradient);
+    args->diff_inputs.clear();
+    args->diff_parameters.clear();
+    for (const int buffer : diff_inputs) args->diff_inputs.push_back(plan->at(buffer));
     for (size_t k = 0; k < count; ++k)
-      pass->diff_parameters.push_back(
+      args->diff_parameters.push_back(
           trainable ? plan->arrays_.gradients + layout->slice(i, static_cast<int>(k)).offset : nullptr);
   });
   std::vector<int> buffers = diff_inputs;
   buffers.push_back(gradient);
-  if (traits.backward_reads_output) buffers.push_back(value(s.value).buffer);
-  if (traits.backward_reads_inputs)
+  if (requirements.backward_reads_output) buffers.push_back(value(s.value).buffer);
+  if (requirements.backward_reads_inputs)
     for (const int input : s.inputs) buffers.push_back(value(input).buffer);
-  emit_kernel(i, false, buffers);
+  emit_call(i, false, buffers);
   for (size_t k = 0; k < diff_inputs.size(); ++k)
     if (diff_inputs[k] >= 0) add_contribution(s.inputs[k], diff_inputs[k]);
 }

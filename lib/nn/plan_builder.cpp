@@ -35,7 +35,7 @@ void PlanBuilder::build() {
 
   place_columns();
   for (int i = 0; i < end(); ++i)
-    if (state(i).kernel) emit_forward(i);
+    if (state(i).layer) emit_forward(i);
   if (wants_losses()) {
     emit_losses();
   } else {
@@ -43,7 +43,7 @@ void PlanBuilder::build() {
   }
   if (!training()) return;
   for (int i = end() - 1; i >= 0; --i) {
-    if (!state(i).kernel || !state(i).needs_gradient) continue;
+    if (!state(i).layer || !state(i).needs_gradient) continue;
     emit_backward(i);
     note_ready(i);
   }
@@ -103,7 +103,7 @@ void PlanBuilder::find_gradient_needs() {
   }
 }
 
-/// Prepares a node's kernel and notes what it reads. The values that it reads exist: nodes come after their
+/// Prepares a node's layer and notes what it reads. The values that it reads exist: nodes come after their
 /// inputs.
 void PlanBuilder::prepare(int i) {
   const GraphNode& n = node(i);
@@ -125,27 +125,27 @@ void PlanBuilder::prepare(int i) {
     needs_gradient.push_back(state(input).needs_gradient);
   }
   try {
-    plan_.kernels_.push_back(
-        n.layer->prepare({ops_, plan_.batch_, training(), inputs, n.output, layouts, s.activation,
-                          needs_gradient, stream_of(n.name), n.trainable}));
+    plan_.layers_.push_back(n.layer->prepare({ops_, plan_.batch_, training(), inputs, n.output, layouts,
+                                              s.activation, needs_gradient, stream_of(n.name), n.trainable}));
   } catch (const Unsupported& refusal) {
     throw error_at(n.mark, fmt::format("{} '{}': {} (an output of {}, batches of {})", n.kind, n.name,
                                        refusal.what(), n.output.shape.str(), plan_.batch_));
   }
-  s.kernel = plan_.kernels_.back().get();
-  const KernelTraits& traits = s.kernel->traits();
-  const bool backward = s.needs_gradient && !traits.is_view && !traits.passes_gradient;
+  s.layer = plan_.layers_.back().get();
+  const LayerRequirements& requirements = s.layer->requirements();
+  const bool backward = s.needs_gradient && !requirements.is_view && !requirements.passes_gradient;
   for (size_t k = 0; k < n.inputs.size(); ++k) {
-    const Layout wanted = traits.input_layouts.empty() ? Layout::plain : traits.input_layouts[k];
+    const Layout wanted = requirements.input_layouts.empty() ? Layout::plain : requirements.input_layouts[k];
     s.inputs.push_back(value_in(n.inputs[k], wanted));
-    read(s.inputs.back(), i, backward && traits.backward_reads_inputs);
+    read(s.inputs.back(), i, backward && requirements.backward_reads_inputs);
   }
   s.value = static_cast<int>(values_.size());
   values_.push_back(
-      {.node = i, .layout = traits.output_layout, .view_of = traits.is_view ? s.inputs[0] : -1});
-  value_of_[{i, traits.output_layout}] = s.value;
-  const bool undone_here = s.activation.kind != Activation::linear && !traits.undoes_activation;
-  if (s.needs_gradient && ((backward && traits.backward_reads_output) || undone_here)) read(s.value, i, true);
+      {.node = i, .layout = requirements.output_layout, .view_of = requirements.is_view ? s.inputs[0] : -1});
+  value_of_[{i, requirements.output_layout}] = s.value;
+  const bool undone_here = s.activation.kind != Activation::linear && !requirements.undoes_activation;
+  if (s.needs_gradient && ((backward && requirements.backward_reads_output) || undone_here))
+    read(s.value, i, true);
 }
 
 int PlanBuilder::value_in(int i, Layout layout) {
@@ -242,7 +242,7 @@ void PlanBuilder::choose_output_buffer(int i) {
     out.buffer = value(out.view_of).buffer;
     return;
   }
-  if (s.kernel->traits().forward_in_place) {
+  if (s.layer->requirements().forward_in_place) {
     const Value& first = value(s.inputs[0]);
     const Value& memory = value(root(s.inputs[0]));
     if (memory.last_read == i && !memory.read_in_backward && first.layout == out.layout) {
@@ -257,51 +257,51 @@ void PlanBuilder::emit_forward(int i) {
   NodeState& s = state(i);
   for (const int input : s.inputs) compute(input);
   choose_output_buffer(i);
-  const KernelTraits& traits = s.kernel->traits();
-  if (traits.is_view) return;
+  const LayerRequirements& requirements = s.layer->requirements();
+  if (requirements.is_view) return;
 
   plan_.steps_.push_back(std::make_unique<Plan::Step>());
   s.step = plan_.steps_.back().get();
-  s.step->kernel = s.kernel;
-  if (traits.saved_bytes) s.saved = plan_.arena_.add(traits.saved_bytes);
+  s.step->layer = s.layer;
+  if (requirements.saved_bytes) s.saved = plan_.arena_.add(requirements.saved_bytes);
   std::vector<int> inputs, parameters;
   for (const int input : s.inputs) inputs.push_back(value(input).buffer);
-  plan_.binders_.push_back([plan = &plan_, pass = &s.step->pass, inputs, out = value(s.value).buffer,
+  plan_.binders_.push_back([plan = &plan_, args = &s.step->args, inputs, out = value(s.value).buffer,
                             saved = s.saved, layout = &layout_, i, count = node(i).parameters.size(),
                             element_bytes = bytes_of(ops_.compute_type())] {
-    pass->inputs.clear();
-    pass->parameters.clear();
-    pass->weights.clear();
-    for (const int input : inputs) pass->inputs.push_back(plan->at(input));
+    args->inputs.clear();
+    args->parameters.clear();
+    args->weights.clear();
+    for (const int input : inputs) args->inputs.push_back(plan->at(input));
     for (size_t k = 0; k < count; ++k) {
       const int64_t offset = layout->slice(i, static_cast<int>(k)).offset;
-      pass->parameters.push_back(plan->arrays_.values + offset);
-      pass->weights.push_back(plan->arrays_.weights + static_cast<size_t>(offset) * element_bytes);
+      args->parameters.push_back(plan->arrays_.values + offset);
+      args->weights.push_back(plan->arrays_.weights + static_cast<size_t>(offset) * element_bytes);
     }
-    pass->output = plan->at(out);
-    pass->saved = plan->at(saved);
+    args->output = plan->at(out);
+    args->saved = plan->at(saved);
   });
   std::vector<int> buffers = inputs;
   buffers.push_back(value(s.value).buffer);
-  emit_kernel(i, true, buffers);
+  emit_call(i, true, buffers);
 }
 
-void PlanBuilder::emit_kernel(int i, bool forward, std::span<const int> buffers) {
+void PlanBuilder::emit_call(int i, bool forward, std::span<const int> buffers) {
   NodeState& s = state(i);
-  const size_t scratch_bytes = s.kernel->traits().scratch_bytes;
+  const size_t scratch_bytes = s.layer->requirements().scratch_bytes;
   const int scratch = scratch_bytes ? plan_.arena_.add(scratch_bytes) : -1;
   for (const int buffer : buffers)
     if (buffer >= 0) plan_.arena_.touch(buffer, now());
   for (const int buffer : {scratch, s.saved})
     if (buffer >= 0) plan_.arena_.touch(buffer, now());
   plan_.instructions_.push_back([plan = &plan_, step = s.step, forward, scratch](const StepInfo& info) {
-    Pass& pass = step->pass;
-    pass.scratch = plan->at(scratch);
-    pass.seed = info.seed;
-    pass.step = &plan->arrays_.state->now.step;
-    pass.first_sample = info.first_sample;
-    pass.share = plan->share(info);
-    forward ? step->kernel->forward(pass) : step->kernel->backward(pass);
+    LayerArguments& args = step->args;
+    args.scratch = plan->at(scratch);
+    args.seed = info.seed;
+    args.step = &plan->arrays_.state->now.step;
+    args.first_sample = info.first_sample;
+    args.share = plan->share(info);
+    forward ? step->layer->forward(args) : step->layer->backward(args);
   });
 }
 

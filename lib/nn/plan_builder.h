@@ -36,9 +36,9 @@ class PlanBuilder {
     Layout layout;
   };
   struct NodeState {
-    Kernel* kernel = nullptr;  // null: an input, or fused into its input
-    int value = -1;  // its output as its kernel gives it (of a fused activation: of the layer before)
-    std::vector<int> inputs;  // values, in the layouts that the kernel wants
+    PreparedLayer* layer = nullptr;  // null: an input, or fused into its input
+    int value = -1;           // its output as its layer gives it (of a fused activation: of the layer before)
+    std::vector<int> inputs;  // values, in the layouts that the layer wants
     ActivationSpec activation;
     int fused_into = -1;
     bool needs_gradient = false;
@@ -87,14 +87,14 @@ class PlanBuilder {
   int gather_gradient(int i);  // the buffer of the gradient before the activation; -1 where nobody gives one
   Contribution in_layout(const Contribution& contribution, int i, Layout layout);
   void add_contribution(int v, int buffer);
-  void emit_kernel_backward(int i, int gradient);
+  void emit_layer_backward(int i, int gradient);
   void emit_zero_gradients(int i);
   void note_ready(int i);
   void emit_reorder(int i, Layout from, Layout to, int src, int dst);
 
   /// Emits run(pointers of `buffers`, info), which touches these buffers and nothing else of the arena.
   void emit(std::vector<int> buffers, std::function<void(std::span<void* const>, const StepInfo&)> run);
-  void emit_kernel(int i, bool forward, std::span<const int> buffers);
+  void emit_call(int i, bool forward, std::span<const int> buffers);
   /// One contribution less refers to a gradient buffer; true if it was the last, so that the buffer may be
   /// overwritten.
   bool release(int buffer) { return --owners_[buffer] == 0; }

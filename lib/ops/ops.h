@@ -189,7 +189,7 @@ class Ops {
   /// *squares = the sum of squares, exactly the same for the same n and threads.
   virtual void sum_of_squares(const float* src, double* squares, int64_t n) = 0;
   /// What the gradient, whose sum of squares this is, is worth in this step and for the next.
-  virtual void settle_gradient(const GradientRule& rule, const double* squares, StepState* state) = 0;
+  virtual void update_gradient_scale(const GradientRule& rule, const double* squares, StepState* state) = 0;
   /// Moves the weights in place, and their copy in the compute type where `copy` is not null
   /// (where that is float32, there is none). The gradient is
   /// read as state->gradient.gradient_scale * gradient.

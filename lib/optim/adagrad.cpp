@@ -36,7 +36,7 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
 
 }  // namespace
 
-void add_adagrad(KindTable<Optimizer>& table) {
+void add_adagrad(Registry<Optimizer>& table) {
   using Options = AdagradOptions;
   table.add<Adagrad>(
       "adagrad", optimizer_schema<Options>("Steps divided by the root of the sum of all squared gradients.")

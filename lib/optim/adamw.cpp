@@ -11,7 +11,7 @@ struct AdamwOptions : AdamOptions {
 
 }  // namespace
 
-void add_adamw(KindTable<Optimizer>& table) {
+void add_adamw(Registry<Optimizer>& table) {
   table.add<AdamWith<AdamwOptions>>(
       "adamw", adam_schema<AdamwOptions>("Adam with decoupled weight decay (Loshchilov and Hutter 2019)."));
 }

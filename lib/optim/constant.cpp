@@ -22,15 +22,15 @@ class Constant : public Schedule {
 
 }  // namespace
 
-void add_constant(KindTable<Schedule>& table) {
+void add_constant(Registry<Schedule>& table) {
   table.add<Constant>("constant",
                       Schema<ConstantOptions>("The same rate all along; a bare number is short for it.")
                           .required("value", &ConstantOptions::value, "the rate", at_least(0.0)));
 }
 
-Kind<Schedule> constant_rate(double value) {
+Configured<Schedule> constant_rate(double value) {
   Diagnostics diagnostics;
-  return kinds<Schedule>().parse(Codec<double>::write(value), diagnostics);
+  return registry<Schedule>().parse(Codec<double>::write(value), diagnostics);
 }
 
 }  // namespace dtrain

@@ -6,6 +6,6 @@
 namespace dtrain {
 
 /// For the defaults of optimizers.
-Kind<Schedule> constant_rate(double value);
+Configured<Schedule> constant_rate(double value);
 
 }  // namespace dtrain

@@ -54,7 +54,7 @@ class CosineDecay : public Schedule {
 
 }  // namespace
 
-void add_cosine_decay(KindTable<Schedule>& table) {
+void add_cosine_decay(Registry<Schedule>& table) {
   using Options = CosineDecayOptions;
   table.add<CosineDecay>(
       "cosine_decay",

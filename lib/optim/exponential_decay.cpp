@@ -41,7 +41,7 @@ class ExponentialDecay : public Schedule {
 
 }  // namespace
 
-void add_exponential_decay(KindTable<Schedule>& table) {
+void add_exponential_decay(Registry<Schedule>& table) {
   using Options = ExponentialDecayOptions;
   table.add<ExponentialDecay>(
       "exponential_decay",

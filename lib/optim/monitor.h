@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "config/kinds.h"
+#include "config/registry.h"
 
 namespace dtrain {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "ops/specs.h"
 #include "optim/schedule.h"
 
@@ -30,6 +30,6 @@ class Optimizer {
 };
 
 template <>
-const KindTable<Optimizer>& kinds<Optimizer>();
+const Registry<Optimizer>& registry<Optimizer>();
 
 }  // namespace dtrain

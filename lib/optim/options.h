@@ -9,7 +9,7 @@ namespace dtrain {
 /// The options that all optimizers share; each optimizer's own derive from it.
 struct OptimizerOptions {
   explicit OptimizerOptions(double rate) : learning_rate(constant_rate(rate)) {}
-  Kind<Schedule> learning_rate;
+  Configured<Schedule> learning_rate;
   double weight_decay = 0;
 };
 
@@ -43,8 +43,8 @@ class OptimizerWith : public Optimizer {
 template <class Options>
 Schema<Options> optimizer_schema(std::string doc) {
   return Schema<Options>(std::move(doc))
-      .template optional<Kind<Schedule>>("learning_rate", &Options::learning_rate,
-                                         "a number, or how the rate goes with the steps")
+      .template optional<Configured<Schedule>>("learning_rate", &Options::learning_rate,
+                                               "a number, or how the rate goes with the steps")
       .template optional<double>("weight_decay", &Options::weight_decay,
                                  "every step first takes learning_rate * weight_decay of each weight away",
                                  at_least(0.0));

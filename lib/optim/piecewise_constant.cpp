@@ -44,7 +44,7 @@ class PiecewiseConstant : public Schedule {
   PiecewiseConstantOptions options_;
 };
 
-void check(const PiecewiseConstantOptions& options, const Node& node, Diagnostics& diagnostics) {
+void check(const PiecewiseConstantOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
   const auto& [boundaries, values] = options;
   if (values.size() != boundaries.size() + 1)
     diagnostics.error(node, fmt::format("piecewise_constant: expected one more value than boundaries ({}), "
@@ -66,7 +66,7 @@ void check(const PiecewiseConstantOptions& options, const Node& node, Diagnostic
 
 }  // namespace
 
-void add_piecewise_constant(KindTable<Schedule>& table) {
+void add_piecewise_constant(Registry<Schedule>& table) {
   using Options = PiecewiseConstantOptions;
   table.add<PiecewiseConstant>(
       "piecewise_constant",

@@ -105,7 +105,7 @@ class ReduceOnPlateau : public Schedule {
 
 }  // namespace
 
-void add_reduce_on_plateau(KindTable<Schedule>& table) {
+void add_reduce_on_plateau(Registry<Schedule>& table) {
   using Options = ReduceOnPlateauOptions;
   table.add<ReduceOnPlateau>(
       "reduce_on_plateau",

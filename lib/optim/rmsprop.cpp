@@ -40,7 +40,7 @@ class Rmsprop : public OptimizerWith<RmspropOptions> {
 
 }  // namespace
 
-void add_rmsprop(KindTable<Optimizer>& table) {
+void add_rmsprop(Registry<Optimizer>& table) {
   using Options = RmspropOptions;
   table.add<Rmsprop>(
       "rmsprop",

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "optim/monitor.h"
 
 namespace dtrain {
@@ -32,6 +32,6 @@ class Schedule {
 Json keras_schedule(const std::string& class_name, Json config);
 
 template <>
-const KindTable<Schedule>& kinds<Schedule>();
+const Registry<Schedule>& registry<Schedule>();
 
 }  // namespace dtrain

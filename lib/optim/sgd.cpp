@@ -31,7 +31,7 @@ class Sgd : public OptimizerWith<SgdOptions> {
 
 }  // namespace
 
-void add_sgd(KindTable<Optimizer>& table) {
+void add_sgd(Registry<Optimizer>& table) {
   table.add<Sgd>(
       "sgd", optimizer_schema<SgdOptions>("Gradient descent, with momentum: v = momentum v - rate g; w += v.")
                  .optional("momentum", &SgdOptions::momentum, "how much of the last step is repeated",

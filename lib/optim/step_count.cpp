@@ -18,7 +18,7 @@ int64_t StepCount::steps(int64_t steps_per_epoch) const {
   return static_cast<int64_t>(std::min(steps, kMost));
 }
 
-bool Codec<StepCount>::parse(const Node& node, const std::string& where, StepCount& out,
+bool Codec<StepCount>::parse(const ConfigNode& node, const std::string& where, StepCount& out,
                              Diagnostics& diagnostics) {
   const auto fail = [&] {
     return report_unexpected(node, where, "a number of steps, such as 400, or of epochs, such as '5 epochs'",
@@ -40,9 +40,9 @@ bool Codec<StepCount>::parse(const Node& node, const std::string& where, StepCou
   return true;
 }
 
-Node Codec<StepCount>::write(const StepCount& value) {
+ConfigNode Codec<StepCount>::write(const StepCount& value) {
   if (!value.in_epochs) return Codec<int64_t>::write(static_cast<int64_t>(value.count));
-  return Node::scalar(fmt::format("{} epoch{}", value.count, value.count == 1 ? "" : "s"));
+  return ConfigNode::scalar(fmt::format("{} epoch{}", value.count, value.count == 1 ? "" : "s"));
 }
 
 Json Codec<StepCount>::schema() {

@@ -16,8 +16,9 @@ struct StepCount {
 
 template <>
 struct Codec<StepCount> {
-  static bool parse(const Node& node, const std::string& where, StepCount& out, Diagnostics& diagnostics);
-  static Node write(const StepCount& value);
+  static bool parse(const ConfigNode& node, const std::string& where, StepCount& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const StepCount& value);
   static Json schema();
 };
 

@@ -6,16 +6,16 @@
 
 namespace dtrain {
 
-void add_constant(KindTable<Schedule>& table);
-void add_piecewise_constant(KindTable<Schedule>& table);
-void add_exponential_decay(KindTable<Schedule>& table);
-void add_cosine_decay(KindTable<Schedule>& table);
-void add_reduce_on_plateau(KindTable<Schedule>& table);
+void add_constant(Registry<Schedule>& table);
+void add_piecewise_constant(Registry<Schedule>& table);
+void add_exponential_decay(Registry<Schedule>& table);
+void add_cosine_decay(Registry<Schedule>& table);
+void add_reduce_on_plateau(Registry<Schedule>& table);
 
-void add_sgd(KindTable<Optimizer>& table);
-void add_rmsprop(KindTable<Optimizer>& table);
-void add_adagrad(KindTable<Optimizer>& table);
-void add_adam(KindTable<Optimizer>& table);
-void add_adamw(KindTable<Optimizer>& table);
+void add_sgd(Registry<Optimizer>& table);
+void add_rmsprop(Registry<Optimizer>& table);
+void add_adagrad(Registry<Optimizer>& table);
+void add_adam(Registry<Optimizer>& table);
+void add_adamw(Registry<Optimizer>& table);
 
 }  // namespace dtrain

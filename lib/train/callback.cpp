@@ -63,9 +63,9 @@ class TerminateOnNan final : public Callback {
 }  // namespace
 
 template <>
-const KindTable<Callback>& kinds<Callback>() {
-  static const KindTable<Callback> table = [] {
-    KindTable<Callback> t("callback");
+const Registry<Callback>& registry<Callback>() {
+  static const Registry<Callback> table = [] {
+    Registry<Callback> t("callback");
     t.add<EarlyStopping>(
         "early_stopping",
         Schema<EarlyStoppingOptions>("Ends the training when a metric stops improving.")

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "optim/monitor.h"
 
 namespace dtrain {
@@ -26,6 +26,6 @@ class Callback {
 };
 
 template <>
-const KindTable<Callback>& kinds<Callback>();
+const Registry<Callback>& registry<Callback>();
 
 }  // namespace dtrain

@@ -9,34 +9,34 @@ namespace dtrain {
 namespace {
 
 /// Whether this is written as a loss is, with a name that losses have.
-bool is_loss(const Node& node) {
-  if (node.is_scalar()) return kinds<Loss>().contains(node.text());
+bool is_loss(const ConfigNode& node) {
+  if (node.is_scalar()) return registry<Loss>().contains(node.text());
   return node.is_mapping() && node.entries().size() == 1 &&
-         kinds<Loss>().contains(node.entries().front().first.text());
+         registry<Loss>().contains(node.entries().front().first.text());
 }
 
 /// Whether `loss:` is a mapping from outputs, and not a kind of one key.
-bool is_by_output(const Node& loss, const std::vector<ModelOutput>& outputs) {
+bool is_by_output(const ConfigNode& loss, const std::vector<ModelOutput>& outputs) {
   if (!loss.is_mapping() || loss.entries().empty()) return false;
   if (loss.entries().size() > 1) return true;
   const auto& [key, value] = loss.entries().front();
-  if (kinds<Loss>().contains(key.text())) return false;
+  if (registry<Loss>().contains(key.text())) return false;
   return std::any_of(outputs.begin(), outputs.end(),
                      [&, name = key.text()](const ModelOutput& output) { return output.name == name; }) ||
          (is_loss(value) && outputs.front().name.empty());
 }
 
 /// One loss an output; empty kinds where something was wrong.
-std::vector<Kind<Loss>> read_losses(const Node& loss, const std::vector<ModelOutput>& outputs,
-                                    Diagnostics& diagnostics) {
+std::vector<Configured<Loss>> read_losses(const ConfigNode& loss, const std::vector<ModelOutput>& outputs,
+                                          Diagnostics& diagnostics) {
   if (!is_by_output(loss, outputs))
-    return std::vector(outputs.size(), kinds<Loss>().parse(loss, diagnostics));
+    return std::vector(outputs.size(), registry<Loss>().parse(loss, diagnostics));
   std::vector<std::string> names;
   for (const ModelOutput& output : outputs) names.push_back(output.name);
   const bool all_known = std::find(names.begin(), names.end(), "") == names.end();
-  std::vector<Kind<Loss>> losses(outputs.size());
+  std::vector<Configured<Loss>> losses(outputs.size());
   for (const auto& [key, value] : loss.entries()) {
-    Kind<Loss> kind = kinds<Loss>().parse(value, diagnostics);
+    Configured<Loss> kind = registry<Loss>().parse(value, diagnostics);
     const auto found = std::find(names.begin(), names.end(), key.text());
     if (found != names.end())
       losses[static_cast<size_t>(found - names.begin())] = std::move(kind);
@@ -50,22 +50,22 @@ std::vector<Kind<Loss>> read_losses(const Node& loss, const std::vector<ModelOut
   return losses;
 }
 
-/// What complains at a place, for somebody.
-Complain complain_at(const Mark& mark, const std::string& who, Diagnostics& diagnostics) {
+/// Reports errors at a place of the configuration, in the name of `who`.
+ReportError report_at(const Mark& mark, const std::string& who, Diagnostics& diagnostics) {
   return [&diagnostics, mark, who](const std::string& message) {
     diagnostics.error(mark, fmt::format("{}: {}", who, message));
   };
 }
 
 /// A warning where the loss takes logits for probabilities, or the other way.
-void warn_of_scores(const Graph& graph, int output, const Kind<Loss>& loss, Diagnostics& diagnostics) {
+void warn_of_scores(const Graph& graph, int output, const Configured<Loss>& loss, Diagnostics& diagnostics) {
   if (loss->takes() == Scores::any) return;
   const auto node_at = [&](int node) -> const GraphNode& { return graph.nodes[static_cast<size_t>(node)]; };
   while (node_at(output).kind == "flatten" || node_at(output).kind == "reshape")
     output = node_at(output).inputs[0];
   const GraphNode& node = node_at(output);
   // Of a layer that has no such option nobody knows what its numbers are.
-  const std::vector<std::string> options = kinds<Layer>().fields(node.kind);
+  const std::vector<std::string> options = registry<Layer>().fields(node.kind);
   if (!node.layer || std::find(options.begin(), options.end(), "activation") == options.end()) return;
   const auto function = node.layer->elementwise();
   const bool softmax = node.layer->is_softmax(), sigmoid = function && function->kind == Activation::sigmoid;
@@ -83,20 +83,20 @@ void warn_of_scores(const Graph& graph, int output, const Kind<Loss>& loss, Diag
 
 /// A head of one output, its metrics checked as far as the output is known; totals are named with `prefix`
 /// ("" where there is one output only).
-void add_head(RunConfig& config, const ModelOutput& output, const Kind<Loss>& loss, const std::string& prefix,
-              const Node& train, Diagnostics& diagnostics) {
+void add_head(RunConfig& config, const ModelOutput& output, const Configured<Loss>& loss,
+              const std::string& prefix, const ConfigNode& train, Diagnostics& diagnostics) {
   std::optional<TensorSpec> target;
   if (loss && output.spec)
-    target = loss->target(*output.spec, complain_at(place_in(train, {"loss"}), loss.name, diagnostics));
+    target = loss->target(*output.spec, report_at(place_in(train, {"loss"}), loss.name, diagnostics));
   Head head{output.node, loss.value, {}, target.value_or(TensorSpec{})};
   if (!prefix.empty()) head.target.name = prefix.substr(0, prefix.size() - 1);
   config.total_names.push_back(prefix + "loss");
-  const Node* written = train.find("metrics");
+  const ConfigNode* written = train.find("metrics");
   for (size_t i = 0; i < config.train.metrics.size(); ++i) {
-    const Kind<Metric>& metric = config.train.metrics[i];
+    const Configured<Metric>& metric = config.train.metrics[i];
     if (!metric) continue;  // reported where it was read
-    const Node& place = written && written->is_sequence() ? written->items()[i] : train;
-    if (target) metric->check(*output.spec, head.target, complain_at(place.mark(), metric.name, diagnostics));
+    const ConfigNode& place = written && written->is_sequence() ? written->items()[i] : train;
+    if (target) metric->check(*output.spec, head.target, report_at(place.mark(), metric.name, diagnostics));
     const std::string name = prefix + metric.name;
     if (std::find(config.total_names.begin(), config.total_names.end(), name) != config.total_names.end())
       diagnostics.error(place, fmt::format("the metric '{}' is there twice", metric.name));
@@ -108,29 +108,29 @@ void add_head(RunConfig& config, const ModelOutput& output, const Kind<Loss>& lo
 
 }  // namespace
 
-ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, const Node& train,
+ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, const ConfigNode& train,
                         Diagnostics& diagnostics) {
   if (outputs.empty()) outputs.emplace_back();
   ParsedHeads heads;
-  std::vector<Kind<Loss>> losses(outputs.size());
-  if (const Node* loss = train.find("loss")) losses = read_losses(*loss, outputs, diagnostics);
-  std::vector<Node::Entry> resolved;
+  std::vector<Configured<Loss>> losses(outputs.size());
+  if (const ConfigNode* loss = train.find("loss")) losses = read_losses(*loss, outputs, diagnostics);
+  std::vector<ConfigNode::Entry> resolved;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string prefix = outputs.size() > 1 ? outputs[i].name + "_" : "";
     if (prefix == "_") heads.complete = false;
     add_head(config, outputs[i], losses[i], prefix, train, diagnostics);
     if (!losses[i]) continue;
-    resolved.push_back(Node::entry(outputs[i].name, losses[i].resolved));
+    resolved.push_back(ConfigNode::entry(outputs[i].name, losses[i].resolved));
     if (!config.graph.nodes.empty()) warn_of_scores(config.graph, outputs[i].node, losses[i], diagnostics);
   }
-  for (const Kind<Metric>& metric : config.train.metrics) heads.complete = heads.complete && metric;
+  for (const Configured<Metric>& metric : config.train.metrics) heads.complete = heads.complete && metric;
   if (!resolved.empty())
-    heads.losses = outputs.size() > 1 ? Node::mapping(std::move(resolved)) : resolved[0].second;
+    heads.losses = outputs.size() > 1 ? ConfigNode::mapping(std::move(resolved)) : resolved[0].second;
   return heads;
 }
 
 Json heads_json_schema() {
-  const Json kind = kinds<Loss>().json_schema();
+  const Json kind = registry<Loss>().json_schema();
   const Json by_output = Json::object().set("type", "object").set("additionalProperties", kind);
   return Json::object().set("anyOf", Json::array().push(kind).push(by_output));
 }

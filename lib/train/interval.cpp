@@ -56,7 +56,7 @@ std::string TimeSpan::str() const {
   return write_count(length);
 }
 
-bool Codec<Interval>::parse(const Node& node, const std::string& where, Interval& out,
+bool Codec<Interval>::parse(const ConfigNode& node, const std::string& where, Interval& out,
                             Diagnostics& diagnostics) {
   if (node.is_scalar() && node.text() == kAutomatic) {
     out = Interval();
@@ -73,8 +73,8 @@ bool Codec<Interval>::parse(const Node& node, const std::string& where, Interval
   return false;
 }
 
-Node Codec<Interval>::write(const Interval& value) {
-  return Node::scalar(value.unit == Unit::automatic ? std::string(kAutomatic) : write_count(value));
+ConfigNode Codec<Interval>::write(const Interval& value) {
+  return ConfigNode::scalar(value.unit == Unit::automatic ? std::string(kAutomatic) : write_count(value));
 }
 
 Json Codec<Interval>::schema() {
@@ -83,7 +83,7 @@ Json Codec<Interval>::schema() {
       .set("pattern", fmt::format("^({}|{})$", kAutomatic, pattern_of("epoch|step|second|minute|hour|day")));
 }
 
-bool Codec<TimeSpan>::parse(const Node& node, const std::string& where, TimeSpan& out,
+bool Codec<TimeSpan>::parse(const ConfigNode& node, const std::string& where, TimeSpan& out,
                             Diagnostics& diagnostics) {
   const std::optional<Interval> length = node.is_scalar() ? parse_count(node.text()) : std::nullopt;
   if (length && length->is_time()) {
@@ -96,8 +96,8 @@ bool Codec<TimeSpan>::parse(const Node& node, const std::string& where, TimeSpan
   return false;
 }
 
-Node Codec<TimeSpan>::write(const TimeSpan& value) {
-  return Node::scalar(value.str());
+ConfigNode Codec<TimeSpan>::write(const TimeSpan& value) {
+  return ConfigNode::scalar(value.str());
 }
 
 Json Codec<TimeSpan>::schema() {

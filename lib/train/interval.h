@@ -28,15 +28,17 @@ struct TimeSpan {
 
 template <>
 struct Codec<Interval> {
-  static bool parse(const Node& node, const std::string& where, Interval& out, Diagnostics& diagnostics);
-  static Node write(const Interval& value);
+  static bool parse(const ConfigNode& node, const std::string& where, Interval& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const Interval& value);
   static Json schema();
 };
 
 template <>
 struct Codec<TimeSpan> {
-  static bool parse(const Node& node, const std::string& where, TimeSpan& out, Diagnostics& diagnostics);
-  static Node write(const TimeSpan& value);
+  static bool parse(const ConfigNode& node, const std::string& where, TimeSpan& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const TimeSpan& value);
   static Json schema();
 };
 

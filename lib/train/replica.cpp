@@ -7,7 +7,7 @@ namespace dtrain {
 
 Replica::Replica(int rank, const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
                  std::unique_ptr<Context> context, const GpuMath& math)
-    : Site(rank, std::move(context), math, layout),
+    : Worker(rank, std::move(context), math, layout),
       graph_(graph),
       layout_(layout),
       heads_(heads),
@@ -34,7 +34,7 @@ Plan& Replica::plan(int64_t batch, Plan::Purpose purpose) {
   return *plan;
 }
 
-Plan& Replica::ready(const Batch& batch, Range samples, Plan::Purpose purpose, Exchange& exchange,
+Plan& Replica::ready(const Batch& batch, Range samples, Plan::Purpose purpose, GradientSync& sync,
                      float* gradients) {
   Plan& p = plan(samples.size(), purpose);
   if (p.arena_bytes() > arena_.bytes()) {
@@ -43,7 +43,7 @@ Plan& Replica::ready(const Batch& batch, Range samples, Plan::Purpose purpose, E
     arena_ = context().allocate(p.arena_bytes());
     moved_ = true;
   }
-  const ParameterMemory& memory = exchange.memory_of(rank());
+  const ParameterMemory& memory = sync.memory_of(rank());
   p.bind({static_cast<std::byte*>(arena_.data()), memory.values(), memory.weights(), gradients,
           static_cast<double*>(totals_.data()), state()});
   feed_.load(batch, samples, p);
@@ -61,14 +61,14 @@ void Replica::meet(Collective& member) {
   member.all_reduce({&moved, 1});
   if (moved == 0) return;
   context().synchronize();
-  forget_replays();
+  forget_captured_graphs();
   for (auto& [batch, time] : times_) time = Time::first;
   member.barrier();
 }
 
 void Replica::replay(const WorkKey& key, const std::function<void()>& work) {
-  const auto captured = replays_.find(key);
-  if (captured == replays_.end() || !captured->second) return work();
+  const auto captured = captured_graphs_.find(key);
+  if (captured == captured_graphs_.end() || !captured->second) return work();
   captured->second->run();
 }
 
@@ -98,26 +98,25 @@ std::span<const double> Replica::totals(int back) {
   return {static_cast<double*>(host_totals_.data()) + static_cast<size_t>(slot) * count_, count_};
 }
 
-void Replica::train(const StepOrder& order, Range share, Exchange& exchange, Collective& member) {
+void Replica::train(const StepOrder& order, Range share, GradientSync& sync, Collective& member) {
   begin(order.numbers);
-  exchange.begin(*this);
+  sync.begin(*this);
   const Time time = count(Plan::Purpose::training, order.batch.size());
   // An empty share is one empty piece.
   const auto parts = static_cast<int>(std::clamp<int64_t>(share.size(), 1, order.pieces));
   for (int part = 0; part < parts; ++part) {
     const Range piece = part_of(share.size(), part, parts);
-    train_piece(order, {share.begin + piece.begin, share.begin + piece.end}, part, parts, time, exchange,
-                member);
+    train_piece(order, {share.begin + piece.begin, share.begin + piece.end}, part, parts, time, sync, member);
   }
-  exchange.end(*this, member);
+  sync.end(*this, member);
   end();
 }
 
 void Replica::train_piece(const StepOrder& order, Range piece, int part, int parts, Time time,
-                          Exchange& exchange, Collective& member) {
+                          GradientSync& sync, Collective& member) {
   if (part > 0 && !piece_gradients_.data()) piece_gradients_ = context().allocate(gradient_bytes(1));
   float* into = part == 0 ? gradients() : piece_gradients_.f32();
-  Plan* p = piece.size() > 0 ? &ready(order.batch, piece, Plan::Purpose::training, exchange, into) : nullptr;
+  Plan* p = piece.size() > 0 ? &ready(order.batch, piece, Plan::Purpose::training, sync, into) : nullptr;
   const bool last = part == parts - 1;
   const auto compute = [&](const std::function<void(int64_t)>& on_ready) {
     if (part == 0) clear_totals();
@@ -133,42 +132,42 @@ void Replica::train_piece(const StepOrder& order, Range piece, int part, int par
     compute(nullptr);
     if (!last) return;
     meet(member);
-    exchange.ready(*this, layout_.with_gradient());
+    sync.ready(*this, layout_.with_gradient());
     context().synchronize();  // before the update's kernels are loaded, too
-    return exchange.complete(*this);
+    return sync.complete(*this);
   }
   const auto work = [&] {
-    compute([&](int64_t end) { exchange.ready(*this, end); });
-    if (last) exchange.complete(*this);
+    compute([&](int64_t end) { sync.ready(*this, end); });
+    if (last) sync.complete(*this);
   };
   const WorkKey key{Plan::Purpose::training, piece.size(), piece.begin, order.batch.size(), part};
   if (time == Time::second) {
-    replays_[key] = context().capture(work);
+    captured_graphs_[key] = context().capture(work);
     if (last) meet(member);
   }
   replay(key, work);
 }
 
-void Replica::evaluate(const Batch& batch, Range share, Exchange& exchange, Collective& member) {
+void Replica::evaluate(const Batch& batch, Range share, GradientSync& sync, Collective& member) {
   begin({});
-  exchange.begin(*this);
+  sync.begin(*this);
   const Time time = count(Plan::Purpose::evaluation, batch.size());
-  Plan* p = share.size() > 0 ? &ready(batch, share, Plan::Purpose::evaluation, exchange, nullptr) : nullptr;
+  Plan* p = share.size() > 0 ? &ready(batch, share, Plan::Purpose::evaluation, sync, nullptr) : nullptr;
   const auto work = [&] {
     clear_totals();
     if (p) p->run({0, static_cast<uint64_t>(share.begin), batch.size()});
   };
   const WorkKey key{Plan::Purpose::evaluation, share.size(), share.begin, batch.size(), 0};
-  if (time == Time::second) replays_[key] = context().capture(work);
+  if (time == Time::second) captured_graphs_[key] = context().capture(work);
   replay(key, work);
   if (time == Time::first) meet(member);
   end();
 }
 
-void Replica::predict(const Batch& batch, Range share, Exchange& exchange, std::span<const View> outputs) {
-  exchange.begin(*this);
+void Replica::predict(const Batch& batch, Range share, GradientSync& sync, std::span<const View> outputs) {
+  sync.begin(*this);
   if (share.size() == 0) return;
-  Plan& p = ready(batch, share, Plan::Purpose::prediction, exchange, nullptr);
+  Plan& p = ready(batch, share, Plan::Purpose::prediction, sync, nullptr);
   p.run({0, static_cast<uint64_t>(share.begin), batch.size()});
   for (size_t i = 0; i < outputs.size(); ++i) fetch(p.outputs()[i], share, outputs[i]);
 }

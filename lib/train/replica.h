@@ -12,9 +12,9 @@
 #include "collective/collective.h"
 #include "data/loader.h"
 #include "nn/plan.h"
-#include "train/exchange.h"
 #include "train/feed.h"
-#include "train/site.h"
+#include "train/gradient_sync.h"
+#include "train/worker.h"
 
 namespace dtrain {
 
@@ -29,24 +29,24 @@ struct StepOrder {
 /// Used by its own thread. A GPU's work for a batch size is done by plain calls the first time, so that all
 /// that libraries load, choose and allocate is there; captured the second time, in one graph a step (a piece
 /// of the share, where it has several); and replayed from then on. All replicas do so in the same steps.
-class Replica : public Site {
+class Replica : public Worker {
  public:
   Replica(int rank, const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
           std::unique_ptr<Context> context, const GpuMath& math);
 
   /// The gradient of the mean loss over the whole batch as far as `share` of it goes, and totals(), and what
-  /// the exchange makes of them. An empty share gives zeros.
-  void train(const StepOrder& order, Range share, Exchange& exchange, Collective& member);
+  /// the gradient sync makes of them. An empty share gives zeros.
+  void train(const StepOrder& order, Range share, GradientSync& sync, Collective& member);
   /// totals() of the share.
-  void evaluate(const Batch& batch, Range share, Exchange& exchange, Collective& member);
+  void evaluate(const Batch& batch, Range share, GradientSync& sync, Collective& member);
   /// The outputs of the share, into these views of the whole batch.
-  void predict(const Batch& batch, Range share, Exchange& exchange, std::span<const View> outputs);
+  void predict(const Batch& batch, Range share, GradientSync& sync, std::span<const View> outputs);
 
   /// Waits for the totals of the train() or evaluate() before the last one, or of the last: `back` 1 or 0.
   /// Valid until two more of those. Any thread, while none of these calls runs.
   std::span<const double> totals(int back = 0);
 
-  void forget_replays() { replays_.clear(); }
+  void forget_captured_graphs() { captured_graphs_.clear(); }
   /// Bytes that a plan's arena needs, and that gradients take.
   size_t arena_bytes(int64_t batch, Plan::Purpose purpose) { return plan(batch, purpose).arena_bytes(); }
   size_t gradient_bytes(int64_t pieces) const;
@@ -71,8 +71,8 @@ class Replica : public Site {
   void clear_totals();
   Plan& plan(int64_t batch, Plan::Purpose purpose);
   /// The plan with every pointer in place and the batch's samples in its columns.
-  Plan& ready(const Batch& batch, Range samples, Plan::Purpose purpose, Exchange& exchange, float* gradients);
-  void train_piece(const StepOrder& order, Range piece, int part, int parts, Time time, Exchange& exchange,
+  Plan& ready(const Batch& batch, Range samples, Plan::Purpose purpose, GradientSync& sync, float* gradients);
+  void train_piece(const StepOrder& order, Range piece, int part, int parts, Time time, GradientSync& sync,
                    Collective& member);
   /// What was captured under this key, or else the work itself.
   void replay(const WorkKey& key, const std::function<void()>& work);
@@ -88,7 +88,7 @@ class Replica : public Site {
   std::map<std::pair<int64_t, Plan::Purpose>, std::unique_ptr<Plan>> plans_;
   bool moved_ = false;  // the arena, since the replicas met
   std::map<std::pair<Plan::Purpose, int64_t>, Time> times_;
-  std::map<WorkKey, std::unique_ptr<Replay>> replays_;
+  std::map<WorkKey, std::unique_ptr<CapturedGraph>> captured_graphs_;
 };
 
 }  // namespace dtrain

@@ -66,8 +66,8 @@ Replicas::Replicas(const RunConfig& config, const std::vector<DeviceId>& devices
         make_context(devices[rank], cores[rank], each_has_a_core(devices.size()), config.train),
         math_of(config.train)));
   team_.run([&](Collective& member) { replicas_[static_cast<size_t>(member.rank())]->context().attach(); });
-  exchange_ = make_exchange(replicas_, layout_, update_, config.strategy->bucket_bytes());
-  team_.on_abort([this] { exchange_->abort(); });
+  sync_ = make_gradient_sync(replicas_, layout_, update_, config.strategy->bucket_bytes());
+  team_.on_abort([this] { sync_->abort(); });
   totals_.sums.resize(Plan::count_totals(config.heads));
   if (update_.gradient_rule().dynamic_scaling)
     set_gradient_scale(
@@ -77,7 +77,7 @@ Replicas::Replicas(const RunConfig& config, const std::vector<DeviceId>& devices
 Replicas::~Replicas() = default;
 
 int Replicas::most_pending() const {
-  return exchange_->runs_ahead() ? 1 : 0;
+  return sync_->runs_ahead() ? 1 : 0;
 }
 
 /// work(collective) on every member, with what its failure means for the parameters: samples that cannot be
@@ -87,7 +87,7 @@ void Replicas::run_step(const std::function<void(Collective&)>& work) {
   try {
     team_.run(work);
   } catch (const ReadError&) {
-    intact_ = intact_ && (size() == 1 || !exchange_->runs_ahead());
+    intact_ = intact_ && (size() == 1 || !sync_->runs_ahead());
     throw;
   } catch (...) {
     intact_ = false;
@@ -100,7 +100,7 @@ void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
                         config_.train.optimizer->numbers(step, learning_rate)};
   run_step([&](Collective& member) {
     replicas_[static_cast<size_t>(member.rank())]->train(
-        order, part_of(batch.size(), member.rank(), member.size()), *exchange_, member);
+        order, part_of(batch.size(), member.rank(), member.size()), *sync_, member);
   });
   pending_.push_back(batch.size());
 }
@@ -115,7 +115,7 @@ const BatchTotals& Replicas::finish() {
 const BatchTotals& Replicas::evaluate(const Batch& batch) {
   run_step([&](Collective& member) {
     replicas_[static_cast<size_t>(member.rank())]->evaluate(
-        batch, part_of(batch.size(), member.rank(), member.size()), *exchange_, member);
+        batch, part_of(batch.size(), member.rank(), member.size()), *sync_, member);
   });
   return collect(batch.size(), 0);
 }
@@ -123,7 +123,7 @@ const BatchTotals& Replicas::evaluate(const Batch& batch) {
 void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
   team_.run([&](Collective& member) {
     replicas_[static_cast<size_t>(member.rank())]->predict(
-        batch, part_of(batch.size(), member.rank(), member.size()), *exchange_, outputs);
+        batch, part_of(batch.size(), member.rank(), member.size()), *sync_, outputs);
   });
 }
 
@@ -136,21 +136,21 @@ const BatchTotals& Replicas::collect(int64_t samples, int back) try {
     const std::span<const double> totals = replica->totals(back);
     for (size_t i = 0; i < totals_.sums.size(); ++i) totals_.sums[i] += totals[i];
   }
-  exchange_->check();
+  sync_->check();
   return totals_;
 } catch (...) {
   intact_ = false;
-  exchange_->abort();
+  sync_->abort();
   throw;
 }
 
 bool Replicas::on_gpu() const {
-  return exchange_->keeper_of(0).on_gpu();
+  return sync_->owner_of(0).on_gpu();
 }
 
 /// Where they are, which the host can read only of a CPU.
 HostArrays Replicas::live() const {
-  const ParameterMemory& memory = *exchange_->memories()[0];
+  const ParameterMemory& memory = *sync_->memories()[0];
   HostArrays arrays{{memory.values(), static_cast<size_t>(layout_.size())}, {}};
   for (size_t i = 0; i < memory.slots(); ++i)
     arrays.slots.emplace_back(memory.slot(i), static_cast<size_t>(layout_.trained()));
@@ -158,8 +158,7 @@ HostArrays Replicas::live() const {
 }
 
 std::span<float> Replicas::in_host(Buffer& copy, std::span<float> array) {
-  if (!copy.data() && !array.empty())
-    copy = exchange_->keeper_of(0).context().allocate_host(array.size_bytes());
+  if (!copy.data() && !array.empty()) copy = sync_->owner_of(0).context().allocate_host(array.size_bytes());
   return {copy.f32(), array.size()};
 }
 
@@ -210,20 +209,20 @@ std::optional<HostArrays> Replicas::snapshot() {
   return to;
 }
 
-/// use(memory, its keeper) for each memory, on the keeper's thread: a GPU takes kernels from the threads that
+/// use(memory, its owner) for each memory, on the owner's thread: a GPU takes kernels from the threads that
 /// it is current for.
 template <class Use>
 void Replicas::with_memories(Use&& use) {
   team_.run([&](Collective& member) {
-    const auto memories = exchange_->memories();
+    const auto memories = sync_->memories();
     for (size_t i = 0; i < memories.size(); ++i)
-      if (Site& keeper = exchange_->keeper_of(i); keeper.rank() == member.rank()) use(*memories[i], keeper);
+      if (Worker& owner = sync_->owner_of(i); owner.rank() == member.rank()) use(*memories[i], owner);
   });
 }
 
 void Replicas::allocate_slots() {
-  with_memories([&](ParameterMemory& memory, Site& keeper) {
-    memory.allocate_slots(keeper.ops(), *config_.train.optimizer);
+  with_memories([&](ParameterMemory& memory, Worker& owner) {
+    memory.allocate_slots(owner.ops(), *config_.train.optimizer);
   });
 }
 
@@ -236,7 +235,7 @@ void Replicas::start() {
 
 void Replicas::fetch() {
   if (!on_gpu()) return;
-  Context& context = exchange_->keeper_of(0).context();
+  Context& context = sync_->owner_of(0).context();
   const HostArrays from = live(), to = copy();
   context.copy_to_host(to.values.data(), from.values.data(), to.values.size_bytes());
   for (size_t i = 0; i < to.slots.size(); ++i)
@@ -245,15 +244,15 @@ void Replicas::fetch() {
 
 void Replicas::publish() {
   if (!on_gpu()) return;
-  with_memories([&](ParameterMemory& memory, Site& keeper) {
+  with_memories([&](ParameterMemory& memory, Worker& owner) {
     const auto give = [&](float* to, const Buffer& from) {
-      keeper.context().copy_to_device(to, from.data(), from.bytes());
+      owner.context().copy_to_device(to, from.data(), from.bytes());
     };
     give(memory.values(), copy_.values);
     // Those that nobody asked for are as allocate_slots() made them.
     for (size_t i = 0; i < copy_.slots.size(); ++i) give(memory.slot(i), copy_.slots[i]);
-    memory.refresh_copy(keeper.ops());
-    keeper.context().synchronize();
+    memory.refresh_copy(owner.ops());
+    owner.context().synchronize();
   });
 }
 

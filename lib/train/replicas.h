@@ -16,7 +16,7 @@
 #include "device/device.h"
 #include "nn/parameters.h"
 #include "nn/plan.h"
-#include "train/exchange.h"
+#include "train/gradient_sync.h"
 #include "train/run_config.h"
 #include "train/update.h"
 
@@ -47,7 +47,8 @@ struct HostArrays {
 };
 
 /// Owned and called by one thread, which is replica 0's as well. A step: every replica computes the gradient
-/// of its share of the global mean loss, and the exchange (train/exchange.h) makes one update of them.
+/// of its share of the global mean loss, and the gradient sync (train/gradient_sync.h) makes one update of
+/// them.
 class Replicas {
  public:
   Replicas(const RunConfig& config, const std::vector<DeviceId>& devices);
@@ -112,7 +113,7 @@ class Replicas {
   void publish();
 
   /// Of exchanging gradients, for people.
-  const Exchange& exchange() const { return *exchange_; }
+  const GradientSync& gradient_sync() const { return *sync_; }
 
   /// What float16's loss scaling has come to.
   GradientScale gradient_scale();
@@ -148,7 +149,7 @@ class Replicas {
   Update update_;
   Team team_;
   std::vector<std::unique_ptr<Replica>> replicas_;
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<GradientSync> sync_;
   Copy copy_;
   std::deque<int64_t> pending_;  // the steps' samples, the oldest first
   BatchTotals totals_;

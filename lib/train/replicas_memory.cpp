@@ -72,10 +72,10 @@ std::vector<MemoryPlan> Replicas::memory(Plan::Purpose purpose, int64_t batch_si
     plans[rank] = memory_of(*replicas_[rank], purpose, batch_size);
   });
   // The parameters and slots of a memory stand once, with the first replica that has it.
-  const auto trained_in = exchange_->memories();
+  const auto trained_in = sync_->memories();
   std::vector<const ParameterMemory*> seen;
   for (size_t rank = 0; rank < plans.size(); ++rank) {
-    const ParameterMemory* memory = &exchange_->memory_of(static_cast<int>(rank));
+    const ParameterMemory* memory = &sync_->memory_of(static_cast<int>(rank));
     if (std::find(seen.begin(), seen.end(), memory) != seen.end()) continue;
     seen.push_back(memory);
     plans[rank].parameters = memory->bytes();
@@ -112,7 +112,7 @@ std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t b
       std::all_of(replicas_.begin(), replicas_.end(), [](const auto& replica) { return replica->on_gpu(); });
   if (all_on_gpus)
     on_host.copies = training ? snapshot_bytes() : static_cast<size_t>(layout_.size()) * sizeof(float);
-  if (training) on_host.copies += exchange_->host_bytes();
+  if (training) on_host.copies += sync_->host_bytes();
   std::vector<Demand> all;
   for (auto& [device, demand] : by_device) all.push_back(std::move(demand));
   return all;
@@ -164,9 +164,9 @@ std::string Replicas::memory_advice(Plan::Purpose purpose, int64_t batch_size) {
 
 void Replicas::allocate_parameters(Plan::Purpose purpose, int64_t batch_size) {
   check_memory(purpose, batch_size);
-  for (const auto& replica : replicas_) exchange_->memory_of(replica->rank()).allocate(replica->ops());
-  const auto memories = exchange_->memories();
-  for (size_t i = 0; i < memories.size(); ++i) memories[i]->allocate(exchange_->keeper_of(i).ops());
+  for (const auto& replica : replicas_) sync_->memory_of(replica->rank()).allocate(replica->ops());
+  const auto memories = sync_->memories();
+  for (size_t i = 0; i < memories.size(); ++i) memories[i]->allocate(sync_->owner_of(i).ops());
 }
 
 }  // namespace dtrain

@@ -28,14 +28,15 @@ bool is_run_name(std::string_view text) {
 
 template <>
 struct Codec<RunName> {
-  static bool parse(const Node& node, const std::string& where, RunName& out, Diagnostics& diagnostics) {
+  static bool parse(const ConfigNode& node, const std::string& where, RunName& out,
+                    Diagnostics& diagnostics) {
     if (!node.is_scalar() || !is_run_name(node.text()))
       return report_unexpected(
           node, where, "a name that a folder can have, of at most 255 characters without '/'", diagnostics);
     out.text = node.text();
     return true;
   }
-  static Node write(const RunName& value) { return Codec<std::string>::write(value.text); }
+  static ConfigNode write(const RunName& value) { return Codec<std::string>::write(value.text); }
   static Json schema() { return json_type("string").set("minLength", 1).set("pattern", "^[^/]*$"); }
 };
 
@@ -44,8 +45,8 @@ namespace {
 struct TopLevel {
   std::optional<RunName> name;
   int64_t seed = 0;
-  Node model, dataset, train, checkpoint;
-  Kind<Strategy> strategy = kinds<Strategy>().make("mirrored");
+  ConfigNode model, dataset, train, checkpoint;
+  Configured<Strategy> strategy = registry<Strategy>().make("mirrored");
 };
 
 const Schema<TopLevel>& top_level_schema() {
@@ -104,10 +105,11 @@ const Schema<BestOptions>& best_schema() {
 
 template <>
 struct Codec<BestOptions> {
-  static bool parse(const Node& node, const std::string& where, BestOptions& out, Diagnostics& diagnostics) {
+  static bool parse(const ConfigNode& node, const std::string& where, BestOptions& out,
+                    Diagnostics& diagnostics) {
     return best_schema().parse(node, where, out, diagnostics);
   }
-  static Node write(const BestOptions& value) { return best_schema().write(value); }
+  static ConfigNode write(const BestOptions& value) { return best_schema().write(value); }
   static Json schema() { return best_schema().json_schema(); }
 };
 
@@ -128,10 +130,10 @@ const Schema<CheckpointOptions>& checkpoint_schema() {
 constexpr const char* kTerminateOnNan = "terminate_on_nan";
 
 /// Callbacks that are given come beside the default; an empty list is none at all.
-void add_default_callbacks(std::vector<Kind<Callback>>& callbacks) {
-  const auto is_it = [](const Kind<Callback>& callback) { return callback.name == kTerminateOnNan; };
+void add_default_callbacks(std::vector<Configured<Callback>>& callbacks) {
+  const auto is_it = [](const Configured<Callback>& callback) { return callback.name == kTerminateOnNan; };
   if (!callbacks.empty() && std::none_of(callbacks.begin(), callbacks.end(), is_it))
-    callbacks.push_back(kinds<Callback>().make(kTerminateOnNan));
+    callbacks.push_back(registry<Callback>().make(kTerminateOnNan));
 }
 
 /// What the monitors of a run may be called, as far as that is known.
@@ -144,7 +146,7 @@ struct MonitorNames {
 /// Whether the monitor may be one of those that are not known.
 bool may_be_another(const std::string& monitor, const MonitorNames& known) {
   if (known.complete) return false;
-  const std::vector<std::string> metrics = kinds<Metric>().names();
+  const std::vector<std::string> metrics = registry<Metric>().names();
   return std::any_of(metrics.begin(), metrics.end(),
                      [&](const std::string& metric) { return monitor.ends_with(metric); }) ||
          monitor.ends_with("_loss");
@@ -165,11 +167,11 @@ void check_monitor(const MonitorNames& known, const std::string& monitor, const 
 
 /// Of all the parts that could be made.
 void check_monitors(const RunConfig& config, const MonitorNames& names, Diagnostics& diagnostics) {
-  for (const Kind<Callback>& callback : config.train.callbacks)
+  for (const Configured<Callback>& callback : config.train.callbacks)
     if (callback) check_monitor(names, callback->monitor(), callback.resolved.mark(), diagnostics);
   if (config.checkpoint.best)
     check_monitor(names, config.checkpoint.best->monitor, config.place({"checkpoint", "best"}), diagnostics);
-  if (const Kind<Optimizer>& optimizer = config.train.optimizer)
+  if (const Configured<Optimizer>& optimizer = config.train.optimizer)
     check_monitor(names, optimizer->learning_rate().monitor(), optimizer.resolved.mark(), diagnostics);
 }
 
@@ -212,8 +214,8 @@ std::vector<std::string> monitor_names(const RunConfig& config) {
   return config.dataset.validation ? with_validation(std::move(names)) : names;
 }
 
-std::optional<RunConfig> parse_run_config(const Node& node, const std::string& name, Diagnostics& diagnostics,
-                                          bool to_train) {
+std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
+                                          Diagnostics& diagnostics, bool to_train) {
   const size_t before = diagnostics.count();
   TopLevel top;
   top_level_schema().parse(node, "the configuration", top, diagnostics);
@@ -222,7 +224,7 @@ std::optional<RunConfig> parse_run_config(const Node& node, const std::string& n
   config.name = top.name ? top.name->text : name;
   config.seed = top.seed;
   config.strategy = top.strategy;
-  config.train.callbacks = {kinds<Callback>().make(kTerminateOnNan)};
+  config.train.callbacks = {registry<Callback>().make(kTerminateOnNan)};
   // Each part is looked at, and what is known of it goes on to the others, even where some are wrong, so that
   // everything is said at once.
   if (node.find("train")) train_schema().parse(top.train, "train", config.train, diagnostics);
@@ -247,20 +249,21 @@ std::optional<RunConfig> parse_run_config(const Node& node, const std::string& n
     if (config.strategy) place_replicas(config, diagnostics);
   }
   if (diagnostics.count() > before) return std::nullopt;
-  config.resolved = Node::mapping(
-      {Node::entry("name", Node::scalar(config.name, true)),
-       Node::entry("seed", Node::scalar(std::to_string(config.seed))),
-       Node::entry("model", config.graph.resolved), Node::entry("dataset", config.dataset.resolved),
-       Node::entry("strategy", config.strategy.resolved),
-       Node::entry("train", train_schema().write(config.train).with("loss", heads.losses)),
-       Node::entry("checkpoint", checkpoint_schema().write(config.checkpoint))});
+  config.resolved = ConfigNode::mapping(
+      {ConfigNode::entry("name", ConfigNode::scalar(config.name, true)),
+       ConfigNode::entry("seed", ConfigNode::scalar(std::to_string(config.seed))),
+       ConfigNode::entry("model", config.graph.resolved),
+       ConfigNode::entry("dataset", config.dataset.resolved),
+       ConfigNode::entry("strategy", config.strategy.resolved),
+       ConfigNode::entry("train", train_schema().write(config.train).with("loss", heads.losses)),
+       ConfigNode::entry("checkpoint", checkpoint_schema().write(config.checkpoint))});
   config.warnings = diagnostics.warnings();
   return config;
 }
 
 RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets, bool to_train) {
   Diagnostics diagnostics;
-  const Node node = load_config(path, sets, diagnostics);
+  const ConfigNode node = load_config(path, sets, diagnostics);
   diagnostics.throw_if_errors();
   const std::string stem = std::filesystem::path(path).stem().string();
   auto config = parse_run_config(node, is_run_name(stem) ? stem : "run", diagnostics, to_train);
@@ -282,7 +285,7 @@ Json run_config_json_schema() {
   train.set("properties", train_properties.set("loss", heads_json_schema()));
   properties.set("model", in_file_or_place(model_json_schema()));
   properties.set("dataset", in_file_or_place(dataset_json_schema()));
-  properties.set("strategy", in_file_or_place(kinds<Strategy>().json_schema()));
+  properties.set("strategy", in_file_or_place(registry<Strategy>().json_schema()));
   properties.set("train", std::move(train));
   properties.set("checkpoint", checkpoint_schema().json_schema());
   schema.set("properties", std::move(properties));

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "data/dataset_spec.h"
 #include "nn/graph.h"
 #include "nn/loss.h"
@@ -31,15 +31,15 @@ inline const EnumNames<Precision> names_of<Precision> = {{Precision::float32, "f
 struct TrainOptions {
   int64_t epochs = 1;
   int64_t batch_size = 32;  // global
-  Node loss;  // one kind for every output, or a mapping from output names; RunConfig::heads has them
-  Kind<Optimizer> optimizer;
-  std::vector<Kind<Metric>> metrics;
+  ConfigNode loss;  // one kind for every output, or a mapping from output names; RunConfig::heads has them
+  Configured<Optimizer> optimizer;
+  std::vector<Configured<Metric>> metrics;
   Precision precision = Precision::float32;
   bool deterministic = false;       // the same bits run after run, on GPUs too
   std::optional<double> clip_norm;  // of the whole gradient, L2
   int64_t accumulate = 1;           // pieces that each share is worked through in
   std::optional<TimeSpan> max_time;
-  std::vector<Kind<Callback>> callbacks;
+  std::vector<Configured<Callback>> callbacks;
 };
 
 struct BestOptions {
@@ -58,13 +58,13 @@ struct RunConfig {
   int64_t seed = 0;
   Graph graph;
   DatasetSpec dataset;
-  Kind<Strategy> strategy;
+  Configured<Strategy> strategy;
   TrainOptions train;
   CheckpointOptions checkpoint;
   std::vector<Head> heads;
   std::vector<std::string> total_names;  // of Plan's totals: "loss" or "<output>_loss", metrics by name
-  Node resolved;                         // what config.yaml says; parses back to an equal run
-  Node written;                          // as it was read
+  ConfigNode resolved;                   // what config.yaml says; parses back to an equal run
+  ConfigNode written;                    // as it was read
   std::vector<std::string> warnings;     // for whoever wrote it: "file:line:column: warning: ..."
 
   /// Where the value under these keys is written, or the last on the way there that is.
@@ -84,8 +84,8 @@ bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t step
 
 /// Nothing on mistakes, all of them reported. `name` where the configuration gives none. `to_train`: as of
 /// load_run_config.
-std::optional<RunConfig> parse_run_config(const Node& node, const std::string& name, Diagnostics& diagnostics,
-                                          bool to_train = false);
+std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
+                                          Diagnostics& diagnostics, bool to_train = false);
 
 /// From a file, or throws UserError with everything that is wrong; that it can be trained on this machine
 /// (placement.h) belongs to it where `to_train`.

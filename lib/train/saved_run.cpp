@@ -69,7 +69,7 @@ void check_can_be_listed(const std::string& directory) {
 
 RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::string>& sets) {
   Diagnostics diagnostics;
-  Node node =
+  ConfigNode node =
       parse_yaml(checkpoint.content().config_yaml, checkpoint.path() + " (its configuration)", diagnostics);
   diagnostics.throw_if_errors();
   node = apply_sets(std::move(node), sets, diagnostics);

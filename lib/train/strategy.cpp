@@ -95,18 +95,18 @@ std::vector<DeviceId> Strategy::replicas() const {
   return devices;
 }
 
-bool Codec<DeviceList>::parse(const Node& node, const std::string& where, DeviceList& out,
+bool Codec<DeviceList>::parse(const ConfigNode& node, const std::string& where, DeviceList& out,
                               Diagnostics& diagnostics) {
   out = {};
   if (node.is_scalar() && node.text() == "auto") return true;
-  std::vector<Node> names;
+  std::vector<ConfigNode> names;
   if (node.is_sequence()) {
     names = node.items();
   } else if (node.is_scalar()) {
     names = {node};
   }
   bool good = !names.empty();
-  for (const Node& name : names) {
+  for (const ConfigNode& name : names) {
     const auto device = name.is_scalar() ? DeviceId::parse(name.text()) : std::nullopt;
     if (device) {
       out.devices.push_back(*device);
@@ -124,11 +124,11 @@ bool Codec<DeviceList>::parse(const Node& node, const std::string& where, Device
   return good;
 }
 
-Node Codec<DeviceList>::write(const DeviceList& value) {
-  if (value.devices.empty()) return Node::scalar("auto");
-  std::vector<Node> names;
-  for (const DeviceId& device : value.devices) names.push_back(Node::scalar(device.str()));
-  return Node::sequence(std::move(names));
+ConfigNode Codec<DeviceList>::write(const DeviceList& value) {
+  if (value.devices.empty()) return ConfigNode::scalar("auto");
+  std::vector<ConfigNode> names;
+  for (const DeviceId& device : value.devices) names.push_back(ConfigNode::scalar(device.str()));
+  return ConfigNode::sequence(std::move(names));
 }
 
 Json Codec<DeviceList>::schema() {
@@ -141,9 +141,9 @@ Json Codec<DeviceList>::schema() {
 }
 
 template <>
-const KindTable<Strategy>& kinds<Strategy>() {
-  static const KindTable<Strategy> table = [] {
-    KindTable<Strategy> t("strategy");
+const Registry<Strategy>& registry<Strategy>() {
+  static const Registry<Strategy> table = [] {
+    Registry<Strategy> t("strategy");
     Check<DeviceList> at_most_one = at_most(1);
     at_most_one.expected = "one device, or auto (mirrored is for several)";
     t.add<Single>("single",

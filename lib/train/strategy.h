@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "device/device.h"
 
 namespace dtrain {
@@ -17,8 +17,9 @@ struct DeviceList {
 
 template <>
 struct Codec<DeviceList> {
-  static bool parse(const Node& node, const std::string& where, DeviceList& out, Diagnostics& diagnostics);
-  static Node write(const DeviceList& value);
+  static bool parse(const ConfigNode& node, const std::string& where, DeviceList& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const DeviceList& value);
   static Json schema();
 };
 
@@ -35,6 +36,6 @@ class Strategy {
 };
 
 template <>
-const KindTable<Strategy>& kinds<Strategy>();
+const Registry<Strategy>& registry<Strategy>();
 
 }  // namespace dtrain

@@ -19,16 +19,16 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 /// "shuffle: true", of a part of a configuration.
-std::string written_in(const Node& part, std::string_view key) {
-  std::string text = Node::mapping({Node::entry(key, *part.find(key))}).to_yaml();
+std::string written_in(const ConfigNode& part, std::string_view key) {
+  std::string text = ConfigNode::mapping({ConfigNode::entry(key, *part.find(key))}).to_yaml();
   text.pop_back();  // the end of the line
   return text;
 }
 
 /// Refuses what would make an epoch that is under way meet samples twice or never, or its sums be of two
 /// kinds.
-void check_epoch_goes_on(const std::string& path, const Node& saved, const Node& now) {
-  const auto check = [&](const Node& before, const Node& after, std::string_view key) {
+void check_epoch_goes_on(const std::string& path, const ConfigNode& saved, const ConfigNode& now) {
+  const auto check = [&](const ConfigNode& before, const ConfigNode& after, std::string_view key) {
     if (written_in(before, key) == written_in(after, key)) return;
     throw UserError(fmt::format("{}: within an epoch, '{}' cannot become '{}'; change it at the end of one",
                                 path, written_in(before, key), written_in(after, key)));
@@ -85,7 +85,7 @@ void Trainer::check_data_goes_on(const std::string& path) {
 /// Each callback's state is the one saved of the next of its kind; those that are new begin with none.
 void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
   state_.callbacks.clear();
-  for (const Kind<Callback>& callback : config_.train.callbacks) {
+  for (const Configured<Callback>& callback : config_.train.callbacks) {
     const auto found =
         std::find_if(saved.begin(), saved.end(), [&](const auto& one) { return one.kind == callback.name; });
     state_.callbacks.push_back({callback.name, Json()});
@@ -101,7 +101,7 @@ void Trainer::start() {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = TrainingState::from_json(checkpoint.content().state, checkpoint.content().history);
-  const Node saved = saved_config(checkpoint, {}).resolved;
+  const ConfigNode saved = saved_config(checkpoint, {}).resolved;
   if (state_.step_in_epoch > 0) check_epoch_goes_on(checkpoint.path(), saved, config_.resolved);
   check_data_goes_on(checkpoint.path());
   replicas_->allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
@@ -137,7 +137,8 @@ void Trainer::restore(const Checkpoint& checkpoint) {
 
 void Trainer::run() {
   checkpointing_->begin(*replicas_, restored_, loader_->steps_per_epoch());
-  if (const std::string advice = replicas_->exchange().advice(); !advice.empty()) observer_.on_note(advice);
+  if (const std::string advice = replicas_->gradient_sync().advice(); !advice.empty())
+    observer_.on_note(advice);
   const int64_t first_step = state_.step;
   bool ended = false;
   try {

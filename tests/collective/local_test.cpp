@@ -67,7 +67,7 @@ TEST_CASE("members of one memory exchange pointers and sum each other's arrays")
       // Twice without a barrier in between: whoever is ahead must not disturb the others' reading.
       for (size_t call = 0; call < 2; ++call) {
         data[rank][call] = static_cast<float>(round + member.rank());
-        const std::span<float* const> parts = member.exchange(&data[rank][call]);
+        const std::span<float* const> parts = member.share_pointers(&data[rank][call]);
         if (parts.size() != static_cast<size_t>(size) || parts[rank] != &data[rank][call])
           throw Error("wrong pointers");
         sums[rank][call] = 0;

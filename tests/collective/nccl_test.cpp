@@ -63,7 +63,7 @@ struct Replica {
   std::unique_ptr<Context> context;
   Buffer data, host;
   std::unique_ptr<DeviceCollective> group;
-  std::unique_ptr<Replay> replay;  ///< goes before the group
+  std::unique_ptr<CapturedGraph> replay;  ///< goes before the group
 };
 
 std::vector<Replica> make_replicas(int count) {

@@ -12,21 +12,22 @@ TEST_CASE("a scalar of any bytes is written as UTF-8 and read back") {
     std::string bytes;
     for (unsigned length = 1 + random() % 12; bytes.size() < length;)
       bytes += static_cast<char>(random() % 3 ? 0x80 + random() % 0x80 : 0x20 + random() % 0x5f);
-    const Node tree =
-        Node::mapping({Node::entry("root", Node::scalar(bytes)), Node::entry("after", Node::scalar("x"))});
+    const ConfigNode tree = ConfigNode::mapping({ConfigNode::entry("root", ConfigNode::scalar(bytes)),
+                                                 ConfigNode::entry("after", ConfigNode::scalar("x"))});
     const std::string text = tree.to_yaml();
     CAPTURE(text);
     CHECK(is_utf8(text));
     CHECK(equal(yaml(text), tree));
   }
-  CHECK(Node::scalar("/home/d\xe9").to_yaml() == "\"/home/d\\udce9\"\n");
-  CHECK(Node::mapping({{Node::scalar("\xff"), Node::scalar("1")}}).to_yaml() == "\"\\udcff\": 1\n");
+  CHECK(ConfigNode::scalar("/home/d\xe9").to_yaml() == "\"/home/d\\udce9\"\n");
+  CHECK(ConfigNode::mapping({{ConfigNode::scalar("\xff"), ConfigNode::scalar("1")}}).to_yaml() ==
+        "\"\\udcff\": 1\n");
 }
 
 TEST_CASE("an escape is one between double quotes only") {
   const std::string with_escape = "\"\\udce9\"";
   for (const std::string literal : {"C:\\udce9", "'\\udce9'", "\"\\\\udce9\""}) {
-    const Node root = yaml("a: " + literal + "\nb: " + with_escape + "\n");
+    const ConfigNode root = yaml("a: " + literal + "\nb: " + with_escape + "\n");
     CHECK(contains(root.find("a")->text(), "\\udce9"));
     CHECK(root.find("b")->text() == "\xe9");
   }
@@ -37,7 +38,7 @@ TEST_CASE("an escape is one between double quotes only") {
 TEST_CASE("characters for private use keep their meaning beside escapes, and places are right") {
   for (const std::string own : {"\xee\x82\x80", "\\ue080", "\\U0000E080", "blue080"}) {
     CAPTURE(own);
-    const Node root = yaml("a: \"" + own + "\"\nb: [\"\\udc80\", c]\n");
+    const ConfigNode root = yaml("a: \"" + own + "\"\nb: [\"\\udc80\", c]\n");
     CHECK(equal(*root.find("a"), *yaml("a: \"" + own + "\"\n").find("a")));
     CHECK(root.find("b")->items()[0].text() == "\x80");
     CHECK(root.find("b")->items()[1].mark().str() == "f:2:15");

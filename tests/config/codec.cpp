@@ -179,7 +179,7 @@ TEST_CASE("names of types and enums") {
 TEST_CASE("a struct in a struct, and anything at all") {
   CHECK(read<Inner>("{size: 5}").size == 5);
   CHECK(said<Inner>("{siez: 5}") == "f:1:2: error: unknown key 'siez' in x; did you mean 'size'?");
-  CHECK(equal(read<Node>("{a: [1]}"), yaml("{a: [1]}")));
+  CHECK(equal(read<ConfigNode>("{a: [1]}"), yaml("{a: [1]}")));
 }
 
 }  // namespace dtrain

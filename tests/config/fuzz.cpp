@@ -64,11 +64,11 @@ void check_places(const Diagnostics& diagnostics, const std::string& text) {
   }
 }
 
-void parse_options(const Node& node, Diagnostics& diagnostics) {
-  const auto layers = KindTable<TestConv>("layer").add<TestConv>("conv2d", TestConv::schema());
-  if (const Node* model = node.find("model"))
-    if (const Node* list = model->find("layers"); list && list->is_sequence())
-      for (const Node& item : list->items()) layers.parse(item, diagnostics);
+void parse_options(const ConfigNode& node, Diagnostics& diagnostics) {
+  const auto layers = Registry<TestConv>("layer").add<TestConv>("conv2d", TestConv::schema());
+  if (const ConfigNode* model = node.find("model"))
+    if (const ConfigNode* list = model->find("layers"); list && list->is_sequence())
+      for (const ConfigNode& item : list->items()) layers.parse(item, diagnostics);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ TEST_CASE("damaged configurations") {
     const std::string text = damaged(random);
     CAPTURE(text);
     Diagnostics diagnostics;
-    const Node node = parse_yaml(text, "f", diagnostics);
+    const ConfigNode node = parse_yaml(text, "f", diagnostics);
     check_places(diagnostics, text);
     if (diagnostics.has_errors()) continue;
     ++readable;

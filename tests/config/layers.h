@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "config/kinds.h"
+#include "config/registry.h"
 
 namespace dtrain {
 
@@ -36,9 +36,9 @@ inline const EnumNames<TestPadding> names_of<TestPadding> = {{TestPadding::valid
                                                              {TestPadding::same, "same"}};
 
 template <>
-inline const KindTable<TestActivation>& kinds<TestActivation>() {
+inline const Registry<TestActivation>& registry<TestActivation>() {
   static const auto kTable =
-      KindTable<TestActivation>("activation")
+      Registry<TestActivation>("activation")
           .add<TestLinear>("linear", Schema<TestLinear::Options>("x"))
           .add<TestLeaky>("leaky_relu", Schema<TestLeaky::Options>("x, or a part of it below 0")
                                             .optional("negative_slope", &TestLeaky::Options::negative_slope,
@@ -52,7 +52,7 @@ struct TestConv {
   Size2 kernel_size;
   Size2 strides;
   TestPadding padding = TestPadding::valid;
-  Kind<TestActivation> activation = kinds<TestActivation>().make("linear");
+  Configured<TestActivation> activation = registry<TestActivation>().make("linear");
   double rate = 0;
   std::optional<double> clip;
 
@@ -66,7 +66,7 @@ struct TestConv {
             .optional("activation", &TestConv::activation, "applied to the sum")
             .optional("rate", &TestConv::rate, "dropout", between_excluding_high(0.0, 1.0))
             .optional("clip", &TestConv::clip, "largest output", greater_than<std::optional<double>>(0.0))
-            .rule([](const TestConv& conv, const Node& node, Diagnostics& diagnostics) {
+            .rule([](const TestConv& conv, const ConfigNode& node, Diagnostics& diagnostics) {
               if (conv.strides.height > conv.kernel_size.height)
                 diagnostics.error(node, "conv2d: strides are larger than kernel_size");
             });
@@ -86,7 +86,7 @@ struct TestReshape {
 };
 
 struct TestActivate {
-  Kind<TestActivation> function;
+  Configured<TestActivation> function;
 
   static const Schema<TestActivate>& schema() {
     static const auto kSchema = Schema<TestActivate>("An activation as a layer.")

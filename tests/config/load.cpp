@@ -14,19 +14,19 @@ namespace dtrain {
 namespace {
 
 struct Loaded {
-  Node node;
+  ConfigNode node;
   std::string messages;
 };
 
 Loaded load(const std::string& path, const std::vector<std::string>& sets = {}) {
   Diagnostics diagnostics;
-  Node node = load_config(path, sets, diagnostics);
+  ConfigNode node = load_config(path, sets, diagnostics);
   return {node, messages(diagnostics)};
 }
 
 Loaded set(std::string_view text, const std::vector<std::string>& sets) {
   Diagnostics diagnostics;
-  Node node = apply_sets(yaml(text), sets, diagnostics);
+  ConfigNode node = apply_sets(yaml(text), sets, diagnostics);
   return {node, messages(diagnostics)};
 }
 

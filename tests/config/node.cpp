@@ -9,10 +9,10 @@ namespace dtrain {
 
 namespace {
 
-void check_round_trip(const Node& node) {
+void check_round_trip(const ConfigNode& node) {
   const std::string text = node.to_yaml();
   CAPTURE(text);
-  const Node back = yaml(text);
+  const ConfigNode back = yaml(text);
   CHECK(equal(back, node));
   CHECK(back.to_yaml() == text);
 }
@@ -20,24 +20,24 @@ void check_round_trip(const Node& node) {
 }  // namespace
 
 TEST_CASE("mappings are changed by making new ones") {
-  const Node node = yaml("{a: 1, b: 2, c: 3}");
-  CHECK(equal(node.with("b", Node::scalar("5")), yaml("{a: 1, b: 5, c: 3}")));
-  CHECK(equal(node.with("d", Node()), yaml("{a: 1, b: 2, c: 3, d: null}")));
+  const ConfigNode node = yaml("{a: 1, b: 2, c: 3}");
+  CHECK(equal(node.with("b", ConfigNode::scalar("5")), yaml("{a: 1, b: 5, c: 3}")));
+  CHECK(equal(node.with("d", ConfigNode()), yaml("{a: 1, b: 2, c: 3, d: null}")));
   CHECK(equal(node.without(std::array<std::string_view, 2>{"a", "c"}), yaml("{b: 2}")));
-  CHECK(Node().without(std::array<std::string_view, 1>{"a"}).is_null());
-  CHECK(equal(Node().with("a", Node::scalar("1")), yaml("{a: 1}")));
+  CHECK(ConfigNode().without(std::array<std::string_view, 1>{"a"}).is_null());
+  CHECK(equal(ConfigNode().with("a", ConfigNode::scalar("1")), yaml("{a: 1}")));
   CHECK(equal(node, yaml("{a: 1, b: 2, c: 3}")));
 }
 
 TEST_CASE("describe") {
   CHECK(yaml("{}").describe() == "a mapping");
   CHECK(yaml("[]").describe() == "a list");
-  CHECK(Node().describe() == "nothing");
+  CHECK(ConfigNode().describe() == "nothing");
   CHECK(yaml("abc").describe() == "'abc'");
   CHECK(yaml("'5'").describe() == "the string '5'");
   const std::string text =
       std::string(59, 'x') + "\xC3\xA4" + std::string(99, 'y');  // a letter across the cut
-  CHECK(Node::scalar(text).describe() == "'" + std::string(59, 'x') + "...'");
+  CHECK(ConfigNode::scalar(text).describe() == "'" + std::string(59, 'x') + "...'");
 }
 
 TEST_CASE("to_yaml writes short collections on one line and the rest in blocks") {
@@ -57,11 +57,11 @@ TEST_CASE("to_yaml writes short collections on one line and the rest in blocks")
 }
 
 TEST_CASE("to_yaml reads back to an equal tree") {
-  check_round_trip(Node());
+  check_round_trip(ConfigNode());
   check_round_trip(yaml("{a: {}, b: [], c: null, d: [[], [null], {x: {}}], \"\": 1, \"a b: c\": 2}"));
   check_round_trip(yaml("- - - 1\n    - 2\n- - a: b\n    c: |\n      x\n       y\n\n  - d\n"));
-  std::vector<Node> items(200, yaml("{key: [value, {k: v}]}"));
-  check_round_trip(Node::mapping({Node::entry("long", Node::sequence(std::move(items)))}));
+  std::vector<ConfigNode> items(200, yaml("{key: [value, {k: v}]}"));
+  check_round_trip(ConfigNode::mapping({ConfigNode::entry("long", ConfigNode::sequence(std::move(items)))}));
   std::string deep = "x";
   for (int i = 0; i < 45; ++i) deep = "[{k: " + deep + "}]";
   check_round_trip(yaml(deep));
@@ -101,8 +101,8 @@ TEST_CASE("what is a string here is none that YAML 1.1 takes for something else"
                            "<<",
                            "1 epoch"}) {
     CAPTURE(text);
-    const Node value = Codec<std::string>::write(text);
-    const Node tree = Node::mapping({Node::entry(text, value)});
+    const ConfigNode value = Codec<std::string>::write(text);
+    const ConfigNode tree = ConfigNode::mapping({ConfigNode::entry(text, value)});
     const std::string yaml_text = tree.to_yaml();
     CHECK(yaml_text == "\"" + std::string(text) + "\": \"" + text + "\"\n");
   }
@@ -130,13 +130,13 @@ TEST_CASE("strings read back as the same strings") {
     for (const std::string& around :
          {std::string(), std::string(120, 'x') + " "}) {  // on one line, and in a block
       const std::string value = around + text;
-      const Node written = Codec<std::string>::write(value);
-      const Node tree =
-          Node::mapping({Node::entry(value.substr(0, 100), Node::sequence({written, written}))});
-      const Node back = yaml(tree.to_yaml());
+      const ConfigNode written = Codec<std::string>::write(value);
+      const ConfigNode tree = ConfigNode::mapping(
+          {ConfigNode::entry(value.substr(0, 100), ConfigNode::sequence({written, written}))});
+      const ConfigNode back = yaml(tree.to_yaml());
       REQUIRE(back.entries().size() == 1);
       CHECK(back.entries()[0].first.text() == value.substr(0, 100));
-      const Node& item = back.entries()[0].second.items()[1];
+      const ConfigNode& item = back.entries()[0].second.items()[1];
       REQUIRE(item.is_scalar());
       CHECK(item.text() == value);
       if (around.empty()) {  // what reads as a number or a truth value stays a string

@@ -134,7 +134,7 @@ TEST_CASE("positional options") {
 TEST_CASE("writing gives every option, and reads back the same") {
   const auto conv =
       read<TestConv>("{filters: 8, kernel_size: 3, padding: same, activation: leaky_relu, rate: 0.1}");
-  const Node written = TestConv::schema().write(conv);
+  const ConfigNode written = TestConv::schema().write(conv);
   CHECK(written.to_yaml() ==
         "filters: 8\nkernel_size: 3\nstrides: 1\npadding: same\nactivation: {leaky_relu: {negative_slope: "
         "0.25}}\n"
@@ -172,7 +172,7 @@ TEST_CASE("what comes again in a JSON schema is defined once") {
   CHECK(SchemaDefinitions::define("a thing", make).dump() == R"({"$ref": "#/$defs/a_thing"})");
   CHECK(SchemaDefinitions::define("a thing", [] { return Json(); }).dump() ==
         R"({"$ref": "#/$defs/a_thing"})");
-  CHECK(kinds<TestActivation>().json_schema().dump() == R"({"$ref": "#/$defs/activation"})");
+  CHECK(registry<TestActivation>().json_schema().dump() == R"({"$ref": "#/$defs/activation"})");
   const Json all = definitions.take();
   REQUIRE(all.entries().size() == 2);
   CHECK(all.find("a_thing")->dump() == R"({"made": true})");

@@ -25,9 +25,9 @@ inline std::string messages(const Diagnostics& diagnostics) {
 }
 
 /// A text without mistakes as a tree, in a file called "f".
-inline Node yaml(std::string_view text) {
+inline ConfigNode yaml(std::string_view text) {
   Diagnostics diagnostics;
-  Node node = parse_yaml(text, "f", diagnostics);
+  ConfigNode node = parse_yaml(text, "f", diagnostics);
   REQUIRE(messages(diagnostics) == "");
   return node;
 }
@@ -35,7 +35,7 @@ inline Node yaml(std::string_view text) {
 /// What parse_yaml says about a text.
 inline std::string yaml_messages(std::string_view text) {
   Diagnostics diagnostics;
-  const Node node = parse_yaml(text, "f", diagnostics);
+  const ConfigNode node = parse_yaml(text, "f", diagnostics);
   if (diagnostics.has_errors()) CHECK(node.is_null());
   return messages(diagnostics);
 }
@@ -46,7 +46,7 @@ inline bool contains(std::string_view text, std::string_view part) {
 
 /// Equal values, whatever their marks and quotes (a quoted scalar that is a string either way equals a plain
 /// one).
-inline bool equal(const Node& a, const Node& b) {
+inline bool equal(const ConfigNode& a, const ConfigNode& b) {
   if (a.type() != b.type()) return false;
   if (a.is_scalar()) return a.text() == b.text();
   if (a.is_sequence()) {

@@ -4,11 +4,11 @@
 namespace dtrain {
 
 TEST_CASE("values know where they were written") {
-  const Node root = yaml("a: 1\nb:\n  - x\n  - {c: \"2\", d: }\ne:\nf: ~\n");
+  const ConfigNode root = yaml("a: 1\nb:\n  - x\n  - {c: \"2\", d: }\ne:\nf: ~\n");
   REQUIRE(root.is_mapping());
   CHECK(root.find("a")->mark().str() == "f:1:4");
   CHECK(root.entries()[1].first.mark().str() == "f:2:1");
-  const Node& list = *root.find("b");
+  const ConfigNode& list = *root.find("b");
   CHECK(list.mark().str() == "f:3:3");
   CHECK(list.items()[1].mark().str() == "f:4:5");
   CHECK(list.items()[1].find("c")->quoted());
@@ -21,7 +21,7 @@ TEST_CASE("values know where they were written") {
 }
 
 TEST_CASE("an alias is what it stands for") {
-  const Node root = yaml("a: &x {k: [1, 2]}\nb: *x\nc: [*x, *x]\n");
+  const ConfigNode root = yaml("a: &x {k: [1, 2]}\nb: *x\nc: [*x, *x]\n");
   CHECK(equal(*root.find("a"), *root.find("b")));
   CHECK(root.find("c")->items()[1].same_as(*root.find("a")));
 }

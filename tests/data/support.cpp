@@ -68,7 +68,7 @@ std::string npy_bytes(const std::string& descr, const std::string& shape, const 
 
 DatasetSpec parse(const TempFolder& folder, const std::string& yaml) {
   Diagnostics diagnostics;
-  const Node node = parse_yaml(yaml, folder / "dataset.yaml", diagnostics);
+  const ConfigNode node = parse_yaml(yaml, folder / "dataset.yaml", diagnostics);
   diagnostics.throw_if_errors();
   auto spec = parse_dataset(node, diagnostics);
   diagnostics.throw_if_errors();

@@ -24,15 +24,15 @@ struct Work {
 };
 using WorkPtr = std::shared_ptr<Work>;
 
-/// Work being captured. Node i comes after nodes before it only.
-struct Node {
+/// Work being captured. ConfigNode i comes after nodes before it only.
+struct ConfigNode {
   std::function<void()> run;
   std::function<bool()> ready;
   std::function<void()> queued;
   std::vector<size_t> after;
 };
 struct Capture {
-  std::vector<Node> nodes;
+  std::vector<ConfigNode> nodes;
   cudaStream_t origin;
   cudaStreamCaptureMode mode;
   bool broken = false;
@@ -96,9 +96,9 @@ struct CUevent_st {
   std::vector<size_t> capture_tail;
 };
 struct CUgraph_st {
-  std::vector<dtrain::emulation::Node> nodes;
+  std::vector<dtrain::emulation::ConfigNode> nodes;
 };
 struct CUgraphExec_st {
-  std::vector<dtrain::emulation::Node> nodes;
+  std::vector<dtrain::emulation::ConfigNode> nodes;
   dtrain::emulation::WorkPtr last;
 };

@@ -447,7 +447,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
   before.push_back(executable->last);
   const WorkPtr begin = queue_work({}, before);
   std::vector<WorkPtr> all = {begin};
-  for (const Node& node : executable->nodes) {
+  for (const ConfigNode& node : executable->nodes) {
     std::vector<WorkPtr> after = {begin};
     for (const size_t i : node.after) after.push_back(all[i + 1]);
     all.push_back(queue_work(node.run, after, node.ready, node.queued));

@@ -19,7 +19,7 @@ std::string with_blocks(const std::string& blocks, const std::string& layers) {
 
 }  // namespace
 
-TEST_CASE("shapes that do not suit are complained of at the layer") {
+TEST_CASE("shapes that do not suit are reported at the layer") {
   CHECK(model_errors(with_layers("  - max_pooling2d: {pool_size: 29, name: pool1}\n"))
             .starts_with("m.yaml:3:5: error: max_pooling2d 'pool1': "));
 }

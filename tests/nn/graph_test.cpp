@@ -38,7 +38,7 @@ Names inputs_of(const Graph& graph, const std::string& name) {
 
 Graph model_of(const std::string& config) {
   Diagnostics diagnostics;
-  const Node run = load_config(test::source_dir() + "/configs/" + config, {}, diagnostics);
+  const ConfigNode run = load_config(test::source_dir() + "/configs/" + config, {}, diagnostics);
   CHECK_NOTHROW(diagnostics.throw_if_errors());
   REQUIRE(run.find("model"));
   auto graph = parse_model(*run.find("model"), diagnostics);

@@ -11,9 +11,9 @@
 namespace dtrain {
 namespace {
 
-Kind<Initializer> initializer_of(const std::string& yaml) {
+Configured<Initializer> initializer_of(const std::string& yaml) {
   Diagnostics diagnostics;
-  auto kind = kinds<Initializer>().parse(parse_yaml(yaml, "i.yaml", diagnostics), diagnostics);
+  auto kind = registry<Initializer>().parse(parse_yaml(yaml, "i.yaml", diagnostics), diagnostics);
   REQUIRE_NOTHROW(diagnostics.throw_if_errors());
   return kind;
 }

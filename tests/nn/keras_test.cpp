@@ -37,9 +37,9 @@ Json activation_of(const std::string& activation) {
 }
 
 template <class T>
-Kind<T> kind_of(const std::string& yaml) {
+Configured<T> kind_of(const std::string& yaml) {
   Diagnostics diagnostics;
-  Kind<T> kind = kinds<T>().parse(parse_yaml(yaml, "k.yaml", diagnostics), diagnostics);
+  Configured<T> kind = registry<T>().parse(parse_yaml(yaml, "k.yaml", diagnostics), diagnostics);
   REQUIRE_NOTHROW(diagnostics.throw_if_errors());
   return kind;
 }
@@ -210,7 +210,7 @@ TEST_CASE("losses and metrics as Keras writes them") {
   CHECK(loss("categorical_crossentropy")
             .find(R"("CategoricalCrossentropy", "config": {"from_logits": false)") != std::string::npos);
   CHECK(loss("{huber: {delta: 2}}").find(R"("Huber", "config": {"delta": 2.0)") != std::string::npos);
-  for (const std::string& name : kinds<Loss>().names())
+  for (const std::string& name : registry<Loss>().names())
     CHECK(kind_of<Loss>(name)->keras_config().at("config").at("name").as_string().starts_with(name));
 
   const TensorSpec classes{{}, {10}, DType::float32}, one{{}, {1}, DType::float32},

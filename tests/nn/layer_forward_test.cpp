@@ -254,7 +254,7 @@ TEST_CASE("dropout drops its rate, scales the rest, and does nothing at inferenc
   CHECK(dropped == doctest::Approx(2500).epsilon(0.06));
   c.training = false;
   LayerRun inference(c);
-  CHECK(inference.traits().is_view);
+  CHECK(inference.requirements().is_view);
   CHECK(inference.forward() == inference.inputs[0]);
 }
 

@@ -55,8 +55,8 @@ void check_gradients(const LayerCase& c, test::Device* device = nullptr) {
   const Values output = run.forward();
   const LayerRun::Gradients gradients = run.backward(weights);
 
-  if (run.traits().forward_in_place && !run.traits().is_view) CHECK(run.forward(true) == output);
-  if (run.traits().backward_in_place && c.inputs_need_gradient) {
+  if (run.requirements().forward_in_place && !run.requirements().is_view) CHECK(run.forward(true) == output);
+  if (run.requirements().backward_in_place && c.inputs_need_gradient) {
     run.forward();
     CHECK(run.backward(weights, true).inputs == gradients.inputs);
   }
@@ -202,7 +202,7 @@ TEST_CASE("on a GPU: gradients of every layer" * doctest::test_suite("gpu")) {
 }
 
 TEST_CASE("every kind of layer has its gradients checked") {
-  for (const std::string& kind : kinds<Layer>().names()) {
+  for (const std::string& kind : registry<Layer>().names()) {
     INFO(kind);
     CHECK(std::any_of(cases().begin(), cases().end(),
                       [&](const LayerCase& c) { return c.yaml == kind || c.yaml.starts_with(kind + ":"); }));

@@ -11,8 +11,8 @@
 namespace dtrain {
 namespace {
 
-Kind<Layer> parse_layer(const std::string& yaml, Diagnostics& diagnostics) {
-  return kinds<Layer>().parse(parse_yaml(yaml, "layer.yaml", diagnostics), diagnostics);
+Configured<Layer> parse_layer(const std::string& yaml, Diagnostics& diagnostics) {
+  return registry<Layer>().parse(parse_yaml(yaml, "layer.yaml", diagnostics), diagnostics);
 }
 
 std::string text_of(const Diagnostics& diagnostics) {
@@ -26,16 +26,16 @@ std::string text_of(const Diagnostics& diagnostics) {
 
 }  // namespace
 
-Kind<Layer> layer_of(const std::string& yaml) {
+Configured<Layer> layer_of(const std::string& yaml) {
   Diagnostics diagnostics;
-  Kind<Layer> layer = parse_layer(yaml, diagnostics);
+  Configured<Layer> layer = parse_layer(yaml, diagnostics);
   REQUIRE_MESSAGE(layer, text_of(diagnostics));
   return layer;
 }
 
-std::string complaints_of(const std::string& yaml, const std::vector<TensorSpec>& inputs) {
+std::string errors_of(const std::string& yaml, const std::vector<TensorSpec>& inputs) {
   Diagnostics diagnostics;
-  const Kind<Layer> layer = parse_layer(yaml, diagnostics);
+  const Configured<Layer> layer = parse_layer(yaml, diagnostics);
   if (!layer) return text_of(diagnostics);
   std::string said;
   const auto output = layer->infer(inputs, [&](const std::string& message) { said += message; });
@@ -94,7 +94,7 @@ LayerRun::LayerRun(const LayerCase& c, test::Device* device)
 }
 
 Layout LayerRun::wanted(size_t input) const {
-  const auto& layouts = traits().input_layouts;
+  const auto& layouts = requirements().input_layouts;
   return layouts.empty() ? Layout::plain : layouts[input];
 }
 
@@ -131,64 +131,64 @@ void LayerRun::use_parameters() {
   for (const Values& values : parameters) {
     const auto* data = static_cast<float*>(hold(device_->array(values).bytes()));
     const bool copied = device_->math.type != ComputeType::float32;
-    pass_.parameters.push_back(data);
-    pass_.weights.push_back(copied ? hold(device_->typed(values).bytes()) : data);
+    args_.parameters.push_back(data);
+    args_.weights.push_back(copied ? hold(device_->typed(values).bytes()) : data);
   }
 }
 
 Values LayerRun::forward(bool in_place) {
   held_.clear();
-  pass_ = Pass();
-  pass_.seed = 3, pass_.step = step_.data(), pass_.share = share;
+  args_ = LayerArguments();
+  args_.seed = 3, args_.step = step_.data(), args_.share = share;
   for (size_t i = 0; i < inputs.size(); ++i)
-    pass_.inputs.push_back(hold(to_device(inputs[i], case_.inputs[i], wanted(i))));
+    args_.inputs.push_back(hold(to_device(inputs[i], case_.inputs[i], wanted(i))));
   use_parameters();
-  if (traits().is_view) {
-    pass_.output = const_cast<void*>(pass_.inputs[0]);
-    return to_host(pass_.output, output, Layout::plain);
+  if (requirements().is_view) {
+    args_.output = const_cast<void*>(args_.inputs[0]);
+    return to_host(args_.output, output, Layout::plain);
   }
-  scratch_ = device_->memory(traits().scratch_bytes);
-  pass_.saved = hold(device_->memory(traits().saved_bytes).bytes());
-  pass_.scratch = scratch_.data();
-  pass_.output = in_place ? const_cast<void*>(pass_.inputs[0])
+  scratch_ = device_->memory(requirements().scratch_bytes);
+  args_.saved = hold(device_->memory(requirements().saved_bytes).bytes());
+  args_.scratch = scratch_.data();
+  args_.output = in_place ? const_cast<void*>(args_.inputs[0])
                           : hold(device_->typed(static_cast<size_t>(output_elements())).bytes());
-  kernel_->forward(pass_);
-  return to_host(pass_.output, output, traits().output_layout);
+  kernel_->forward(args_);
+  return to_host(args_.output, output, requirements().output_layout);
 }
 
 LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place) {
-  const test::Bytes diff = to_device(diff_output, output, traits().output_layout);
-  if (case_.fused.kind != Activation::linear && !traits().undoes_activation)
-    ops().activation_backward(case_.fused, pass_.output, diff.data(), diff.data(), output_elements());
+  const test::Bytes diff = to_device(diff_output, output, requirements().output_layout);
+  if (case_.fused.kind != Activation::linear && !requirements().undoes_activation)
+    ops().activation_backward(case_.fused, args_.output, diff.data(), diff.data(), output_elements());
   Gradients gradients;
-  if (traits().is_view || traits().passes_gradient) {
+  if (requirements().is_view || requirements().passes_gradient) {
     for (const TensorSpec& input : case_.inputs)
-      gradients.inputs.push_back(to_host(diff.data(), input, traits().output_layout));
+      gradients.inputs.push_back(to_host(diff.data(), input, requirements().output_layout));
     return gradients;
   }
-  pass_.diff_output = diff.data();
+  args_.diff_output = diff.data();
   std::vector<test::TypedArray> of_inputs;
   std::vector<test::Array<float>> of_parameters;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool want = case_.inputs_need_gradient && case_.inputs[i].dtype == DType::float32;
     of_inputs.push_back(device_->typed(inputs[i].size()));
-    pass_.diff_inputs.push_back(!want ? nullptr : in_place && i == 0 ? diff.data() : of_inputs[i].data());
+    args_.diff_inputs.push_back(!want ? nullptr : in_place && i == 0 ? diff.data() : of_inputs[i].data());
   }
   for (const Values& values : parameters) {
     of_parameters.push_back(device_->floats(values.size()));
-    pass_.diff_parameters.push_back(case_.trainable ? of_parameters.back().data() : nullptr);
+    args_.diff_parameters.push_back(case_.trainable ? of_parameters.back().data() : nullptr);
   }
-  scratch_ = device_->memory(traits().scratch_bytes);
-  pass_.scratch = scratch_.data();
-  // What the traits do not ask for is not there any more.
-  if (!traits().backward_reads_inputs) std::fill(pass_.inputs.begin(), pass_.inputs.end(), nullptr);
-  if (!traits().backward_reads_output) pass_.output = nullptr;
-  kernel_->backward(pass_);
+  scratch_ = device_->memory(requirements().scratch_bytes);
+  args_.scratch = scratch_.data();
+  // What the requirements do not ask for is not there any more.
+  if (!requirements().backward_reads_inputs) std::fill(args_.inputs.begin(), args_.inputs.end(), nullptr);
+  if (!requirements().backward_reads_output) args_.output = nullptr;
+  kernel_->backward(args_);
   for (size_t i = 0; i < inputs.size(); ++i)
     gradients.inputs.push_back(
-        pass_.diff_inputs[i] ? to_host(pass_.diff_inputs[i], case_.inputs[i], wanted(i)) : Values());
+        args_.diff_inputs[i] ? to_host(args_.diff_inputs[i], case_.inputs[i], wanted(i)) : Values());
   for (size_t i = 0; i < parameters.size(); ++i)
-    gradients.parameters.push_back(pass_.diff_parameters[i] ? of_parameters[i].read() : Values());
+    gradients.parameters.push_back(args_.diff_parameters[i] ? of_parameters[i].read() : Values());
   return gradients;
 }
 

@@ -24,10 +24,10 @@ struct LayerCase {
 };
 
 /// The layer that the snippet makes; fails the test where it has mistakes.
-Kind<Layer> layer_of(const std::string& yaml);
-/// What is wrong with a snippet's options or, if nothing, its complaints about the inputs; "" if none.
-std::string complaints_of(const std::string& yaml, const std::vector<TensorSpec>& inputs);
-/// The output for these inputs; fails the test where the layer complains.
+Configured<Layer> layer_of(const std::string& yaml);
+/// What is wrong with a snippet's options or, if nothing, its errors about the inputs; "" if none.
+std::string errors_of(const std::string& yaml, const std::vector<TensorSpec>& inputs);
+/// The output for these inputs; fails the test where the layer reports an error.
 TensorSpec output_of(const std::string& yaml, const std::vector<TensorSpec>& inputs);
 
 using Values = std::vector<float>;
@@ -50,7 +50,7 @@ class LayerRun {
   /// After forward.
   Gradients backward(const Values& diff_output, bool in_place = false);
 
-  const KernelTraits& traits() const { return kernel_->traits(); }
+  const LayerRequirements& requirements() const { return kernel_->requirements(); }
   int64_t output_elements() const { return case_.batch * output.shape.elements(); }
 
   std::vector<Values> inputs;  // of int32: whole numbers
@@ -71,9 +71,9 @@ class LayerRun {
   LayerCase case_;
   std::unique_ptr<test::Device> own_device_;
   test::Device* device_;
-  Kind<Layer> layer_;
-  std::unique_ptr<Kernel> kernel_;
-  Pass pass_;
+  Configured<Layer> layer_;
+  std::unique_ptr<PreparedLayer> kernel_;
+  LayerArguments args_;
   std::vector<test::Bytes> held_;  // of the last forward call
   test::Array<float> scratch_;
   test::Array<uint64_t> step_;

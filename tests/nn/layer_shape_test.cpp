@@ -11,7 +11,7 @@ Shape shape_of(const std::string& yaml, const Shape& input) {
 }
 
 void check_says(const std::string& yaml, const std::vector<TensorSpec>& inputs, const std::string& expected) {
-  const std::string said = complaints_of(yaml, inputs);
+  const std::string said = errors_of(yaml, inputs);
   INFO(yaml << " says: " << said);
   CHECK(said.find(expected) != std::string::npos);
 }
@@ -90,7 +90,7 @@ TEST_CASE("parameters have Keras's names, shapes and initializers") {
         "embeddings 9x4 random_uniform; ");
 }
 
-TEST_CASE("complaints give both sides") {
+TEST_CASE("errors give both sides") {
   const TensorSpec row{"x", {5}}, image{"img", {5, 5, 64}}, numbers{"n", {5}, DType::int32};
   check_says("max_pooling2d: {pool_size: 7}", {image}, "pool_size 7x7 is larger than its input 5x5x64");
   check_says("conv2d: {filters: 1, kernel_size: [1, 6]}", {image},

@@ -37,9 +37,9 @@ struct Bench {
 };
 
 template <class Base>
-Kind<Base> parse(const std::string& yaml) {
+Configured<Base> parse(const std::string& yaml) {
   Diagnostics diagnostics;
-  auto kind = kinds<Base>().parse(parse_yaml(yaml, "l.yaml", diagnostics), diagnostics);
+  auto kind = registry<Base>().parse(parse_yaml(yaml, "l.yaml", diagnostics), diagnostics);
   REQUIRE_NOTHROW(diagnostics.throw_if_errors());
   return kind;
 }

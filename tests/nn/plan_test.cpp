@@ -95,7 +95,7 @@ class PlanRun {
  private:
   std::vector<Head> heads() const {
     Diagnostics diagnostics;
-    const auto loss = kinds<Loss>().parse(
+    const auto loss = registry<Loss>().parse(
         parse_yaml("sparse_categorical_crossentropy: {from_logits: true}", "l.yaml", diagnostics),
         diagnostics);
     const auto node = static_cast<size_t>(graph.outputs[0]);

@@ -18,7 +18,7 @@ GradientScale settled(const Device& device, const GradientRule& rule, double squ
   const StepNumbers now{.step = 5, .rate = 0.5f, .decay = 0.25f};
   const auto state = device.array(std::vector<StepState>{{now, before}});
   const auto own_squares = device.array(Doubles{squares});
-  device.ops().settle_gradient(rule, own_squares.data(), state.data());
+  device.ops().update_gradient_scale(rule, own_squares.data(), state.data());
   const StepState after = state.read()[0];
   CHECK(after.now.step == now.step);
   CHECK(after.now.rate == now.rate);
@@ -98,7 +98,7 @@ DEVICE_TEST_CASE("a norm, what it is worth, and the update, without the host bet
   const auto squares = device.array(Doubles{NAN});
   const auto state = device.array(std::vector<StepState>{{.now = {.rate = 0.5f}, .gradient = {}}});
   device.ops().sum_of_squares(own_gradient.data(), squares.data(), 4);
-  device.ops().settle_gradient(kClips, squares.data(), state.data());
+  device.ops().update_gradient_scale(kClips, squares.data(), state.data());
   device.ops().update(SgdRule{0, false}, state.data(), weights.data(), own_gradient.data(), {}, nullptr, 4);
   check_close(weights.read(), Doubles{1 - 0.5 * 3 * 0.4, 1 - 0.5 * 4 * 0.4, 1, 1}, 1e-6);
 }

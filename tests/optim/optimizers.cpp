@@ -11,10 +11,10 @@ using namespace dtrain;
 
 namespace {
 
-Kind<Optimizer> parse(const std::string& yaml) {
+Configured<Optimizer> parse(const std::string& yaml) {
   Diagnostics diagnostics;
-  const Node node = parse_yaml(yaml, "o.yaml", diagnostics);
-  Kind<Optimizer> optimizer = kinds<Optimizer>().parse(node, diagnostics);
+  const ConfigNode node = parse_yaml(yaml, "o.yaml", diagnostics);
+  Configured<Optimizer> optimizer = registry<Optimizer>().parse(node, diagnostics);
   CHECK_NOTHROW(diagnostics.throw_if_errors());
   REQUIRE(optimizer);
   return optimizer;
@@ -22,8 +22,8 @@ Kind<Optimizer> parse(const std::string& yaml) {
 
 std::string errors(const std::string& yaml) {
   Diagnostics diagnostics;
-  const Node node = parse_yaml(yaml, "o.yaml", diagnostics);
-  kinds<Optimizer>().parse(node, diagnostics);
+  const ConfigNode node = parse_yaml(yaml, "o.yaml", diagnostics);
+  registry<Optimizer>().parse(node, diagnostics);
   REQUIRE(diagnostics.has_errors());
   return diagnostics.items().front().mark.str() + " " + diagnostics.items().front().message;
 }

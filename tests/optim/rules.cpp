@@ -38,7 +38,7 @@ std::vector<double> expected_weights(const Rule& rule, double initial_accumulato
 
 std::vector<float> trained_weights(const std::string& yaml) {
   Diagnostics diagnostics;
-  const auto optimizer = kinds<Optimizer>().parse(parse_yaml(yaml, "o.yaml", diagnostics), diagnostics);
+  const auto optimizer = registry<Optimizer>().parse(parse_yaml(yaml, "o.yaml", diagnostics), diagnostics);
   REQUIRE_NOTHROW(diagnostics.throw_if_errors());
   const auto device = test::cpu_device();
 

@@ -14,10 +14,10 @@ namespace {
 
 constexpr int64_t kStepsPerEpoch = 10;
 
-Kind<Schedule> parse(const std::string& yaml) {
+Configured<Schedule> parse(const std::string& yaml) {
   Diagnostics diagnostics;
-  const Node node = parse_yaml(yaml, "s.yaml", diagnostics);
-  Kind<Schedule> schedule = kinds<Schedule>().parse(node, diagnostics);
+  const ConfigNode node = parse_yaml(yaml, "s.yaml", diagnostics);
+  Configured<Schedule> schedule = registry<Schedule>().parse(node, diagnostics);
   CHECK_NOTHROW(diagnostics.throw_if_errors());
   REQUIRE(schedule);
   return schedule;
@@ -25,8 +25,8 @@ Kind<Schedule> parse(const std::string& yaml) {
 
 std::string errors(const std::string& yaml) {
   Diagnostics diagnostics;
-  const Node node = parse_yaml(yaml, "s.yaml", diagnostics);
-  kinds<Schedule>().parse(node, diagnostics);
+  const ConfigNode node = parse_yaml(yaml, "s.yaml", diagnostics);
+  registry<Schedule>().parse(node, diagnostics);
   try {
     diagnostics.throw_if_errors();
   } catch (const UserError& error) {
@@ -35,7 +35,7 @@ std::string errors(const std::string& yaml) {
   return "";
 }
 
-double rate(const Kind<Schedule>& schedule, int64_t step) {
+double rate(const Configured<Schedule>& schedule, int64_t step) {
   return schedule->at(step, kStepsPerEpoch, Json());
 }
 

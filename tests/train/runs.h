@@ -37,7 +37,7 @@ class ScratchDirectory {
 
 inline RunConfig config_from(const std::string& yaml, const std::vector<std::string>& sets = {}) {
   Diagnostics diagnostics;
-  Node node = parse_yaml(yaml, "test.yaml", diagnostics);
+  ConfigNode node = parse_yaml(yaml, "test.yaml", diagnostics);
   node = apply_sets(node, sets, diagnostics);
   diagnostics.throw_if_errors();
   auto config = parse_run_config(node, "test", diagnostics);

@@ -41,8 +41,8 @@ void for_each_damage(const Json& json, const std::function<void(const Json&)>& v
 
 Callback::Verdict after_epoch(const std::string& options, Json& state, double value) {
   Diagnostics diagnostics;
-  const auto callback =
-      kinds<Callback>().parse(parse_yaml("early_stopping: " + options, "c.yaml", diagnostics), diagnostics);
+  const auto callback = registry<Callback>().parse(
+      parse_yaml("early_stopping: " + options, "c.yaml", diagnostics), diagnostics);
   diagnostics.throw_if_errors();
   return callback->after_epoch(state, [&](const std::string&) { return std::optional(value); });
 }
@@ -116,7 +116,7 @@ TEST_CASE("an interval is what its JSON schema says") {
   const auto parses = [](const std::string& text) {
     Diagnostics diagnostics;
     Interval interval;
-    return Codec<Interval>::parse(Node::scalar(text), "every", interval, diagnostics);
+    return Codec<Interval>::parse(ConfigNode::scalar(text), "every", interval, diagnostics);
   };
   for (const char* text :
        {"1 epoch", "200 steps", "10 minutes", "1e3 steps", "1E+3 steps", "5e-1 minutes", ".5 minutes",
@@ -139,7 +139,8 @@ TEST_CASE("a length of time is what its JSON schema says") {
   const auto parse = [](const std::string& text) -> std::optional<TimeSpan> {
     Diagnostics diagnostics;
     TimeSpan duration;
-    if (!Codec<TimeSpan>::parse(Node::scalar(text), "max_time", duration, diagnostics)) return std::nullopt;
+    if (!Codec<TimeSpan>::parse(ConfigNode::scalar(text), "max_time", duration, diagnostics))
+      return std::nullopt;
     return duration;
   };
   for (const auto& [text, seconds] : std::vector<std::pair<std::string, double>>{

@@ -41,7 +41,7 @@ class FileCache final : public Cache {
 
 }  // namespace
 
-void add_file_cache(KindTable<Cache>& table) {
+void add_file_cache(Registry<Cache>& table) {
   Schema<FileCacheOptions> schema(
       "All samples are decoded once, to files that later runs map into memory; rebuilt when the data or its "
       "options change.");

@@ -86,13 +86,13 @@ class DeviceCache final : public MemoryCache {
 
 }  // namespace
 
-void add_device_cache(KindTable<Cache>& table) {
+void add_device_cache(Registry<Cache>& table) {
   table.add<DeviceCache>(
       "device", Schema<MemoryCacheOptions>("As `memory`, and a copy in the memory of each GPU, so that no "
                                            "step copies samples from the host."));
 }
 
-void add_memory_cache(KindTable<Cache>& table) {
+void add_memory_cache(Registry<Cache>& table) {
   table.add<MemoryCache>("memory",
                          Schema<MemoryCacheOptions>(
                              "All samples are decoded at the start and kept in memory, in the file's type."));

@@ -20,7 +20,7 @@ class NoCache final : public Cache {
 
 }  // namespace
 
-void add_no_cache(KindTable<Cache>& table) {
+void add_no_cache(Registry<Cache>& table) {
   table.add<NoCache>("none", Schema<NoCacheOptions>("Samples are read when a batch needs them."));
 }
 

@@ -23,7 +23,8 @@ struct Named : std::vector<std::pair<std::string, V>> {
 
 template <class V>
 struct Codec<Named<V>> {
-  static bool parse(const Node& node, const std::string& where, Named<V>& out, Diagnostics& diagnostics) {
+  static bool parse(const ConfigNode& node, const std::string& where, Named<V>& out,
+                    Diagnostics& diagnostics) {
     if (!node.is_mapping()) return report_unexpected(node, where, "a mapping of names", diagnostics);
     bool good = true;
     out.clear();
@@ -34,10 +35,11 @@ struct Codec<Named<V>> {
     }
     return good;
   }
-  static Node write(const Named<V>& values) {
-    std::vector<Node::Entry> entries;
-    for (const auto& [name, value] : values) entries.push_back(Node::entry(name, Codec<V>::write(value)));
-    return Node::mapping(std::move(entries));
+  static ConfigNode write(const Named<V>& values) {
+    std::vector<ConfigNode::Entry> entries;
+    for (const auto& [name, value] : values)
+      entries.push_back(ConfigNode::entry(name, Codec<V>::write(value)));
+    return ConfigNode::mapping(std::move(entries));
   }
   static Json schema() { return json_type("object").set("additionalProperties", Codec<V>::schema()); }
 };
@@ -110,7 +112,7 @@ Schema<Options>& add_array_names(Schema<Options>& schema, const std::string& wha
       .optional("inputs", static_cast<Several>(&Options::inputs), what + " of each model input, by name")
       .optional("target", static_cast<One>(&Options::target), what + " of the only target")
       .optional("targets", static_cast<Several>(&Options::targets), what + " of each target, by output name")
-      .rule([](const Options& options, const Node& node, Diagnostics& diagnostics) {
+      .rule([](const Options& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.input.has_value() == !options.inputs.empty())
           diagnostics.error(node, "give either 'input' (one) or 'inputs' (several, by name)");
         if (options.target && !options.targets.empty())

@@ -126,7 +126,7 @@ class Cifar10Reader final : public Reader {
 
 }  // namespace
 
-void add_cifar10(KindTable<Reader>& table) {
+void add_cifar10(Registry<Reader>& table) {
   const Check<std::vector<std::string>> some{"a list of at least one file",
                                              [](const auto& files) { return !files.empty(); },
                                              Json::object().set("minItems", 1)};

@@ -24,7 +24,8 @@ struct CsvField {
 
 template <>
 struct Codec<CsvField> {
-  static bool parse(const Node& node, const std::string& where, CsvField& out, Diagnostics& diagnostics) {
+  static bool parse(const ConfigNode& node, const std::string& where, CsvField& out,
+                    Diagnostics& diagnostics) {
     if (!node.is_scalar()) return report_unexpected(node, where, "a column's name or index", diagnostics);
     int64_t index = 0;
     out = {};
@@ -34,7 +35,7 @@ struct Codec<CsvField> {
       out.name = node.text();
     return true;
   }
-  static Node write(const CsvField& field) {
+  static ConfigNode write(const CsvField& field) {
     return field.index ? Codec<int64_t>::write(*field.index) : Codec<std::string>::write(field.name);
   }
   static Json schema() {
@@ -180,7 +181,7 @@ std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype, con
   return read_csv(path, format, choose).front();
 }
 
-void add_csv(KindTable<Reader>& table) {
+void add_csv(Registry<Reader>& table) {
   const Check<std::string> one_character{"one character",
                                          [](const std::string& text) { return text.size() == 1; },
                                          Json::object().set("minLength", 1).set("maxLength", 1)};
@@ -194,7 +195,7 @@ void add_csv(KindTable<Reader>& table) {
                 "them, too, "
                 "are read by them, whatever their order")
       .optional("delimiter", &CsvOptions::delimiter, "what stands between the numbers", one_character)
-      .rule([](const CsvOptions& options, const Node& node, Diagnostics& diagnostics) {
+      .rule([](const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.target && !options.targets.empty())
           diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
       });

@@ -75,7 +75,7 @@ std::shared_ptr<const Column> open_idx(const std::string& path) {
   return open_array_file(path, parse_idx);
 }
 
-void add_idx(KindTable<Reader>& table) {
+void add_idx(Registry<Reader>& table) {
   Schema<IdxOptions> schema("Files of MNIST's format (.gz or plain), an array each.");
   table.add<IdxReader>("idx", add_array_names(schema, "the file"));
 }

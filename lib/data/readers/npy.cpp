@@ -124,7 +124,7 @@ std::shared_ptr<const Column> open_npy(const std::string& path) {
   return open_array_file(path, parse_npy);
 }
 
-void add_npy(KindTable<Reader>& table) {
+void add_npy(Registry<Reader>& table) {
   Schema<NpyOptions> schema("NumPy's .npy files, an array each.");
   table.add<NpyReader>("npy", add_array_names(schema, "the file"));
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/tensor_spec.h"
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "data/column.h"
 #include "data/data_identity.h"
 #include "data/readers/csv_table.h"
@@ -45,14 +45,14 @@ class Reader {
 };
 
 template <>
-const KindTable<Reader>& kinds<Reader>();
+const Registry<Reader>& registry<Reader>();
 
 // Each reader adds itself; readers.cpp lists them.
-void add_idx(KindTable<Reader>& table);
-void add_npy(KindTable<Reader>& table);
-void add_csv(KindTable<Reader>& table);
-void add_hdf5(KindTable<Reader>& table);
-void add_cifar10(KindTable<Reader>& table);
-void add_synthetic(KindTable<Reader>& table);
+void add_idx(Registry<Reader>& table);
+void add_npy(Registry<Reader>& table);
+void add_csv(Registry<Reader>& table);
+void add_hdf5(Registry<Reader>& table);
+void add_cifar10(Registry<Reader>& table);
+void add_synthetic(Registry<Reader>& table);
 
 }  // namespace dtrain

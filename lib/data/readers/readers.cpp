@@ -6,9 +6,9 @@
 namespace dtrain {
 
 template <>
-const KindTable<Reader>& kinds<Reader>() {
-  static const KindTable<Reader> table = [] {
-    KindTable<Reader> all("reader");
+const Registry<Reader>& registry<Reader>() {
+  static const Registry<Reader> table = [] {
+    Registry<Reader> all("reader");
     add_idx(all);
     add_csv(all);
     add_npy(all);

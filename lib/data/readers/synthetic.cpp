@@ -33,7 +33,7 @@ struct SyntheticInput {
             .optional("high", &SyntheticInput::high, "uniform: what all values are below")
             .optional("mean", &SyntheticInput::mean, "normal: the mean")
             .optional("stddev", &SyntheticInput::stddev, "normal: the standard deviation", at_least(0.0))
-            .rule([](const SyntheticInput& input, const Node& node, Diagnostics& diagnostics) {
+            .rule([](const SyntheticInput& input, const ConfigNode& node, Diagnostics& diagnostics) {
               for (const double value :
                    {input.low, input.high, input.high - input.low, input.mean, input.stddev})
                 if (!std::isfinite(static_cast<float>(value)))
@@ -58,7 +58,7 @@ struct SyntheticTarget {
                       at_least(std::optional<int64_t>(1)))
             .optional("shape", &SyntheticTarget::shape,
                       "uniform numbers in [0, 1), an array of this shape a sample")
-            .rule([](const SyntheticTarget& target, const Node& node, Diagnostics& diagnostics) {
+            .rule([](const SyntheticTarget& target, const ConfigNode& node, Diagnostics& diagnostics) {
               if (target.classes.has_value() == target.shape.has_value())
                 diagnostics.error(node, "give either 'classes' or 'shape'");
               else if (target.classes && *target.classes > INT32_MAX)
@@ -183,7 +183,7 @@ class SyntheticReader final : public Reader {
 
 }  // namespace
 
-void add_synthetic(KindTable<Reader>& table) {
+void add_synthetic(Registry<Reader>& table) {
   Schema<SyntheticOptions> schema(
       "Random samples of the shapes that the model wants, each value a pure function of seed, row and "
       "element.");
@@ -193,7 +193,7 @@ void add_synthetic(KindTable<Reader>& table) {
       .optional("target", &SyntheticOptions::target, "the only target: {classes: n} or {shape: [...]}")
       .optional("targets", &SyntheticOptions::targets, "each target, by output name")
       .optional("seed", &SyntheticOptions::seed, "other seeds give other samples")
-      .rule([](const SyntheticOptions& options, const Node& node, Diagnostics& diagnostics) {
+      .rule([](const SyntheticOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.target && !options.targets.empty())
           diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
       });

@@ -22,7 +22,7 @@ class Cast final : public Transform {
 
 }  // namespace
 
-void add_cast(KindTable<Transform>& table) {
+void add_cast(Registry<Transform>& table) {
   Schema<CastOptions> schema(
       "Converts the inputs: towards zero, and to the nearest value where one does not fit.");
   schema.required("dtype", &CastOptions::dtype, "float32, int32 or uint8").positional("dtype");

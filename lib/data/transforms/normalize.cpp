@@ -18,7 +18,8 @@ struct PerChannel {
 
 template <>
 struct Codec<PerChannel> {
-  static bool parse(const Node& node, const std::string& where, PerChannel& out, Diagnostics& diagnostics) {
+  static bool parse(const ConfigNode& node, const std::string& where, PerChannel& out,
+                    Diagnostics& diagnostics) {
     if (node.is_sequence()) {
       if (node.items().empty())
         return report_unexpected(node, where, "a number, or one for each channel", diagnostics);
@@ -27,7 +28,7 @@ struct Codec<PerChannel> {
     out.values.assign(1, 0.0);
     return Codec<double>::parse(node, where, out.values[0], diagnostics);
   }
-  static Node write(const PerChannel& value) {
+  static ConfigNode write(const PerChannel& value) {
     return value.values.size() == 1 ? Codec<double>::write(value.values[0])
                                     : Codec<std::vector<double>>::write(value.values);
   }
@@ -70,7 +71,7 @@ class Normalize final : public Transform {
 
 }  // namespace
 
-void add_normalize(KindTable<Transform>& table) {
+void add_normalize(Registry<Transform>& table) {
   const Check<PerChannel> positive{"positive numbers",
                                    [](const PerChannel& std) {
                                      return std::all_of(std.values.begin(), std.values.end(),
@@ -81,7 +82,7 @@ void add_normalize(KindTable<Transform>& table) {
       "Subtracts a mean and divides by a standard deviation; the inputs become float32.");
   schema.required("mean", &NormalizeOptions::mean, "a number, or one for each channel (the last axis)")
       .required("std", &NormalizeOptions::std, "a number, or one for each channel", positive)
-      .rule([](const NormalizeOptions& options, const Node& node, Diagnostics& diagnostics) {
+      .rule([](const NormalizeOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         const size_t mean = options.mean.values.size(), std = options.std.values.size();
         if (mean != std && mean != 1 && std != 1)
           diagnostics.error(

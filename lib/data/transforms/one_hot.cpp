@@ -25,7 +25,7 @@ class OneHot final : public Transform {
 
 }  // namespace
 
-void add_one_hot(KindTable<Transform>& table) {
+void add_one_hot(Registry<Transform>& table) {
   Schema<OneHotOptions> schema(
       "Turns the targets, labels from 0 to classes - 1, into vectors of zeros and a one.");
   schema.required("classes", &OneHotOptions::classes, "the length of the vectors", at_least<int64_t>(1))

@@ -19,7 +19,7 @@ class Rescale final : public Transform {
 
 }  // namespace
 
-void add_rescale(KindTable<Transform>& table) {
+void add_rescale(Registry<Transform>& table) {
   Schema<RescaleOptions> schema("Multiplies the inputs by a number and adds another; they become float32.");
   schema.required("scale", &RescaleOptions::scale, "the factor")
       .optional("offset", &RescaleOptions::offset, "what is added then");

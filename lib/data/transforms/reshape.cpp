@@ -30,7 +30,7 @@ class Reshape final : public Transform {
 
 }  // namespace
 
-void add_reshape(KindTable<Transform>& table) {
+void add_reshape(Registry<Transform>& table) {
   Schema<ReshapeOptions> schema("Gives the inputs another shape of as many elements.");
   schema.required("shape", &ReshapeOptions::shape, "a sample's new shape, without the batch axis")
       .positional("shape");

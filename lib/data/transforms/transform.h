@@ -1,7 +1,7 @@
 // Kinds of changes that samples undergo between file and model.
 #pragma once
 
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "data/column_plan.h"
 
 namespace dtrain {
@@ -21,13 +21,13 @@ class Transform {
 };
 
 template <>
-const KindTable<Transform>& kinds<Transform>();
+const Registry<Transform>& registry<Transform>();
 
 // Each transform adds itself; transforms.cpp lists them.
-void add_reshape(KindTable<Transform>& table);
-void add_rescale(KindTable<Transform>& table);
-void add_cast(KindTable<Transform>& table);
-void add_normalize(KindTable<Transform>& table);
-void add_one_hot(KindTable<Transform>& table);
+void add_reshape(Registry<Transform>& table);
+void add_rescale(Registry<Transform>& table);
+void add_cast(Registry<Transform>& table);
+void add_normalize(Registry<Transform>& table);
+void add_one_hot(Registry<Transform>& table);
 
 }  // namespace dtrain

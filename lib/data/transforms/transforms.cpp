@@ -3,9 +3,9 @@
 namespace dtrain {
 
 template <>
-const KindTable<Transform>& kinds<Transform>() {
-  static const KindTable<Transform> table = [] {
-    KindTable<Transform> all("transform");
+const Registry<Transform>& registry<Transform>() {
+  static const Registry<Transform> table = [] {
+    Registry<Transform> all("transform");
     add_reshape(all);
     add_rescale(all);
     add_cast(all);

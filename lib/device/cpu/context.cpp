@@ -76,7 +76,7 @@ class CpuContext final : public Context {
   void wait_uploaded(int) override {}
   void mark(int) override {}
   void wait(int) override {}
-  std::unique_ptr<Replay> capture(const std::function<void()>&) override { return nullptr; }
+  std::unique_ptr<CapturedGraph> capture(const std::function<void()>&) override { return nullptr; }
   void synchronize() override {}
 
  private:

@@ -1,10 +1,10 @@
 #include "device/cuda/context.h"
 
 #include "base/error.h"
+#include "device/cuda/captured_graph.h"
 #include "device/cuda/check.h"
 #include "device/cuda/current.h"
 #include "device/cuda/memory.h"
-#include "device/cuda/replay.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -146,9 +146,9 @@ void CudaContext::wait(int slot) {
   wait_for(marks_.at(static_cast<size_t>(slot)));
 }
 
-std::unique_ptr<Replay> CudaContext::capture(const std::function<void()>& work) {
+std::unique_ptr<CapturedGraph> CudaContext::capture(const std::function<void()>& work) {
   if (!graphs_wanted()) return nullptr;
-  return std::make_unique<CudaReplay>(compute(), work);
+  return std::make_unique<CudaCapturedGraph>(compute(), work);
 }
 
 void CudaContext::synchronize() {

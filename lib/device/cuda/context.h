@@ -40,7 +40,7 @@ class CudaContext : public Context {
   void wait_uploaded(int slot) override;
   void mark(int slot) override;
   void wait(int slot) override;
-  std::unique_ptr<Replay> capture(const std::function<void()>& work) override;
+  std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) override;
   void synchronize() override;
 
   /// Operations, in order.

@@ -23,9 +23,9 @@ class Constant : public Initializer {
 
 }  // namespace
 
-void add_constants(KindTable<Initializer>& table) {
+void add_constants(Registry<Initializer>& table) {
   const auto always = [](double value) {
-    return [value](const NoOptions&, const Node&) -> std::shared_ptr<const Initializer> {
+    return [value](const NoOptions&, const ConfigNode&) -> std::shared_ptr<const Initializer> {
       return std::make_shared<const Constant>(ConstantOptions{value});
     };
   };

@@ -53,7 +53,7 @@ class TruncatedNormal : public Initializer {
 
 }  // namespace
 
-void add_random(KindTable<Initializer>& table) {
+void add_random(Registry<Initializer>& table) {
   table.add<RandomUniform>("random_uniform",
                            Schema<UniformOptions>("Uniform in [minval, maxval).")
                                .optional("minval", &UniformOptions::minval, "the lower end")

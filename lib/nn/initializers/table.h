@@ -5,8 +5,8 @@
 
 namespace dtrain {
 
-void add_constants(KindTable<Initializer>& table);         // zeros, ones, constant
-void add_random(KindTable<Initializer>& table);            // random_uniform, random_normal, truncated_normal
-void add_variance_scaling(KindTable<Initializer>& table);  // variance_scaling, glorot_*, he_*, lecun_*
+void add_constants(Registry<Initializer>& table);         // zeros, ones, constant
+void add_random(Registry<Initializer>& table);            // random_uniform, random_normal, truncated_normal
+void add_variance_scaling(Registry<Initializer>& table);  // variance_scaling, glorot_*, he_*, lecun_*
 
 }  // namespace dtrain

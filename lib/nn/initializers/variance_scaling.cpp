@@ -77,7 +77,7 @@ Fans fans_of(const Shape& shape) {
   return {field * static_cast<double>(shape[shape.rank() - 2]), field * static_cast<double>(shape.back())};
 }
 
-void add_variance_scaling(KindTable<Initializer>& table) {
+void add_variance_scaling(Registry<Initializer>& table) {
   table.add<VarianceScaling>(
       "variance_scaling",
       Schema<ScalingOptions>("Of variance scale / fan.")
@@ -88,7 +88,7 @@ void add_variance_scaling(KindTable<Initializer>& table) {
     const auto add = [&](const std::string& suffix, Distribution distribution, const std::string& shape) {
       table.add_with(
           name + suffix, Schema<NoOptions>(doc + shape),
-          [=](const NoOptions&, const Node&) -> std::shared_ptr<const Initializer> {
+          [=](const NoOptions&, const ConfigNode&) -> std::shared_ptr<const Initializer> {
             return std::make_shared<const VarianceScaling>(ScalingOptions{scale, mode, distribution});
           });
     };

@@ -18,7 +18,7 @@ struct GeluOptions {
 };
 
 struct ActivationOptions {
-  Kind<ActivationFunction> activation;
+  Configured<ActivationFunction> activation;
 
   static const Schema<ActivationOptions>& schema() {
     static const auto schema = Schema<ActivationOptions>("An activation function as a layer of its own.")
@@ -29,27 +29,27 @@ struct ActivationOptions {
   }
 };
 
-class ElementwiseKernel : public Kernel {
+class PreparedElementwise : public PreparedLayer {
  public:
-  ElementwiseKernel(const LayerRequest& request, const ActivationSpec& spec)
+  PreparedElementwise(const LayerRequest& request, const ActivationSpec& spec)
       : ops_(request.ops), spec_(spec), elements_(batch_elements(request, request.output.shape)) {
-    traits_.input_layouts = {request.input_layouts[0]};
-    traits_.output_layout = request.input_layouts[0];
-    traits_.is_view = spec.kind == Activation::linear;
-    traits_.backward_reads_output = request.training && from_output(spec);
-    traits_.backward_reads_inputs = request.training && !from_output(spec);
-    traits_.forward_in_place = !traits_.backward_reads_inputs;
-    traits_.backward_in_place = true;
+    requirements_.input_layouts = {request.input_layouts[0]};
+    requirements_.output_layout = request.input_layouts[0];
+    requirements_.is_view = spec.kind == Activation::linear;
+    requirements_.backward_reads_output = request.training && from_output(spec);
+    requirements_.backward_reads_inputs = request.training && !from_output(spec);
+    requirements_.forward_in_place = !requirements_.backward_reads_inputs;
+    requirements_.backward_in_place = true;
   }
 
-  void forward(const Pass& pass) override {
-    ops_.activation_forward(spec_, pass.input(), pass.output, elements_);
+  void forward(const LayerArguments& args) override {
+    ops_.activation_forward(spec_, args.input(), args.output, elements_);
   }
 
-  void backward(const Pass& pass) override {
-    const void* saved = from_output(spec_) ? pass.output : pass.input();
-    if (pass.diff_inputs[0])
-      ops_.activation_backward(spec_, saved, pass.diff_output, pass.diff_inputs[0], elements_);
+  void backward(const LayerArguments& args) override {
+    const void* saved = from_output(spec_) ? args.output : args.input();
+    if (args.diff_inputs[0])
+      ops_.activation_backward(spec_, saved, args.diff_output, args.diff_inputs[0], elements_);
   }
 
  private:
@@ -58,22 +58,22 @@ class ElementwiseKernel : public Kernel {
   int64_t elements_;
 };
 
-class SoftmaxKernel : public Kernel {
+class PreparedSoftmax : public PreparedLayer {
  public:
-  explicit SoftmaxKernel(const LayerRequest& request)
+  explicit PreparedSoftmax(const LayerRequest& request)
       : ops_(request.ops),
         columns_(request.output.shape.back()),
         rows_(batch_elements(request, request.output.shape) / columns_) {
-    traits_.backward_reads_output = request.training;
+    requirements_.backward_reads_output = request.training;
   }
 
-  void forward(const Pass& pass) override {
-    ops_.softmax_forward(pass.input(), pass.output, rows_, columns_);
+  void forward(const LayerArguments& args) override {
+    ops_.softmax_forward(args.input(), args.output, rows_, columns_);
   }
 
-  void backward(const Pass& pass) override {
-    if (pass.diff_inputs[0])
-      ops_.softmax_backward(pass.output, pass.diff_output, pass.diff_inputs[0], rows_, columns_);
+  void backward(const LayerArguments& args) override {
+    if (args.diff_inputs[0])
+      ops_.softmax_backward(args.output, args.diff_output, args.diff_inputs[0], rows_, columns_);
   }
 
  private:
@@ -86,19 +86,19 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
   using LayerWith::LayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    const TensorSpec* input = float_input(inputs, complain);
+                                  const ReportError& report_error) const override {
+    const TensorSpec* input = float_input(inputs, report_error);
     if (!input) return std::nullopt;
     if (is_softmax() && input->shape.rank() == 0) {
-      complain("softmax needs an axis to normalise over, found a scalar '" + input->name + "'");
+      report_error("softmax needs an axis to normalise over, found a scalar '" + input->name + "'");
       return std::nullopt;
     }
     return TensorSpec{{}, input->shape, DType::float32};
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
-    if (is_softmax()) return std::make_unique<SoftmaxKernel>(request);
-    return std::make_unique<ElementwiseKernel>(request, options_.activation->spec);
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    if (is_softmax()) return std::make_unique<PreparedSoftmax>(request);
+    return std::make_unique<PreparedElementwise>(request, options_.activation->spec);
   }
 
   std::optional<ActivationSpec> elementwise() const override {
@@ -120,12 +120,12 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
 }  // namespace
 
 template <>
-const KindTable<ActivationFunction>& kinds<ActivationFunction>() {
-  static const KindTable<ActivationFunction> table = [] {
-    KindTable<ActivationFunction> t("activation");
+const Registry<ActivationFunction>& registry<ActivationFunction>() {
+  static const Registry<ActivationFunction> table = [] {
+    Registry<ActivationFunction> t("activation");
     const auto plain = [&t](const std::string& name, const std::string& doc, ActivationFunction function) {
       function.keras = name;
-      t.add_with(name, Schema<NoOptions>(doc), [function](const NoOptions&, const Node&) {
+      t.add_with(name, Schema<NoOptions>(doc), [function](const NoOptions&, const ConfigNode&) {
         return std::make_shared<const ActivationFunction>(function);
       });
     };
@@ -145,14 +145,14 @@ const KindTable<ActivationFunction>& kinds<ActivationFunction>() {
                Schema<LeakyReluOptions>("x where positive, else negative_slope x.")
                    .optional("negative_slope", &LeakyReluOptions::negative_slope, "slope where negative",
                              at_least(0.0)),
-               [=](const LeakyReluOptions& options, const Node&) {
+               [=](const LeakyReluOptions& options, const ConfigNode&) {
                  return of_layer(elementwise(Activation::leaky_relu, options.negative_slope), "leaky_relu",
                                  "LeakyReLU", options.negative_slope == LeakyReluOptions().negative_slope);
                });
     t.add_with("gelu",
                Schema<GeluOptions>("x times the normal distribution's cumulative function.")
                    .optional("approximate", &GeluOptions::approximate, "by tanh instead of erf"),
-               [=](const GeluOptions& options, const Node&) {
+               [=](const GeluOptions& options, const ConfigNode&) {
                  ActivationFunction function = elementwise(Activation::gelu, 0, options.approximate);
                  // Keras has none by tanh: it refuses to load the model unless one of this name is given as
                  // one of the custom_objects, which is better than to load another model.
@@ -166,7 +166,7 @@ const KindTable<ActivationFunction>& kinds<ActivationFunction>() {
         "elu",
         Schema<EluOptions>("x where positive, else alpha (exp(x) - 1).")
             .optional("alpha", &EluOptions::alpha, "minus the limit for x to minus infinity", at_least(0.0)),
-        [=](const EluOptions& options, const Node&) {
+        [=](const EluOptions& options, const ConfigNode&) {
           return of_layer(elementwise(Activation::elu, options.alpha), "elu", "ELU",
                           options.alpha == EluOptions().alpha);
         });
@@ -176,7 +176,7 @@ const KindTable<ActivationFunction>& kinds<ActivationFunction>() {
   return table;
 }
 
-Kind<Layer> activation_layer(const OptionalActivation& activation) {
+Configured<Layer> activation_layer(const OptionalActivation& activation) {
   if (!activation) return {};
   const ActivationFunction& function = **activation;
   if (function.spec.kind == Activation::linear && !function.softmax) return {};
@@ -186,14 +186,15 @@ Kind<Layer> activation_layer(const OptionalActivation& activation) {
       resolved_kind("activation", activation->resolved.mark(), ActivationOptions::schema().write(options))};
 }
 
-Json keras_activation(const Node& activation) {
+Json keras_activation(const ConfigNode& activation) {
   if (activation.is_null()) return "linear";
   Diagnostics diagnostics;
-  const Kind<ActivationFunction> function = kinds<ActivationFunction>().parse(activation, diagnostics);
+  const Configured<ActivationFunction> function =
+      registry<ActivationFunction>().parse(activation, diagnostics);
   return function->keras_layer.empty() ? function->keras : "linear";
 }
 
-void add_activation(KindTable<Layer>& table) {
+void add_activation(Registry<Layer>& table) {
   table.add<ActivationLayer>("activation", ActivationOptions::schema());
 }
 

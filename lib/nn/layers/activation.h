@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "nn/layer.h"
 #include "ops/specs.h"
 
@@ -21,15 +21,15 @@ struct ActivationFunction {
 };
 
 template <>
-const KindTable<ActivationFunction>& kinds<ActivationFunction>();
+const Registry<ActivationFunction>& registry<ActivationFunction>();
 
 /// An `activation:` option; null is none.
-using OptionalActivation = std::optional<Kind<ActivationFunction>>;
+using OptionalActivation = std::optional<Configured<ActivationFunction>>;
 
 /// The activation layer that such an option stands for; empty where it is null or linear.
-Kind<Layer> activation_layer(const OptionalActivation& activation);
+Configured<Layer> activation_layer(const OptionalActivation& activation);
 
 /// The `activation` of a layer in Keras: the function's name, or "linear" where a layer of its own follows.
-Json keras_activation(const Node& activation);
+Json keras_activation(const ConfigNode& activation);
 
 }  // namespace dtrain

@@ -5,22 +5,22 @@
 namespace dtrain {
 namespace {
 
-class AddKernel : public Kernel {
+class PreparedAdd : public PreparedLayer {
  public:
-  explicit AddKernel(const LayerRequest& request)
+  explicit PreparedAdd(const LayerRequest& request)
       : ops_(request.ops),
         activation_(request.activation),
         elements_(batch_elements(request, request.output.shape)),
         sources_(request.inputs.size()) {
-    traits_.input_layouts.assign(request.inputs.size(), request.input_layouts[0]);
-    traits_.output_layout = request.input_layouts[0];
-    traits_.passes_gradient = true;
-    traits_.forward_in_place = true;
+    requirements_.input_layouts.assign(request.inputs.size(), request.input_layouts[0]);
+    requirements_.output_layout = request.input_layouts[0];
+    requirements_.passes_gradient = true;
+    requirements_.forward_in_place = true;
   }
 
-  void forward(const Pass& pass) override {
-    for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = pass.inputs[i];
-    ops_.sum(pass.output, sources_, activation_, elements_);
+  void forward(const LayerArguments& args) override {
+    for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = args.inputs[i];
+    ops_.sum(args.output, sources_, activation_, elements_);
   }
 
  private:
@@ -35,13 +35,13 @@ class Add : public Layer {
   explicit Add(const NoOptions&) {}
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    if (!equal_float_inputs(inputs, complain)) return std::nullopt;
+                                  const ReportError& report_error) const override {
+    if (!equal_float_inputs(inputs, report_error)) return std::nullopt;
     return TensorSpec{{}, inputs[0].shape, DType::float32};
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
-    return std::make_unique<AddKernel>(request);
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedAdd>(request);
   }
 
   bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
@@ -51,7 +51,7 @@ class Add : public Layer {
 
 }  // namespace
 
-void add_add(KindTable<Layer>& table) {
+void add_add(Registry<Layer>& table) {
   table.add<Add>("add", Schema<NoOptions>("The sum of inputs of one shape.").details({}));
 }
 

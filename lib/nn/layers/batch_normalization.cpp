@@ -11,10 +11,10 @@ struct BatchNormalizationOptions {
   double epsilon = 1e-3;
   bool center = true;
   bool scale = true;
-  Kind<Initializer> beta_initializer = kinds<Initializer>().make("zeros");
-  Kind<Initializer> gamma_initializer = kinds<Initializer>().make("ones");
-  Kind<Initializer> moving_mean_initializer = kinds<Initializer>().make("zeros");
-  Kind<Initializer> moving_variance_initializer = kinds<Initializer>().make("ones");
+  Configured<Initializer> beta_initializer = registry<Initializer>().make("zeros");
+  Configured<Initializer> gamma_initializer = registry<Initializer>().make("ones");
+  Configured<Initializer> moving_mean_initializer = registry<Initializer>().make("zeros");
+  Configured<Initializer> moving_variance_initializer = registry<Initializer>().make("ones");
 
   static const Schema<BatchNormalizationOptions>& schema() {
     using O = BatchNormalizationOptions;
@@ -56,40 +56,40 @@ Parts<Pointer> parts_of(const std::vector<Pointer>& parameters, const BatchNorma
 }
 
 /// By the batch's own statistics, which lie behind what the op saves.
-class TrainingKernel : public Kernel {
+class PreparedTraining : public PreparedLayer {
  public:
-  TrainingKernel(const LayerRequest& request, const BatchNormalizationSpec& spec)
+  PreparedTraining(const LayerRequest& request, const BatchNormalizationSpec& spec)
       : ops_(request.ops), spec_(spec), op_(request.ops.batch_normalization(spec)) {
-    traits_.input_layouts = {spec.layout};
-    traits_.output_layout = spec.layout;
+    requirements_.input_layouts = {spec.layout};
+    requirements_.output_layout = spec.layout;
     saved_by_op_ = aligned(op_->saved_bytes());
-    traits_.saved_bytes = saved_by_op_ + 2 * static_cast<size_t>(spec.channels) * sizeof(float);
+    requirements_.saved_bytes = saved_by_op_ + 2 * static_cast<size_t>(spec.channels) * sizeof(float);
     // The op always gives the gradient of its source; where nobody wants it, it goes into scratch.
     scratch_of_op_ = aligned(op_->scratch_bytes());
     const auto elements = static_cast<size_t>(batch_elements(request, request.output.shape));
-    traits_.scratch_bytes =
+    requirements_.scratch_bytes =
         scratch_of_op_ +
         (request.input_needs_gradient[0] ? 0 : elements * bytes_of(request.ops.compute_type()));
-    traits_.backward_reads_inputs = true;
-    traits_.backward_in_place = true;
-    traits_.undoes_activation = spec.relu;
+    requirements_.backward_reads_inputs = true;
+    requirements_.backward_in_place = true;
+    requirements_.undoes_activation = spec.relu;
   }
 
-  void forward(const Pass& pass) override {
-    const auto parts = parts_of(pass.parameters, spec_);
-    op_->forward_training(pass.input(), parts.gamma, parts.beta, pass.output, mean(pass), variance(pass),
-                          pass.saved, pass.scratch);
+  void forward(const LayerArguments& args) override {
+    const auto parts = parts_of(args.parameters, spec_);
+    op_->forward_training(args.input(), parts.gamma, parts.beta, args.output, mean(args), variance(args),
+                          args.saved, args.scratch);
   }
 
-  void backward(const Pass& pass) override {
-    const auto parts = parts_of(pass.parameters, spec_);
-    const auto diffs = parts_of(pass.diff_parameters, spec_);
-    void* diff_src = pass.diff_inputs[0];
-    if (!diff_src) diff_src = static_cast<char*>(pass.scratch) + scratch_of_op_;
-    op_->backward(pass.input(), parts.gamma, mean(pass), variance(pass), pass.diff_output, diff_src,
-                  diffs.gamma, diffs.beta, pass.saved, pass.scratch);
-    ops_.scale_add(diffs.mean, mean(pass), pass.share, 0, spec_.channels);
-    ops_.scale_add(diffs.variance, variance(pass), pass.share, 0, spec_.channels);
+  void backward(const LayerArguments& args) override {
+    const auto parts = parts_of(args.parameters, spec_);
+    const auto diffs = parts_of(args.diff_parameters, spec_);
+    void* diff_src = args.diff_inputs[0];
+    if (!diff_src) diff_src = static_cast<char*>(args.scratch) + scratch_of_op_;
+    op_->backward(args.input(), parts.gamma, mean(args), variance(args), args.diff_output, diff_src,
+                  diffs.gamma, diffs.beta, args.saved, args.scratch);
+    ops_.scale_add(diffs.mean, mean(args), args.share, 0, spec_.channels);
+    ops_.scale_add(diffs.variance, variance(args), args.share, 0, spec_.channels);
   }
 
  private:
@@ -97,8 +97,8 @@ class TrainingKernel : public Kernel {
   static float* floats(void* base, size_t offset) {
     return reinterpret_cast<float*>(static_cast<char*>(base) + offset);
   }
-  float* mean(const Pass& pass) const { return floats(pass.saved, saved_by_op_); }
-  float* variance(const Pass& pass) const { return mean(pass) + spec_.channels; }
+  float* mean(const LayerArguments& args) const { return floats(args.saved, saved_by_op_); }
+  float* variance(const LayerArguments& args) const { return mean(args) + spec_.channels; }
 
   Ops& ops_;
   BatchNormalizationSpec spec_;
@@ -108,31 +108,31 @@ class TrainingKernel : public Kernel {
 
 /// By the moving averages: at inference, and in training where the layer is frozen. Then it is an affine map,
 /// whose gradient is the map without its shifts.
-class FrozenKernel : public Kernel {
+class PreparedFrozen : public PreparedLayer {
  public:
-  FrozenKernel(const LayerRequest& request, BatchNormalizationSpec spec)
+  PreparedFrozen(const LayerRequest& request, BatchNormalizationSpec spec)
       : spec_(spec), op_(request.ops.batch_normalization(spec)) {
-    traits_.input_layouts = {spec.layout};
-    traits_.output_layout = spec.layout;
-    traits_.scratch_bytes = op_->scratch_bytes();
+    requirements_.input_layouts = {spec.layout};
+    requirements_.output_layout = spec.layout;
+    requirements_.scratch_bytes = op_->scratch_bytes();
     if (!request.training) return;
     spec.center = spec.relu = false;
     gradient_ = request.ops.batch_normalization(spec);
     zeros_ = request.ops.context().allocate(static_cast<size_t>(spec.channels) * sizeof(float));
-    traits_.scratch_bytes = std::max(traits_.scratch_bytes, gradient_->scratch_bytes());
+    requirements_.scratch_bytes = std::max(requirements_.scratch_bytes, gradient_->scratch_bytes());
   }
 
-  void forward(const Pass& pass) override {
-    const auto parts = parts_of(pass.parameters, spec_);
-    op_->forward_inference(pass.input(), parts.gamma, parts.beta, parts.mean, parts.variance, pass.output,
-                           pass.scratch);
+  void forward(const LayerArguments& args) override {
+    const auto parts = parts_of(args.parameters, spec_);
+    op_->forward_inference(args.input(), parts.gamma, parts.beta, parts.mean, parts.variance, args.output,
+                           args.scratch);
   }
 
-  void backward(const Pass& pass) override {
-    const auto parts = parts_of(pass.parameters, spec_);
-    if (pass.diff_inputs[0])
-      gradient_->forward_inference(pass.diff_output, parts.gamma, nullptr, zeros_.f32(), parts.variance,
-                                   pass.diff_inputs[0], pass.scratch);
+  void backward(const LayerArguments& args) override {
+    const auto parts = parts_of(args.parameters, spec_);
+    if (args.diff_inputs[0])
+      gradient_->forward_inference(args.diff_output, parts.gamma, nullptr, zeros_.f32(), parts.variance,
+                                   args.diff_inputs[0], args.scratch);
   }
 
  private:
@@ -146,11 +146,11 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
   using LayerWith::LayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    const TensorSpec* input = float_input(inputs, complain);
+                                  const ReportError& report_error) const override {
+    const TensorSpec* input = float_input(inputs, report_error);
     if (!input) return std::nullopt;
     if (input->shape.rank() == 0) {
-      complain("expected an input with an axis of channels, found a scalar '" + input->name + "'");
+      report_error("expected an input with an axis of channels, found a scalar '" + input->name + "'");
       return std::nullopt;
     }
     return TensorSpec{{}, input->shape, DType::float32};
@@ -167,7 +167,7 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
     return specs;
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const Shape& shape = request.inputs[0].shape;
     const bool image = shape.rank() == 3;
     BatchNormalizationSpec spec{.batch = request.batch,
@@ -180,8 +180,8 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
                                 .relu = request.activation.kind == Activation::relu,
                                 .layout = image ? request.input_layouts[0] : Layout::plain,
                                 .training = trains_parameters(request)};
-    if (spec.training) return std::make_unique<TrainingKernel>(request, spec);
-    return std::make_unique<FrozenKernel>(request, spec);
+    if (spec.training) return std::make_unique<PreparedTraining>(request, spec);
+    return std::make_unique<PreparedFrozen>(request, spec);
   }
 
   bool can_fuse(const ActivationSpec& spec) const override { return spec.kind == Activation::relu; }
@@ -190,7 +190,7 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
 
 }  // namespace
 
-void add_batch_normalization(KindTable<Layer>& table) {
+void add_batch_normalization(Registry<Layer>& table) {
   table.add<BatchNormalizationLayer>("batch_normalization", BatchNormalizationOptions::schema());
 }
 

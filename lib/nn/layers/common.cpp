@@ -21,7 +21,7 @@ std::string camel_case(std::string_view name) {
 }
 
 /// Keras's initializers have our names in camel case and options of our names.
-Json keras_initializer(const Node& kind) {
+Json keras_initializer(const ConfigNode& kind) {
   const bool bare = kind.is_scalar();
   const std::string& name = bare ? kind.text() : kind.entries().front().first.text();
   return Json::object()
@@ -29,15 +29,15 @@ Json keras_initializer(const Node& kind) {
       .set("config", bare ? Json::object() : to_json(kind.entries().front().second));
 }
 
-bool is_float(const TensorSpec& input, const Complain& complain) {
+bool is_float(const TensorSpec& input, const ReportError& report_error) {
   if (input.dtype == DType::float32) return true;
-  complain(fmt::format("expected a float32 input, found '{}' of {}", input.name, name_of(input.dtype)));
+  report_error(fmt::format("expected a float32 input, found '{}' of {}", input.name, name_of(input.dtype)));
   return false;
 }
 
 }  // namespace
 
-Json keras_options(const Node& options) {
+Json keras_options(const ConfigNode& options) {
   Json config = Json::object();
   for (const auto& [key, value] : options.entries()) {
     if (key.text().ends_with("_initializer"))
@@ -50,40 +50,40 @@ Json keras_options(const Node& options) {
   return config;
 }
 
-bool one_input(std::span<const TensorSpec> inputs, const Complain& complain) {
+bool one_input(std::span<const TensorSpec> inputs, const ReportError& report_error) {
   if (inputs.size() == 1) return true;
-  complain(fmt::format("expected one input, found {}", inputs.size()));
+  report_error(fmt::format("expected one input, found {}", inputs.size()));
   return false;
 }
 
-const TensorSpec* float_input(std::span<const TensorSpec> inputs, const Complain& complain) {
-  return one_input(inputs, complain) && is_float(inputs[0], complain) ? &inputs[0] : nullptr;
+const TensorSpec* float_input(std::span<const TensorSpec> inputs, const ReportError& report_error) {
+  return one_input(inputs, report_error) && is_float(inputs[0], report_error) ? &inputs[0] : nullptr;
 }
 
-const TensorSpec* image_input(std::span<const TensorSpec> inputs, const Complain& complain) {
-  const TensorSpec* input = float_input(inputs, complain);
+const TensorSpec* image_input(std::span<const TensorSpec> inputs, const ReportError& report_error) {
+  const TensorSpec* input = float_input(inputs, report_error);
   if (!input || input->shape.rank() == 3) return input;
-  complain(fmt::format("expected an input of height x width x channels, found '{}' of {}", input->name,
-                       input->shape.str()));
+  report_error(fmt::format("expected an input of height x width x channels, found '{}' of {}", input->name,
+                           input->shape.str()));
   return nullptr;
 }
 
-bool several_float_inputs(std::span<const TensorSpec> inputs, const Complain& complain) {
+bool several_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error) {
   if (inputs.size() < 2) {
-    complain(fmt::format("expected at least two inputs, found {}", inputs.size()));
+    report_error(fmt::format("expected at least two inputs, found {}", inputs.size()));
     return false;
   }
   bool good = true;
-  for (const TensorSpec& input : inputs) good = is_float(input, complain) && good;
+  for (const TensorSpec& input : inputs) good = is_float(input, report_error) && good;
   return good;
 }
 
-bool equal_float_inputs(std::span<const TensorSpec> inputs, const Complain& complain) {
-  if (!several_float_inputs(inputs, complain)) return false;
+bool equal_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error) {
+  if (!several_float_inputs(inputs, report_error)) return false;
   for (const TensorSpec& input : inputs.subspan(1)) {
     if (input.shape == inputs[0].shape) continue;
-    complain(fmt::format("expected inputs of one shape, found '{}' of {} and '{}' of {}", inputs[0].name,
-                         inputs[0].shape.str(), input.name, input.shape.str()));
+    report_error(fmt::format("expected inputs of one shape, found '{}' of {} and '{}' of {}", inputs[0].name,
+                             inputs[0].shape.str(), input.name, input.shape.str()));
     return false;
   }
   return true;

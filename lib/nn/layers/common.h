@@ -6,14 +6,14 @@
 #include <string>
 
 #include "base/json.h"
-#include "config/kinds.h"
+#include "config/registry.h"
 #include "nn/layer.h"
 
 namespace dtrain {
 
 /// Options, as a Schema writes them, as Keras's config: the same keys; initializers and activations in
 /// Keras's serialised form.
-Json keras_options(const Node& options);
+Json keras_options(const ConfigNode& options);
 
 /// A layer that holds its options and nothing else. Options has `static const Schema<Options>& schema()`.
 template <class Options>
@@ -36,16 +36,16 @@ class ImageLayerWith : public LayerWith<Options> {
   }
 };
 
-/// Whether there is one input; complains else.
-bool one_input(std::span<const TensorSpec> inputs, const Complain& complain);
-/// The only input, of float32; null after complaining.
-const TensorSpec* float_input(std::span<const TensorSpec> inputs, const Complain& complain);
-/// The only input, a float32 image of [height, width, channels]; null after complaining.
-const TensorSpec* image_input(std::span<const TensorSpec> inputs, const Complain& complain);
-/// Whether there are at least two inputs, all of float32; complains else.
-bool several_float_inputs(std::span<const TensorSpec> inputs, const Complain& complain);
-/// Whether there are at least two inputs, all of float32 and one shape; complains else.
-bool equal_float_inputs(std::span<const TensorSpec> inputs, const Complain& complain);
+/// Whether there is one input; reports an error else.
+bool one_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
+/// The only input, of float32; null after reporting an error.
+const TensorSpec* float_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
+/// The only input, a float32 image of [height, width, channels]; null after reporting an error.
+const TensorSpec* image_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
+/// Whether there are at least two inputs, all of float32; reports an error else.
+bool several_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
+/// Whether there are at least two inputs, all of float32 and one shape; reports an error else.
+bool equal_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
 
 /// Elements of a whole batch.
 inline int64_t batch_elements(const LayerRequest& request, const Shape& sample) {

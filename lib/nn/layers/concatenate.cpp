@@ -20,9 +20,9 @@ struct ConcatenateOptions {
 
 /// Every input is a [rows, columns] block of the output, where a row is what one index of all axes before
 /// the concatenated one leaves.
-class ConcatenateKernel : public Kernel {
+class PreparedConcatenate : public PreparedLayer {
  public:
-  ConcatenateKernel(const LayerRequest& request, size_t axis) : ops_(request.ops) {
+  PreparedConcatenate(const LayerRequest& request, size_t axis) : ops_(request.ops) {
     int64_t after = 1;
     for (size_t i = axis + 1; i < request.output.shape.rank(); ++i) after *= request.output.shape[i];
     stride_ = request.output.shape[axis] * after;
@@ -30,19 +30,19 @@ class ConcatenateKernel : public Kernel {
     for (const TensorSpec& input : request.inputs) columns_.push_back(input.shape[axis] * after);
   }
 
-  void forward(const Pass& pass) override {
-    auto* dst = static_cast<char*>(pass.output);
+  void forward(const LayerArguments& args) override {
+    auto* dst = static_cast<char*>(args.output);
     for (size_t i = 0; i < columns_.size(); ++i) {
-      ops_.copy_block(dst, stride_, pass.inputs[i], columns_[i], rows_, columns_[i]);
+      ops_.copy_block(dst, stride_, args.inputs[i], columns_[i], rows_, columns_[i]);
       dst += bytes(columns_[i]);
     }
   }
 
-  void backward(const Pass& pass) override {
-    const auto* src = static_cast<const char*>(pass.diff_output);
+  void backward(const LayerArguments& args) override {
+    const auto* src = static_cast<const char*>(args.diff_output);
     for (size_t i = 0; i < columns_.size(); ++i) {
-      if (pass.diff_inputs[i])
-        ops_.copy_block(pass.diff_inputs[i], columns_[i], src, stride_, rows_, columns_[i]);
+      if (args.diff_inputs[i])
+        ops_.copy_block(args.diff_inputs[i], columns_[i], src, stride_, rows_, columns_[i]);
       src += bytes(columns_[i]);
     }
   }
@@ -62,12 +62,12 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
   using LayerWith::LayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    if (!several_float_inputs(inputs, complain)) return std::nullopt;
+                                  const ReportError& report_error) const override {
+    if (!several_float_inputs(inputs, report_error)) return std::nullopt;
     const Shape& first = inputs[0].shape;
     const auto rank = static_cast<int64_t>(first.rank());
     if (options_.axis == 0 || options_.axis < -rank || options_.axis > rank) {
-      complain(fmt::format(
+      report_error(fmt::format(
           "axis {} is no axis of its input '{}' of {}; expected one from 1 to {} or from -{} to -1",
           options_.axis, inputs[0].name, first.str(), rank, rank));
       return std::nullopt;
@@ -76,7 +76,7 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
     const size_t axis = axis_in(first);
     for (const TensorSpec& input : inputs.subspan(1)) {
       if (!same_but(axis, first, input.shape)) {
-        complain(
+        report_error(
             fmt::format("expected inputs that differ along axis {} only, found '{}' of {} and '{}' of {}",
                         options_.axis, inputs[0].name, first.str(), input.name, input.shape.str()));
         return std::nullopt;
@@ -86,8 +86,8 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
     return output;
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
-    return std::make_unique<ConcatenateKernel>(request, axis_in(request.output.shape));
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedConcatenate>(request, axis_in(request.output.shape));
   }
 
   std::string keras_class() const override { return "Concatenate"; }
@@ -108,7 +108,7 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
 
 }  // namespace
 
-void add_concatenate(KindTable<Layer>& table) {
+void add_concatenate(Registry<Layer>& table) {
   table.add<Concatenate>("concatenate", ConcatenateOptions::schema());
 }
 

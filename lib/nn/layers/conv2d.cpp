@@ -14,8 +14,8 @@ struct Conv2DOptions {
   Size2 dilation_rate;
   OptionalActivation activation;
   bool use_bias = true;
-  Kind<Initializer> kernel_initializer = kinds<Initializer>().make("glorot_uniform");
-  Kind<Initializer> bias_initializer = kinds<Initializer>().make("zeros");
+  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
+  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
 
   static const Schema<Conv2DOptions>& schema() {
     using O = Conv2DOptions;
@@ -41,10 +41,10 @@ class Conv2D : public ImageLayerWith<Conv2DOptions> {
   using ImageLayerWith::ImageLayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    const TensorSpec* input = image_input(inputs, complain);
-    if (!input || spreads_too_far(window(), "kernel_size", complain) ||
-        !fits(window(), "kernel_size", *input, complain))
+                                  const ReportError& report_error) const override {
+    const TensorSpec* input = image_input(inputs, report_error);
+    if (!input || spreads_too_far(window(), "kernel_size", report_error) ||
+        !fits(window(), "kernel_size", *input, report_error))
       return std::nullopt;
     return TensorSpec{{}, window_positions(window(), input->shape, options_.filters), DType::float32};
   }
@@ -57,13 +57,13 @@ class Conv2D : public ImageLayerWith<Conv2DOptions> {
     return specs;
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     ConvolutionSpec spec = convolution_spec(window(), request, request.inputs[0].shape, options_.filters);
     spec.bias = options_.use_bias;
-    return std::make_unique<ConvolutionKernel>(request, spec);
+    return std::make_unique<PreparedConvolution>(request, spec);
   }
 
-  Kind<Layer> activation() const override { return activation_layer(options_.activation); }
+  Configured<Layer> activation() const override { return activation_layer(options_.activation); }
   bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
   std::string keras_class() const override { return "Conv2D"; }
 
@@ -75,7 +75,7 @@ class Conv2D : public ImageLayerWith<Conv2DOptions> {
 
 }  // namespace
 
-void add_conv2d(KindTable<Layer>& table) {
+void add_conv2d(Registry<Layer>& table) {
   table.add<Conv2D>("conv2d", Conv2DOptions::schema());
 }
 

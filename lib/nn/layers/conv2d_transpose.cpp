@@ -19,8 +19,8 @@ struct TransposeOptions {
   Size2 dilation_rate;
   OptionalActivation activation;
   bool use_bias = true;
-  Kind<Initializer> kernel_initializer = kinds<Initializer>().make("glorot_uniform");
-  Kind<Initializer> bias_initializer = kinds<Initializer>().make("zeros");
+  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
+  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
 
   static const Schema<TransposeOptions>& schema() {
     using O = TransposeOptions;
@@ -40,7 +40,7 @@ struct TransposeOptions {
                       "how the [height, width, filters, channels] kernel begins")
             .optional("bias_initializer", &O::bias_initializer, "how the bias begins")
             .details({"activation", "use_bias", "kernel_initializer", "bias_initializer"})
-            .rule([](const O& o, const Node& node, Diagnostics& diagnostics) {
+            .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               const int64_t stride = std::min(o.strides.height, o.strides.width);
               if (o.output_padding && *o.output_padding >= stride)
                 diagnostics.error(
@@ -54,9 +54,9 @@ struct TransposeOptions {
 };
 
 /// Source and destination of `convolution`, exchanged: its images are this layer's output.
-class TransposeKernel : public Kernel {
+class PreparedTranspose : public PreparedLayer {
  public:
-  TransposeKernel(const LayerRequest& request, const ConvolutionSpec& spec, bool use_bias)
+  PreparedTranspose(const LayerRequest& request, const ConvolutionSpec& spec, bool use_bias)
       : ops_(request.ops),
         use_bias_(use_bias),
         by_data_(request.training && request.input_needs_gradient[0]),
@@ -64,25 +64,25 @@ class TransposeKernel : public Kernel {
         filters_(spec.channels),
         pixels_(spec.batch * spec.height * spec.width),
         convolution_(request.ops.convolution(spec)) {
-    traits_.input_layouts = {convolution_->dst_layout()};
-    traits_.output_layout = convolution_->src_layout();
-    traits_.scratch_bytes = convolution_->scratch_bytes();
-    traits_.backward_reads_inputs = by_filter_;
+    requirements_.input_layouts = {convolution_->dst_layout()};
+    requirements_.output_layout = convolution_->src_layout();
+    requirements_.scratch_bytes = convolution_->scratch_bytes();
+    requirements_.backward_reads_inputs = by_filter_;
   }
 
-  void forward(const Pass& pass) override {
-    convolution_->backward_data(pass.input(), pass.weights[0], pass.output, pass.scratch);
-    if (use_bias_) ops_.add_bias(pass.output, pass.output, pass.weights[1], pixels_, filters_);
+  void forward(const LayerArguments& args) override {
+    convolution_->backward_data(args.input(), args.weights[0], args.output, args.scratch);
+    if (use_bias_) ops_.add_bias(args.output, args.output, args.weights[1], pixels_, filters_);
   }
 
-  void backward(const Pass& pass) override {
+  void backward(const LayerArguments& args) override {
     if (by_filter_) {
-      convolution_->backward_filter(pass.diff_output, pass.input(), pass.diff_parameters[0], nullptr,
-                                    pass.scratch);
-      if (use_bias_) ops_.column_sum(pass.diff_parameters[1], pass.diff_output, pixels_, filters_);
+      convolution_->backward_filter(args.diff_output, args.input(), args.diff_parameters[0], nullptr,
+                                    args.scratch);
+      if (use_bias_) ops_.column_sum(args.diff_parameters[1], args.diff_output, pixels_, filters_);
     }
     if (by_data_)
-      convolution_->forward(pass.diff_output, pass.weights[0], nullptr, pass.diff_inputs[0], pass.scratch);
+      convolution_->forward(args.diff_output, args.weights[0], nullptr, args.diff_inputs[0], args.scratch);
   }
 
  private:
@@ -97,18 +97,18 @@ class Conv2DTranspose : public ImageLayerWith<TransposeOptions> {
   using ImageLayerWith::ImageLayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    const TensorSpec* input = image_input(inputs, complain);
-    if (!input || spreads_too_far(window(), "kernel_size", complain)) return std::nullopt;
+                                  const ReportError& report_error) const override {
+    const TensorSpec* input = image_input(inputs, report_error);
+    if (!input || spreads_too_far(window(), "kernel_size", report_error)) return std::nullopt;
     const Shape& image = input->shape;
     const Size2 size = spread(window());
     const Shape output = {length(image[0], size.height, options_.strides.height),
                           length(image[1], size.width, options_.strides.width), options_.filters};
     // Some paddings lead to an image that the convolution would not have made this input from.
     if (output[0] < 1 || output[1] < 1 || window_positions(window(), output, image[2]) != image) {
-      complain(fmt::format("output_padding {} does not suit kernel_size {}, strides {} and its input {}",
-                           options_.output_padding.value_or(0), str(options_.kernel_size),
-                           str(options_.strides), image.str()));
+      report_error(fmt::format("output_padding {} does not suit kernel_size {}, strides {} and its input {}",
+                               options_.output_padding.value_or(0), str(options_.kernel_size),
+                               str(options_.strides), image.str()));
       return std::nullopt;
     }
     return TensorSpec{{}, output, DType::float32};
@@ -122,16 +122,16 @@ class Conv2DTranspose : public ImageLayerWith<TransposeOptions> {
     return specs;
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     ConvolutionSpec spec =
         convolution_spec(window(), request, request.output.shape, request.inputs[0].shape[2]);
     spec.plain_only = true;      // the bias is added to rows of channels
     spec.needs_diff_src = true;  // forward is the convolution's backward_data, at inference too
     spec.training = true;
-    return std::make_unique<TransposeKernel>(request, spec, options_.use_bias);
+    return std::make_unique<PreparedTranspose>(request, spec, options_.use_bias);
   }
 
-  Kind<Layer> activation() const override { return activation_layer(options_.activation); }
+  Configured<Layer> activation() const override { return activation_layer(options_.activation); }
   std::string keras_class() const override { return "Conv2DTranspose"; }
 
  private:
@@ -149,7 +149,7 @@ class Conv2DTranspose : public ImageLayerWith<TransposeOptions> {
 
 }  // namespace
 
-void add_conv2d_transpose(KindTable<Layer>& table) {
+void add_conv2d_transpose(Registry<Layer>& table) {
   table.add<Conv2DTranspose>("conv2d_transpose", TransposeOptions::schema());
 }
 

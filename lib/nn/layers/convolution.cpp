@@ -23,28 +23,28 @@ ConvolutionSpec convolution_spec(const Window& window, const LayerRequest& reque
           .needs_diff_src = request.training && request.input_needs_gradient[0]};
 }
 
-ConvolutionKernel::ConvolutionKernel(const LayerRequest& request, const ConvolutionSpec& spec)
+PreparedConvolution::PreparedConvolution(const LayerRequest& request, const ConvolutionSpec& spec)
     : use_bias_(spec.bias),
       by_data_(spec.needs_diff_src),
       by_filter_(trains_parameters(request)),
       convolution_(request.ops.convolution(spec)) {
-  traits_.input_layouts = {convolution_->src_layout()};
-  traits_.output_layout = convolution_->dst_layout();
-  traits_.scratch_bytes = convolution_->scratch_bytes();
-  traits_.backward_reads_inputs = by_filter_;
+  requirements_.input_layouts = {convolution_->src_layout()};
+  requirements_.output_layout = convolution_->dst_layout();
+  requirements_.scratch_bytes = convolution_->scratch_bytes();
+  requirements_.backward_reads_inputs = by_filter_;
 }
 
-void ConvolutionKernel::forward(const Pass& pass) {
-  convolution_->forward(pass.input(), pass.weights[0], use_bias_ ? pass.weights[1] : nullptr, pass.output,
-                        pass.scratch);
+void PreparedConvolution::forward(const LayerArguments& args) {
+  convolution_->forward(args.input(), args.weights[0], use_bias_ ? args.weights[1] : nullptr, args.output,
+                        args.scratch);
 }
 
-void ConvolutionKernel::backward(const Pass& pass) {
+void PreparedConvolution::backward(const LayerArguments& args) {
   if (by_filter_)
-    convolution_->backward_filter(pass.input(), pass.diff_output, pass.diff_parameters[0],
-                                  use_bias_ ? pass.diff_parameters[1] : nullptr, pass.scratch);
+    convolution_->backward_filter(args.input(), args.diff_output, args.diff_parameters[0],
+                                  use_bias_ ? args.diff_parameters[1] : nullptr, args.scratch);
   if (by_data_)
-    convolution_->backward_data(pass.diff_output, pass.weights[0], pass.diff_inputs[0], pass.scratch);
+    convolution_->backward_data(args.diff_output, args.weights[0], args.diff_inputs[0], args.scratch);
 }
 
 }  // namespace dtrain

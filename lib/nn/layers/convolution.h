@@ -15,11 +15,11 @@ ConvolutionSpec convolution_spec(const Window& window, const LayerRequest& reque
 
 /// Source to destination, as conv2d and depthwise_conv2d go. Parameters: kernel, and bias where the spec has
 /// one.
-class ConvolutionKernel : public Kernel {
+class PreparedConvolution : public PreparedLayer {
  public:
-  ConvolutionKernel(const LayerRequest& request, const ConvolutionSpec& spec);
-  void forward(const Pass& pass) override;
-  void backward(const Pass& pass) override;
+  PreparedConvolution(const LayerRequest& request, const ConvolutionSpec& spec);
+  void forward(const LayerArguments& args) override;
+  void backward(const LayerArguments& args) override;
 
  private:
   bool use_bias_, by_data_, by_filter_;

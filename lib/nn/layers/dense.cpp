@@ -13,8 +13,8 @@ struct DenseOptions {
   int64_t units = 0;
   OptionalActivation activation;
   bool use_bias = true;
-  Kind<Initializer> kernel_initializer = kinds<Initializer>().make("glorot_uniform");
-  Kind<Initializer> bias_initializer = kinds<Initializer>().make("zeros");
+  Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
+  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
 
   static const Schema<DenseOptions>& schema() {
     using O = DenseOptions;
@@ -30,18 +30,18 @@ struct DenseOptions {
   }
 };
 
-class DenseKernel : public Kernel {
+class PreparedDense : public PreparedLayer {
  public:
-  DenseKernel(const LayerRequest& request, bool use_bias)
+  PreparedDense(const LayerRequest& request, bool use_bias)
       : ops_(request.ops), use_bias_(use_bias), units_(request.output.shape.back()) {
     const int64_t inputs = request.inputs[0].shape.back();
     rows_ = batch_elements(request, request.output.shape) / units_;
     forward_ = ops_.matmul(
         {.m = rows_, .n = units_, .k = inputs, .bias = use_bias, .activation = request.activation});
-    traits_.scratch_bytes = forward_->scratch_bytes();
+    requirements_.scratch_bytes = forward_->scratch_bytes();
     if (request.training && request.input_needs_gradient[0]) {
       by_input_ = ops_.matmul({.m = rows_, .n = inputs, .k = units_, .transpose_b = true, .activation = {}});
-      traits_.scratch_bytes = std::max(traits_.scratch_bytes, by_input_->scratch_bytes());
+      requirements_.scratch_bytes = std::max(requirements_.scratch_bytes, by_input_->scratch_bytes());
     }
     if (trains_parameters(request)) {
       by_kernel_ = ops_.matmul({.m = inputs,
@@ -50,23 +50,23 @@ class DenseKernel : public Kernel {
                                 .transpose_a = true,
                                 .float32_result = true,
                                 .activation = {}});
-      traits_.scratch_bytes = std::max(traits_.scratch_bytes, by_kernel_->scratch_bytes());
-      traits_.backward_reads_inputs = true;
+      requirements_.scratch_bytes = std::max(requirements_.scratch_bytes, by_kernel_->scratch_bytes());
+      requirements_.backward_reads_inputs = true;
     }
   }
 
-  void forward(const Pass& pass) override {
-    forward_->run(pass.input(), pass.weights[0], use_bias_ ? pass.weights[1] : nullptr, pass.output,
-                  pass.scratch);
+  void forward(const LayerArguments& args) override {
+    forward_->run(args.input(), args.weights[0], use_bias_ ? args.weights[1] : nullptr, args.output,
+                  args.scratch);
   }
 
-  void backward(const Pass& pass) override {
+  void backward(const LayerArguments& args) override {
     if (by_kernel_) {
-      by_kernel_->run(pass.input(), pass.diff_output, nullptr, pass.diff_parameters[0], pass.scratch);
-      if (use_bias_) ops_.column_sum(pass.diff_parameters[1], pass.diff_output, rows_, units_);
+      by_kernel_->run(args.input(), args.diff_output, nullptr, args.diff_parameters[0], args.scratch);
+      if (use_bias_) ops_.column_sum(args.diff_parameters[1], args.diff_output, rows_, units_);
     }
     if (by_input_)
-      by_input_->run(pass.diff_output, pass.weights[0], nullptr, pass.diff_inputs[0], pass.scratch);
+      by_input_->run(args.diff_output, args.weights[0], nullptr, args.diff_inputs[0], args.scratch);
   }
 
  private:
@@ -81,11 +81,12 @@ class Dense : public LayerWith<DenseOptions> {
   using LayerWith::LayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    const TensorSpec* input = float_input(inputs, complain);
+                                  const ReportError& report_error) const override {
+    const TensorSpec* input = float_input(inputs, report_error);
     if (!input) return std::nullopt;
     if (input->shape.rank() == 0) {
-      complain(fmt::format("expected an input with an axis of features, found a scalar '{}'", input->name));
+      report_error(
+          fmt::format("expected an input with an axis of features, found a scalar '{}'", input->name));
       return std::nullopt;
     }
     TensorSpec output{{}, input->shape, DType::float32};
@@ -100,18 +101,18 @@ class Dense : public LayerWith<DenseOptions> {
     return specs;
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
-    return std::make_unique<DenseKernel>(request, options_.use_bias);
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedDense>(request, options_.use_bias);
   }
 
-  Kind<Layer> activation() const override { return activation_layer(options_.activation); }
+  Configured<Layer> activation() const override { return activation_layer(options_.activation); }
   bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
   std::string keras_class() const override { return "Dense"; }
 };
 
 }  // namespace
 
-void add_dense(KindTable<Layer>& table) {
+void add_dense(Registry<Layer>& table) {
   table.add<Dense>("dense", DenseOptions::schema());
 }
 

@@ -14,8 +14,8 @@ struct DepthwiseOptions {
   Size2 dilation_rate;
   OptionalActivation activation;
   bool use_bias = true;
-  Kind<Initializer> depthwise_initializer = kinds<Initializer>().make("glorot_uniform");
-  Kind<Initializer> bias_initializer = kinds<Initializer>().make("zeros");
+  Configured<Initializer> depthwise_initializer = registry<Initializer>().make("glorot_uniform");
+  Configured<Initializer> bias_initializer = registry<Initializer>().make("zeros");
 
   static const Schema<DepthwiseOptions>& schema() {
     using O = DepthwiseOptions;
@@ -42,10 +42,10 @@ class DepthwiseConv2D : public ImageLayerWith<DepthwiseOptions> {
   using ImageLayerWith::ImageLayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    const TensorSpec* input = image_input(inputs, complain);
-    if (!input || spreads_too_far(window(), "kernel_size", complain) ||
-        !fits(window(), "kernel_size", *input, complain))
+                                  const ReportError& report_error) const override {
+    const TensorSpec* input = image_input(inputs, report_error);
+    if (!input || spreads_too_far(window(), "kernel_size", report_error) ||
+        !fits(window(), "kernel_size", *input, report_error))
       return std::nullopt;
     return TensorSpec{{}, window_positions(window(), input->shape, filters(inputs)), DType::float32};
   }
@@ -60,15 +60,15 @@ class DepthwiseConv2D : public ImageLayerWith<DepthwiseOptions> {
     return specs;
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     ConvolutionSpec spec =
         convolution_spec(window(), request, request.inputs[0].shape, filters(request.inputs));
     spec.depthwise = true;
     spec.bias = options_.use_bias;
-    return std::make_unique<ConvolutionKernel>(request, spec);
+    return std::make_unique<PreparedConvolution>(request, spec);
   }
 
-  Kind<Layer> activation() const override { return activation_layer(options_.activation); }
+  Configured<Layer> activation() const override { return activation_layer(options_.activation); }
   bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
   std::string keras_class() const override { return "DepthwiseConv2D"; }
 
@@ -83,7 +83,7 @@ class DepthwiseConv2D : public ImageLayerWith<DepthwiseOptions> {
 
 }  // namespace
 
-void add_depthwise_conv2d(KindTable<Layer>& table) {
+void add_depthwise_conv2d(Registry<Layer>& table) {
   table.add<DepthwiseConv2D>("depthwise_conv2d", DepthwiseOptions::schema());
 }
 

@@ -21,28 +21,28 @@ struct DropoutOptions {
 
 /// What is dropped depends on the run's seed, the node, the step and the sample's place in the global batch,
 /// never on the replica.
-class DropoutKernel : public Kernel {
+class PreparedDropout : public PreparedLayer {
  public:
-  DropoutKernel(const LayerRequest& request, float rate)
+  PreparedDropout(const LayerRequest& request, float rate)
       : ops_(request.ops),
         rate_(rate),
         stream_(request.stream),
         samples_(request.batch),
         per_sample_(request.output.shape.elements()) {
-    traits_.is_view = !request.training || rate == 0;
-    traits_.forward_in_place = true;
-    traits_.backward_in_place = true;
+    requirements_.is_view = !request.training || rate == 0;
+    requirements_.forward_in_place = true;
+    requirements_.backward_in_place = true;
   }
 
-  void forward(const Pass& pass) override { apply(pass, pass.input(), pass.output); }
+  void forward(const LayerArguments& args) override { apply(args, args.input(), args.output); }
 
-  void backward(const Pass& pass) override {
-    if (pass.diff_inputs[0]) apply(pass, pass.diff_output, pass.diff_inputs[0]);
+  void backward(const LayerArguments& args) override {
+    if (args.diff_inputs[0]) apply(args, args.diff_output, args.diff_inputs[0]);
   }
 
  private:
-  void apply(const Pass& pass, const void* src, void* dst) {
-    ops_.dropout(dst, src, rate_, Philox::of(pass.seed, stream_), pass.step, pass.first_sample, samples_,
+  void apply(const LayerArguments& args, const void* src, void* dst) {
+    ops_.dropout(dst, src, rate_, Philox::of(args.seed, stream_), args.step, args.first_sample, samples_,
                  per_sample_);
   }
 
@@ -57,14 +57,14 @@ class Dropout : public LayerWith<DropoutOptions> {
   using LayerWith::LayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    const TensorSpec* input = float_input(inputs, complain);
+                                  const ReportError& report_error) const override {
+    const TensorSpec* input = float_input(inputs, report_error);
     if (!input) return std::nullopt;
     return TensorSpec{{}, input->shape, DType::float32};
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
-    return std::make_unique<DropoutKernel>(request, static_cast<float>(options_.rate));
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedDropout>(request, static_cast<float>(options_.rate));
   }
 
   std::string keras_class() const override { return "Dropout"; }
@@ -72,7 +72,7 @@ class Dropout : public LayerWith<DropoutOptions> {
 
 }  // namespace
 
-void add_dropout(KindTable<Layer>& table) {
+void add_dropout(Registry<Layer>& table) {
   table.add<Dropout>("dropout", DropoutOptions::schema());
 }
 

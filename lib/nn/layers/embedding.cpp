@@ -9,7 +9,7 @@ namespace {
 struct EmbeddingOptions {
   int64_t input_dim = 0;
   int64_t output_dim = 0;
-  Kind<Initializer> embeddings_initializer = kinds<Initializer>().make("random_uniform");
+  Configured<Initializer> embeddings_initializer = registry<Initializer>().make("random_uniform");
 
   static const Schema<EmbeddingOptions>& schema() {
     using O = EmbeddingOptions;
@@ -23,28 +23,30 @@ struct EmbeddingOptions {
   }
 };
 
-class EmbeddingKernel : public Kernel {
+class PreparedEmbedding : public PreparedLayer {
  public:
-  EmbeddingKernel(const LayerRequest& request, const EmbeddingOptions& options)
+  PreparedEmbedding(const LayerRequest& request, const EmbeddingOptions& options)
       : ops_(request.ops),
         indices_(batch_elements(request, request.inputs[0].shape)),
         rows_(options.input_dim),
         columns_(options.output_dim) {
-    traits_.backward_reads_inputs = trains_parameters(request);
+    requirements_.backward_reads_inputs = trains_parameters(request);
   }
 
-  void forward(const Pass& pass) override {
-    ops_.embedding_forward(pass.parameters[0], numbers(pass), pass.output, indices_, rows_, columns_);
+  void forward(const LayerArguments& args) override {
+    ops_.embedding_forward(args.parameters[0], numbers(args), args.output, indices_, rows_, columns_);
   }
 
-  void backward(const Pass& pass) override {
-    if (pass.diff_parameters[0])
-      ops_.embedding_backward(numbers(pass), pass.diff_output, pass.diff_parameters[0], indices_, rows_,
+  void backward(const LayerArguments& args) override {
+    if (args.diff_parameters[0])
+      ops_.embedding_backward(numbers(args), args.diff_output, args.diff_parameters[0], indices_, rows_,
                               columns_);
   }
 
  private:
-  static const int32_t* numbers(const Pass& pass) { return static_cast<const int32_t*>(pass.inputs[0]); }
+  static const int32_t* numbers(const LayerArguments& args) {
+    return static_cast<const int32_t*>(args.inputs[0]);
+  }
 
   Ops& ops_;
   int64_t indices_, rows_, columns_;
@@ -55,10 +57,10 @@ class Embedding : public LayerWith<EmbeddingOptions> {
   using LayerWith::LayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    if (!one_input(inputs, complain)) return std::nullopt;
+                                  const ReportError& report_error) const override {
+    if (!one_input(inputs, report_error)) return std::nullopt;
     if (inputs[0].dtype != DType::int32) {
-      complain(
+      report_error(
           fmt::format("expected an int32 input, found '{}' of {}", inputs[0].name, name_of(inputs[0].dtype)));
       return std::nullopt;
     }
@@ -71,8 +73,8 @@ class Embedding : public LayerWith<EmbeddingOptions> {
     return {{"embeddings", {options_.input_dim, options_.output_dim}, options_.embeddings_initializer, {}}};
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
-    return std::make_unique<EmbeddingKernel>(request, options_);
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedEmbedding>(request, options_);
   }
 
   std::optional<int64_t> indices() const override { return options_.input_dim; }
@@ -82,7 +84,7 @@ class Embedding : public LayerWith<EmbeddingOptions> {
 
 }  // namespace
 
-void add_embedding(KindTable<Layer>& table) {
+void add_embedding(Registry<Layer>& table) {
   table.add<Embedding>("embedding", EmbeddingOptions::schema());
 }
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "nn/layers/common.h"
+#include "nn/layers/prepared_view.h"
 #include "nn/layers/table.h"
-#include "nn/layers/view_kernel.h"
 #include "nn/no_options.h"
 
 namespace dtrain {
@@ -13,13 +13,13 @@ class Flatten : public Layer {
   explicit Flatten(const NoOptions&) {}
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    if (!one_input(inputs, complain)) return std::nullopt;
+                                  const ReportError& report_error) const override {
+    if (!one_input(inputs, report_error)) return std::nullopt;
     return TensorSpec{{}, {inputs[0].shape.elements()}, inputs[0].dtype};
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest&) const override {
-    return std::make_unique<ViewKernel>();
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest&) const override {
+    return std::make_unique<PreparedView>();
   }
   std::string keras_class() const override { return "Flatten"; }
   Json keras_config() const override { return Json::object().set("data_format", "channels_last"); }
@@ -27,7 +27,7 @@ class Flatten : public Layer {
 
 }  // namespace
 
-void add_flatten(KindTable<Layer>& table) {
+void add_flatten(Registry<Layer>& table) {
   table.add<Flatten>("flatten", Schema<NoOptions>("All of a sample in one row.").details({}));
 }
 

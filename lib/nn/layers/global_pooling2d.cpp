@@ -22,18 +22,18 @@ class GlobalPooling2D : public ImageLayerWith<GlobalPoolingOptions> {
       : ImageLayerWith(options), kind_(kind) {}
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    const TensorSpec* input = image_input(inputs, complain);
+                                  const ReportError& report_error) const override {
+    const TensorSpec* input = image_input(inputs, report_error);
     if (!input) return std::nullopt;
     const int64_t channels = input->shape[2];
     return TensorSpec{{}, options_.keepdims ? Shape{1, 1, channels} : Shape{channels}, DType::float32};
   }
 
   /// Images of one pixel lie alike in every layout, so the output is plain whatever the input is.
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const Shape& image = request.inputs[0].shape;
     const Size2 all{image[0], image[1]};
-    return std::make_unique<PoolingKernel>(request, kind_, Window{all, all, {}}, Layout::plain);
+    return std::make_unique<PreparedPooling>(request, kind_, Window{all, all, {}}, Layout::plain);
   }
 
   std::string keras_class() const override {
@@ -46,9 +46,9 @@ class GlobalPooling2D : public ImageLayerWith<GlobalPoolingOptions> {
 
 }  // namespace
 
-void add_global_pooling2d(KindTable<Layer>& table) {
+void add_global_pooling2d(Registry<Layer>& table) {
   const auto of = [](PoolingSpec::Kind kind) {
-    return [kind](const GlobalPoolingOptions& options, const Node&) -> std::shared_ptr<const Layer> {
+    return [kind](const GlobalPoolingOptions& options, const ConfigNode&) -> std::shared_ptr<const Layer> {
       return std::make_shared<const GlobalPooling2D>(kind, options);
     };
   };

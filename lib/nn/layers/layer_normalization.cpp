@@ -8,8 +8,8 @@ struct LayerNormalizationOptions {
   double epsilon = 1e-3;
   bool center = true;
   bool scale = true;
-  Kind<Initializer> beta_initializer = kinds<Initializer>().make("zeros");
-  Kind<Initializer> gamma_initializer = kinds<Initializer>().make("ones");
+  Configured<Initializer> beta_initializer = registry<Initializer>().make("zeros");
+  Configured<Initializer> gamma_initializer = registry<Initializer>().make("ones");
 
   static const Schema<LayerNormalizationOptions>& schema() {
     using O = LayerNormalizationOptions;
@@ -26,9 +26,9 @@ struct LayerNormalizationOptions {
 };
 
 /// Keeps every row's mean, then every row's inverse deviation.
-class LayerNormalizationKernel : public Kernel {
+class PreparedLayerNormalization : public PreparedLayer {
  public:
-  LayerNormalizationKernel(const LayerRequest& request, const LayerNormalizationOptions& options)
+  PreparedLayerNormalization(const LayerRequest& request, const LayerNormalizationOptions& options)
       : ops_(request.ops),
         training_(request.training),
         epsilon_(static_cast<float>(options.epsilon)),
@@ -37,29 +37,29 @@ class LayerNormalizationKernel : public Kernel {
         columns_(request.output.shape.back()),
         rows_(batch_elements(request, request.output.shape) / columns_) {
     const size_t statistics = 2 * static_cast<size_t>(rows_) * sizeof(float);
-    traits_.saved_bytes = request.training ? statistics : 0;
+    requirements_.saved_bytes = request.training ? statistics : 0;
     if (!request.training) {
-      traits_.scratch_bytes = statistics;
+      requirements_.scratch_bytes = statistics;
     } else if (!request.input_needs_gradient[0]) {
       // The op always gives the gradient of its source; here nobody wants it.
-      traits_.scratch_bytes = static_cast<size_t>(rows_ * columns_) * bytes_of(ops_.compute_type());
+      requirements_.scratch_bytes = static_cast<size_t>(rows_ * columns_) * bytes_of(ops_.compute_type());
     }
-    traits_.backward_in_place = true;
-    traits_.backward_reads_inputs = request.training;
+    requirements_.backward_in_place = true;
+    requirements_.backward_reads_inputs = request.training;
   }
 
-  void forward(const Pass& pass) override {
-    auto* statistics = static_cast<float*>(training_ ? pass.saved : pass.scratch);
-    ops_.layer_normalization_forward(pass.input(), gamma(pass.parameters), beta(pass.parameters), epsilon_,
-                                     pass.output, statistics, statistics + rows_, rows_, columns_);
+  void forward(const LayerArguments& args) override {
+    auto* statistics = static_cast<float*>(training_ ? args.saved : args.scratch);
+    ops_.layer_normalization_forward(args.input(), gamma(args.parameters), beta(args.parameters), epsilon_,
+                                     args.output, statistics, statistics + rows_, rows_, columns_);
   }
 
-  void backward(const Pass& pass) override {
-    const auto* statistics = static_cast<const float*>(pass.saved);
-    void* diff_src = pass.diff_inputs[0] ? pass.diff_inputs[0] : pass.scratch;
-    ops_.layer_normalization_backward(pass.input(), gamma(pass.parameters), statistics, statistics + rows_,
-                                      pass.diff_output, diff_src, gamma(pass.diff_parameters),
-                                      beta(pass.diff_parameters), rows_, columns_);
+  void backward(const LayerArguments& args) override {
+    const auto* statistics = static_cast<const float*>(args.saved);
+    void* diff_src = args.diff_inputs[0] ? args.diff_inputs[0] : args.scratch;
+    ops_.layer_normalization_backward(args.input(), gamma(args.parameters), statistics, statistics + rows_,
+                                      args.diff_output, diff_src, gamma(args.diff_parameters),
+                                      beta(args.diff_parameters), rows_, columns_);
   }
 
  private:
@@ -84,11 +84,11 @@ class LayerNormalization : public LayerWith<LayerNormalizationOptions> {
   using LayerWith::LayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    const TensorSpec* input = float_input(inputs, complain);
+                                  const ReportError& report_error) const override {
+    const TensorSpec* input = float_input(inputs, report_error);
     if (!input) return std::nullopt;
     if (input->shape.rank() == 0) {
-      complain("expected an input with an axis to normalise over, found a scalar '" + input->name + "'");
+      report_error("expected an input with an axis to normalise over, found a scalar '" + input->name + "'");
       return std::nullopt;
     }
     return TensorSpec{{}, input->shape, DType::float32};
@@ -102,8 +102,8 @@ class LayerNormalization : public LayerWith<LayerNormalizationOptions> {
     return specs;
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
-    return std::make_unique<LayerNormalizationKernel>(request, options_);
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedLayerNormalization>(request, options_);
   }
 
   std::string keras_class() const override { return "LayerNormalization"; }
@@ -111,7 +111,7 @@ class LayerNormalization : public LayerWith<LayerNormalizationOptions> {
 
 }  // namespace
 
-void add_layer_normalization(KindTable<Layer>& table) {
+void add_layer_normalization(Registry<Layer>& table) {
   table.add<LayerNormalization>("layer_normalization", LayerNormalizationOptions::schema());
 }
 

@@ -5,29 +5,29 @@
 namespace dtrain {
 namespace {
 
-class MultiplyKernel : public Kernel {
+class PreparedMultiply : public PreparedLayer {
  public:
-  explicit MultiplyKernel(const LayerRequest& request)
+  explicit PreparedMultiply(const LayerRequest& request)
       : ops_(request.ops),
         elements_(batch_elements(request, request.output.shape)),
         factors_(request.inputs.size()) {
-    traits_.input_layouts.assign(request.inputs.size(), request.input_layouts[0]);
-    traits_.output_layout = request.input_layouts[0];
-    traits_.backward_reads_inputs = request.training;
-    traits_.forward_in_place = !request.training;
+    requirements_.input_layouts.assign(request.inputs.size(), request.input_layouts[0]);
+    requirements_.output_layout = request.input_layouts[0];
+    requirements_.backward_reads_inputs = request.training;
+    requirements_.forward_in_place = !request.training;
   }
 
-  void forward(const Pass& pass) override {
-    for (size_t i = 0; i < factors_.size(); ++i) factors_[i] = pass.inputs[i];
-    ops_.multiply(pass.output, factors_, elements_);
+  void forward(const LayerArguments& args) override {
+    for (size_t i = 0; i < factors_.size(); ++i) factors_[i] = args.inputs[i];
+    ops_.multiply(args.output, factors_, elements_);
   }
 
   /// The gradient of a factor is the output's times the other factors.
-  void backward(const Pass& pass) override {
+  void backward(const LayerArguments& args) override {
     for (size_t i = 0; i < factors_.size(); ++i) {
-      if (!pass.diff_inputs[i]) continue;
-      for (size_t j = 0; j < factors_.size(); ++j) factors_[j] = j == i ? pass.diff_output : pass.inputs[j];
-      ops_.multiply(pass.diff_inputs[i], factors_, elements_);
+      if (!args.diff_inputs[i]) continue;
+      for (size_t j = 0; j < factors_.size(); ++j) factors_[j] = j == i ? args.diff_output : args.inputs[j];
+      ops_.multiply(args.diff_inputs[i], factors_, elements_);
     }
   }
 
@@ -42,13 +42,13 @@ class Multiply : public Layer {
   explicit Multiply(const NoOptions&) {}
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    if (!equal_float_inputs(inputs, complain)) return std::nullopt;
+                                  const ReportError& report_error) const override {
+    if (!equal_float_inputs(inputs, report_error)) return std::nullopt;
     return TensorSpec{{}, inputs[0].shape, DType::float32};
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
-    return std::make_unique<MultiplyKernel>(request);
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedMultiply>(request);
   }
 
   std::string keras_class() const override { return "Multiply"; }
@@ -57,7 +57,7 @@ class Multiply : public Layer {
 
 }  // namespace
 
-void add_multiply(KindTable<Layer>& table) {
+void add_multiply(Registry<Layer>& table) {
   table.add<Multiply>(
       "multiply", Schema<NoOptions>("The product, element by element, of inputs of one shape.").details({}));
 }

@@ -2,8 +2,8 @@
 
 namespace dtrain {
 
-PoolingKernel::PoolingKernel(const LayerRequest& request, PoolingSpec::Kind kind, const Window& window,
-                             Layout output_layout) {
+PreparedPooling::PreparedPooling(const LayerRequest& request, PoolingSpec::Kind kind, const Window& window,
+                                 Layout output_layout) {
   const Shape& src = request.inputs[0].shape;
   const TrimmedWindow inside = trimmed(window, src);
   pooling_ = request.ops.pooling({.kind = kind,
@@ -18,19 +18,19 @@ PoolingKernel::PoolingKernel(const LayerRequest& request, PoolingSpec::Kind kind
                                   .padding = inside.padding,
                                   .layout = request.input_layouts[0],
                                   .training = request.training});
-  traits_.input_layouts = {request.input_layouts[0]};
-  traits_.output_layout = output_layout;
-  traits_.scratch_bytes = pooling_->scratch_bytes();
-  traits_.saved_bytes = pooling_->saved_bytes();
+  requirements_.input_layouts = {request.input_layouts[0]};
+  requirements_.output_layout = output_layout;
+  requirements_.scratch_bytes = pooling_->scratch_bytes();
+  requirements_.saved_bytes = pooling_->saved_bytes();
 }
 
-void PoolingKernel::forward(const Pass& pass) {
-  pooling_->forward(pass.input(), pass.output, pass.saved, pass.scratch);
+void PreparedPooling::forward(const LayerArguments& args) {
+  pooling_->forward(args.input(), args.output, args.saved, args.scratch);
 }
 
-void PoolingKernel::backward(const Pass& pass) {
-  if (pass.diff_inputs[0])
-    pooling_->backward(pass.diff_output, pass.diff_inputs[0], pass.saved, pass.scratch);
+void PreparedPooling::backward(const LayerArguments& args) {
+  if (args.diff_inputs[0])
+    pooling_->backward(args.diff_output, args.diff_inputs[0], args.saved, args.scratch);
 }
 
 }  // namespace dtrain

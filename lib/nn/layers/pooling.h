@@ -9,12 +9,12 @@
 namespace dtrain {
 
 /// Pools images that lie as they come; `output_layout` is what the result is called.
-class PoolingKernel : public Kernel {
+class PreparedPooling : public PreparedLayer {
  public:
-  PoolingKernel(const LayerRequest& request, PoolingSpec::Kind kind, const Window& window,
-                Layout output_layout);
-  void forward(const Pass& pass) override;
-  void backward(const Pass& pass) override;
+  PreparedPooling(const LayerRequest& request, PoolingSpec::Kind kind, const Window& window,
+                  Layout output_layout);
+  void forward(const LayerArguments& args) override;
+  void backward(const LayerArguments& args) override;
 
  private:
   std::unique_ptr<Pooling> pooling_;

@@ -28,14 +28,14 @@ class Pooling2D : public ImageLayerWith<PoolingOptions> {
   Pooling2D(PoolingSpec::Kind kind, const PoolingOptions& options) : ImageLayerWith(options), kind_(kind) {}
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    const TensorSpec* input = image_input(inputs, complain);
-    if (!input || !fits(window(), "pool_size", *input, complain)) return std::nullopt;
+                                  const ReportError& report_error) const override {
+    const TensorSpec* input = image_input(inputs, report_error);
+    if (!input || !fits(window(), "pool_size", *input, report_error)) return std::nullopt;
     return TensorSpec{{}, window_positions(window(), input->shape, input->shape[2]), DType::float32};
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
-    return std::make_unique<PoolingKernel>(request, kind_, window(), request.input_layouts[0]);
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedPooling>(request, kind_, window(), request.input_layouts[0]);
   }
 
   std::string keras_class() const override {
@@ -52,9 +52,9 @@ class Pooling2D : public ImageLayerWith<PoolingOptions> {
 
 }  // namespace
 
-void add_pooling2d(KindTable<Layer>& table) {
+void add_pooling2d(Registry<Layer>& table) {
   const auto of = [](PoolingSpec::Kind kind) {
-    return [kind](const PoolingOptions& options, const Node&) -> std::shared_ptr<const Layer> {
+    return [kind](const PoolingOptions& options, const ConfigNode&) -> std::shared_ptr<const Layer> {
       return std::make_shared<const Pooling2D>(kind, options);
     };
   };

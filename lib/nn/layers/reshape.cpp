@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include "nn/layers/common.h"
+#include "nn/layers/prepared_view.h"
 #include "nn/layers/table.h"
-#include "nn/layers/view_kernel.h"
 
 namespace dtrain {
 namespace {
@@ -34,8 +34,8 @@ class Reshape : public LayerWith<ReshapeOptions> {
   using LayerWith::LayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    if (!one_input(inputs, complain)) return std::nullopt;
+                                  const ReportError& report_error) const override {
+    if (!one_input(inputs, report_error)) return std::nullopt;
     const std::vector<int64_t>& target = options_.target_shape;
     const int64_t elements = inputs[0].shape.elements();
     int64_t known = 1;  // stops growing beyond what can fit, so that it never overflows
@@ -45,8 +45,8 @@ class Reshape : public LayerWith<ReshapeOptions> {
     const bool suits =
         known <= elements && (open == target.end() ? known == elements : elements % known == 0);
     if (!suits) {
-      complain(fmt::format("target_shape [{}] does not suit its input '{}' of {} ({} elements)",
-                           fmt::join(target, ", "), inputs[0].name, inputs[0].shape.str(), elements));
+      report_error(fmt::format("target_shape [{}] does not suit its input '{}' of {} ({} elements)",
+                               fmt::join(target, ", "), inputs[0].name, inputs[0].shape.str(), elements));
       return std::nullopt;
     }
     std::vector<int64_t> shape = target;
@@ -54,15 +54,15 @@ class Reshape : public LayerWith<ReshapeOptions> {
     return TensorSpec{{}, Shape(shape), inputs[0].dtype};
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest&) const override {
-    return std::make_unique<ViewKernel>();
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest&) const override {
+    return std::make_unique<PreparedView>();
   }
   std::string keras_class() const override { return "Reshape"; }
 };
 
 }  // namespace
 
-void add_reshape(KindTable<Layer>& table) {
+void add_reshape(Registry<Layer>& table) {
   table.add<Reshape>("reshape", ReshapeOptions::schema());
 }
 

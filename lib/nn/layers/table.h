@@ -5,22 +5,22 @@
 
 namespace dtrain {
 
-void add_activation(KindTable<Layer>& table);
-void add_add(KindTable<Layer>& table);
-void add_batch_normalization(KindTable<Layer>& table);
-void add_concatenate(KindTable<Layer>& table);
-void add_conv2d(KindTable<Layer>& table);
-void add_conv2d_transpose(KindTable<Layer>& table);
-void add_dense(KindTable<Layer>& table);
-void add_depthwise_conv2d(KindTable<Layer>& table);
-void add_dropout(KindTable<Layer>& table);
-void add_embedding(KindTable<Layer>& table);
-void add_flatten(KindTable<Layer>& table);
-void add_global_pooling2d(KindTable<Layer>& table);  // global_max_pooling2d, global_average_pooling2d
-void add_layer_normalization(KindTable<Layer>& table);
-void add_multiply(KindTable<Layer>& table);
-void add_pooling2d(KindTable<Layer>& table);  // max_pooling2d, average_pooling2d
-void add_reshape(KindTable<Layer>& table);
-void add_zero_padding2d(KindTable<Layer>& table);
+void add_activation(Registry<Layer>& table);
+void add_add(Registry<Layer>& table);
+void add_batch_normalization(Registry<Layer>& table);
+void add_concatenate(Registry<Layer>& table);
+void add_conv2d(Registry<Layer>& table);
+void add_conv2d_transpose(Registry<Layer>& table);
+void add_dense(Registry<Layer>& table);
+void add_depthwise_conv2d(Registry<Layer>& table);
+void add_dropout(Registry<Layer>& table);
+void add_embedding(Registry<Layer>& table);
+void add_flatten(Registry<Layer>& table);
+void add_global_pooling2d(Registry<Layer>& table);  // global_max_pooling2d, global_average_pooling2d
+void add_layer_normalization(Registry<Layer>& table);
+void add_multiply(Registry<Layer>& table);
+void add_pooling2d(Registry<Layer>& table);  // max_pooling2d, average_pooling2d
+void add_reshape(Registry<Layer>& table);
+void add_zero_padding2d(Registry<Layer>& table);
 
 }  // namespace dtrain

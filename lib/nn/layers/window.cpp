@@ -46,23 +46,23 @@ TrimmedWindow trimmed(const Window& window, const Shape& image) {
   return result;
 }
 
-bool spreads_too_far(const Window& window, const std::string& option, const Complain& complain) {
+bool spreads_too_far(const Window& window, const std::string& option, const ReportError& report_error) {
   constexpr int64_t kMost = 1 << 20;
   const Size2 size = spread(window);
   if (size.height <= kMost && size.width <= kMost) return false;
-  complain(fmt::format("{} {} with dilation_rate {} reaches over {}; at most {} are possible", option,
-                       str(window.size), str(window.dilation), str(size), kMost));
+  report_error(fmt::format("{} {} with dilation_rate {} reaches over {}; at most {} are possible", option,
+                           str(window.size), str(window.dilation), str(size), kMost));
   return true;
 }
 
 bool fits(const Window& window, const std::string& option, const TensorSpec& image,
-          const Complain& complain) {
+          const ReportError& report_error) {
   const Size2 size = spread(window);
   if (window.border == Border::same || (size.height <= image.shape[0] && size.width <= image.shape[1]))
     return true;
   const std::string spread_out = size == window.size ? "" : fmt::format(", spread out over {},", str(size));
-  complain(fmt::format("{} {}{} is larger than its input {}", option, str(window.size), spread_out,
-                       image.shape.str()));
+  report_error(fmt::format("{} {}{} is larger than its input {}", option, str(window.size), spread_out,
+                           image.shape.str()));
   return false;
 }
 

@@ -34,10 +34,11 @@ struct TrimmedWindow {
   Padding2 padding;
 };
 TrimmedWindow trimmed(const Window& window, const Shape& image);
-/// Whether a kernel's elements are further apart than convolutions can take; complains then.
-bool spreads_too_far(const Window& window, const std::string& option, const Complain& complain);
-/// Whether the window fits into the image; complains else, calling the window `option` ("pool_size").
-bool fits(const Window& window, const std::string& option, const TensorSpec& image, const Complain& complain);
+/// Whether a kernel's elements are further apart than convolutions can take; reports an error then.
+bool spreads_too_far(const Window& window, const std::string& option, const ReportError& report_error);
+/// Whether the window fits into the image; reports an error else, calling the window `option` ("pool_size").
+bool fits(const Window& window, const std::string& option, const TensorSpec& image,
+          const ReportError& report_error);
 /// "3x3"
 std::string str(const Size2& size);
 

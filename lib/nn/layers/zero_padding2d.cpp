@@ -9,7 +9,8 @@ namespace dtrain {
 /// right]].
 template <>
 struct Codec<Padding2> {
-  static bool parse(const Node& node, const std::string& where, Padding2& out, Diagnostics& diagnostics) {
+  static bool parse(const ConfigNode& node, const std::string& where, Padding2& out,
+                    Diagnostics& diagnostics) {
     if (!node.is_sequence()) {
       Pair both;
       if (!parse_pair(node, where, both, diagnostics)) return false;
@@ -26,11 +27,11 @@ struct Codec<Padding2> {
     return true;
   }
 
-  static Node write(const Padding2& value) {
+  static ConfigNode write(const Padding2& value) {
     const auto pair = [](int64_t before, int64_t after) {
-      return Node::sequence({Codec<int64_t>::write(before), Codec<int64_t>::write(after)});
+      return ConfigNode::sequence({Codec<int64_t>::write(before), Codec<int64_t>::write(after)});
     };
-    return Node::sequence({pair(value.top, value.bottom), pair(value.left, value.right)});
+    return ConfigNode::sequence({pair(value.top, value.bottom), pair(value.left, value.right)});
   }
 
   static Json schema() {
@@ -49,7 +50,8 @@ struct Codec<Padding2> {
   using Pair = std::pair<int64_t, int64_t>;
 
   /// Before and after; one number is both.
-  static bool parse_pair(const Node& node, const std::string& where, Pair& out, Diagnostics& diagnostics) {
+  static bool parse_pair(const ConfigNode& node, const std::string& where, Pair& out,
+                         Diagnostics& diagnostics) {
     if (!node.is_sequence()) {
       if (!parse_number_of_pixels(node, where, out.first, diagnostics)) return false;
       out.second = out.first;
@@ -61,7 +63,7 @@ struct Codec<Padding2> {
            parse_number_of_pixels(node.items()[1], where, out.second, diagnostics);
   }
 
-  static bool parse_number_of_pixels(const Node& node, const std::string& where, int64_t& out,
+  static bool parse_number_of_pixels(const ConfigNode& node, const std::string& where, int64_t& out,
                                      Diagnostics& diagnostics) {
     if (!Codec<int64_t>::parse(node, where, out, diagnostics)) return false;
     constexpr int64_t kMost = 1 << 20;
@@ -85,17 +87,17 @@ struct PaddingOptions {
   }
 };
 
-class PaddingKernel : public Kernel {
+class PreparedPadding : public PreparedLayer {
  public:
-  PaddingKernel(const LayerRequest& request, const Padding2& padding)
+  PreparedPadding(const LayerRequest& request, const Padding2& padding)
       : ops_(request.ops), padding_(padding), src_shape_(request.inputs[0].shape.prepended(request.batch)) {}
 
-  void forward(const Pass& pass) override {
-    ops_.pad_images(padding_, pass.input(), pass.output, src_shape_);
+  void forward(const LayerArguments& args) override {
+    ops_.pad_images(padding_, args.input(), args.output, src_shape_);
   }
 
-  void backward(const Pass& pass) override {
-    if (pass.diff_inputs[0]) ops_.crop_images(padding_, pass.diff_output, pass.diff_inputs[0], src_shape_);
+  void backward(const LayerArguments& args) override {
+    if (args.diff_inputs[0]) ops_.crop_images(padding_, args.diff_output, args.diff_inputs[0], src_shape_);
   }
 
  private:
@@ -109,16 +111,16 @@ class ZeroPadding2D : public ImageLayerWith<PaddingOptions> {
   using ImageLayerWith::ImageLayerWith;
 
   std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const Complain& complain) const override {
-    const TensorSpec* input = image_input(inputs, complain);
+                                  const ReportError& report_error) const override {
+    const TensorSpec* input = image_input(inputs, report_error);
     if (!input) return std::nullopt;
     const auto& [top, bottom, left, right] = options_.padding;
     const Shape& shape = input->shape;
     return TensorSpec{{}, {shape[0] + top + bottom, shape[1] + left + right, shape[2]}, DType::float32};
   }
 
-  std::unique_ptr<Kernel> prepare(const LayerRequest& request) const override {
-    return std::make_unique<PaddingKernel>(request, options_.padding);
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<PreparedPadding>(request, options_.padding);
   }
 
   std::string keras_class() const override { return "ZeroPadding2D"; }
@@ -126,7 +128,7 @@ class ZeroPadding2D : public ImageLayerWith<PaddingOptions> {
 
 }  // namespace
 
-void add_zero_padding2d(KindTable<Layer>& table) {
+void add_zero_padding2d(Registry<Layer>& table) {
   table.add<ZeroPadding2D>("zero_padding2d", PaddingOptions::schema());
 }
 

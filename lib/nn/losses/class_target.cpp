@@ -9,16 +9,17 @@ Json keras_loss(const std::string& class_name, const std::string& name, Json con
   return Json::object().set("class_name", class_name).set("config", std::move(config));
 }
 
-std::optional<TensorSpec> floats_for(const TensorSpec& output, const Complain& complain) {
+std::optional<TensorSpec> floats_for(const TensorSpec& output, const ReportError& report_error) {
   if (output.dtype == DType::float32) return TensorSpec{{}, output.shape, DType::float32};
-  complain(fmt::format("expected a float32 output, found '{}' of {}", output.name, name_of(output.dtype)));
+  report_error(
+      fmt::format("expected a float32 output, found '{}' of {}", output.name, name_of(output.dtype)));
   return std::nullopt;
 }
 
-std::optional<TensorSpec> class_numbers_for(const TensorSpec& output, const Complain& complain) {
-  if (!floats_for(output, complain)) return std::nullopt;
+std::optional<TensorSpec> class_numbers_for(const TensorSpec& output, const ReportError& report_error) {
+  if (!floats_for(output, report_error)) return std::nullopt;
   if (output.shape.rank() == 0) {
-    complain(fmt::format("expected an output with an axis of classes, found a scalar '{}'", output.name));
+    report_error(fmt::format("expected an output with an axis of classes, found a scalar '{}'", output.name));
     return std::nullopt;
   }
   std::vector<int64_t> rows = output.shape.extents();

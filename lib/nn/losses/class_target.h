@@ -14,8 +14,8 @@ Json keras_loss(const std::string& class_name, const std::string& name, Json con
 
 /// Class numbers for rows of scores: int32, the output's shape less its last axis. Complains of a scalar
 /// output.
-std::optional<TensorSpec> class_numbers_for(const TensorSpec& output, const Complain& complain);
+std::optional<TensorSpec> class_numbers_for(const TensorSpec& output, const ReportError& report_error);
 /// Float numbers in the output's shape. Complains of an output that is not float32.
-std::optional<TensorSpec> floats_for(const TensorSpec& output, const Complain& complain);
+std::optional<TensorSpec> floats_for(const TensorSpec& output, const ReportError& report_error);
 
 }  // namespace dtrain

@@ -20,9 +20,9 @@ class CrossEntropy : public Loss {
  public:
   explicit CrossEntropy(const CrossEntropySpec& spec) : spec_(spec) {}
 
-  std::optional<TensorSpec> target(const TensorSpec& output, const Complain& complain) const override {
-    auto classes = class_numbers_for(output, complain);
-    return classes && !spec_.sparse ? floats_for(output, complain) : classes;
+  std::optional<TensorSpec> target(const TensorSpec& output, const ReportError& report_error) const override {
+    auto classes = class_numbers_for(output, report_error);
+    return classes && !spec_.sparse ? floats_for(output, report_error) : classes;
   }
 
   std::optional<Bounds> target_bounds(const TensorSpec& output) const override {
@@ -57,9 +57,9 @@ class CrossEntropy : public Loss {
 
 }  // namespace
 
-void add_cross_entropy(KindTable<Loss>& table) {
+void add_cross_entropy(Registry<Loss>& table) {
   const auto of = [](bool sparse) {
-    return [sparse](const CrossEntropyOptions& options, const Node&) -> std::shared_ptr<const Loss> {
+    return [sparse](const CrossEntropyOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
       return std::make_shared<const CrossEntropy>(CrossEntropySpec{sparse, options.from_logits});
     };
   };

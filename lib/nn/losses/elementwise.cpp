@@ -19,8 +19,8 @@ class ElementwiseLoss : public Loss {
  public:
   explicit ElementwiseLoss(const ElementwiseLossSpec& spec) : spec_(spec) {}
 
-  std::optional<TensorSpec> target(const TensorSpec& output, const Complain& complain) const override {
-    return floats_for(output, complain);
+  std::optional<TensorSpec> target(const TensorSpec& output, const ReportError& report_error) const override {
+    return floats_for(output, report_error);
   }
 
   std::optional<Bounds> target_bounds(const TensorSpec&) const override {
@@ -77,25 +77,25 @@ std::shared_ptr<const Loss> loss(ElementwiseLossSpec::Kind kind, bool from_logit
 
 }  // namespace
 
-void add_elementwise_losses(KindTable<Loss>& table) {
+void add_elementwise_losses(Registry<Loss>& table) {
   using Kind = ElementwiseLossSpec::Kind;
   table.add_with(
       "binary_crossentropy",
       Schema<BinaryOptions>("Minus the log of the probability that the output gives a target of 0 or 1.")
           .optional("from_logits", &BinaryOptions::from_logits,
                     "the output is logits, not probabilities behind a sigmoid"),
-      [](const BinaryOptions& options, const Node&) {
+      [](const BinaryOptions& options, const ConfigNode&) {
         return loss(Kind::binary_crossentropy, options.from_logits);
       });
   table.add_with("mean_squared_error", Schema<NoOptions>("The squared difference from the target."),
-                 [](const NoOptions&, const Node&) { return loss(Kind::mean_squared_error); });
+                 [](const NoOptions&, const ConfigNode&) { return loss(Kind::mean_squared_error); });
   table.add_with("mean_absolute_error", Schema<NoOptions>("The absolute difference from the target."),
-                 [](const NoOptions&, const Node&) { return loss(Kind::mean_absolute_error); });
+                 [](const NoOptions&, const ConfigNode&) { return loss(Kind::mean_absolute_error); });
   table.add_with(
       "huber",
       Schema<HuberOptions>("Half the squared difference up to delta, linear beyond.")
           .optional("delta", &HuberOptions::delta, "where it turns linear", greater_than(0.0)),
-      [](const HuberOptions& options, const Node&) { return loss(Kind::huber, false, options.delta); });
+      [](const HuberOptions& options, const ConfigNode&) { return loss(Kind::huber, false, options.delta); });
 }
 
 }  // namespace dtrain

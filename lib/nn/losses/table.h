@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-void add_cross_entropy(KindTable<Loss>& table);  // sparse_categorical_crossentropy, categorical_crossentropy
-void add_elementwise_losses(KindTable<Loss>& table);  // binary_crossentropy, mean_*_error, huber
+void add_cross_entropy(Registry<Loss>& table);  // sparse_categorical_crossentropy, categorical_crossentropy
+void add_elementwise_losses(Registry<Loss>& table);  // binary_crossentropy, mean_*_error, huber
 
 }  // namespace dtrain

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "nn/metrics/suits.h"
 #include "nn/metrics/table.h"
+#include "nn/metrics/target_checks.h"
 #include "nn/no_options.h"
 
 namespace dtrain {
@@ -23,13 +23,14 @@ class TopK : public Metric {
  public:
   TopK(Target target, int k) : target_(target), k_(k) {}
 
-  bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const override {
-    const bool suits = is_sparse(target.dtype) ? is_sparse_target(output, target, complain)
-                                               : is_dense_target(output, target, complain);
+  bool check(const TensorSpec& output, const TensorSpec& target,
+             const ReportError& report_error) const override {
+    const bool suits = is_sparse(target.dtype) ? is_sparse_target(output, target, report_error)
+                                               : is_dense_target(output, target, report_error);
     if (!suits) return false;
     const int64_t classes = output.shape.rank() == 0 ? 1 : output.shape.back();
     if (k_ <= classes) return true;
-    complain(fmt::format("k {} is more than the {} classes of '{}'", k_, classes, output.name));
+    report_error(fmt::format("k {} is more than the {} classes of '{}'", k_, classes, output.name));
     return false;
   }
 
@@ -59,8 +60,9 @@ class BinaryAccuracy : public Metric {
  public:
   explicit BinaryAccuracy(const BinaryOptions& options) : threshold_(static_cast<float>(options.threshold)) {}
 
-  bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const override {
-    return is_dense_target(output, target, complain);
+  bool check(const TensorSpec& output, const TensorSpec& target,
+             const ReportError& report_error) const override {
+    return is_dense_target(output, target, report_error);
   }
 
   void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
@@ -82,8 +84,9 @@ class Accuracy : public Metric {
  public:
   explicit Accuracy(const NoOptions&) {}
 
-  bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const override {
-    return pick(columns_of(output), target.dtype).check(output, target, complain);
+  bool check(const TensorSpec& output, const TensorSpec& target,
+             const ReportError& report_error) const override {
+    return pick(columns_of(output), target.dtype).check(output, target, report_error);
   }
 
   void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
@@ -110,16 +113,16 @@ class Accuracy : public Metric {
 
 }  // namespace
 
-void add_accuracy(KindTable<Metric>& table) {
+void add_accuracy(Registry<Metric>& table) {
   const auto best = [&table](const std::string& name, Target target, const std::string& doc) {
-    table.add_with(name, Schema<NoOptions>(doc), [target](const NoOptions&, const Node&) {
+    table.add_with(name, Schema<NoOptions>(doc), [target](const NoOptions&, const ConfigNode&) {
       return std::make_shared<const TopK>(target, 1);
     });
   };
   const auto top_k = [&table](const std::string& name, Target target, const std::string& doc) {
     table.add_with(
         name, Schema<TopKOptions>(doc).optional("k", &TopKOptions::k, "how many scores count", at_least(1)),
-        [target](const TopKOptions& options, const Node&) {
+        [target](const TopKOptions& options, const ConfigNode&) {
           return std::make_shared<const TopK>(target, options.k);
         });
   };

@@ -1,5 +1,5 @@
-#include "nn/metrics/suits.h"
 #include "nn/metrics/table.h"
+#include "nn/metrics/target_checks.h"
 #include "nn/no_options.h"
 
 namespace dtrain {
@@ -9,8 +9,9 @@ class MeanAbsoluteError : public Metric {
  public:
   explicit MeanAbsoluteError(const NoOptions&) {}
 
-  bool check(const TensorSpec& output, const TensorSpec& target, const Complain& complain) const override {
-    return is_dense_target(output, target, complain);
+  bool check(const TensorSpec& output, const TensorSpec& target,
+             const ReportError& report_error) const override {
+    return is_dense_target(output, target, report_error);
   }
 
   void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
@@ -25,7 +26,7 @@ class MeanAbsoluteError : public Metric {
 
 }  // namespace
 
-void add_mean_errors(KindTable<Metric>& table) {
+void add_mean_errors(Registry<Metric>& table) {
   table.add<MeanAbsoluteError>("mean_absolute_error",
                                Schema<NoOptions>("The absolute difference from the target."));
 }

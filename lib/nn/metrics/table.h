@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-void add_accuracy(KindTable<Metric>& table);     // accuracy and its kinds, top-k
-void add_mean_errors(KindTable<Metric>& table);  // mean_absolute_error
+void add_accuracy(Registry<Metric>& table);     // accuracy and its kinds, top-k
+void add_mean_errors(Registry<Metric>& table);  // mean_absolute_error
 
 }  // namespace dtrain

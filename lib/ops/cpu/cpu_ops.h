@@ -90,7 +90,7 @@ class CpuOps final : public Ops {
   void metric(const MetricSpec& spec, const void* prediction, const View& target, double* total, int64_t rows,
               int64_t columns) override;
   void sum_of_squares(const float* src, double* squares, int64_t n) override;
-  void settle_gradient(const GradientRule& rule, const double* squares, StepState* state) override;
+  void update_gradient_scale(const GradientRule& rule, const double* squares, StepState* state) override;
   void update(const OptimizerRule& rule, const StepState* state, float* weights, const float* gradient,
               std::span<float* const> slots, void* copy, int64_t n) override;
 

@@ -62,7 +62,7 @@ void CpuOps::sum_of_squares(const float* src, double* squares, int64_t n) {
                       [&](int64_t begin, int64_t end) { return kernels_.sum_of_squares(src, begin, end); });
 }
 
-void CpuOps::settle_gradient(const GradientRule& rule, const double* squares, StepState* state) {
+void CpuOps::update_gradient_scale(const GradientRule& rule, const double* squares, StepState* state) {
   state->gradient = math::settled(rule, *squares, state->gradient);
 }
 

@@ -109,7 +109,7 @@ void CudaOps::sum_of_squares(const float* src, double* squares, int64_t n) {
   });
 }
 
-void CudaOps::settle_gradient(const GradientRule& rule, const double* squares, StepState* state) {
+void CudaOps::update_gradient_scale(const GradientRule& rule, const double* squares, StepState* state) {
   launch(settle_kernel, 1, 1, stream(), rule, squares, state);
 }
 

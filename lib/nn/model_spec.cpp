@@ -1,4 +1,4 @@
-#include "nn/model_text.h"
+#include "nn/model_spec.h"
 
 #include <algorithm>
 
@@ -32,7 +32,8 @@ bool is_name(std::string_view text) {
 
 }  // namespace
 
-bool Codec<Name>::parse(const Node& node, const std::string& where, Name& out, Diagnostics& diagnostics) {
+bool Codec<Name>::parse(const ConfigNode& node, const std::string& where, Name& out,
+                        Diagnostics& diagnostics) {
   if (!node.is_scalar() || !is_name(node.text()))
     return report_unexpected(
         node, where, "a name of letters, digits, '_', '-' and '.', at most 200 characters", diagnostics);
@@ -40,17 +41,18 @@ bool Codec<Name>::parse(const Node& node, const std::string& where, Name& out, D
   return true;
 }
 
-bool Codec<Names>::parse(const Node& node, const std::string& where, Names& out, Diagnostics& diagnostics) {
-  out.items = node.is_sequence() ? node.items() : std::vector<Node>{node};
+bool Codec<Names>::parse(const ConfigNode& node, const std::string& where, Names& out,
+                         Diagnostics& diagnostics) {
+  out.items = node.is_sequence() ? node.items() : std::vector<ConfigNode>{node};
   if (out.items.empty()) return report_unexpected(node, where, "a name or a list of names", diagnostics);
   bool good = true;
-  for (const Node& item : out.items)
+  for (const ConfigNode& item : out.items)
     if (!item.is_scalar()) good = report_unexpected(item, where, "a name", diagnostics);
   return good;
 }
 
-Node Codec<Names>::write(const Names& value) {
-  return value.items.size() == 1 ? value.items.front() : Node::sequence(value.items);
+ConfigNode Codec<Names>::write(const Names& value) {
+  return value.items.size() == 1 ? value.items.front() : ConfigNode::sequence(value.items);
 }
 
 Json Codec<Names>::schema() {
@@ -60,27 +62,27 @@ Json Codec<Names>::schema() {
   return Json::object().set("anyOf", std::move(choices));
 }
 
-Node write_names(const std::vector<std::string>& names) {
+ConfigNode write_names(const std::vector<std::string>& names) {
   Names all;
   for (const std::string& name : names) all.items.push_back(Codec<std::string>::write(name));
   return Codec<Names>::write(all);
 }
 
-const Schema<ModelText>& ModelText::schema() {
+const Schema<ModelSpec>& ModelSpec::schema() {
   static const auto kSchema =
-      Schema<ModelText>("The network: a graph of layers.")
-          .required("inputs", &ModelText::inputs, "name of each input: its shape, or {shape, dtype}")
-          .optional("blocks", &ModelText::blocks, "pieces of graph by name, to be used like layers")
-          .required("layers", &ModelText::layers, "the layers, each reading the one above unless it says")
-          .optional("outputs", &ModelText::outputs, "the layers that are the model's outputs (the last one)");
+      Schema<ModelSpec>("The network: a graph of layers.")
+          .required("inputs", &ModelSpec::inputs, "name of each input: its shape, or {shape, dtype}")
+          .optional("blocks", &ModelSpec::blocks, "pieces of graph by name, to be used like layers")
+          .required("layers", &ModelSpec::layers, "the layers, each reading the one above unless it says")
+          .optional("outputs", &ModelSpec::outputs, "the layers that are the model's outputs (the last one)");
   return kSchema;
 }
 
-const Schema<InputText>& InputText::schema() {
+const Schema<InputSpec>& InputSpec::schema() {
   static const auto kSchema =
-      Schema<InputText>("An input of the model.")
-          .required("shape", &InputText::shape, "of one sample, without the batch axis")
-          .optional("dtype", &InputText::dtype, "of its elements")
+      Schema<InputSpec>("An input of the model.")
+          .required("shape", &InputSpec::shape, "of one sample, without the batch axis")
+          .optional("dtype", &InputSpec::dtype, "of its elements")
           .positional("shape");
   return kSchema;
 }
@@ -102,15 +104,15 @@ const Schema<LayerKeys>& LayerKeys::block_schema() {
   return kSchema;
 }
 
-LayerText take_keys(const Node& kind, const Node& options, const Schema<LayerKeys>& schema,
+LayerSpec take_keys(const ConfigNode& kind, const ConfigNode& options, const Schema<LayerKeys>& schema,
                     const std::vector<std::string>& fields, Diagnostics& diagnostics) {
-  LayerText text;
-  text.kind = kind;
-  text.options = options;
-  if (!options.is_mapping()) return text;
+  LayerSpec layer;
+  layer.kind = kind;
+  layer.options = options;
+  if (!options.is_mapping()) return layer;
   const std::vector<std::string> names = schema.field_names();
-  std::vector<Node::Entry> common, own;
-  for (const Node::Entry& entry : options.entries()) {
+  std::vector<ConfigNode::Entry> common, own;
+  for (const ConfigNode::Entry& entry : options.entries()) {
     const std::string& key = entry.first.text();
     if (std::find(names.begin(), names.end(), key) != names.end()) {
       common.push_back(entry);
@@ -123,9 +125,9 @@ LayerText take_keys(const Node& kind, const Node& options, const Schema<LayerKey
     else
       diagnostics.error(entry.first, fmt::format("unknown key '{}' in {}{}", key, kind.text(), meant));
   }
-  text.options = Node::mapping(std::move(own), options.mark());
-  schema.parse(Node::mapping(std::move(common), kind.mark()), kind.text(), text.keys, diagnostics);
-  return text;
+  layer.options = ConfigNode::mapping(std::move(own), options.mark());
+  schema.parse(ConfigNode::mapping(std::move(common), kind.mark()), kind.text(), layer.keys, diagnostics);
+  return layer;
 }
 
 }  // namespace dtrain

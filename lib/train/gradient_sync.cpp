@@ -1,4 +1,4 @@
-#include "train/exchange.h"
+#include "train/gradient_sync.h"
 
 #include <algorithm>
 
@@ -12,67 +12,67 @@ using Memories = std::vector<std::unique_ptr<ParameterMemory>>;
 using ReplicaSpan = std::span<const std::unique_ptr<Replica>>;
 
 /// Where the whole gradient is at hand.
-void update_alone(Site& site, const Update& update, const ParameterMemory& memory, Range whole) {
+void update_alone(Worker& worker, const Update& update, const ParameterMemory& memory, Range whole) {
   if (update.needs_norm()) {
-    site.ops().sum_of_squares(site.gradients(), site.squares(), update.trained(whole).size());
-    site.ops().settle_gradient(update.gradient_rule(), site.squares(), site.state());
+    worker.ops().sum_of_squares(worker.gradients(), worker.squares(), update.trained(whole).size());
+    worker.ops().update_gradient_scale(update.gradient_rule(), worker.squares(), worker.state());
   }
-  update.apply(site.ops(), site.state(), memory, site.gradients(), whole);
+  update.apply(worker.ops(), worker.state(), memory, worker.gradients(), whole);
 }
 
 /// One replica: the update follows the computation.
-class Solo final : public Exchange {
+class SingleReplica final : public GradientSync {
  public:
-  Solo(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update)
+  SingleReplica(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update)
       : replica_(*replicas[0]), update_(update), whole_{0, layout.with_gradient()} {
     memories_.push_back(std::make_unique<ParameterMemory>(replica_.ops().compute_type(), layout));
   }
   std::string_view where() const override { return "in one replica"; }
   ParameterMemory& memory_of(int) override { return *memories_[0]; }
   std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
-  Site& keeper_of(size_t) override { return replica_; }
+  Worker& owner_of(size_t) override { return replica_; }
   bool runs_ahead() const override { return replica_.on_gpu(); }
 
   void complete(Replica& replica) override { update_alone(replica, update_, *memories_[0], whole_); }
 
  private:
-  Site& replica_;
+  Worker& replica_;
   const Update& update_;
   Range whole_;
   Memories memories_;
 };
 
 /// The sum of squares over all members' parts, and what follows from it for each of them.
-void settle_together(Site& site, Collective& member, const Update& update, const float* gradient,
+void all_reduce_norm(Worker& worker, Collective& member, const Update& update, const float* gradient,
                      Range mine) {
   if (!update.needs_norm()) return;
   const Range trained = update.trained(mine);
   double squares = 0;
   if (trained.size() > 0) {
-    site.ops().sum_of_squares(gradient + trained.begin, site.squares(), trained.size());
-    site.context().copy_to_host(&squares, site.squares(), sizeof(squares));
+    worker.ops().sum_of_squares(gradient + trained.begin, worker.squares(), trained.size());
+    worker.context().copy_to_host(&squares, worker.squares(), sizeof(squares));
   }
   member.all_reduce({&squares, 1});
-  site.context().copy_to_device(site.squares(), &squares, sizeof(squares));
-  site.ops().settle_gradient(update.gradient_rule(), site.squares(), site.state());
+  worker.context().copy_to_device(worker.squares(), &squares, sizeof(squares));
+  worker.ops().update_gradient_scale(update.gradient_rule(), worker.squares(), worker.state());
 }
 
 /// Several replicas in one memory, the host's or one GPU's: each sums and updates a part for all.
-class SharedMemory final : public Exchange {
+class SharedMemory final : public GradientSync {
  public:
   SharedMemory(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update)
-      : keeper_(*replicas[0]), update_(update), gradients_(layout.with_gradient()) {
-    memories_.push_back(std::make_unique<ParameterMemory>(keeper_.ops().compute_type(), layout));
+      : owner_(*replicas[0]), update_(update), gradients_(layout.with_gradient()) {
+    memories_.push_back(std::make_unique<ParameterMemory>(owner_.ops().compute_type(), layout));
   }
   std::string_view where() const override { return "in one memory"; }
   ParameterMemory& memory_of(int) override { return *memories_[0]; }
   std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
-  Site& keeper_of(size_t) override { return keeper_; }
+  Worker& owner_of(size_t) override { return owner_; }
 
   void end(Replica& replica, Collective& member) override {
     const auto [gradient, mine] =
         replica.on_gpu() ? sum_on_device(replica, member) : sum_on_host(replica, member);
-    settle_together(replica, member, update_, gradient, mine);
+    all_reduce_norm(replica, member, update_, gradient, mine);
     update_.apply(replica.ops(), replica.state(), *memories_[0], gradient, mine);
     replica.context().synchronize();  // the others read this part in the next step
   }
@@ -90,14 +90,14 @@ class SharedMemory final : public Exchange {
   /// Into the first member's buffer, in the order of ranks.
   Sum sum_on_device(Replica& replica, Collective& member) const {
     replica.context().synchronize();
-    const std::span<float* const> all = member.exchange(replica.gradients());
+    const std::span<float* const> all = member.share_pointers(replica.gradients());
     const Range mine = part_of(gradients_, member.rank(), member.size(), 16);
     for (size_t i = 1; i < all.size() && mine.size() > 0; ++i)
       replica.ops().scale_add(all[0] + mine.begin, all[i] + mine.begin, 1.0f, 1.0f, mine.size());
     return {all[0], mine};
   }
 
-  Site& keeper_;
+  Worker& owner_;
   const Update& update_;
   int64_t gradients_;
   Memories memories_;
@@ -105,9 +105,10 @@ class SharedMemory final : public Exchange {
 
 /// A GPU each: every replica has the parameters and makes the whole update; NCCL sums the gradients bucket by
 /// bucket while backward goes on.
-class PerDevice final : public Exchange {
+class NcclAllReduce final : public GradientSync {
  public:
-  PerDevice(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update, int64_t bucket_bytes)
+  NcclAllReduce(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update,
+                int64_t bucket_bytes)
       : replicas_(replicas), update_(update), whole_{0, layout.with_gradient()}, next_(replicas.size(), 0) {
     std::vector<Context*> contexts;
     for (const auto& replica : replicas) {
@@ -119,13 +120,14 @@ class PerDevice final : public Exchange {
       buckets_.push_back({begin, std::min(begin + bucket, whole_.end)});
     members_ = make_nccl_group(contexts);
   }
-  ~PerDevice() override {
-    for (const auto& replica : replicas_) replica->forget_replays();  // before the group that they call
+  ~NcclAllReduce() override {
+    for (const auto& replica : replicas_)
+      replica->forget_captured_graphs();  // before the group that they call
   }
   std::string_view where() const override { return "by NCCL"; }
   ParameterMemory& memory_of(int rank) override { return *memories_[static_cast<size_t>(rank)]; }
   std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
-  Site& keeper_of(size_t memory) override { return *replicas_[memory]; }
+  Worker& owner_of(size_t memory) override { return *replicas_[memory]; }
   bool runs_ahead() const override { return true; }
   void check() override {
     for (const auto& member : members_) member->check();
@@ -160,20 +162,20 @@ class PerDevice final : public Exchange {
 
 /// Any mixture: the parameters and slots are the host's, GPUs have a copy of the parameters for each step,
 /// and gradients meet in the host's memory. Made to be right on every machine, not to be fast.
-class ThroughHost final : public Exchange {
+class HostStaged final : public GradientSync {
  public:
-  ThroughHost(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update)
+  HostStaged(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update)
       : layout_(layout), update_(update), hosts_(replicas.size()) {
     const int core = available_cores().front();
     for (size_t rank = 0; rank < replicas.size(); ++rank) {
       if (!replicas[rank]->on_gpu()) continue;
       Host& host = hosts_[rank];
-      host.site = std::make_unique<Site>(static_cast<int>(rank), make_cpu_context({}, {core}, false),
-                                         GpuMath{}, layout);
+      host.worker = std::make_unique<Worker>(static_cast<int>(rank), make_cpu_context({}, {core}, false),
+                                             GpuMath{}, layout);
       host.device = std::make_unique<ParameterMemory>(replicas[rank]->ops().compute_type(), layout);
     }
-    keeper_ = hosts_[0].site ? hosts_[0].site.get() : static_cast<Site*>(replicas[0].get());
-    memories_.push_back(std::make_unique<ParameterMemory>(keeper_->ops().compute_type(), layout));
+    owner_ = hosts_[0].worker ? hosts_[0].worker.get() : static_cast<Worker*>(replicas[0].get());
+    memories_.push_back(std::make_unique<ParameterMemory>(owner_->ops().compute_type(), layout));
   }
   std::string_view where() const override { return "in the host's memory"; }
   std::string advice() const override {
@@ -187,11 +189,11 @@ class ThroughHost final : public Exchange {
     return device ? *device : *memories_[0];
   }
   std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
-  Site& keeper_of(size_t) override { return *keeper_; }
+  Worker& owner_of(size_t) override { return *owner_; }
   /// A gradient for each GPU's replica.
   size_t host_bytes() const override {
     const auto gpus =
-        std::count_if(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.site != nullptr; });
+        std::count_if(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.worker != nullptr; });
     return static_cast<size_t>(gpus * layout_.with_gradient()) * sizeof(float);
   }
 
@@ -205,29 +207,29 @@ class ThroughHost final : public Exchange {
 
   void end(Replica& replica, Collective& member) override {
     Host& host = hosts_[static_cast<size_t>(replica.rank())];
-    Site& on_host = host.site ? *host.site : static_cast<Site&>(replica);
-    if (host.site) {
+    Worker& on_host = host.worker ? *host.worker : static_cast<Worker&>(replica);
+    if (host.worker) {
       replica.context().copy_to_host(on_host.gradients(), replica.gradients(),
                                      static_cast<size_t>(layout_.with_gradient()) * sizeof(float));
       replica.context().copy_to_host(on_host.state(), replica.state(), sizeof(StepState));
     }
     const Range mine = member.reduce_scatter(on_host.gradients(), layout_.with_gradient());
-    settle_together(on_host, member, update_, on_host.gradients(), mine);
+    all_reduce_norm(on_host, member, update_, on_host.gradients(), mine);
     update_.apply(on_host.ops(), on_host.state(), *memories_[0], on_host.gradients(), mine);
-    if (host.site) replica.context().copy_to_device(replica.state(), on_host.state(), sizeof(StepState));
+    if (host.worker) replica.context().copy_to_device(replica.state(), on_host.state(), sizeof(StepState));
   }
 
  private:
   /// What a GPU's replica needs of the host.
   struct Host {
-    std::unique_ptr<Site> site;
+    std::unique_ptr<Worker> worker;
     std::unique_ptr<ParameterMemory> device;
   };
 
   const ParameterLayout& layout_;
   const Update& update_;
   std::vector<Host> hosts_;
-  Site* keeper_ = nullptr;
+  Worker* owner_ = nullptr;
   Memories memories_;
 };
 
@@ -251,13 +253,13 @@ bool a_gpu_each(ReplicaSpan replicas) {
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_exchange(ReplicaSpan replicas, const ParameterLayout& layout,
-                                        const Update& update, int64_t bucket_bytes) {
-  if (replicas.size() == 1) return std::make_unique<Solo>(replicas, layout, update);
+std::unique_ptr<GradientSync> make_gradient_sync(ReplicaSpan replicas, const ParameterLayout& layout,
+                                                 const Update& update, int64_t bucket_bytes) {
+  if (replicas.size() == 1) return std::make_unique<SingleReplica>(replicas, layout, update);
   if (same_memory(replicas)) return std::make_unique<SharedMemory>(replicas, layout, update);
   if (a_gpu_each(replicas) && nccl_available())
-    return std::make_unique<PerDevice>(replicas, layout, update, bucket_bytes);
-  return std::make_unique<ThroughHost>(replicas, layout, update);
+    return std::make_unique<NcclAllReduce>(replicas, layout, update, bucket_bytes);
+  return std::make_unique<HostStaged>(replicas, layout, update);
 }
 
 }  // namespace dtrain

@@ -5,10 +5,10 @@
 namespace dtrain {
 
 /// For layers whose output is their plain input under another shape.
-class ViewKernel : public Kernel {
+class PreparedView : public PreparedLayer {
  public:
-  ViewKernel() { traits_.is_view = true; }
-  void forward(const Pass&) override {}  // never called
+  PreparedView() { requirements_.is_view = true; }
+  void forward(const LayerArguments&) override {}  // never called
 };
 
 }  // namespace dtrain

@@ -3,9 +3,9 @@
 namespace dtrain {
 
 template <>
-const KindTable<Initializer>& kinds<Initializer>() {
-  static const KindTable<Initializer> table = [] {
-    KindTable<Initializer> t("initializer");
+const Registry<Initializer>& registry<Initializer>() {
+  static const Registry<Initializer> table = [] {
+    Registry<Initializer> t("initializer");
     add_constants(t);
     add_random(t);
     add_variance_scaling(t);

@@ -1,18 +1,18 @@
-#include "config/kinds.h"
+#include "config/registry.h"
 
 #include "config/scalar.h"
 
 namespace dtrain {
 
-std::optional<WrittenKind> take_apart(const Node& node, const std::string& noun,
+std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string& noun,
                                       const std::string& number_kind, const std::string& number_field,
                                       Diagnostics& diagnostics) {
   if (node.is_scalar()) {
     const bool number = !number_kind.empty() && !node.quoted() && reads_as_number(node.text());
-    if (!number) return WrittenKind{node, Node()};
-    const Node field = Node::scalar(number_field, false, node.mark());
-    return WrittenKind{Node::scalar(number_kind, false, node.mark()),
-                       Node::mapping({{field, node}}, node.mark())};
+    if (!number) return WrittenKind{node, ConfigNode()};
+    const ConfigNode field = ConfigNode::scalar(number_field, false, node.mark());
+    return WrittenKind{ConfigNode::scalar(number_kind, false, node.mark()),
+                       ConfigNode::mapping({{field, node}}, node.mark())};
   }
   if (node.is_mapping() && node.entries().size() == 1)
     return WrittenKind{node.entries().front().first, node.entries().front().second};
@@ -26,13 +26,13 @@ std::optional<WrittenKind> take_apart(const Node& node, const std::string& noun,
   return std::nullopt;
 }
 
-Node resolved_kind(const std::string& name, const Mark& mark, const Node& options) {
-  const Node key = Node::scalar(name, false, mark);
+ConfigNode resolved_kind(const std::string& name, const Mark& mark, const ConfigNode& options) {
+  const ConfigNode key = ConfigNode::scalar(name, false, mark);
   if (options.entries().empty()) return key;
-  return Node::mapping({{key, options}}, mark);
+  return ConfigNode::mapping({{key, options}}, mark);
 }
 
-void report_unknown_kind(const Node& name, const std::string& noun, std::span<const std::string> names,
+void report_unknown_kind(const ConfigNode& name, const std::string& noun, std::span<const std::string> names,
                          Diagnostics& diagnostics) {
   diagnostics.error(
       name, fmt::format("unknown {} '{}'{}", noun, name.text(), suggestion_or_list(name.text(), names)));

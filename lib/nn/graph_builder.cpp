@@ -1,4 +1,4 @@
-#include "nn/layer_laying.h"
+#include "nn/graph_builder.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -18,20 +18,20 @@ constexpr int64_t kMostTableElements = int64_t{1} << 40;
 
 }  // namespace
 
-void LayerLaying::misunderstood(const Mark& mark, std::string message) {
+void GraphBuilder::misunderstood(const Mark& mark, std::string message) {
   misunderstood_ = true;
   diagnostics_.error(mark, std::move(message));
 }
 
-std::string LayerLaying::hint(const std::string& word, const std::vector<std::string>& candidates) const {
+std::string GraphBuilder::hint(const std::string& word, const std::vector<std::string>& candidates) const {
   return diagnostics_.count() < kMostSuggestions ? suggestion_or_list(word, candidates) : "";
 }
 
-void LayerLaying::lay_input(const Node& key, const InputText& text, bool known, Scope& scope) {
+void GraphBuilder::add_input(const ConfigNode& key, const InputSpec& spec, bool known, Scope& scope) {
   GraphNode node;
   node.name = key.text();
   node.kind = "input";
-  node.output = {key.text(), text.shape, text.dtype};
+  node.output = {key.text(), spec.shape, spec.dtype};
   node.mark = key.mark();
   names_.insert(node.name);
   const bool first = scope.values.empty();
@@ -43,19 +43,19 @@ void LayerLaying::lay_input(const Node& key, const InputText& text, bool known, 
   scope.flow = first ? std::optional(value) : std::nullopt;
 }
 
-void LayerLaying::lay(const std::vector<Node>& layers, Scope& scope) {
-  for (const auto& text : read_texts(layers, scope)) {
-    if (full_ || !count_one(text ? text->kind.mark() : Mark())) return;
-    if (!text)
+void GraphBuilder::lay(const std::vector<ConfigNode>& layers, Scope& scope) {
+  for (const auto& layer : read_specs(layers, scope)) {
+    if (full_ || !count_one(layer ? layer->kind.mark() : Mark())) return;
+    if (!layer)
       scope.flow = kUnknown;
-    else if (blocks_.contains(text->kind.text()))
-      lay_block(*text, scope);
+    else if (blocks_.contains(layer->kind.text()))
+      add_block(*layer, scope);
     else
-      lay_layer(*text, scope);
+      add_layer(*layer, scope);
   }
 }
 
-bool LayerLaying::count_one(const Mark& mark) {
+bool GraphBuilder::count_one(const Mark& mark) {
   if (++laid_ > kMostLayers)
     misunderstood(mark, fmt::format("the model has more than {} layers, blocks laid out", kMostLayers));
   full_ = laid_ > kMostLayers || diagnostics_.count() >= kMostErrors;
@@ -64,17 +64,17 @@ bool LayerLaying::count_one(const Mark& mark) {
 }
 
 /// All of a list before any is laid: automatic names keep clear of those that are given further down.
-std::vector<std::optional<LayerText>> LayerLaying::read_texts(const std::vector<Node>& layers,
-                                                              const Scope& scope) {
-  std::vector<std::optional<LayerText>> texts;
-  for (const Node& node : layers) {
-    texts.push_back(read_text(node, scope));
-    if (texts.back() && texts.back()->keys.name) claim_name(*texts.back(), scope);
+std::vector<std::optional<LayerSpec>> GraphBuilder::read_specs(const std::vector<ConfigNode>& layers,
+                                                               const Scope& scope) {
+  std::vector<std::optional<LayerSpec>> specs;
+  for (const ConfigNode& node : layers) {
+    specs.push_back(read_spec(node, scope));
+    if (specs.back() && specs.back()->keys.name) claim_name(*specs.back(), scope);
   }
-  return texts;
+  return specs;
 }
 
-std::optional<LayerText> LayerLaying::read_text(const Node& node, const Scope& scope) {
+std::optional<LayerSpec> GraphBuilder::read_spec(const ConfigNode& node, const Scope& scope) {
   const size_t before = diagnostics_.count();
   const auto written = take_apart(node, "layer", "", "", diagnostics_);
   if (!written) {
@@ -83,21 +83,21 @@ std::optional<LayerText> LayerLaying::read_text(const Node& node, const Scope& s
   }
   const std::string& kind = written->name.text();
   const auto block = blocks_.find(kind);
-  std::vector<std::string> fields = kinds<Layer>().fields(kind);
+  std::vector<std::string> fields = registry<Layer>().fields(kind);
   if (block != blocks_.end())
     for (const auto& [parameter, value] : block->second.parameters) fields.push_back(parameter);
-  const Node options = substitute(written->options, scope.parameters, diagnostics_);
+  const ConfigNode options = substitute(written->options, scope.parameters, diagnostics_);
   const bool known = diagnostics_.count() == before;
-  LayerText text = take_keys(written->name, options,
-                             block != blocks_.end() ? LayerKeys::block_schema() : LayerKeys::layer_schema(),
-                             fields, diagnostics_);
-  text.known = known;
+  LayerSpec layer = take_keys(written->name, options,
+                              block != blocks_.end() ? LayerKeys::block_schema() : LayerKeys::layer_schema(),
+                              fields, diagnostics_);
+  layer.known = known;
   misunderstood_ |= diagnostics_.count() != before;
-  return text;
+  return layer;
 }
 
-void LayerLaying::claim_name(const LayerText& text, const Scope& scope) {
-  const Name& name = *text.keys.name;
+void GraphBuilder::claim_name(const LayerSpec& layer, const Scope& scope) {
+  const Name& name = *layer.keys.name;
   if (!scope.prefix.empty() && name.text.find('/') != std::string::npos)
     misunderstood(name.mark, fmt::format("the name '{}': names inside of a block have no '/'", name.text));
   if (scope.values.contains(name.text) || !names_.insert(scope.prefix + name.text).second)
@@ -105,7 +105,7 @@ void LayerLaying::claim_name(const LayerText& text, const Scope& scope) {
 }
 
 /// "dense", "dense_1", ... as Keras numbers them, past names that are taken.
-std::string LayerLaying::automatic_name(const std::string& base) {
+std::string GraphBuilder::automatic_name(const std::string& base) {
   for (;;) {
     const int number = numbers_[base]++;
     std::string name = number == 0 ? base : fmt::format("{}_{}", base, number);
@@ -113,7 +113,7 @@ std::string LayerLaying::automatic_name(const std::string& base) {
   }
 }
 
-Value LayerLaying::read(const Node& name, std::string_view what, const Scope& scope) {
+Value GraphBuilder::read(const ConfigNode& name, std::string_view what, const Scope& scope) {
   const auto found = scope.values.find(name.text());
   if (found == scope.values.end()) {
     std::vector<std::string> names;
@@ -125,44 +125,45 @@ Value LayerLaying::read(const Node& name, std::string_view what, const Scope& sc
   return found->second;
 }
 
-Value LayerLaying::read_flow(const Scope& scope) {
+Value GraphBuilder::read_flow(const Scope& scope) {
   const Value value = scope.flow.value_or(kUnknown);
   if (value != kUnknown) used_[static_cast<size_t>(value)] = true;
   return value;
 }
 
-std::vector<Value> LayerLaying::inputs_of(const LayerText& text, const Scope& scope) {
+std::vector<Value> GraphBuilder::inputs_of(const LayerSpec& layer, const Scope& scope) {
   std::vector<Value> inputs;
-  if (text.keys.inputs) {
-    for (const Node& name : text.keys.inputs->items)
+  if (layer.keys.inputs) {
+    for (const ConfigNode& name : layer.keys.inputs->items)
       inputs.push_back(name.is_scalar() ? read(name, "defined before this layer", scope) : kUnknown);
   } else if (scope.flow) {
     inputs.push_back(read_flow(scope));
   } else {
     std::vector<std::string> names;
     for (const auto& node : nodes_) names.push_back(node.name);
-    misunderstood(text.kind.mark(),
+    misunderstood(layer.kind.mark(),
                   fmt::format("{} must say which of the model's inputs it reads (inputs: ...): {}",
-                              text.kind.text(), fmt::join(names, ", ")));
+                              layer.kind.text(), fmt::join(names, ", ")));
     inputs.push_back(kUnknown);
   }
   return inputs;
 }
 
-void LayerLaying::lay_layer(const LayerText& text, Scope& scope) {
+void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
   GraphNode node;
-  node.kind = text.kind.text();
-  node.name = text.keys.name ? scope.prefix + text.keys.name->text : automatic_name(scope.prefix + node.kind);
-  node.inputs = inputs_of(text, scope);
-  node.trainable = scope.trainable && text.keys.trainable;
-  node.mark = text.kind.mark();
-  if (!kinds<Layer>().contains(node.kind)) {
-    std::vector<std::string> all = kinds<Layer>().names();
+  node.kind = layer.kind.text();
+  node.name =
+      layer.keys.name ? scope.prefix + layer.keys.name->text : automatic_name(scope.prefix + node.kind);
+  node.inputs = inputs_of(layer, scope);
+  node.trainable = scope.trainable && layer.keys.trainable;
+  node.mark = layer.kind.mark();
+  if (!registry<Layer>().contains(node.kind)) {
+    std::vector<std::string> all = registry<Layer>().names();
     for (const auto& [name, block] : blocks_) all.push_back(name);
     misunderstood(node.mark, fmt::format("unknown layer '{}'{}", node.kind, hint(node.kind, all)));
-  } else if (text.known) {
+  } else if (layer.known) {
     const size_t before = diagnostics_.count();
-    node.layer = kinds<Layer>().parse(text.kind, text.options, diagnostics_);
+    node.layer = registry<Layer>().parse(layer.kind, layer.options, diagnostics_);
     misunderstood_ |= diagnostics_.count() != before;
   }
 
@@ -187,7 +188,7 @@ void LayerLaying::lay_layer(const LayerText& text, Scope& scope) {
   scope.flow = value;
 }
 
-Value LayerLaying::add(GraphNode node) {
+Value GraphBuilder::add(GraphNode node) {
   const bool known = infer(node);
   nodes_.push_back(std::move(node));
   known_.push_back(known);
@@ -196,7 +197,7 @@ Value LayerLaying::add(GraphNode node) {
 }
 
 /// Output and parameters; false where they cannot be known.
-bool LayerLaying::infer(GraphNode& node) {
+bool GraphBuilder::infer(GraphNode& node) {
   std::vector<TensorSpec> inputs;
   for (const Value value : node.inputs) {
     if (value == kUnknown || !known_[static_cast<size_t>(value)]) return false;
@@ -204,18 +205,18 @@ bool LayerLaying::infer(GraphNode& node) {
   }
   if (!node.layer) return false;
   const size_t before = diagnostics_.count();
-  const auto complain = [&](const std::string& message) {
+  const auto report_error = [&](const std::string& message) {
     diagnostics_.error(node.mark, fmt::format("{} '{}': {}", node.kind, node.name, message));
   };
-  auto output = node.layer->infer(inputs, complain);
+  auto output = node.layer->infer(inputs, report_error);
   if (diagnostics_.count() != before) return false;
   if (!output) throw std::logic_error(fmt::format("{} refuses its inputs and does not say why", node.kind));
   node.output = std::move(*output);
   node.output.name = node.name;
   const auto check_size = [&](const std::string& what, const Shape& shape, int64_t most) {
     if (shape.exceeds(most))
-      complain(fmt::format("its {} of {} has more than the {} elements that are possible", what, shape.str(),
-                           most));
+      report_error(fmt::format("its {} of {} has more than the {} elements that are possible", what,
+                               shape.str(), most));
   };
   check_size("output", node.output.shape, kMostArrayElements);
   node.parameters = node.layer->parameters(inputs);
@@ -225,18 +226,18 @@ bool LayerLaying::infer(GraphNode& node) {
   return diagnostics_.count() == before;
 }
 
-ModelOutput LayerLaying::describe(Value value) const {
+ModelOutput GraphBuilder::describe(Value value) const {
   if (value == kUnknown) return {};
   const auto at = static_cast<size_t>(value);
   const GraphNode& node = nodes_[at];
   ModelOutput output{value, nodes_[node.is_activation_of_previous ? at - 1 : at].name, std::nullopt};
   if (known_[at]) output.spec = node.output;
   // A misspelt kind gives a layer another name than it was meant to have.
-  if (!node.layer && node.kind != "input" && !kinds<Layer>().contains(node.kind)) output.name.clear();
+  if (!node.layer && node.kind != "input" && !registry<Layer>().contains(node.kind)) output.name.clear();
   return output;
 }
 
-void LayerLaying::check_all_used() {
+void GraphBuilder::check_all_used() {
   if (misunderstood_) return;
   std::vector<Mark> reported;  // each place in a block once, however often it is laid
   for (size_t i = 0; i < nodes_.size(); ++i) {

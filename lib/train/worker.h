@@ -11,9 +11,9 @@ namespace dtrain {
 
 /// A context, its operations, and in its memory what computing and using a gradient takes. Used by one
 /// replica's thread.
-class Site {
+class Worker {
  public:
-  Site(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout);
+  Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout);
 
   int rank() const { return rank_; }
   Context& context() { return *context_; }

@@ -11,7 +11,7 @@
 
 #include "config/diagnostics.h"
 #include "nn/graph.h"
-#include "nn/model_text.h"
+#include "nn/model_spec.h"
 
 namespace dtrain {
 
@@ -30,18 +30,18 @@ struct Scope {
 };
 
 /// Errors go to `diagnostics`; nodes are laid also for what was wrong, so that what follows can refer to it.
-class LayerLaying {
+class GraphBuilder {
  public:
-  LayerLaying(const std::map<std::string, Block>& blocks, Diagnostics& diagnostics)
+  GraphBuilder(const std::map<std::string, Block>& blocks, Diagnostics& diagnostics)
       : blocks_(blocks), diagnostics_(diagnostics) {}
 
-  /// A model input; `known` is whether `text` is what was meant.
-  void lay_input(const Node& key, const InputText& text, bool known, Scope& scope);
+  /// A model input; `known` is whether `spec` is what was meant.
+  void add_input(const ConfigNode& key, const InputSpec& spec, bool known, Scope& scope);
   /// Afterwards scope.flow is the last layer's value.
-  void lay(const std::vector<Node>& layers, Scope& scope);
+  void lay(const std::vector<ConfigNode>& layers, Scope& scope);
   /// The value of `name` in the scope, which counts as used then; reports ("'x' is not `what`") and returns
   /// kUnknown where there is none.
-  Value read(const Node& name, std::string_view what, const Scope& scope);
+  Value read(const ConfigNode& name, std::string_view what, const Scope& scope);
   /// What the scope's next layer would read, which counts as used then.
   Value read_flow(const Scope& scope);
   /// What is known of a value.
@@ -54,15 +54,15 @@ class LayerLaying {
   std::vector<GraphNode> take_nodes() { return std::move(nodes_); }
 
  private:
-  std::vector<std::optional<LayerText>> read_texts(const std::vector<Node>& layers, const Scope& scope);
-  std::optional<LayerText> read_text(const Node& node, const Scope& scope);
-  void claim_name(const LayerText& text, const Scope& scope);
+  std::vector<std::optional<LayerSpec>> read_specs(const std::vector<ConfigNode>& layers, const Scope& scope);
+  std::optional<LayerSpec> read_spec(const ConfigNode& node, const Scope& scope);
+  void claim_name(const LayerSpec& layer, const Scope& scope);
   std::string automatic_name(const std::string& base);
-  void lay_layer(const LayerText& text, Scope& scope);
-  void lay_block(const LayerText& text, Scope& scope);
-  std::optional<BlockParameters> bind(const LayerText& text, const Block& block);
-  bool may_open(const Node& kind);
-  std::vector<Value> inputs_of(const LayerText& text, const Scope& scope);
+  void add_layer(const LayerSpec& layer, Scope& scope);
+  void add_block(const LayerSpec& layer, Scope& scope);
+  std::optional<BlockParameters> bind(const LayerSpec& layer, const Block& block);
+  bool may_open(const ConfigNode& kind);
+  std::vector<Value> inputs_of(const LayerSpec& layer, const Scope& scope);
   Value add(GraphNode node);
   bool infer(GraphNode& node);
   bool count_one(const Mark& mark);

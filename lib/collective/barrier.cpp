@@ -1,4 +1,4 @@
-#include "collective/gate.h"
+#include "collective/barrier.h"
 
 #include "collective/collective.h"
 
@@ -16,7 +16,7 @@ inline void pause() {
 }
 }  // namespace
 
-void Gate::arrive_and_wait() {
+void Barrier::arrive_and_wait() {
   const uint32_t generation = generation_.load(std::memory_order_acquire);
   if (aborted_.load(std::memory_order_acquire)) throw Aborted();
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
@@ -31,7 +31,7 @@ void Gate::arrive_and_wait() {
   if (aborted_.load(std::memory_order_acquire)) throw Aborted();
 }
 
-void Gate::abort() noexcept {
+void Barrier::abort() noexcept {
   aborted_.store(true, std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();

@@ -1,8 +1,8 @@
-#include "train/site.h"
+#include "train/worker.h"
 
 namespace dtrain {
 
-Site::Site(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout)
+Worker::Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout)
     : rank_(rank),
       with_gradient_(layout.with_gradient()),
       context_(std::move(context)),
@@ -13,7 +13,7 @@ Site::Site(int rank, std::unique_ptr<Context> context, const GpuMath& math, cons
   context_->copy_to_device(state(), &fresh, sizeof(fresh));
 }
 
-float* Site::gradients() {
+float* Worker::gradients() {
   if (!gradients_.data())
     gradients_ = context_->allocate(static_cast<size_t>(with_gradient_) * sizeof(float));
   return gradients_.f32();

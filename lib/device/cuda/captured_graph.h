@@ -11,9 +11,9 @@ namespace dtrain::cuda {
 /// False where the environment says DTRAIN_CUDA_GRAPHS=0.
 bool graphs_wanted();
 
-class CudaReplay final : public Replay {
+class CudaCapturedGraph final : public CapturedGraph {
  public:
-  CudaReplay(cudaStream_t stream, const std::function<void()>& work);
+  CudaCapturedGraph(cudaStream_t stream, const std::function<void()>& work);
   void run() override;
 
  private:

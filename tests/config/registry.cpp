@@ -1,4 +1,4 @@
-#include "config/kinds.h"
+#include "config/registry.h"
 
 #include "layers.h"
 #include "support.h"
@@ -7,11 +7,11 @@ namespace dtrain {
 
 namespace {
 
-const KindTable<TestActivation>& table() {
-  return kinds<TestActivation>();
+const Registry<TestActivation>& table() {
+  return registry<TestActivation>();
 }
 
-Kind<TestActivation> read(std::string_view text) {
+Configured<TestActivation> read(std::string_view text) {
   Diagnostics diagnostics;
   auto kind = table().parse(yaml(text), diagnostics);
   CHECK(messages(diagnostics) == "");
@@ -30,7 +30,7 @@ struct Nested {
 };
 struct Wrapper final : Nested {
   struct Options {
-    Kind<Nested> inner;
+    Configured<Nested> inner;
   };
   explicit Wrapper(const Options&) {}
 };
@@ -38,8 +38,8 @@ struct Wrapper final : Nested {
 }  // namespace
 
 template <>
-const KindTable<Nested>& kinds<Nested>() {
-  static const auto kTable = KindTable<Nested>("wrapper").add<Wrapper>(
+const Registry<Nested>& registry<Nested>() {
+  static const auto kTable = Registry<Nested>("wrapper").add<Wrapper>(
       "wrapper",
       Schema<Wrapper::Options>("again").required("inner", &Wrapper::Options::inner, "the wrapped"));
   return kTable;
@@ -82,7 +82,7 @@ TEST_CASE("anything else is an error that says so") {
 }
 
 TEST_CASE("what is missing is reported at the kind's name") {
-  const auto layers = KindTable<TestConv>("layer").add<TestConv>("conv2d", TestConv::schema());
+  const auto layers = Registry<TestConv>("layer").add<TestConv>("conv2d", TestConv::schema());
   for (const char* text : {"a:\n  conv2d:\n    filters: 3\n", "a:\n  conv2d: {filters: 3}\n"}) {
     Diagnostics diagnostics;
     CHECK_FALSE(layers.parse(*yaml(text).find("a"), diagnostics));
@@ -93,10 +93,10 @@ TEST_CASE("what is missing is reported at the kind's name") {
 
 TEST_CASE("objects made by a function") {
   Diagnostics diagnostics;
-  const auto table_of_slopes = KindTable<double>("slope").add_with(
+  const auto table_of_slopes = Registry<double>("slope").add_with(
       "leaky",
       Schema<TestLeaky::Options>("").optional("negative_slope", &TestLeaky::Options::negative_slope, ""),
-      [](const TestLeaky::Options& options, const Node&) {
+      [](const TestLeaky::Options& options, const ConfigNode&) {
         return std::make_shared<const double>(options.negative_slope);
       });
   CHECK(*table_of_slopes.parse(yaml("{leaky: {negative_slope: 2}}"), diagnostics) == 2.0);
@@ -105,9 +105,9 @@ TEST_CASE("objects made by a function") {
 
 TEST_CASE("a table's mistakes are the program's") {
   CHECK_THROWS_AS(table().make("nothing"), std::logic_error);
-  CHECK_THROWS_AS(kinds<Nested>().make("wrapper"), std::logic_error);  // a required field has no default
+  CHECK_THROWS_AS(registry<Nested>().make("wrapper"), std::logic_error);  // a required field has no default
   auto twice =
-      KindTable<TestActivation>("activation").add<TestLinear>("linear", Schema<TestLinear::Options>(""));
+      Registry<TestActivation>("activation").add<TestLinear>("linear", Schema<TestLinear::Options>(""));
   CHECK_THROWS_AS(twice.add<TestLinear>("linear", Schema<TestLinear::Options>("")), std::logic_error);
   CHECK(table().contains("linear"));
   CHECK_FALSE(table().contains("lin"));
@@ -120,7 +120,7 @@ TEST_CASE("a table's JSON schema lists its kinds, and ends where they nest") {
   REQUIRE(choices.size() == 3);
   CHECK(choices[0].find("oneOf")->items()[0].find("const")->as_string() == "linear");
   CHECK(choices[2].find("type")->items()[0].as_string() == "number");
-  const std::string nested = kinds<Nested>().json_schema().dump();
+  const std::string nested = registry<Nested>().json_schema().dump();
   CHECK(contains(nested, R"("inner": {"description": "the wrapped"})"));
 }
 

@@ -11,9 +11,9 @@ Json keras_schedule(const std::string& class_name, Json config) {
 }
 
 template <>
-const KindTable<Schedule>& kinds<Schedule>() {
-  static const KindTable<Schedule> kTable = [] {
-    KindTable<Schedule> table("learning rate schedule");
+const Registry<Schedule>& registry<Schedule>() {
+  static const Registry<Schedule> kTable = [] {
+    Registry<Schedule> table("learning rate schedule");
     add_constant(table);
     add_piecewise_constant(table);
     add_exponential_decay(table);
@@ -26,9 +26,9 @@ const KindTable<Schedule>& kinds<Schedule>() {
 }
 
 template <>
-const KindTable<Optimizer>& kinds<Optimizer>() {
-  static const KindTable<Optimizer> kTable = [] {
-    KindTable<Optimizer> table("optimizer");
+const Registry<Optimizer>& registry<Optimizer>() {
+  static const Registry<Optimizer> kTable = [] {
+    Registry<Optimizer> table("optimizer");
     add_sgd(table);
     add_rmsprop(table);
     add_adagrad(table);

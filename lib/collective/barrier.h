@@ -8,10 +8,10 @@ namespace dtrain {
 
 /// Every thread of a fixed number arrives; the last releases all. Memory written before arriving is visible
 /// after.
-class Gate {
+class Barrier {
  public:
   /// `spin`: wait busily for about a millisecond before sleeping; for threads that each have a core.
-  Gate(int threads, bool spin) : threads_(threads), spin_(spin) {}
+  Barrier(int threads, bool spin) : threads_(threads), spin_(spin) {}
 
   /// Throws Aborted where abort was called.
   void arrive_and_wait();

@@ -3,9 +3,9 @@
 namespace dtrain {
 
 template <>
-const KindTable<Loss>& kinds<Loss>() {
-  static const KindTable<Loss> table = [] {
-    KindTable<Loss> t("loss");
+const Registry<Loss>& registry<Loss>() {
+  static const Registry<Loss> table = [] {
+    Registry<Loss> t("loss");
     add_cross_entropy(t);
     add_elementwise_losses(t);
     return t;

@@ -3,9 +3,9 @@
 namespace dtrain {
 
 template <>
-const KindTable<Layer>& kinds<Layer>() {
-  static const KindTable<Layer> table = [] {
-    KindTable<Layer> t("layer");
+const Registry<Layer>& registry<Layer>() {
+  static const Registry<Layer> table = [] {
+    Registry<Layer> t("layer");
     add_dense(t);
     add_conv2d(t);
     add_depthwise_conv2d(t);

@@ -14,11 +14,11 @@ namespace dtrain {
 /// What was chosen: its name, the object that its options made, and the choice as it would be written in
 /// full.
 template <class Base>
-struct Kind {
+struct Configured {
   std::string name;
   std::shared_ptr<const Base> value;
-  Node resolved;  // {name: {all options}}, or the bare name of a kind without any; keeps the mark of what was
-                  // written
+  ConfigNode resolved;  // {name: {all options}}, or the bare name of a kind without any; keeps the mark of
+                        // what was written
 
   explicit operator bool() const { return value != nullptr; }
   const Base* operator->() const { return value.get(); }
@@ -27,28 +27,29 @@ struct Kind {
 
 /// The explicit table of the kinds of one sort. Built once by a function that names every kind in order.
 template <class Base>
-class KindTable {
+class Registry {
  public:
   /// `noun` is what messages call the sort: "unknown optimizer 'adm'; did you mean 'adam'?"
-  explicit KindTable(std::string noun) : noun_(std::move(noun)) {}
+  explicit Registry(std::string noun) : noun_(std::move(noun)) {}
 
   /// Impl is made from its options: std::make_shared<const Impl>(options).
   template <class Impl, class Options>
-  KindTable& add(std::string name, Schema<Options> schema);
-  /// A kind whose object is made by a function: std::shared_ptr<const Base>(const Options&, const Node&).
+  Registry& add(std::string name, Schema<Options> schema);
+  /// A kind whose object is made by a function: std::shared_ptr<const Base>(const Options&, const
+  /// ConfigNode&).
   template <class Options, class Make>
-  KindTable& add_with(std::string name, Schema<Options> schema, Make make);
+  Registry& add_with(std::string name, Schema<Options> schema, Make make);
   /// A bare number stands for this kind with `field` set to it: `learning_rate: 0.001` is {constant: {value:
   /// 0.001}}.
-  KindTable& number_as(std::string name, std::string field);
+  Registry& number_as(std::string name, std::string field);
 
-  /// Reports and returns an empty Kind on a mistake, unless it is in details (Schema::details) only.
-  Kind<Base> parse(const Node& node, Diagnostics& diagnostics) const;
+  /// Reports and returns an empty one on a mistake, unless it is in details (Schema::details) only.
+  Configured<Base> parse(const ConfigNode& node, Diagnostics& diagnostics) const;
   /// The same with name and options already apart (a layer's common keys taken off).
-  Kind<Base> parse(const Node& name, const Node& options, Diagnostics& diagnostics) const;
+  Configured<Base> parse(const ConfigNode& name, const ConfigNode& options, Diagnostics& diagnostics) const;
   /// A kind with its defaults, for the defaults of options structs. Throws std::logic_error for a name that
   /// is not here.
-  Kind<Base> make(const std::string& name) const;
+  Configured<Base> make(const std::string& name) const;
 
   bool contains(std::string_view name) const;
   std::vector<std::string> names() const;
@@ -64,7 +65,7 @@ class KindTable {
  private:
   struct Entry {
     std::string name;
-    std::function<Kind<Base>(const Node& options, Diagnostics&)> parse;
+    std::function<Configured<Base>(const ConfigNode& options, Diagnostics&)> parse;
     std::function<Json()> schema;
     std::vector<std::string> fields;
     bool bare;  // no field is required
@@ -74,11 +75,11 @@ class KindTable {
   std::string number_kind_, number_field_;
 };
 
-/// For Codec<Kind<Base>>: every Base that options refer to has a specialisation that returns its table
-/// (template <> const KindTable<Optimizer>& kinds<Optimizer>();).
+/// For Codec<Configured<Base>>: every Base that options refer to has a specialisation that returns its table
+/// (template <> const Registry<Optimizer>& registry<Optimizer>();).
 template <class Base>
-const KindTable<Base>& kinds();
+const Registry<Base>& registry();
 
 }  // namespace dtrain
 
-#include "config/kinds_impl.h"
+#include "config/registry_impl.h"

@@ -1,4 +1,4 @@
-#include "device/cuda/replay.h"
+#include "device/cuda/captured_graph.h"
 
 #include <cstdlib>
 #include <string_view>
@@ -36,14 +36,15 @@ bool graphs_wanted() {
   return !said || std::string_view(said) != "0";
 }
 
-CudaReplay::CudaReplay(cudaStream_t stream, const std::function<void()>& work) : stream_(stream) {
+CudaCapturedGraph::CudaCapturedGraph(cudaStream_t stream, const std::function<void()>& work)
+    : stream_(stream) {
   const Graph captured = capture(stream, work);
   cudaGraphExec_t made = nullptr;
   check(cudaGraphInstantiate(&made, captured.get(), 0), "making a graph of a captured step");
   graph_.reset(made);
 }
 
-void CudaReplay::run() {
+void CudaCapturedGraph::run() {
   check(cudaGraphLaunch(graph_.get(), stream_), "launching a captured step");
 }
 

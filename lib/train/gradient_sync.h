@@ -13,13 +13,13 @@
 namespace dtrain {
 
 class Replica;
-class Site;
+class Worker;
 
 /// One object for all replicas; each calls with itself, from its own thread. A step's order: begin, ready (as
 /// backward goes on), complete, end.
-class Exchange {
+class GradientSync {
  public:
-  virtual ~Exchange() = default;
+  virtual ~GradientSync() = default;
 
   /// Where the gradients meet, for people: "in one memory".
   virtual std::string_view where() const = 0;
@@ -32,7 +32,7 @@ class Exchange {
   /// What it takes of the host's memory besides what its replicas on the CPU have.
   virtual size_t host_bytes() const { return 0; }
   /// Whose ops and context work on one of memories() between steps.
-  virtual Site& keeper_of(size_t memory) = 0;
+  virtual Worker& owner_of(size_t memory) = 0;
 
   /// The first thing in a step.
   virtual void begin(Replica&) {}
@@ -52,8 +52,8 @@ class Exchange {
 /// The one that suits the replicas' devices: none (one replica), by the memory that all of them share, NCCL
 /// (a GPU each), or else by way of the host's memory. `bucket_bytes`: how much of the gradient is summed at a
 /// time while backward goes on, with NCCL.
-std::unique_ptr<Exchange> make_exchange(std::span<const std::unique_ptr<Replica>> replicas,
-                                        const ParameterLayout& layout, const Update& update,
-                                        int64_t bucket_bytes);
+std::unique_ptr<GradientSync> make_gradient_sync(std::span<const std::unique_ptr<Replica>> replicas,
+                                                 const ParameterLayout& layout, const Update& update,
+                                                 int64_t bucket_bytes);
 
 }  // namespace dtrain

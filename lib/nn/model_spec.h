@@ -22,39 +22,39 @@ struct Name {
 
 /// One name, or a list of at least one.
 struct Names {
-  std::vector<Node> items;  // scalars
+  std::vector<ConfigNode> items;  // scalars
 };
 
 template <>
 struct Codec<Name> {
-  static bool parse(const Node& node, const std::string& where, Name& out, Diagnostics& diagnostics);
-  static Node write(const Name& value) { return Codec<std::string>::write(value.text); }
+  static bool parse(const ConfigNode& node, const std::string& where, Name& out, Diagnostics& diagnostics);
+  static ConfigNode write(const Name& value) { return Codec<std::string>::write(value.text); }
   static Json schema() { return json_type("string"); }
 };
 
 template <>
 struct Codec<Names> {
-  static bool parse(const Node& node, const std::string& where, Names& out, Diagnostics& diagnostics);
-  static Node write(const Names& value);
+  static bool parse(const ConfigNode& node, const std::string& where, Names& out, Diagnostics& diagnostics);
+  static ConfigNode write(const Names& value);
   static Json schema();
 };
 
 /// One name as a scalar, several as a list.
-Node write_names(const std::vector<std::string>& names);
+ConfigNode write_names(const std::vector<std::string>& names);
 
 /// What is written at the top.
-struct ModelText {
-  Node inputs, blocks;
-  std::vector<Node> layers;
+struct ModelSpec {
+  ConfigNode inputs, blocks;
+  std::vector<ConfigNode> layers;
   std::optional<Names> outputs;
-  static const Schema<ModelText>& schema();
+  static const Schema<ModelSpec>& schema();
 };
 
 /// A model input: shape and dtype of a sample.
-struct InputText {
+struct InputSpec {
   Shape shape;
   DType dtype = DType::float32;
-  static const Schema<InputText>& schema();
+  static const Schema<InputSpec>& schema();
 };
 
 /// The keys that every layer has beside its own options.
@@ -68,34 +68,34 @@ struct LayerKeys {
 };
 
 /// Values of a block's parameters, or their defaults, by name.
-using BlockParameters = std::map<std::string, Node>;
+using BlockParameters = std::map<std::string, ConfigNode>;
 
 /// A named piece of a model.
 struct Block {
   BlockParameters parameters;
-  std::vector<Node> layers;
+  std::vector<ConfigNode> layers;
 };
 
 /// The `blocks:` part. Reports names that are no names or that mean something else.
-std::map<std::string, Block> parse_blocks(const Node& node, Diagnostics& diagnostics);
+std::map<std::string, Block> parse_blocks(const ConfigNode& node, Diagnostics& diagnostics);
 /// The schema of one block, for the reference.
 Json block_json_schema();
 
 /// `node` with every scalar "$name" in it, however deep, replaced by the parameter's value. `parameters` is
 /// null outside of blocks.
-Node substitute(const Node& node, const BlockParameters* parameters, Diagnostics& diagnostics);
+ConfigNode substitute(const ConfigNode& node, const BlockParameters* parameters, Diagnostics& diagnostics);
 
 /// A layer or the use of a block, as it stands in a list of layers.
-struct LayerText {
-  Node kind;     // a scalar
-  Node options;  // its own; the common keys are in `keys`
+struct LayerSpec {
+  ConfigNode kind;     // a scalar
+  ConfigNode options;  // its own; the common keys are in `keys`
   LayerKeys keys;
   bool known = true;  // every $name in it has a value
 };
 
 /// Takes the common keys (those of `schema`) from among the options, whose own names are `fields`. Reports,
 /// and takes away, what looks like a misspelt common key.
-LayerText take_keys(const Node& kind, const Node& options, const Schema<LayerKeys>& schema,
+LayerSpec take_keys(const ConfigNode& kind, const ConfigNode& options, const Schema<LayerKeys>& schema,
                     const std::vector<std::string>& fields, Diagnostics& diagnostics);
 
 }  // namespace dtrain

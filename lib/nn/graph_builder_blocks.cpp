@@ -1,10 +1,10 @@
-// The part of LayerLaying that is about blocks.
+// The part of GraphBuilder that is about blocks.
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "nn/layer_laying.h"
+#include "nn/graph_builder.h"
 
 namespace dtrain {
 
@@ -13,7 +13,7 @@ constexpr size_t kDeepest = 100;  // blocks within blocks
 }
 
 /// Whether the block may be laid here: not within itself, nor too deep.
-bool LayerLaying::may_open(const Node& kind) {
+bool GraphBuilder::may_open(const ConfigNode& kind) {
   const std::string& name = kind.text();
   if (const auto found = std::find(open_.begin(), open_.end(), name); found != open_.end()) {
     misunderstood(kind.mark(), fmt::format("block '{}' contains itself ({} > {})", name,
@@ -26,12 +26,12 @@ bool LayerLaying::may_open(const Node& kind) {
 }
 
 /// The values of the block's parameters in this use; nothing where that was reported to be wrong.
-std::optional<BlockParameters> LayerLaying::bind(const LayerText& text, const Block& block) {
+std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const Block& block) {
   BlockParameters parameters = block.parameters;
-  const Node& options = text.options;
+  const ConfigNode& options = layer.options;
   if (options.is_null()) return parameters;
   if (!options.is_mapping()) {
-    report_unexpected(options, fmt::format("block '{}'", text.kind.text()), "a mapping of its parameters",
+    report_unexpected(options, fmt::format("block '{}'", layer.kind.text()), "a mapping of its parameters",
                       diagnostics_);
     return std::nullopt;
   }
@@ -45,47 +45,47 @@ std::optional<BlockParameters> LayerLaying::bind(const LayerText& text, const Bl
     std::vector<std::string> names;
     for (const auto& [name, unused] : block.parameters) names.push_back(name);
     diagnostics_.error(key, fmt::format("unknown parameter '{}' of block '{}'{}", key.text(),
-                                        text.kind.text(), hint(key.text(), names)));
+                                        layer.kind.text(), hint(key.text(), names)));
     good = false;
   }
   return good ? std::optional(std::move(parameters)) : std::nullopt;
 }
 
-void LayerLaying::lay_block(const LayerText& text, Scope& scope) {
-  const std::string& kind = text.kind.text();
+void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
+  const std::string& kind = layer.kind.text();
   const Block& block = blocks_.at(kind);
-  const std::vector<Value> inputs = inputs_of(text, scope);
+  const std::vector<Value> inputs = inputs_of(layer, scope);
   if (inputs.size() > 1)
-    misunderstood(text.keys.inputs->items[1].mark(),
+    misunderstood(layer.keys.inputs->items[1].mark(),
                   fmt::format("block '{}' has one input, found {}", kind, inputs.size()));
-  const auto parameters = bind(text, block);
+  const auto parameters = bind(layer, block);
   misunderstood_ |= !parameters;
-  bool good = inputs.size() == 1 && parameters && text.known && may_open(text.kind);
+  bool good = inputs.size() == 1 && parameters && layer.known && may_open(layer.kind);
   if (good) used_blocks_.insert(kind);
   Value flow = good ? inputs.front() : kUnknown;
 
-  const std::string base = scope.prefix + (text.keys.name ? text.keys.name->text : kind);
-  for (int64_t copy = 0; copy < text.keys.repeat && !full_; ++copy) {
-    if (copy > 0 && !count_one(text.kind.mark())) break;
+  const std::string base = scope.prefix + (layer.keys.name ? layer.keys.name->text : kind);
+  for (int64_t copy = 0; copy < layer.keys.repeat && !full_; ++copy) {
+    if (copy > 0 && !count_one(layer.kind.mark())) break;
     // A given name was claimed with the others of its list, and is the value of the last copy.
-    const std::string name = text.keys.name && copy == 0 ? base : automatic_name(base);
+    const std::string name = layer.keys.name && copy == 0 ? base : automatic_name(base);
     // After a copy with mistakes the others would only repeat them, but their names may be read.
     if (good) {
       const size_t before = diagnostics_.count();
-      Scope inner{name + "/", &*parameters, {{"input", flow}}, scope.trainable && text.keys.trainable, flow};
+      Scope inner{name + "/", &*parameters, {{"input", flow}}, scope.trainable && layer.keys.trainable, flow};
       open_.push_back(kind);
       lay(block.layers, inner);
       open_.pop_back();
       good = diagnostics_.count() == before;
       const Value last = good ? *inner.flow : read_flow(inner);  // read, for nobody else will
-      flow = good || text.keys.repeat == 1 ? last : kUnknown;
+      flow = good || layer.keys.repeat == 1 ? last : kUnknown;
     }
-    scope.values[text.keys.name ? text.keys.name->text : name.substr(scope.prefix.size())] = flow;
+    scope.values[layer.keys.name ? layer.keys.name->text : name.substr(scope.prefix.size())] = flow;
   }
   scope.flow = flow;
 }
 
-void LayerLaying::check_unused_blocks() {
+void GraphBuilder::check_unused_blocks() {
   const size_t laid = nodes_.size();
   for (const auto& [name, block] : blocks_) {
     if (used_blocks_.contains(name) || block.layers.empty()) continue;

@@ -3,9 +3,9 @@
 namespace dtrain {
 
 template <>
-const KindTable<Metric>& kinds<Metric>() {
-  static const KindTable<Metric> table = [] {
-    KindTable<Metric> t("metric");
+const Registry<Metric>& registry<Metric>() {
+  static const Registry<Metric> table = [] {
+    Registry<Metric> t("metric");
     add_accuracy(t);
     add_mean_errors(t);
     return t;

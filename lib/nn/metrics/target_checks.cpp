@@ -1,0 +1,33 @@
+#include "nn/metrics/target_checks.h"
+
+#include <fmt/format.h>
+
+#include "nn/losses/class_target.h"
+
+namespace dtrain {
+namespace {
+
+bool equal(const std::optional<TensorSpec>& wanted, const TensorSpec& target,
+           const ReportError& report_error) {
+  if (!wanted) return false;
+  if (wanted->dtype == target.dtype && wanted->shape == target.shape) return true;
+  report_error(fmt::format("expected a target of {} {}, found '{}' of {} {}", name_of(wanted->dtype),
+                           wanted->shape.str(), target.name, name_of(target.dtype), target.shape.str()));
+  return false;
+}
+
+}  // namespace
+
+Json keras_metric(const std::string& class_name, Json config) {
+  return Json::object().set("class_name", class_name).set("config", std::move(config));
+}
+
+bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error) {
+  return equal(class_numbers_for(output, report_error), target, report_error);
+}
+
+bool is_dense_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error) {
+  return equal(floats_for(output, report_error), target, report_error);
+}
+
+}  // namespace dtrain
