@@ -35,9 +35,9 @@ struct PredictOptions {
 /// The model's outputs under the names that people know them by.
 std::vector<TensorSpec> output_specs(const Graph& graph) {
   std::vector<TensorSpec> specs;
-  for (const int node : graph.outputs) {
-    TensorSpec spec = graph.nodes[static_cast<size_t>(node)].output;
-    spec.name = graph.layer_name(node);
+  for (const ValueRef& output : graph.outputs) {
+    TensorSpec spec = graph.spec(output);
+    spec.name = graph.layer_name(output.node);
     specs.push_back(std::move(spec));
   }
   return specs;

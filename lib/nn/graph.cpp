@@ -6,7 +6,7 @@ namespace dtrain {
 
 std::vector<TensorSpec> Graph::input_specs() const {
   std::vector<TensorSpec> specs;
-  for (const int input : inputs) specs.push_back(nodes[static_cast<size_t>(input)].output);
+  for (const int input : inputs) specs.push_back(spec({input}));
   return specs;
 }
 
@@ -25,9 +25,9 @@ int64_t Graph::count_parameters(bool trainable) const {
 
 namespace {
 
-std::vector<std::string> layer_names(const Graph& graph, const std::vector<int>& nodes) {
+std::vector<std::string> layer_names(const Graph& graph, const std::vector<ValueRef>& values) {
   std::vector<std::string> names;
-  for (const int node : nodes) names.push_back(graph.layer_name(node));
+  for (const ValueRef& value : values) names.push_back(graph.layer_name(value.node));
   return names;
 }
 
@@ -51,7 +51,7 @@ ConfigNode write_model(const Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
     if (node.kind == "input")
       inputs.push_back({Codec<std::string>::write(node.name),
-                        InputSpec::schema().write({node.output.shape, node.output.dtype})});
+                        InputSpec::schema().write({node.outputs[0].shape, node.outputs[0].dtype})});
     else if (!node.is_activation_of_previous)
       layers.push_back(write_layer(graph, node));
   }

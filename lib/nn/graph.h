@@ -15,16 +15,24 @@
 
 namespace dtrain {
 
-/// A layer in its place. Its value (its output) is known by the node's number.
+/// One output of one node.
+struct ValueRef {
+  int node = -1;  // -1: none
+  int output = 0;
+  auto operator<=>(const ValueRef&) const = default;
+};
+
+/// A layer in its place.
 struct GraphNode {
-  std::string name;         // canonical: "dense_1", in a block's n-th use "basic_2/conv2d_1"
-  std::string kind;         // "conv2d"; "input" for a model input
-  Configured<Layer> layer;  // empty for an input
-  std::vector<int> inputs;  // node numbers, all smaller than this node's
-  TensorSpec output;
+  std::string name;                 // canonical: "dense_1", in a block's n-th use "basic_2/conv2d_1"
+  std::string kind;                 // "conv2d"; "input" for a model input
+  Configured<Layer> layer;          // empty for an input
+  std::vector<ValueRef> inputs;     // of nodes with smaller numbers than this node's
+  std::vector<TensorSpec> outputs;  // at least one; a later one is called "lstm:1"
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
-  /// The node was made for the layer before it (its `activation:` option): no layer of its own to the user.
+  /// The node was made for the `activation:` option of the layer before it, whose first output it reads; to
+  /// the user it is no layer of its own.
   bool is_activation_of_previous = false;
   Mark mark;
 };
@@ -47,12 +55,15 @@ bool is_keras_layer(const GraphNode& node);
 /// order.
 struct Graph {
   std::vector<GraphNode> nodes;
-  std::vector<int> inputs;   // node numbers
-  std::vector<int> outputs;  // node numbers, at least one
-  ConfigNode resolved;       // the model part of `config.yaml`: blocks laid out, defaults written
+  std::vector<int> inputs;        // numbers of nodes, each with one output
+  std::vector<ValueRef> outputs;  // at least one
+  ConfigNode resolved;            // the model part of `config.yaml`: blocks laid out, defaults written
 
   std::vector<TensorSpec> input_specs() const;
-  /// The name by which people know a node's value: the layer's own, where the node is its activation.
+  const TensorSpec& spec(ValueRef value) const {
+    return nodes[static_cast<size_t>(value.node)].outputs[static_cast<size_t>(value.output)];
+  }
+  /// The name by which people know a node's outputs: the layer's own, where the node is its activation.
   const std::string& layer_name(int node) const;
   /// The trained and the other numbers of all parameters.
   int64_t count_parameters(bool trainable) const;
@@ -66,15 +77,17 @@ struct Graph {
 
 /// The model as `resolved` has it: a flat list of layers that parse_model reads back to an equal graph.
 ConfigNode write_model(const Graph& graph);
+
 /// What is known of an output of a model, however much of it is wrong.
 struct ModelOutput {
-  int node = -1;                   // -1 where there is none
+  ValueRef value;                  // none where it is not known
   std::string name;                // "" where it is not known
   std::optional<TensorSpec> spec;  // nothing where it is not known
 };
+
 /// Builds the graph from the `model:` part of a configuration: inputs, layers, blocks with parameters and
-/// `repeat`, outputs (the last layer where not given). Every mistake is reported; null then. `outputs`,
-/// unless null, becomes what is known of them all the same.
+/// `repeat`, outputs (the last layer's first where not given). Every mistake is reported; null then.
+/// `outputs`, unless null, becomes what is known of them all the same.
 std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics,
                                  std::vector<ModelOutput>* outputs = nullptr);
 Json model_json_schema();

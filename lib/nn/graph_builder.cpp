@@ -31,11 +31,11 @@ void GraphBuilder::add_input(const ConfigNode& key, const InputSpec& spec, bool 
   GraphNode node;
   node.name = key.text();
   node.kind = "input";
-  node.output = {key.text(), spec.shape, spec.dtype};
+  node.outputs = {{key.text(), spec.shape, spec.dtype}};
   node.mark = key.mark();
   names_.insert(node.name);
   const bool first = scope.values.empty();
-  const Value value = static_cast<Value>(nodes_.size());
+  const ValueRef value{static_cast<int>(nodes_.size())};
   nodes_.push_back(std::move(node));
   known_.push_back(known);
   used_.push_back(false);
@@ -113,7 +113,7 @@ std::string GraphBuilder::automatic_name(const std::string& base) {
   }
 }
 
-Value GraphBuilder::read(const ConfigNode& name, std::string_view what, const Scope& scope) {
+ValueRef GraphBuilder::read(const ConfigNode& name, std::string_view what, const Scope& scope) {
   const auto found = scope.values.find(name.text());
   if (found == scope.values.end()) {
     std::vector<std::string> names;
@@ -121,18 +121,18 @@ Value GraphBuilder::read(const ConfigNode& name, std::string_view what, const Sc
     misunderstood(name.mark(), fmt::format("'{}' is not {}{}", name.text(), what, hint(name.text(), names)));
     return kUnknown;
   }
-  if (found->second != kUnknown) used_[static_cast<size_t>(found->second)] = true;
+  if (found->second != kUnknown) used_[static_cast<size_t>(found->second.node)] = true;
   return found->second;
 }
 
-Value GraphBuilder::read_flow(const Scope& scope) {
-  const Value value = scope.flow.value_or(kUnknown);
-  if (value != kUnknown) used_[static_cast<size_t>(value)] = true;
+ValueRef GraphBuilder::read_flow(const Scope& scope) {
+  const ValueRef value = scope.flow.value_or(kUnknown);
+  if (value != kUnknown) used_[static_cast<size_t>(value.node)] = true;
   return value;
 }
 
-std::vector<Value> GraphBuilder::inputs_of(const LayerSpec& layer, const Scope& scope) {
-  std::vector<Value> inputs;
+std::vector<ValueRef> GraphBuilder::inputs_of(const LayerSpec& layer, const Scope& scope) {
+  std::vector<ValueRef> inputs;
   if (layer.keys.inputs) {
     for (const ConfigNode& name : layer.keys.inputs->items)
       inputs.push_back(name.is_scalar() ? read(name, "defined before this layer", scope) : kUnknown);
@@ -176,49 +176,51 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
   activation.is_activation_of_previous = true;
   activation.mark = node.mark;
 
-  Value value = add(std::move(node));
+  ValueRef value = add(std::move(node));
   if (activation.layer) {
     if (!names_.insert(activation.name).second)
       misunderstood(activation.mark, fmt::format("the name '{}' is taken already", activation.name));
     activation.inputs = {value};
-    used_[static_cast<size_t>(value)] = true;
+    used_[static_cast<size_t>(value.node)] = true;
     value = add(std::move(activation));
   }
   scope.values[local] = value;
   scope.flow = value;
 }
 
-Value GraphBuilder::add(GraphNode node) {
+ValueRef GraphBuilder::add(GraphNode node) {
   const bool known = infer(node);
   nodes_.push_back(std::move(node));
   known_.push_back(known);
   used_.push_back(false);
-  return static_cast<Value>(nodes_.size()) - 1;
+  return {static_cast<int>(nodes_.size()) - 1};
 }
 
-/// Output and parameters; false where they cannot be known.
+/// Infers the node's outputs and parameters; false where they cannot be known.
 bool GraphBuilder::infer(GraphNode& node) {
   std::vector<TensorSpec> inputs;
-  for (const Value value : node.inputs) {
-    if (value == kUnknown || !known_[static_cast<size_t>(value)]) return false;
-    inputs.push_back(nodes_[static_cast<size_t>(value)].output);
+  for (const ValueRef value : node.inputs) {
+    if (value == kUnknown || !known_[static_cast<size_t>(value.node)]) return false;
+    inputs.push_back(nodes_[static_cast<size_t>(value.node)].outputs[static_cast<size_t>(value.output)]);
   }
   if (!node.layer) return false;
   const size_t before = diagnostics_.count();
   const auto report_error = [&](const std::string& message) {
     diagnostics_.error(node.mark, fmt::format("{} '{}': {}", node.kind, node.name, message));
   };
-  auto output = node.layer->infer(inputs, report_error);
+  node.outputs = node.layer->infer(inputs, report_error);
   if (diagnostics_.count() != before) return false;
-  if (!output) throw std::logic_error(fmt::format("{} refuses its inputs and does not say why", node.kind));
-  node.output = std::move(*output);
-  node.output.name = node.name;
+  if (node.outputs.empty())
+    throw std::logic_error(fmt::format("{} refuses its inputs and does not say why", node.kind));
   const auto check_size = [&](const std::string& what, const Shape& shape, int64_t most) {
     if (shape.exceeds(most))
       report_error(fmt::format("its {} of {} has more than the {} elements that are possible", what,
                                shape.str(), most));
   };
-  check_size("output", node.output.shape, kMostArrayElements);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    node.outputs[i].name = i == 0 ? node.name : fmt::format("{}:{}", node.name, i);
+    check_size("output", node.outputs[i].shape, kMostArrayElements);
+  }
   node.parameters = node.layer->parameters(inputs);
   for (const ParameterSpec& parameter : node.parameters)
     check_size(parameter.name, parameter.shape,
@@ -226,12 +228,12 @@ bool GraphBuilder::infer(GraphNode& node) {
   return diagnostics_.count() == before;
 }
 
-ModelOutput GraphBuilder::describe(Value value) const {
+ModelOutput GraphBuilder::describe(ValueRef value) const {
   if (value == kUnknown) return {};
-  const auto at = static_cast<size_t>(value);
+  const auto at = static_cast<size_t>(value.node);
   const GraphNode& node = nodes_[at];
   ModelOutput output{value, nodes_[node.is_activation_of_previous ? at - 1 : at].name, std::nullopt};
-  if (known_[at]) output.spec = node.output;
+  if (known_[at]) output.spec = node.outputs[static_cast<size_t>(value.output)];
   // A misspelt kind gives a layer another name than it was meant to have.
   if (!node.layer && node.kind != "input" && !registry<Layer>().contains(node.kind)) output.name.clear();
   return output;

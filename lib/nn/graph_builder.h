@@ -15,18 +15,17 @@
 
 namespace dtrain {
 
-/// Where a value comes from: a node's number, or kUnknown for one whose layer could not be made sense of.
-/// What reads an unknown value is parsed as usual, but has no shapes to be checked.
-using Value = int;
-inline constexpr Value kUnknown = -1;
+/// Stands for a value whose layer could not be made sense of. What reads it is parsed as usual, but has no
+/// shapes to be checked.
+inline constexpr ValueRef kUnknown{};
 
 /// One list of layers being laid: the model's, or one use of a block.
 struct Scope {
   std::string prefix;                           // "" or "basic_1/"
   const BlockParameters* parameters = nullptr;  // null for the model's
-  std::map<std::string, Value> values;          // what can be read, by local name
+  std::map<std::string, ValueRef> values;       // what can be read, by local name
   bool trainable = true;
-  std::optional<Value> flow;  // what the next layer reads unless it says; nothing where it must say
+  std::optional<ValueRef> flow;  // what the next layer reads unless it says; nothing where it must say
 };
 
 /// Errors go to `diagnostics`; nodes are laid also for what was wrong, so that what follows can refer to it.
@@ -41,11 +40,11 @@ class GraphBuilder {
   void lay(const std::vector<ConfigNode>& layers, Scope& scope);
   /// The value of `name` in the scope, which counts as used then; reports ("'x' is not `what`") and returns
   /// kUnknown where there is none.
-  Value read(const ConfigNode& name, std::string_view what, const Scope& scope);
+  ValueRef read(const ConfigNode& name, std::string_view what, const Scope& scope);
   /// What the scope's next layer would read, which counts as used then.
-  Value read_flow(const Scope& scope);
+  ValueRef read_flow(const Scope& scope);
   /// What is known of a value.
-  ModelOutput describe(Value value) const;
+  ModelOutput describe(ValueRef value) const;
   /// Reports values that nobody reads, unless layers were misunderstood, which would explain it.
   void check_all_used();
   /// Checks the blocks that nobody used as far as that can be done without shapes.
@@ -62,8 +61,8 @@ class GraphBuilder {
   void add_block(const LayerSpec& layer, Scope& scope);
   std::optional<BlockParameters> bind(const LayerSpec& layer, const Block& block);
   bool may_open(const ConfigNode& kind);
-  std::vector<Value> inputs_of(const LayerSpec& layer, const Scope& scope);
-  Value add(GraphNode node);
+  std::vector<ValueRef> inputs_of(const LayerSpec& layer, const Scope& scope);
+  ValueRef add(GraphNode node);
   bool infer(GraphNode& node);
   bool count_one(const Mark& mark);
   void misunderstood(const Mark& mark, std::string message);

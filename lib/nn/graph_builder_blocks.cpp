@@ -54,7 +54,7 @@ std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const 
 void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
   const std::string& kind = layer.kind.text();
   const Block& block = blocks_.at(kind);
-  const std::vector<Value> inputs = inputs_of(layer, scope);
+  const std::vector<ValueRef> inputs = inputs_of(layer, scope);
   if (inputs.size() > 1)
     misunderstood(layer.keys.inputs->items[1].mark(),
                   fmt::format("block '{}' has one input, found {}", kind, inputs.size()));
@@ -62,7 +62,7 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
   misunderstood_ |= !parameters;
   bool good = inputs.size() == 1 && parameters && layer.known && may_open(layer.kind);
   if (good) used_blocks_.insert(kind);
-  Value flow = good ? inputs.front() : kUnknown;
+  ValueRef flow = good ? inputs.front() : kUnknown;
 
   const std::string base = scope.prefix + (layer.keys.name ? layer.keys.name->text : kind);
   for (int64_t copy = 0; copy < layer.keys.repeat && !full_; ++copy) {
@@ -77,7 +77,7 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
       lay(block.layers, inner);
       open_.pop_back();
       good = diagnostics_.count() == before;
-      const Value last = good ? *inner.flow : read_flow(inner);  // read, for nobody else will
+      const ValueRef last = good ? *inner.flow : read_flow(inner);  // read, for nobody else will
       flow = good || layer.keys.repeat == 1 ? last : kUnknown;
     }
     scope.values[layer.keys.name ? layer.keys.name->text : name.substr(scope.prefix.size())] = flow;

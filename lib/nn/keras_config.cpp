@@ -6,19 +6,20 @@ namespace dtrain {
 
 namespace {
 
-Json reference(const std::string& name) {
+/// One output of the first use of a layer.
+Json reference(const std::string& name, int output) {
   Json triple = Json::array();
-  triple.push(name).push(0).push(0);
+  triple.push(name).push(0).push(output);
   return triple;
 }
 
 Json input_config(const GraphNode& node, const std::string& name) {
   Json shape = Json::array();
   shape.push(Json());
-  for (const int64_t extent : node.output.shape) shape.push(extent);
+  for (const int64_t extent : node.outputs[0].shape) shape.push(extent);
   return Json::object()
       .set("batch_input_shape", std::move(shape))
-      .set("dtype", name_of(node.output.dtype))
+      .set("dtype", name_of(node.outputs[0].dtype))
       .set("name", name);
 }
 
@@ -35,9 +36,9 @@ Json layer_config(const GraphNode& node, const std::string& name) {
 Json Graph::keras_model_config(const std::string& name, const std::vector<KerasLayer>& layers) const {
   std::vector<std::string> names(nodes.size());
   for (const KerasLayer& layer : layers) names[static_cast<size_t>(layer.node)] = layer.name;
-  const auto name_of_value = [&](int node) {
-    const auto at = static_cast<size_t>(node);
-    return names[is_keras_layer(nodes[at]) ? at : at - 1];
+  const auto reference_to = [&](ValueRef value) {
+    const auto at = static_cast<size_t>(value.node);
+    return reference(names[is_keras_layer(nodes[at]) ? at : at - 1], value.output);
   };
   Json written = Json::array();
   for (const KerasLayer& layer : layers) {
@@ -46,8 +47,8 @@ Json Graph::keras_model_config(const std::string& name, const std::vector<KerasL
     Json calls = Json::array();
     if (!is_input) {
       Json arguments = Json::array();
-      for (const int input : node.inputs) {
-        Json argument = reference(name_of_value(input));
+      for (const ValueRef& input : node.inputs) {
+        Json argument = reference_to(input);
         arguments.push(std::move(argument.push(Json::object())));
       }
       calls.push(std::move(arguments));
@@ -60,8 +61,8 @@ Json Graph::keras_model_config(const std::string& name, const std::vector<KerasL
             .set("inbound_nodes", std::move(calls)));
   }
   Json input_layers = Json::array(), output_layers = Json::array();
-  for (const int input : inputs) input_layers.push(reference(name_of_value(input)));
-  for (const int output : outputs) output_layers.push(reference(name_of_value(output)));
+  for (const int input : inputs) input_layers.push(reference_to({input}));
+  for (const ValueRef& output : outputs) output_layers.push(reference_to(output));
   Json config = Json::object()
                     .set("name", keras_name(name, "model"))
                     .set("trainable", true)

@@ -13,14 +13,14 @@ namespace dtrain {
 
 namespace {
 
-/// How many layers lie between each node's value and the farthest output behind it.
+/// How many layers lie between each node's outputs and the farthest output behind it.
 std::vector<int> depths_of(const Graph& graph) {
   std::vector<int> depths(graph.nodes.size(), 0);
   for (size_t i = graph.nodes.size(); i-- > 0;) {  // readers come before what they read
     const GraphNode& node = graph.nodes[i];
     const int depth = depths[i] + (is_keras_layer(node) ? 1 : 0);
-    for (const int input : node.inputs) {
-      int& below = depths[static_cast<size_t>(input)];
+    for (const ValueRef& input : node.inputs) {
+      int& below = depths[static_cast<size_t>(input.node)];
       below = std::max(below, depth);
     }
   }
@@ -31,13 +31,13 @@ std::vector<int> depths_of(const Graph& graph) {
 /// for what no output depends on.
 std::vector<int> visits_of(const Graph& graph) {
   std::vector<int> visits(graph.nodes.size(), -1);
-  std::vector<int> stack(graph.outputs.rbegin(), graph.outputs.rend());
+  std::vector<ValueRef> stack(graph.outputs.rbegin(), graph.outputs.rend());
   for (int next = 0; !stack.empty();) {
-    const auto at = static_cast<size_t>(stack.back());
+    const auto at = static_cast<size_t>(stack.back().node);
     stack.pop_back();
     if (visits[at] >= 0) continue;
     visits[at] = next++;
-    const std::vector<int>& inputs = graph.nodes[at].inputs;
+    const std::vector<ValueRef>& inputs = graph.nodes[at].inputs;
     stack.insert(stack.end(), inputs.rbegin(), inputs.rend());
   }
   return visits;

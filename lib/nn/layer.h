@@ -1,5 +1,5 @@
 // A layer: its options, what it makes of its inputs' shapes, its parameters; and, prepared for one batch
-// size, its computation.
+// size, its computation. It has at least one output.
 #pragma once
 
 #include <functional>
@@ -29,52 +29,64 @@ struct ParameterSpec {
   std::optional<float> moving_average;
 };
 
-/// What a kernel is prepared for.
+/// What a layer is prepared for.
 struct LayerRequest {
   Ops& ops;
-  int64_t batch;                       // of this replica, at least 1
-  bool training;                       // backward will be called
-  std::span<const TensorSpec> inputs;  // samples' shapes
-  const TensorSpec& output;
-  std::span<const Layout> input_layouts;  // what the inputs lie in; a kernel may ask for another
-  ActivationSpec activation;              // fused behind the layer; linear unless the layer's can_fuse agreed
+  int64_t batch;                          // of this replica, at least 1
+  bool training;                          // backward will be called
+  std::span<const TensorSpec> inputs;     // samples' shapes
+  std::span<const TensorSpec> outputs;    // as the layer's infer gave them
+  std::span<const Layout> input_layouts;  // what the inputs lie in; the layer may ask for other layouts
+  ActivationSpec activation;              // fused behind the first output; linear unless can_fuse agreed
   std::vector<bool> input_needs_gradient;
   uint32_t stream = 0;    // a number of this node's own, for random draws
   bool trainable = true;  // else no parameter moves, and batch normalisation goes by its moving statistics
+
+  const TensorSpec& output() const { return outputs[0]; }  // of layers with a single one
 };
 
-/// What the plan must know of a prepared kernel.
+/// What the plan must know of a prepared layer.
 struct LayerRequirements {
-  std::vector<Layout>
-      input_layouts;  // as it wants them (the plan reorders where they lie otherwise); empty: all plain
-  Layout output_layout = Layout::plain;
+  /// The layouts that the layer reads (the plan reorders inputs that lie otherwise) and writes; empty: all
+  /// plain.
+  std::vector<Layout> input_layouts, output_layouts;
   size_t scratch_bytes = 0;  // during a call
   size_t saved_bytes = 0;    // from forward to backward
   bool backward_reads_inputs = false;
-  bool backward_reads_output = false;
-  /// The output is the first input under another shape (flatten, reshape, dropout at inference): forward and
-  /// backward are not called, values and gradients pass through.
+  bool backward_reads_outputs = false;
+  /// The only output is the first input under another shape (flatten, reshape, dropout at inference): forward
+  /// and backward are not called, values and gradients pass through.
   bool is_view = false;
-  /// The gradient of every input is the gradient of the output as it stands (add): backward is not called.
+  /// The gradient of every input is the gradient of the only output as it stands (add): backward is not
+  /// called.
   bool passes_gradient = false;
-  bool forward_in_place = false;   // the output may overwrite the first input
-  bool backward_in_place = false;  // the first input's gradient may overwrite the output's
-  /// backward undoes the fused activation itself (batch normalisation); else it is given the gradient before
-  /// the activation.
+  bool forward_in_place = false;   // the first output may overwrite the first input
+  bool backward_in_place = false;  // the first input's gradient may overwrite the first output's
+  /// backward undoes the fused activation itself (batch normalisation); else it is given the first output's
+  /// gradient before the activation.
   bool undoes_activation = false;
+
+  Layout input_layout(size_t input) const {
+    return input_layouts.empty() ? Layout::plain : input_layouts[input];
+  }
+  Layout output_layout(size_t output = 0) const {
+    return output_layouts.empty() ? Layout::plain : output_layouts[output];
+  }
 };
 
 /// The arrays of one call; pointers are filled in by the plan. Images lie in the layouts of
 /// LayerRequirements; inputs, outputs and their gradients are of the Ops' compute type (integers apart).
 struct LayerArguments {
   std::vector<const void*> inputs;
-  void* output = nullptr;
+  std::vector<void*> outputs;
   std::vector<const float*> parameters;  // in the order of Layer::parameters
   std::vector<const void*> weights;      // the same in the compute type, for products
-  const void* diff_output = nullptr;
+  /// Null for an output that no loss depends on, whose gradient is zero; backward is only called where at
+  /// least one output has a gradient.
+  std::vector<const void*> diff_outputs;
   std::vector<void*> diff_inputs;       // null where no gradient is wanted
   std::vector<float*> diff_parameters;  // to be overwritten; null where the layer is not trainable. Moving
-                                        // averages: see below
+                                        // averages: see PreparedLayer
   void* saved = nullptr;
   void* scratch = nullptr;
 
@@ -83,10 +95,13 @@ struct LayerArguments {
   uint64_t first_sample = 0;       // this replica's first sample's place in the global batch
   float share = 1;                 // this replica's part of the global batch
 
+  // Of layers with a single input, or a single output.
   const void* input() const { return inputs[0]; }
+  void* output() const { return outputs[0]; }
+  const void* diff_output() const { return diff_outputs[0]; }
 };
 
-/// One layer's computation for one batch size on one device. Used by one replica's thread; makes no
+/// One layer's computation for one batch size on one device. It is used by one replica's thread, and makes no
 /// allocation once prepared. The "gradients" of moving averages are written by backward (they are never null
 /// in training).
 class PreparedLayer {
@@ -104,27 +119,27 @@ class PreparedLayer {
 /// ("max_pooling2d 'pool1': ...").
 using ReportError = std::function<void(const std::string& message)>;
 
-/// Options only; immutable, shared by every replica.
+/// A layer's options and what follows from them alone; immutable, shared by every replica.
 class Layer {
  public:
   virtual ~Layer() = default;
 
-  /// The output's shape (without the batch axis) and dtype; nothing where the inputs do not suit, after
-  /// reporting both sides.
-  virtual std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                          const ReportError& report_error) const = 0;
+  /// The outputs' shapes (without the batch axis) and dtypes, at least one output; empty where the inputs do
+  /// not suit, after an error was reported that says what was expected and what was found.
+  virtual std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                        const ReportError& report_error) const = 0;
   virtual std::vector<ParameterSpec> parameters(std::span<const TensorSpec> /*inputs*/) const { return {}; }
   virtual std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const = 0;
 
   /// The activation written among the options (`activation: relu`): the graph lays it as a node behind the
-  /// layer and fuses it where can_fuse says so. An empty Kind where there is none.
+  /// layer's first output, and the plan fuses it where can_fuse says so. Empty where there is none.
   virtual Configured<Layer> activation() const { return {}; }
-  /// Elementwise activations that the layer's kernel applies itself.
+  /// Whether the prepared layer applies this elementwise activation itself, to its first output.
   virtual bool can_fuse(const ActivationSpec&) const { return false; }
-  /// For the activation layer: which function it is, where it is an elementwise one.
+  /// The function of an activation layer that is an elementwise one; nothing for all other layers.
   virtual std::optional<ActivationSpec> elementwise() const { return std::nullopt; }
   virtual bool is_softmax() const { return false; }
-  /// Its input holds indices, from 0 to below this.
+  /// Set where the layer's input holds indices: how many there are, counted from 0.
   virtual std::optional<int64_t> indices() const { return std::nullopt; }
 
   /// Keras's class and config (less the name) for the checkpoint's model_config.

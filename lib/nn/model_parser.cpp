@@ -28,14 +28,14 @@ void lay_inputs(const ConfigNode& inputs, GraphBuilder& laying, Scope& scope, Di
 }
 
 /// The values of the layers that `outputs:` names; the last layer's where it names none.
-std::vector<int> read_outputs(const ModelSpec& text, GraphBuilder& laying, Scope& scope, size_t inputs,
-                              Diagnostics& diagnostics) {
+std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& laying, Scope& scope, size_t inputs,
+                                   Diagnostics& diagnostics) {
   if (!text.outputs) return {laying.read_flow(scope)};
-  std::vector<int> outputs;
+  std::vector<ValueRef> outputs;
   for (const ConfigNode& name : text.outputs->items) {
     if (!name.is_scalar()) continue;  // reported
-    const Value value = laying.read(name, "a layer of the model", scope);
-    if (value != kUnknown && value < static_cast<Value>(inputs))
+    const ValueRef value = laying.read(name, "a layer of the model", scope);
+    if (value != kUnknown && value.node < static_cast<int>(inputs))
       diagnostics.error(name,
                         fmt::format("outputs: '{}' is an input of the model, not a layer", name.text()));
     if (value != kUnknown && std::find(outputs.begin(), outputs.end(), value) != outputs.end())
@@ -67,7 +67,7 @@ std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostic
   Graph graph;
   graph.outputs = read_outputs(text, laying, scope, input_count, diagnostics);
   if (outputs)
-    for (const Value value : graph.outputs) outputs->push_back(laying.describe(value));
+    for (const ValueRef value : graph.outputs) outputs->push_back(laying.describe(value));
   laying.check_all_used();
   laying.check_unused_blocks();
   if (diagnostics.count() != before) return std::nullopt;

@@ -18,7 +18,7 @@ namespace dtrain {
 
 /// What is asked of one of the model's outputs.
 struct Head {
-  int node = 0;  // whose value is the prediction
+  ValueRef output;  // the prediction
   std::shared_ptr<const Loss> loss;
   std::vector<std::shared_ptr<const Metric>> metrics;
   TensorSpec target;  // as the loss wants it

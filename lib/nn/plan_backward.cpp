@@ -64,7 +64,7 @@ void PlanBuilder::emit_backward(int i) {
   }
   // Every input's contribution is this very buffer.
   for (size_t k = 0; k < s.inputs.size(); ++k)
-    if (state(node(i).inputs[k]).needs_gradient) add_contribution(s.inputs[k], gradient);
+    if (state(node(i).inputs[k].node).needs_gradient) add_contribution(s.inputs[k], gradient);
   release(gradient);
 }
 
@@ -75,16 +75,16 @@ void PlanBuilder::emit_layer_backward(int i, int gradient) {
   std::vector<int> diff_inputs;
   for (size_t k = 0; k < s.inputs.size(); ++k) {
     int buffer = -1;
-    if (state(node(i).inputs[k]).needs_gradient) {
+    if (state(node(i).inputs[k].node).needs_gradient) {
       const bool in_place = k == 0 && requirements.backward_in_place && last_owner;
-      buffer = in_place ? gradient : plan_.arena_.add(value_bytes(node(i).inputs[k]));
+      buffer = in_place ? gradient : plan_.arena_.add(value_bytes(node(i).inputs[k].node));
     }
     diff_inputs.push_back(buffer);
   }
   const bool trainable = node(i).trainable;
   plan_.binders_.push_back([plan = &plan_, args = &s.step->args, gradient, diff_inputs, layout = &layout_, i,
                             trainable, count = node(i).parameters.size()] {
-    args->diff_output = plan->at(gradient);
+    args->diff_outputs = {plan->at(gradient)};
     args->diff_inputs.clear();
     args->diff_parameters.clear();
     for (const int buffer : diff_inputs) args->diff_inputs.push_back(plan->at(buffer));
@@ -94,7 +94,7 @@ void PlanBuilder::emit_layer_backward(int i, int gradient) {
   });
   std::vector<int> buffers = diff_inputs;
   buffers.push_back(gradient);
-  if (requirements.backward_reads_output) buffers.push_back(value(s.value).buffer);
+  if (requirements.backward_reads_outputs) buffers.push_back(value(s.value).buffer);
   if (requirements.backward_reads_inputs)
     for (const int input : s.inputs) buffers.push_back(value(input).buffer);
   emit_call(i, false, buffers);

@@ -26,10 +26,10 @@ void PlanBuilder::build() {
   if (wants_losses()) {
     for (size_t h = 0; h < heads_.size(); ++h) {
       read(value_in(loss_points_[h].node, Layout::plain), end(), false);
-      if (!heads_[h].metrics.empty()) read(value_in(heads_[h].node, Layout::plain), end(), false);
+      if (!heads_[h].metrics.empty()) read(value_in(heads_[h].output.node, Layout::plain), end(), false);
     }
   } else {
-    for (const int output : graph_.outputs) read(value_in(output, Layout::plain), end(), false);
+    for (const ValueRef& output : graph_.outputs) read(value_in(output.node, Layout::plain), end(), false);
   }
   settle_views();
 
@@ -63,10 +63,10 @@ void PlanBuilder::note_ready(int i) {
 void PlanBuilder::choose_loss_points() {
   if (!wants_losses()) return;
   for (const Head& head : heads_) {
-    loss_points_.push_back({head.node, head.loss});
-    const GraphNode& n = node(head.node);
+    loss_points_.push_back({head.output.node, head.loss});
+    const GraphNode& n = node(head.output.node);
     if (!n.layer || !(n.layer->is_softmax() || n.layer->elementwise())) continue;
-    if (auto loss = head.loss->before(*n.layer)) loss_points_.back() = {n.inputs[0], std::move(loss)};
+    if (auto loss = head.loss->before(*n.layer)) loss_points_.back() = {n.inputs[0].node, std::move(loss)};
   }
 }
 
@@ -75,15 +75,15 @@ void PlanBuilder::choose_loss_points() {
 void PlanBuilder::fuse_activations() {
   std::vector<int> readers(graph_.nodes.size(), 0);
   for (const GraphNode& n : graph_.nodes)
-    for (const int input : n.inputs) ++readers[static_cast<size_t>(input)];
-  for (const int output : graph_.outputs) ++readers[static_cast<size_t>(output)];
+    for (const ValueRef& input : n.inputs) ++readers[static_cast<size_t>(input.node)];
+  for (const ValueRef& output : graph_.outputs) ++readers[static_cast<size_t>(output.node)];
   for (const LossPoint& point : loss_points_) ++readers[static_cast<size_t>(point.node)];
   for (int i = 0; i < end(); ++i) {
     const GraphNode& n = node(i);
     if (!n.layer) continue;
     const auto activation = n.layer->elementwise();
     if (!activation || !from_output(*activation)) continue;
-    const int before = n.inputs[0];
+    const int before = n.inputs[0].node;
     if (!node(before).layer || readers[static_cast<size_t>(before)] != 1 || state(before).fused_into >= 0)
       continue;
     if (state(before).activation.kind != Activation::linear || !node(before).layer->can_fuse(*activation))
@@ -98,8 +98,8 @@ void PlanBuilder::find_gradient_needs() {
   for (int i = 0; i < end(); ++i) {
     const GraphNode& n = node(i);
     state(i).needs_gradient = n.trainable && !n.parameters.empty();
-    for (const int input : n.inputs)
-      if (state(input).needs_gradient) state(i).needs_gradient = true;
+    for (const ValueRef& input : n.inputs)
+      if (state(input.node).needs_gradient) state(i).needs_gradient = true;
   }
 }
 
@@ -119,32 +119,32 @@ void PlanBuilder::prepare(int i) {
   std::vector<TensorSpec> inputs;
   std::vector<Layout> layouts;
   std::vector<bool> needs_gradient;
-  for (const int input : n.inputs) {
-    inputs.push_back(node(input).output);
-    layouts.push_back(value(state(input).value).layout);
-    needs_gradient.push_back(state(input).needs_gradient);
+  for (const ValueRef& input : n.inputs) {
+    inputs.push_back(graph_.spec(input));
+    layouts.push_back(value(state(input.node).value).layout);
+    needs_gradient.push_back(state(input.node).needs_gradient);
   }
   try {
-    plan_.layers_.push_back(n.layer->prepare({ops_, plan_.batch_, training(), inputs, n.output, layouts,
+    plan_.layers_.push_back(n.layer->prepare({ops_, plan_.batch_, training(), inputs, n.outputs, layouts,
                                               s.activation, needs_gradient, stream_of(n.name), n.trainable}));
   } catch (const Unsupported& refusal) {
     throw error_at(n.mark, fmt::format("{} '{}': {} (an output of {}, batches of {})", n.kind, n.name,
-                                       refusal.what(), n.output.shape.str(), plan_.batch_));
+                                       refusal.what(), n.outputs[0].shape.str(), plan_.batch_));
   }
   s.layer = plan_.layers_.back().get();
   const LayerRequirements& requirements = s.layer->requirements();
   const bool backward = s.needs_gradient && !requirements.is_view && !requirements.passes_gradient;
   for (size_t k = 0; k < n.inputs.size(); ++k) {
-    const Layout wanted = requirements.input_layouts.empty() ? Layout::plain : requirements.input_layouts[k];
-    s.inputs.push_back(value_in(n.inputs[k], wanted));
+    s.inputs.push_back(value_in(n.inputs[k].node, requirements.input_layout(k)));
     read(s.inputs.back(), i, backward && requirements.backward_reads_inputs);
   }
   s.value = static_cast<int>(values_.size());
-  values_.push_back(
-      {.node = i, .layout = requirements.output_layout, .view_of = requirements.is_view ? s.inputs[0] : -1});
-  value_of_[{i, requirements.output_layout}] = s.value;
+  values_.push_back({.node = i,
+                     .layout = requirements.output_layout(),
+                     .view_of = requirements.is_view ? s.inputs[0] : -1});
+  value_of_[{i, requirements.output_layout()}] = s.value;
   const bool undone_here = s.activation.kind != Activation::linear && !requirements.undoes_activation;
-  if (s.needs_gradient && ((backward && requirements.backward_reads_output) || undone_here))
+  if (s.needs_gradient && ((backward && requirements.backward_reads_outputs) || undone_here))
     read(s.value, i, true);
 }
 
@@ -206,7 +206,7 @@ void PlanBuilder::place_columns() {
   };
   for (const int input : graph_.inputs) {
     Value& v = value(state(input).value);
-    v.buffer = place(node(input).output.shape, node(input).output.dtype, value_bytes(input));
+    v.buffer = place(graph_.spec({input}).shape, graph_.spec({input}).dtype, value_bytes(input));
     v.computed = true;
   }
   plan_.input_columns_ = plan_.columns_.size();
@@ -278,7 +278,7 @@ void PlanBuilder::emit_forward(int i) {
       args->parameters.push_back(plan->arrays_.values + offset);
       args->weights.push_back(plan->arrays_.weights + static_cast<size_t>(offset) * element_bytes);
     }
-    args->output = plan->at(out);
+    args->outputs = {plan->at(out)};
     args->saved = plan->at(saved);
   });
   std::vector<int> buffers = inputs;
@@ -313,7 +313,7 @@ void PlanBuilder::emit_losses() {
     const int prediction = value_in(point.node, Layout::plain);
     compute(prediction);
     const View target{nullptr, head.target.shape.prepended(plan_.batch_), head.target.dtype};
-    const Shape& shape = node(point.node).output.shape;
+    const Shape& shape = node(point.node).outputs[0].shape;
     const int64_t columns = shape.rank() ? shape.back() : 1;
     const int64_t positions = shape.elements() / columns, rows = plan_.batch_ * positions;
     const bool gradient = training() && state(point.node).needs_gradient;
@@ -321,7 +321,7 @@ void PlanBuilder::emit_losses() {
 
     // The metrics first: their prediction may share memory with what the gradient overwrites later.
     if (!head.metrics.empty()) {
-      const int output = value_in(head.node, Layout::plain);
+      const int output = value_in(head.output.node, Layout::plain);
       compute(output);
       emit({value(output).buffer, target_buffers_[h]},
            [plan = &plan_, metrics = head.metrics, ops = &ops_, target, rows, columns, first = total + 1](
@@ -348,12 +348,12 @@ void PlanBuilder::emit_losses() {
 }
 
 void PlanBuilder::emit_outputs() {
-  for (const int output : graph_.outputs) {
-    const int v = value_in(output, Layout::plain);
+  for (const ValueRef& output : graph_.outputs) {
+    const int v = value_in(output.node, Layout::plain);
     compute(v);
     plan_.arena_.keep(value(v).buffer);
     const size_t index = plan_.outputs_.size();
-    plan_.outputs_.push_back({nullptr, batch_shape(output), node(output).output.dtype});
+    plan_.outputs_.push_back({nullptr, batch_shape(output.node), graph_.spec(output).dtype});
     plan_.binders_.push_back(
         [plan = &plan_, index, buffer = value(v).buffer] { plan->outputs_[index].data = plan->at(buffer); });
   }

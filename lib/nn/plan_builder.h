@@ -60,10 +60,10 @@ class PlanBuilder {
   int now() const { return static_cast<int>(plan_.instructions_.size()); }
   bool training() const { return purpose_ == Plan::Purpose::training; }
   bool wants_losses() const { return purpose_ != Plan::Purpose::prediction; }
-  Shape batch_shape(int i) const { return node(i).output.shape.prepended(plan_.batch_); }
+  Shape batch_shape(int i) const { return node(i).outputs[0].shape.prepended(plan_.batch_); }
   /// Of a node's output, or its gradient.
   size_t value_bytes(int i) const {
-    const DType type = node(i).output.dtype;
+    const DType type = node(i).outputs[0].dtype;
     const size_t element = type == DType::float32 ? bytes_of(ops_.compute_type()) : bytes_of(type);
     return static_cast<size_t>(batch_shape(i).elements()) * element;
   }

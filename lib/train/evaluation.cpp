@@ -28,7 +28,7 @@ std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, co
   std::vector<std::pair<std::string, double>> means{{"loss", 0.0}};
   size_t total = 0;
   for (const Head& head : config.heads) {
-    const Shape& shape = config.graph.nodes[static_cast<size_t>(head.node)].output.shape;
+    const Shape& shape = config.graph.spec(head.output).shape;
     const int64_t positions = shape.rank() ? shape.elements() / shape.back() : 1;
     const double rows = static_cast<double>(samples) * static_cast<double>(positions);
     for (size_t i = 0; i <= head.metrics.size(); ++i, ++total) {

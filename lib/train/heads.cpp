@@ -58,18 +58,21 @@ ReportError report_at(const Mark& mark, const std::string& who, Diagnostics& dia
 }
 
 /// A warning where the loss takes logits for probabilities, or the other way.
-void warn_of_scores(const Graph& graph, int output, const Configured<Loss>& loss, Diagnostics& diagnostics) {
+void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>& loss,
+                    Diagnostics& diagnostics) {
   if (loss->takes() == Scores::any) return;
-  const auto node_at = [&](int node) -> const GraphNode& { return graph.nodes[static_cast<size_t>(node)]; };
-  while (node_at(output).kind == "flatten" || node_at(output).kind == "reshape")
-    output = node_at(output).inputs[0];
-  const GraphNode& node = node_at(output);
+  const auto node_of = [&](ValueRef value) -> const GraphNode& {
+    return graph.nodes[static_cast<size_t>(value.node)];
+  };
+  while (node_of(output).kind == "flatten" || node_of(output).kind == "reshape")
+    output = node_of(output).inputs[0];
+  const GraphNode& node = node_of(output);
   // Of a layer that has no such option nobody knows what its numbers are.
   const std::vector<std::string> options = registry<Layer>().fields(node.kind);
   if (!node.layer || std::find(options.begin(), options.end(), "activation") == options.end()) return;
   const auto function = node.layer->elementwise();
   const bool softmax = node.layer->is_softmax(), sigmoid = function && function->kind == Activation::sigmoid;
-  const std::string& name = graph.layer_name(output);
+  const std::string& name = graph.layer_name(output.node);
   const Mark& mark = loss.resolved.mark();
   if (loss->takes() == Scores::logits && (softmax || sigmoid))
     diagnostics.warning(mark, fmt::format("{} is from_logits, but '{}' ends in a {}: take one of them away",
@@ -88,7 +91,7 @@ void add_head(RunConfig& config, const ModelOutput& output, const Configured<Los
   std::optional<TensorSpec> target;
   if (loss && output.spec)
     target = loss->target(*output.spec, report_at(place_in(train, {"loss"}), loss.name, diagnostics));
-  Head head{output.node, loss.value, {}, target.value_or(TensorSpec{})};
+  Head head{output.value, loss.value, {}, target.value_or(TensorSpec{})};
   if (!prefix.empty()) head.target.name = prefix.substr(0, prefix.size() - 1);
   config.total_names.push_back(prefix + "loss");
   const ConfigNode* written = train.find("metrics");
@@ -121,7 +124,7 @@ ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, con
     add_head(config, outputs[i], losses[i], prefix, train, diagnostics);
     if (!losses[i]) continue;
     resolved.push_back(ConfigNode::entry(outputs[i].name, losses[i].resolved));
-    if (!config.graph.nodes.empty()) warn_of_scores(config.graph, outputs[i].node, losses[i], diagnostics);
+    if (!config.graph.nodes.empty()) warn_of_scores(config.graph, outputs[i].value, losses[i], diagnostics);
   }
   for (const Configured<Metric>& metric : config.train.metrics) heads.complete = heads.complete && metric;
   if (!resolved.empty())

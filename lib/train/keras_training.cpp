@@ -6,7 +6,7 @@ namespace {
 
 /// Of one output, under the names that dtrain reports them by.
 Json metrics_of(const RunConfig& config, const Head& head) {
-  const TensorSpec& output = config.graph.nodes[static_cast<size_t>(head.node)].output;
+  const TensorSpec& output = config.graph.spec(head.output);
   Json metrics = Json::array();
   for (size_t i = 0; i < head.metrics.size(); ++i) {
     Json metric = head.metrics[i]->keras_config(output, head.target);

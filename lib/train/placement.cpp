@@ -20,9 +20,16 @@ void check_precision(const RunConfig& config, const std::vector<DeviceId>& devic
                                 cpu->str(), Codec<Precision>::write(config.train.precision).text()));
 }
 
-/// The node whose value has the most elements a sample.
+/// The output of the node that has the most elements a sample.
+const TensorSpec& largest_output(const GraphNode& node) {
+  return *std::max_element(
+      node.outputs.begin(), node.outputs.end(),
+      [](const TensorSpec& a, const TensorSpec& b) { return a.shape.elements() < b.shape.elements(); });
+}
+
+/// The node one of whose outputs has the most elements a sample.
 const GraphNode* largest_node(const Graph& graph) {
-  const auto elements = [](const GraphNode& node) { return node.output.shape.elements(); };
+  const auto elements = [](const GraphNode& node) { return largest_output(node).shape.elements(); };
   const auto largest =
       std::max_element(graph.nodes.begin(), graph.nodes.end(),
                        [&](const GraphNode& a, const GraphNode& b) { return elements(a) < elements(b); });
@@ -32,7 +39,7 @@ const GraphNode* largest_node(const Graph& graph) {
 void check_shares(const RunConfig& config, size_t replicas, Diagnostics& diagnostics) {
   const GraphNode* largest = largest_node(config.graph);
   if (!largest) return;
-  const int64_t elements = std::max<int64_t>(largest->output.shape.elements(), 1);
+  const int64_t elements = std::max<int64_t>(largest_output(*largest).shape.elements(), 1);
   // Validation takes a share as a whole.
   const int64_t pieces =
       config.dataset.validation ? 1 : std::min<int64_t>(config.train.accumulate, INT32_MAX);
@@ -44,8 +51,8 @@ void check_shares(const RunConfig& config, size_t replicas, Diagnostics& diagnos
       fmt::format(
           "batch_size: {} '{}' makes {} of each sample, and an array may have {} elements: expected at most "
           "{:.0f} over {} replica{}, found {}",
-          largest->kind, largest->name, largest->output.shape.str(), kMostArrayElements, most, replicas,
-          replicas == 1 ? "" : "s", config.train.batch_size));
+          largest->kind, largest->name, largest_output(*largest).shape.str(), kMostArrayElements, most,
+          replicas, replicas == 1 ? "" : "s", config.train.batch_size));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ std::optional<Taker> taker_of_input(const Graph& graph, int input) {
   std::optional<Taker> taker;
   for (const GraphNode& node : graph.nodes) {
     const std::optional<int64_t> indices = node.layer ? node.layer->indices() : std::nullopt;
-    if (!indices || node.inputs[0] != input) continue;
+    if (!indices || node.inputs[0] != ValueRef{input}) continue;
     const auto most = static_cast<double>(*indices - 1);
     if (!taker || most < taker->bounds.most) taker = Taker{node.name, {0, most}};
   }
@@ -56,9 +56,9 @@ std::optional<Taker> taker_of(const RunConfig& config, size_t column) {
   const size_t inputs = config.graph.inputs.size();
   if (column < inputs) return taker_of_input(config.graph, config.graph.inputs[column]);
   const Head& head = config.heads[column - inputs];
-  const TensorSpec& output = config.graph.nodes[static_cast<size_t>(head.node)].output;
+  const TensorSpec& output = config.graph.spec(head.output);
   const auto bounds = head.loss->target_bounds(output);
-  return bounds ? std::optional(Taker{config.graph.layer_name(head.node), *bounds}) : std::nullopt;
+  return bounds ? std::optional(Taker{config.graph.layer_name(head.output.node), *bounds}) : std::nullopt;
 }
 
 void check_from(const RunConfig& config, const Dataset& data, size_t first_column, const std::string& use) {

@@ -31,8 +31,8 @@ const GraphNode& node_named(const Graph& graph, const std::string& name) {
 
 Names inputs_of(const Graph& graph, const std::string& name) {
   Names names;
-  for (const int input : node_named(graph, name).inputs)
-    names.push_back(graph.nodes[static_cast<size_t>(input)].name);
+  for (const ValueRef& input : node_named(graph, name).inputs)
+    names.push_back(graph.nodes[static_cast<size_t>(input.node)].name);
   return names;
 }
 
@@ -60,8 +60,11 @@ void check_round_trip(const Graph& graph) {
     CHECK(a.name == b.name);
     CHECK(a.kind == b.kind);
     CHECK(a.inputs == b.inputs);
-    CHECK(a.output.shape == b.output.shape);
-    CHECK(a.output.dtype == b.output.dtype);
+    REQUIRE(a.outputs.size() == b.outputs.size());
+    for (size_t k = 0; k < a.outputs.size(); ++k) {
+      CHECK(a.outputs[k].shape == b.outputs[k].shape);
+      CHECK(a.outputs[k].dtype == b.outputs[k].dtype);
+    }
     CHECK(a.trainable == b.trainable);
     CHECK(a.is_activation_of_previous == b.is_activation_of_previous);
     CHECK(a.parameters.size() == b.parameters.size());
@@ -80,10 +83,10 @@ layers:
   CHECK(names_of_nodes(graph) == Names{"x", "dense", "dense/activation", "dense_1"});
   CHECK(inputs_of(graph, "dense_1") == Names{"dense/activation"});
   CHECK(graph.inputs == std::vector<int>{0});
-  CHECK(graph.outputs == std::vector<int>{3});
+  CHECK(graph.outputs == std::vector<ValueRef>{{.node = 3, .output = 0}});
   CHECK(graph.nodes[2].is_activation_of_previous);
   CHECK(graph.layer_name(2) == "dense");
-  CHECK(graph.nodes[3].output.shape == Shape{2});
+  CHECK(graph.nodes[3].outputs[0].shape == Shape{2});
   CHECK(graph.count_parameters(true) == 4 * 3 + 3 + 3 * 2 + 2);
   CHECK(graph.count_parameters(false) == 0);
   CHECK(graph.input_specs()[0].name == "x");
@@ -115,8 +118,8 @@ outputs: [head, other]
   CHECK(graph.inputs == std::vector<int>{0, 1});
   CHECK(inputs_of(graph, "add") == Names{"left/activation", "right"});
   CHECK(inputs_of(graph, "other") == Names{"add"});
-  CHECK(graph.layer_name(graph.outputs[0]) == "head");
-  CHECK(graph.layer_name(graph.outputs[1]) == "other");
+  CHECK(graph.layer_name(graph.outputs[0].node) == "head");
+  CHECK(graph.layer_name(graph.outputs[1].node) == "other");
   CHECK(graph.count_parameters(false) == 3 * 2 + 2);
   check_round_trip(graph);
 }
@@ -148,8 +151,8 @@ layers:
                                        "pair_1/dense", "pair_1/dense/activation", "pair_1/drop/noise",
                                        "pair_2/dense", "pair_2/dense/activation", "pair_2/drop/noise",
                                        "end/dense", "end/add", "end_1/dense", "end_1/add", "dense"});
-  CHECK(node_named(graph, "pair_1/dense").output.shape == Shape{8});
-  CHECK(node_named(graph, "pair_2/dense").output.shape == Shape{4});
+  CHECK(node_named(graph, "pair_1/dense").outputs[0].shape == Shape{8});
+  CHECK(node_named(graph, "pair_2/dense").outputs[0].shape == Shape{4});
   CHECK(inputs_of(graph, "end_1/add") == Names{"end_1/dense", "end/add"});
   CHECK(inputs_of(graph, "dense") == Names{"end_1/add"});
   CHECK(graph.count_parameters(false) == 2 * (4 * 4 + 4));
@@ -173,9 +176,9 @@ TEST_CASE("ResNet-20 has the layers, shapes and parameters of the paper's") {
   // Convolutions 432 + 3 * 4608 + 14336 + 2 * 18432 + 57344 + 2 * 73728, normalisations 2 * 784, dense 650.
   CHECK(graph.count_parameters(true) == 272'474);
   CHECK(graph.count_parameters(false) == 2 * 784);
-  CHECK(node_named(graph, "basic_2/activation_1").output.shape == Shape{32, 32, 16});
-  CHECK(node_named(graph, "widen/add").output.shape == Shape{16, 16, 32});
-  CHECK(node_named(graph, "basic_6/activation_1").output.shape == Shape{8, 8, 64});
+  CHECK(node_named(graph, "basic_2/activation_1").outputs[0].shape == Shape{32, 32, 16});
+  CHECK(node_named(graph, "widen/add").outputs[0].shape == Shape{16, 16, 32});
+  CHECK(node_named(graph, "basic_6/activation_1").outputs[0].shape == Shape{8, 8, 64});
   CHECK(inputs_of(graph, "basic_1/add") == Names{"basic_1/body", "basic/activation_1"});
   CHECK(inputs_of(graph, "widen_1/conv2d_2") == Names{"basic_4/activation_1"});
   CHECK(inputs_of(graph, "widen_1/add") == Names{"widen_1/body", "widen_1/shortcut"});

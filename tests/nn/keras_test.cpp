@@ -100,6 +100,17 @@ layers:
   CHECK(order(graph) == "a below unread concatenate");
 }
 
+TEST_CASE("edges name the output that they come from") {
+  Graph graph = good_graph("inputs: {x: [4]}\nlayers: [dense: {units: 4}, dense: {units: 2}]\n");
+  graph.nodes[1].outputs.push_back({"dense:1", {3}});
+  graph.nodes[2].inputs = {{.node = 1, .output = 1}};
+  graph.outputs.push_back({.node = 1, .output = 1});
+  CHECK(graph.spec(graph.outputs[1]).shape == Shape{3});
+  const Json config = model_config(graph, "m");
+  CHECK(config.at("layers").items()[2].at("inbound_nodes").dump() == R"([[["dense", 0, 1, {}]]])");
+  CHECK(config.at("output_layers").dump() == R"([["dense_1", 0, 0], ["dense", 0, 1]])");
+}
+
 TEST_CASE("a graph of 40,000 layers is ordered at once") {
   std::string yaml = "inputs: {x: [1]}\nblocks: {one: {layers: [activation: relu]}}\nlayers:\n";
   for (int i = 0; i < 4; ++i) yaml += "  - one: {repeat: 10000}\n";

@@ -38,15 +38,15 @@ std::string errors_of(const std::string& yaml, const std::vector<TensorSpec>& in
   const Configured<Layer> layer = parse_layer(yaml, diagnostics);
   if (!layer) return text_of(diagnostics);
   std::string said;
-  const auto output = layer->infer(inputs, [&](const std::string& message) { said += message; });
-  CHECK(output.has_value() == said.empty());
+  const auto outputs = layer->infer(inputs, [&](const std::string& message) { said += message; });
+  CHECK(outputs.empty() == !said.empty());
   return text_of(diagnostics) + said;
 }
 
 TensorSpec output_of(const std::string& yaml, const std::vector<TensorSpec>& inputs) {
-  const auto output = layer_of(yaml)->infer(inputs, [](const std::string& message) { FAIL_CHECK(message); });
-  REQUIRE(output);
-  return *output;
+  const auto outputs = layer_of(yaml)->infer(inputs, [](const std::string& message) { FAIL_CHECK(message); });
+  REQUIRE(outputs.size() == 1);
+  return outputs[0];
 }
 
 Values spread_values(int64_t n, float low, float high, uint32_t seed) {
@@ -84,7 +84,7 @@ LayerRun::LayerRun(const LayerCase& c, test::Device* device)
                        .batch = c.batch,
                        .training = c.training,
                        .inputs = case_.inputs,
-                       .output = output,
+                       .outputs = {&output, 1},
                        .input_layouts = layouts,
                        .activation = c.fused,
                        .input_needs_gradient = std::vector<bool>(c.inputs.size(), c.inputs_need_gradient),
@@ -94,8 +94,7 @@ LayerRun::LayerRun(const LayerCase& c, test::Device* device)
 }
 
 Layout LayerRun::wanted(size_t input) const {
-  const auto& layouts = requirements().input_layouts;
-  return layouts.empty() ? Layout::plain : layouts[input];
+  return requirements().input_layout(input);
 }
 
 void* LayerRun::hold(test::Bytes bytes) {
@@ -144,29 +143,29 @@ Values LayerRun::forward(bool in_place) {
     args_.inputs.push_back(hold(to_device(inputs[i], case_.inputs[i], wanted(i))));
   use_parameters();
   if (requirements().is_view) {
-    args_.output = const_cast<void*>(args_.inputs[0]);
-    return to_host(args_.output, output, Layout::plain);
+    args_.outputs = {const_cast<void*>(args_.inputs[0])};
+    return to_host(args_.output(), output, Layout::plain);
   }
   scratch_ = device_->memory(requirements().scratch_bytes);
   args_.saved = hold(device_->memory(requirements().saved_bytes).bytes());
   args_.scratch = scratch_.data();
-  args_.output = in_place ? const_cast<void*>(args_.inputs[0])
-                          : hold(device_->typed(static_cast<size_t>(output_elements())).bytes());
+  args_.outputs = {in_place ? const_cast<void*>(args_.inputs[0])
+                            : hold(device_->typed(static_cast<size_t>(output_elements())).bytes())};
   kernel_->forward(args_);
-  return to_host(args_.output, output, requirements().output_layout);
+  return to_host(args_.output(), output, requirements().output_layout());
 }
 
 LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place) {
-  const test::Bytes diff = to_device(diff_output, output, requirements().output_layout);
+  const test::Bytes diff = to_device(diff_output, output, requirements().output_layout());
   if (case_.fused.kind != Activation::linear && !requirements().undoes_activation)
-    ops().activation_backward(case_.fused, args_.output, diff.data(), diff.data(), output_elements());
+    ops().activation_backward(case_.fused, args_.output(), diff.data(), diff.data(), output_elements());
   Gradients gradients;
   if (requirements().is_view || requirements().passes_gradient) {
     for (const TensorSpec& input : case_.inputs)
-      gradients.inputs.push_back(to_host(diff.data(), input, requirements().output_layout));
+      gradients.inputs.push_back(to_host(diff.data(), input, requirements().output_layout()));
     return gradients;
   }
-  args_.diff_output = diff.data();
+  args_.diff_outputs = {diff.data()};
   std::vector<test::TypedArray> of_inputs;
   std::vector<test::Array<float>> of_parameters;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -182,7 +181,7 @@ LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place)
   args_.scratch = scratch_.data();
   // What the requirements do not ask for is not there any more.
   if (!requirements().backward_reads_inputs) std::fill(args_.inputs.begin(), args_.inputs.end(), nullptr);
-  if (!requirements().backward_reads_output) args_.output = nullptr;
+  if (!requirements().backward_reads_outputs) args_.outputs = {nullptr};
   kernel_->backward(args_);
   for (size_t i = 0; i < inputs.size(); ++i)
     gradients.inputs.push_back(

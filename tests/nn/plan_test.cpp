@@ -98,8 +98,8 @@ class PlanRun {
     const auto loss = registry<Loss>().parse(
         parse_yaml("sparse_categorical_crossentropy: {from_logits: true}", "l.yaml", diagnostics),
         diagnostics);
-    const auto node = static_cast<size_t>(graph.outputs[0]);
-    const auto target = loss->target(graph.nodes[node].output, [](const std::string& m) { FAIL_CHECK(m); });
+    const auto target =
+        loss->target(graph.spec(graph.outputs[0]), [](const std::string& m) { FAIL_CHECK(m); });
     return {{graph.outputs[0], loss.value, {}, *target}};
   }
 

@@ -32,24 +32,24 @@ struct ActivationOptions {
 class PreparedElementwise : public PreparedLayer {
  public:
   PreparedElementwise(const LayerRequest& request, const ActivationSpec& spec)
-      : ops_(request.ops), spec_(spec), elements_(batch_elements(request, request.output.shape)) {
+      : ops_(request.ops), spec_(spec), elements_(batch_elements(request, request.output().shape)) {
     requirements_.input_layouts = {request.input_layouts[0]};
-    requirements_.output_layout = request.input_layouts[0];
+    requirements_.output_layouts = {request.input_layouts[0]};
     requirements_.is_view = spec.kind == Activation::linear;
-    requirements_.backward_reads_output = request.training && from_output(spec);
+    requirements_.backward_reads_outputs = request.training && from_output(spec);
     requirements_.backward_reads_inputs = request.training && !from_output(spec);
     requirements_.forward_in_place = !requirements_.backward_reads_inputs;
     requirements_.backward_in_place = true;
   }
 
   void forward(const LayerArguments& args) override {
-    ops_.activation_forward(spec_, args.input(), args.output, elements_);
+    ops_.activation_forward(spec_, args.input(), args.output(), elements_);
   }
 
   void backward(const LayerArguments& args) override {
-    const void* saved = from_output(spec_) ? args.output : args.input();
+    const void* saved = from_output(spec_) ? args.output() : args.input();
     if (args.diff_inputs[0])
-      ops_.activation_backward(spec_, saved, args.diff_output, args.diff_inputs[0], elements_);
+      ops_.activation_backward(spec_, saved, args.diff_output(), args.diff_inputs[0], elements_);
   }
 
  private:
@@ -62,18 +62,18 @@ class PreparedSoftmax : public PreparedLayer {
  public:
   explicit PreparedSoftmax(const LayerRequest& request)
       : ops_(request.ops),
-        columns_(request.output.shape.back()),
-        rows_(batch_elements(request, request.output.shape) / columns_) {
-    requirements_.backward_reads_output = request.training;
+        columns_(request.output().shape.back()),
+        rows_(batch_elements(request, request.output().shape) / columns_) {
+    requirements_.backward_reads_outputs = request.training;
   }
 
   void forward(const LayerArguments& args) override {
-    ops_.softmax_forward(args.input(), args.output, rows_, columns_);
+    ops_.softmax_forward(args.input(), args.output(), rows_, columns_);
   }
 
   void backward(const LayerArguments& args) override {
     if (args.diff_inputs[0])
-      ops_.softmax_backward(args.output, args.diff_output, args.diff_inputs[0], rows_, columns_);
+      ops_.softmax_backward(args.output(), args.diff_output(), args.diff_inputs[0], rows_, columns_);
   }
 
  private:
@@ -85,15 +85,10 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
  public:
   using LayerWith::LayerWith;
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
-    const TensorSpec* input = float_input(inputs, report_error);
-    if (!input) return std::nullopt;
-    if (is_softmax() && input->shape.rank() == 0) {
-      report_error("softmax needs an axis to normalise over, found a scalar '" + input->name + "'");
-      return std::nullopt;
-    }
-    return TensorSpec{{}, input->shape, DType::float32};
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    return same_as(is_softmax() ? float_input_with_axis(inputs, "to normalise over", report_error)
+                                : float_input(inputs, report_error));
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {

@@ -10,17 +10,17 @@ class PreparedAdd : public PreparedLayer {
   explicit PreparedAdd(const LayerRequest& request)
       : ops_(request.ops),
         activation_(request.activation),
-        elements_(batch_elements(request, request.output.shape)),
+        elements_(batch_elements(request, request.output().shape)),
         sources_(request.inputs.size()) {
     requirements_.input_layouts.assign(request.inputs.size(), request.input_layouts[0]);
-    requirements_.output_layout = request.input_layouts[0];
+    requirements_.output_layouts = {request.input_layouts[0]};
     requirements_.passes_gradient = true;
     requirements_.forward_in_place = true;
   }
 
   void forward(const LayerArguments& args) override {
     for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = args.inputs[i];
-    ops_.sum(args.output, sources_, activation_, elements_);
+    ops_.sum(args.output(), sources_, activation_, elements_);
   }
 
  private:
@@ -34,10 +34,9 @@ class Add : public Layer {
  public:
   explicit Add(const NoOptions&) {}
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
-    if (!equal_float_inputs(inputs, report_error)) return std::nullopt;
-    return TensorSpec{{}, inputs[0].shape, DType::float32};
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    return same_as(equal_float_inputs(inputs, report_error));
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {

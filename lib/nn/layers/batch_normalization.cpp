@@ -61,12 +61,12 @@ class PreparedTraining : public PreparedLayer {
   PreparedTraining(const LayerRequest& request, const BatchNormalizationSpec& spec)
       : ops_(request.ops), spec_(spec), op_(request.ops.batch_normalization(spec)) {
     requirements_.input_layouts = {spec.layout};
-    requirements_.output_layout = spec.layout;
+    requirements_.output_layouts = {spec.layout};
     saved_by_op_ = aligned(op_->saved_bytes());
     requirements_.saved_bytes = saved_by_op_ + 2 * static_cast<size_t>(spec.channels) * sizeof(float);
     // The op always gives the gradient of its source; where nobody wants it, it goes into scratch.
     scratch_of_op_ = aligned(op_->scratch_bytes());
-    const auto elements = static_cast<size_t>(batch_elements(request, request.output.shape));
+    const auto elements = static_cast<size_t>(batch_elements(request, request.output().shape));
     requirements_.scratch_bytes =
         scratch_of_op_ +
         (request.input_needs_gradient[0] ? 0 : elements * bytes_of(request.ops.compute_type()));
@@ -77,7 +77,7 @@ class PreparedTraining : public PreparedLayer {
 
   void forward(const LayerArguments& args) override {
     const auto parts = parts_of(args.parameters, spec_);
-    op_->forward_training(args.input(), parts.gamma, parts.beta, args.output, mean(args), variance(args),
+    op_->forward_training(args.input(), parts.gamma, parts.beta, args.output(), mean(args), variance(args),
                           args.saved, args.scratch);
   }
 
@@ -86,7 +86,7 @@ class PreparedTraining : public PreparedLayer {
     const auto diffs = parts_of(args.diff_parameters, spec_);
     void* diff_src = args.diff_inputs[0];
     if (!diff_src) diff_src = static_cast<char*>(args.scratch) + scratch_of_op_;
-    op_->backward(args.input(), parts.gamma, mean(args), variance(args), args.diff_output, diff_src,
+    op_->backward(args.input(), parts.gamma, mean(args), variance(args), args.diff_output(), diff_src,
                   diffs.gamma, diffs.beta, args.saved, args.scratch);
     ops_.scale_add(diffs.mean, mean(args), args.share, 0, spec_.channels);
     ops_.scale_add(diffs.variance, variance(args), args.share, 0, spec_.channels);
@@ -113,7 +113,7 @@ class PreparedFrozen : public PreparedLayer {
   PreparedFrozen(const LayerRequest& request, BatchNormalizationSpec spec)
       : spec_(spec), op_(request.ops.batch_normalization(spec)) {
     requirements_.input_layouts = {spec.layout};
-    requirements_.output_layout = spec.layout;
+    requirements_.output_layouts = {spec.layout};
     requirements_.scratch_bytes = op_->scratch_bytes();
     if (!request.training) return;
     spec.center = spec.relu = false;
@@ -124,14 +124,14 @@ class PreparedFrozen : public PreparedLayer {
 
   void forward(const LayerArguments& args) override {
     const auto parts = parts_of(args.parameters, spec_);
-    op_->forward_inference(args.input(), parts.gamma, parts.beta, parts.mean, parts.variance, args.output,
+    op_->forward_inference(args.input(), parts.gamma, parts.beta, parts.mean, parts.variance, args.output(),
                            args.scratch);
   }
 
   void backward(const LayerArguments& args) override {
     const auto parts = parts_of(args.parameters, spec_);
     if (args.diff_inputs[0])
-      gradient_->forward_inference(args.diff_output, parts.gamma, nullptr, zeros_.f32(), parts.variance,
+      gradient_->forward_inference(args.diff_output(), parts.gamma, nullptr, zeros_.f32(), parts.variance,
                                    args.diff_inputs[0], args.scratch);
   }
 
@@ -145,15 +145,9 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
  public:
   using LayerWith::LayerWith;
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
-    const TensorSpec* input = float_input(inputs, report_error);
-    if (!input) return std::nullopt;
-    if (input->shape.rank() == 0) {
-      report_error("expected an input with an axis of channels, found a scalar '" + input->name + "'");
-      return std::nullopt;
-    }
-    return TensorSpec{{}, input->shape, DType::float32};
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    return same_as(float_input_with_axis(inputs, "of channels", report_error));
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {

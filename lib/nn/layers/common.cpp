@@ -60,6 +60,14 @@ const TensorSpec* float_input(std::span<const TensorSpec> inputs, const ReportEr
   return one_input(inputs, report_error) && is_float(inputs[0], report_error) ? &inputs[0] : nullptr;
 }
 
+const TensorSpec* float_input_with_axis(std::span<const TensorSpec> inputs, std::string_view purpose,
+                                        const ReportError& report_error) {
+  const TensorSpec* input = float_input(inputs, report_error);
+  if (!input || input->shape.rank() > 0) return input;
+  report_error(fmt::format("expected an input with an axis {}, found a scalar '{}'", purpose, input->name));
+  return nullptr;
+}
+
 const TensorSpec* image_input(std::span<const TensorSpec> inputs, const ReportError& report_error) {
   const TensorSpec* input = float_input(inputs, report_error);
   if (!input || input->shape.rank() == 3) return input;
@@ -78,15 +86,20 @@ bool several_float_inputs(std::span<const TensorSpec> inputs, const ReportError&
   return good;
 }
 
-bool equal_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error) {
-  if (!several_float_inputs(inputs, report_error)) return false;
+const TensorSpec* equal_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error) {
+  if (!several_float_inputs(inputs, report_error)) return nullptr;
   for (const TensorSpec& input : inputs.subspan(1)) {
     if (input.shape == inputs[0].shape) continue;
     report_error(fmt::format("expected inputs of one shape, found '{}' of {} and '{}' of {}", inputs[0].name,
                              inputs[0].shape.str(), input.name, input.shape.str()));
-    return false;
+    return nullptr;
   }
-  return true;
+  return &inputs[0];
+}
+
+std::vector<TensorSpec> same_as(const TensorSpec* input) {
+  if (!input) return {};
+  return {TensorSpec{{}, input->shape, input->dtype}};
 }
 
 }  // namespace dtrain

@@ -4,6 +4,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "config/registry.h"
@@ -40,12 +42,20 @@ class ImageLayerWith : public LayerWith<Options> {
 bool one_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
 /// The only input, of float32; null after reporting an error.
 const TensorSpec* float_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
+/// The only input, of float32 and with at least one axis, which is one `purpose` ("of channels"); null after
+/// reporting an error.
+const TensorSpec* float_input_with_axis(std::span<const TensorSpec> inputs, std::string_view purpose,
+                                        const ReportError& report_error);
 /// The only input, a float32 image of [height, width, channels]; null after reporting an error.
 const TensorSpec* image_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
 /// Whether there are at least two inputs, all of float32; reports an error else.
 bool several_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// Whether there are at least two inputs, all of float32 and one shape; reports an error else.
-bool equal_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
+/// The first of at least two inputs, all of float32 and one shape; null after reporting an error.
+const TensorSpec* equal_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
+
+/// What Layer::infer gives where the only output has the input's shape and dtype; `input` may be null, after
+/// an error was reported.
+std::vector<TensorSpec> same_as(const TensorSpec* input);
 
 /// Elements of a whole batch.
 inline int64_t batch_elements(const LayerRequest& request, const Shape& sample) {

@@ -24,14 +24,14 @@ class PreparedConcatenate : public PreparedLayer {
  public:
   PreparedConcatenate(const LayerRequest& request, size_t axis) : ops_(request.ops) {
     int64_t after = 1;
-    for (size_t i = axis + 1; i < request.output.shape.rank(); ++i) after *= request.output.shape[i];
-    stride_ = request.output.shape[axis] * after;
-    rows_ = batch_elements(request, request.output.shape) / stride_;
+    for (size_t i = axis + 1; i < request.output().shape.rank(); ++i) after *= request.output().shape[i];
+    stride_ = request.output().shape[axis] * after;
+    rows_ = batch_elements(request, request.output().shape) / stride_;
     for (const TensorSpec& input : request.inputs) columns_.push_back(input.shape[axis] * after);
   }
 
   void forward(const LayerArguments& args) override {
-    auto* dst = static_cast<char*>(args.output);
+    auto* dst = static_cast<char*>(args.output());
     for (size_t i = 0; i < columns_.size(); ++i) {
       ops_.copy_block(dst, stride_, args.inputs[i], columns_[i], rows_, columns_[i]);
       dst += bytes(columns_[i]);
@@ -39,7 +39,7 @@ class PreparedConcatenate : public PreparedLayer {
   }
 
   void backward(const LayerArguments& args) override {
-    const auto* src = static_cast<const char*>(args.diff_output);
+    const auto* src = static_cast<const char*>(args.diff_output());
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (args.diff_inputs[i])
         ops_.copy_block(args.diff_inputs[i], columns_[i], src, stride_, rows_, columns_[i]);
@@ -61,16 +61,16 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
  public:
   using LayerWith::LayerWith;
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
-    if (!several_float_inputs(inputs, report_error)) return std::nullopt;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    if (!several_float_inputs(inputs, report_error)) return {};
     const Shape& first = inputs[0].shape;
     const auto rank = static_cast<int64_t>(first.rank());
     if (options_.axis == 0 || options_.axis < -rank || options_.axis > rank) {
       report_error(fmt::format(
           "axis {} is no axis of its input '{}' of {}; expected one from 1 to {} or from -{} to -1",
           options_.axis, inputs[0].name, first.str(), rank, rank));
-      return std::nullopt;
+      return {};
     }
     TensorSpec output{{}, first, DType::float32};
     const size_t axis = axis_in(first);
@@ -79,15 +79,15 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
         report_error(
             fmt::format("expected inputs that differ along axis {} only, found '{}' of {} and '{}' of {}",
                         options_.axis, inputs[0].name, first.str(), input.name, input.shape.str()));
-        return std::nullopt;
+        return {};
       }
       output.shape[axis] += input.shape[axis];
     }
-    return output;
+    return {output};
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
-    return std::make_unique<PreparedConcatenate>(request, axis_in(request.output.shape));
+    return std::make_unique<PreparedConcatenate>(request, axis_in(request.output().shape));
   }
 
   std::string keras_class() const override { return "Concatenate"; }

@@ -40,13 +40,13 @@ class Conv2D : public ImageLayerWith<Conv2DOptions> {
  public:
   using ImageLayerWith::ImageLayerWith;
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
     const TensorSpec* input = image_input(inputs, report_error);
     if (!input || spreads_too_far(window(), "kernel_size", report_error) ||
         !fits(window(), "kernel_size", *input, report_error))
-      return std::nullopt;
-    return TensorSpec{{}, window_positions(window(), input->shape, options_.filters), DType::float32};
+      return {};
+    return {TensorSpec{{}, window_positions(window(), input->shape, options_.filters), DType::float32}};
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {

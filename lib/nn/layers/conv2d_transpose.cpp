@@ -65,24 +65,24 @@ class PreparedTranspose : public PreparedLayer {
         pixels_(spec.batch * spec.height * spec.width),
         convolution_(request.ops.convolution(spec)) {
     requirements_.input_layouts = {convolution_->dst_layout()};
-    requirements_.output_layout = convolution_->src_layout();
+    requirements_.output_layouts = {convolution_->src_layout()};
     requirements_.scratch_bytes = convolution_->scratch_bytes();
     requirements_.backward_reads_inputs = by_filter_;
   }
 
   void forward(const LayerArguments& args) override {
-    convolution_->backward_data(args.input(), args.weights[0], args.output, args.scratch);
-    if (use_bias_) ops_.add_bias(args.output, args.output, args.weights[1], pixels_, filters_);
+    convolution_->backward_data(args.input(), args.weights[0], args.output(), args.scratch);
+    if (use_bias_) ops_.add_bias(args.output(), args.output(), args.weights[1], pixels_, filters_);
   }
 
   void backward(const LayerArguments& args) override {
     if (by_filter_) {
-      convolution_->backward_filter(args.diff_output, args.input(), args.diff_parameters[0], nullptr,
+      convolution_->backward_filter(args.diff_output(), args.input(), args.diff_parameters[0], nullptr,
                                     args.scratch);
-      if (use_bias_) ops_.column_sum(args.diff_parameters[1], args.diff_output, pixels_, filters_);
+      if (use_bias_) ops_.column_sum(args.diff_parameters[1], args.diff_output(), pixels_, filters_);
     }
     if (by_data_)
-      convolution_->forward(args.diff_output, args.weights[0], nullptr, args.diff_inputs[0], args.scratch);
+      convolution_->forward(args.diff_output(), args.weights[0], nullptr, args.diff_inputs[0], args.scratch);
   }
 
  private:
@@ -96,10 +96,10 @@ class Conv2DTranspose : public ImageLayerWith<TransposeOptions> {
  public:
   using ImageLayerWith::ImageLayerWith;
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
     const TensorSpec* input = image_input(inputs, report_error);
-    if (!input || spreads_too_far(window(), "kernel_size", report_error)) return std::nullopt;
+    if (!input || spreads_too_far(window(), "kernel_size", report_error)) return {};
     const Shape& image = input->shape;
     const Size2 size = spread(window());
     const Shape output = {length(image[0], size.height, options_.strides.height),
@@ -109,9 +109,9 @@ class Conv2DTranspose : public ImageLayerWith<TransposeOptions> {
       report_error(fmt::format("output_padding {} does not suit kernel_size {}, strides {} and its input {}",
                                options_.output_padding.value_or(0), str(options_.kernel_size),
                                str(options_.strides), image.str()));
-      return std::nullopt;
+      return {};
     }
-    return TensorSpec{{}, output, DType::float32};
+    return {TensorSpec{{}, output, DType::float32}};
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
@@ -124,7 +124,7 @@ class Conv2DTranspose : public ImageLayerWith<TransposeOptions> {
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     ConvolutionSpec spec =
-        convolution_spec(window(), request, request.output.shape, request.inputs[0].shape[2]);
+        convolution_spec(window(), request, request.output().shape, request.inputs[0].shape[2]);
     spec.plain_only = true;      // the bias is added to rows of channels
     spec.needs_diff_src = true;  // forward is the convolution's backward_data, at inference too
     spec.training = true;

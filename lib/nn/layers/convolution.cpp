@@ -29,22 +29,22 @@ PreparedConvolution::PreparedConvolution(const LayerRequest& request, const Conv
       by_filter_(trains_parameters(request)),
       convolution_(request.ops.convolution(spec)) {
   requirements_.input_layouts = {convolution_->src_layout()};
-  requirements_.output_layout = convolution_->dst_layout();
+  requirements_.output_layouts = {convolution_->dst_layout()};
   requirements_.scratch_bytes = convolution_->scratch_bytes();
   requirements_.backward_reads_inputs = by_filter_;
 }
 
 void PreparedConvolution::forward(const LayerArguments& args) {
-  convolution_->forward(args.input(), args.weights[0], use_bias_ ? args.weights[1] : nullptr, args.output,
+  convolution_->forward(args.input(), args.weights[0], use_bias_ ? args.weights[1] : nullptr, args.output(),
                         args.scratch);
 }
 
 void PreparedConvolution::backward(const LayerArguments& args) {
   if (by_filter_)
-    convolution_->backward_filter(args.input(), args.diff_output, args.diff_parameters[0],
+    convolution_->backward_filter(args.input(), args.diff_output(), args.diff_parameters[0],
                                   use_bias_ ? args.diff_parameters[1] : nullptr, args.scratch);
   if (by_data_)
-    convolution_->backward_data(args.diff_output, args.weights[0], args.diff_inputs[0], args.scratch);
+    convolution_->backward_data(args.diff_output(), args.weights[0], args.diff_inputs[0], args.scratch);
 }
 
 }  // namespace dtrain

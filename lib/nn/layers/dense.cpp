@@ -1,7 +1,5 @@
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "nn/layers/activation.h"
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
@@ -33,9 +31,9 @@ struct DenseOptions {
 class PreparedDense : public PreparedLayer {
  public:
   PreparedDense(const LayerRequest& request, bool use_bias)
-      : ops_(request.ops), use_bias_(use_bias), units_(request.output.shape.back()) {
+      : ops_(request.ops), use_bias_(use_bias), units_(request.output().shape.back()) {
     const int64_t inputs = request.inputs[0].shape.back();
-    rows_ = batch_elements(request, request.output.shape) / units_;
+    rows_ = batch_elements(request, request.output().shape) / units_;
     forward_ = ops_.matmul(
         {.m = rows_, .n = units_, .k = inputs, .bias = use_bias, .activation = request.activation});
     requirements_.scratch_bytes = forward_->scratch_bytes();
@@ -56,17 +54,17 @@ class PreparedDense : public PreparedLayer {
   }
 
   void forward(const LayerArguments& args) override {
-    forward_->run(args.input(), args.weights[0], use_bias_ ? args.weights[1] : nullptr, args.output,
+    forward_->run(args.input(), args.weights[0], use_bias_ ? args.weights[1] : nullptr, args.output(),
                   args.scratch);
   }
 
   void backward(const LayerArguments& args) override {
     if (by_kernel_) {
-      by_kernel_->run(args.input(), args.diff_output, nullptr, args.diff_parameters[0], args.scratch);
-      if (use_bias_) ops_.column_sum(args.diff_parameters[1], args.diff_output, rows_, units_);
+      by_kernel_->run(args.input(), args.diff_output(), nullptr, args.diff_parameters[0], args.scratch);
+      if (use_bias_) ops_.column_sum(args.diff_parameters[1], args.diff_output(), rows_, units_);
     }
     if (by_input_)
-      by_input_->run(args.diff_output, args.weights[0], nullptr, args.diff_inputs[0], args.scratch);
+      by_input_->run(args.diff_output(), args.weights[0], nullptr, args.diff_inputs[0], args.scratch);
   }
 
  private:
@@ -80,18 +78,13 @@ class Dense : public LayerWith<DenseOptions> {
  public:
   using LayerWith::LayerWith;
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
-    const TensorSpec* input = float_input(inputs, report_error);
-    if (!input) return std::nullopt;
-    if (input->shape.rank() == 0) {
-      report_error(
-          fmt::format("expected an input with an axis of features, found a scalar '{}'", input->name));
-      return std::nullopt;
-    }
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = float_input_with_axis(inputs, "of features", report_error);
+    if (!input) return {};
     TensorSpec output{{}, input->shape, DType::float32};
     output.shape[output.shape.rank() - 1] = options_.units;
-    return output;
+    return {output};
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {

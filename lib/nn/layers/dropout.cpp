@@ -28,16 +28,16 @@ class PreparedDropout : public PreparedLayer {
         rate_(rate),
         stream_(request.stream),
         samples_(request.batch),
-        per_sample_(request.output.shape.elements()) {
+        per_sample_(request.output().shape.elements()) {
     requirements_.is_view = !request.training || rate == 0;
     requirements_.forward_in_place = true;
     requirements_.backward_in_place = true;
   }
 
-  void forward(const LayerArguments& args) override { apply(args, args.input(), args.output); }
+  void forward(const LayerArguments& args) override { apply(args, args.input(), args.output()); }
 
   void backward(const LayerArguments& args) override {
-    if (args.diff_inputs[0]) apply(args, args.diff_output, args.diff_inputs[0]);
+    if (args.diff_inputs[0]) apply(args, args.diff_output(), args.diff_inputs[0]);
   }
 
  private:
@@ -56,11 +56,9 @@ class Dropout : public LayerWith<DropoutOptions> {
  public:
   using LayerWith::LayerWith;
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
-    const TensorSpec* input = float_input(inputs, report_error);
-    if (!input) return std::nullopt;
-    return TensorSpec{{}, input->shape, DType::float32};
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    return same_as(float_input(inputs, report_error));
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {

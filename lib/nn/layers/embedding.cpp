@@ -34,12 +34,12 @@ class PreparedEmbedding : public PreparedLayer {
   }
 
   void forward(const LayerArguments& args) override {
-    ops_.embedding_forward(args.parameters[0], numbers(args), args.output, indices_, rows_, columns_);
+    ops_.embedding_forward(args.parameters[0], numbers(args), args.output(), indices_, rows_, columns_);
   }
 
   void backward(const LayerArguments& args) override {
     if (args.diff_parameters[0])
-      ops_.embedding_backward(numbers(args), args.diff_output, args.diff_parameters[0], indices_, rows_,
+      ops_.embedding_backward(numbers(args), args.diff_output(), args.diff_parameters[0], indices_, rows_,
                               columns_);
   }
 
@@ -56,17 +56,17 @@ class Embedding : public LayerWith<EmbeddingOptions> {
  public:
   using LayerWith::LayerWith;
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
-    if (!one_input(inputs, report_error)) return std::nullopt;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    if (!one_input(inputs, report_error)) return {};
     if (inputs[0].dtype != DType::int32) {
       report_error(
           fmt::format("expected an int32 input, found '{}' of {}", inputs[0].name, name_of(inputs[0].dtype)));
-      return std::nullopt;
+      return {};
     }
     std::vector<int64_t> shape = inputs[0].shape.extents();
     shape.push_back(options_.output_dim);
-    return TensorSpec{{}, Shape(shape), DType::float32};
+    return {TensorSpec{{}, Shape(shape), DType::float32}};
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec>) const override {

@@ -12,10 +12,10 @@ class Flatten : public Layer {
  public:
   explicit Flatten(const NoOptions&) {}
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
-    if (!one_input(inputs, report_error)) return std::nullopt;
-    return TensorSpec{{}, {inputs[0].shape.elements()}, inputs[0].dtype};
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    if (!one_input(inputs, report_error)) return {};
+    return {TensorSpec{{}, {inputs[0].shape.elements()}, inputs[0].dtype}};
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest&) const override {

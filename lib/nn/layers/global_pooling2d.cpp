@@ -21,12 +21,12 @@ class GlobalPooling2D : public ImageLayerWith<GlobalPoolingOptions> {
   GlobalPooling2D(PoolingSpec::Kind kind, const GlobalPoolingOptions& options)
       : ImageLayerWith(options), kind_(kind) {}
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
     const TensorSpec* input = image_input(inputs, report_error);
-    if (!input) return std::nullopt;
+    if (!input) return {};
     const int64_t channels = input->shape[2];
-    return TensorSpec{{}, options_.keepdims ? Shape{1, 1, channels} : Shape{channels}, DType::float32};
+    return {TensorSpec{{}, options_.keepdims ? Shape{1, 1, channels} : Shape{channels}, DType::float32}};
   }
 
   /// Images of one pixel lie alike in every layout, so the output is plain whatever the input is.

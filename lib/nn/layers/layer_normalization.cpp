@@ -34,8 +34,8 @@ class PreparedLayerNormalization : public PreparedLayer {
         epsilon_(static_cast<float>(options.epsilon)),
         scale_(options.scale),
         center_(options.center),
-        columns_(request.output.shape.back()),
-        rows_(batch_elements(request, request.output.shape) / columns_) {
+        columns_(request.output().shape.back()),
+        rows_(batch_elements(request, request.output().shape) / columns_) {
     const size_t statistics = 2 * static_cast<size_t>(rows_) * sizeof(float);
     requirements_.saved_bytes = request.training ? statistics : 0;
     if (!request.training) {
@@ -51,14 +51,14 @@ class PreparedLayerNormalization : public PreparedLayer {
   void forward(const LayerArguments& args) override {
     auto* statistics = static_cast<float*>(training_ ? args.saved : args.scratch);
     ops_.layer_normalization_forward(args.input(), gamma(args.parameters), beta(args.parameters), epsilon_,
-                                     args.output, statistics, statistics + rows_, rows_, columns_);
+                                     args.output(), statistics, statistics + rows_, rows_, columns_);
   }
 
   void backward(const LayerArguments& args) override {
     const auto* statistics = static_cast<const float*>(args.saved);
     void* diff_src = args.diff_inputs[0] ? args.diff_inputs[0] : args.scratch;
     ops_.layer_normalization_backward(args.input(), gamma(args.parameters), statistics, statistics + rows_,
-                                      args.diff_output, diff_src, gamma(args.diff_parameters),
+                                      args.diff_output(), diff_src, gamma(args.diff_parameters),
                                       beta(args.diff_parameters), rows_, columns_);
   }
 
@@ -83,15 +83,9 @@ class LayerNormalization : public LayerWith<LayerNormalizationOptions> {
  public:
   using LayerWith::LayerWith;
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
-    const TensorSpec* input = float_input(inputs, report_error);
-    if (!input) return std::nullopt;
-    if (input->shape.rank() == 0) {
-      report_error("expected an input with an axis to normalise over, found a scalar '" + input->name + "'");
-      return std::nullopt;
-    }
-    return TensorSpec{{}, input->shape, DType::float32};
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    return same_as(float_input_with_axis(inputs, "to normalise over", report_error));
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {

@@ -9,24 +9,24 @@ class PreparedMultiply : public PreparedLayer {
  public:
   explicit PreparedMultiply(const LayerRequest& request)
       : ops_(request.ops),
-        elements_(batch_elements(request, request.output.shape)),
+        elements_(batch_elements(request, request.output().shape)),
         factors_(request.inputs.size()) {
     requirements_.input_layouts.assign(request.inputs.size(), request.input_layouts[0]);
-    requirements_.output_layout = request.input_layouts[0];
+    requirements_.output_layouts = {request.input_layouts[0]};
     requirements_.backward_reads_inputs = request.training;
     requirements_.forward_in_place = !request.training;
   }
 
   void forward(const LayerArguments& args) override {
     for (size_t i = 0; i < factors_.size(); ++i) factors_[i] = args.inputs[i];
-    ops_.multiply(args.output, factors_, elements_);
+    ops_.multiply(args.output(), factors_, elements_);
   }
 
   /// The gradient of a factor is the output's times the other factors.
   void backward(const LayerArguments& args) override {
     for (size_t i = 0; i < factors_.size(); ++i) {
       if (!args.diff_inputs[i]) continue;
-      for (size_t j = 0; j < factors_.size(); ++j) factors_[j] = j == i ? args.diff_output : args.inputs[j];
+      for (size_t j = 0; j < factors_.size(); ++j) factors_[j] = j == i ? args.diff_output() : args.inputs[j];
       ops_.multiply(args.diff_inputs[i], factors_, elements_);
     }
   }
@@ -41,10 +41,9 @@ class Multiply : public Layer {
  public:
   explicit Multiply(const NoOptions&) {}
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
-    if (!equal_float_inputs(inputs, report_error)) return std::nullopt;
-    return TensorSpec{{}, inputs[0].shape, DType::float32};
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    return same_as(equal_float_inputs(inputs, report_error));
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {

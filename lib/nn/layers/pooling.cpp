@@ -19,18 +19,18 @@ PreparedPooling::PreparedPooling(const LayerRequest& request, PoolingSpec::Kind 
                                   .layout = request.input_layouts[0],
                                   .training = request.training});
   requirements_.input_layouts = {request.input_layouts[0]};
-  requirements_.output_layout = output_layout;
+  requirements_.output_layouts = {output_layout};
   requirements_.scratch_bytes = pooling_->scratch_bytes();
   requirements_.saved_bytes = pooling_->saved_bytes();
 }
 
 void PreparedPooling::forward(const LayerArguments& args) {
-  pooling_->forward(args.input(), args.output, args.saved, args.scratch);
+  pooling_->forward(args.input(), args.output(), args.saved, args.scratch);
 }
 
 void PreparedPooling::backward(const LayerArguments& args) {
   if (args.diff_inputs[0])
-    pooling_->backward(args.diff_output, args.diff_inputs[0], args.saved, args.scratch);
+    pooling_->backward(args.diff_output(), args.diff_inputs[0], args.saved, args.scratch);
 }
 
 }  // namespace dtrain

@@ -27,11 +27,11 @@ class Pooling2D : public ImageLayerWith<PoolingOptions> {
  public:
   Pooling2D(PoolingSpec::Kind kind, const PoolingOptions& options) : ImageLayerWith(options), kind_(kind) {}
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
     const TensorSpec* input = image_input(inputs, report_error);
-    if (!input || !fits(window(), "pool_size", *input, report_error)) return std::nullopt;
-    return TensorSpec{{}, window_positions(window(), input->shape, input->shape[2]), DType::float32};
+    if (!input || !fits(window(), "pool_size", *input, report_error)) return {};
+    return {TensorSpec{{}, window_positions(window(), input->shape, input->shape[2]), DType::float32}};
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {

@@ -33,9 +33,9 @@ class Reshape : public LayerWith<ReshapeOptions> {
  public:
   using LayerWith::LayerWith;
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
-    if (!one_input(inputs, report_error)) return std::nullopt;
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    if (!one_input(inputs, report_error)) return {};
     const std::vector<int64_t>& target = options_.target_shape;
     const int64_t elements = inputs[0].shape.elements();
     int64_t known = 1;  // stops growing beyond what can fit, so that it never overflows
@@ -47,11 +47,11 @@ class Reshape : public LayerWith<ReshapeOptions> {
     if (!suits) {
       report_error(fmt::format("target_shape [{}] does not suit its input '{}' of {} ({} elements)",
                                fmt::join(target, ", "), inputs[0].name, inputs[0].shape.str(), elements));
-      return std::nullopt;
+      return {};
     }
     std::vector<int64_t> shape = target;
     std::replace(shape.begin(), shape.end(), int64_t{-1}, elements / known);
-    return TensorSpec{{}, Shape(shape), inputs[0].dtype};
+    return {TensorSpec{{}, Shape(shape), inputs[0].dtype}};
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest&) const override {

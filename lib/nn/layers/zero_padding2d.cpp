@@ -93,11 +93,11 @@ class PreparedPadding : public PreparedLayer {
       : ops_(request.ops), padding_(padding), src_shape_(request.inputs[0].shape.prepended(request.batch)) {}
 
   void forward(const LayerArguments& args) override {
-    ops_.pad_images(padding_, args.input(), args.output, src_shape_);
+    ops_.pad_images(padding_, args.input(), args.output(), src_shape_);
   }
 
   void backward(const LayerArguments& args) override {
-    if (args.diff_inputs[0]) ops_.crop_images(padding_, args.diff_output, args.diff_inputs[0], src_shape_);
+    if (args.diff_inputs[0]) ops_.crop_images(padding_, args.diff_output(), args.diff_inputs[0], src_shape_);
   }
 
  private:
@@ -110,13 +110,13 @@ class ZeroPadding2D : public ImageLayerWith<PaddingOptions> {
  public:
   using ImageLayerWith::ImageLayerWith;
 
-  std::optional<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                  const ReportError& report_error) const override {
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
     const TensorSpec* input = image_input(inputs, report_error);
-    if (!input) return std::nullopt;
+    if (!input) return {};
     const auto& [top, bottom, left, right] = options_.padding;
     const Shape& shape = input->shape;
-    return TensorSpec{{}, {shape[0] + top + bottom, shape[1] + left + right, shape[2]}, DType::float32};
+    return {TensorSpec{{}, {shape[0] + top + bottom, shape[1] + left + right, shape[2]}, DType::float32}};
   }
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
