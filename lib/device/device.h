@@ -45,6 +45,17 @@ class Buffer {
   void (*release_)(void*, size_t) = nullptr;
 };
 
+/// A point in the order of a context's operations.
+class Event {
+ public:
+  virtual ~Event() = default;
+  /// Moves the event behind all operations that have been enqueued so far.
+  virtual void record() = 0;
+  /// The host waits until the operations have come past the event; an event that was never recorded is not
+  /// waited for.
+  virtual void synchronize() = 0;
+};
+
 /// Captured work, to be enqueued again as a whole. Belongs to one context, whose thread runs it.
 class CapturedGraph {
  public:
@@ -79,15 +90,14 @@ class Context {
   /// they are done.
   virtual void enqueue_copy(void* dst, const void* src, size_t bytes) = 0;
   virtual void enqueue_zero(void* dst, size_t bytes) = 0;
-  /// Copies to the device beside the operations: `upload` begins once they have come past the last
-  /// `uploads_used`-mark of this slot (0 or 1), and the operations that are enqueued after it wait for it.
-  virtual void upload(int slot, void* dst, const void* src, size_t bytes) = 0;
-  virtual void mark_uploads_used(int slot) = 0;
-  /// The host waits until what this slot's uploads were copied from may be written again.
-  virtual void wait_uploaded(int slot) = 0;
-  /// A point in the order of operations that the host can wait for: slots 0 and 1.
-  virtual void mark(int slot) = 0;
-  virtual void wait(int slot) = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+  /// Operations that are enqueued from now on wait until those of the event's context, which may be another
+  /// one, have come past the event as it was last recorded.
+  virtual void wait(const Event& event) = 0;
+  /// A copy to the device beside the operations: it begins once they have come past `consumed` as it was last
+  /// recorded, `uploaded` is recorded behind it, and operations that are enqueued from now on wait for it.
+  /// Both events are of this context. `src` is of allocate_host().
+  virtual void upload(void* dst, const void* src, size_t bytes, const Event& consumed, Event& uploaded) = 0;
   /// Captures what `work` enqueues, in place of doing it; its calls must have run before, as libraries choose
   /// and allocate the first time. Null where the work is to be called anew every time: on the CPU, and where
   /// the environment says DTRAIN_CUDA_GRAPHS=0.
@@ -102,6 +112,19 @@ std::unique_ptr<Context> make_cpu_context(DeviceId device, std::vector<int> core
 /// `deterministic`: only algorithms that give the same bits run after run. Throws UserError where there is no
 /// such GPU.
 std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic);
+
+/// Copies between the memories of two contexts, in order with the operations of both: after those that write
+/// `src`, and before any of `to` that are enqueued from now on, or any of `from` that write `src` again.
+/// Belongs to one thread.
+class Transfer {
+ public:
+  Transfer(Context& from, Context& to);
+  void run(void* dst, const void* src, size_t bytes);
+
+ private:
+  Context &from_, &to_;
+  std::unique_ptr<Event> written_, copied_;
+};
 
 /// The cores that this process may run on, whatever threads have been bound to since.
 std::vector<int> available_cores();

@@ -116,18 +116,39 @@ TEST_SUITE("gpu") {
     const auto context = make_context();
     const Buffer device[] = {context->allocate(kBytes), context->allocate(kBytes)};
     const Buffer staging[] = {context->allocate_host(kBytes), context->allocate_host(kBytes)};
+    const std::unique_ptr<Event> uploaded[] = {context->make_event(), context->make_event()};
+    const std::unique_ptr<Event> consumed[] = {context->make_event(), context->make_event()};
+    const auto done = context->make_event();
     const Buffer result = context->allocate(kBytes), results = context->allocate_host(kBytes);
     for (int step = 0; step < 20; ++step) {
       const int slot = step % 2;
-      context->wait_uploaded(slot);
+      uploaded[slot]->synchronize();
       fill(staging[slot], static_cast<float>(step));
-      context->upload(slot, device[slot].data(), staging[slot].data(), kBytes);
+      context->upload(device[slot].data(), staging[slot].data(), kBytes, *consumed[slot], *uploaded[slot]);
       context->enqueue_copy(result.data(), device[slot].data(), kBytes);
-      context->mark_uploads_used(slot);
+      consumed[slot]->record();
       context->enqueue_copy(results.data(), result.data(), kBytes);
-      context->mark(slot);
-      context->wait(slot);
+      done->record();
+      done->synchronize();
       CHECK(all_are(results.f32(), static_cast<float>(step)));
+    }
+  }
+
+  TEST_CASE("a transfer follows what writes its source, and precedes what reads it or writes it again") {
+    const auto from = make_context(), to = make_context();
+    Transfer transfer(*from, *to);
+    const Buffer src = from->allocate(kBytes), dst = to->allocate(kBytes), host = from->allocate_host(kBytes);
+    const Buffer results = to->allocate_host(kBytes);
+    fill(host, 1);
+    for (int step = 0; step < 20; ++step) {
+      from->enqueue_copy(src.data(), host.data(), kBytes);
+      transfer.run(dst.data(), src.data(), kBytes);
+      from->enqueue_zero(src.data(), kBytes);
+      to->enqueue_copy(results.data(), dst.data(), kBytes);
+      to->synchronize();
+      CHECK(all_are(results.f32(), 1));
+      from->synchronize();
+      to->enqueue_zero(dst.data(), kBytes);
     }
   }
 

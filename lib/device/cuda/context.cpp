@@ -15,15 +15,10 @@ Stream make_stream() {
   return Stream(stream);
 }
 
-/// Only an order, no time.
-Event make_event() {
+EventHandle make_handle() {
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
-  return Event(event);
-}
-
-std::array<Event, 2> make_events() {
-  return {make_event(), make_event()};
+  return EventHandle(event);
 }
 
 int attribute(cudaDeviceAttr name, int device) {
@@ -32,17 +27,9 @@ int attribute(cudaDeviceAttr name, int device) {
   return value;
 }
 
-void record(const Event& event, cudaStream_t stream) {
-  check(cudaEventRecord(event.get(), stream), "marking a stream");
-}
-
 /// An event that was never recorded is not waited for.
-void let_wait(cudaStream_t stream, const Event& event) {
+void let_wait(cudaStream_t stream, const CudaEvent& event) {
   check(cudaStreamWaitEvent(stream, event.get(), 0), "letting one stream wait for another");
-}
-
-void wait_for(const Event& event) {
-  check(cudaEventSynchronize(event.get()), "waiting for the GPU");
 }
 
 void wait_for(cudaStream_t stream) {
@@ -57,6 +44,20 @@ void enqueue(void* dst, const void* src, size_t bytes, cudaStream_t stream) {
 
 }  // namespace
 
+CudaEvent::CudaEvent(cudaStream_t stream) : stream_(stream), event_(make_handle()) {}
+
+void CudaEvent::record() {
+  record_on(stream_);
+}
+
+void CudaEvent::record_on(cudaStream_t stream) {
+  check(cudaEventRecord(event_.get(), stream), "recording an event");
+}
+
+void CudaEvent::synchronize() {
+  check(cudaEventSynchronize(event_.get()), "waiting for the GPU");
+}
+
 CudaContext::CudaContext(DeviceId device, bool deterministic)
     : device_(device), deterministic_(deterministic) {
   const OnDevice on(index());
@@ -66,11 +67,8 @@ CudaContext::CudaContext(DeviceId device, bool deterministic)
   compute_ = make_stream();
   copy_ = make_stream();
   collective_ = make_stream();
-  uploaded_ = make_events();
-  uploads_used_ = make_events();
-  marks_ = make_events();
-  forked_ = make_event();
-  joined_ = make_event();
+  forked_ = std::make_unique<CudaEvent>(compute());
+  joined_ = std::make_unique<CudaEvent>(collective());
 }
 
 CudaContext::~CudaContext() {
@@ -122,28 +120,21 @@ void CudaContext::enqueue_zero(void* dst, size_t bytes) {
   if (bytes > 0) check(cudaMemsetAsync(dst, 0, bytes, compute()), "zeroing memory of the GPU");
 }
 
-void CudaContext::upload(int slot, void* dst, const void* src, size_t bytes) {
-  const auto at = static_cast<size_t>(slot);
-  let_wait(copy(), uploads_used_.at(at));
+std::unique_ptr<Event> CudaContext::make_event() {
+  const OnDevice on(index());
+  return std::make_unique<CudaEvent>(compute());
+}
+
+void CudaContext::wait(const Event& event) {
+  let_wait(compute(), dynamic_cast<const CudaEvent&>(event));
+}
+
+void CudaContext::upload(void* dst, const void* src, size_t bytes, const Event& consumed, Event& uploaded) {
+  let_wait(copy(), dynamic_cast<const CudaEvent&>(consumed));
   enqueue(dst, src, bytes, copy());
-  record(uploaded_.at(at), copy());
-  let_wait(compute(), uploaded_.at(at));
-}
-
-void CudaContext::mark_uploads_used(int slot) {
-  record(uploads_used_.at(static_cast<size_t>(slot)), compute());
-}
-
-void CudaContext::wait_uploaded(int slot) {
-  wait_for(uploaded_.at(static_cast<size_t>(slot)));
-}
-
-void CudaContext::mark(int slot) {
-  record(marks_.at(static_cast<size_t>(slot)), compute());
-}
-
-void CudaContext::wait(int slot) {
-  wait_for(marks_.at(static_cast<size_t>(slot)));
+  auto& done = dynamic_cast<CudaEvent&>(uploaded);
+  done.record_on(copy());
+  let_wait(compute(), done);
 }
 
 std::unique_ptr<CapturedGraph> CudaContext::capture(const std::function<void()>& work) {
@@ -156,13 +147,13 @@ void CudaContext::synchronize() {
 }
 
 void CudaContext::fork_collective() {
-  record(forked_, compute());
-  let_wait(collective(), forked_);
+  forked_->record();
+  let_wait(collective(), *forked_);
 }
 
 void CudaContext::join_collective() {
-  record(joined_, collective());
-  let_wait(compute(), joined_);
+  joined_->record();
+  let_wait(compute(), *joined_);
 }
 
 cublasLtHandle_t CudaContext::blas() {

@@ -1,7 +1,6 @@
 // What one replica has of one GPU.
 #pragma once
 
-#include <array>
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <cudnn.h>
@@ -13,7 +12,22 @@
 namespace dtrain::cuda {
 
 using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
-using Event = Owned<cudaEvent_t, cudaEventDestroy>;
+using EventHandle = Owned<cudaEvent_t, cudaEventDestroy>;
+
+/// An event of a stream. Only an order: no time is taken.
+class CudaEvent final : public Event {
+ public:
+  /// On the current device, of which `stream` is.
+  explicit CudaEvent(cudaStream_t stream);
+  void record() override;
+  void synchronize() override;
+  void record_on(cudaStream_t stream);
+  cudaEvent_t get() const { return event_.get(); }
+
+ private:
+  cudaStream_t stream_;
+  EventHandle event_;
+};
 
 /// Three streams that do not wait for each other unless told to, the libraries' handles, and one workspace
 /// that cuBLASLt and cuDNN share: only work on compute() may use it. Several contexts may be of one GPU.
@@ -35,11 +49,9 @@ class CudaContext : public Context {
   void copy_to_host(void* dst, const void* src, size_t bytes) override;
   void enqueue_copy(void* dst, const void* src, size_t bytes) override;
   void enqueue_zero(void* dst, size_t bytes) override;
-  void upload(int slot, void* dst, const void* src, size_t bytes) override;
-  void mark_uploads_used(int slot) override;
-  void wait_uploaded(int slot) override;
-  void mark(int slot) override;
-  void wait(int slot) override;
+  std::unique_ptr<Event> make_event() override;
+  void wait(const Event& event) override;
+  void upload(void* dst, const void* src, size_t bytes, const Event& consumed, Event& uploaded) override;
   std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) override;
   void synchronize() override;
 
@@ -73,8 +85,7 @@ class CudaContext : public Context {
   int multiprocessors_ = 0;
   int capability_ = 0;
   Stream compute_, copy_, collective_;
-  std::array<Event, 2> uploaded_, uploads_used_, marks_;
-  Event forked_, joined_;
+  std::unique_ptr<CudaEvent> forked_, joined_;
   Buffer workspace_;
   Owned<cublasLtHandle_t, cublasLtDestroy> blas_;
   Owned<cudnnHandle_t, cudnnDestroy> dnn_;
