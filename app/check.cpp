@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "console.h"
 #include "options.h"
+#include "plan_table.h"
 #include "text.h"
 #include "train/placement.h"
 #include "train/replicas.h"
@@ -24,7 +25,7 @@ struct CheckOptions {
   OutputOptions output;
   std::string config;
   std::vector<std::string> sets;
-  bool measure = false;
+  bool measure = false, plan = false;
 };
 
 struct Split {
@@ -44,6 +45,8 @@ struct RunPlan {
   size_t snapshot = 0;
   std::vector<int64_t> last_shares;   // of the last batch, by replica
   std::optional<StepTime> step_time;  // where it was asked for
+  std::string instructions;           // the first replica's plan, as text, where it was asked for
+  Json instructions_json;
 
   int64_t steps(const RunConfig& config) const { return steps_per_epoch * config.train.epochs; }
 };
@@ -86,14 +89,14 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
 }
 
 /// `cache`: the configured one, which is not filled here. The configuration learns the columns of its data.
-RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache) {
+RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, bool with_instructions) {
   RunPlan plan;
-  const std::vector<DeviceId> devices = place_for_training(config);
+  const Placement placement = place_for_training(config);
   plan.splits = open_splits(config, cache);
   const int64_t samples = plan.splits[0].samples, batch = config.train.batch_size;
   plan.steps_per_epoch = (samples + batch - 1) / batch;
   plan.last_batch = samples - (plan.steps_per_epoch - 1) * batch;
-  Replicas replicas(config, devices);
+  Replicas replicas(config, placement);
   size_t on_devices = 0, on_host = 0;
   int64_t most = 0;
   for (Split& split : plan.splits) {
@@ -115,6 +118,11 @@ RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache) {
   plan.gradients_meet = replicas.gradient_sync().where();
   for (int rank = 0; rank < replicas.size(); ++rank)
     plan.last_shares.push_back(part_of(plan.last_batch, rank, replicas.size()).size());
+  if (with_instructions) {
+    const Plan& training = replicas.training_plan(batch);
+    plan.instructions = plan_text(training, placement.replicas[0]);
+    plan.instructions_json = plan_json(training, placement.replicas[0]);
+  }
   return plan;
 }
 
@@ -216,13 +224,19 @@ void check(const CheckOptions& options) {
   print_warnings(config.warnings);
   const auto cache = config.dataset.cache;
   config.dataset.cache = registry<Cache>().make("none");  // checking leaves no cache file behind
-  RunPlan plan = make_plan(config, cache);
+  RunPlan plan = make_plan(config, cache, options.plan);
   if (options.measure) {
     if (cache.name != "file") config.dataset.cache = cache;
     plan.step_time = measure_steps(config, 2.0);
   }
-  if (options.output.json) print_json(to_json(config, plan));
-  if (options.output.text()) print_text(to_text(config, plan));
+  if (options.output.json) {
+    Json json = to_json(config, plan);
+    if (options.plan) json.set("plan", plan.instructions_json);
+    print_json(json);
+  }
+  if (!options.output.text()) return;
+  print_text(to_text(config, plan));
+  if (options.plan) print_text("\n" + plan.instructions);
 }
 
 }  // namespace
@@ -236,6 +250,10 @@ void add_check(CLI::App& app) {
   command->add_flag(
       "--measure", options->measure,
       "Also train for two seconds, on the run's devices and data, to say how long it will take");
+  command->add_flag(
+      "--plan", options->plan,
+      "Also show what the first replica runs in a training step: instructions, and the place and "
+      "the lifetime of every buffer");
   add_output_options(*command, options->output);
   command->callback([options] { check(*options); });
 }

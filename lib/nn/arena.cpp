@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <map>
 
 namespace dtrain {
@@ -80,7 +79,7 @@ void Arena::touch(int buffer, int time) {
 
 void Arena::keep(int buffer) {
   touch(buffer, 0);
-  touch(buffer, std::numeric_limits<int>::max());
+  touch(buffer, kToTheEnd);
 }
 
 void Arena::assign() {
@@ -90,7 +89,7 @@ void Arena::assign() {
     if (buffers_[i].first < 0 || buffers_[i].bytes == 0) continue;
     order.push_back(i);
     for (const int time : {buffers_[i].first, buffers_[i].last})
-      if (time != std::numeric_limits<int>::max()) times = std::max(times, static_cast<size_t>(time) + 1);
+      if (time != kToTheEnd) times = std::max(times, static_cast<size_t>(time) + 1);
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return buffers_[a].bytes > buffers_[b].bytes; });

@@ -2,17 +2,25 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 namespace dtrain {
+
+/// The first and the last time that a buffer is used; -1 where it never is.
+struct Lifetime {
+  int first = -1, last = -1;
+};
 
 /// Buffers are numbered from 0; times are instruction numbers. A buffer's bytes are its own from its first
 /// touch to its last.
 class Arena {
  public:
+  static constexpr int kToTheEnd = std::numeric_limits<int>::max();
+
   int add(size_t bytes);
   void touch(int buffer, int time);
-  /// Live the whole time.
+  /// The buffer is its own the whole time, and afterwards.
   void keep(int buffer);
   /// Gives every touched buffer an offset (aligned to 64 bytes) such that no two that live at one time
   /// overlap: largest first, each at the lowest place that is free.
@@ -20,6 +28,10 @@ class Arena {
 
   size_t bytes() const { return total_; }
   size_t offset(int buffer) const { return buffers_[static_cast<size_t>(buffer)].offset; }
+  Lifetime lifetime(int buffer) const {
+    const Buffer& b = buffers_[static_cast<size_t>(buffer)];
+    return {b.first, b.last};
+  }
 
  private:
   struct Buffer {

@@ -31,6 +31,8 @@ struct GraphNode {
   std::vector<TensorSpec> outputs;  // at least one; a later one is called "lstm:1"
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
+  /// An earlier node of the same layer, whose parameters are this node's too; -1: its parameters are its own.
+  int shared_with = -1;
   /// The node was made for the `activation:` option of the layer before it, whose first output it reads; to
   /// the user it is no layer of its own.
   bool is_activation_of_previous = false;

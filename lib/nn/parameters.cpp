@@ -18,8 +18,13 @@ Region region_of(const GraphNode& node, const ParameterSpec& spec) {
 ParameterLayout::ParameterLayout(const Graph& graph) {
   std::vector<Region> regions;
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
-    first_slice_.push_back(static_cast<int>(slices_.size()));
     const GraphNode& n = graph.nodes[node];
+    const bool shares = n.shared_with >= 0;
+    owner_.push_back(shares ? owner_[static_cast<size_t>(n.shared_with)] : static_cast<int>(node));
+    users_.push_back(0);
+    ++users_[static_cast<size_t>(owner_.back())];
+    first_slice_.push_back(static_cast<int>(slices_.size()));
+    if (shares) continue;
     for (size_t i = 0; i < n.parameters.size(); ++i) {
       const ParameterSpec& spec = n.parameters[i];
       slices_.push_back({static_cast<int>(node), static_cast<int>(i), n.name, spec.name, spec.shape, 0,
@@ -41,7 +46,8 @@ ParameterLayout::ParameterLayout(const Graph& graph) {
 }
 
 const ParameterSlice& ParameterLayout::slice(int node, int index) const {
-  return slices_[static_cast<size_t>(first_slice_[static_cast<size_t>(node)] + index)];
+  const int owner = owner_[static_cast<size_t>(node)];
+  return slices_[static_cast<size_t>(first_slice_[static_cast<size_t>(owner)] + index)];
 }
 
 uint32_t stream_of(std::string_view name) {
@@ -50,14 +56,16 @@ uint32_t stream_of(std::string_view name) {
   return hash;
 }
 
+void initialize_parameter(const Graph& graph, const ParameterSlice& slice, uint64_t seed, float* values) {
+  const ParameterSpec& spec =
+      graph.nodes[static_cast<size_t>(slice.node)].parameters[static_cast<size_t>(slice.index)];
+  spec.initializer->fill(values, slice.shape, Philox::of(seed, stream_of(slice.layer + "/" + slice.name)));
+}
+
 void initialize(const Graph& graph, const ParameterLayout& layout, uint64_t seed, float* values) {
   std::fill_n(values, layout.size(), 0.0f);
-  for (const ParameterSlice& slice : layout.slices()) {
-    const ParameterSpec& spec =
-        graph.nodes[static_cast<size_t>(slice.node)].parameters[static_cast<size_t>(slice.index)];
-    spec.initializer->fill(values + slice.offset, slice.shape,
-                           Philox::of(seed, stream_of(slice.layer + "/" + slice.name)));
-  }
+  for (const ParameterSlice& slice : layout.slices())
+    initialize_parameter(graph, slice, seed, values + slice.offset);
 }
 
 }  // namespace dtrain

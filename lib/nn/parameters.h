@@ -31,19 +31,27 @@ class ParameterLayout {
 
   /// In the order of the graph: by node, then as the layer declares them.
   const std::vector<ParameterSlice>& slices() const { return slices_; }
+  /// Of a node that shares another's parameters: the other's.
   const ParameterSlice& slice(int node, int index) const;
+  /// How many nodes have this node's parameters, itself included.
+  int users(int node) const { return users_[static_cast<size_t>(owner_[static_cast<size_t>(node)])]; }
   int64_t trained() const { return trained_; }              // floats with optimizer slots
   int64_t with_gradient() const { return with_gradient_; }  // trained and statistics
   int64_t size() const { return size_; }
 
  private:
   std::vector<ParameterSlice> slices_;
-  std::vector<int> first_slice_;  // by node
+  // By node:
+  std::vector<int> first_slice_;
+  std::vector<int> owner_;  // of its parameters
+  std::vector<int> users_;
   int64_t trained_ = 0, with_gradient_ = 0, size_ = 0;
 };
 
-/// Fills `values` (host memory, layout.size() floats) by the graph's initializers: each parameter's random
-/// numbers depend on the seed and its name only.
+/// Fills `values` (host memory, slice.elements() floats) by the parameter's initializer. Its random numbers
+/// depend on the seed and its name only.
+void initialize_parameter(const Graph& graph, const ParameterSlice& slice, uint64_t seed, float* values);
+/// All parameters: layout.size() floats, zeros between the parameters.
 void initialize(const Graph& graph, const ParameterLayout& layout, uint64_t seed, float* values);
 
 /// A number for a name, for random streams: FNV-1a of 32 bits.

@@ -9,13 +9,13 @@
 namespace dtrain {
 
 PlanBuilder::PlanBuilder(Plan& plan, const Graph& graph, const ParameterLayout& layout,
-                         std::span<const Head> heads, Ops& ops, Plan::Purpose purpose)
+                         std::span<const Head> heads, std::span<Ops* const> ops, std::span<const int> slots)
     : plan_(plan),
       graph_(graph),
       layout_(layout),
       heads_(heads),
       ops_(ops),
-      purpose_(purpose),
+      slots_(slots),
       states_(graph.nodes.size()) {}
 
 void PlanBuilder::build() {
@@ -23,25 +23,21 @@ void PlanBuilder::build() {
   fuse_activations();
   find_gradient_needs();
   for (int i = 0; i < end(); ++i) prepare(i);
-  if (wants_losses()) {
-    for (size_t h = 0; h < heads_.size(); ++h) {
-      read(value_in(loss_points_[h].node, Layout::plain), end(), false);
-      if (!heads_[h].metrics.empty()) read(value_in(heads_[h].output.node, Layout::plain), end(), false);
-    }
-  } else {
-    for (const ValueRef& output : graph_.outputs) read(value_in(output.node, Layout::plain), end(), false);
-  }
+  read_heads();
   settle_views();
 
   place_columns();
   for (int i = 0; i < end(); ++i)
     if (state(i).layer) emit_forward(i);
-  if (wants_losses()) {
-    emit_losses();
-  } else {
-    emit_outputs();
+  if (!wants_losses()) return emit_outputs();
+  phase_ = Phase::loss;
+  size_t total = 0;
+  for (size_t h = 0; h < heads_.size(); ++h) {
+    emit_head(h, total);
+    total += 1 + heads_[h].metrics.size();
   }
   if (!training()) return;
+  phase_ = Phase::backward;
   for (int i = end() - 1; i >= 0; --i) {
     if (!state(i).layer || !state(i).needs_gradient) continue;
     emit_backward(i);
@@ -49,43 +45,51 @@ void PlanBuilder::build() {
   }
 }
 
-/// The layout has the parameters in the order in which this is called.
-void PlanBuilder::note_ready(int i) {
-  int64_t end = plan_.ready_.empty() ? 0 : plan_.ready_.back().second;
-  const int64_t before = end;
-  for (size_t k = 0; k < node(i).parameters.size(); ++k) {
-    const ParameterSlice& slice = layout_.slice(i, static_cast<int>(k));
-    if (slice.offset < layout_.trained()) end = std::max(end, slice.offset + slice.elements());
-  }
-  if (end > before) plan_.ready_.emplace_back(plan_.instructions_.size(), end);
+/// Of an output, or its gradient.
+size_t PlanBuilder::value_bytes(ValueRef ref, int slot) const {
+  const DType type = graph_.spec(ref).dtype;
+  const size_t element = type == DType::float32 ? bytes_of(ops(slot).compute_type()) : bytes_of(type);
+  return static_cast<size_t>(batch_shape(ref).elements()) * element;
+}
+
+std::string PlanBuilder::value_name(ValueRef ref) const {
+  const std::string& name = node(ref.node).name;
+  return node(ref.node).outputs.size() == 1 ? name : fmt::format("{}:{}", name, ref.output);
+}
+
+int PlanBuilder::add_buffer(std::string name, int slot, size_t bytes) {
+  const int in_arena = plan_.arenas_[static_cast<size_t>(slot)].add(bytes);
+  plan_.buffers_.push_back({std::move(name), slot, in_arena, bytes});
+  return static_cast<int>(plan_.buffers_.size()) - 1;
 }
 
 void PlanBuilder::choose_loss_points() {
   if (!wants_losses()) return;
   for (const Head& head : heads_) {
-    loss_points_.push_back({head.output.node, head.loss});
+    loss_points_.push_back({head.output, head.loss});
     const GraphNode& n = node(head.output.node);
     if (!n.layer || !(n.layer->is_softmax() || n.layer->elementwise())) continue;
-    if (auto loss = head.loss->before(*n.layer)) loss_points_.back() = {n.inputs[0].node, std::move(loss)};
+    if (auto loss = head.loss->before(*n.layer)) loss_points_.back() = {n.inputs[0], std::move(loss)};
   }
 }
 
-/// An elementwise activation joins the layer before it where that layer can do it, nobody else reads that
-/// layer's value, and no loss does.
+/// An elementwise activation joins the layer before it where that layer can do it on the same slot, nobody
+/// else reads that layer's value, and no loss does.
 void PlanBuilder::fuse_activations() {
-  std::vector<int> readers(graph_.nodes.size(), 0);
+  std::map<ValueRef, int> readers;
   for (const GraphNode& n : graph_.nodes)
-    for (const ValueRef& input : n.inputs) ++readers[static_cast<size_t>(input.node)];
-  for (const ValueRef& output : graph_.outputs) ++readers[static_cast<size_t>(output.node)];
-  for (const LossPoint& point : loss_points_) ++readers[static_cast<size_t>(point.node)];
+    for (const ValueRef input : n.inputs) ++readers[input];
+  for (const ValueRef output : graph_.outputs) ++readers[output];
+  for (const LossPoint& point : loss_points_) ++readers[point.value];
   for (int i = 0; i < end(); ++i) {
     const GraphNode& n = node(i);
     if (!n.layer) continue;
     const auto activation = n.layer->elementwise();
     if (!activation || !from_output(*activation)) continue;
-    const int before = n.inputs[0].node;
-    if (!node(before).layer || readers[static_cast<size_t>(before)] != 1 || state(before).fused_into >= 0)
-      continue;
+    const ValueRef input = n.inputs[0];
+    const int before = input.node;
+    if (input.output != 0 || slot_of(before) != slot_of(i) || readers[input] != 1) continue;
+    if (!node(before).layer || state(before).fused_into >= 0) continue;
     if (state(before).activation.kind != Activation::linear || !node(before).layer->can_fuse(*activation))
       continue;
     state(i).fused_into = before;
@@ -98,7 +102,7 @@ void PlanBuilder::find_gradient_needs() {
   for (int i = 0; i < end(); ++i) {
     const GraphNode& n = node(i);
     state(i).needs_gradient = n.trainable && !n.parameters.empty();
-    for (const ValueRef& input : n.inputs)
+    for (const ValueRef input : n.inputs)
       if (state(input.node).needs_gradient) state(i).needs_gradient = true;
   }
 }
@@ -108,64 +112,88 @@ void PlanBuilder::find_gradient_needs() {
 void PlanBuilder::prepare(int i) {
   const GraphNode& n = node(i);
   NodeState& s = state(i);
+  s.contributions.resize(n.outputs.size());
   if (s.fused_into >= 0) {
-    s.value = state(s.fused_into).value;
-    return;
+    s.values = state(s.fused_into).values;
+  } else if (!n.layer) {
+    s.values = {add_value({.of = {i, 0}, .slot = slot_of(i)})};
+  } else {
+    prepare_layer(i);
   }
-  if (!n.layer) {
-    s.value = value_in(i, Layout::plain);
-    return;
-  }
+}
+
+void PlanBuilder::prepare_layer(int i) {
+  const GraphNode& n = node(i);
+  NodeState& s = state(i);
   std::vector<TensorSpec> inputs;
   std::vector<Layout> layouts;
   std::vector<bool> needs_gradient;
-  for (const ValueRef& input : n.inputs) {
+  for (const ValueRef input : n.inputs) {
     inputs.push_back(graph_.spec(input));
-    layouts.push_back(value(state(input.node).value).layout);
+    layouts.push_back(value(value_of(input)).layout);
     needs_gradient.push_back(state(input.node).needs_gradient);
   }
   try {
-    plan_.layers_.push_back(n.layer->prepare({ops_, plan_.batch_, training(), inputs, n.outputs, layouts,
-                                              s.activation, needs_gradient, stream_of(n.name), n.trainable}));
+    plan_.layers_.push_back(
+        n.layer->prepare({ops(slot_of(i)), plan_.batch(), training(), inputs, n.outputs, layouts,
+                          s.activation, needs_gradient, stream_of(n.name), n.trainable}));
   } catch (const Unsupported& refusal) {
     throw error_at(n.mark, fmt::format("{} '{}': {} (an output of {}, batches of {})", n.kind, n.name,
-                                       refusal.what(), n.outputs[0].shape.str(), plan_.batch_));
+                                       refusal.what(), n.outputs[0].shape.str(), plan_.batch()));
   }
   s.layer = plan_.layers_.back().get();
   const LayerRequirements& requirements = s.layer->requirements();
   const bool backward = s.needs_gradient && !requirements.is_view && !requirements.passes_gradient;
   for (size_t k = 0; k < n.inputs.size(); ++k) {
-    s.inputs.push_back(value_in(n.inputs[k].node, requirements.input_layout(k)));
+    s.inputs.push_back(value_in(n.inputs[k], requirements.input_layout(k), slot_of(i)));
     read(s.inputs.back(), i, backward && requirements.backward_reads_inputs);
   }
-  s.value = static_cast<int>(values_.size());
-  values_.push_back({.node = i,
-                     .layout = requirements.output_layout(),
-                     .view_of = requirements.is_view ? s.inputs[0] : -1});
-  value_of_[{i, requirements.output_layout()}] = s.value;
+  for (size_t k = 0; k < n.outputs.size(); ++k)
+    s.values.push_back(add_value({.of = {i, static_cast<int>(k)},
+                                  .layout = requirements.output_layout(k),
+                                  .slot = slot_of(i),
+                                  .view_of = requirements.is_view ? s.inputs[0] : -1}));
+  if (backward && requirements.backward_reads_outputs)
+    for (const int output : s.values) read(output, i, true);
   const bool undone_here = s.activation.kind != Activation::linear && !requirements.undoes_activation;
-  if (s.needs_gradient && ((backward && requirements.backward_reads_outputs) || undone_here))
-    read(s.value, i, true);
+  if (s.needs_gradient && undone_here) read(s.values[0], i, true);
 }
 
-int PlanBuilder::value_in(int i, Layout layout) {
-  if (state(i).fused_into >= 0) i = state(i).fused_into;
-  const auto [found, is_new] = value_of_.try_emplace({i, layout}, static_cast<int>(values_.size()));
-  if (is_new) {
-    if (state(i).value >= 0)
-      read(state(i).value, i + 1, false);  // by the reorder, which runs before any reader
-    values_.push_back({.node = i, .layout = layout});
-  }
-  return found->second;
+int PlanBuilder::add_value(const Value& made) {
+  const int number = static_cast<int>(values_.size());
+  values_.push_back(made);
+  values_in_[{made.of, made.layout, made.slot}] = number;
+  return number;
+}
+
+int PlanBuilder::value_in(ValueRef ref, Layout layout, int slot) {
+  if (state(ref.node).fused_into >= 0) ref = {state(ref.node).fused_into, 0};
+  const auto found = values_in_.find({ref, layout, slot});
+  if (found != values_in_.end()) return found->second;
+  // It is reordered where it was made, and then transferred.
+  const int own = value_of(ref);
+  const int from = slot == value(own).slot ? own : value_in(ref, layout, value(own).slot);
+  read(from, ref.node + 1, false);  // by what makes this value, which runs before any reader
+  return add_value({.of = ref, .layout = layout, .slot = slot, .made_from = from});
 }
 
 void PlanBuilder::read(int v, int reader, bool in_backward) {
-  value(v).last_read = std::max(value(v).last_read, reader);
-  // A value in another layout is made from the node's own at its first reader.
-  const int own = state(value(v).node).value;
-  if (own >= 0 && own != v && value(v).view_of < 0)
-    value(own).last_read = std::max(value(own).last_read, reader);
   if (in_backward) value(v).read_in_backward = true;
+  // A value that is made from another one is made at its first reader.
+  for (; v >= 0; v = value(v).made_from) value(v).last_read = std::max(value(v).last_read, reader);
+}
+
+void PlanBuilder::read_heads() {
+  if (!wants_losses()) {
+    for (const ValueRef output : graph_.outputs)
+      read(value_in(output, Layout::plain, slot_of(output.node)), end(), false);
+    return;
+  }
+  for (size_t h = 0; h < heads_.size(); ++h) {
+    const ValueRef output = heads_[h].output;
+    read(value_in(loss_points_[h].value, Layout::plain, slot_of(output.node)), end(), false);
+    if (!heads_[h].metrics.empty()) read(value_in(output, Layout::plain, slot_of(output.node)), end(), false);
+  }
 }
 
 int PlanBuilder::root(int v) const {
@@ -179,70 +207,87 @@ void PlanBuilder::settle_views() {
     if (value(v).view_of >= 0) read(value(v).view_of, value(v).last_read, value(v).read_in_backward);
 }
 
-void PlanBuilder::emit(std::vector<int> buffers,
-                       std::function<void(std::span<void* const>, const StepInfo&)> run) {
-  for (const int buffer : buffers)
-    if (buffer >= 0) plan_.arena_.touch(buffer, now());
-  auto pointers = std::make_shared<std::vector<void*>>(buffers.size());
-  plan_.binders_.push_back([plan = &plan_, pointers, buffers = std::move(buffers)] {
-    for (size_t i = 0; i < buffers.size(); ++i) (*pointers)[i] = plan->at(buffers[i]);
-  });
-  plan_.instructions_.push_back([pointers, run = std::move(run)](const StepInfo& info) {
-    run(std::span<void* const>(*pointers), info);
-  });
+/// `reads` and `writes` are all that the call touches of the arenas; -1 is none.
+void PlanBuilder::emit(int slot, std::string name, std::vector<int> reads, std::vector<int> writes,
+                       std::function<void(Frame&)> call) {
+  for (std::vector<int>* buffers : {&reads, &writes}) {
+    std::erase(*buffers, -1);
+    for (const int number : *buffers) {
+      const PlanBuffer& touched = plan_.buffer(number);
+      plan_.arenas_[static_cast<size_t>(touched.slot)].touch(touched.in_arena, now());
+    }
+  }
+  plan_.instructions_.push_back(
+      {slot, phase_, std::move(name), std::move(reads), std::move(writes), std::move(call)});
 }
 
-/// The batch is written before the first instruction, so these live from then on.
+/// The batch is written before the first instruction, so the columns live from then on.
+int PlanBuilder::place_column(const TensorSpec& spec, const std::string& name, int slot, size_t bytes) {
+  const int number = add_buffer(name, slot, bytes);
+  plan_.arenas_[static_cast<size_t>(slot)].touch(plan_.buffer(number).in_arena, 0);
+  plan_.columns_.push_back({number, {nullptr, spec.shape.prepended(plan_.batch()), spec.dtype}});
+  return number;
+}
+
 void PlanBuilder::place_columns() {
-  const auto place = [&](const Shape& shape, DType dtype, size_t bytes) {
-    const View view{nullptr, shape.prepended(plan_.batch_), dtype};
-    const int buffer = plan_.arena_.add(bytes);
-    plan_.arena_.touch(buffer, 0);
-    const size_t column = plan_.columns_.size();
-    plan_.columns_.push_back(view);
-    plan_.binders_.push_back(
-        [plan = &plan_, column, buffer] { plan->columns_[column].data = plan->at(buffer); });
-    return buffer;
-  };
   for (const int input : graph_.inputs) {
-    Value& v = value(state(input).value);
-    v.buffer = place(graph_.spec({input}).shape, graph_.spec({input}).dtype, value_bytes(input));
+    const ValueRef ref{input, 0};
+    Value& v = value(value_of(ref));
+    v.buffer = place_column(graph_.spec(ref), node(input).name, v.slot, value_bytes(ref, v.slot));
     v.computed = true;
   }
   plan_.input_columns_ = plan_.columns_.size();
   if (!wants_losses()) return;
   for (const Head& head : heads_) {
-    const auto elements = static_cast<size_t>(plan_.batch_ * head.target.shape.elements());
-    target_buffers_.push_back(
-        place(head.target.shape, head.target.dtype, elements * bytes_of(head.target.dtype)));
+    const auto elements = static_cast<size_t>(plan_.batch() * head.target.shape.elements());
+    targets_.push_back(place_column(head.target, "target of " + value_name(head.output),
+                                    slot_of(head.output.node), elements * bytes_of(head.target.dtype)));
   }
 }
 
-void PlanBuilder::emit_reorder(int i, Layout from, Layout to, int src, int dst) {
-  plan_.reorders_.push_back(ops_.reorder(batch_shape(i), from, to));
-  emit({src, dst}, [reorder = plan_.reorders_.back().get()](std::span<void* const> p, const StepInfo&) {
-    reorder->run(p[0], p[1]);
-  });
+void PlanBuilder::emit_reorder(ValueRef ref, int slot, Layout from, Layout to, int src, int dst) {
+  plan_.reorders_.push_back(ops(slot).reorder(batch_shape(ref), from, to));
+  emit(slot, value_name(ref) + " reorder", {src}, {dst},
+       [reorder = plan_.reorders_.back().get(), src, dst](Frame& frame) {
+         reorder->run(frame.at(src), frame.at(dst));
+       });
+}
+
+void PlanBuilder::emit_transfer(const std::string& name, int src, int dst, size_t bytes) {
+  const int from = plan_.buffer(src).slot, to = plan_.buffer(dst).slot;
+  plan_.transfers_.push_back(std::make_unique<Transfer>(ops(from).context(), ops(to).context()));
+  emit(to, name + " transfer", {src}, {dst},
+       [transfer = plan_.transfers_.back().get(), src, dst, bytes](Frame& frame) {
+         transfer->run(frame.at(dst), frame.at(src), bytes);
+       });
 }
 
 void PlanBuilder::compute(int v) {
   if (value(v).computed) return;
   value(v).computed = true;
-  const Value& source = value(state(value(v).node).value);
-  value(v).buffer = plan_.arena_.add(value_bytes(value(v).node));
-  emit_reorder(value(v).node, source.layout, value(v).layout, source.buffer, value(v).buffer);
+  compute(value(v).made_from);
+  const Value source = value(value(v).made_from);
+  const ValueRef ref = value(v).of;
+  const size_t bytes = value_bytes(ref, value(v).slot);
+  const int buffer = add_buffer(value_name(ref), value(v).slot, bytes);
+  value(v).buffer = buffer;
+  if (source.slot != value(v).slot) {
+    emit_transfer(value_name(ref), source.buffer, buffer, bytes);
+  } else {
+    emit_reorder(ref, source.slot, source.layout, value(v).layout, source.buffer, buffer);
+  }
 }
 
 /// A new buffer, the one that a view looks at, or the first input's where nobody needs that any more.
-void PlanBuilder::choose_output_buffer(int i) {
+void PlanBuilder::choose_output_buffer(int i, size_t output) {
   const NodeState& s = state(i);
-  Value& out = value(s.value);
+  Value& out = value(s.values[output]);
   out.computed = true;
   if (out.view_of >= 0) {
     out.buffer = value(out.view_of).buffer;
     return;
   }
-  if (s.layer->requirements().forward_in_place) {
+  if (output == 0 && s.layer->requirements().forward_in_place) {
     const Value& first = value(s.inputs[0]);
     const Value& memory = value(root(s.inputs[0]));
     if (memory.last_read == i && !memory.read_in_backward && first.layout == out.layout) {
@@ -250,112 +295,102 @@ void PlanBuilder::choose_output_buffer(int i) {
       return;
     }
   }
-  out.buffer = plan_.arena_.add(value_bytes(i));
+  out.buffer = add_buffer(value_name(out.of), out.slot, value_bytes(out.of, out.slot));
 }
 
 void PlanBuilder::emit_forward(int i) {
   NodeState& s = state(i);
   for (const int input : s.inputs) compute(input);
-  choose_output_buffer(i);
+  for (size_t k = 0; k < s.values.size(); ++k) choose_output_buffer(i, k);
   const LayerRequirements& requirements = s.layer->requirements();
   if (requirements.is_view) return;
 
-  plan_.steps_.push_back(std::make_unique<Plan::Step>());
-  s.step = plan_.steps_.back().get();
-  s.step->layer = s.layer;
-  if (requirements.saved_bytes) s.saved = plan_.arena_.add(requirements.saved_bytes);
-  std::vector<int> inputs, parameters;
-  for (const int input : s.inputs) inputs.push_back(value(input).buffer);
-  plan_.binders_.push_back([plan = &plan_, args = &s.step->args, inputs, out = value(s.value).buffer,
-                            saved = s.saved, layout = &layout_, i, count = node(i).parameters.size(),
-                            element_bytes = bytes_of(ops_.compute_type())] {
-    args->inputs.clear();
-    args->parameters.clear();
-    args->weights.clear();
-    for (const int input : inputs) args->inputs.push_back(plan->at(input));
-    for (size_t k = 0; k < count; ++k) {
-      const int64_t offset = layout->slice(i, static_cast<int>(k)).offset;
-      args->parameters.push_back(plan->arrays_.values + offset);
-      args->weights.push_back(plan->arrays_.weights + static_cast<size_t>(offset) * element_bytes);
-    }
-    args->outputs = {plan->at(out)};
-    args->saved = plan->at(saved);
-  });
-  std::vector<int> buffers = inputs;
-  buffers.push_back(value(s.value).buffer);
-  emit_call(i, true, buffers);
+  LayerCall call;
+  call.slot = slot_of(i);
+  call.users = layout_.users(i);
+  for (const int input : s.inputs) call.inputs.push_back(value(input).buffer);
+  for (const int output : s.values) call.outputs.push_back(value(output).buffer);
+  if (requirements.saved_bytes)
+    call.saved = add_buffer("saved by " + node(i).name, call.slot, requirements.saved_bytes);
+  for (size_t k = 0; k < node(i).parameters.size(); ++k)
+    call.parameters.push_back(layout_.slice(i, static_cast<int>(k)).offset);
+  s.call = static_cast<int>(plan_.calls_.size());
+  std::vector<int> writes = call.outputs;
+  writes.push_back(call.saved);
+  plan_.calls_.push_back(std::move(call));
+  emit_call(i, true, call_of(i).inputs, std::move(writes));
 }
 
-void PlanBuilder::emit_call(int i, bool forward, std::span<const int> buffers) {
+void PlanBuilder::emit_call(int i, bool forward, std::vector<int> reads, std::vector<int> writes) {
   NodeState& s = state(i);
   const size_t scratch_bytes = s.layer->requirements().scratch_bytes;
-  const int scratch = scratch_bytes ? plan_.arena_.add(scratch_bytes) : -1;
-  for (const int buffer : buffers)
-    if (buffer >= 0) plan_.arena_.touch(buffer, now());
-  for (const int buffer : {scratch, s.saved})
-    if (buffer >= 0) plan_.arena_.touch(buffer, now());
-  plan_.instructions_.push_back([plan = &plan_, step = s.step, forward, scratch](const StepInfo& info) {
-    LayerArguments& args = step->args;
-    args.scratch = plan->at(scratch);
-    args.seed = info.seed;
-    args.step = &plan->arrays_.state->now.step;
-    args.first_sample = info.first_sample;
-    args.share = plan->share(info);
-    forward ? step->layer->forward(args) : step->layer->backward(args);
-  });
+  const int scratch =
+      scratch_bytes ? add_buffer("scratch of " + node(i).name, slot_of(i), scratch_bytes) : -1;
+  writes.push_back(scratch);
+  emit(slot_of(i), node(i).name + (forward ? " forward" : " backward"), std::move(reads), std::move(writes),
+       [layer = s.layer, call = s.call, forward, scratch](Frame& frame) {
+         const LayerArguments& args = frame.arguments(call, scratch);
+         forward ? layer->forward(args) : layer->backward(args);
+       });
 }
 
-void PlanBuilder::emit_losses() {
-  size_t total = 0;
-  for (size_t h = 0; h < heads_.size(); ++h) {
-    const Head& head = heads_[h];
-    const LossPoint& point = loss_points_[h];
-    const int prediction = value_in(point.node, Layout::plain);
-    compute(prediction);
-    const View target{nullptr, head.target.shape.prepended(plan_.batch_), head.target.dtype};
-    const Shape& shape = node(point.node).outputs[0].shape;
-    const int64_t columns = shape.rank() ? shape.back() : 1;
-    const int64_t positions = shape.elements() / columns, rows = plan_.batch_ * positions;
-    const bool gradient = training() && state(point.node).needs_gradient;
-    const int diff = gradient ? plan_.arena_.add(value_bytes(point.node)) : -1;
+/// The metrics first: their prediction may share memory with what the loss's gradient overwrites later.
+void PlanBuilder::emit_head(size_t h, size_t total) {
+  const LossPoint& point = loss_points_[h];
+  const int slot = slot_of(heads_[h].output.node), target = targets_[h];
+  const int prediction = value_in(point.value, Layout::plain, slot);
+  compute(prediction);
+  if (!heads_[h].metrics.empty()) emit_metrics(h, target, total + 1);
+  const Shape& shape = graph_.spec(point.value).shape;
+  const int64_t columns = shape.rank() ? shape.back() : 1;
+  const int64_t positions = shape.elements() / columns, rows = plan_.batch() * positions;
+  const bool gradient = training() && state(point.value.node).needs_gradient;
+  const std::string name = value_name(heads_[h].output);
+  const int diff =
+      gradient ? add_buffer("gradient of " + value_name(point.value), slot, value_bytes(point.value, slot))
+               : -1;
+  const View view = plan_.columns_[plan_.input_columns_ + h].view;
+  emit(slot, name + " loss", {value(prediction).buffer, target}, {diff},
+       [loss = point.loss, ops = &ops(slot), slot, view, rows, columns, positions, total, target, diff,
+        buffer = value(prediction).buffer](Frame& frame) {
+         View there = view;
+         there.data = frame.at(target);
+         const SlotArrays& arrays = frame.arrays(slot);
+         const auto scale = static_cast<float>(
+             1.0 / (static_cast<double>(frame.step().global_batch) * static_cast<double>(positions)));
+         loss->run(*ops, frame.at(buffer), there, scale, &arrays.state->gradient.loss_scale, frame.at(diff),
+                   arrays.totals + total, rows, columns);
+       });
+  if (gradient) add_contribution(prediction, diff);
+}
 
-    // The metrics first: their prediction may share memory with what the gradient overwrites later.
-    if (!head.metrics.empty()) {
-      const int output = value_in(head.output.node, Layout::plain);
-      compute(output);
-      emit({value(output).buffer, target_buffers_[h]},
-           [plan = &plan_, metrics = head.metrics, ops = &ops_, target, rows, columns, first = total + 1](
-               std::span<void* const> p, const StepInfo&) {
-             View there = target;
-             there.data = p[1];
-             for (size_t m = 0; m < metrics.size(); ++m)
-               metrics[m]->run(*ops, p[0], there, plan->arrays_.totals + first + m, rows, columns);
-           });
-    }
-    emit({value(prediction).buffer, target_buffers_[h], diff},
-         [plan = &plan_, loss = point.loss, ops = &ops_, target, rows, columns, positions, total](
-             std::span<void* const> p, const StepInfo& info) {
-           View there = target;
-           there.data = p[1];
-           const auto scale = static_cast<float>(
-               1.0 / (static_cast<double>(info.global_batch) * static_cast<double>(positions)));
-           loss->run(*ops, p[0], there, scale, &plan->arrays_.state->gradient.loss_scale, p[2],
-                     plan->arrays_.totals + total, rows, columns);
-         });
-    if (gradient) add_contribution(prediction, diff);
-    total += 1 + head.metrics.size();
-  }
+void PlanBuilder::emit_metrics(size_t h, int target, size_t first) {
+  const Head& head = heads_[h];
+  const int slot = slot_of(head.output.node);
+  const int output = value_in(head.output, Layout::plain, slot);
+  compute(output);
+  const Shape& shape = graph_.spec(head.output).shape;
+  const int64_t columns = shape.rank() ? shape.back() : 1;
+  const int64_t rows = plan_.batch() * (shape.elements() / columns);
+  const View view = plan_.columns_[plan_.input_columns_ + h].view;
+  emit(slot, value_name(head.output) + " metrics", {value(output).buffer, target}, {},
+       [metrics = head.metrics, ops = &ops(slot), slot, view, rows, columns, first, target,
+        buffer = value(output).buffer](Frame& frame) {
+         View there = view;
+         there.data = frame.at(target);
+         for (size_t m = 0; m < metrics.size(); ++m)
+           metrics[m]->run(*ops, frame.at(buffer), there, frame.arrays(slot).totals + first + m, rows,
+                           columns);
+       });
 }
 
 void PlanBuilder::emit_outputs() {
-  for (const ValueRef& output : graph_.outputs) {
-    const int v = value_in(output.node, Layout::plain);
+  for (const ValueRef output : graph_.outputs) {
+    const int v = value_in(output, Layout::plain, slot_of(output.node));
     compute(v);
-    plan_.arena_.keep(value(v).buffer);
-    const size_t index = plan_.outputs_.size();
-    plan_.outputs_.push_back({nullptr, batch_shape(output.node), graph_.spec(output).dtype});
-    plan_.binders_.push_back(
-        [plan = &plan_, index, buffer = value(v).buffer] { plan->outputs_[index].data = plan->at(buffer); });
+    const PlanBuffer& kept = plan_.buffer(value(v).buffer);
+    plan_.arenas_[static_cast<size_t>(kept.slot)].keep(kept.in_arena);
+    plan_.outputs_.push_back({value(v).buffer, {nullptr, batch_shape(output), graph_.spec(output).dtype}});
   }
 }
 

@@ -11,13 +11,13 @@ using namespace dtrain;
 
 namespace {
 
-struct Lifetime {
+struct LiveBuffer {
   size_t bytes;
   int first, last;
 };
 
 /// What assign() is to do, said plainly.
-std::vector<size_t> lowest_places(const std::vector<Lifetime>& buffers) {
+std::vector<size_t> lowest_places(const std::vector<LiveBuffer>& buffers) {
   std::vector<size_t> order(buffers.size()), offsets(buffers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
@@ -47,7 +47,7 @@ TEST_CASE("buffers lie at the lowest place that is free while they live") {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (int round = 0; round < 300; ++round) {
     const int times = 1 + below(40), count = 1 + below(60), sizes = 1 + below(6);
-    std::vector<Lifetime> buffers;
+    std::vector<LiveBuffer> buffers;
     Arena arena;
     for (int i = 0; i < count; ++i) {
       const int first = below(times), last = first + below(times - first);
