@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "collective/world.h"
 
 namespace dtrain {
 
@@ -88,7 +89,9 @@ class DeviceCollective {
 /// A group over these contexts of different GPUs, by rank; at least one. Each member must outlive the
 /// CapturedGraph that have captured its calls: NCCL waits for those to go. Called while nothing is being
 /// captured. Throws Error where NCCL is absent or fails.
-std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts);
+/// The contexts are this process's; all processes of `world` join theirs to one group.
+std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts,
+                                                               World& world = single_process());
 bool nccl_available();
 /// Bytes of gradients a second that NCCL sums over the first so many GPUs: each one's array over the time of
 /// its sum, the best of a few. Takes that memory on each. Throws Error as make_nccl_group does.

@@ -38,18 +38,20 @@ void choose_one_order() {
   setenv("NCCL_GRAPH_REGISTER", "0", 0);
 }
 
-/// A communicator for each GPU, by rank.
-std::vector<ncclComm_t> connect(const std::vector<int>& gpus) {
+/// A communicator for each of this process's GPUs.
+std::vector<ncclComm_t> connect(const std::vector<int>& gpus, World& world) {
   ncclUniqueId id;
-  check_nccl(ncclGetUniqueId(&id), "starting NCCL");
+  if (world.rank() == 0) check_nccl(ncclGetUniqueId(&id), "starting NCCL");
+  world.broadcast(std::as_writable_bytes(std::span(&id, 1)));
   const auto size = static_cast<int>(gpus.size());
+  const World::LocalRanks ranks = world.local_ranks(size);
   std::vector<ncclComm_t> communicators(gpus.size());
   // In one group, as each waits for all the others. What was begun must be ended, errors or not.
   ncclResult_t status = ncclGroupStart();
   for (int rank = 0; rank < size && status == ncclSuccess; ++rank) {
     const auto at = static_cast<size_t>(rank);
     const cuda::OnDevice on(gpus[at]);
-    status = ncclCommInitRank(&communicators[at], size, id, rank);
+    status = ncclCommInitRank(&communicators[at], ranks.total, id, ranks.first + rank);
   }
   const ncclResult_t ended = ncclGroupEnd();
   check_nccl(status != ncclSuccess ? status : ended, "connecting the GPUs");
@@ -71,10 +73,10 @@ std::vector<cuda::Stream> make_streams(const std::vector<int>& gpus) {
 /// that waits until no graph holds a communicator any more, for which no replica has the time.
 class NcclGroup {
  public:
-  explicit NcclGroup(const std::vector<int>& gpus)
+  NcclGroup(const std::vector<int>& gpus, World& world)
       : gpus_(gpus),
         streams_(make_streams(gpus)),
-        communicators_(connect(gpus)),
+        communicators_(connect(gpus, world)),
         watcher_([this] { watch(); }) {}
 
   ~NcclGroup() {
@@ -219,7 +221,8 @@ class NcclCollective final : public DeviceCollective {
 
 }  // namespace
 
-std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts) {
+std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts,
+                                                               World& world) {
   std::vector<cuda::CudaContext*> members;
   std::vector<int> gpus;
   for (Context* context : contexts) {
@@ -231,7 +234,7 @@ std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context
     gpus.push_back(gpu);
     if (members.back()->deterministic()) choose_one_order();
   }
-  const auto group = std::make_shared<NcclGroup>(gpus);
+  const auto group = std::make_shared<NcclGroup>(gpus, world);
   std::vector<std::unique_ptr<DeviceCollective>> collectives;
   for (size_t rank = 0; rank < members.size(); ++rank)
     collectives.push_back(std::make_unique<NcclCollective>(group, *members[rank], static_cast<int>(rank)));

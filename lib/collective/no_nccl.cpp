@@ -3,7 +3,7 @@
 
 namespace dtrain {
 
-std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const>) {
+std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const>, World&) {
   throw Error("several GPUs need NCCL, which this program was built without");
 }
 
