@@ -40,16 +40,13 @@ void evaluate(const EvaluateOptions& options) {
       load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
   const RunConfig& config = run.config;
   const std::string split = choose_split(config.dataset, options);
-  const std::vector<DeviceId> devices = place_replicas(config);
+  place_replicas(config);  // what this machine cannot do is said before the data are opened
   Loader loader(
       open_split(config.dataset, *config.dataset.find(split), config.graph.input_specs(), config.targets()),
       config.train.batch_size, false, 0, config.dataset.prefetch);
-  Replicas replicas(config, devices);
-  replicas.plan_samples(loader.samples());
-  replicas.allocate_parameters(Plan::Purpose::evaluation, config.train.batch_size);
-  restore_weights(run.checkpoint, replicas);
-  replicas.publish();
-  const auto means = evaluate_split(config, replicas, loader, [&] { return stop != 0; });
+  const auto replicas =
+      replicas_for_inference(run, Plan::Purpose::evaluation, config.train.batch_size, loader.samples());
+  const auto means = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });
   if (!means) throw Interrupted(stop, "stopped");
 
   if (options.output.json) {

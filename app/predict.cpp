@@ -111,7 +111,7 @@ void predict(const PredictOptions& options) {
       load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
   const RunConfig& config = run.config;
   check_output(options, run);
-  const std::vector<DeviceId> devices = place_replicas(config);
+  place_replicas(config);  // what this machine cannot do is said before the data are opened
   const auto inputs =
       open_inputs(options.input_file, config.dataset, config.graph.input_specs(), text_options(options));
   const int64_t batch_size =
@@ -120,11 +120,8 @@ void predict(const PredictOptions& options) {
   Loader loader(inputs, batch_size, false, 0, config.dataset.prefetch);
   const std::vector<TensorSpec> outputs = output_specs(config.graph);
   const auto writer = open_array_writer(options.output_file, outputs, loader.samples());
-  Replicas replicas(config, devices);
-  replicas.allocate_parameters(Plan::Purpose::prediction, batch_size);
-  restore_weights(run.checkpoint, replicas);
-  replicas.publish();
-  predict_all(replicas, loader, batch_size, outputs, *writer);
+  const auto replicas = replicas_for_inference(run, Plan::Purpose::prediction, batch_size, loader.samples());
+  predict_all(*replicas, loader, batch_size, outputs, *writer);
 
   if (options.output.json) {
     Json shapes = Json::object();

@@ -13,7 +13,7 @@ namespace {
 
 /// "mirrored, 3 replicas on cpu:0, cpu:1 (AMD EPYC 9B45, 2 cores)".
 std::string describe_devices(const RunConfig& config) {
-  const std::vector<DeviceId> replicas = config.strategy->replicas();
+  const std::vector<DeviceId> replicas = config.strategy->place().devices();
   std::vector<std::string> names;
   bool any_cpu = false;
   for (const DeviceId& device : replicas) {

@@ -33,7 +33,7 @@ RunConfig load_either(const SummaryOptions& options) {
 std::vector<std::string> devices_of(const RunConfig& config) {
   std::vector<std::string> names;
   try {
-    for (const DeviceId& device : config.strategy->replicas())
+    for (const DeviceId& device : config.strategy->place().devices())
       if (std::find(names.begin(), names.end(), device.str()) == names.end()) names.push_back(device.str());
   } catch (const UserError& error) {
     print_warning(error.what());

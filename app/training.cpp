@@ -76,7 +76,7 @@ Json event_of(const std::string& name, const TrainingState& state) {
 Json begin_event(const Trainer& trainer, bool resumed) {
   Json event = event_of(resumed ? "resume" : "fit", trainer.state());
   Json devices = Json::array();
-  for (const DeviceId& device : trainer.config().strategy->replicas()) devices.push(device.str());
+  for (const DeviceId& device : trainer.config().strategy->place().devices()) devices.push(device.str());
   return describe_invocation(event).set("devices", std::move(devices));
 }
 

@@ -46,8 +46,12 @@ HostArrays Checkpointing::Held::arrays() {
 }
 
 Checkpointing::Checkpointing(const RunConfig& config, RunDirectory directory, TrainingState& state,
-                             Observer& observer)
-    : config_(config), directory_(std::move(directory)), state_(state), observer_(observer) {}
+                             Observer& observer, bool writes_files)
+    : config_(config),
+      directory_(std::move(directory)),
+      state_(state),
+      observer_(observer),
+      writes_files_(writes_files) {}
 
 void Checkpointing::begin(Replicas& replicas, bool on_disk, int64_t steps_per_epoch) {
   steps_per_epoch_ = steps_per_epoch;
@@ -86,6 +90,7 @@ bool Checkpointing::attempt(const std::function<void()>& write) {
 /// A directory that takes the place of the run's has to be all that it was. True where one does, or its
 /// checkpoints/ is made anew: then there are no checkpoints.
 bool Checkpointing::check_directory() {
+  if (!writes_files_) return false;
   const std::string change = directory_.ensure();
   if (!change.empty()) {
     observer_.on_warning(change);
@@ -107,17 +112,17 @@ void Checkpointing::save_async(bool announce) {
   last_save_ = Clock::now();  // of trying, too
   if (!attempt([&] { check_directory(); })) return settle_best();
   if (const auto arrays = replicas_->snapshot()) return start(&*arrays, announce);
-  const HostArrays arrays = replicas_->arrays();
+  const HostArrays arrays = replicas_->download();
   start(&arrays, announce);
   wait();
 }
 
 void Checkpointing::save_if_needed() {
   wait();
-  if (saved_ == now() && !held_.filled && directory_.has_checkpoint(state_.step)) return;
+  const bool is_there = !writes_files_ || directory_.has_checkpoint(state_.step);
+  if (saved_ == now() && !held_.filled && is_there) return;
   check_directory();
-  replicas_->fetch();
-  const HostArrays arrays = replicas_->arrays();
+  const HostArrays arrays = replicas_->download();
   for (const auto best = state_.best;;) {
     start(&arrays, false);
     try {
@@ -139,8 +144,7 @@ void Checkpointing::save_best() {
 /// Copies what is now; false where there is no memory to spare.
 bool Checkpointing::hold() {
   if (held_.values.empty() && !replicas_->has_room_for_snapshot()) return false;
-  replicas_->fetch();
-  const HostArrays arrays = replicas_->arrays();
+  const HostArrays arrays = replicas_->download();
   held_.values.assign(arrays.values.begin(), arrays.values.end());
   held_.slots.resize(arrays.slots.size());
   for (size_t i = 0; i < arrays.slots.size(); ++i)
@@ -171,7 +175,9 @@ void Checkpointing::start(const HostArrays* arrays, bool announce) {
   task_ = Task{.holds = held_.filled, .announce = announce, .start = last_save_};
   task_->best = arrays ? state_.best : held_.state.best;
   if (arrays) task_->point = now();
-  background_.start(checkpoint_task(arrays));
+  if (arrays) complete_state();
+  if (writes_files_) return background_.start(checkpoint_task(arrays));
+  held_.filled = false;
 }
 
 void Checkpointing::wait() {
@@ -204,10 +210,7 @@ std::function<void()> Checkpointing::checkpoint_task(const HostArrays* arrays) {
     parts.push_back(write_task(held_.state, held_.arrays()));
     parts.push_back([this] { held_.filled = false; });
   }
-  if (arrays) {
-    complete_state();
-    parts.push_back(write_task(state_, *arrays));
-  }
+  if (arrays) parts.push_back(write_task(state_, *arrays));
   return [parts = std::move(parts)] {
     for (const auto& part : parts) part();
   };
@@ -239,6 +242,7 @@ void Checkpointing::complete_state() {
 }
 
 void Checkpointing::append_metrics() {
+  if (!writes_files_) return;
   try {
     metrics_whole_ ? directory_.append_metrics(state_.history.last_line())
                    : directory_.write_metrics(state_.history.text());
@@ -260,7 +264,7 @@ void Checkpointing::end() {
   }
   // The last epoch's metrics are not to be lost with its weights.
   try {
-    directory_.write_metrics(state_.history.text());
+    if (writes_files_) directory_.write_metrics(state_.history.text());
   } catch (...) {
     if (!failure) throw;
   }

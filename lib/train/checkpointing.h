@@ -22,8 +22,11 @@ namespace dtrain {
 /// warning, and is tried again at the next occasion: a disk that is full for a while must not end a run.
 class Checkpointing {
  public:
-  /// Refers to all of these. Make it before the replicas bind this thread.
-  Checkpointing(const RunConfig& config, RunDirectory directory, TrainingState& state, Observer& observer);
+  /// Refers to all of these. Make it before the replicas bind this thread. `writes_files`: whether this
+  /// process is the one that writes; the others copy what is saved from their devices, as all must at once,
+  /// and no more.
+  Checkpointing(const RunConfig& config, RunDirectory directory, TrainingState& state, Observer& observer,
+                bool writes_files = true);
 
   /// The run begins: its directory, configuration and metrics are written. `on_disk`: the state's checkpoint
   /// stands there already. Refers to the replicas, which must live longer.
@@ -98,6 +101,7 @@ class Checkpointing {
   RunDirectory directory_;
   TrainingState& state_;
   Observer& observer_;
+  bool writes_files_;
   int64_t steps_per_epoch_ = 0;
   Replicas* replicas_ = nullptr;
   Held held_;                                        // the best; the task's alone while there is one

@@ -6,29 +6,29 @@
 
 namespace dtrain {
 
-void Feed::load(const Batch& batch, Range range, const Plan& plan) {
+void Feed::load(const Batch& batch, Range range, const Frame& frame) {
   if (context_.device().kind == DeviceId::Kind::cpu) {
-    read_samples([&] { batch.read(range.begin, range.size(), plan.columns()); });
+    read_samples([&] { batch.read(range.begin, range.size(), frame.columns()); });
     return;
   }
   const BatchSource from = batch.source();
-  Source& source = source_of(from.dataset, plan);
+  Source& source = source_of(from.dataset, frame);
   if (from.dataset && from.dataset->on_device()) {
-    load_resident(source, from, range, plan);
+    load_resident(source, from, range, frame);
   } else {
-    load_staged(source, batch, range, plan);
+    load_staged(source, batch, range, frame);
   }
 }
 
-Feed::Source& Feed::source_of(const Dataset* dataset, const Plan& plan) {
+Feed::Source& Feed::source_of(const Dataset* dataset, const Frame& frame) {
   Source& source = sources_[dataset];
   if (!source.columns.empty()) return source;
-  const std::span<const View> columns = plan.columns();
+  const std::span<const View> columns = frame.columns();
   for (size_t i = 0; i < columns.size(); ++i) {
     const View& view = columns[i];
     Column column;
     column.spec = {.from = view.dtype,
-                   .to_compute_type = i < plan.input_columns() && view.dtype == DType::float32,
+                   .to_compute_type = i < frame.plan().input_columns() && view.dtype == DType::float32,
                    .row_elements = view.elements() / view.shape[0]};
     if (const auto form = dataset ? dataset->stored_form(i) : std::nullopt) {
       column.stored = true;
@@ -72,7 +72,7 @@ void Feed::make_resident(Column& column, const Dataset& dataset, size_t index) {
   }
 }
 
-void Feed::load_resident(Source& source, const BatchSource& from, Range range, const Plan& plan) {
+void Feed::load_resident(Source& source, const BatchSource& from, Range range, const Frame& frame) {
   if (source.epoch != from.epoch) {
     if (!source.order.data()) source.order = context_.allocate(from.order.size_bytes());
     context_.copy_to_device(source.order.data(), from.order.data(), from.order.size_bytes());
@@ -81,11 +81,11 @@ void Feed::load_resident(Source& source, const BatchSource& from, Range range, c
   const auto* rows = static_cast<const int64_t*>(source.order.data()) + from.first + range.begin;
   for (size_t i = 0; i < source.columns.size(); ++i) {
     const Column& column = source.columns[i];
-    ops_.load_rows(column.spec, column.resident.data(), rows, range.size(), plan.columns()[i].data);
+    ops_.load_rows(column.spec, column.resident.data(), rows, range.size(), frame.columns()[i].data);
   }
 }
 
-void Feed::load_staged(Source& source, const Batch& batch, Range range, const Plan& plan) {
+void Feed::load_staged(Source& source, const Batch& batch, Range range, const Frame& frame) {
   constexpr size_t kAlignment = 256;
   std::vector<size_t> offsets;
   size_t bytes = 0;
@@ -94,33 +94,34 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Pl
     bytes +=
         (static_cast<size_t>(range.size()) * column.row_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
-  if (bytes > staging_[0].host.bytes()) {
+  if (bytes > staging_[0].host.bytes() || !staging_[0].uploaded) {
     context_.synchronize();  // nothing reads the old ones any more
     // Both, as nothing may be allocated when this comes again (collective.h).
     for (Staging& staging : staging_) {
       staging = {};
-      staging = {context_.allocate_host(bytes), context_.allocate(bytes)};
+      staging = {context_.allocate_host(bytes), context_.allocate(bytes), context_.make_event(),
+                 context_.make_event()};
     }
   }
-  slot_ = 1 - slot_;
-  const Staging& staging = staging_[static_cast<size_t>(slot_)];
-  context_.wait_uploaded(slot_);
+  Staging& staging = staging_[next_];
+  next_ = 1 - next_;
+  staging.uploaded->synchronize();
   std::vector<void*> to;
   for (const size_t offset : offsets) to.push_back(static_cast<std::byte*>(staging.host.data()) + offset);
-  read_samples([&] { read(source, batch, range, to, plan); });
-  context_.upload(slot_, staging.device.data(), staging.host.data(), bytes);
+  read_samples([&] { read(source, batch, range, to, frame); });
+  context_.upload(staging.device.data(), staging.host.data(), bytes, *staging.consumed, *staging.uploaded);
   for (size_t i = 0; i < source.columns.size(); ++i)
     ops_.load_rows(source.columns[i].spec, static_cast<std::byte*>(staging.device.data()) + offsets[i],
-                   nullptr, range.size(), plan.columns()[i].data);
-  context_.mark_uploads_used(slot_);
+                   nullptr, range.size(), frame.columns()[i].data);
+  staging.consumed->record();
 }
 
 /// The samples as they are to come to the device.
 void Feed::read(const Source& source, const Batch& batch, Range range, std::span<void* const> to,
-                const Plan& plan) {
+                const Frame& frame) {
   const BatchSource from = batch.source();
   if (!from.dataset) {
-    std::vector<View> views(plan.columns().begin(), plan.columns().end());
+    std::vector<View> views(frame.columns().begin(), frame.columns().end());
     for (size_t i = 0; i < views.size(); ++i) views[i].data = to[i];
     batch.read(range.begin, range.size(), views);
     return;

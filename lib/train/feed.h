@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "collective/collective.h"
@@ -20,8 +21,8 @@ class Feed {
  public:
   explicit Feed(Ops& ops) : ops_(ops), context_(ops.context()) {}
 
-  /// Samples `range` of the batch come into the plan's columns.
-  void load(const Batch& batch, Range range, const Plan& plan);
+  /// Samples `range` of the batch come into the frame's columns.
+  void load(const Batch& batch, Range range, const Frame& frame);
 
  private:
   /// A column as it comes to the device.
@@ -39,21 +40,22 @@ class Feed {
   };
   struct Staging {
     Buffer host, device;
+    std::unique_ptr<Event> uploaded, consumed;  // the copy to the device, and what reads it there
   };
 
-  Source& source_of(const Dataset* dataset, const Plan& plan);
+  Source& source_of(const Dataset* dataset, const Frame& frame);
   Buffer on_device(std::span<const float> values);
   void make_resident(Column& column, const Dataset& dataset, size_t index);
-  void load_resident(Source& source, const BatchSource& from, Range range, const Plan& plan);
-  void load_staged(Source& source, const Batch& batch, Range range, const Plan& plan);
+  void load_resident(Source& source, const BatchSource& from, Range range, const Frame& frame);
+  void load_staged(Source& source, const Batch& batch, Range range, const Frame& frame);
   void read(const Source& source, const Batch& batch, Range range, std::span<void* const> to,
-            const Plan& plan);
+            const Frame& frame);
 
   Ops& ops_;
   Context& context_;
   std::map<const Dataset*, Source> sources_;
   std::array<Staging, 2> staging_;
-  int slot_ = 0;
+  size_t next_ = 0;  // of the staging areas
 };
 
 }  // namespace dtrain

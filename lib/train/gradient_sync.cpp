@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
-#include "train/replica.h"
+#include "train/whole_state.h"
 
 namespace dtrain {
 
 namespace {
-
-using Memories = std::vector<std::unique_ptr<ParameterMemory>>;
-using ReplicaSpan = std::span<const std::unique_ptr<Replica>>;
 
 /// Where the whole gradient is at hand.
 void update_alone(Worker& worker, const Update& update, const ParameterMemory& memory, Range whole) {
@@ -21,25 +18,21 @@ void update_alone(Worker& worker, const Update& update, const ParameterMemory& m
 }
 
 /// One replica: the update follows the computation.
-class SingleReplica final : public GradientSync {
+class SingleReplica final : public WholeState {
  public:
-  SingleReplica(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update)
-      : replica_(*replicas[0]), update_(update), whole_{0, layout.with_gradient()} {
-    memories_.push_back(std::make_unique<ParameterMemory>(replica_.ops().compute_type(), layout));
+  SingleReplica(Worker& worker, const ParameterLayout& layout, const Optimizer& optimizer,
+                const Update& update)
+      : WholeState(layout, optimizer), update_(update), whole_{0, layout.with_gradient()} {
+    add_copy(worker);
   }
   std::string_view where() const override { return "in one replica"; }
-  ParameterMemory& memory_of(int) override { return *memories_[0]; }
-  std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
-  Worker& owner_of(size_t) override { return replica_; }
-  bool runs_ahead() const override { return replica_.on_gpu(); }
+  bool runs_ahead() const override { return on_gpu(); }
 
-  void complete(Replica& replica) override { update_alone(replica, update_, *memories_[0], whole_); }
+  void complete(Worker& worker) override { update_alone(worker, update_, copy(), whole_); }
 
  private:
-  Worker& replica_;
   const Update& update_;
   Range whole_;
-  Memories memories_;
 };
 
 /// The sum of squares over all members' parts, and what follows from it for each of them.
@@ -58,23 +51,21 @@ void all_reduce_norm(Worker& worker, Collective& member, const Update& update, c
 }
 
 /// Several replicas in one memory, the host's or one GPU's: each sums and updates a part for all.
-class SharedMemory final : public GradientSync {
+class SharedMemory final : public WholeState {
  public:
-  SharedMemory(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update)
-      : owner_(*replicas[0]), update_(update), gradients_(layout.with_gradient()) {
-    memories_.push_back(std::make_unique<ParameterMemory>(owner_.ops().compute_type(), layout));
+  SharedMemory(std::span<Worker* const> workers, const ParameterLayout& layout, const Optimizer& optimizer,
+               const Update& update)
+      : WholeState(layout, optimizer), update_(update), gradients_(layout.with_gradient()) {
+    add_copy(*workers[0]);
   }
   std::string_view where() const override { return "in one memory"; }
-  ParameterMemory& memory_of(int) override { return *memories_[0]; }
-  std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
-  Worker& owner_of(size_t) override { return owner_; }
 
-  void end(Replica& replica, Collective& member) override {
+  void end(Worker& worker, Collective& member) override {
     const auto [gradient, mine] =
-        replica.on_gpu() ? sum_on_device(replica, member) : sum_on_host(replica, member);
-    all_reduce_norm(replica, member, update_, gradient, mine);
-    update_.apply(replica.ops(), replica.state(), *memories_[0], gradient, mine);
-    replica.context().synchronize();  // the others read this part in the next step
+        worker.on_gpu() ? sum_on_device(worker, member) : sum_on_host(worker, member);
+    all_reduce_norm(worker, member, update_, gradient, mine);
+    update_.apply(worker.ops(), worker.state(), copy(), gradient, mine);
+    worker.context().synchronize();  // the others read this part in the next step
   }
 
  private:
@@ -83,51 +74,45 @@ class SharedMemory final : public GradientSync {
     Range mine;
   };
 
-  Sum sum_on_host(Replica& replica, Collective& member) const {
-    return {replica.gradients(), member.reduce_scatter(replica.gradients(), gradients_)};
+  Sum sum_on_host(Worker& worker, Collective& member) const {
+    return {worker.gradients(), member.reduce_scatter(worker.gradients(), gradients_)};
   }
 
   /// Into the first member's buffer, in the order of ranks.
-  Sum sum_on_device(Replica& replica, Collective& member) const {
-    replica.context().synchronize();
-    const std::span<float* const> all = member.share_pointers(replica.gradients());
+  Sum sum_on_device(Worker& worker, Collective& member) const {
+    worker.context().synchronize();
+    const std::span<float* const> all = member.share_pointers(worker.gradients());
     const Range mine = part_of(gradients_, member.rank(), member.size(), 16);
     for (size_t i = 1; i < all.size() && mine.size() > 0; ++i)
-      replica.ops().scale_add(all[0] + mine.begin, all[i] + mine.begin, 1.0f, 1.0f, mine.size());
+      worker.ops().scale_add(all[0] + mine.begin, all[i] + mine.begin, 1.0f, 1.0f, mine.size());
     return {all[0], mine};
   }
 
-  Worker& owner_;
   const Update& update_;
   int64_t gradients_;
-  Memories memories_;
 };
 
-/// A GPU each: every replica has the parameters and makes the whole update; NCCL sums the gradients bucket by
+/// A GPU each: every worker has the parameters and makes the whole update; NCCL sums the gradients bucket by
 /// bucket while backward goes on.
-class NcclAllReduce final : public GradientSync {
+class NcclAllReduce final : public WholeState {
  public:
-  NcclAllReduce(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update,
-                int64_t bucket_bytes)
-      : replicas_(replicas), update_(update), whole_{0, layout.with_gradient()}, next_(replicas.size(), 0) {
+  NcclAllReduce(std::span<Worker* const> workers, const ParameterLayout& layout, const Optimizer& optimizer,
+                const Update& update, int64_t bucket_bytes, World& world)
+      : WholeState(layout, optimizer),
+        update_(update),
+        whole_{0, layout.with_gradient()},
+        next_(workers.size(), 0) {
     std::vector<Context*> contexts;
-    for (const auto& replica : replicas) {
-      memories_.push_back(std::make_unique<ParameterMemory>(replica->ops().compute_type(), layout));
-      contexts.push_back(&replica->context());
+    for (Worker* worker : workers) {
+      add_copy(*worker);
+      contexts.push_back(&worker->context());
     }
     const int64_t bucket = std::max<int64_t>(bucket_bytes / static_cast<int64_t>(sizeof(float)), 1);
     for (int64_t begin = 0; begin < whole_.end; begin += bucket)
       buckets_.push_back({begin, std::min(begin + bucket, whole_.end)});
-    members_ = make_nccl_group(contexts);
-  }
-  ~NcclAllReduce() override {
-    for (const auto& replica : replicas_)
-      replica->forget_captured_graphs();  // before the group that they call
+    members_ = make_nccl_group(contexts, world);
   }
   std::string_view where() const override { return "by NCCL"; }
-  ParameterMemory& memory_of(int rank) override { return *memories_[static_cast<size_t>(rank)]; }
-  std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
-  Worker& owner_of(size_t memory) override { return *replicas_[memory]; }
   bool runs_ahead() const override { return true; }
   void check() override {
     for (const auto& member : members_) member->check();
@@ -136,46 +121,44 @@ class NcclAllReduce final : public GradientSync {
     for (const auto& member : members_) member->abort();
   }
 
-  void ready(Replica& replica, int64_t end) override {
-    const auto rank = static_cast<size_t>(replica.rank());
+  void ready(Worker& worker, int64_t end) override {
+    const auto rank = static_cast<size_t>(worker.rank());
     for (size_t& next = next_[rank]; next < buckets_.size() && buckets_[next].end <= end; ++next)
-      members_[rank]->all_reduce(replica.gradients() + buckets_[next].begin, buckets_[next].size());
+      members_[rank]->all_reduce(worker.gradients() + buckets_[next].begin, buckets_[next].size());
   }
 
-  void complete(Replica& replica) override {
-    const auto rank = static_cast<size_t>(replica.rank());
-    ready(replica, whole_.end);
+  void complete(Worker& worker) override {
+    const auto rank = static_cast<size_t>(worker.rank());
+    ready(worker, whole_.end);
     next_[rank] = 0;
     members_[rank]->join();
-    update_alone(replica, update_, *memories_[rank], whole_);
+    update_alone(worker, update_, copy(rank), whole_);
   }
 
  private:
-  ReplicaSpan replicas_;
   const Update& update_;
   Range whole_;
   std::vector<Range> buckets_;
   std::vector<size_t> next_;  // the bucket that is summed next, by rank
-  Memories memories_;
   std::vector<std::unique_ptr<DeviceCollective>> members_;
 };
 
 /// Any mixture: the parameters and slots are the host's, GPUs have a copy of the parameters for each step,
 /// and gradients meet in the host's memory. Made to be right on every machine, not to be fast.
-class HostStaged final : public GradientSync {
+class HostStaged final : public WholeState {
  public:
-  HostStaged(ReplicaSpan replicas, const ParameterLayout& layout, const Update& update)
-      : layout_(layout), update_(update), hosts_(replicas.size()) {
+  HostStaged(std::span<Worker* const> workers, const ParameterLayout& layout, const Optimizer& optimizer,
+             const Update& update)
+      : WholeState(layout, optimizer), update_(update), hosts_(workers.size()) {
     const int core = available_cores().front();
-    for (size_t rank = 0; rank < replicas.size(); ++rank) {
-      if (!replicas[rank]->on_gpu()) continue;
+    for (size_t rank = 0; rank < workers.size(); ++rank) {
+      if (!workers[rank]->on_gpu()) continue;
       Host& host = hosts_[rank];
       host.worker = std::make_unique<Worker>(static_cast<int>(rank), make_cpu_context({}, {core}, false),
                                              GpuMath{}, layout);
-      host.device = std::make_unique<ParameterMemory>(replicas[rank]->ops().compute_type(), layout);
+      host.device = std::make_unique<ParameterMemory>(workers[rank]->ops().compute_type(), layout);
     }
-    owner_ = hosts_[0].worker ? hosts_[0].worker.get() : static_cast<Worker*>(replicas[0].get());
-    memories_.push_back(std::make_unique<ParameterMemory>(owner_->ops().compute_type(), layout));
+    add_copy(hosts_[0].worker ? *hosts_[0].worker : *workers[0]);
   }
   std::string_view where() const override { return "in the host's memory"; }
   std::string advice() const override {
@@ -184,39 +167,47 @@ class HostStaged final : public GradientSync {
                  "each"
                : "gradients meet in the host's memory, which is slow: there is no NCCL (dtrain gpus)";
   }
-  ParameterMemory& memory_of(int rank) override {
-    const auto& device = hosts_[static_cast<size_t>(rank)].device;
-    return device ? *device : *memories_[0];
+  const ParameterMemory& memory_of(const Worker& worker) const override {
+    const auto& device = host_of(worker).device;
+    return device ? *device : copy();
   }
-  std::span<const std::unique_ptr<ParameterMemory>> memories() override { return memories_; }
-  Worker& owner_of(size_t) override { return *owner_; }
-  /// A gradient for each GPU's replica.
+  StateBytes state_bytes(const Worker& worker) const override {
+    const auto& device = host_of(worker).device;
+    return device ? StateBytes{device->bytes(), 0} : WholeState::state_bytes(worker);
+  }
+  void allocate_parameters(Worker& worker) override {
+    WholeState::allocate_parameters(worker);
+    if (const auto& device = host_of(worker).device) device->allocate(worker.ops());
+  }
+  /// A gradient for each GPU's replica, and the state where no worker on the CPU has it.
   size_t host_bytes() const override {
     const auto gpus =
         std::count_if(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.worker != nullptr; });
-    return static_cast<size_t>(gpus * layout_.with_gradient()) * sizeof(float);
+    const StateBytes state = hosts_[0].worker ? WholeState::state_bytes(*hosts_[0].worker) : StateBytes{};
+    return static_cast<size_t>(gpus * layout_.with_gradient()) * sizeof(float) + state.parameters +
+           state.slots;
   }
 
-  void begin(Replica& replica) override {
-    const Host& host = hosts_[static_cast<size_t>(replica.rank())];
+  void begin(Worker& worker) override {
+    const Host& host = host_of(worker);
     if (!host.device) return;
-    replica.context().copy_to_device(host.device->values(), memories_[0]->values(),
-                                     static_cast<size_t>(layout_.size()) * sizeof(float));
-    host.device->refresh_copy(replica.ops());
+    worker.context().copy_to_device(host.device->values(), copy().values(),
+                                    static_cast<size_t>(layout_.size()) * sizeof(float));
+    host.device->refresh_copy(worker.ops());
   }
 
-  void end(Replica& replica, Collective& member) override {
-    Host& host = hosts_[static_cast<size_t>(replica.rank())];
-    Worker& on_host = host.worker ? *host.worker : static_cast<Worker&>(replica);
+  void end(Worker& worker, Collective& member) override {
+    const Host& host = host_of(worker);
+    Worker& on_host = host.worker ? *host.worker : worker;
     if (host.worker) {
-      replica.context().copy_to_host(on_host.gradients(), replica.gradients(),
-                                     static_cast<size_t>(layout_.with_gradient()) * sizeof(float));
-      replica.context().copy_to_host(on_host.state(), replica.state(), sizeof(StepState));
+      worker.context().copy_to_host(on_host.gradients(), worker.gradients(),
+                                    static_cast<size_t>(layout_.with_gradient()) * sizeof(float));
+      worker.context().copy_to_host(on_host.state(), worker.state(), sizeof(StepState));
     }
     const Range mine = member.reduce_scatter(on_host.gradients(), layout_.with_gradient());
     all_reduce_norm(on_host, member, update_, on_host.gradients(), mine);
-    update_.apply(on_host.ops(), on_host.state(), *memories_[0], on_host.gradients(), mine);
-    if (host.worker) replica.context().copy_to_device(replica.state(), on_host.state(), sizeof(StepState));
+    update_.apply(on_host.ops(), on_host.state(), copy(), on_host.gradients(), mine);
+    if (host.worker) worker.context().copy_to_device(worker.state(), on_host.state(), sizeof(StepState));
   }
 
  private:
@@ -225,27 +216,25 @@ class HostStaged final : public GradientSync {
     std::unique_ptr<Worker> worker;
     std::unique_ptr<ParameterMemory> device;
   };
+  const Host& host_of(const Worker& worker) const { return hosts_[static_cast<size_t>(worker.rank())]; }
 
-  const ParameterLayout& layout_;
   const Update& update_;
   std::vector<Host> hosts_;
-  Worker* owner_ = nullptr;
-  Memories memories_;
 };
 
-bool same_memory(ReplicaSpan replicas) {
-  const DeviceId first = replicas[0]->context().device();
-  return std::all_of(replicas.begin(), replicas.end(), [&](const auto& replica) {
-    const DeviceId device = replica->context().device();
+bool same_memory(std::span<Worker* const> workers) {
+  const DeviceId first = workers[0]->context().device();
+  return std::all_of(workers.begin(), workers.end(), [&](Worker* worker) {
+    const DeviceId device = worker->context().device();
     return device == first || (device.kind == first.kind && first.kind == DeviceId::Kind::cpu);
   });
 }
 
-bool a_gpu_each(ReplicaSpan replicas) {
+bool a_gpu_each(std::span<Worker* const> workers) {
   std::vector<int> seen;
-  for (const auto& replica : replicas) {
-    if (!replica->on_gpu()) return false;
-    seen.push_back(replica->context().device().index);
+  for (Worker* worker : workers) {
+    if (!worker->on_gpu()) return false;
+    seen.push_back(worker->context().device().index);
   }
   std::sort(seen.begin(), seen.end());
   return std::adjacent_find(seen.begin(), seen.end()) == seen.end();
@@ -253,13 +242,14 @@ bool a_gpu_each(ReplicaSpan replicas) {
 
 }  // namespace
 
-std::unique_ptr<GradientSync> make_gradient_sync(ReplicaSpan replicas, const ParameterLayout& layout,
-                                                 const Update& update, int64_t bucket_bytes) {
-  if (replicas.size() == 1) return std::make_unique<SingleReplica>(replicas, layout, update);
-  if (same_memory(replicas)) return std::make_unique<SharedMemory>(replicas, layout, update);
-  if (a_gpu_each(replicas) && nccl_available())
-    return std::make_unique<NcclAllReduce>(replicas, layout, update, bucket_bytes);
-  return std::make_unique<HostStaged>(replicas, layout, update);
+std::unique_ptr<GradientSync> make_gradient_sync(std::span<Worker* const> workers,
+                                                 const ParameterLayout& layout, const Optimizer& optimizer,
+                                                 const Update& update, int64_t bucket_bytes, World& world) {
+  if (workers.size() == 1) return std::make_unique<SingleReplica>(*workers[0], layout, optimizer, update);
+  if (same_memory(workers)) return std::make_unique<SharedMemory>(workers, layout, optimizer, update);
+  if (a_gpu_each(workers) && nccl_available())
+    return std::make_unique<NcclAllReduce>(workers, layout, optimizer, update, bucket_bytes, world);
+  return std::make_unique<HostStaged>(workers, layout, optimizer, update);
 }
 
 }  // namespace dtrain

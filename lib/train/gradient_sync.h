@@ -1,6 +1,7 @@
-// How the replicas' gradients become one update.
+// How the replicas' gradients become one update, and where parameters and the optimizer's slots are kept.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,40 +9,59 @@
 #include <vector>
 
 #include "collective/collective.h"
+#include "collective/world.h"
 #include "train/update.h"
+#include "train/worker.h"
 
 namespace dtrain {
 
-class Replica;
-class Worker;
+/// The state's arrays have names: this one, and the optimizer's slots ("m", "v").
+inline constexpr std::string_view kParameters = "parameters";
 
-/// One object for all replicas; each calls with itself, from its own thread. A step's order: begin, ready (as
-/// backward goes on), complete, end.
+/// One object for the workers of all replicas; each replica's thread calls with its own worker. A step's
+/// order: begin, ready (as backward goes on), complete, end.
 class GradientSync {
  public:
   virtual ~GradientSync() = default;
 
-  /// Where the gradients meet, for people: "in one memory".
+  /// Where the gradients meet, as people are told: "in one memory".
   virtual std::string_view where() const = 0;
   /// What people should know of it before the run; "" for nothing.
   virtual std::string advice() const { return ""; }
-  /// The parameters that each replica computes with, by rank.
-  virtual ParameterMemory& memory_of(int rank) = 0;
-  /// Where parameters and slots are to be read and written between steps: all of these.
-  virtual std::span<const std::unique_ptr<ParameterMemory>> memories() = 0;
-  /// What it takes of the host's memory besides what its replicas on the CPU have.
+  /// The parameters that a worker computes with.
+  virtual const ParameterMemory& memory_of(const Worker& worker) const = 0;
+
+  // The state. Between steps it is read and written here by name and by range (of the layout: [0, size) for
+  // the parameters, [0, trained) for a slot), whole, shared or in parts as it may be kept.
+
+  /// Bytes that a worker has of the state; what several share counts with the first of them.
+  struct StateBytes {
+    size_t parameters = 0, slots = 0;
+  };
+  virtual StateBytes state_bytes(const Worker& worker) const = 0;
+  /// What the gradients' sum takes of the host's memory besides what workers on the CPU have.
   virtual size_t host_bytes() const { return 0; }
-  /// Whose ops and context work on one of memories() between steps.
-  virtual Worker& owner_of(size_t memory) = 0;
+  /// A worker's part of the parameters, zeros; on any thread.
+  virtual void allocate_parameters(Worker& worker) = 0;
+  /// A worker's part of the slots, as the optimizer wants them to begin; on the worker's thread.
+  virtual void allocate_slots(Worker& worker) = 0;
+  /// Whether the host must copy the state to see it.
+  virtual bool on_gpu() const = 0;
+  /// A whole array where it lies in the host's memory; empty where it does not.
+  virtual std::span<float> host_view(std::string_view array) = 0;
+  virtual void read_state(std::string_view array, Range range, float* to) = 0;
+  virtual void write_state(std::string_view array, Range range, const float* from) = 0;
+  /// Behind the last write_state(), on each worker's thread: what follows from the parameters is made anew.
+  virtual void finish_writing(Worker& worker) = 0;
 
   /// The first thing in a step.
-  virtual void begin(Replica&) {}
+  virtual void begin(Worker&) {}
   /// The gradients below `end` have been enqueued. Captured with the computation, as complete() is.
-  virtual void ready(Replica&, int64_t /*end*/) {}
-  /// All have.
-  virtual void complete(Replica&) {}
+  virtual void ready(Worker&, int64_t /*end*/) {}
+  /// All gradients have been enqueued.
+  virtual void complete(Worker&) {}
   /// The step's last thing, not captured: members may meet.
-  virtual void end(Replica&, Collective&) {}
+  virtual void end(Worker&, Collective&) {}
   /// Whether steps need no host thread to end, so that the next may be enqueued behind one that computes.
   virtual bool runs_ahead() const { return false; }
   /// To be called by the thread that waits for the devices; throws where they failed.
@@ -49,11 +69,11 @@ class GradientSync {
   virtual void abort() noexcept {}
 };
 
-/// The one that suits the replicas' devices: none (one replica), by the memory that all of them share, NCCL
-/// (a GPU each), or else by way of the host's memory. `bucket_bytes`: how much of the gradient is summed at a
-/// time while backward goes on, with NCCL.
-std::unique_ptr<GradientSync> make_gradient_sync(std::span<const std::unique_ptr<Replica>> replicas,
-                                                 const ParameterLayout& layout, const Update& update,
-                                                 int64_t bucket_bytes);
+/// The one for the workers' devices, by rank: none to meet (one replica), the memory that all of them share,
+/// NCCL (a GPU each), or else the host's memory. `bucket_bytes`: how much of the gradient is summed at a time
+/// while backward goes on, with NCCL. Refers to all of its arguments.
+std::unique_ptr<GradientSync> make_gradient_sync(std::span<Worker* const> workers,
+                                                 const ParameterLayout& layout, const Optimizer& optimizer,
+                                                 const Update& update, int64_t bucket_bytes, World& world);
 
 }  // namespace dtrain

@@ -57,27 +57,27 @@ void check_shares(const RunConfig& config, size_t replicas, Diagnostics& diagnos
 
 }  // namespace
 
-std::vector<DeviceId> place_replicas(const RunConfig& config, Diagnostics& diagnostics) {
-  std::vector<DeviceId> devices = config.strategy->replicas(diagnostics);
-  if (devices.empty()) return devices;
-  check_precision(config, devices, diagnostics);
-  check_shares(config, devices.size(), diagnostics);
-  return devices;
+Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics) {
+  Placement placement = config.strategy->place(diagnostics);
+  if (placement.replicas.empty()) return placement;
+  check_precision(config, placement.devices(), diagnostics);
+  check_shares(config, placement.replicas.size(), diagnostics);
+  return placement;
 }
 
-std::vector<DeviceId> place_replicas(const RunConfig& config) {
+Placement place_replicas(const RunConfig& config) {
   Diagnostics diagnostics;
-  std::vector<DeviceId> devices = place_replicas(config, diagnostics);
+  Placement placement = place_replicas(config, diagnostics);
   diagnostics.throw_if_errors();
-  return devices;
+  return placement;
 }
 
-std::vector<DeviceId> place_for_training(const RunConfig& config) {
+Placement place_for_training(const RunConfig& config) {
   Diagnostics diagnostics;
-  std::vector<DeviceId> devices = place_replicas(config, diagnostics);
+  Placement placement = place_replicas(config, diagnostics);
   check_train_split(config, diagnostics);
   diagnostics.throw_if_errors();
-  return devices;
+  return placement;
 }
 
 void check_train_split(const RunConfig& config, Diagnostics& diagnostics) {

@@ -1,188 +1,243 @@
 #include "train/replica.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace dtrain {
 
-Replica::Replica(int rank, const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
-                 std::unique_ptr<Context> context, const GpuMath& math)
-    : Worker(rank, std::move(context), math, layout),
-      graph_(graph),
+Replica::Replica(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
+                 std::span<const int> slots, std::vector<std::unique_ptr<Worker>> workers)
+    : graph_(graph),
       layout_(layout),
       heads_(heads),
-      feed_(ops()),
-      count_(std::max<size_t>(Plan::count_totals(heads), 1)) {
-  totals_ = this->context().allocate(count_ * sizeof(double));
-  host_totals_ = this->context().allocate_host(2 * count_ * sizeof(double));
-  host_numbers_ = this->context().allocate_host(2 * sizeof(StepNumbers));
+      slots_(slots),
+      workers_(std::move(workers)),
+      feed_(workers_.at(0)->ops()),
+      count_(std::max<size_t>(Plan::count_totals(heads), 1)),
+      totals_(count_) {
+  for (const auto& worker : workers_) {
+    ops_.push_back(&worker->ops());
+    Context& context = worker->context();
+    SlotMemory memory;
+    memory.totals = context.allocate(count_ * sizeof(double));
+    memory.host_totals = context.allocate_host(2 * count_ * sizeof(double));
+    memory.host_numbers = context.allocate_host(2 * sizeof(StepNumbers));
+    for (auto& event : memory.done) event = context.make_event();
+    memory_.push_back(std::move(memory));
+  }
 }
 
-size_t Replica::gradient_bytes(int64_t pieces) const {
-  return static_cast<size_t>(layout_.with_gradient()) * sizeof(float) * (pieces > 1 ? 2 : 1);
+size_t Replica::gradient_bytes(int64_t microbatches) const {
+  return static_cast<size_t>(layout_.with_gradient()) * sizeof(float) * (microbatches > 1 ? 2 : 1);
 }
 
-size_t Replica::staging_bytes(int64_t share, Plan::Purpose purpose) {
+size_t Replica::staging_bytes(const PlanKey& key) {
   size_t columns = 0;
-  for (const View& column : plan(share, purpose).columns()) columns += column.bytes();
-  return 2 * columns + context().workspace_bytes();
+  for (const Plan::Array& column : plan(key).columns()) columns += column.view.bytes();
+  return 2 * columns + worker().context().workspace_bytes();
 }
 
-Plan& Replica::plan(int64_t batch, Plan::Purpose purpose) {
-  std::unique_ptr<Plan>& plan = plans_[{batch, purpose}];
-  if (!plan) plan = std::make_unique<Plan>(graph_, layout_, heads_, ops(), batch, purpose);
+const Plan& Replica::plan(const PlanKey& key) {
+  std::unique_ptr<Plan>& plan = plans_[key];
+  if (!plan) plan = std::make_unique<Plan>(graph_, layout_, heads_, ops_, slots_, key);
   return *plan;
 }
 
-Plan& Replica::ready(const Batch& batch, Range samples, Plan::Purpose purpose, GradientSync& sync,
-                     float* gradients) {
-  Plan& p = plan(samples.size(), purpose);
-  if (p.arena_bytes() > arena_.bytes()) {
-    context().synchronize();
-    arena_ = Buffer();  // freed before the larger one is taken
-    arena_ = context().allocate(p.arena_bytes());
-    moved_ = true;
-  }
-  const ParameterMemory& memory = sync.memory_of(rank());
-  p.bind({static_cast<std::byte*>(arena_.data()), memory.values(), memory.weights(), gradients,
-          static_cast<double*>(totals_.data()), state()});
-  feed_.load(batch, samples, p);
-  return p;
+void Replica::grow_arena(size_t slot, size_t bytes) {
+  Buffer& arena = memory_[slot].arena;
+  if (bytes <= arena.bytes()) return;
+  Context& context = workers_[slot]->context();
+  context.synchronize();
+  arena = Buffer();  // freed before the larger one is taken
+  arena = context.allocate(bytes);
+  moved_ = true;
 }
 
-Replica::Time Replica::count(Plan::Purpose purpose, int64_t batch_size) {
-  const auto [entry, is_new] = times_.try_emplace({purpose, batch_size}, Time::first);
-  if (!is_new) entry->second = entry->second == Time::first ? Time::second : Time::later;
-  return entry->second;
+float* Replica::gradients(size_t slot, bool accumulated) {
+  if (!accumulated) return workers_[slot]->gradients();
+  Buffer& gradients = memory_[slot].microbatch_gradients;
+  if (!gradients.data()) gradients = workers_[slot]->context().allocate(gradient_bytes(1));
+  return gradients.f32();
+}
+
+Frame& Replica::load(const Batch& batch, Range samples, Plan::Purpose purpose, GradientSync& sync,
+                     bool accumulated) {
+  const PlanKey key{purpose, samples.size()};
+  const Plan& p = plan(key);
+  std::vector<SlotArrays> arrays;
+  for (size_t slot = 0; slot < workers_.size(); ++slot) {
+    grow_arena(slot, p.arena_bytes(static_cast<int>(slot)));
+    Worker& worker = *workers_[slot];
+    const ParameterMemory& memory = sync.memory_of(worker);
+    arrays.push_back({static_cast<std::byte*>(memory_[slot].arena.data()), memory.values(), memory.weights(),
+                      purpose == Plan::Purpose::training ? gradients(slot, accumulated) : nullptr,
+                      static_cast<double*>(memory_[slot].totals.data()), worker.state()});
+  }
+  Frame& frame = frames_.try_emplace({key, accumulated}, p).first->second;
+  frame.bind(arrays);
+  feed_.load(batch, samples, frame);
+  return frame;
+}
+
+Replica::StepMode Replica::next_mode(Plan::Purpose purpose, int64_t batch_size) {
+  const auto [entry, is_new] = modes_.try_emplace({purpose, batch_size}, StepMode::eager);
+  StepMode& mode = entry->second;
+  if (!is_new) mode = mode == StepMode::eager ? StepMode::capture : StepMode::replay;
+  return mode;
 }
 
 void Replica::meet(Collective& member) {
   double moved = std::exchange(moved_, false) ? 1 : 0;
   member.all_reduce({&moved, 1});
   if (moved == 0) return;
-  context().synchronize();
+  for (const auto& worker : workers_) worker->context().synchronize();
   forget_captured_graphs();
-  for (auto& [batch, time] : times_) time = Time::first;
+  for (auto& [key, mode] : modes_) mode = StepMode::eager;
   member.barrier();
 }
 
-void Replica::replay(const WorkKey& key, const std::function<void()>& work) {
+void Replica::run(const WorkKey& key, const std::function<void()>& work) {
   const auto captured = captured_graphs_.find(key);
   if (captured == captured_graphs_.end() || !captured->second) return work();
   captured->second->run();
 }
 
 void Replica::clear_totals() {
-  context().enqueue_zero(totals_.data(), count_ * sizeof(double));
+  for (size_t slot = 0; slot < workers_.size(); ++slot)
+    workers_[slot]->context().enqueue_zero(memory_[slot].totals.data(), count_ * sizeof(double));
 }
 
-/// Numbers and totals go through one of two slots of the host's memory, so that one step can be described
-/// while the one before computes; the step before that has been waited for.
+/// Numbers and totals take turns in two places of the host's memory, so that one step can be described while
+/// the one before computes; the step before that has been waited for.
 void Replica::begin(const StepNumbers& numbers) {
-  slot_ = 1 - slot_;
-  context().wait(slot_);
-  auto* host = static_cast<StepNumbers*>(host_numbers_.data()) + slot_;
-  *host = numbers;
-  context().enqueue_copy(&state()->now, host, sizeof(numbers));
+  turn_ = 1 - turn_;
+  for (size_t slot = 0; slot < workers_.size(); ++slot) {
+    SlotMemory& memory = memory_[slot];
+    memory.done[turn_]->synchronize();
+    auto* host = static_cast<StepNumbers*>(memory.host_numbers.data()) + turn_;
+    *host = numbers;
+    workers_[slot]->context().enqueue_copy(&workers_[slot]->state()->now, host, sizeof(numbers));
+  }
 }
 
 void Replica::end() {
-  auto* host = static_cast<double*>(host_totals_.data()) + static_cast<size_t>(slot_) * count_;
-  context().enqueue_copy(host, totals_.data(), count_ * sizeof(double));
-  context().mark(slot_);
+  for (size_t slot = 0; slot < workers_.size(); ++slot) {
+    SlotMemory& memory = memory_[slot];
+    auto* host = static_cast<double*>(memory.host_totals.data()) + turn_ * count_;
+    workers_[slot]->context().enqueue_copy(host, memory.totals.data(), count_ * sizeof(double));
+    memory.done[turn_]->record();
+  }
 }
 
 std::span<const double> Replica::totals(int back) {
-  const int slot = back == 0 ? slot_ : 1 - slot_;
-  context().wait(slot);
-  return {static_cast<double*>(host_totals_.data()) + static_cast<size_t>(slot) * count_, count_};
+  const size_t turn = back == 0 ? turn_ : 1 - turn_;
+  std::fill(totals_.begin(), totals_.end(), 0.0);
+  for (const SlotMemory& memory : memory_) {
+    memory.done[turn]->synchronize();
+    const auto* host = static_cast<const double*>(memory.host_totals.data()) + turn * count_;
+    for (size_t i = 0; i < count_; ++i) totals_[i] += host[i];
+  }
+  return totals_;
 }
 
 void Replica::train(const StepOrder& order, Range share, GradientSync& sync, Collective& member) {
   begin(order.numbers);
-  sync.begin(*this);
-  const Time time = count(Plan::Purpose::training, order.batch.size());
-  // An empty share is one empty piece.
-  const auto parts = static_cast<int>(std::clamp<int64_t>(share.size(), 1, order.pieces));
-  for (int part = 0; part < parts; ++part) {
-    const Range piece = part_of(share.size(), part, parts);
-    train_piece(order, {share.begin + piece.begin, share.begin + piece.end}, part, parts, time, sync, member);
+  sync.begin(worker());
+  const StepMode mode = next_mode(Plan::Purpose::training, order.batch.size());
+  // An empty share is one empty microbatch.
+  const auto count = static_cast<int>(std::clamp<int64_t>(share.size(), 1, order.microbatches));
+  for (int index = 0; index < count; ++index) {
+    const Range part = part_of(share.size(), index, count);
+    train_microbatch(order, {share.begin + part.begin, share.begin + part.end}, index, count, mode, sync,
+                     member);
   }
-  sync.end(*this, member);
+  sync.end(worker(), member);
   end();
 }
 
-void Replica::train_piece(const StepOrder& order, Range piece, int part, int parts, Time time,
-                          GradientSync& sync, Collective& member) {
-  if (part > 0 && !piece_gradients_.data()) piece_gradients_ = context().allocate(gradient_bytes(1));
-  float* into = part == 0 ? gradients() : piece_gradients_.f32();
-  Plan* p = piece.size() > 0 ? &ready(order.batch, piece, Plan::Purpose::training, sync, into) : nullptr;
-  const bool last = part == parts - 1;
-  const auto compute = [&](const std::function<void(int64_t)>& on_ready) {
-    if (part == 0) clear_totals();
-    if (p) {
-      p->run({order.seed, static_cast<uint64_t>(piece.begin), order.batch.size()},
-             parts == 1 ? on_ready : nullptr);
-    } else {
-      ops().fill(into, 0.0f, layout_.with_gradient());
-    }
-    if (part > 0) ops().scale_add(gradients(), into, 1.0f, 1.0f, layout_.with_gradient());
-  };
-  if (time == Time::first) {
-    compute(nullptr);
+void Replica::compute(Frame* frame, const StepInfo& info, bool accumulated,
+                      const std::function<void(int64_t)>& on_ready) {
+  if (!accumulated) clear_totals();
+  if (frame) frame->plan().run(*frame, info, on_ready);
+  for (size_t slot = 0; slot < workers_.size(); ++slot) {
+    float* mine = gradients(slot, accumulated);
+    if (!frame) ops_[slot]->fill(mine, 0.0f, layout_.with_gradient());
+    if (accumulated)
+      ops_[slot]->scale_add(workers_[slot]->gradients(), mine, 1.0f, 1.0f, layout_.with_gradient());
+  }
+}
+
+void Replica::train_microbatch(const StepOrder& order, Range samples, int index, int count, StepMode mode,
+                               GradientSync& sync, Collective& member) {
+  const bool accumulated = index > 0, last = index == count - 1;
+  Frame* frame = nullptr;
+  if (samples.size() > 0) frame = &load(order.batch, samples, Plan::Purpose::training, sync, accumulated);
+  const StepInfo info{order.seed, static_cast<uint64_t>(samples.begin), order.batch.size()};
+  if (mode == StepMode::eager) {
+    compute(frame, info, accumulated, nullptr);
     if (!last) return;
     meet(member);
-    sync.ready(*this, layout_.with_gradient());
-    context().synchronize();  // before the update's kernels are loaded, too
-    return sync.complete(*this);
+    sync.ready(worker(), layout_.with_gradient());
+    worker().context().synchronize();  // before the update's kernels are loaded, too
+    return sync.complete(worker());
   }
+  std::function<void(int64_t)> on_ready;
+  if (count == 1) on_ready = [&](int64_t end) { sync.ready(worker(), end); };
   const auto work = [&] {
-    compute([&](int64_t end) { sync.ready(*this, end); });
-    if (last) sync.complete(*this);
+    compute(frame, info, accumulated, on_ready);
+    if (last) sync.complete(worker());
   };
-  const WorkKey key{Plan::Purpose::training, piece.size(), piece.begin, order.batch.size(), part};
-  if (time == Time::second) {
-    captured_graphs_[key] = context().capture(work);
+  const WorkKey key{{Plan::Purpose::training, samples.size()}, samples.begin, order.batch.size(), index};
+  if (mode == StepMode::capture) {
+    // Several devices' work is not one graph.
+    if (workers_.size() == 1) captured_graphs_[key] = worker().context().capture(work);
     if (last) meet(member);
   }
-  replay(key, work);
+  run(key, work);
 }
 
 void Replica::evaluate(const Batch& batch, Range share, GradientSync& sync, Collective& member) {
   begin({});
-  sync.begin(*this);
-  const Time time = count(Plan::Purpose::evaluation, batch.size());
-  Plan* p = share.size() > 0 ? &ready(batch, share, Plan::Purpose::evaluation, sync, nullptr) : nullptr;
+  sync.begin(worker());
+  const StepMode mode = next_mode(Plan::Purpose::evaluation, batch.size());
+  Frame* frame = nullptr;
+  if (share.size() > 0) frame = &load(batch, share, Plan::Purpose::evaluation, sync, false);
   const auto work = [&] {
     clear_totals();
-    if (p) p->run({0, static_cast<uint64_t>(share.begin), batch.size()});
+    if (frame) frame->plan().run(*frame, {0, static_cast<uint64_t>(share.begin), batch.size()});
   };
-  const WorkKey key{Plan::Purpose::evaluation, share.size(), share.begin, batch.size(), 0};
-  if (time == Time::second) captured_graphs_[key] = context().capture(work);
-  replay(key, work);
-  if (time == Time::first) meet(member);
+  const WorkKey key{{Plan::Purpose::evaluation, share.size()}, share.begin, batch.size(), 0};
+  if (mode == StepMode::capture && workers_.size() == 1)
+    captured_graphs_[key] = worker().context().capture(work);
+  run(key, work);
+  if (mode == StepMode::eager) meet(member);
   end();
 }
 
 void Replica::predict(const Batch& batch, Range share, GradientSync& sync, std::span<const View> outputs) {
-  sync.begin(*this);
+  sync.begin(worker());
   if (share.size() == 0) return;
-  Plan& p = ready(batch, share, Plan::Purpose::prediction, sync, nullptr);
-  p.run({0, static_cast<uint64_t>(share.begin), batch.size()});
-  for (size_t i = 0; i < outputs.size(); ++i) fetch(p.outputs()[i], share, outputs[i]);
+  Frame& frame = load(batch, share, Plan::Purpose::prediction, sync, false);
+  const Plan& p = frame.plan();
+  p.run(frame, {0, static_cast<uint64_t>(share.begin), batch.size()});
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int slot = p.buffers()[static_cast<size_t>(p.outputs()[i].buffer)].slot;
+    download_output(frame.outputs()[i], *workers_[static_cast<size_t>(slot)], share, outputs[i]);
+  }
 }
 
 /// One output's rows, as float32 where they are of the compute type.
-void Replica::fetch(const View& mine, Range share, const View& whole) {
+void Replica::download_output(const View& mine, Worker& worker, Range share, const View& whole) {
   const size_t row = mine.bytes() / static_cast<size_t>(share.size());
   std::byte* to = whole.as<std::byte>() + row * static_cast<size_t>(share.begin);
-  if (mine.dtype != DType::float32 || ops().compute_type() == ComputeType::float32) {
-    context().copy_to_host(to, mine.data, mine.bytes());
+  if (mine.dtype != DType::float32 || worker.ops().compute_type() == ComputeType::float32) {
+    worker.context().copy_to_host(to, mine.data, mine.bytes());
     return;
   }
-  const Buffer wide = context().allocate(mine.bytes());
-  ops().column_sum(wide.f32(), mine.data, 1, mine.elements());  // the sum over one row
-  context().copy_to_host(to, wide.data(), mine.bytes());
+  const Buffer wide = worker.context().allocate(mine.bytes());
+  worker.ops().column_sum(wide.f32(), mine.data, 1, mine.elements());  // the sum over one row
+  worker.context().copy_to_host(to, wide.data(), mine.bytes());
 }
 
 }  // namespace dtrain

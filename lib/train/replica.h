@@ -1,10 +1,11 @@
-// One replica: its plans by batch size, its gradients, its totals.
+// One replica of the model: the workers that compute it, its plans by what they are for, its totals.
 #pragma once
 
 #include <array>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -22,17 +23,24 @@ namespace dtrain {
 struct StepOrder {
   const Batch& batch;
   uint64_t seed = 0;
-  int64_t pieces = 1;  // that each share is worked through in
+  int64_t microbatches = 1;  // that each share is worked through in
   StepNumbers numbers;
 };
 
-/// Used by its own thread. A GPU's work for a batch size is done by plain calls the first time, so that all
-/// that libraries load, choose and allocate is there; captured the second time, in one graph a step (a piece
-/// of the share, where it has several); and replayed from then on. All replicas do so in the same steps.
-class Replica : public Worker {
+/// Has a worker for each of its devices, by slot. Used by one thread. A GPU's work for a batch size is done
+/// by plain calls the first time, so that all that libraries load, choose and allocate is there; captured the
+/// second time, in one graph a step (a microbatch of the share, where it has several); and replayed from then
+/// on. All replicas do so in the same steps.
+class Replica {
  public:
-  Replica(int rank, const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
-          std::unique_ptr<Context> context, const GpuMath& math);
+  /// `slots`: of each node of the graph; empty where all are on slot 0. Refers to all but the workers.
+  Replica(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
+          std::span<const int> slots, std::vector<std::unique_ptr<Worker>> workers);
+
+  int rank() const { return workers_[0]->rank(); }
+  std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }
+  /// The first slot's, which the data come to.
+  Worker& worker() { return *workers_[0]; }
 
   /// The gradient of the mean loss over the whole batch as far as `share` of it goes, and totals(), and what
   /// the gradient sync makes of them. An empty share gives zeros.
@@ -43,25 +51,32 @@ class Replica : public Worker {
   void predict(const Batch& batch, Range share, GradientSync& sync, std::span<const View> outputs);
 
   /// Waits for the totals of the train() or evaluate() before the last one, or of the last: `back` 1 or 0.
-  /// Valid until two more of those. Any thread, while none of these calls runs.
+  /// Valid until the next call. Any thread, while none of these calls runs.
   std::span<const double> totals(int back = 0);
 
   void forget_captured_graphs() { captured_graphs_.clear(); }
-  /// Bytes that a plan's arena needs, and that gradients take.
-  size_t arena_bytes(int64_t batch, Plan::Purpose purpose) { return plan(batch, purpose).arena_bytes(); }
-  size_t gradient_bytes(int64_t pieces) const;
+  const Plan& plan(const PlanKey& key);
+  /// What the gradients of a slot take, in bytes.
+  size_t gradient_bytes(int64_t microbatches) const;
   /// What a GPU has besides, for batches of this share: two staging areas (of float32 samples at most), and
   /// the libraries' workspace.
-  size_t staging_bytes(int64_t share, Plan::Purpose purpose);
+  size_t staging_bytes(const PlanKey& key);
 
  private:
-  /// What is the same whenever a piece of work is repeated: purpose, samples, the first one's place, the
-  /// global batch, the piece's number.
-  using WorkKey = std::tuple<Plan::Purpose, int64_t, int64_t, int64_t, int>;
+  /// What is the same whenever work is repeated: what it is for, how many samples, the first one's place, the
+  /// global batch, the microbatch's number.
+  using WorkKey = std::tuple<PlanKey, int64_t, int64_t, int>;
+  /// How the work for batches of a size is done: plainly, while it is captured, or from the captured graph.
+  enum class StepMode { eager, capture, replay };
 
-  /// How often all replicas have done this for a batch of this size.
-  enum class Time { first, second, later };
-  Time count(Plan::Purpose purpose, int64_t batch_size);
+  /// One slot's memory of its worker's device. Two of what goes to and fro, as one step is described while
+  /// the one before computes.
+  struct SlotMemory {
+    Buffer arena, totals, microbatch_gradients, host_numbers, host_totals;
+    std::array<std::unique_ptr<Event>, 2> done;
+  };
+
+  StepMode next_mode(Plan::Purpose purpose, int64_t batch_size);
   /// The replicas meet before anything that makes one's GPU wait for another's: from here on nobody allocates
   /// any more (collective.h). And where the memory of one has moved, all forget what they captured.
   void meet(Collective& member);
@@ -69,25 +84,36 @@ class Replica : public Worker {
   void begin(const StepNumbers& numbers);
   void end();
   void clear_totals();
-  Plan& plan(int64_t batch, Plan::Purpose purpose);
-  /// The plan with every pointer in place and the batch's samples in its columns.
-  Plan& ready(const Batch& batch, Range samples, Plan::Purpose purpose, GradientSync& sync, float* gradients);
-  void train_piece(const StepOrder& order, Range piece, int part, int parts, Time time, GradientSync& sync,
-                   Collective& member);
+  void grow_arena(size_t slot, size_t bytes);
+  /// A frame with every pointer in place and the batch's samples in its columns. `accumulated`: its gradients
+  /// go to the slots' microbatch_gradients, to be added to those of the microbatches before.
+  Frame& load(const Batch& batch, Range samples, Plan::Purpose purpose, GradientSync& sync, bool accumulated);
+  float* gradients(size_t slot, bool accumulated);
+  /// Runs the frame's plan, and adds its gradients to those of the microbatches before; zeros without a
+  /// frame.
+  void compute(Frame* frame, const StepInfo& info, bool accumulated,
+               const std::function<void(int64_t)>& on_ready);
+  void train_microbatch(const StepOrder& order, Range samples, int index, int count, StepMode mode,
+                        GradientSync& sync, Collective& member);
   /// What was captured under this key, or else the work itself.
-  void replay(const WorkKey& key, const std::function<void()>& work);
-  void fetch(const View& mine, Range share, const View& whole);
+  void run(const WorkKey& key, const std::function<void()>& work);
+  void download_output(const View& mine, Worker& worker, Range share, const View& whole);
 
   const Graph& graph_;
   const ParameterLayout& layout_;
   std::span<const Head> heads_;
+  std::span<const int> slots_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Ops*> ops_;  // of the workers
   Feed feed_;
-  Buffer arena_, piece_gradients_, totals_, host_numbers_, host_totals_;
-  size_t count_;  // of totals
-  int slot_ = 0;  // of the host's numbers and totals
-  std::map<std::pair<int64_t, Plan::Purpose>, std::unique_ptr<Plan>> plans_;
-  bool moved_ = false;  // the arena, since the replicas met
-  std::map<std::pair<Plan::Purpose, int64_t>, Time> times_;
+  std::vector<SlotMemory> memory_;
+  size_t count_;     // of totals
+  size_t turn_ = 0;  // of what there are two of
+  std::vector<double> totals_;
+  std::map<PlanKey, std::unique_ptr<Plan>> plans_;
+  std::map<std::pair<PlanKey, bool>, Frame> frames_;  // by plan, and whether the gradients are accumulated
+  bool moved_ = false;                                // an arena, since the replicas met
+  std::map<PlanKey, StepMode> modes_;                 // by purpose and size of the whole batch
   std::map<WorkKey, std::unique_ptr<CapturedGraph>> captured_graphs_;
 };
 

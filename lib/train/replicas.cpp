@@ -5,17 +5,15 @@
 #include <fmt/format.h>
 
 #include "train/reading.h"
-#include "train/replica.h"
 
 namespace dtrain {
 
 namespace {
 
 /// The cores of each replica: the machine's divided among the devices, a device's among its replicas.
-std::vector<std::vector<int>> share_cores(const std::vector<DeviceId>& devices,
-                                          const std::vector<int>& cores) {
-  const auto count = static_cast<int>(devices.size());
-  std::vector<std::vector<int>> shares(devices.size());
+std::vector<std::vector<int>> share_cores(size_t replicas, const std::vector<int>& cores) {
+  const auto count = static_cast<int>(replicas);
+  std::vector<std::vector<int>> shares(replicas);
   for (int rank = 0; rank < count; ++rank) {
     const Range range = part_of(static_cast<int64_t>(cores.size()), rank, count);
     auto& mine = shares[static_cast<size_t>(rank)];
@@ -54,27 +52,51 @@ std::unique_ptr<Context> make_context(DeviceId device, const std::vector<int>& c
 
 }  // namespace
 
-Replicas::Replicas(const RunConfig& config, const std::vector<DeviceId>& devices)
+Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
     : config_(config),
+      placement_(std::move(placement)),
+      world_(world),
+      ranks_(world.local_ranks(static_cast<int>(placement_.replicas.size()))),
       layout_(config.graph),
       update_(layout_, *config.train.optimizer, gradient_rule_of(config.train)),
-      team_(static_cast<int>(devices.size()), each_has_a_core(devices.size())) {
-  const auto cores = share_cores(devices, available_cores());
-  for (size_t rank = 0; rank < devices.size(); ++rank)
-    replicas_.push_back(std::make_unique<Replica>(
-        static_cast<int>(rank), config.graph, layout_, config.heads,
-        make_context(devices[rank], cores[rank], each_has_a_core(devices.size()), config.train),
-        math_of(config.train)));
-  team_.run([&](Collective& member) { replicas_[static_cast<size_t>(member.rank())]->context().attach(); });
-  sync_ = make_gradient_sync(replicas_, layout_, update_, config.strategy->bucket_bytes());
-  team_.on_abort([this] { sync_->abort(); });
+      team_(static_cast<int>(placement_.replicas.size()), each_has_a_core(placement_.replicas.size())) {
+  const bool pin = each_has_a_core(placement_.replicas.size());
+  const auto cores = share_cores(placement_.replicas.size(), available_cores());
+  std::vector<Worker*> first_workers;
+  for (size_t rank = 0; rank < placement_.replicas.size(); ++rank) {
+    std::vector<std::unique_ptr<Worker>> workers;
+    for (const DeviceId& device : placement_.replicas[rank])
+      workers.push_back(std::make_unique<Worker>(static_cast<int>(rank),
+                                                 make_context(device, cores[rank], pin, config.train),
+                                                 math_of(config.train), layout_));
+    first_workers.push_back(workers.at(0).get());
+    replicas_.push_back(
+        std::make_unique<Replica>(config.graph, layout_, config.heads, placement_.slots, std::move(workers)));
+  }
+  team_.run([&](Collective& member) {
+    for (const auto& worker : replica_of(member).workers()) worker->context().attach();
+  });
+  sync_ = make_gradient_sync(first_workers, layout_, *config.train.optimizer, update_,
+                             config.strategy->bucket_bytes(), world_);
+  team_.on_abort([this] {
+    sync_->abort();
+    world_.abort();
+  });
+  state_.push_back({std::string(kParameters), layout_.size(), {}});
   totals_.sums.resize(Plan::count_totals(config.heads));
   if (update_.gradient_rule().dynamic_scaling)
     set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
 }
 
-Replicas::~Replicas() = default;
+Replicas::~Replicas() {
+  // Before the group that captured work calls.
+  for (const auto& replica : replicas_) replica->forget_captured_graphs();
+}
+
+Range Replicas::share_of(const Collective& member, int64_t batch_size) const {
+  return part_of(batch_size, ranks_.first + member.rank(), ranks_.total);
+}
 
 int Replicas::most_pending() const {
   return sync_->runs_ahead() ? 1 : 0;
@@ -99,8 +121,7 @@ void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
   const StepOrder order{batch, static_cast<uint64_t>(config_.seed), config_.train.accumulate,
                         config_.train.optimizer->numbers(step, learning_rate)};
   run_step([&](Collective& member) {
-    replicas_[static_cast<size_t>(member.rank())]->train(
-        order, part_of(batch.size(), member.rank(), member.size()), *sync_, member);
+    replica_of(member).train(order, share_of(member, batch.size()), *sync_, member);
   });
   pending_.push_back(batch.size());
 }
@@ -114,16 +135,14 @@ const BatchTotals& Replicas::finish() {
 
 const BatchTotals& Replicas::evaluate(const Batch& batch) {
   run_step([&](Collective& member) {
-    replicas_[static_cast<size_t>(member.rank())]->evaluate(
-        batch, part_of(batch.size(), member.rank(), member.size()), *sync_, member);
+    replica_of(member).evaluate(batch, share_of(member, batch.size()), *sync_, member);
   });
   return collect(batch.size(), 0);
 }
 
 void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
   team_.run([&](Collective& member) {
-    replicas_[static_cast<size_t>(member.rank())]->predict(
-        batch, part_of(batch.size(), member.rank(), member.size()), *sync_, outputs);
+    replica_of(member).predict(batch, share_of(member, batch.size()), *sync_, outputs);
   });
 }
 
@@ -137,45 +156,35 @@ const BatchTotals& Replicas::collect(int64_t samples, int back) try {
     for (size_t i = 0; i < totals_.sums.size(); ++i) totals_.sums[i] += totals[i];
   }
   sync_->check();
+  world_.all_reduce(totals_.sums);
   return totals_;
 } catch (...) {
   intact_ = false;
   sync_->abort();
+  world_.abort();
   throw;
 }
 
-bool Replicas::on_gpu() const {
-  return sync_->owner_of(0).on_gpu();
+std::span<float> Replicas::copy_of(StateArray& array) {
+  if (!array.copy.data() && array.size > 0)
+    array.copy =
+        replicas_[0]->worker().context().allocate_host(static_cast<size_t>(array.size) * sizeof(float));
+  return {array.copy.f32(), static_cast<size_t>(array.size)};
 }
 
-/// Where they are, which the host can read only of a CPU.
-HostArrays Replicas::live() const {
-  const ParameterMemory& memory = *sync_->memories()[0];
-  HostArrays arrays{{memory.values(), static_cast<size_t>(layout_.size())}, {}};
-  for (size_t i = 0; i < memory.slots(); ++i)
-    arrays.slots.emplace_back(memory.slot(i), static_cast<size_t>(layout_.trained()));
+HostArrays Replicas::host_arrays(const std::function<std::span<float>(StateArray&)>& place) {
+  HostArrays arrays{place(state_[0]), {}};
+  for (size_t i = 1; i < state_.size(); ++i) arrays.slots.push_back(place(state_[i]));
   return arrays;
 }
 
-std::span<float> Replicas::in_host(Buffer& copy, std::span<float> array) {
-  if (!copy.data() && !array.empty()) copy = sync_->owner_of(0).context().allocate_host(array.size_bytes());
-  return {copy.f32(), array.size()};
-}
-
-HostArrays Replicas::copy() {
-  HostArrays arrays = live();
-  arrays.values = in_host(copy_.values, arrays.values);
-  copy_.slots.resize(arrays.slots.size());
-  for (size_t i = 0; i < arrays.slots.size(); ++i) arrays.slots[i] = in_host(copy_.slots[i], arrays.slots[i]);
-  return arrays;
-}
-
-std::span<float> Replicas::values() {
-  return on_gpu() ? in_host(copy_.values, live().values) : live().values;
-}
-
-HostArrays Replicas::arrays() {
-  return on_gpu() ? copy() : live();
+HostArrays Replicas::download() {
+  return host_arrays([this](StateArray& array) {
+    if (!sync_->on_gpu()) return sync_->host_view(array.name);
+    const std::span<float> copy = copy_of(array);
+    sync_->read_state(array.name, {0, array.size}, copy.data());
+    return copy;
+  });
 }
 
 size_t Replicas::snapshot_bytes() const {
@@ -190,82 +199,45 @@ bool Replicas::has_room_for_snapshot() const {
 }
 
 std::optional<HostArrays> Replicas::snapshot() {
-  if (on_gpu()) {
-    fetch();
-    return copy();
+  if (sync_->on_gpu()) return download();
+  if (!state_[0].copy.data() && !has_room_for_snapshot()) return std::nullopt;
+  const HostArrays arrays = host_arrays([this](StateArray& array) { return copy_of(array); });
+  team_.run([&](Collective& member) {
+    for (StateArray& array : state_) {
+      const Range part = part_of(array.size, member.rank(), member.size());
+      replica_of(member).worker().context().copy_to_host(array.copy.f32() + part.begin,
+                                                         sync_->host_view(array.name).data() + part.begin,
+                                                         static_cast<size_t>(part.size()) * sizeof(float));
+    }
+  });
+  return arrays;
+}
+
+void Replicas::initialize() {
+  for (const ParameterSlice& slice : layout_.slices()) {
+    const Range range{slice.offset, slice.offset + slice.elements()};
+    std::vector<float> values(static_cast<size_t>(slice.elements()));
+    initialize_parameter(config_.graph, slice, static_cast<uint64_t>(config_.seed), values.data());
+    sync_->write_state(kParameters, range, values.data());
   }
-  if (!copy_.values.data() && !has_room_for_snapshot()) return std::nullopt;
-  const HostArrays from = live(), to = copy();
-  team_.run([&](Collective& member) {
-    Context& context = replicas_[static_cast<size_t>(member.rank())]->context();
-    const auto copy_part = [&](std::span<const float> src, std::span<float> dst) {
-      const Range part = part_of(static_cast<int64_t>(src.size()), member.rank(), member.size());
-      context.copy_to_host(dst.data() + part.begin, src.data() + part.begin,
-                           static_cast<size_t>(part.size()) * sizeof(float));
-    };
-    copy_part(from.values, to.values);
-    for (size_t i = 0; i < from.slots.size(); ++i) copy_part(from.slots[i], to.slots[i]);
-  });
-  return to;
+  finish_writing();
 }
 
-/// use(memory, its owner) for each memory, on the owner's thread: a GPU takes kernels from the threads that
-/// it is current for.
-template <class Use>
-void Replicas::with_memories(Use&& use) {
-  team_.run([&](Collective& member) {
-    const auto memories = sync_->memories();
-    for (size_t i = 0; i < memories.size(); ++i)
-      if (Worker& owner = sync_->owner_of(i); owner.rank() == member.rank()) use(*memories[i], owner);
-  });
-}
-
-void Replicas::allocate_slots() {
-  with_memories([&](ParameterMemory& memory, Worker& owner) {
-    memory.allocate_slots(owner.ops(), *config_.train.optimizer);
-  });
-}
-
-void Replicas::start() {
-  allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
-  initialize(config_.graph, layout_, static_cast<uint64_t>(config_.seed), values().data());
-  allocate_slots();
-  publish();
-}
-
-void Replicas::fetch() {
-  if (!on_gpu()) return;
-  Context& context = sync_->owner_of(0).context();
-  const HostArrays from = live(), to = copy();
-  context.copy_to_host(to.values.data(), from.values.data(), to.values.size_bytes());
-  for (size_t i = 0; i < to.slots.size(); ++i)
-    context.copy_to_host(to.slots[i].data(), from.slots[i].data(), to.slots[i].size_bytes());
-}
-
-void Replicas::publish() {
-  if (!on_gpu()) return;
-  with_memories([&](ParameterMemory& memory, Worker& owner) {
-    const auto give = [&](float* to, const Buffer& from) {
-      owner.context().copy_to_device(to, from.data(), from.bytes());
-    };
-    give(memory.values(), copy_.values);
-    // Those that nobody asked for are as allocate_slots() made them.
-    for (size_t i = 0; i < copy_.slots.size(); ++i) give(memory.slot(i), copy_.slots[i]);
-    memory.refresh_copy(owner.ops());
-    owner.context().synchronize();
-  });
+void Replicas::finish_writing() {
+  team_.run([&](Collective& member) { sync_->finish_writing(replica_of(member).worker()); });
 }
 
 GradientScale Replicas::gradient_scale() {
   GradientScale scale;
-  Replica& first = *replicas_[0];
+  Worker& first = replicas_[0]->worker();
   first.context().copy_to_host(&scale, &first.state()->gradient, sizeof(scale));
   return scale;
 }
 
 void Replicas::set_gradient_scale(const GradientScale& scale) {
   for (const auto& replica : replicas_)
-    replica->context().copy_to_device(&replica->state()->gradient, &scale, sizeof(scale));
+    for (const auto& worker : replica->workers())
+      worker->context().copy_to_device(&worker->state()->gradient, &scale, sizeof(scale));
 }
 
 }  // namespace dtrain

@@ -17,7 +17,9 @@
 #include "nn/parameters.h"
 #include "nn/plan.h"
 #include "train/gradient_sync.h"
+#include "train/replica.h"
 #include "train/run_config.h"
+#include "train/strategy.h"
 #include "train/update.h"
 
 namespace dtrain {
@@ -46,17 +48,18 @@ struct HostArrays {
   std::vector<std::span<float>> slots;
 };
 
-/// Owned and called by one thread, which is replica 0's as well. A step: every replica computes the gradient
-/// of its share of the global mean loss, and the gradient sync (train/gradient_sync.h) makes one update of
-/// them.
+/// The replicas of this process. Owned and called by one thread, which is replica 0's as well. A step: every
+/// replica computes the gradient of its share of the global mean loss, and the gradient sync
+/// (train/gradient_sync.h) makes one update of them.
 class Replicas {
  public:
-  Replicas(const RunConfig& config, const std::vector<DeviceId>& devices);
+  Replicas(const RunConfig& config, Placement placement, World& world = single_process());
   ~Replicas();
 
   int size() const { return team_.size(); }
+  World& world() const { return world_; }
 
-  /// Begins a step; `step` is the global one, from 0. After allocate_slots(). At most most_pending() + 1
+  /// Begins a step; `step` is the global one, from 0. After allocate(training). At most most_pending() + 1
   /// steps may be under way.
   void launch(const Batch& batch, int64_t step, double learning_rate);
   /// Waits for the oldest step that is under way. Valid until the next call.
@@ -79,13 +82,18 @@ class Replicas {
   void predict(const Batch& batch, std::span<const View> outputs);
 
   const ParameterLayout& layout() const { return layout_; }
-  /// What the host reads and writes: on a CPU the parameters themselves; of a GPU's a copy, which is as of
-  /// the last fetch() and counts from publish() on.
-  std::span<float> values();
-  /// The same, and the slots where they are allocated.
-  HostArrays arrays();
-  /// A copy of now, which stays as it is until the next one, or fetch(), while steps go on. Nothing where
-  /// there is no memory to spare for it.
+  /// Part of an array of the state, by its name: kParameters or a slot's. `range` is of the layout.
+  void read_state(std::string_view array, Range range, float* to) { sync_->read_state(array, range, to); }
+  /// To be followed by finish_writing(), once after the last call.
+  void write_state(std::string_view array, Range range, const float* from) {
+    sync_->write_state(array, range, from);
+  }
+  void finish_writing();
+  /// All of the state, to be read by the host: where it lies, or else a copy of now, which stays as it is
+  /// until the next one.
+  HostArrays download();
+  /// A copy of now, which stays as it is until the next one while steps go on. Nothing where there is no
+  /// memory to spare for it.
   std::optional<HostArrays> snapshot();
   size_t snapshot_bytes() const;
   bool has_room_for_snapshot() const;
@@ -102,18 +110,15 @@ class Replicas {
   /// What to know of a plan that the host can hold only by taking memory from others or swapping; "" as a
   /// rule.
   std::string memory_advice(Plan::Purpose purpose, int64_t batch_size);
-  /// The parameters' memory, once check_memory() has nothing against it; to be called once, before anything
-  /// else is asked for.
-  void allocate_parameters(Plan::Purpose purpose, int64_t batch_size);
-  /// For training only, so that evaluation does without them.
-  void allocate_slots();
-  /// All of that, for a run that begins: parameters by their initializers and the run's seed.
-  void start();
-  void fetch();
-  void publish();
+  /// The memory of the parameters, and for training of the slots, once check_memory() has nothing against it;
+  /// to be called once, before anything else is asked for.
+  void allocate(Plan::Purpose purpose, int64_t batch_size);
+  /// Parameters by their initializers and the run's seed.
+  void initialize();
 
-  /// Of exchanging gradients, for people.
   const GradientSync& gradient_sync() const { return *sync_; }
+  /// The first replica's plan for its first microbatch of a training step.
+  const Plan& training_plan(int64_t batch_size);
 
   /// What float16's loss scaling has come to.
   GradientScale gradient_scale();
@@ -123,20 +128,20 @@ class Replicas {
   std::vector<MemoryPlan> memory(Plan::Purpose purpose, int64_t batch_size);
 
  private:
-  /// In host memory, made when it is first needed.
-  struct Copy {
-    Buffer values;
-    std::vector<Buffer> slots;
+  /// An array of the state.
+  struct StateArray {
+    std::string name;
+    int64_t size = 0;  // floats
+    Buffer copy;       // in host memory, made when it is first needed
   };
 
+  Replica& replica_of(const Collective& member) { return *replicas_[static_cast<size_t>(member.rank())]; }
+  /// The member's share of a batch, of which other processes have theirs.
+  Range share_of(const Collective& member, int64_t batch_size) const;
   void run_step(const std::function<void(Collective&)>& work);
-  bool on_gpu() const;
-  HostArrays live() const;
-  HostArrays copy();
-  std::span<float> in_host(Buffer& copy, std::span<float> array);
+  HostArrays host_arrays(const std::function<std::span<float>(StateArray&)>& place);
+  std::span<float> copy_of(StateArray& array);
   const BatchTotals& collect(int64_t samples, int back);
-  template <class Use>
-  void with_memories(Use&& use);
   MemoryPlan memory_of(Replica& replica, Plan::Purpose purpose, int64_t batch_size);
   /// What one memory will hold, the host's or a GPU's.
   struct Demand;
@@ -145,13 +150,16 @@ class Replicas {
   int64_t largest_batch(Plan::Purpose purpose, int64_t fits, double room, int64_t does_not, double excess);
 
   const RunConfig& config_;
+  const Placement placement_;
+  World& world_;
+  const World::LocalRanks ranks_;
   ParameterLayout layout_;
   Update update_;
   Team team_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::unique_ptr<GradientSync> sync_;
-  Copy copy_;
-  std::deque<int64_t> pending_;  // the steps' samples, the oldest first
+  std::vector<StateArray> state_;  // the parameters, and once they are allocated the slots
+  std::deque<int64_t> pending_;    // the steps' samples, the oldest first
   BatchTotals totals_;
   size_t data_bytes_ = 0, host_bytes_ = 0;
   int64_t most_samples_ = std::numeric_limits<int64_t>::max();

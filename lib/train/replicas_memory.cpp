@@ -48,19 +48,24 @@ struct Replicas::Demand {
 };
 
 MemoryPlan Replicas::memory_of(Replica& replica, Plan::Purpose purpose, int64_t batch_size) {
-  MemoryPlan plan{.device = replica.context().device(), .replica = replica.rank()};
-  plan.threads = replica.context().threads();
-  plan.share = part_of(batch_size, replica.rank(), size()).size();
+  Worker& worker = replica.worker();
+  MemoryPlan plan{.device = worker.context().device(), .replica = replica.rank()};
+  plan.threads = worker.context().threads();
+  plan.share = part_of(batch_size, ranks_.first + replica.rank(), ranks_.total).size();
   const bool training = purpose == Plan::Purpose::training;
-  const int64_t pieces = training ? std::min(config_.train.accumulate, plan.share) : 1;
-  if (training) plan.gradients = replica.gradient_bytes(pieces);
+  const int64_t microbatches = training ? std::min(config_.train.accumulate, plan.share) : 1;
+  const GradientSync::StateBytes state = sync_->state_bytes(worker);
+  plan.parameters = state.parameters;
+  if (training) plan.slots = state.slots;
+  if (training) plan.gradients = replica.gradient_bytes(microbatches);
   if (plan.share == 0) return plan;
-  const int64_t piece = part_of(plan.share, 0, static_cast<int>(pieces)).size();
-  plan.activations = replica.arena_bytes(piece, purpose);
+  const int64_t microbatch = part_of(plan.share, 0, static_cast<int>(microbatches)).size();
+  plan.activations = replica.plan({purpose, microbatch}).arena_bytes();
   if (training && config_.dataset.validation)
-    plan.activations = std::max(plan.activations, replica.arena_bytes(plan.share, Plan::Purpose::evaluation));
-  if (replica.on_gpu()) plan.staging = replica.staging_bytes(plan.share, purpose);
-  if (replica.on_gpu()) plan.data = data_bytes_;
+    plan.activations =
+        std::max(plan.activations, replica.plan({Plan::Purpose::evaluation, plan.share}).arena_bytes());
+  if (worker.on_gpu()) plan.staging = replica.staging_bytes({purpose, plan.share});
+  if (worker.on_gpu()) plan.data = data_bytes_;
   return plan;
 }
 
@@ -68,23 +73,16 @@ std::vector<MemoryPlan> Replicas::memory(Plan::Purpose purpose, int64_t batch_si
   batch_size = std::min(batch_size, most_samples_);
   std::vector<MemoryPlan> plans(replicas_.size());
   team_.run([&](Collective& member) {
-    const auto rank = static_cast<size_t>(member.rank());
-    plans[rank] = memory_of(*replicas_[rank], purpose, batch_size);
+    plans[static_cast<size_t>(member.rank())] = memory_of(replica_of(member), purpose, batch_size);
   });
-  // The parameters and slots of a memory stand once, with the first replica that has it.
-  const auto trained_in = sync_->memories();
-  std::vector<const ParameterMemory*> seen;
-  for (size_t rank = 0; rank < plans.size(); ++rank) {
-    const ParameterMemory* memory = &sync_->memory_of(static_cast<int>(rank));
-    if (std::find(seen.begin(), seen.end(), memory) != seen.end()) continue;
-    seen.push_back(memory);
-    plans[rank].parameters = memory->bytes();
-    if (purpose == Plan::Purpose::training &&
-        std::any_of(trained_in.begin(), trained_in.end(), [&](const auto& m) { return m.get() == memory; }))
-      plans[rank].slots =
-          config_.train.optimizer->slots().size() * static_cast<size_t>(layout_.trained()) * sizeof(float);
-  }
   return plans;
+}
+
+const Plan& Replicas::training_plan(int64_t batch_size) {
+  const int64_t share = part_of(std::min(batch_size, most_samples_), ranks_.first, ranks_.total).size();
+  const int64_t microbatches = std::min(config_.train.accumulate, share);
+  return replicas_[0]->plan(
+      {Plan::Purpose::training, part_of(share, 0, static_cast<int>(microbatches)).size()});
 }
 
 /// The host first, then each GPU that has replicas.
@@ -100,18 +98,16 @@ std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t b
   for (const MemoryPlan& plan : memory(purpose, batch_size))
     by_device[plan.device.kind == DeviceId::Kind::gpu ? plan.device.index : kHost].add(plan);
   for (const auto& replica : replicas_) {
-    if (!replica->on_gpu()) continue;
-    Demand& demand = by_device[replica->context().device().index];
-    demand.gpu = replica->context().device().index;
-    demand.left = replica->context().free_bytes();
+    Worker& worker = replica->worker();
+    if (!worker.on_gpu()) continue;
+    Demand& demand = by_device[worker.context().device().index];
+    demand.gpu = worker.context().device().index;
+    demand.left = worker.context().free_bytes();
     demand.whose = "its free memory";
   }
-  // What GPUs compute with is read and saved by way of the host. (A CPU's copy of it, for saving, is made
-  // only where there is room.)
-  const bool all_on_gpus =
-      std::all_of(replicas_.begin(), replicas_.end(), [](const auto& replica) { return replica->on_gpu(); });
-  if (all_on_gpus)
-    on_host.copies = training ? snapshot_bytes() : static_cast<size_t>(layout_.size()) * sizeof(float);
+  // What GPUs have is saved by way of the host. (A copy of what the host has itself is made, for saving, only
+  // where there is room.)
+  if (training && sync_->on_gpu()) on_host.copies = snapshot_bytes();
   if (training) on_host.copies += sync_->host_bytes();
   std::vector<Demand> all;
   for (auto& [device, demand] : by_device) all.push_back(std::move(demand));
@@ -162,11 +158,13 @@ std::string Replicas::memory_advice(Plan::Purpose purpose, int64_t batch_size) {
       format_bytes(host.total()), host.parts(), format_bytes(available));
 }
 
-void Replicas::allocate_parameters(Plan::Purpose purpose, int64_t batch_size) {
+void Replicas::allocate(Plan::Purpose purpose, int64_t batch_size) {
   check_memory(purpose, batch_size);
-  for (const auto& replica : replicas_) sync_->memory_of(replica->rank()).allocate(replica->ops());
-  const auto memories = sync_->memories();
-  for (size_t i = 0; i < memories.size(); ++i) memories[i]->allocate(sync_->owner_of(i).ops());
+  for (const auto& replica : replicas_) sync_->allocate_parameters(replica->worker());
+  if (purpose != Plan::Purpose::training) return;
+  team_.run([&](Collective& member) { sync_->allocate_slots(replica_of(member).worker()); });
+  for (const Optimizer::Slot& slot : config_.train.optimizer->slots())
+    state_.push_back({slot.name, layout_.trained(), {}});
 }
 
 }  // namespace dtrain

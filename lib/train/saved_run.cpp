@@ -1,7 +1,6 @@
 #include "train/saved_run.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -12,6 +11,7 @@
 #include "checkpoint/directory_lock.h"
 #include "config/load.h"
 #include "train/keras_training.h"
+#include "train/placement.h"
 #include "train/training_state.h"
 
 namespace dtrain {
@@ -47,14 +47,18 @@ std::string some_of(const std::vector<std::string>& names) {
   return text;
 }
 
-void copy_array(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice, float* to) {
+/// Writes a parameter's place in an array of the state.
+void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
+                   std::string_view state, Replicas& replicas) {
   const std::string name = weight_name(slice);
   if (!array)
     throw UserError(fmt::format("{}: expected the weight '{}', found none", checkpoint.path(), name));
   if (array->shape != slice.shape || array->dtype != DType::float32)
     throw UserError(fmt::format("{}: '{}': expected {} float32, found {} {}", checkpoint.path(), name,
                                 slice.shape.str(), array->shape.str(), name_of(array->dtype)));
-  std::memcpy(to, array->data, array->bytes());
+  if (slice.elements() == 0) return;
+  replicas.write_state(state, {slice.offset, slice.offset + slice.elements()},
+                       static_cast<const float*>(array->data));
 }
 
 /// Throws UserError for a directory that is there and cannot be read, which is not one without checkpoints.
@@ -177,10 +181,11 @@ SavedRun load_saved_run(const std::string& path, const std::vector<std::string>&
   return {std::move(*checkpoint), std::move(config), std::move(directory)};
 }
 
+namespace {
+
 void restore_weights(const Checkpoint& checkpoint, Replicas& replicas) {
-  const std::span<float> values = replicas.values();
   for (const ParameterSlice& slice : replicas.layout().slices())
-    copy_array(checkpoint, checkpoint.weight(weight_name(slice)), slice, values.data() + slice.offset);
+    restore_array(checkpoint, checkpoint.weight(weight_name(slice)), slice, kParameters, replicas);
 }
 
 std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas) {
@@ -189,7 +194,6 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
   const auto same = [](const Optimizer::Slot& a, const OptimizerSlot& b) { return a.name == b.name; };
   if (!std::equal(wanted.begin(), wanted.end(), found.begin(), found.end(), same))
     return "the checkpoint is of another optimizer: this one's slots start anew";
-  const HostArrays arrays = replicas.arrays();
   std::vector<std::string> anew;
   for (const ParameterSlice& slice : replicas.layout().slices()) {
     if (wanted.empty() || !is_trained(replicas.layout(), slice)) continue;
@@ -197,13 +201,32 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
       anew.push_back(weight_name(slice));
       continue;
     }
-    for (size_t s = 0; s < wanted.size(); ++s)
-      copy_array(checkpoint, checkpoint.slot(wanted[s].name, weight_name(slice)), slice,
-                 arrays.slots[s].data() + slice.offset);
+    for (const Optimizer::Slot& slot : wanted)
+      restore_array(checkpoint, checkpoint.slot(slot.name, weight_name(slice)), slice, slot.name, replicas);
   }
   if (anew.empty()) return "";
   return fmt::format("the checkpoint has no optimizer slots for {}: not trained before, {} start anew",
                      some_of(anew), anew.size() == 1 ? "its slots" : "their slots");
+}
+
+}  // namespace
+
+std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas) {
+  replicas.allocate(Plan::Purpose::training, config.train.batch_size);
+  restore_weights(checkpoint, replicas);
+  std::string anew = restore_slots(checkpoint, config, replicas);
+  replicas.finish_writing();
+  return anew;
+}
+
+std::unique_ptr<Replicas> replicas_for_inference(const SavedRun& run, Plan::Purpose purpose,
+                                                 int64_t batch_size, int64_t samples) {
+  auto replicas = std::make_unique<Replicas>(run.config, place_replicas(run.config));
+  replicas->plan_samples(samples);
+  replicas->allocate(purpose, batch_size);
+  restore_weights(run.checkpoint, *replicas);
+  replicas->finish_writing();
+  return replicas;
 }
 
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,13 +43,16 @@ FieldNames saved_fields(const Checkpoint& checkpoint);
 std::optional<Checkpoint> load_newest(const RunDirectory& directory,
                                       const std::function<void(const std::string&)>& warn);
 
-/// Puts a checkpoint's weights in place. Throws UserError where one is missing or of another shape.
-void restore_weights(const Checkpoint& checkpoint, Replicas& replicas);
+/// Allocates the parameters and slots and puts a checkpoint's in place, to train on. Slots that the
+/// checkpoint does not have stay as they begin: all where it is of another optimizer, those of weights that
+/// were not trained when it was saved. The words that the user should hear of it; "" where nothing begins
+/// anew. Throws UserError where a weight is missing or of another shape, or the memory is not there.
+std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas);
 
-/// Puts the optimizer's slots in place, which are allocated and as they begin. Those stay so that the
-/// checkpoint does not have: all where it is of another optimizer, those of weights that were not trained
-/// when it was saved. The words that the user should hear of it; "" where nothing begins anew.
-std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas);
+/// A saved run's model with its weights on this machine's devices, for `purpose` (evaluation or prediction)
+/// with batches of `batch_size` of a split of so many samples. Throws UserError as above. Refers to the run.
+std::unique_ptr<Replicas> replicas_for_inference(const SavedRun& run, Plan::Purpose purpose,
+                                                 int64_t batch_size, int64_t samples);
 
 /// What a checkpoint holds; refers to `arrays`, which lie as `layout` says. `state` is a TrainingState's.
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,

@@ -50,10 +50,11 @@ struct SingleOptions {
 class Single final : public Strategy {
  public:
   explicit Single(const SingleOptions& options) : options_(options) {}
-  std::vector<DeviceId> replicas(Diagnostics& diagnostics) const override {
-    std::vector<DeviceId> devices = resolve(options_.device, diagnostics);
-    devices.resize(std::min<size_t>(devices.size(), 1));
-    return devices;
+  Placement place(Diagnostics& diagnostics) const override {
+    const std::vector<DeviceId> devices = resolve(options_.device, diagnostics);
+    Placement placement;
+    if (!devices.empty()) placement.replicas = {{devices[0]}};
+    return placement;
   }
 
  private:
@@ -70,13 +71,13 @@ struct MirroredOptions {
 class Mirrored final : public Strategy {
  public:
   explicit Mirrored(const MirroredOptions& options) : options_(options) {}
-  std::vector<DeviceId> replicas(Diagnostics& diagnostics) const override {
+  Placement place(Diagnostics& diagnostics) const override {
     const std::vector<DeviceId> devices = resolve(options_.devices, diagnostics);
     if (devices.empty()) return {};
     const auto count = static_cast<size_t>(options_.replicas.value_or(static_cast<int64_t>(devices.size())));
-    std::vector<DeviceId> all;
-    for (size_t i = 0; i < count; ++i) all.push_back(devices[i % devices.size()]);
-    return all;
+    Placement placement;
+    for (size_t i = 0; i < count; ++i) placement.replicas.push_back({devices[i % devices.size()]});
+    return placement;
   }
   int64_t bucket_bytes() const override {
     return static_cast<int64_t>(options_.bucket_megabytes * (1 << 20));
@@ -88,11 +89,17 @@ class Mirrored final : public Strategy {
 
 }  // namespace
 
-std::vector<DeviceId> Strategy::replicas() const {
+Placement Strategy::place() const {
   Diagnostics diagnostics;
-  std::vector<DeviceId> devices = replicas(diagnostics);
+  Placement placement = place(diagnostics);
   diagnostics.throw_if_errors();
-  return devices;
+  return placement;
+}
+
+std::vector<DeviceId> Placement::devices() const {
+  std::vector<DeviceId> all;
+  for (const std::vector<DeviceId>& replica : replicas) all.insert(all.end(), replica.begin(), replica.end());
+  return all;
 }
 
 bool Codec<DeviceList>::parse(const ConfigNode& node, const std::string& where, DeviceList& out,

@@ -23,14 +23,23 @@ struct Codec<DeviceList> {
   static Json schema();
 };
 
+/// Which devices compute what.
+struct Placement {
+  /// The devices of each replica, by rank; of one replica, by slot.
+  std::vector<std::vector<DeviceId>> replicas;
+  /// The slot of each node of the graph; empty where all are on slot 0.
+  std::vector<int> slots;
+
+  std::vector<DeviceId> devices() const;  // all replicas'
+};
+
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// The device of each replica, by rank. Reports those that do not exist here, saying what there is; the
-  /// list is empty then.
-  virtual std::vector<DeviceId> replicas(Diagnostics& diagnostics) const = 0;
+  /// Reports devices that do not exist here, saying what there is; there are no replicas then.
+  virtual Placement place(Diagnostics& diagnostics) const = 0;
   /// The same; throws UserError.
-  std::vector<DeviceId> replicas() const;
+  Placement place() const;
   /// How much of the gradient GPUs sum at a time while backward goes on.
   virtual int64_t bucket_bytes() const { return int64_t{25} << 20; }
 };

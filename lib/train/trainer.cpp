@@ -40,17 +40,19 @@ void check_epoch_goes_on(const std::string& path, const ConfigNode& saved, const
 
 }  // namespace
 
-Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests)
-    : config_(std::move(config)), observer_(observer), requests_(requests) {
-  const std::vector<DeviceId> devices = place_for_training(config_);
+Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests,
+                 World& world)
+    : config_(std::move(config)), observer_(observer), requests_(requests), world_(world) {
+  Placement placement = place_for_training(config_);
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
   data_["train"] = loader_->dataset().identity();
   config_.dataset.fields = data_["train"].fields;
   if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
   if (validation_) data_["validation"] = validation_->dataset().identity();
   // Before the replicas bind this thread.
-  checkpointing_ = std::make_unique<Checkpointing>(config_, std::move(directory), state_, observer_);
-  replicas_ = std::make_unique<Replicas>(config_, devices);
+  checkpointing_ = std::make_unique<Checkpointing>(config_, std::move(directory), state_, observer_,
+                                                   world_.writes_files());
+  replicas_ = std::make_unique<Replicas>(config_, std::move(placement), world_);
   size_t kept = 0;
   int64_t samples = 0;
   for (const Loader* loader : {loader_.get(), validation_.get()}) {
@@ -96,7 +98,8 @@ void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
 }
 
 void Trainer::start() {
-  replicas_->start();
+  replicas_->allocate(Plan::Purpose::training, config_.train.batch_size);
+  replicas_->initialize();
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
@@ -104,12 +107,8 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   const ConfigNode saved = saved_config(checkpoint, {}).resolved;
   if (state_.step_in_epoch > 0) check_epoch_goes_on(checkpoint.path(), saved, config_.resolved);
   check_data_goes_on(checkpoint.path());
-  replicas_->allocate_parameters(Plan::Purpose::training, config_.train.batch_size);
-  restore_weights(checkpoint, *replicas_);
-  replicas_->allocate_slots();
-  if (const std::string anew = restore_slots(checkpoint, config_, *replicas_); !anew.empty())
+  if (const std::string anew = restore_for_training(checkpoint, config_, *replicas_); !anew.empty())
     observer_.on_warning(anew);
-  replicas_->publish();
   if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
     replicas_->set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
                                    .good_steps = static_cast<int32_t>(state_.good_steps)});
@@ -151,8 +150,7 @@ void Trainer::run() {
   checkpointing_->end();
   const std::string where = checkpointing_->directory().checkpoint_path(state_.step);
   if (ended) return;
-  if (requests_.stop != 0)
-    throw Interrupted(requests_.stop, fmt::format("stopped at step {}; saved {}", state_.step, where));
+  if (stop_ != 0) throw Interrupted(stop_, fmt::format("stopped at step {}; saved {}", state_.step, where));
   observer_.on_note(fmt::format("max_time ({}) is over at step {}; dtrain resume {} goes on",
                                 config_.train.max_time->str(), state_.step,
                                 checkpointing_->directory().path()));
@@ -188,7 +186,7 @@ bool Trainer::train_epoch() {
     replicas_->launch(*batch, step, learning_rate_at(step));
     finish_steps(replicas_->most_pending());
     checkpointing_->poll();
-    if (checkpointing_->due_after_step(step + 1)) save_async(false);
+    if (world_.any(checkpointing_->due_after_step(step + 1))) save_async(false);
   }
   finish_steps(0);
   return !is_to_end();
@@ -200,14 +198,16 @@ void Trainer::save_async(bool announce) {
   lap_ = Clock::now();
 }
 
-/// Whether the run is to end before its end; saves where it is only asked to save.
+/// Whether the run is to end before its end; saves where it is only asked to save. What one process is asked
+/// for, all do.
 bool Trainer::is_to_end() {
-  if (requests_.save.exchange(false)) save_async(true);
-  if (requests_.stop != 0) return true;
+  if (world_.any(requests_.save.exchange(false))) save_async(true);
+  stop_ = static_cast<int>(world_.all_reduce_max(requests_.stop));
+  if (stop_ != 0) return true;
   if (!config_.train.max_time) return false;
-  // The next step, or piece of one, and the save behind it have to fit in.
-  return seconds_since(begin_) + 2 * step_seconds_ + checkpointing_->seconds_to_save() >=
-         config_.train.max_time->seconds();
+  // The next step, or what is done of one, and the save behind it have to fit in.
+  return world_.any(seconds_since(begin_) + 2 * step_seconds_ + checkpointing_->seconds_to_save() >=
+                    config_.train.max_time->seconds());
 }
 
 double Trainer::learning_rate_at(int64_t step) const {
@@ -305,7 +305,7 @@ bool Trainer::finish_epoch() {
   for (const std::string& message : messages)
     if (!message.empty()) observer_.on_note(message);
   if (state_.epoch >= config_.train.epochs || state_.stopped) return true;  // what ends a run is saved then
-  if (checkpointing_->due_after_epoch()) {
+  if (world_.any(checkpointing_->due_after_epoch())) {
     checkpointing_->save_async();
   } else if (improved) {
     checkpointing_->save_best();

@@ -37,7 +37,8 @@ class Interrupted : public Error {
 class Trainer {
  public:
   /// Opens the data and lays the model on its devices. train.max_time counts from here.
-  Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests);
+  Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests,
+          World& world = single_process());
 
   /// Begins with fresh weights.
   void start();
@@ -78,6 +79,8 @@ class Trainer {
   RunConfig config_;
   Observer& observer_;
   Requests& requests_;
+  World& world_;
+  int stop_ = 0;  // the signal that all processes know of
   std::unique_ptr<Loader> loader_, validation_;
   std::unique_ptr<Replicas> replicas_;
   std::map<std::string, DataIdentity> data_;  // by split, as it was opened

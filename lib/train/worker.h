@@ -1,4 +1,4 @@
-// Where a replica's gradients, and the numbers of a step, are.
+// One device's part of a replica: its context and operations, and where gradients and a step's numbers are.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// A context, its operations, and in its memory what computing and using a gradient takes. Used by one
-/// replica's thread.
+/// A context, its operations, and in its memory what computing and using a gradient takes. Used by the thread
+/// of the replica of its rank.
 class Worker {
  public:
   Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout);

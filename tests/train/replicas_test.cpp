@@ -142,7 +142,7 @@ train: {epochs: 1, batch_size: 10, loss: mean_squared_error, optimizer: {sgd: {l
     if (!slice.moving_average) continue;
     const auto& expected = slice.name == "moving_mean" ? mean : variance;
     for (size_t c = 0; c < 4; ++c)
-      CHECK(trainer.replicas().values()[static_cast<size_t>(slice.offset) + c] ==
+      CHECK(trainer.replicas().download().values[static_cast<size_t>(slice.offset) + c] ==
             doctest::Approx(expected[c]).epsilon(1e-5));
   }
 }

@@ -293,7 +293,9 @@ TEST_CASE("ruined weights are not saved") {
       config_from(kRun, {"train.optimizer={sgd: {learning_rate: 1e38}}", "checkpoint.every=1 step"}), run,
       recorder, recorder.requests);
   trainer.start();
-  trainer.replicas().values()[0] = std::numeric_limits<float>::quiet_NaN();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  trainer.replicas().write_state(kParameters, {0, 1}, &nan);
+  trainer.replicas().finish_writing();
   CHECK_THROWS_AS(trainer.run(), Error);
   CHECK(run.checkpoints().empty());
 }
@@ -320,8 +322,10 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
   const auto kernel_of = [](Trainer& trainer) {
     const ParameterSlice& slice = trainer.replicas().layout().slices().front();
     REQUIRE(slice.layer == "conv2d");
-    const float* values = trainer.replicas().values().data() + slice.offset;
-    return std::vector<float>(values, values + slice.elements());
+    std::vector<float> values(static_cast<size_t>(slice.elements()));
+    trainer.replicas().read_state(kParameters, {slice.offset, slice.offset + slice.elements()},
+                                  values.data());
+    return values;
   };
   Recorder recorder;
   SavedRun saved = load_saved_run(run.path(), {"train.epochs=2", "model.layers.0.conv2d.trainable=true"},
@@ -333,7 +337,7 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
       recorder.warnings[0] ==
       "the checkpoint has no optimizer slots for 'conv2d/kernel': not trained before, its slots start anew");
   // The others go on from where they were.
-  const HostArrays arrays = trainer.replicas().arrays();
+  const HostArrays arrays = trainer.replicas().download();
   for (const ParameterSlice& slice : trainer.replicas().layout().slices()) {
     if (slice.moving_average) continue;
     const float* slot = arrays.slots[0].data() + slice.offset;

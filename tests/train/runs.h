@@ -76,7 +76,7 @@ inline std::vector<double> losses_of(const std::string& yaml, const std::vector<
 
 /// Values, then every slot: all that training moves.
 inline std::vector<float> arrays_of(Trainer& trainer) {
-  const HostArrays arrays = trainer.replicas().arrays();
+  const HostArrays arrays = trainer.replicas().download();
   std::vector<float> all(arrays.values.begin(), arrays.values.end());
   for (const std::span<float> slot : arrays.slots) all.insert(all.end(), slot.begin(), slot.end());
   return all;
