@@ -15,15 +15,15 @@ using cuda::CudaContext;
 constexpr size_t kBytes = size_t{256} << 20;
 constexpr int kTries = 5;
 
-cuda::Event make_timer() {
+cuda::EventHandle make_timer() {
   cudaEvent_t event = nullptr;
   check(cudaEventCreate(&event), "making an event");
-  return cuda::Event(event);
+  return cuda::EventHandle(event);
 }
 
 /// The best of several tries, after one that does not count, in seconds.
 double time_of(CudaContext& context, const std::function<void()>& copy) {
-  const cuda::Event begin = make_timer(), end = make_timer();
+  const cuda::EventHandle begin = make_timer(), end = make_timer();
   copy();
   float best = 0;
   for (int i = 0; i < kTries; ++i) {
