@@ -1,4 +1,5 @@
 #include "data/stages/one_hot.h"
+
 #include "data/transforms/transform.h"
 
 namespace dtrain {
@@ -15,7 +16,7 @@ class OneHot final : public Transform {
   void apply(ColumnPlan& plan) const override {
     plan.add(std::make_shared<OneHotStage>(plan.spec(), classes_));
   }
-  bool for_targets() const override { return true; }
+  bool is_for(const TensorSpec& /*after*/, bool target) const override { return target; }
   TensorSpec before(const TensorSpec& after) const override {
     std::vector<int64_t> extents = after.shape.extents();
     if (!extents.empty()) extents.pop_back();
