@@ -43,6 +43,7 @@ struct RunPlan {
   std::vector<MemoryPlan> replicas;
   std::string gradients_meet;
   size_t snapshot = 0;
+  size_t read_ahead = 0;              // bytes of the host's memory
   std::vector<int64_t> last_shares;   // of the last batch, by replica
   std::optional<StepTime> step_time;  // where it was asked for
   std::string instructions;           // the first replica's plan, as text, where it was asked for
@@ -99,15 +100,21 @@ RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, bool with_i
   Replicas replicas(config, placement);
   size_t on_devices = 0, on_host = 0;
   int64_t most = 0;
+  const bool kept = cache.name == "device" || cache.name == "memory";
+  ReadAheadMemory ahead;
   for (Split& split : plan.splits) {
     if (!split.data) continue;
+    ahead += read_ahead_memory(*split.data, {.batch_size = batch, .prefetch = config.dataset.prefetch},
+                               kept || split.data->in_memory());
     on_devices += split.data->stored_bytes();
     if (!split.data->lies_in_memory()) on_host += split.data->stored_bytes();
     most = std::max(most, split.samples);
   }
   if (cache.name == "device") replicas.plan_data(on_devices);
-  if (cache.name == "device" || cache.name == "memory") replicas.plan_host(on_host);
+  if (kept) replicas.plan_host(on_host);
   replicas.plan_samples(most);
+  replicas.plan_read_ahead(ahead);
+  plan.read_ahead = ahead.bytes(std::min(batch, most));
   replicas.check_memory(Plan::Purpose::training, batch);
   if (const std::string advice = replicas.memory_advice(Plan::Purpose::training, batch); !advice.empty())
     print_warning(advice);
@@ -166,6 +173,7 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
       .set("strategy", config.strategy.name)
       .set("gradients_meet", plan.gradients_meet)
       .set("snapshot", bytes(plan.snapshot))
+      .set("read_ahead", bytes(plan.read_ahead))
       .set("replicas", std::move(replicas));
 }
 
@@ -214,6 +222,9 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
     text +=
         fmt::format("\nSaving takes {} of the host's memory besides, for a copy that is written meanwhile.\n",
                     format_bytes(plan.snapshot));
+  if (plan.read_ahead > 0)
+    text += fmt::format("\nReading batches ahead takes {} of the host's memory besides.\n",
+                        format_bytes(plan.read_ahead));
   if (plan.replicas.size() > 1)
     text += "\nParameters and slots stand once in each memory, with the first replica that has it.\n";
   return text;

@@ -43,9 +43,9 @@ void evaluate(const EvaluateOptions& options) {
   place_replicas(config);  // what this machine cannot do is said before the data are opened
   Loader loader(
       open_split(config.dataset, *config.dataset.find(split), config.graph.input_specs(), config.targets()),
-      config.train.batch_size, false, 0, config.dataset.prefetch);
+      {.batch_size = config.train.batch_size, .prefetch = config.dataset.prefetch});
   const auto replicas =
-      replicas_for_inference(run, Plan::Purpose::evaluation, config.train.batch_size, loader.samples());
+      replicas_for_inference(run, Plan::Purpose::evaluation, config.train.batch_size, loader);
   const auto means = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });
   if (!means) throw Interrupted(stop, "stopped");
 

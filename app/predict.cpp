@@ -117,10 +117,10 @@ void predict(const PredictOptions& options) {
   const int64_t batch_size =
       std::min(options.batch_size.value_or(config.train.batch_size), std::max<int64_t>(inputs->size(), 1));
   check_samples(config, *inputs, "predicted");
-  Loader loader(inputs, batch_size, false, 0, config.dataset.prefetch);
+  Loader loader(inputs, {.batch_size = batch_size, .prefetch = config.dataset.prefetch});
   const std::vector<TensorSpec> outputs = output_specs(config.graph);
   const auto writer = open_array_writer(options.output_file, outputs, loader.samples());
-  const auto replicas = replicas_for_inference(run, Plan::Purpose::prediction, batch_size, loader.samples());
+  const auto replicas = replicas_for_inference(run, Plan::Purpose::prediction, batch_size, loader);
   predict_all(*replicas, loader, batch_size, outputs, *writer);
 
   if (options.output.json) {

@@ -1,4 +1,4 @@
-// Predictions on their way to a file: float32 arrays written row by row.
+// Writes float32 arrays to a file row by row: predictions.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,23 @@
 
 namespace dtrain {
 
-/// Writes to a temporary file beside the final one, which finish() gives its name; what was not finished is
-/// removed. Used by one thread.
+/// Writes to a temporary file beside the final one. finish() gives it the final name; a writer that ends
+/// without it removes the temporary file. Used by one thread.
 class ArrayWriter {
  public:
   virtual ~ArrayWriter() = default;
-  /// The next rows of each array: float32, plain, of shape [count, ...]. Throws Error where the file cannot
-  /// be written.
+  /// Appends the next rows of each array: float32, plain, of shape [count, ...]. Throws Error where the file
+  /// cannot be written.
   virtual void append(std::span<const View> arrays) = 0;
-  /// All rows are there. Throws Error.
+  /// Ends the file, once all rows are written. Throws Error where the file cannot be written.
   virtual void finish() = 0;
 };
 
-/// By the path's ending: .h5 (a dataset for each array, "predictions" where there is one only; a name with
-/// slashes stands in groups), .npy, .csv (a line a row, its elements in order, no header). `arrays`: names
-/// and the shapes of one row; `rows`: how many there will be. Throws UserError for another ending, for
-/// several arrays in a format of one, and where the file cannot be made.
+/// The path's ending chooses the format: .h5 (a dataset for each array, or "predictions" where there is only
+/// one; slashes in a name make groups), .npy, or .csv (a line for each row, its elements in order, no
+/// header). `arrays` has the arrays' names and the shapes of one row, `rows` how many rows there will be.
+/// Throws UserError for another ending, for several arrays in a format that holds one, and where the file
+/// cannot be made.
 std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const std::vector<TensorSpec>& arrays,
                                                int64_t rows);
 

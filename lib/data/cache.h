@@ -1,4 +1,4 @@
-// Where the samples of a split stay between their first reading and the next.
+// Caches keep the samples of a split between the first time they are read and the next.
 #pragma once
 
 #include <functional>
@@ -13,30 +13,32 @@
 
 namespace dtrain {
 
-/// What identifies the samples of a reader, so that splits share them and a stale cache file is noticed.
+/// Identifies the samples of a reader, so that splits can share them and a stale cache file is noticed.
 struct CacheKey {
   std::string identity;  // the reader's options, its files' sizes and times, what the model wants
-  std::string name;      // of the split that stands for all that read the same
-  std::optional<std::vector<int64_t>> rows;  // [from, to): those that any split needs; none: all
+  std::string name;      // of the first of the splits that read these samples
+  /// [from, to) has all rows that any of the splits needs; unset: all rows of the source.
+  std::optional<std::vector<int64_t>> rows;
 };
 
-/// Samples as a cache keeps them: rows [first, first + rows held) of the source's `total`.
+/// Samples as a cache keeps them. The columns hold consecutive rows of the source, which has `total` of them.
 struct CachedColumns {
   Columns columns;
-  int64_t first = 0;
+  int64_t first = 0;  // the source's number of the columns' first row
   int64_t total = 0;
-  bool on_device = false;  // to be kept where the model is, too
+  bool on_device = false;  // each device that the samples go to is to keep a copy
 };
 
-/// A cache's options, and what it holds at the moment. Any thread may use it.
+/// Holds a cache's options and knows the samples that are in use at the moment. Any thread may use it.
 class Cache {
  public:
   using Open = std::function<Columns()>;
 
   virtual ~Cache() = default;
-  /// The samples of `key`, opened if nobody holds them: splits of the same file share one copy.
+  /// The samples of `key`. Calls `open` where nobody holds them; splits of the same file share one copy.
   std::shared_ptr<const CachedColumns> get(const CacheKey& key, const Open& open) const;
-  /// Throws UserError where the samples of the split with this name (CacheKey::name) could not be kept.
+  /// Throws UserError where the cache could not keep the samples of the split with this name
+  /// (CacheKey::name).
   virtual void check(const std::string& /*name*/) const {}
 
  protected:
@@ -50,7 +52,8 @@ class Cache {
 template <>
 const Registry<Cache>& registry<Cache>();
 
-/// The rows of the key that a source of `total` rows has: [first, second).
+/// The rows [first, second) that are to be kept: those of the key, as far as a source of `total` rows has
+/// them.
 std::pair<int64_t, int64_t> rows_to_keep(const CacheKey& key, int64_t total);
 
 // Each cache adds itself; cache.cpp lists them.

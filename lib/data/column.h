@@ -1,4 +1,4 @@
-// One array of a data set as it is stored: the images of a file, or its labels.
+// A column is one array of a data set as it is stored: the images of a file, or its labels.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,9 @@
 
 namespace dtrain {
 
-/// Rows by number, in the type in which they are kept, no transforms applied. Safe to read from several
-/// threads.
+/// Gives rows by number, in the type in which they are kept, before any transform. A row is the same whenever
+/// it is read, so caches may keep it; what depends on seed and epoch is a ColumnStage's (column_stage.h).
+/// Safe to read from several threads.
 class Column {
  public:
   virtual ~Column() = default;
@@ -22,17 +23,18 @@ class Column {
   virtual const TensorSpec& spec() const = 0;
   /// The number of rows.
   virtual int64_t size() const = 0;
-  /// Copies `rows` (each in [0, size())) to `dst`, one after the other. Throws as check() does, and UserError
-  /// where the file holds something else than it is said to.
+  /// Copies `rows` (each in [0, size())) to `dst`, one after the other. Throws what check() throws, and
+  /// UserError where the file holds something else than it is said to.
   void read(std::span<const int64_t> rows, void* dst) const {
     checked([&] { read_rows(rows, dst); });
   }
-  /// Where all rows lie one after the other, if they do; to be read within checked().
+  /// The address of row 0, where all rows lie one after the other in memory; else null. What lies there is to
+  /// be read within checked().
   virtual const std::byte* data() const { return nullptr; }
   /// Throws Error where what was read so far may not be what the column held when it was opened: its file was
   /// cut short, written to, or cannot be read.
   virtual void check() const {}
-  /// Calls `read`, and check() behind it, which counts for more than what `read` throws.
+  /// Calls `read`, then check(). Where both throw, the error of check() is the one that is thrown.
   template <class Read>
   void checked(Read read) const {
     try {
@@ -43,7 +45,7 @@ class Column {
     }
     check();
   }
-  /// As Dataset::in_memory.
+  /// Whether reading needs no file.
   virtual bool in_memory() const = 0;
 
   int64_t row_elements() const { return spec().shape.elements(); }
@@ -53,13 +55,13 @@ class Column {
   virtual void read_rows(std::span<const int64_t> rows, void* dst) const = 0;
 };
 
-/// The model's inputs in its order, then the targets.
+/// One column for each of the model's inputs, in its order, then one for each target.
 using Columns = std::vector<std::shared_ptr<const Column>>;
 
 /// Uninitialised memory for a large array, in huge pages where the system has them.
 std::shared_ptr<std::byte> allocate_bytes(size_t bytes);
 
-/// Rows that lie one after the other in memory.
+/// A column whose rows lie one after the other in memory.
 class MemoryColumn : public Column {
  public:
   /// `data` holds `size` rows.
@@ -80,8 +82,8 @@ class MemoryColumn : public Column {
   std::shared_ptr<const std::byte> data_;
 };
 
-/// Calls `visit(first, count, byte_offset)` for runs of rows [first, first + count) of at most about 4 MiB,
-/// in order.
+/// Cuts the rows [from, to) into runs of at most about 4 MiB, and calls `visit(first, count, byte_offset)`
+/// for each run in order: `count` rows from row `first` on, `byte_offset` bytes behind row `from`.
 template <class Visit>
 void for_each_block(const Column& column, int64_t from, int64_t to, Visit visit) {
   const auto row_bytes = static_cast<int64_t>(column.row_bytes());
@@ -90,11 +92,11 @@ void for_each_block(const Column& column, int64_t from, int64_t to, Visit visit)
     visit(first, std::min(step, to - first), static_cast<size_t>((first - from) * row_bytes));
 }
 
-/// The rows [first, first + count) in order, as read() wants them.
+/// The numbers first, first + 1, ..., first + count - 1, as Column::read wants them.
 std::vector<int64_t> row_numbers(int64_t first, int64_t count);
 
-/// Calls `visit(first_row, place, count)` for each run of consecutive numbers in `rows`; `place` is where in
-/// `rows` it is.
+/// Calls `visit(first_row, place, count)` for each run of consecutive numbers in `rows`: `count` numbers from
+/// `first_row` on, which begin at rows[place].
 template <class Visit>
 void for_each_run(std::span<const int64_t> rows, Visit visit) {
   for (size_t i = 0; i < rows.size();) {

@@ -1,4 +1,4 @@
-// What the samples of a split are, wherever their files stand.
+// Says what the samples of a split are, wherever their files stand.
 #pragma once
 
 #include <cstdint>
@@ -9,29 +9,29 @@
 
 namespace dtrain {
 
-/// The columns of a file with a header that make the model's inputs, in order, and its targets; empty for
-/// other files.
+/// The names of the columns that make the model's inputs, in order, and its targets. Only files with a header
+/// have them; for other files this is empty.
 struct FieldNames {
   std::vector<std::string> inputs, targets;
 
   bool empty() const { return inputs.empty() && targets.empty(); }
   bool operator==(const FieldNames&) const = default;
   Json to_json() const;
-  /// Throws UserError.
+  /// Throws UserError where a part is missing or is not what it must be.
   static FieldNames from_json(const Json& json);
 };
 
-/// By this a run notices that it goes on with other samples than those it was trained on so far.
+/// Identifies the samples of a split, so that a run notices when it goes on with other samples than before.
 struct DataIdentity {
   struct File {
     std::string name;  // without its folder
     int64_t bytes = 0;
-    std::string digest;  // of its content: all of it, or samples where it is large
+    std::string digest;  // of the file's content, or of samples of it where the file is large
   };
-  std::string reader;  // its options as YAML, names of files left out
+  std::string reader;  // the reader's options as YAML, without the names of files
   std::vector<File> files;
   int64_t samples = 0;       // in the files
-  int64_t from = 0, to = 0;  // those that the split has
+  int64_t from = 0, to = 0;  // the split has the samples [from, to) of these
   FieldNames fields;
 
   Json to_json() const;
@@ -39,10 +39,12 @@ struct DataIdentity {
   static DataIdentity from_json(const Json& json);
 };
 
-/// Of the files at these paths. Reads at most a few megabytes of each. Throws as InputFile does.
+/// Looks at the files at these paths, and reads at most a few megabytes of each. Throws what InputFile
+/// throws.
 std::vector<DataIdentity::File> identify_files(const std::vector<std::string>& paths);
 
-/// What is different now, in words; "" where nothing is (a file's name alone says nothing).
+/// Says in words what is different now; "" where nothing is. A file that only has another name is no
+/// difference.
 std::string describe_change(const DataIdentity& before, const DataIdentity& now);
 
 }  // namespace dtrain

@@ -11,42 +11,52 @@
 #include "base/tensor_spec.h"
 #include "base/view.h"
 #include "data/data_identity.h"
+#include "data/samples.h"
 
 namespace dtrain {
 
-/// How a column is stored, where what the data set makes of it is no more than this map: whoever the samples
-/// go to can do it there, on fewer bytes. float32 = scale * stored + offset; as stored where these are empty.
+/// How a column is stored, where what the data set makes of it is one affine map: whoever the samples go to
+/// can apply the map there, and fewer bytes have to go. float32 = scale * stored + offset; where both are
+/// empty the column is what is stored.
 struct StoredForm {
   DType dtype = DType::float32;
   std::vector<float> scale, offset;  // of one element, or of one for each element of a row
 };
 
 /// Random access to the samples of one split, transforms applied. Safe to read from several threads at once.
+/// Reading throws UserError where a file holds something else than it is said to, and Error where it cannot
+/// be read or has changed.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  /// One entry an array of a sample: the model's inputs in the model's order, then the targets.
+  /// One entry for each array of a sample: the model's inputs in the model's order, then the targets.
   virtual const std::vector<TensorSpec>& columns() const = 0;
-  /// Copies the samples `rows` (each in [0, size())), converted to each view's dtype (which is its column's),
-  /// into `dst`: one view a column, of shape [rows.size(), ...].
-  virtual void read(std::span<const int64_t> rows, std::span<const View> dst) const = 0;
-  /// The same of one column.
-  virtual void read_column(size_t index, std::span<const int64_t> rows, void* dst) const = 0;
-  /// Nothing where the column is more than a map of what is stored.
+  /// Copies the samples, converted to each view's dtype (which is its column's), into `dst`: one view a
+  /// column, of shape [samples.size(), ...].
+  virtual void read(const Samples& samples, std::span<const View> dst) const = 0;
+  /// Copies one column of the samples.
+  virtual void read_column(size_t index, const Samples& samples, void* dst) const = 0;
+  /// Nothing where the column is more than an affine map of what is stored.
   virtual std::optional<StoredForm> stored_form(size_t /*index*/) const { return std::nullopt; }
-  /// The same rows of one column as they are stored.
+  /// Copies one column of the samples as it is stored; only for columns that have a stored_form().
   virtual void read_stored(size_t /*index*/, std::span<const int64_t> /*rows*/, void* /*dst*/) const {}
-  /// What all samples take as stored (where a column is more than a map of that, as it is given).
+  /// The bytes of all samples: of a column that has a stored_form() as it is stored, of others as they are
+  /// read.
   size_t stored_bytes() const;
-  /// What the samples are, for noticing that a run goes on with others. Reads samples of the files' content.
+  /// What the samples are, by which a run notices that it goes on with others. Reads samples of the files'
+  /// content.
   virtual DataIdentity identity() const { return {}; }
-  /// All samples are to be kept in the memory of the devices that they go to.
+  /// Whether all samples are to be kept in the memory of the devices that they go to.
   virtual bool on_device() const { return false; }
-  /// Reading costs no more than a gather from memory (or a few instructions an element): there is nothing to
-  /// prefetch.
+  /// Whether the samples, as they are stored, need no file: they are in memory, or a few instructions make
+  /// them.
   virtual bool in_memory() const = 0;
-  /// All rows lie one after the other in memory: a cache there would take nothing more.
+  /// Whether making samples of what is stored costs much more than copying them.
+  virtual bool is_costly() const { return false; }
+  /// The most bytes that reading `samples` samples takes besides the destination.
+  virtual size_t working_bytes(int64_t /*samples*/) const { return 0; }
+  /// Whether all rows lie one after the other in memory, so that a cache there would take nothing more.
   virtual bool lies_in_memory() const { return false; }
 };
 

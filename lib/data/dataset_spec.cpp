@@ -10,8 +10,8 @@
 #include "config/load.h"
 #include "config/schema.h"
 #include "data/cache.h"
+#include "data/column_transforms.h"
 #include "data/readers/reader.h"
-#include "data/transforms/transform.h"
 
 namespace dtrain {
 
@@ -82,7 +82,8 @@ Schema<DatasetSpec> make_schema() {
       .optional("validation", &DatasetSpec::validation, "the samples that are evaluated after each epoch")
       .optional("test", &DatasetSpec::test, "the samples that `evaluate` takes by default")
       .optional("transforms", &DatasetSpec::transforms,
-                "applied in order to the inputs (one_hot: to the targets)")
+                "applied in order, each to what its `of` names; without it rescale and normalize to the "
+                "float inputs, reshape and cast to all inputs, one_hot to the targets")
       .optional("shuffle", &DatasetSpec::shuffle,
                 "a full permutation of the training split, new each epoch, from the seed")
       .optional("cache", &DatasetSpec::cache,

@@ -1,4 +1,5 @@
-// The `dataset:` part of a configuration, checked without touching a file; and from it, the splits.
+// The `dataset:` part of a configuration, which is checked without touching a file; and the opening of its
+// splits.
 #pragma once
 
 #include <memory>
@@ -23,23 +24,35 @@ struct SplitSpec {
   Mark mark;
 };
 
+/// An entry of `transforms:`.
+struct TransformSpec {
+  Configured<Transform> transform;
+  std::vector<std::string> of;  // inputs or targets by name; empty: those that Transform::is_for() says
+  ConfigNode written_of;        // knows the places of these names
+};
+
 struct DatasetSpec {
   std::string root;  // absolute: where relative file names are looked up first, then under $DTRAIN_DATA
   std::optional<SplitSpec> train, validation, test;
-  std::vector<Configured<Transform>> transforms;  // applied to the inputs (one_hot: to the target)
-  bool shuffle = true;                            // the training split only
+  std::vector<TransformSpec> transforms;  // in the order in which they are applied
+  bool shuffle = true;                    // of the training split; others are never shuffled
   Configured<Cache> cache = registry<Cache>().make("none");
   int64_t prefetch = 2;
   FieldNames fields;    // of the file that was trained on, where it has a header: others are read by them
   ConfigNode resolved;  // as `config.yaml` of the run directory says it: defaults written out, root absolute
 
-  const SplitSpec* find(
-      const std::string& split) const;  // "train", "validation", "test"; null where not given
+  /// The split that is called "train", "validation" or "test"; null where it is not given.
+  const SplitSpec* find(const std::string& split) const;
 };
 
-/// Null on mistakes (reported).
+/// Reports every mistake; null then.
 std::optional<DatasetSpec> parse_dataset(const ConfigNode& node, Diagnostics& diagnostics);
 Json dataset_json_schema();
+
+/// Reports an `of:` that names neither an input nor a target of the model, and a transform that is for none
+/// of them.
+void check_transforms(const DatasetSpec& dataset, const std::vector<TensorSpec>& inputs,
+                      const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
 
 /// Opens a split for a model: looks at the files (headers; everything, where the cache is memory), and checks
 /// that what they hold, after the transforms, fits `inputs` (the model's, in order) and `targets` (what the
@@ -50,25 +63,25 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
                                           const std::vector<TensorSpec>& inputs,
                                           const std::vector<TensorSpec>& targets);
 
-/// The files that the splits read, where they are found now.
+/// The paths at which the files of all splits are found now.
 std::vector<std::string> data_files(const DatasetSpec& spec);
 
 /// Throws UserError where the cache could not keep the samples of a split, without opening it.
 void check_cache(const DatasetSpec& spec, const std::string& split);
 
-/// The message, with the place before it where there is one.
+/// `message`, with the place before it where there is one.
 std::string located(const Mark& place, const std::string& message);
 
-/// How delimited text is read; what is not said here is as the run's own reader has it.
+/// How delimited text is read. Where an option is not set, the run's own reader decides.
 struct TextOptions {
   std::optional<bool> header;
   std::optional<char> delimiter;
 };
 
-/// For `dtrain predict`: a file (.h5, .npy, .csv, .idx; .gz of the last two) that holds inputs only, with the
-/// data set's transforms. Text is read as the data set's csv reader does; where it has a header and the file
-/// that was trained on had one, the columns of those names. A run without a csv reader takes a first line of
-/// names for a header.
+/// Opens a file (.h5, .npy, .csv, .idx; .gz of the last two) that holds inputs only, for `dtrain predict`,
+/// with the data set's transforms. Text is read as the data set's csv reader reads it; where both this file
+/// and the one that was trained on have a header, the columns are found by name. A run without a csv reader
+/// takes a first line of names for a header.
 std::shared_ptr<const Dataset> open_inputs(const std::string& path, const DatasetSpec& spec,
                                            const std::vector<TensorSpec>& inputs, const TextOptions& options);
 

@@ -1,4 +1,4 @@
-// The loops that copy rows of an array into a batch and convert them on the way.
+// Loops that copy rows of an array into a batch and convert them on the way.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,23 @@
 
 namespace dtrain {
 
-/// y = scale * x + offset in float32: one pair for all elements, or one for each element of a row.
+/// The map y = scale * x + offset in float32, with one pair of numbers for all elements or one for each
+/// element of a row.
 struct Affine {
   std::span<const float> scale, offset;  // both of one element, or of a row's
 };
 
-/// Copies rows of `row_elements` values of type `from` that lie at base + row * row_bytes to `dst`, one after
-/// the other, as float32 through `affine`.
+/// Copies rows to `dst`, one after the other, as float32 through `affine`. Row r has `row_elements` values of
+/// type `from` and lies at element r * row_elements of `base`.
 void gather_affine(const void* base, DType from, std::span<const int64_t> rows, int64_t row_elements,
                    const Affine& affine, float* dst);
 
-/// The same without change.
+/// Copies rows to `dst`, one after the other, as they are. Row r lies at byte r * row_bytes of `base`.
 void gather_copy(const void* base, size_t row_bytes, std::span<const int64_t> rows, void* dst);
 
-/// Asks for a row that will be read soon.
+/// Asks the processor for a row that will be read soon.
 inline void prefetch_row(const void* row, size_t bytes) {
-  constexpr size_t kLine = 64, kMost = 16 * kLine;  // the processor itself goes on from there
+  constexpr size_t kLine = 64, kMost = 16 * kLine;  // from there on the processor prefetches by itself
   for (size_t at = 0; at < bytes && at < kMost; at += kLine)
     __builtin_prefetch(static_cast<const char*>(row) + at);
 }

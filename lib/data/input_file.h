@@ -1,4 +1,4 @@
-// Files as readers read them: by offset, or as a stream that unpacks gzip. Every error names the path.
+// Readers read files by offset, or as a stream that unpacks gzip. Every error names the path.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace dtrain {
 /// A file that is read at any offset, by any thread.
 class InputFile {
  public:
-  /// Throws UserError if it cannot be opened or is no regular file.
+  /// Throws UserError where the file cannot be opened or is no regular file.
   explicit InputFile(std::string path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
@@ -20,16 +20,18 @@ class InputFile {
 
   const std::string& path() const { return path_; }
   int64_t size() const { return status_.st_size; }
-  /// Throws Error where the file is not any more what it was when it was opened: cut short, grown, written
-  /// to. (Another file under its name is none of its business.)
+  /// Throws Error where the file is not any more what it was when it was opened: it was cut short, has grown,
+  /// or was written to. A new file under the same name is no such change, for the old one stays open.
   void check_unchanged() const;
   /// Whether the descriptor is open on this very file, as it was when this was opened.
   bool is_same(int descriptor) const;
-  /// Whether another program holds a lock on the file, as those do that write to it by libhdf5.
+  /// Whether another program holds a lock on the file, as programs do that write to it by libhdf5.
   bool is_locked() const;
-  /// The file as read-only memory, to be unmapped by the caller; MAP_FAILED, and errno, where it cannot be.
+  /// Maps the file as read-only memory, which the caller unmaps. Returns MAP_FAILED, and sets errno, where
+  /// the file cannot be mapped.
   void* map() const;
-  /// Reads exactly `bytes` at `offset`. Throws UserError if the file ends before.
+  /// Reads exactly `bytes` bytes at `offset`. Throws UserError where the file ends before, and Error where
+  /// the system cannot read it.
   void read(int64_t offset, void* dst, size_t bytes) const;
   /// Whether it begins as gzip files do.
   bool is_gzip() const;
@@ -40,8 +42,8 @@ class InputFile {
   struct stat status_ {};
 };
 
-/// A file from its beginning to its end, unpacked where it is gzip. Throws Error where the file has changed
-/// until its end is read.
+/// Reads a file from its beginning to its end, and unpacks it where it is gzip. Throws Error where the file
+/// changes before its end is read.
 class InputStream {
  public:
   explicit InputStream(const std::string& path);
@@ -50,16 +52,17 @@ class InputStream {
   InputStream& operator=(const InputStream&) = delete;
 
   const std::string& path() const { return file_->path(); }
-  /// For reading on at any offset of what is not packed.
+  /// The file itself, for reading on at any offset where it is not packed.
   const std::shared_ptr<const InputFile>& file() const { return file_; }
   bool is_packed() const { return unpacking_ != nullptr; }
-  /// Bytes read so far, unpacked.
+  /// How many bytes were read so far, unpacked.
   int64_t offset() const { return offset_; }
-  /// Reads up to `bytes`; fewer only at the end. Throws UserError for damaged or truncated gzip data.
+  /// Reads up to `bytes` bytes and returns how many; fewer only at the end. Throws UserError for damaged or
+  /// truncated gzip data.
   size_t read(void* dst, size_t bytes);
-  /// Reads exactly `bytes` of `what`. Throws UserError if the file ends before.
+  /// Reads exactly `bytes` bytes, which messages call `what`. Throws UserError where the file ends before.
   void read_exactly(void* dst, size_t bytes, const std::string& what);
-  /// No file of this size can unpack to more than this (deflate packs at most 1032 to 1).
+  /// The most bytes that a file of this size can unpack to: deflate packs at most 1032 to 1.
   int64_t most_bytes() const { return unpacking_ ? file_->size() * 1032 : file_->size(); }
 
  private:

@@ -1,6 +1,7 @@
 // The order in which samples are met, and their reading ahead of use.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,11 +12,11 @@
 
 namespace dtrain {
 
-/// Where a batch's samples are in their data set: rows order[first], order[first + 1], ... of it.
+/// Where a batch's samples are in their data set: the batch begins with sample `first` of the epoch's order.
 struct BatchSource {
-  const Dataset* dataset = nullptr;  // null: the samples have been read already, by another thread
-  std::span<const int64_t> order;    // of the whole epoch
-  int64_t epoch = 0;
+  const Dataset* dataset = nullptr;  // null: the samples have been read already, by other threads
+  Samples order;                     // of the whole epoch
+  int64_t order_number = 0;          // orders of one Loader that differ have different numbers
   int64_t first = 0;
 };
 
@@ -30,19 +31,44 @@ class Batch {
   virtual BatchSource source() const { return {}; }
 };
 
-/// Used by one thread. Batch `step` of epoch `epoch` is a pure function of (seed, epoch, step): a full
-/// permutation of the split, new each epoch (Fisher-Yates on Philox), or the file's order. The last batch of
-/// an epoch may be smaller. Data that is in memory is gathered by whoever reads the batch; all other data is
-/// read ahead by `prefetch` batches on a thread of the Loader's own, whose exceptions come out of next().
+struct LoaderOptions {
+  int64_t batch_size = 1;
+  bool shuffle = false;
+  uint64_t seed = 0;     // of the order, and of the samples' keys
+  int64_t prefetch = 2;  // batches that are read ahead at most
+  int threads = 0;       // that read ahead; 0: as many as there are cores for this process
+};
+
+/// The host's memory that reading ahead takes, in bytes.
+struct ReadAheadMemory {
+  size_t for_each_sample = 0;  // of a batch
+  size_t for_threads = 0;      // whatever the batch
+
+  size_t bytes(int64_t batch_size) const {
+    return for_each_sample * static_cast<size_t>(batch_size) + for_threads;
+  }
+  ReadAheadMemory& operator+=(const ReadAheadMemory& other);
+};
+
+/// What a Loader of this data set would take. `in_memory`: as if the data set were in memory.
+ReadAheadMemory read_ahead_memory(const Dataset& dataset, const LoaderOptions& options, bool in_memory);
+
+/// Used by one thread. Batch `step` of epoch `epoch` is a pure function of (seed, epoch, step), whatever the
+/// number of threads: a full permutation of the split, new each epoch (Fisher-Yates on Philox), or the file's
+/// order. The last batch of an epoch may be smaller. Samples that are in memory and cost next to nothing to
+/// make are gathered by whoever reads the batch; all others are read ahead by a pool of threads. What reading
+/// a sample throws comes out of the next() that would give its batch.
 class Loader {
  public:
-  Loader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, bool shuffle, uint64_t seed,
-         int64_t prefetch);
+  /// Throws Error where the system gives no thread.
+  Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
   ~Loader();
 
   int64_t steps_per_epoch() const;
   int64_t samples() const;
   const Dataset& dataset() const;
+  /// What this Loader takes once begin() was called.
+  ReadAheadMemory read_ahead_memory() const;
   /// The next `next()` gives batch `first_step` (from 0) of `epoch` (from 0).
   void begin(int64_t epoch, int64_t first_step);
   /// Null at the end of the epoch.

@@ -1,4 +1,4 @@
-// A file as memory, for what is read again and again.
+// Maps a file into memory, for what is read again and again.
 #pragma once
 
 #include <atomic>
@@ -11,9 +11,9 @@ namespace dtrain {
 
 struct MappedRegion;
 
-/// Any thread may read the memory. What the file cannot give any more (it was cut short, the disk fails)
-/// would end the process with SIGBUS; here it reads as zeros, and check() throws. So whoever reads the memory
-/// calls check() before what was read is used.
+/// Any thread may read the memory. Where the file cannot give its content any more (it was cut short, the
+/// disk fails), the process would end with SIGBUS; instead such a part reads as zeros, and check() throws. So
+/// whoever reads the memory calls check() before using what was read.
 class MappedFile {
  public:
   /// Throws Error where the file cannot be mapped.

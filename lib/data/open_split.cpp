@@ -10,12 +10,12 @@
 
 #include "base/error.h"
 #include "data/cache.h"
+#include "data/column_transforms.h"
 #include "data/dataset_spec.h"
 #include "data/input_file.h"
 #include "data/readers/open_any.h"
 #include "data/readers/reader.h"
 #include "data/split_dataset.h"
-#include "data/transforms/transform.h"
 
 namespace dtrain {
 
@@ -23,55 +23,14 @@ namespace {
 
 /// What the readers should find, for the transforms to make `wanted` of it.
 std::vector<TensorSpec> before_transforms(std::vector<TensorSpec> wanted, bool targets,
-                                          const std::vector<Configured<Transform>>& transforms) {
-  for (TensorSpec& spec : wanted)
-    for (auto transform = transforms.rbegin(); transform != transforms.rend(); ++transform)
-      if ((*transform)->for_targets() == targets) spec = (*transform)->before(spec);
+                                          const std::vector<TransformSpec>& transforms) {
+  for (TensorSpec& spec : wanted) spec = transforms_of(spec, targets, transforms).stored;
   return wanted;
-}
-
-/// Extents of 1 at the end change nothing about a row.
-Shape without_ones_at_end(const Shape& shape) {
-  std::vector<int64_t> extents = shape.extents();
-  while (!extents.empty() && extents.back() == 1) extents.pop_back();
-  return Shape(std::move(extents));
-}
-
-bool converts_losslessly(DType from, DType to) {
-  return from == to || from == DType::uint8 || (from == DType::int32 && to == DType::float32);
-}
-
-ColumnPlan plan_column(const TensorSpec& stored, const TensorSpec& wanted, bool target,
-                       const std::vector<Configured<Transform>>& transforms, const Mark& place) {
-  ColumnPlan plan(stored);
-  for (const auto& transform : transforms) {
-    if (transform->for_targets() != target) continue;
-    try {
-      transform->apply(plan);
-    } catch (const UserError& error) {
-      throw UserError(located(transform.resolved.mark(), error.what()));
-    }
-  }
-  const TensorSpec found = plan.spec();
-  const auto describe = [](const TensorSpec& spec) {
-    return fmt::format("{} {}", spec.shape.str(), name_of(spec.dtype));
-  };
-  if (without_ones_at_end(found.shape) != without_ones_at_end(wanted.shape) ||
-      !converts_losslessly(found.dtype, wanted.dtype))
-    throw UserError(
-        located(place, fmt::format("the {} '{}' wants {} a sample, found {} after the transforms ({}: {})",
-                                   target ? "target" : "model's input", wanted.name, describe(wanted),
-                                   describe(found), stored.name, describe(stored))));
-  plan.cast(wanted.dtype);
-  plan.reshape(wanted.shape);
-  plan.rename(wanted.name);
-  return plan;
 }
 
 std::vector<ColumnPlan> plan_columns(const Columns& columns, const std::vector<TensorSpec>& inputs,
                                      const std::vector<TensorSpec>& targets,
-                                     const std::vector<Configured<Transform>>& transforms,
-                                     const Mark& place) {
+                                     const std::vector<TransformSpec>& transforms, const Mark& place) {
   std::vector<ColumnPlan> plans;
   for (size_t i = 0; i < columns.size(); ++i) {
     const bool target = i >= inputs.size();

@@ -1,4 +1,4 @@
-// The order of an epoch.
+// Shuffling: the order in which an epoch meets the samples.
 #pragma once
 
 #include <cstdint>

@@ -16,26 +16,39 @@ SplitDataset::SplitDataset(std::shared_ptr<const CachedColumns> held, std::vecto
   for (const ColumnPlan& plan : plans_) specs_.push_back(plan.spec());
   in_memory_ = std::all_of(held_->columns.begin(), held_->columns.end(),
                            [](const auto& column) { return column->in_memory(); });
+  is_random_ =
+      std::any_of(plans_.begin(), plans_.end(), [](const ColumnPlan& plan) { return plan.is_random(); });
+  is_costly_ =
+      std::any_of(plans_.begin(), plans_.end(), [](const ColumnPlan& plan) { return plan.is_costly(); });
 }
 
-void SplitDataset::read(std::span<const int64_t> rows, std::span<const View> dst) const {
+void SplitDataset::read(const Samples& samples, std::span<const View> dst) const {
   if (dst.size() != plans_.size()) throw std::logic_error("a view for each column is wanted");
   for (size_t i = 0; i < dst.size(); ++i) {
-    const auto expected = static_cast<int64_t>(rows.size()) * specs_[i].shape.elements();
+    const auto expected = static_cast<int64_t>(samples.size()) * specs_[i].shape.elements();
     if (dst[i].dtype != specs_[i].dtype || dst[i].elements() != expected)
       throw std::logic_error("column '" + specs_[i].name + "' is read into a view of another type or size");
-    read_column(i, rows, dst[i].data);
+    read_column(i, samples, dst[i].data);
   }
 }
 
-void SplitDataset::read_column(size_t index, std::span<const int64_t> rows, void* dst) const {
+void SplitDataset::read_column(size_t index, const Samples& samples, void* dst) const {
   const Column& column = *held_->columns[index];
   const ColumnPlan& plan = plans_[index];
-  if (column.data()) return column.checked([&] { plan.run(data_of(column), rows, dst); });
-  if (plan.is_copy()) return read_stored(index, rows, dst);
-  const auto raw = allocate_bytes(rows.size() * column.row_bytes());
-  read_stored(index, rows, raw.get());
-  plan.run(raw.get(), row_numbers(0, static_cast<int64_t>(rows.size())), dst);
+  if (column.data()) return column.checked([&] { plan.run({data_of(column), samples.rows, samples}, dst); });
+  if (plan.is_copy()) return read_stored(index, samples.rows, dst);
+  const auto raw = allocate_bytes(samples.size() * column.row_bytes());
+  read_stored(index, samples.rows, raw.get());
+  plan.run({raw.get(), row_numbers(0, static_cast<int64_t>(samples.size())), samples}, dst);
+}
+
+size_t SplitDataset::working_bytes(int64_t samples) const {
+  size_t most = 0;  // columns are read one after the other
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    const bool is_read_first = !held_->columns[i]->data() && !plans_[i].is_copy();
+    most = std::max(most, plans_[i].working_bytes() + (is_read_first ? held_->columns[i]->row_bytes() : 0));
+  }
+  return most * static_cast<size_t>(samples);
 }
 
 const std::byte* SplitDataset::data_of(const Column& column) const {

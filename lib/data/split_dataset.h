@@ -1,4 +1,4 @@
-// A split as the loader sees it: a range of rows of stored columns, through their plans.
+// A split is a range of rows of stored columns, each with a plan that makes of it what the model wants.
 #pragma once
 
 #include "data/cache.h"
@@ -9,38 +9,41 @@ namespace dtrain {
 
 /// Where a split's samples come from.
 struct DataSource {
-  std::string reader;              // as DataIdentity's
-  std::vector<std::string> paths;  // of its files
+  std::string reader;              // as DataIdentity::reader
+  std::vector<std::string> paths;  // of the reader's files
   FieldNames fields;
-  int64_t from = 0, to = 0;  // the rows of what the files hold
+  int64_t from = 0, to = 0;  // the split's rows among those that the files hold
 };
 
 class SplitDataset final : public Dataset {
  public:
-  /// The source's rows of what is held; a plan for each column.
+  /// The source's rows of what is held, with a plan for each column.
   SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans, DataSource source);
 
   int64_t size() const override { return source_.to - source_.from; }
   const std::vector<TensorSpec>& columns() const override { return specs_; }
-  void read(std::span<const int64_t> rows, std::span<const View> dst) const override;
-  void read_column(size_t index, std::span<const int64_t> rows, void* dst) const override;
+  void read(const Samples& samples, std::span<const View> dst) const override;
+  void read_column(size_t index, const Samples& samples, void* dst) const override;
   std::optional<StoredForm> stored_form(size_t index) const override;
   void read_stored(size_t index, std::span<const int64_t> rows, void* dst) const override;
   DataIdentity identity() const override;
-  bool on_device() const override { return held_->on_device; }
+  /// Random columns are made anew every epoch, so a device has nothing to keep.
+  bool on_device() const override { return held_->on_device && !is_random_; }
   bool in_memory() const override { return in_memory_; }
+  bool is_costly() const override { return is_costly_; }
+  size_t working_bytes(int64_t samples) const override;
   bool lies_in_memory() const override;
 
  private:
-  /// Row 0 of the split, where the column's rows lie one after the other.
+  /// Row 0 of the split, where the column's rows lie one after the other; else null.
   const std::byte* data_of(const Column& column) const;
 
   std::shared_ptr<const CachedColumns> held_;
   std::vector<ColumnPlan> plans_;
   std::vector<TensorSpec> specs_;
   DataSource source_;
-  int64_t first_;  // of the split's rows, in the held columns
-  bool in_memory_;
+  int64_t first_;  // the place of the split's first row in the held columns
+  bool in_memory_, is_random_, is_costly_;
 };
 
 }  // namespace dtrain

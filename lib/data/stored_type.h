@@ -1,4 +1,4 @@
-// The element types of files, and how they become the types that dtrain computes with.
+// Element types of files, and their conversion to the types that dtrain computes with.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,19 @@
 
 namespace dtrain {
 
-/// A number as a file holds it. Booleans are unsigned bytes.
+/// Describes a number as a file holds it. Booleans are unsigned bytes.
 struct StoredType {
   enum class Kind { unsigned_integer, signed_integer, real };
   Kind kind = Kind::unsigned_integer;
-  int bytes = 1;         // 1, 2, 4 or 8; of a real 4 or 8
-  bool swapped = false;  // the other byte order than this machine's
+  int bytes = 1;         // 1, 2, 4 or 8; a real has 4 or 8
+  bool swapped = false;  // whether the byte order is not this machine's
 
-  /// What its values are decoded to: float32 for reals, uint8 for unsigned bytes, int32 for other integers.
+  /// The type to which values are decoded: float32 for reals, uint8 for unsigned bytes, int32 for other
+  /// integers.
   DType dtype() const;
   /// Whether decoding is a plain copy.
   bool same_bytes() const;
-  /// "int64", "big-endian float32"
+  /// The type as messages call it: "int64", "big-endian float32".
   std::string name() const;
 };
 

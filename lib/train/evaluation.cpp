@@ -19,8 +19,10 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
   } catch (const UserError& error) {
     throw UserError(located(split.mark, error.what()));
   }
-  return std::make_unique<Loader>(std::move(data), config.train.batch_size, shuffle,
-                                  static_cast<uint64_t>(config.seed), config.dataset.prefetch);
+  return std::make_unique<Loader>(std::move(data), LoaderOptions{.batch_size = config.train.batch_size,
+                                                                 .shuffle = shuffle,
+                                                                 .seed = static_cast<uint64_t>(config.seed),
+                                                                 .prefetch = config.dataset.prefetch});
 }
 
 std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,

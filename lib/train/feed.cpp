@@ -65,7 +65,7 @@ void Feed::make_resident(Column& column, const Dataset& dataset, size_t index) {
     if (column.stored) {
       dataset.read_stored(index, rows, rows_read.data());
     } else {
-      dataset.read_column(index, rows, rows_read.data());
+      dataset.read_column(index, {rows}, rows_read.data());
     }
     context_.copy_to_device(static_cast<std::byte*>(column.resident.data()) + first * row_bytes,
                             rows_read.data(), rows.size() * column.row_bytes());
@@ -73,10 +73,11 @@ void Feed::make_resident(Column& column, const Dataset& dataset, size_t index) {
 }
 
 void Feed::load_resident(Source& source, const BatchSource& from, Range range, const Frame& frame) {
-  if (source.epoch != from.epoch) {
-    if (!source.order.data()) source.order = context_.allocate(from.order.size_bytes());
-    context_.copy_to_device(source.order.data(), from.order.data(), from.order.size_bytes());
-    source.epoch = from.epoch;
+  if (source.order_number != from.order_number) {
+    const std::span<const int64_t> order = from.order.rows;
+    if (!source.order.data()) source.order = context_.allocate(order.size_bytes());
+    context_.copy_to_device(source.order.data(), order.data(), order.size_bytes());
+    source.order_number = from.order_number;
   }
   const auto* rows = static_cast<const int64_t*>(source.order.data()) + from.first + range.begin;
   for (size_t i = 0; i < source.columns.size(); ++i) {
@@ -126,13 +127,13 @@ void Feed::read(const Source& source, const Batch& batch, Range range, std::span
     batch.read(range.begin, range.size(), views);
     return;
   }
-  const auto rows =
-      from.order.subspan(static_cast<size_t>(from.first + range.begin), static_cast<size_t>(range.size()));
+  const Samples samples =
+      from.order.part(static_cast<size_t>(from.first + range.begin), static_cast<size_t>(range.size()));
   for (size_t i = 0; i < to.size(); ++i) {
     if (source.columns[i].stored) {
-      from.dataset->read_stored(i, rows, to[i]);
+      from.dataset->read_stored(i, samples.rows, to[i]);
     } else {
-      from.dataset->read_column(i, rows, to[i]);
+      from.dataset->read_column(i, samples, to[i]);
     }
   }
 }

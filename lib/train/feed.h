@@ -36,7 +36,7 @@ class Feed {
   struct Source {
     std::vector<Column> columns;
     Buffer order;  // of the epoch, where the columns are resident
-    int64_t epoch = -1;
+    int64_t order_number = -1;
   };
   struct Staging {
     Buffer host, device;

@@ -103,6 +103,8 @@ class Replicas {
   void plan_samples(int64_t most) { most_samples_ = most; }
   /// What the host will hold besides, for the plan: samples that are not read yet.
   void plan_host(size_t bytes) { host_bytes_ = bytes; }
+  /// What reading the samples ahead will take of the host, for the plan.
+  void plan_read_ahead(const ReadAheadMemory& memory) { read_ahead_ = memory; }
   /// Throws UserError where the host or a GPU has not the memory for `purpose` with batches of this size:
   /// what was planned, what there is and who says so, and which batch would fit. Asks for nothing of that
   /// memory.
@@ -162,6 +164,7 @@ class Replicas {
   std::deque<int64_t> pending_;    // the steps' samples, the oldest first
   BatchTotals totals_;
   size_t data_bytes_ = 0, host_bytes_ = 0;
+  ReadAheadMemory read_ahead_;
   int64_t most_samples_ = std::numeric_limits<int64_t>::max();
   bool intact_ = true;
 };

@@ -18,7 +18,8 @@ struct Replicas::Demand {
   std::optional<int> gpu;  // nothing: the host
   size_t left = 0;
   std::string whose;  // limit that is
-  size_t parameters = 0, slots = 0, gradients = 0, activations = 0, staging = 0, data = 0, copies = 0;
+  size_t parameters = 0, slots = 0, gradients = 0, activations = 0, staging = 0, data = 0, ahead = 0,
+         copies = 0;
 
   void add(const MemoryPlan& plan) {
     parameters += plan.parameters;
@@ -28,7 +29,9 @@ struct Replicas::Demand {
     staging += plan.staging;
     data += plan.data;
   }
-  size_t total() const { return parameters + slots + gradients + activations + staging + data + copies; }
+  size_t total() const {
+    return parameters + slots + gradients + activations + staging + data + ahead + copies;
+  }
   /// Bytes that are not there; negative where some are left.
   double excess() const { return static_cast<double>(total()) - static_cast<double>(left); }
   std::string name() const { return gpu ? fmt::format("gpu:{}", *gpu) : "cpu"; }
@@ -41,6 +44,7 @@ struct Replicas::Demand {
                                       {activations, "activations"},
                                       {staging, "batches on their way"},
                                       {data, "samples"},
+                                      {ahead, "batches read ahead"},
                                       {copies, "copies on the host"}})
       if (bytes > 0) texts.push_back(fmt::format("{} of {}", format_bytes(bytes), what));
     return fmt::format("{}", fmt::join(texts, ", "));
@@ -95,6 +99,7 @@ std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t b
   on_host.left = host.left();
   on_host.whose = host.whose;
   on_host.data = host_bytes_;
+  on_host.ahead = read_ahead_.bytes(std::min(batch_size, most_samples_));
   for (const MemoryPlan& plan : memory(purpose, batch_size))
     by_device[plan.device.kind == DeviceId::Kind::gpu ? plan.device.index : kHost].add(plan);
   for (const auto& replica : replicas_) {

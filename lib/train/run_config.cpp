@@ -175,6 +175,13 @@ void check_monitors(const RunConfig& config, const MonitorNames& names, Diagnost
     check_monitor(names, optimizer->learning_rate().monitor(), optimizer.resolved.mark(), diagnostics);
 }
 
+/// Whether the transforms are for inputs and targets of the model, where all of these are known.
+void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
+  const std::vector<TensorSpec> targets = config.targets();
+  if (std::none_of(targets.begin(), targets.end(), [](const TensorSpec& spec) { return spec.name.empty(); }))
+    check_transforms(config.dataset, config.graph.input_specs(), targets, diagnostics);
+}
+
 std::vector<std::string> with_validation(std::vector<std::string> names) {
   const size_t count = names.size();
   for (size_t i = 0; i < count; ++i) names.push_back("val_" + names[i]);
@@ -239,6 +246,7 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
   if (node.find("dataset"))
     if (auto dataset = parse_dataset(top.dataset, diagnostics)) config.dataset = std::move(*dataset);
   const bool dataset_known = node.find("dataset") && diagnostics.count() == before_dataset;
+  if (dataset_known && graph) check_transforms_fit(config, diagnostics);
 
   const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));
   MonitorNames monitors{monitor_names(config), validation, heads.complete};

@@ -26,7 +26,7 @@ void check_column(const Dataset& data, size_t column, const Taker& taker, const 
   for (int64_t first = 0; first < data.size(); first += block) {
     const std::vector<int64_t> rows = row_numbers(first, std::min(block, data.size() - first));
     values.resize(rows.size() * static_cast<size_t>(elements));
-    data.read_column(column, rows, values.data());
+    data.read_column(column, {rows}, values.data());
     const auto wrong = std::find_if(values.begin(), values.end(), [&](V value) {
       return !(static_cast<double>(value) >= taker.bounds.least &&
                static_cast<double>(value) <= taker.bounds.most);
@@ -100,7 +100,7 @@ void check_readable(const Dataset& data, size_t most_bytes) {
     const auto memory = allocate_bytes(static_cast<size_t>(std::min(rows, data.size())) * row_bytes);
     for (int64_t i = 0; i < std::min(blocks, most); ++i) {
       const int64_t block = blocks <= most ? i : i * (blocks - 1) / (most - 1);
-      data.read_column(column, row_numbers(block * rows, std::min(rows, data.size() - block * rows)),
+      data.read_column(column, {row_numbers(block * rows, std::min(rows, data.size() - block * rows))},
                        memory.get());
     }
   }

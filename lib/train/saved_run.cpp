@@ -220,9 +220,10 @@ std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& 
 }
 
 std::unique_ptr<Replicas> replicas_for_inference(const SavedRun& run, Plan::Purpose purpose,
-                                                 int64_t batch_size, int64_t samples) {
+                                                 int64_t batch_size, const Loader& loader) {
   auto replicas = std::make_unique<Replicas>(run.config, place_replicas(run.config));
-  replicas->plan_samples(samples);
+  replicas->plan_samples(loader.samples());
+  replicas->plan_read_ahead(loader.read_ahead_memory());
   replicas->allocate(purpose, batch_size);
   restore_weights(run.checkpoint, *replicas);
   replicas->finish_writing();

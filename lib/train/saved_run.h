@@ -50,9 +50,9 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
 std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas);
 
 /// A saved run's model with its weights on this machine's devices, for `purpose` (evaluation or prediction)
-/// with batches of `batch_size` of a split of so many samples. Throws UserError as above. Refers to the run.
+/// with the loader's batches, of `batch_size` at most. Throws UserError as above. Refers to the run.
 std::unique_ptr<Replicas> replicas_for_inference(const SavedRun& run, Plan::Purpose purpose,
-                                                 int64_t batch_size, int64_t samples);
+                                                 int64_t batch_size, const Loader& loader);
 
 /// What a checkpoint holds; refers to `arrays`, which lie as `layout` says. `state` is a TrainingState's.
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,

@@ -16,6 +16,7 @@ StepTime measure_steps(const RunConfig& config, double most_seconds) {
   const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle);
   Replicas replicas(config, place_replicas(config));
   replicas.plan_samples(loader->samples());
+  replicas.plan_read_ahead(loader->read_ahead_memory());
   replicas.allocate(Plan::Purpose::training, config.train.batch_size);
   replicas.initialize();
   loader->begin(0, 0);

@@ -55,13 +55,16 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
   replicas_ = std::make_unique<Replicas>(config_, std::move(placement), world_);
   size_t kept = 0;
   int64_t samples = 0;
+  ReadAheadMemory ahead;
   for (const Loader* loader : {loader_.get(), validation_.get()}) {
     if (!loader) continue;
     if (loader->dataset().on_device()) kept += loader->dataset().stored_bytes();
     samples = std::max(samples, loader->samples());
+    ahead += loader->read_ahead_memory();
   }
   replicas_->plan_data(kept);
   replicas_->plan_samples(samples);
+  replicas_->plan_read_ahead(ahead);
   if (const std::string advice = replicas_->memory_advice(Plan::Purpose::training, config_.train.batch_size);
       !advice.empty())
     observer_.on_warning(advice);

@@ -3,6 +3,7 @@ import json
 import re
 import resource
 import shlex
+import struct
 import subprocess
 
 import support
@@ -63,6 +64,25 @@ class Memory(Case):
         sets = ["--set", "dataset.cache=memory"]
         self.assertRegex(self.dtrain("check", "config.yaml", *sets, expect=2).err, r"[\d.]+ TB of samples.*can be had there")
         self.assertRegex(self.dtrain("fit", "config.yaml", *sets, expect=2).err, r"the samples take [\d.]+ TB in memory, .* can be had")
+
+    def test_batches_read_ahead(self):
+        """Reading a file ahead takes a place for each batch that waits and for the two in use."""
+        header = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"
+        for name, descr, shape, values in (("x.npy", "<f4", "40, 12", 480), ("y.npy", "<i4", "40,", 40)):
+            text = (header % (descr, shape)).ljust(117) + "\n"
+            (self.dir / name).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + bytes(4 * values))
+        reader = "{npy: {input: x.npy, target: y.npy}, rows: [0, 40]}"
+        self.write("config.yaml", re.sub(r"\{synthetic: .*", reader, CONFIG))
+        read_ahead = lambda *sets: self.json("check", "config.yaml", *(a for s in sets for a in ("--set", s)))["read_ahead"]
+        sample = 12 * 4 + 4
+        splits = 2
+        self.assertEqual(read_ahead("dataset.prefetch=0"), 0)
+        self.assertEqual(read_ahead("dataset.cache=memory"), 0)
+        one, three = (read_ahead(f"dataset.prefetch={depth}") for depth in (1, 3))
+        self.assertEqual(three - one, 2 * splits * 16 * sample)
+        self.assertGreaterEqual(one, 3 * splits * 16 * sample)
+        process = self.dtrain("check", "config.yaml", "--set", "dataset.prefetch=1")
+        self.assertIn("Reading batches ahead takes ", process.out)
 
     def test_ulimit(self):
         if "sanitizers" in self.dtrain("--version").out:

@@ -21,10 +21,11 @@ class Numbers final : public Dataset {
   Numbers(int64_t size, bool in_memory, int64_t bad = -1) : size_(size), in_memory_(in_memory), bad_(bad) {}
   int64_t size() const override { return size_; }
   const std::vector<TensorSpec>& columns() const override { return columns_; }
-  void read(std::span<const int64_t> rows, std::span<const View> dst) const override {
-    read_column(0, rows, dst[0].data);
+  void read(const Samples& samples, std::span<const View> dst) const override {
+    read_column(0, samples, dst[0].data);
   }
-  void read_column(size_t, std::span<const int64_t> rows, void* dst) const override {
+  void read_column(size_t, const Samples& samples, void* dst) const override {
+    const auto rows = samples.rows;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i] == bad_) throw UserError("sample " + std::to_string(bad_) + " is damaged");
       static_cast<int32_t*>(dst)[i] = static_cast<int32_t>(rows[i]);
@@ -58,14 +59,16 @@ std::vector<std::vector<int>> rest_of_epoch(Loader& loader) {
 struct Way {
   bool in_memory;
   int64_t prefetch;
+  int threads;
 };
-constexpr Way kWays[] = {{true, 2}, {false, 0}, {false, 1}, {false, 3}};
+constexpr Way kWays[] = {{true, 2, 2}, {false, 0, 2}, {false, 1, 1}, {false, 3, 2}, {false, 2, 7}};
 
 }  // namespace
 
 TEST_CASE("an epoch holds each sample once; the last batch is what is left") {
-  for (const auto& [in_memory, prefetch] : kWays) {
-    Loader loader(std::make_shared<Numbers>(23, in_memory), 5, true, 1, prefetch);
+  for (const auto& [in_memory, prefetch, threads] : kWays) {
+    Loader loader(std::make_shared<Numbers>(23, in_memory),
+                  {.batch_size = 5, .shuffle = true, .seed = 1, .prefetch = prefetch, .threads = threads});
     CHECK(loader.steps_per_epoch() == 5);
     CHECK(loader.samples() == 23);
     CHECK(loader.next() == nullptr);
@@ -81,15 +84,17 @@ TEST_CASE("an epoch holds each sample once; the last batch is what is left") {
 }
 
 TEST_CASE("batches are a function of seed, epoch and step") {
-  Loader reference(std::make_shared<Numbers>(40, true), 7, true, 3, 2);
+  Loader reference(std::make_shared<Numbers>(40, true),
+                   {.batch_size = 7, .shuffle = true, .seed = 3, .prefetch = 2});
   std::vector<std::vector<std::vector<int>>> epochs;
   for (int epoch = 0; epoch < 3; ++epoch) {
     reference.begin(epoch, 0);
     epochs.push_back(rest_of_epoch(reference));
   }
   CHECK(epochs[0] != epochs[1]);
-  for (const auto& [in_memory, prefetch] : kWays) {
-    Loader loader(std::make_shared<Numbers>(40, in_memory), 7, true, 3, prefetch);
+  for (const auto& [in_memory, prefetch, threads] : kWays) {
+    Loader loader(std::make_shared<Numbers>(40, in_memory),
+                  {.batch_size = 7, .shuffle = true, .seed = 3, .prefetch = prefetch, .threads = threads});
     for (const int epoch : {2, 0, 1, 1}) {
       for (const int64_t step : {0, 4, 6}) {
         const auto& whole = epochs[static_cast<size_t>(epoch)];
@@ -100,13 +105,14 @@ TEST_CASE("batches are a function of seed, epoch and step") {
       }
     }
   }
-  Loader other(std::make_shared<Numbers>(40, true), 7, true, 4, 2);
+  Loader other(std::make_shared<Numbers>(40, true),
+               {.batch_size = 7, .shuffle = true, .seed = 4, .prefetch = 2});
   other.begin(0, 0);
   CHECK(rest_of_epoch(other) != epochs[0]);
 }
 
 TEST_CASE("without shuffling the file's order holds") {
-  Loader loader(std::make_shared<Numbers>(5, false), 3, false, 3, 2);
+  Loader loader(std::make_shared<Numbers>(5, false), {.batch_size = 3, .seed = 3, .prefetch = 2});
   for (const int epoch : {0, 1}) {
     loader.begin(epoch, 0);
     CHECK(rest_of_epoch(loader) == std::vector<std::vector<int>>{{0, 1, 2}, {3, 4}});
@@ -123,8 +129,9 @@ TEST_CASE("a permutation is uniform") {
 }
 
 TEST_CASE("parts of a batch, and the batch before") {
-  for (const auto& [in_memory, prefetch] : kWays) {
-    Loader loader(std::make_shared<Numbers>(100, in_memory), 10, false, 0, prefetch);
+  for (const auto& [in_memory, prefetch, threads] : kWays) {
+    Loader loader(std::make_shared<Numbers>(100, in_memory),
+                  {.batch_size = 10, .prefetch = prefetch, .threads = threads});
     loader.begin(0, 0);
     auto before = loader.next();
     for (int step = 1; const auto batch = loader.next(); ++step) {
@@ -137,8 +144,9 @@ TEST_CASE("parts of a batch, and the batch before") {
 }
 
 TEST_CASE("an error while reading ahead comes out of next(), after the batches before it, each time") {
-  for (const int64_t prefetch : {1, 4}) {
-    Loader loader(std::make_shared<Numbers>(50, false, 25), 10, false, 0, prefetch);
+  for (const auto& [prefetch, threads] : {std::pair{1, 1}, {4, 1}, {4, 3}}) {
+    Loader loader(std::make_shared<Numbers>(50, false, 25),
+                  {.batch_size = 10, .prefetch = prefetch, .threads = threads});
     loader.begin(0, 0);
     CHECK(loader.next()->size() == 10);
     CHECK(loader.next()->size() == 10);
@@ -151,7 +159,7 @@ TEST_CASE("an error while reading ahead comes out of next(), after the batches b
 
 TEST_CASE("no more is read ahead than asked for") {
   const auto numbers = std::make_shared<Numbers>(1000, false);
-  Loader loader(numbers, 10, false, 0, 2);
+  Loader loader(numbers, {.batch_size = 10, .prefetch = 2, .threads = 3});
   loader.begin(0, 0);
   for (int step = 0; step < 50; ++step) {
     loader.next();

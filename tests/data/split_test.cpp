@@ -69,14 +69,60 @@ TEST_CASE_FIXTURE(Fixture, "transforms in memory and from the file give the same
   }
 }
 
+TEST_CASE_FIXTURE(Fixture, "a transform is for what its `of` names, else for what its kind is for") {
+  const TensorSpec image{"image", {2, 2}}, ids{"ids", {2, 2}, DType::int32}, mask{"mask", {2, 2}};
+  const auto open_all = [&](const std::string& transforms) {
+    const DatasetSpec spec =
+        parse(folder, "train: {idx: {inputs: {image: x, ids: x}, targets: {mask: x}}}\ntransforms: [" +
+                          transforms + "]");
+    CHECK(parse(folder, spec.resolved.to_yaml()).resolved.to_yaml() == spec.resolved.to_yaml());
+    const auto data = open_split(spec, *spec.train, {image, ids}, {mask});
+    std::vector<Values> columns;
+    for (size_t i = 0; i < 3; ++i) columns.push_back(read_rows(*data, {1}, i));
+    return columns;
+  };
+  const Values raw{4, 5, 6, 7}, doubled{8, 10, 12, 14};
+  CHECK(open_all("rescale: {scale: 2}") == std::vector<Values>{doubled, raw, raw});
+  CHECK(open_all("rescale: {scale: 2, of: [mask]}") == std::vector<Values>{raw, raw, doubled});
+  CHECK(open_all("rescale: {scale: 2, of: [mask, image]}") == std::vector<Values>{doubled, raw, doubled});
+  // What the cast makes an integer may be any number before.
+  CHECK(open_all("rescale: {scale: 2, of: [ids]}, cast: {dtype: int32, of: [ids]}") ==
+        std::vector<Values>{raw, doubled, raw});
+  CHECK(open_all("reshape: [4], reshape: {shape: [2, 2], of: [image, ids]}") ==
+        std::vector<Values>{raw, raw, raw});
+
+  const auto mistakes = [&](const std::string& transforms, const std::vector<TensorSpec>& inputs) {
+    return error_of([&] {
+      Diagnostics diagnostics;
+      check_transforms(parse(folder, "train: {idx: {input: x}}\ntransforms: [" + transforms + "]"), inputs,
+                       {mask}, diagnostics);
+      diagnostics.throw_if_errors();
+    });
+  };
+  CHECK(mistakes("rescale: {scale: 2}, rescale: {scale: 2, of: [ids, mask]}, cast: uint8", {image, ids})
+            .empty());
+  CHECK(contains(mistakes("rescale: {scale: 2, of: [image, mas]}", {image, ids}),
+                 "dataset.yaml:2:46: error: rescale's of: the model has no input or target 'mas'; did you "
+                 "mean 'mask'?"));
+  CHECK(contains(mistakes("cast: int32, normalize: {mean: 0, std: 1}", {ids}),
+                 "dataset.yaml:2:27: error: normalize: none of the model's inputs and targets is what it is "
+                 "for; name those that it is to change: of: [ids]"));
+  const auto error_in = [&](const std::string& transforms) { return mistakes(transforms, {image}); };
+  CHECK(
+      contains(error_in("rescale: {scale: 2, of: []}"), "dataset.yaml:2:38: error: rescale's of: expected"));
+  CHECK(contains(error_in("rescale: {scale: 2, of: image}"), "rescale's of: expected a list"));
+  CHECK(contains(error_in("rescale: {scale: 2, off: [image]}"), "unknown key 'off' in rescale"));
+  CHECK(contains(dataset_json_schema().dump(), "the inputs or targets that it is for, by name"));
+}
+
 TEST_CASE_FIXTURE(Fixture, "what does not fit is refused with both sides and the place") {
   const TensorSpec image{"x", {2, 2}};
   CHECK(contains(error("transforms: [reshape: [5]]", image),
                  "reshape: expected 5 elements a sample for 5, found 4"));
   CHECK(contains(error("transforms: [reshape: [5]]", image), "dataset.yaml:2:"));
   CHECK(contains(error("", {"x", {4}}), "'x' wants 4 float32 a sample, found 2x2 uint8"));
-  CHECK(
-      contains(error("transforms: [rescale: {scale: 2}]", {"x", {2, 2}, DType::int32}), "found 2x2 float32"));
+  CHECK(contains(error("transforms: [rescale: {scale: 2, of: [x]}]", {"x", {2, 2}, DType::int32}),
+                 "found 2x2 float32"));
   CHECK(contains(error("transforms: [normalize: {mean: [1, 2, 3], std: 1}]", image), "expected 3 channels"));
   CHECK(contains(error("transforms: [one_hot: 2]", image, {"y", {2}}), "from 0 to 1, found 2 (row 2)"));
 }

@@ -84,7 +84,7 @@ std::vector<double> read_rows(const Dataset& dataset, const std::vector<int64_t>
     view.data = memory.back().get();
     views.push_back(view);
   }
-  dataset.read(rows, views);
+  dataset.read({rows}, views);
   std::vector<double> values;
   const View& view = views.at(column);
   for (int64_t i = 0; i < view.elements(); ++i) {

@@ -1,4 +1,4 @@
-// How a reader's options say which of its arrays feeds which input and target of the model.
+// Options of readers that say which of their arrays is for which input and target of the model.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// Values by name, in the order in which they were written: `inputs: {left: a.npy, right: b.npy}`.
+/// Maps names to values, in the order in which they were written: `inputs: {left: a.npy, right: b.npy}`.
 template <class V>
 struct Named : std::vector<std::pair<std::string, V>> {
   const V* find(const std::string& name) const {
@@ -44,13 +44,14 @@ struct Codec<Named<V>> {
   static Json schema() { return json_type("object").set("additionalProperties", Codec<V>::schema()); }
 };
 
-/// One `V` (a file, a data set in a file) for each model input and each target.
+/// Chooses a `V` (a file, a data set in a file) for each input of the model or each target.
 template <class V>
 struct Binding {
   std::optional<V> one;
   Named<V> several;
 
-  /// The V of each of `wanted`, in its order. `one` and `several` are what messages call the options.
+  /// The V of each of `wanted`, in its order. Messages call the options `one_key` and `several_key`. Throws
+  /// UserError where one of them has none, and where a name is none of theirs.
   std::vector<V> resolve(const std::vector<TensorSpec>& wanted, const std::string& one_key,
                          const std::string& several_key, const ReadRequest& request) const {
     std::vector<V> chosen;
@@ -78,13 +79,13 @@ struct Binding {
   }
 };
 
-/// Options of readers whose files hold one array each, or one file several by name.
+/// Options of readers whose arrays are named: each is a file, or a data set in a file.
 struct ArrayNames {
   std::optional<std::string> input, target;
   Named<std::string> inputs, targets;
 
-  /// One for each input and then target of the request. Targets that are not named are an error only if they
-  /// are wanted.
+  /// The name of the array for each input of the request, then for each target. Targets that are not named
+  /// are an error only where they are wanted.
   std::vector<std::string> resolve(const ReadRequest& request) const {
     auto all = Binding<std::string>{input, inputs}.resolve(request.inputs, "input", "inputs", request);
     if (request.targets.empty()) return all;

@@ -1,4 +1,4 @@
-// Numbers in delimited text.
+// Reads tables of numbers in delimited text.
 #pragma once
 
 #include <functional>
@@ -10,26 +10,29 @@
 
 namespace dtrain {
 
-/// Which fields of a line make up one column of the data set; Shape{} for a single value, else [fields].
+/// Says which fields of a line make up one column of the data set. A row of the column has the shape
+/// [fields.size()], or Shape{} where it is a scalar.
 struct CsvPart {
   std::vector<size_t> fields;
-  DType dtype = DType::float32;  // or int32: every value must be an integer then
+  DType dtype = DType::float32;  // or int32, where every value must be an integer
   bool scalar = false;
 };
 
 struct CsvFormat {
   char delimiter = ',';
-  std::optional<bool> header =
-      false;  // none: the first line is a header if there are names in it and no numbers
+  /// Whether the first line is a header. Unset: it is, where it has names and no numbers.
+  std::optional<bool> header = false;
 };
 
-/// Called once, with the fields' number and their names (empty without a header).
+/// Chooses the columns of a file. Called once, with the number of its fields and their names (empty without a
+/// header).
 using ChooseParts = std::function<std::vector<CsvPart>(size_t width, const std::vector<std::string>& names)>;
 
-/// The names in the first line, where that is a header. Throws UserError for a header that has one twice.
+/// The names in the first line, where that is a header; else none. Throws UserError for a header that has a
+/// name twice.
 std::vector<std::string> read_csv_names(const std::string& path, const CsvFormat& format);
 
-/// Which of the names it is. Throws UserError where it is none of them.
+/// The index of `name` among `names`. Throws UserError where it is none of them.
 size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names);
 

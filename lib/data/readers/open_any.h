@@ -1,4 +1,4 @@
-// The readers' own ways into one file, for `dtrain predict`, which is given a path.
+// Opens one file of a format that is known, for `dtrain predict`, which is given a path.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ namespace dtrain {
 
 std::shared_ptr<const Column> open_idx(const std::string& path);
 std::shared_ptr<const Column> open_npy(const std::string& path);
-/// These columns of the file as rows of `dtype` (float32 or int32), where the file has a header; all columns
-/// where it has none, or none are named.
+/// Rows of `dtype` (float32 or int32) that have the named columns of the file. Where the file has no header,
+/// or no columns are named, they have all columns.
 std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype, const CsvFormat& format,
                                        const std::vector<std::string>& columns);
-/// The dataset `name` (a path inside the file); "": the only one at the top of the file.
+/// Opens the dataset `name` (a path inside the file); "" stands for the only one at the top of the file.
 std::shared_ptr<const Column> open_hdf5(const std::string& path, const std::string& name);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Arrays of random numbers, each a pure function of key, row and element.
+// Fills arrays with random numbers, each a pure function of key, row and element.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@ namespace dtrain {
 /// + j. So the blocks of a group are computed side by side and its elements stored in order.
 constexpr int64_t kRandomGroup = 64;
 
-/// low + (high - low) u for u uniform in [0, 1) with 24 bits, `count` elements of one row.
+/// Fills `count` elements of one row with low + (high - low) u, for u uniform in [0, 1) with 24 bits.
 void fill_uniform(Philox random, int64_t row, float low, float high, float* dst, int64_t count);
-/// Uniform integers in [low, low + range).
+/// Fills with uniform integers in [low, low + range).
 void fill_integers(Philox random, int64_t row, int32_t low, uint32_t range, int32_t* dst, int64_t count);
-/// Normally distributed (Box and Muller 1958, on element pairs 32 apart within a group).
+/// Fills with normally distributed numbers (Box and Muller 1958, on pairs of elements 32 apart within a
+/// group).
 void fill_normal(Philox random, int64_t row, float mean, float stddev, float* dst, int64_t count);
 
 }  // namespace dtrain

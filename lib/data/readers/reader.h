@@ -1,4 +1,4 @@
-// Kinds of files that samples come from.
+// Readers: the kinds of files that samples come from.
 #pragma once
 
 #include <optional>
@@ -13,34 +13,37 @@
 
 namespace dtrain {
 
-/// For whom and where a reader opens its files. What `inputs` and `targets` say is what the columns should
-/// become once the transforms are done: readers of formats that leave a choice (csv, synthetic) go by it.
+/// Says where a reader finds its files, and for which inputs and targets it opens them. `inputs` and
+/// `targets` say what the columns should be before the transforms: readers of formats that leave a choice
+/// (csv, synthetic) go by it.
 struct ReadRequest {
-  std::string root;  // names that are no absolute paths are looked up here, then under $DTRAIN_DATA; "":
-                     // beside `place`
-  Mark place;        // of the split in the configuration
+  /// Relative names are looked up here, then under $DTRAIN_DATA; "" stands for the folder of `place`.
+  std::string root;
+  Mark place;  // of the split in the configuration
   std::vector<TensorSpec> inputs, targets;
-  FieldNames fields;  // of the training file, by which a file with a header is read; empty: as options say
+  /// The training file's names, by which a file with a header is read; empty: the options decide.
+  FieldNames fields;
 
+  /// The path at which a file is found.
   std::string find(const std::string& file_name) const;
-  /// Throws UserError.
+  /// Throws UserError with this message.
   [[noreturn]] void fail(const std::string& message) const;
 };
 
-/// A reader's options. Immutable; any thread may open it.
+/// Holds a reader's options. Immutable; any thread may open it.
 class Reader {
  public:
   virtual ~Reader() = default;
-  /// One column for each of the request's inputs and targets, in that order, all of the same number of rows.
-  /// Throws UserError with path, what was expected and what was found, for a file that is not what it is said
-  /// to be.
+  /// Opens one column for each of the request's inputs and targets, in that order, all of the same number of
+  /// rows. Throws UserError for a file that is not what it is said to be, with its path, what was expected
+  /// and what was found.
   virtual Columns open(const ReadRequest& request) const = 0;
-  /// The files it reads, as they are named.
+  /// The names of the reader's files, as they are written in the configuration.
   virtual std::vector<std::string> files() const = 0;
-  /// The columns that its options choose (whatever request.fields says); looks at a file's first line at
-  /// most.
+  /// The columns that the options choose, whatever request.fields says. Reads no more of a file than its
+  /// first line.
   virtual FieldNames fields(const ReadRequest& /*request*/) const { return {}; }
-  /// How it reads delimited text, if it does.
+  /// How the reader reads delimited text; nothing where it reads other files.
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
 };
 

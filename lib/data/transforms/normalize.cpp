@@ -64,6 +64,9 @@ class Normalize final : public Transform {
                                   channels, shape.str(), plan.spec().name));
     plan.affine(scale_, offset_);
   }
+  bool is_for(const TensorSpec& after, bool target) const override {
+    return !target && after.dtype == DType::float32;
+  }
 
  private:
   std::vector<double> scale_, offset_;
@@ -79,7 +82,7 @@ void add_normalize(Registry<Transform>& table) {
                                    },
                                    Json::object()};
   Schema<NormalizeOptions> schema(
-      "Subtracts a mean and divides by a standard deviation; the inputs become float32.");
+      "Subtracts a mean of the float inputs and divides by a standard deviation; they become float32.");
   schema.required("mean", &NormalizeOptions::mean, "a number, or one for each channel (the last axis)")
       .required("std", &NormalizeOptions::std, "a number, or one for each channel", positive)
       .rule([](const NormalizeOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {

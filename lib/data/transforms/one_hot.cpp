@@ -1,3 +1,5 @@
+#include "data/stages/one_hot.h"
+
 #include "data/transforms/transform.h"
 
 namespace dtrain {
@@ -11,8 +13,10 @@ struct OneHotOptions {
 class OneHot final : public Transform {
  public:
   explicit OneHot(const OneHotOptions& options) : classes_(options.classes) {}
-  void apply(ColumnPlan& plan) const override { plan.one_hot(classes_); }
-  bool for_targets() const override { return true; }
+  void apply(ColumnPlan& plan) const override {
+    plan.add(std::make_shared<OneHotStage>(plan.spec(), classes_));
+  }
+  bool is_for(const TensorSpec& /*after*/, bool target) const override { return target; }
   TensorSpec before(const TensorSpec& after) const override {
     std::vector<int64_t> extents = after.shape.extents();
     if (!extents.empty()) extents.pop_back();

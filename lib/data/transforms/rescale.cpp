@@ -12,6 +12,9 @@ class Rescale final : public Transform {
  public:
   explicit Rescale(const RescaleOptions& options) : options_(options) {}
   void apply(ColumnPlan& plan) const override { plan.affine({options_.scale}, {options_.offset}); }
+  bool is_for(const TensorSpec& after, bool target) const override {
+    return !target && after.dtype == DType::float32;
+  }
 
  private:
   RescaleOptions options_;
@@ -20,7 +23,8 @@ class Rescale final : public Transform {
 }  // namespace
 
 void add_rescale(Registry<Transform>& table) {
-  Schema<RescaleOptions> schema("Multiplies the inputs by a number and adds another; they become float32.");
+  Schema<RescaleOptions> schema(
+      "Multiplies the float inputs by a number and adds another; they become float32.");
   schema.required("scale", &RescaleOptions::scale, "the factor")
       .optional("offset", &RescaleOptions::offset, "what is added then");
   table.add<Rescale>("rescale", schema);

@@ -1,4 +1,4 @@
-// Kinds of changes that samples undergo between file and model.
+// The kinds of changes that samples undergo between file and model.
 #pragma once
 
 #include "config/registry.h"
@@ -6,17 +6,18 @@
 
 namespace dtrain {
 
-/// A transform's options. Immutable.
+/// Holds a transform's options. Immutable.
 class Transform {
  public:
   virtual ~Transform() = default;
-  /// Adds its part to the plan of a column that it applies to. Throws UserError where the column does not
-  /// suit it.
+  /// Adds the transform's passes to the plan of a column that it is for. Throws UserError where the column
+  /// does not suit it.
   virtual void apply(ColumnPlan& plan) const = 0;
-  /// It applies to the targets, not to the inputs.
-  virtual bool for_targets() const { return false; }
-  /// What the stored column should be like, given what it should become: readers of formats that leave a
-  /// choice ask.
+  /// Whether it is for a column where its `of:` does not say so. `after` is what the column should be behind
+  /// it; `target`: the column is a target, not an input of the model.
+  virtual bool is_for(const TensorSpec& /*after*/, bool target) const { return !target; }
+  /// What the stored column should be, given what it should become: readers of formats that leave a choice
+  /// ask.
   virtual TensorSpec before(const TensorSpec& after) const { return after; }
 };
 

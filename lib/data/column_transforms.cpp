@@ -1,0 +1,157 @@
+#include "data/column_transforms.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/schema.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr std::array<std::string_view, 1> kCommonKeys{"of"};
+
+/// Adds `of` to the fields of every kind in a JSON schema of the choice among them.
+void allow_of(Json& schema) {
+  for (const char* choice : {"oneOf", "anyOf"})
+    if (const Json* choices = schema.find(choice)) {
+      Json patched = Json::array();
+      for (Json one : choices->items()) {
+        allow_of(one);
+        patched.push(std::move(one));
+      }
+      schema.set(choice, std::move(patched));
+    }
+  const Json* properties = schema.find("properties");
+  if (!properties) return;
+  Json more = *properties;
+  if (schema.find("description")) {  // the fields of one kind
+    Json of = json_type("array").set("items", json_type("string")).set("minItems", 1);
+    more.set("of", of.set("description", "the inputs or targets that it is for, by name"));
+  } else {
+    for (const auto& [name, options] : properties->entries()) {
+      Json patched = options;
+      allow_of(patched);
+      more.set(name, std::move(patched));
+    }
+  }
+  schema.set("properties", std::move(more));
+}
+
+/// Extents of 1 at the end change nothing about a row.
+Shape without_ones_at_end(const Shape& shape) {
+  std::vector<int64_t> extents = shape.extents();
+  while (!extents.empty() && extents.back() == 1) extents.pop_back();
+  return Shape(std::move(extents));
+}
+
+bool converts_losslessly(DType from, DType to) {
+  return from == to || from == DType::uint8 || (from == DType::int32 && to == DType::float32);
+}
+
+}  // namespace
+
+bool Codec<TransformSpec>::parse(const ConfigNode& node, const std::string&, TransformSpec& out,
+                                 Diagnostics& diagnostics) {
+  const size_t before = diagnostics.count();
+  const Registry<Transform>& kinds = registry<Transform>();
+  const auto written = take_apart(node, kinds.noun(), "", "", diagnostics);
+  if (!written) return false;
+  if (const ConfigNode* of = written->options.find("of")) {
+    out.written_of = *of;
+    if (of->is_sequence() && of->items().empty())
+      report_unexpected(*of, written->name.text() + "'s of", "the name of an input or a target", diagnostics);
+    else
+      Codec<std::vector<std::string>>::parse(*of, written->name.text() + "'s of", out.of, diagnostics);
+  }
+  out.transform = kinds.parse(written->name, written->options.without(kCommonKeys), diagnostics);
+  return diagnostics.count() == before;
+}
+
+ConfigNode Codec<TransformSpec>::write(const TransformSpec& spec) {
+  const ConfigNode& resolved = spec.transform.resolved;
+  if (spec.of.empty()) return resolved;
+  const ConfigNode* options = resolved.find(spec.transform.name);
+  return ConfigNode::mapping({ConfigNode::entry(
+      spec.transform.name, (options ? *options : ConfigNode::mapping({}))
+                               .with("of", Codec<std::vector<std::string>>::write(spec.of)))});
+}
+
+Json Codec<TransformSpec>::schema() {
+  const Registry<Transform>& kinds = registry<Transform>();
+  return SchemaDefinitions::define(kinds.noun(), [&] {
+    Json json = kinds.choices_schema();
+    allow_of(json);
+    return json;
+  });
+}
+
+ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
+                               const std::vector<TransformSpec>& transforms) {
+  ColumnTransforms all{{}, wanted};
+  for (auto spec = transforms.rbegin(); spec != transforms.rend(); ++spec) {
+    const bool is_for = spec->of.empty()
+                            ? spec->transform->is_for(all.stored, target)
+                            : std::find(spec->of.begin(), spec->of.end(), wanted.name) != spec->of.end();
+    if (!is_for) continue;
+    all.chosen.insert(all.chosen.begin(), &*spec);
+    all.stored = spec->transform->before(all.stored);
+  }
+  return all;
+}
+
+void check_transforms(const DatasetSpec& dataset, const std::vector<TensorSpec>& inputs,
+                      const std::vector<TensorSpec>& targets, Diagnostics& diagnostics) {
+  std::vector<std::string> names;
+  std::set<const TransformSpec*> used;
+  for (const auto* columns : {&inputs, &targets})
+    for (const TensorSpec& column : *columns) {
+      names.push_back(column.name);
+      for (const TransformSpec* spec : transforms_of(column, columns == &targets, dataset.transforms).chosen)
+        used.insert(spec);
+    }
+  for (const TransformSpec& spec : dataset.transforms) {
+    for (size_t i = 0; i < spec.of.size(); ++i)
+      if (std::find(names.begin(), names.end(), spec.of[i]) == names.end())
+        diagnostics.error(spec.written_of.items()[i],
+                          fmt::format("{}'s of: the model has no input or target '{}'{}", spec.transform.name,
+                                      spec.of[i], suggestion_or_list(spec.of[i], names)));
+    if (spec.of.empty() && !used.contains(&spec))
+      diagnostics.error(spec.transform.resolved.mark(),
+                        fmt::format("{}: none of the model's inputs and targets is what it is for; name "
+                                    "those that it is to change: of: [{}]",
+                                    spec.transform.name, names.front()));
+  }
+}
+
+ColumnPlan plan_column(const TensorSpec& stored, const TensorSpec& wanted, bool target,
+                       const std::vector<TransformSpec>& transforms, const Mark& place) {
+  ColumnPlan plan(stored);
+  for (const TransformSpec* spec : transforms_of(wanted, target, transforms).chosen) {
+    try {
+      spec->transform->apply(plan);
+    } catch (const UserError& error) {
+      throw UserError(located(spec->transform.resolved.mark(), error.what()));
+    }
+  }
+  const TensorSpec found = plan.spec();
+  const auto describe = [](const TensorSpec& spec) {
+    return fmt::format("{} {}", spec.shape.str(), name_of(spec.dtype));
+  };
+  if (without_ones_at_end(found.shape) != without_ones_at_end(wanted.shape) ||
+      !converts_losslessly(found.dtype, wanted.dtype))
+    throw UserError(
+        located(place, fmt::format("the {} '{}' wants {} a sample, found {} after the transforms ({}: {})",
+                                   target ? "target" : "model's input", wanted.name, describe(wanted),
+                                   describe(found), stored.name, describe(stored))));
+  plan.cast(wanted.dtype);
+  plan.reshape(wanted.shape);
+  plan.rename(wanted.name);
+  return plan;
+}
+
+}  // namespace dtrain

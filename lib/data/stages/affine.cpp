@@ -1,0 +1,114 @@
+#include "data/stages/affine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/stages/number_at.h"
+
+namespace dtrain {
+
+namespace {
+
+TensorSpec with_type(TensorSpec spec, DType type) {
+  spec.dtype = type;
+  return spec;
+}
+
+template <class T>
+T saturated(float value) {
+  using Limits = std::numeric_limits<T>;
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<float>(Limits::min())) return Limits::min();
+  if (value >= static_cast<float>(Limits::max())) return Limits::max();
+  return static_cast<T>(value);
+}
+
+/// One value for each element of a row, from one for all or one for each channel.
+std::vector<double> spread(const std::vector<double>& values, int64_t elements) {
+  std::vector<double> all(static_cast<size_t>(elements));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = values[i % values.size()];
+  return all;
+}
+
+}  // namespace
+
+AffineStage::AffineStage(const TensorSpec& input) : ColumnStage(input, with_type(input, DType::float32)) {}
+
+AffineStage::AffineStage(const AffineStage& other, DType type)
+    : ColumnStage(other.input(), with_type(other.output(), type)),
+      scale_(other.scale_),
+      offset_(other.offset_),
+      run_scale_(other.run_scale_),
+      run_offset_(other.run_offset_) {}
+
+std::shared_ptr<const AffineStage> AffineStage::then(std::vector<double> scale,
+                                                     std::vector<double> offset) const {
+  auto stage = std::make_shared<AffineStage>(*this);
+  const size_t length = std::max({scale.size(), offset.size(), scale_.size()});
+  if (length > 1) {
+    scale = spread(scale, elements());
+    offset = spread(offset, elements());
+    stage->scale_ = spread(scale_, elements());
+    stage->offset_ = spread(offset_, elements());
+  }
+  for (size_t i = 0; i < stage->scale_.size(); ++i) {
+    stage->offset_[i] = stage->offset_[i] * scale[i] + offset[i];
+    stage->scale_[i] *= scale[i];
+  }
+  stage->run_scale_.assign(stage->scale_.begin(), stage->scale_.end());
+  stage->run_offset_.assign(stage->offset_.begin(), stage->offset_.end());
+  const auto fits = [](float value) { return std::isfinite(value); };
+  if (!std::all_of(stage->run_scale_.begin(), stage->run_scale_.end(), fits) ||
+      !std::all_of(stage->run_offset_.begin(), stage->run_offset_.end(), fits))
+    throw UserError(fmt::format("expected a scale and an offset that fit float32, found {} and {}",
+                                *std::max_element(stage->scale_.begin(), stage->scale_.end()),
+                                *std::max_element(stage->offset_.begin(), stage->offset_.end())));
+  return stage;
+}
+
+std::shared_ptr<const AffineStage> AffineStage::cast(DType type) const {
+  return std::shared_ptr<const AffineStage>(new AffineStage(*this, type));
+}
+
+std::optional<Affine> AffineStage::map() const {
+  if (!is_open()) return std::nullopt;
+  return Affine{run_scale_, run_offset_};
+}
+
+void AffineStage::run(const StageInput& rows, void* dst) const {
+  if (is_open())
+    return gather_affine(rows.base, input().dtype, rows.places, elements(), {run_scale_, run_offset_},
+                         static_cast<float*>(dst));
+  // Integers that float32 may lack are converted without it.
+  const bool exact =
+      scale_.size() == 1 && scale_[0] == 1 && offset_[0] == 0 && input().dtype != DType::float32;
+  if (output().dtype == DType::int32)
+    exact ? run_exact_cast(rows, static_cast<int32_t*>(dst)) : run_cast(rows, static_cast<int32_t*>(dst));
+  else
+    exact ? run_exact_cast(rows, static_cast<uint8_t*>(dst)) : run_cast(rows, static_cast<uint8_t*>(dst));
+}
+
+template <class T>
+void AffineStage::run_cast(const StageInput& rows, T* dst) const {
+  std::vector<float> values(static_cast<size_t>(elements()));
+  for (const int64_t place : rows.places) {
+    gather_affine(rows.base, input().dtype, {&place, 1}, elements(), {run_scale_, run_offset_},
+                  values.data());
+    dst = std::transform(values.begin(), values.end(), dst, saturated<T>);
+  }
+}
+
+template <class T>
+void AffineStage::run_exact_cast(const StageInput& rows, T* dst) const {
+  constexpr double kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  for (const int64_t place : rows.places)
+    for (int64_t i = 0; i < elements(); ++i)
+      *dst++ = static_cast<T>(
+          std::clamp(number_at(rows.base, input().dtype, place * elements() + i), kLeast, kMost));
+}
+
+}  // namespace dtrain

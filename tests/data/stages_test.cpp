@@ -1,0 +1,311 @@
+// Column stages of the test's own: random ones, slow ones, and such as fail.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "data/loader.h"
+#include "data/split_dataset.h"
+
+namespace dtrain::test {
+
+namespace {
+
+using Row = std::array<float, 3>;
+
+/// A number becomes three, each drawn from the key of its sample and added to it.
+class Noise final : public ColumnStage {
+ public:
+  explicit Noise(const TensorSpec& input) : ColumnStage(input, {input.name, {3}, DType::float32}) {}
+  void run(const StageInput& rows, void* dst) const override {
+    auto* out = static_cast<float*>(dst);
+    for (size_t i = 0; i < rows.size(); ++i)
+      for (const float noise : of(rows.samples.key(i)))
+        *out++ = static_cast<const float*>(rows.base)[rows.places[i]] + noise;
+  }
+  bool is_random() const override { return true; }
+
+  static Row of(const SampleKey& key) {
+    const Philox::Block first = key.draw(kStream, 0), second = key.draw(kStream, 1);
+    return {uniform01(first.v[0]), uniform01(first.v[3]), uniform01(second.v[0])};
+  }
+
+ private:
+  static constexpr uint32_t kStream = 7;
+};
+
+/// Rows of `floats` numbers, each its sample's index, made by a function that may take its time or throw.
+class Made final : public ColumnStage {
+ public:
+  using Make = std::function<void(const SampleKey&)>;
+  Made(const TensorSpec& input, int64_t floats, Make make)
+      : ColumnStage(input, {input.name, {floats}, DType::float32}), make_(std::move(make)) {}
+  void run(const StageInput& rows, void* dst) const override {
+    const int64_t floats = output().shape.elements();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      make_(rows.samples.key(i));
+      std::fill_n(static_cast<float*>(dst) + static_cast<int64_t>(i) * floats, floats,
+                  static_cast<const float*>(rows.base)[rows.places[i]]);
+    }
+  }
+
+ private:
+  Make make_;
+};
+
+/// The numbers from 0, in memory but not one after the other for whoever asks, as a file's are.
+class ByRow final : public Column {
+ public:
+  explicit ByRow(int64_t size) : size_(size) {}
+  const TensorSpec& spec() const override { return spec_; }
+  int64_t size() const override { return size_; }
+  bool in_memory() const override { return false; }
+
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* dst) const override {
+    std::copy(rows.begin(), rows.end(), static_cast<float*>(dst));
+  }
+
+ private:
+  TensorSpec spec_{"numbers", {}, DType::float32};
+  int64_t size_;
+};
+
+std::shared_ptr<const Column> numbers(int64_t size, bool by_row) {
+  if (by_row) return std::make_shared<ByRow>(size);
+  const auto data = allocate_bytes(static_cast<size_t>(size) * sizeof(float));
+  std::iota(reinterpret_cast<float*>(data.get()), reinterpret_cast<float*>(data.get()) + size, 0.0f);
+  return std::make_shared<MemoryColumn>(TensorSpec{"numbers", {}, DType::float32}, size, data);
+}
+
+/// Rows [from, from + size) of the numbers, through the plan.
+std::shared_ptr<const SplitDataset> dataset(const ColumnPlan& plan, int64_t from, int64_t size, bool by_row,
+                                            bool on_device = false) {
+  auto held = std::make_shared<CachedColumns>();
+  held->columns = {numbers(from + size, by_row)};
+  held->total = from + size;
+  held->on_device = on_device;
+  return std::make_shared<SplitDataset>(held, std::vector<ColumnPlan>{plan},
+                                        DataSource{"", {}, {}, from, from + size});
+}
+
+/// 2 * (number + noise), so that noise stands between affine maps.
+ColumnPlan noisy_plan() {
+  ColumnPlan plan({"numbers", {}, DType::float32});
+  plan.affine({1}, {100});
+  plan.add(std::make_shared<Noise>(plan.spec()));
+  plan.affine({2}, {0});
+  return plan;
+}
+
+ColumnPlan made_plan(int64_t floats, Made::Make make) {
+  ColumnPlan plan({"numbers", {}, DType::float32});
+  plan.add(std::make_shared<Made>(plan.spec(), floats, std::move(make)));
+  return plan;
+}
+
+/// The rows of a batch, read in parts as by so many replicas.
+std::vector<Row> rows_of(const Batch& batch, int replicas) {
+  std::vector<Row> rows(static_cast<size_t>(batch.size()));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < replicas; ++rank)
+    threads.emplace_back([&, rank] {
+      const int64_t first = batch.size() * rank / replicas, end = batch.size() * (rank + 1) / replicas;
+      const View view{rows.data() + first, {end - first, 3}, DType::float32};
+      batch.read(first, end - first, {&view, 1});
+    });
+  for (std::thread& thread : threads) thread.join();
+  return rows;
+}
+
+/// The rest of an epoch from sample `first` on.
+std::vector<Row> rest_of_epoch(const std::shared_ptr<const Dataset>& data, const LoaderOptions& options,
+                               int64_t epoch, int64_t first, int replicas) {
+  Loader loader(data, options);
+  loader.begin(epoch, first / options.batch_size);
+  std::vector<Row> all;
+  while (const auto batch = loader.next())
+    for (const Row& row : rows_of(*batch, replicas)) all.push_back(row);
+  return all;
+}
+
+/// One number of each row of a batch.
+std::vector<float> firsts_of(const Batch& batch, int64_t floats) {
+  std::vector<float> rows(static_cast<size_t>(batch.size() * floats)), firsts;
+  const View view{rows.data(), {batch.size(), floats}, DType::float32};
+  batch.read(0, batch.size(), {&view, 1});
+  for (size_t i = 0; i < rows.size(); i += static_cast<size_t>(floats)) firsts.push_back(rows[i]);
+  return firsts;
+}
+
+/// How an epoch is met from sample `first` on.
+struct Way {
+  int64_t batch_size, first;
+  int replicas;
+};
+constexpr Way kWays[] = {{12, 0, 1}, {5, 0, 3}, {1, 17, 1}, {20, 40, 2}, {100, 0, 7}};
+
+constexpr int64_t kBlock = 65536;  // floats, of which one row is a block of the pool
+
+}  // namespace
+
+TEST_CASE("what is random about a sample depends on seed, epoch and index alone") {
+  constexpr int64_t kSize = 60, kFrom = 5;
+  for (const uint64_t seed : {uint64_t{3}, uint64_t{1} << 63}) {
+    for (const int64_t epoch : {0, 4}) {
+      const auto data = dataset(noisy_plan(), kFrom, kSize, false);
+      const std::vector<Row> all =
+          rest_of_epoch(data, {.batch_size = 12, .seed = seed, .prefetch = 0}, epoch, 0, 1);
+      REQUIRE(all.size() == kSize);
+      for (int64_t index = 0; index < kSize; ++index) {
+        const Row noise = Noise::of({seed, epoch, index}), &row = all[static_cast<size_t>(index)];
+        for (size_t i = 0; i < 3; ++i)
+          CHECK(row[i] == 2 * (static_cast<float>(kFrom + index) + 100 + noise[i]));
+      }
+      for (const bool by_row : {false, true}) {
+        for (const int threads : {1, 2, 7}) {
+          for (const Way& way : kWays) {
+            CAPTURE(threads);
+            CAPTURE(way.batch_size);
+            const auto rest =
+                rest_of_epoch(dataset(noisy_plan(), kFrom, kSize, by_row),
+                              {.batch_size = way.batch_size, .seed = seed, .prefetch = 2, .threads = threads},
+                              epoch, way.first, way.replicas);
+            CHECK(rest == std::vector<Row>(all.begin() + way.first, all.end()));
+          }
+        }
+      }
+      // Shuffled, every sample has what it has in the file's order.
+      std::vector<Row> shuffled =
+          rest_of_epoch(data, {.batch_size = 7, .shuffle = true, .seed = seed, .threads = 3}, epoch, 0, 2);
+      CHECK(shuffled != all);
+      std::sort(shuffled.begin(), shuffled.end());
+      std::vector<Row> sorted = all;
+      std::sort(sorted.begin(), sorted.end());
+      CHECK(shuffled == sorted);
+    }
+  }
+  std::set<Row> different;
+  for (const uint64_t seed : {0, 1})
+    for (const int64_t epoch : {0, 1})
+      for (const int64_t index : {0, 1}) different.insert(Noise::of({seed, epoch, index}));
+  CHECK(different.size() == 8);
+}
+
+TEST_CASE("affine maps are one pass with the gathering; another stage ends it") {
+  ColumnPlan plan({"x", {2, 2}, DType::uint8});
+  plan.affine({0.5}, {1});
+  plan.affine({2, 4}, {0, 1});
+  plan.cast(DType::float32);
+  REQUIRE(plan.map());
+  CHECK(std::vector<float>(plan.map()->scale.begin(), plan.map()->scale.end()) ==
+        std::vector<float>{1, 2, 1, 2});
+  CHECK(std::vector<float>(plan.map()->offset.begin(), plan.map()->offset.end()) ==
+        std::vector<float>{2, 5, 2, 5});
+  CHECK_FALSE(plan.is_costly());
+  CHECK(plan.working_bytes() == 0);
+  CHECK_FALSE(noisy_plan().map());
+  CHECK(noisy_plan().working_bytes() == 16);  // a float, and three
+}
+
+TEST_CASE("what costs much is made ahead of use, and what is random is kept nowhere") {
+  ColumnPlan affine({"numbers", {}, DType::float32});
+  affine.affine({2}, {0});
+  for (const bool random : {false, true}) {
+    const auto data = dataset(random ? noisy_plan() : affine, 0, 10, false, true);
+    CHECK(data->in_memory());
+    CHECK(data->is_costly() == random);
+    CHECK(data->on_device() == !random);
+    CHECK(data->stored_form(0).has_value() == !random);
+    Loader loader(data, {.batch_size = 5});
+    loader.begin(0, 0);
+    CHECK((loader.next()->source().dataset == nullptr) == random);
+  }
+}
+
+TEST_CASE("several threads make one batch") {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::set<int64_t> begun;
+  // Sample 0 is not done until sample 2 is begun, which is the third block of its batch.
+  const auto make = [&](const SampleKey& key) {
+    std::unique_lock lock(mutex);
+    begun.insert(key.index);
+    changed.notify_all();
+    if (key.index == 0)
+      CHECK(changed.wait_for(lock, std::chrono::seconds(60), [&] { return begun.contains(2); }));
+  };
+  Loader loader(dataset(made_plan(kBlock, make), 0, 3, false),
+                {.batch_size = 3, .prefetch = 1, .threads = 2});
+  loader.begin(0, 0);
+  CHECK(firsts_of(*loader.next(), kBlock) == std::vector<float>{0, 1, 2});
+}
+
+TEST_CASE(
+    "batches are given in their order, however long each sample takes, and no more than asked for are made") {
+  std::atomic<int64_t> made = 0;  // of epoch 1
+  const auto make = [&](const SampleKey& key) {
+    std::this_thread::sleep_for(std::chrono::microseconds(key.index * 7919 % 13 * 300));
+    made += key.epoch;
+  };
+  for (const int threads : {1, 2, 7}) {
+    made = 0;
+    Loader loader(dataset(made_plan(kBlock, make), 0, 22, true),
+                  {.batch_size = 4, .prefetch = 2, .threads = threads});
+    loader.begin(0, 0);
+    loader.next();
+    loader.begin(1, 0);  // in the middle of reading
+    for (int64_t step = 0; step < 6; ++step) {
+      const auto batch = loader.next();
+      CHECK(made <= 4 * (step + 1 + 2));
+      std::vector<float> expected(static_cast<size_t>(std::min<int64_t>(4, 22 - 4 * step)));
+      std::iota(expected.begin(), expected.end(), static_cast<float>(4 * step));
+      CHECK(firsts_of(*batch, kBlock) == expected);
+    }
+    CHECK(loader.next() == nullptr);
+    CHECK(made == 22);
+  }
+}
+
+TEST_CASE("a sample's error comes with the batch that holds it, the first of several, whatever the threads") {
+  const auto make = [](const SampleKey& key) {
+    const int64_t index = key.index;
+    if (index == 12) std::this_thread::sleep_for(std::chrono::milliseconds(30));  // after the error of 13
+    if (index == 12 || index == 13 || index == 30) throw UserError("sample " + std::to_string(index));
+  };
+  for (const int threads : {1, 2, 7}) {
+    Loader loader(dataset(made_plan(kBlock, make), 0, 35, false),
+                  {.batch_size = 5, .prefetch = 2, .threads = threads});
+    loader.begin(0, 0);
+    CHECK(firsts_of(*loader.next(), kBlock) == std::vector<float>{0, 1, 2, 3, 4});
+    CHECK(firsts_of(*loader.next(), kBlock) == std::vector<float>{5, 6, 7, 8, 9});
+    for (int again = 0; again < 3; ++again) CHECK_THROWS_WITH_AS(loader.next(), "sample 12", UserError);
+    loader.begin(0, 3);
+    for (int step = 3; step < 6; ++step)
+      CHECK(firsts_of(*loader.next(), kBlock).front() == static_cast<float>(5 * step));
+    CHECK_THROWS_WITH_AS(loader.next(), "sample 30", UserError);
+  }
+}
+
+TEST_CASE("the memory that reading ahead takes") {
+  const auto data = dataset(noisy_plan(), 0, 100, true);
+  const LoaderOptions options{.batch_size = 10, .prefetch = 3, .threads = 2};
+  const ReadAheadMemory memory = read_ahead_memory(*data, options, false);
+  CHECK(memory.for_each_sample == 5 * sizeof(Row));            // three that wait, two that were given out
+  CHECK(memory.for_threads == 2 * 10 * (16 + sizeof(float)));  // as stored, and between the stages
+  CHECK(memory.bytes(10) == 600 + 400);
+  CHECK(Loader(data, options).read_ahead_memory().bytes(10) == 1000);
+  CHECK(read_ahead_memory(*data, options, true).bytes(10) == 1000);  // for it costs much
+  CHECK(read_ahead_memory(*data, {.batch_size = 10, .prefetch = 0}, false).bytes(10) == 0);
+}
+
+}  // namespace dtrain::test
