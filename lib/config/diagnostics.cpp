@@ -141,4 +141,9 @@ std::string suggestion_or_list(std::string_view word, std::span<const std::strin
   return near;
 }
 
+std::string located(const Mark& place, const std::string& message) {
+  const std::string where = place.str();
+  return where.empty() ? message : fmt::format("{}: error: {}", where, message);
+}
+
 }  // namespace dtrain

@@ -39,6 +39,8 @@ class Diagnostics {
 
 /// For one mistake that is found once everything was parsed: "configs/a.yaml:14:7: error: message".
 UserError error_at(const Mark& mark, const std::string& message);
+/// `message`, with the place before it where there is one.
+std::string located(const Mark& place, const std::string& message);
 
 /// Whether one of `candidates` looks as if `word` were it, misspelt.
 bool is_near(std::string_view word, std::span<const std::string> candidates);

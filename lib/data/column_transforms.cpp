@@ -104,17 +104,17 @@ ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
   return all;
 }
 
-void check_transforms(const DatasetSpec& dataset, const std::vector<TensorSpec>& inputs,
+void check_transforms(const std::vector<TransformSpec>& transforms, const std::vector<TensorSpec>& inputs,
                       const std::vector<TensorSpec>& targets, Diagnostics& diagnostics) {
   std::vector<std::string> names;
   std::set<const TransformSpec*> used;
   for (const auto* columns : {&inputs, &targets})
     for (const TensorSpec& column : *columns) {
       names.push_back(column.name);
-      for (const TransformSpec* spec : transforms_of(column, columns == &targets, dataset.transforms).chosen)
+      for (const TransformSpec* spec : transforms_of(column, columns == &targets, transforms).chosen)
         used.insert(spec);
     }
-  for (const TransformSpec& spec : dataset.transforms) {
+  for (const TransformSpec& spec : transforms) {
     for (size_t i = 0; i < spec.of.size(); ++i)
       if (std::find(names.begin(), names.end(), spec.of[i]) == names.end())
         diagnostics.error(spec.written_of.items()[i],

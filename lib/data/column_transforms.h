@@ -1,13 +1,21 @@
 // Which transforms a column undergoes, as `transforms:` says.
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "config/registry.h"
 #include "data/column_plan.h"
-#include "data/dataset_spec.h"
 #include "data/transforms/transform.h"
 
 namespace dtrain {
+
+/// An entry of `transforms:`.
+struct TransformSpec {
+  Configured<Transform> transform;
+  std::vector<std::string> of;  // inputs or targets by name; empty: those that Transform::is_for() says
+  ConfigNode written_of;        // knows the places of these names
+};
 
 template <>
 struct Codec<TransformSpec> {
@@ -26,6 +34,11 @@ struct ColumnTransforms {
 /// Goes from the wanted column backwards, so that each transform is asked about what the column is behind it.
 ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
                                const std::vector<TransformSpec>& transforms);
+
+/// Reports an `of:` that names neither an input nor a target of the model, and a transform that is for none
+/// of them.
+void check_transforms(const std::vector<TransformSpec>& transforms, const std::vector<TensorSpec>& inputs,
+                      const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
 
 /// The way from a stored column to the wanted one. Throws UserError, with `place` or the transform's, where
 /// the transforms make something else of it.

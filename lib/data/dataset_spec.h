@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "config/registry.h"
+#include "data/column_transforms.h"
 #include "data/dataset.h"
 
 namespace dtrain {
 
-class Reader;     // readers/reader.h: idx, csv, npy, hdf5, cifar10, synthetic
-class Transform;  // transforms/transform.h: reshape, rescale, cast, normalize, one_hot
-class Cache;      // cache.h: none, memory, file, device
+class Reader;  // readers/reader.h: idx, csv, npy, hdf5, cifar10, synthetic
+class Cache;   // cache.h: none, memory, file, device
 template <>
 const Registry<Cache>& registry<Cache>();
 
@@ -22,13 +22,6 @@ struct SplitSpec {
   Configured<Reader> reader;
   std::optional<std::vector<int64_t>> rows;  // [from, to)
   Mark mark;
-};
-
-/// An entry of `transforms:`.
-struct TransformSpec {
-  Configured<Transform> transform;
-  std::vector<std::string> of;  // inputs or targets by name; empty: those that Transform::is_for() says
-  ConfigNode written_of;        // knows the places of these names
 };
 
 struct DatasetSpec {
@@ -49,11 +42,6 @@ struct DatasetSpec {
 std::optional<DatasetSpec> parse_dataset(const ConfigNode& node, Diagnostics& diagnostics);
 Json dataset_json_schema();
 
-/// Reports an `of:` that names neither an input nor a target of the model, and a transform that is for none
-/// of them.
-void check_transforms(const DatasetSpec& dataset, const std::vector<TensorSpec>& inputs,
-                      const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
-
 /// Opens a split for a model: looks at the files (headers; everything, where the cache is memory), and checks
 /// that what they hold, after the transforms, fits `inputs` (the model's, in order) and `targets` (what the
 /// losses want: shape, dtype; integer labels are checked against nothing here). Conversion between dtypes is
@@ -68,9 +56,6 @@ std::vector<std::string> data_files(const DatasetSpec& spec);
 
 /// Throws UserError where the cache could not keep the samples of a split, without opening it.
 void check_cache(const DatasetSpec& spec, const std::string& split);
-
-/// `message`, with the place before it where there is one.
-std::string located(const Mark& place, const std::string& message);
 
 /// How delimited text is read. Where an option is not set, the run's own reader decides.
 struct TextOptions {

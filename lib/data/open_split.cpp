@@ -187,11 +187,6 @@ Columns open_inputs_file(const std::string& path, const DatasetSpec& spec,
 
 }  // namespace
 
-std::string located(const Mark& place, const std::string& message) {
-  const std::string where = place.str();
-  return where.empty() ? message : fmt::format("{}: error: {}", where, message);
-}
-
 std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
                                           const std::vector<TensorSpec>& inputs,
                                           const std::vector<TensorSpec>& targets) {

@@ -9,8 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/loader.h"
+#include "data/batch.h"
 
 namespace dtrain {
 

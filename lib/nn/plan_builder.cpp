@@ -8,6 +8,14 @@
 
 namespace dtrain {
 
+Plan::Plan(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
+           std::span<Ops* const> ops, std::span<const int> slots, const PlanKey& key)
+    : key_(key), arenas_(ops.size()) {
+  for (const Ops* slot : ops) element_bytes_.push_back(bytes_of(slot->compute_type()));
+  PlanBuilder(*this, graph, layout, heads, ops, slots).build();
+  for (Arena& arena : arenas_) arena.assign();
+}
+
 PlanBuilder::PlanBuilder(Plan& plan, const Graph& graph, const ParameterLayout& layout,
                          std::span<const Head> heads, std::span<Ops* const> ops, std::span<const int> slots)
     : plan_(plan),

@@ -1,4 +1,4 @@
-// How a Plan comes about. Only plan.cpp uses it.
+// How a Plan comes about.
 #pragma once
 
 #include <map>

@@ -179,7 +179,7 @@ void check_monitors(const RunConfig& config, const MonitorNames& names, Diagnost
 void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   const std::vector<TensorSpec> targets = config.targets();
   if (std::none_of(targets.begin(), targets.end(), [](const TensorSpec& spec) { return spec.name.empty(); }))
-    check_transforms(config.dataset, config.graph.input_specs(), targets, diagnostics);
+    check_transforms(config.dataset.transforms, config.graph.input_specs(), targets, diagnostics);
 }
 
 std::vector<std::string> with_validation(std::vector<std::string> names) {

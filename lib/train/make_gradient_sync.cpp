@@ -1,7 +1,7 @@
-#include "train/gradient_sync.h"
-
+// The gradient syncs that there are: for one replica, for one memory, by NCCL, by way of the host.
 #include <algorithm>
 
+#include "train/gradient_sync.h"
 #include "train/whole_state.h"
 
 namespace dtrain {
