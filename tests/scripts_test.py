@@ -156,6 +156,33 @@ class Scripts(unittest.TestCase):
         self.assertIn("NOT CHECKED", done.stderr)
         self.assertEqual(self.run_script(dev, "check-format").returncode, 1)
 
+    def test_lint_fails_where_clang_tidy_finds_something(self):
+        dev = self.checkout()
+        commands = self.folder / "build/dev/compile_commands.json"
+        commands.parent.mkdir(parents=True)
+        commands.write_text("".join(f'  "file": "{self.folder}/lib/{name}.cpp",\n' for name in ("good", "bad")))
+        executable(self.stubs / "clang-tidy-14", """#!/bin/sh
+[ "$1" = --version ] && echo "  LLVM version 14.0.6" && exit
+for file; do :; done
+echo "2 warnings generated." >&2
+case $file in */bad.cpp) echo "$file:1:1: error: dubious"; exit 1 ;; esac
+""")
+        done = self.run_script(dev, "lint")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout, f"{self.folder}/lib/bad.cpp:1:1: error: dubious\n")
+        self.assertNotIn("generated", done.stderr)
+        self.assertIn("clang-tidy found something", done.stderr)
+        done = self.run_script(dev, "lint", self.folder / "lib/good.cpp")
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+    def test_ci_runs_the_tests_of_every_preset_with_warnings_as_errors(self):
+        (self.folder / ".ci").mkdir()
+        shutil.copy(ROOT / ".ci/run", self.folder / ".ci/run")
+        executable(self.folder / "dev", '#!/bin/sh\necho "$DTRAIN_WERROR $@"\n[ "$2" != dev ] || [ -z "$FAIL" ]\n')
+        self.assertEqual([line for line in self.run_script(self.folder / ".ci/run").stdout.splitlines() if line[:2] != "=="],
+                         ["ON test release", "ON test dev", "ON test tsan"])
+        self.assertEqual(self.run_script(self.folder / ".ci/run", FAIL="1").returncode, 1)
+
     def test_fuzz_runs_every_fuzzer(self):
         dev = self.checkout()
         for name, code in [("a", 1), ("b", 0)]:
