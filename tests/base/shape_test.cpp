@@ -22,4 +22,17 @@ TEST_CASE("whether there are too many elements can be asked of any extents") {
   CHECK(Shape{65536, 65536, 65536, 65536, 1}.exceeds(kMostArrayElements));  // 2^64, which wraps to 0
 }
 
+TEST_CASE("a batch axis is put before a sample's shape") {
+  const Shape sample{28, 28, 1};
+  CHECK(sample.prepended(32) == Shape{32, 28, 28, 1});
+  CHECK(Shape{}.prepended(32) == Shape{32});
+  CHECK(sample == Shape{28, 28, 1});
+}
+
+TEST_CASE("shapes as messages write them") {
+  CHECK(Shape{28, 28, 1}.str() == "28x28x1");
+  CHECK(Shape{10}.str() == "10");
+  CHECK(Shape{}.str() == "scalar");
+}
+
 }  // namespace dtrain
