@@ -1,6 +1,13 @@
 #include "config/codec.h"
 
+#include <cmath>
+#include <concepts>
+#include <limits>
+
+#include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "config/scalar.h"
 
 namespace dtrain {
 
@@ -42,6 +49,76 @@ bool Codec<std::string>::parse(const ConfigNode& node, const std::string& where,
   out = node.text();
   return true;
 }
+
+template <class V>
+bool IntegerCodec<V>::parse(const ConfigNode& node, const std::string& where, V& out,
+                            Diagnostics& diagnostics) {
+  using Limits = std::numeric_limits<V>;
+  if (!node.is_scalar() || node.quoted()) return report_unexpected(node, where, "an integer", diagnostics);
+  const std::string& text = node.text();
+  V value{};
+  const std::errc error = parse_number(text, value);
+  if (error == std::errc()) {
+    out = value;
+    return true;
+  }
+  // from_chars of an unsigned type takes no sign, yet -1 is an integer out of range rather than none.
+  int64_t negative = 0;
+  const bool out_of_range =
+      error == std::errc::result_out_of_range ||
+      (std::unsigned_integral<V> && parse_number(text, negative) != std::errc::invalid_argument);
+  return report_unexpected(
+      node, where,
+      out_of_range ? fmt::format("an integer from {} to {}", Limits::min(), Limits::max()) : "an integer",
+      diagnostics);
+}
+
+template <class V>
+ConfigNode IntegerCodec<V>::write(V value) {
+  return ConfigNode::scalar(std::to_string(value));
+}
+
+template <class V>
+Json IntegerCodec<V>::schema() {
+  Json json = json_type("integer");
+  if constexpr (std::unsigned_integral<V>) json.set("minimum", 0);
+  return json;
+}
+
+template struct IntegerCodec<int>;
+template struct IntegerCodec<int64_t>;
+template struct IntegerCodec<uint64_t>;
+
+template <class V>
+bool RealCodec<V>::parse(const ConfigNode& node, const std::string& where, V& out, Diagnostics& diagnostics) {
+  V value{};
+  if (!node.is_scalar() || node.quoted() || parse_real(node.text(), value) != std::errc())
+    return report_unexpected(node, where, "a finite number", diagnostics);
+  using Single = std::numeric_limits<float>;
+  const V size = std::abs(value);
+  if (size != 0 && (size < static_cast<V>(Single::min()) || size > static_cast<V>(Single::max())))
+    return report_unexpected(node, where,
+                             fmt::format("0, or a number of {:.2g} to {:.2g} in size, as float32 holds them",
+                                         Single::min(), Single::max()),
+                             diagnostics);
+  out = value;
+  return true;
+}
+
+template <class V>
+ConfigNode RealCodec<V>::write(V value) {
+  return ConfigNode::scalar(real_text(value));
+}
+
+template <class V>
+Json RealCodec<V>::schema() {
+  Json types = Json::array();
+  types.push("number").push("string");
+  return Json::object().set("type", std::move(types)).set("pattern", kDivisionPattern);
+}
+
+template struct RealCodec<float>;
+template struct RealCodec<double>;
 
 namespace {
 

@@ -3,7 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/dtype.h"
@@ -14,15 +19,26 @@
 
 namespace dtrain {
 
-/// Each specialisation has
-///   static bool parse(const ConfigNode&, const std::string& where, V& out, Diagnostics&);  // reports at the
-///   node, false then static ConfigNode write(const V&); static Json schema();
-/// `where` is the field as messages name it ("conv2d's kernel_size").
-/// Present: bool, int, int64_t, uint64_t (within the type's range), float, double (1e-3 or 1/255; what
-/// float32 holds, for that is what everything is computed in), std::string, std::vector<V>, std::optional<V>
-/// (null is none), Shape (a list of positive integers, at most kMostArrayElements in all), DType, Size2,
-/// enums with names_of<E>, Configured<Base> (registry.h), ConfigNode (anything), and structs with a `static
-/// const Schema<T>& schema()` (schema.h).
+/// Every specialisation has three functions:
+///
+///   static bool parse(const ConfigNode&, const std::string& where, V& out, Diagnostics&);
+///   static ConfigNode write(const V&);
+///   static Json schema();
+///
+/// `parse` reports a mistake at the node and returns false then; `where` names the field as messages do
+/// ("conv2d's kernel_size"). `write` gives what `parse` reads back to an equal value. `schema` is the JSON
+/// schema of what `parse` takes.
+///
+/// These types have a Codec:
+/// - bool, std::string and ConfigNode (which takes anything);
+/// - int, int64_t and uint64_t, each within its type's range;
+/// - float and double, written as 1e-3 or as 1/255, of a size that float32 can hold, since everything is
+///   computed in float32;
+/// - std::vector<V>, written as a list, and std::optional<V>, where null is no value;
+/// - Shape, a list of positive integers that make at most kMostArrayElements elements; DType; Size2;
+/// - enums that have names (names_of<E>);
+/// - structs that have a `static const Schema<T>& schema()` (schema.h);
+/// - Configured<Base>, a choice among the kinds of a registry (registry.h).
 template <class V>
 struct Codec;
 
@@ -34,13 +50,29 @@ struct Size2 {
   bool operator==(const Size2&) const = default;
 };
 
-/// To give an enum its names, specialise: template <> inline const EnumNames<E> names_of<E> = {{E::same,
-/// "same"}, ...};
 template <class E>
 using EnumNames = std::vector<std::pair<E, std::string>>;
+
+/// The names that an enum's values have in a configuration. An enum gets its names by a specialisation:
+///
+///   template <>
+///   inline const EnumNames<Border> names_of<Border> = {{Border::valid, "valid"}, {Border::same, "same"}};
 template <class E>
 inline const EnumNames<E> names_of;
 
+/// Reports "where: expected X, found Y" at the node; returns false, so that a parser can return it.
+bool report_unexpected(const ConfigNode& node, const std::string& where, std::string_view expected,
+                       Diagnostics& diagnostics);
+/// Reports "where: unknown value 'x'; did you mean 'y'?" (or the list of all values); returns false.
+bool report_unknown_value(const ConfigNode& node, const std::string& where,
+                          std::span<const std::string> values, Diagnostics& diagnostics);
+/// The regular expression of a division of numbers: 1/255.
+inline constexpr std::string_view kDivisionPattern = "^[-+.0-9eE]+ */ *[-+.0-9eE]+$";
+/// {"type": name}
+Json json_type(std::string_view name);
+/// A scalar that reads back as this string: it is quoted where plain text would be taken for something else.
+ConfigNode string_node(std::string text);
+
 }  // namespace dtrain
 
-#include "config/codec_impl.h"
+#include "config/codec_impl.h"  // the specialisations

@@ -1,29 +1,7 @@
-// The definitions for codec.h; include that.
+// The specialisations for codec.h; include that.
 #pragma once
 
-#include <cmath>
-#include <concepts>
-#include <limits>
-#include <type_traits>
-
-#include <fmt/format.h>
-
-#include "config/scalar.h"
-
 namespace dtrain {
-
-/// Reports "where: expected X, found Y" at the node; returns false, so that a parser can return it.
-bool report_unexpected(const ConfigNode& node, const std::string& where, std::string_view expected,
-                       Diagnostics& diagnostics);
-/// Reports "where: unknown value 'x'; did you mean 'y'?" (or the list of all values); returns false.
-bool report_unknown_value(const ConfigNode& node, const std::string& where,
-                          std::span<const std::string> values, Diagnostics& diagnostics);
-/// Of a division of numbers: 1/255.
-inline constexpr std::string_view kDivisionPattern = "^[-+.0-9eE]+ */ *[-+.0-9eE]+$";
-/// {"type": name}
-Json json_type(std::string_view name);
-/// A scalar that reads back as this string: quoted where plain text would be taken for something else.
-ConfigNode string_node(std::string text);
 
 template <>
 struct Codec<bool> {
@@ -71,60 +49,31 @@ struct Codec<ConfigNode> {
   static Json schema() { return Json::object(); }
 };
 
-template <std::integral V>
-struct Codec<V> {
-  static bool parse(const ConfigNode& node, const std::string& where, V& out, Diagnostics& diagnostics) {
-    using Limits = std::numeric_limits<V>;
-    if (!node.is_scalar() || node.quoted()) return report_unexpected(node, where, "an integer", diagnostics);
-    const std::string& text = node.text();
-    V value{};
-    const std::errc error = parse_number(text, value);
-    if (error == std::errc()) {
-      out = value;
-      return true;
-    }
-    // from_chars of an unsigned type takes no sign, yet -1 is an integer out of range rather than none.
-    int64_t negative = 0;
-    const bool out_of_range =
-        error == std::errc::result_out_of_range ||
-        (std::unsigned_integral<V> && parse_number(text, negative) != std::errc::invalid_argument);
-    return report_unexpected(
-        node, where,
-        out_of_range ? fmt::format("an integer from {} to {}", Limits::min(), Limits::max()) : "an integer",
-        diagnostics);
-  }
-  static ConfigNode write(V value) { return ConfigNode::scalar(fmt::format("{}", value)); }
-  static Json schema() {
-    Json json = json_type("integer");
-    if constexpr (std::unsigned_integral<V>) json.set("minimum", 0);
-    return json;
-  }
+/// For int, int64_t and uint64_t; defined in codec.cpp.
+template <class V>
+struct IntegerCodec {
+  static bool parse(const ConfigNode& node, const std::string& where, V& out, Diagnostics& diagnostics);
+  static ConfigNode write(V value);
+  static Json schema();
 };
+template <>
+struct Codec<int> : IntegerCodec<int> {};
+template <>
+struct Codec<int64_t> : IntegerCodec<int64_t> {};
+template <>
+struct Codec<uint64_t> : IntegerCodec<uint64_t> {};
 
-template <std::floating_point V>
-struct Codec<V> {
-  static bool parse(const ConfigNode& node, const std::string& where, V& out, Diagnostics& diagnostics) {
-    V value{};
-    if (!node.is_scalar() || node.quoted() || parse_real(node.text(), value) != std::errc())
-      return report_unexpected(node, where, "a finite number", diagnostics);
-    using Single = std::numeric_limits<float>;
-    const V size = std::abs(value);
-    if (size != 0 && (size < static_cast<V>(Single::min()) || size > static_cast<V>(Single::max())))
-      return report_unexpected(
-          node, where,
-          fmt::format("0, or a number of {:.2g} to {:.2g} in size, as float32 holds them", Single::min(),
-                      Single::max()),
-          diagnostics);
-    out = value;
-    return true;
-  }
-  static ConfigNode write(V value) { return ConfigNode::scalar(real_text(value)); }
-  static Json schema() {
-    Json types = Json::array();
-    types.push("number").push("string");
-    return Json::object().set("type", std::move(types)).set("pattern", kDivisionPattern);
-  }
+/// For float and double; defined in codec.cpp.
+template <class V>
+struct RealCodec {
+  static bool parse(const ConfigNode& node, const std::string& where, V& out, Diagnostics& diagnostics);
+  static ConfigNode write(V value);
+  static Json schema();
 };
+template <>
+struct Codec<float> : RealCodec<float> {};
+template <>
+struct Codec<double> : RealCodec<double> {};
 
 template <class V>
 struct Codec<std::optional<V>> {

@@ -16,8 +16,8 @@
 #include <fmt/format.h>
 
 #include "config/environment.h"
-#include "config/load.h"
 #include "config/text.h"
+#include "config/yaml.h"
 
 namespace fs = std::filesystem;
 

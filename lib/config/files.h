@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "config/diagnostics.h"
 #include "config/node.h"
@@ -18,5 +19,9 @@ bool may_be_file(std::string_view key);
 /// The tree of the file that `value` names, relative to the file that names it; `value` itself where that is
 /// no path (a string with a slash, or that ends in .yaml or .yml).
 ConfigNode include_file(const ConfigNode& value, Diagnostics& diagnostics);
+
+/// A file that a configuration names: as it is if absolute, else beside the file that names it, then under
+/// $DTRAIN_DATA. Returns the first that exists, or the first tried.
+std::string find_file(std::string_view name, const Mark& named_at);
 
 }  // namespace dtrain

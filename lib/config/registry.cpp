@@ -1,5 +1,11 @@
 #include "config/registry.h"
 
+#include <algorithm>
+#include <span>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
 #include "config/scalar.h"
 
 namespace dtrain {
@@ -32,12 +38,15 @@ ConfigNode resolved_kind(const std::string& name, const Mark& mark, const Config
   return ConfigNode::mapping({{key, options}}, mark);
 }
 
+namespace {
+
 void report_unknown_kind(const ConfigNode& name, const std::string& noun, std::span<const std::string> names,
                          Diagnostics& diagnostics) {
   diagnostics.error(
       name, fmt::format("unknown {} '{}'{}", noun, name.text(), suggestion_or_list(name.text(), names)));
 }
 
+/// The schema of one kind: the bare name where that will do, or an object of one key.
 Json kind_schema(const std::string& name, bool bare, Json options) {
   if (bare) {
     Json or_nothing = Json::array();
@@ -54,17 +63,96 @@ Json kind_schema(const std::string& name, bool bare, Json options) {
   return Json::object().set("oneOf", std::move(choices));
 }
 
-namespace {
 thread_local std::vector<const void*> open_tables;
+
+/// Ends the descent where the kinds of a table have options that are of the same table again.
+class SchemaDescent {
+ public:
+  explicit SchemaDescent(const void* table)
+      : again_(std::find(open_tables.begin(), open_tables.end(), table) != open_tables.end()) {
+    open_tables.push_back(table);
+  }
+  ~SchemaDescent() { open_tables.pop_back(); }
+  SchemaDescent(const SchemaDescent&) = delete;
+  SchemaDescent& operator=(const SchemaDescent&) = delete;
+  bool again() const { return again_; }
+
+ private:
+  bool again_;
+};
+
+}  // namespace
+
+void RegistryBase::add_kind(std::string name, std::shared_ptr<const RegisteredKind> kind) {
+  if (contains(name)) throw std::logic_error(fmt::format("the {} '{}' is in its table twice", noun_, name));
+  entries_.push_back({std::move(name), std::move(kind)});
 }
 
-SchemaDescent::SchemaDescent(const void* table)
-    : again_(std::find(open_tables.begin(), open_tables.end(), table) != open_tables.end()) {
-  open_tables.push_back(table);
+void RegistryBase::set_number_kind(std::string name, std::string field) {
+  number_kind_ = std::move(name);
+  number_field_ = std::move(field);
 }
 
-SchemaDescent::~SchemaDescent() {
-  open_tables.pop_back();
+AnyConfigured RegistryBase::parse_any(const ConfigNode& node, Diagnostics& diagnostics) const {
+  const auto written = take_apart(node, noun_, number_kind_, number_field_, diagnostics);
+  return written ? parse_any(written->name, written->options, diagnostics) : AnyConfigured{};
+}
+
+AnyConfigured RegistryBase::parse_any(const ConfigNode& name, const ConfigNode& options,
+                                      Diagnostics& diagnostics) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.name == name.text(); });
+  if (found == entries_.end()) {
+    report_unknown_kind(name, noun_, names(), diagnostics);
+    return {};
+  }
+  // What is missing is reported at the name: it stands where a person looks, whatever the options' layout.
+  ConfigNode node = options;
+  if (options.is_null()) node = ConfigNode::mapping({}, name.mark());
+  if (options.is_mapping()) node = ConfigNode::mapping(options.entries(), name.mark());
+  ConfigNode resolved;
+  std::shared_ptr<const void> made = found->kind->make(found->name, node, resolved, diagnostics);
+  if (!made) return {};
+  return {found->name, std::move(made), resolved_kind(found->name, node.mark(), resolved)};
+}
+
+AnyConfigured RegistryBase::make_any(const std::string& name) const {
+  Diagnostics diagnostics;
+  AnyConfigured made = parse_any(ConfigNode::scalar(name), ConfigNode(), diagnostics);
+  if (diagnostics.has_errors())
+    throw std::logic_error(fmt::format("no default {}: {}", noun_, diagnostics.items().front().message));
+  return made;
+}
+
+bool RegistryBase::contains(std::string_view name) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& entry) { return entry.name == name; });
+}
+
+std::vector<std::string> RegistryBase::names() const {
+  std::vector<std::string> all;
+  for (const Entry& entry : entries_) all.push_back(entry.name);
+  return all;
+}
+
+std::vector<std::string> RegistryBase::fields(std::string_view name) const {
+  for (const Entry& entry : entries_)
+    if (entry.name == name) return entry.kind->schema().field_names();
+  return {};
+}
+
+Json RegistryBase::json_schema() const {
+  return SchemaDefinitions::define(noun_, [&] { return choices_schema(); });
+}
+
+Json RegistryBase::choices_schema() const {
+  const SchemaDescent descent(this);
+  if (descent.again()) return Json::object().set("description", noun_ + ", as above");
+  Json choices = Json::array();
+  for (const Entry& entry : entries_)
+    choices.push(kind_schema(entry.name, !entry.kind->schema().has_required(), entry.kind->json_schema()));
+  if (!number_kind_.empty()) choices.push(Codec<double>::schema());
+  return Json::object().set("oneOf", std::move(choices));
 }
 
 }  // namespace dtrain

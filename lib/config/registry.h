@@ -2,9 +2,10 @@
 // ... `adam: {learning_rate: 0.001}`, or the bare name (`adam`) where the defaults will do.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/schema.h"
@@ -25,12 +26,83 @@ struct Configured {
   const Base& operator*() const { return *value; }
 };
 
+/// A Configured whose object, a `const Base`, is of a type that is not known here.
+struct AnyConfigured {
+  std::string name;
+  std::shared_ptr<const void> value;
+  ConfigNode resolved;
+};
+
+/// How a choice was written: the name (a scalar) and the options (null where there are none).
+struct WrittenKind {
+  ConfigNode name;
+  ConfigNode options;
+};
+
+/// Takes apart `name`, `{name: options}`, and a number where `number_kind` is set: it stands for the kind of
+/// that name with `number_field` set to it. Reports anything else.
+std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string& noun,
+                                      const std::string& number_kind, const std::string& number_field,
+                                      Diagnostics& diagnostics);
+/// {name: options}, or the bare name where there are no options.
+ConfigNode resolved_kind(const std::string& name, const Mark& mark, const ConfigNode& options);
+
+/// One kind of a registry, whatever its options are.
+class RegisteredKind {
+ public:
+  virtual ~RegisteredKind() = default;
+  /// Reads `options` and makes the object, a `const Base`; sets `resolved` to the options in full. Null
+  /// after reporting a mistake, unless the mistakes are in details (Schema::details) only.
+  virtual std::shared_ptr<const void> make(const std::string& name, const ConfigNode& options,
+                                           ConfigNode& resolved, Diagnostics& diagnostics) const = 0;
+  virtual const SchemaBase& schema() const = 0;
+  virtual Json json_schema() const = 0;
+};
+
+/// All of a Registry that does not depend on what its kinds are, so that it is compiled once.
+class RegistryBase {
+ public:
+  bool contains(std::string_view name) const;
+  std::vector<std::string> names() const;
+  /// The options of the kind with this name; empty where there is none.
+  std::vector<std::string> fields(std::string_view name) const;
+  const std::string& noun() const { return noun_; }
+  /// A JSON schema: oneOf the kinds, bare names where no field is required. It stands under the noun where
+  /// SchemaDefinitions live.
+  Json json_schema() const;
+  /// The same in place, whether SchemaDefinitions live or not.
+  Json choices_schema() const;
+
+ protected:
+  explicit RegistryBase(std::string noun) : noun_(std::move(noun)) {}
+  ~RegistryBase() = default;
+  RegistryBase(const RegistryBase&) = default;
+  RegistryBase(RegistryBase&&) = default;
+  RegistryBase& operator=(const RegistryBase&) = default;
+  RegistryBase& operator=(RegistryBase&&) = default;
+
+  void add_kind(std::string name, std::shared_ptr<const RegisteredKind> kind);
+  void set_number_kind(std::string name, std::string field);
+  AnyConfigured parse_any(const ConfigNode& node, Diagnostics& diagnostics) const;
+  AnyConfigured parse_any(const ConfigNode& name, const ConfigNode& options, Diagnostics& diagnostics) const;
+  AnyConfigured make_any(const std::string& name) const;
+
+ private:
+  struct Entry {
+    std::string name;
+    std::shared_ptr<const RegisteredKind> kind;
+  };
+  std::string noun_;
+  std::vector<Entry> entries_;
+  std::string number_kind_, number_field_;
+};
+
 /// The explicit table of the kinds of one sort. Built once by a function that names every kind in order.
 template <class Base>
-class Registry {
+class Registry : public RegistryBase {
  public:
   /// `noun` is what messages call the sort: "unknown optimizer 'adm'; did you mean 'adam'?"
-  explicit Registry(std::string noun) : noun_(std::move(noun)) {}
+  explicit Registry(std::string noun) : RegistryBase(std::move(noun)) {}
 
   /// Impl is made from its options: std::make_shared<const Impl>(options).
   template <class Impl, class Options>
@@ -50,29 +122,6 @@ class Registry {
   /// A kind with its defaults, for the defaults of options structs. Throws std::logic_error for a name that
   /// is not here.
   Configured<Base> make(const std::string& name) const;
-
-  bool contains(std::string_view name) const;
-  std::vector<std::string> names() const;
-  /// The options of the kind with this name; empty where there is none.
-  std::vector<std::string> fields(std::string_view name) const;
-  const std::string& noun() const { return noun_; }
-  /// A JSON schema: oneOf the kinds, bare names where no field is required. Under the noun, where
-  /// SchemaDefinitions live.
-  Json json_schema() const;
-  /// That in place.
-  Json choices_schema() const;
-
- private:
-  struct Entry {
-    std::string name;
-    std::function<Configured<Base>(const ConfigNode& options, Diagnostics&)> parse;
-    std::function<Json()> schema;
-    std::vector<std::string> fields;
-    bool bare;  // no field is required
-  };
-  std::string noun_;
-  std::vector<Entry> entries_;
-  std::string number_kind_, number_field_;
 };
 
 /// For Codec<Configured<Base>>: every Base that options refer to has a specialisation that returns its table
@@ -82,4 +131,4 @@ const Registry<Base>& registry();
 
 }  // namespace dtrain
 
-#include "config/registry_impl.h"
+#include "config/registry_impl.h"  // the templates' definitions

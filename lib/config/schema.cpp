@@ -1,8 +1,21 @@
 #include "config/schema.h"
 
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+
 #include "config/scalar.h"
+#include "config/yaml.h"
 
 namespace dtrain {
+
+template class FieldOf<bool>;
+template class FieldOf<int64_t>;
+template class FieldOf<double>;
+template class FieldOf<std::string>;
+template class FieldOf<Size2>;
+template class FieldOf<ConfigNode>;
 
 Json to_json(const ConfigNode& node) {
   if (node.is_null()) return {};
@@ -26,6 +39,9 @@ Json to_json(const ConfigNode& node) {
   return text;
 }
 
+namespace {
+
+/// Reports every key of `node` (a mapping) that is not in `known`.
 void report_unknown_keys(const ConfigNode& node, const std::string& what, std::span<const std::string> known,
                          Diagnostics& diagnostics) {
   for (const auto& [key, value] : node.entries()) {
@@ -35,12 +51,130 @@ void report_unknown_keys(const ConfigNode& node, const std::string& what, std::s
   }
 }
 
+/// Whether a positional value, not a mapping of fields, was meant: see Schema::positional.
 bool is_positional(const ConfigNode& node, std::span<const std::string> fields) {
   if (!node.is_mapping()) return !node.is_null();
   if (node.entries().size() != 1) return false;
   const std::string& key = node.entries().front().first.text();
   // A near miss of a field's name is a misspelt field: it gets the better message.
   return std::find(fields.begin(), fields.end(), key) == fields.end() && !is_near(key, fields);
+}
+
+/// What Schema::example was given.
+Json example_json(const std::string& options) {
+  Diagnostics diagnostics;
+  const ConfigNode node = parse_yaml(options, "an example", diagnostics);
+  diagnostics.throw_if_errors();
+  return to_json(node);
+}
+
+}  // namespace
+
+void SchemaBase::set_positional(std::string name) {
+  if (!find(name)) throw std::logic_error("positional: no field '" + name + "'");
+  positional_ = std::move(name);
+}
+
+void SchemaBase::set_details(std::vector<std::string> names) {
+  for (const std::string& name : names)
+    if (!find(name)) throw std::logic_error("details: no field '" + name + "'");
+  details_ = std::move(names);
+}
+
+std::vector<std::string> SchemaBase::field_names() const {
+  std::vector<std::string> names;
+  for (const auto& field : fields_) names.push_back(field->name());
+  return names;
+}
+
+bool SchemaBase::has_required() const {
+  return std::any_of(fields_.begin(), fields_.end(), [](const auto& field) { return field->required(); });
+}
+
+bool SchemaBase::is_detail(std::string_view name) const {
+  return details_ && std::find(details_->begin(), details_->end(), name) != details_->end();
+}
+
+/// Whether an unknown key does not look like one that counts.
+bool SchemaBase::is_harmless(const std::string& unknown_key) const {
+  const std::string meant = suggestion(unknown_key, field_names());
+  return std::none_of(fields_.begin(), fields_.end(), [&](const auto& field) {
+    return !is_detail(field->name()) && meant.find("'" + field->name() + "'") != std::string::npos;
+  });
+}
+
+const SchemaField* SchemaBase::find(std::string_view name) const {
+  const auto found =
+      std::find_if(fields_.begin(), fields_.end(), [&](const auto& field) { return field->name() == name; });
+  return found == fields_.end() ? nullptr : found->get();
+}
+
+/// `node` as a mapping of fields, a positional value written out.
+ConfigNode SchemaBase::spelled_out(const ConfigNode& node) const {
+  if (node.is_null()) return ConfigNode::mapping({}, node.mark());
+  if (positional_.empty() || !is_positional(node, field_names())) return node;
+  return ConfigNode::mapping({{ConfigNode::scalar(positional_, false, node.mark()), node}}, node.mark());
+}
+
+Reading SchemaBase::read_fields(const ConfigNode& node, const std::string& what, void* out,
+                                Diagnostics& diagnostics) const {
+  const ConfigNode fields = spelled_out(node);
+  if (!fields.is_mapping()) {
+    report_unexpected(node, what, "a mapping", diagnostics);
+    return Reading::wrong;
+  }
+  const size_t before = diagnostics.count();
+  bool counts = !details_;  // whether a mistake is in more than details
+  report_unknown_keys(fields, what, field_names(), diagnostics);
+  if (diagnostics.count() != before && !counts)
+    for (const auto& [key, value] : fields.entries())
+      if (!find(key.text()) && !is_harmless(key.text())) counts = true;
+  for (const auto& field : fields_) {
+    if (const ConfigNode* value = fields.find(field->name())) {
+      if (!field->parse(*value, fmt::format("{}'s {}", what, field->name()), out, diagnostics))
+        counts = counts || !is_detail(field->name());
+    } else if (field->required()) {
+      diagnostics.error(fields,
+                        fmt::format("missing key '{}' in {} ({})", field->name(), what, field->doc()));
+      counts = counts || !is_detail(field->name());
+    }
+  }
+  if (diagnostics.count() == before) {
+    for (const auto& rule : rules_) rule(out, fields, diagnostics);
+    counts = true;
+  }
+  if (diagnostics.count() == before) return Reading::good;
+  return counts ? Reading::wrong : Reading::in_details;
+}
+
+ConfigNode SchemaBase::write_fields(const void* object) const {
+  std::vector<ConfigNode::Entry> entries;
+  for (const auto& field : fields_) entries.push_back(ConfigNode::entry(field->name(), field->write(object)));
+  return ConfigNode::mapping(std::move(entries));
+}
+
+Json SchemaBase::json_schema_of(const void* defaults) const {
+  Json properties = Json::object(), required = Json::array();
+  for (const auto& field : fields_) {
+    Json property = field->json_schema();
+    property.set("description", field->doc());
+    if (field->required())
+      required.push(field->name());
+    else
+      property.set("default", to_json(field->write(defaults)));
+    properties.set(field->name(), std::move(property));
+  }
+  Json object = json_type("object");
+  object.set("description", doc_).set("properties", std::move(properties));
+  if (!required.items().empty()) object.set("required", std::move(required));
+  object.set("additionalProperties", false);
+  if (!example_.empty()) object.set("examples", Json::array().push(example_json(example_)));
+  if (positional_.empty()) return object;
+  Json choices = Json::array();
+  Json alone = find(positional_)->json_schema();
+  alone.set("description", fmt::format("short for {{{}: ...}}", positional_));
+  choices.push(std::move(object)).push(std::move(alone));
+  return Json::object().set("anyOf", std::move(choices));
 }
 
 namespace {

@@ -14,7 +14,6 @@
 #include <yaml-cpp/parser.h>
 
 #include "config/byte_escapes.h"
-#include "config/load.h"
 #include "config/text.h"
 
 namespace dtrain {

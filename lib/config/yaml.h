@@ -1,7 +1,7 @@
-// parse_yaml with the places of its values given, for text that stands in no file.
+// YAML text to a tree.
 #pragma once
 
-#include <optional>
+#include <string>
 #include <string_view>
 
 #include "config/diagnostics.h"
@@ -9,8 +9,14 @@
 
 namespace dtrain {
 
-/// As parse_yaml; every value and mistake has the mark `place` where that is in no line (a --set), else its
-/// own in that file.
+/// Parses one YAML document. Hostile input (size over 8 MiB, nesting over 100 levels, more than a million
+/// nodes, aliases that expand beyond that or contain themselves, duplicate keys, keys that are no scalars,
+/// several documents, bytes that are no text) becomes an error with a position, in bounded time and memory;
+/// then the result is null. Never throws for bad text.
+ConfigNode parse_yaml(std::string_view text, const std::string& file_name, Diagnostics& diagnostics);
+
+/// As parse_yaml, for text that stands in no file: every value and mistake has the mark `place` where that is
+/// in no line (a --set), else its own line and column in that file.
 ConfigNode parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagnostics);
 
 }  // namespace dtrain

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/paths.h"
-#include "config/load.h"
+#include "config/files.h"
 #include "config/schema.h"
 #include "data/cache.h"
 #include "data/column_transforms.h"

@@ -6,6 +6,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "config/files.h"
 #include "source_dir.h"
 #include "support.h"
 

@@ -81,7 +81,6 @@ TEST_CASE("what fails a check is not taken") {
 }
 
 TEST_CASE("mistakes in details leave an object that others can go by") {
-  using Reading = Schema<TestConv>::Reading;
   const auto schema = Schema<TestConv>(TestConv::schema()).details({"activation", "rate"});
   const auto reading = [&](std::string_view text) {
     Diagnostics diagnostics;
@@ -163,6 +162,16 @@ TEST_CASE("JSON schema") {
   const Json reshape = TestReshape::schema().json_schema();
   REQUIRE(reshape.find("anyOf")->items().size() == 2);
   CHECK(reshape.find("anyOf")->items()[1].find("type")->as_string() == "array");
+  CHECK(reshape.find("anyOf")->items()[1].find("description")->as_string() ==
+        "short for {target_shape: ...}");
+}
+
+TEST_CASE("a schema's example stands in its JSON schema") {
+  const Schema<TestReshape> plain = TestReshape::schema();
+  CHECK(plain.json_schema().find("anyOf")->items()[0].find("examples") == nullptr);
+  const Json schema = Schema<TestReshape>(plain).example("{target_shape: [2, 3]}").json_schema();
+  CHECK(schema.find("anyOf")->items()[0].find("examples")->dump() == R"([{"target_shape": [2, 3]}])");
+  CHECK_THROWS_AS(Schema<TestReshape>(plain).example("{target_shape: [2, 3").json_schema(), UserError);
 }
 
 TEST_CASE("what comes again in a JSON schema is defined once") {

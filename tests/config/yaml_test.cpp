@@ -1,4 +1,4 @@
-// parse_yaml on texts that people write; limits.cpp has the hostile ones.
+// parse_yaml on texts that people write; limits_test.cpp has the hostile ones.
 #include "support.h"
 
 namespace dtrain {

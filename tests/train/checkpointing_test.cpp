@@ -4,6 +4,8 @@
 #include <fstream>
 #include <functional>
 
+#include <fmt/format.h>
+
 #include "runs.h"
 
 using namespace dtrain;

@@ -1,6 +1,8 @@
 // GPUs against the CPU, alone and together, and against themselves.
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "device/device.h"
 #include "runs.h"
 

@@ -1,6 +1,8 @@
 // N replicas against one.
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "runs.h"
 
 using namespace dtrain;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <sstream>
 
+#include <fmt/format.h>
+
 #include "runs.h"
 
 using namespace dtrain;

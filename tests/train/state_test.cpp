@@ -3,6 +3,8 @@
 #include <functional>
 #include <regex>
 
+#include <fmt/format.h>
+
 #include "runs.h"
 
 using namespace dtrain;

@@ -1,6 +1,8 @@
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/paths.h"
-#include "config/load.h"
+#include "config/files.h"
 #include "data/readers/reader.h"
 
 namespace dtrain {

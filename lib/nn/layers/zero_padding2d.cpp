@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "config/scalar.h"
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 
@@ -80,6 +81,7 @@ struct PaddingOptions {
   static const Schema<PaddingOptions>& schema() {
     static const auto schema =
         Schema<PaddingOptions>("Zeros around images.")
+            .example("{padding: [1, 2]}")
             .optional("padding", &PaddingOptions::padding,
                       "pixels: one number, [rows, columns], or [[top, bottom], [left, right]]")
             .positional("padding");
