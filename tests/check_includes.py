@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Fails on an #include that the architecture's picture does not have (docs/architecture.md): of a folder that is not on
-a floor below, or of an outside library's header outside that library's cage; and on a header without #pragma once.
+a floor below, or of an outside library's header outside that library's cage; on files that include each other in a
+circle; and on a header without #pragma once.
 
     check_includes.py [ROOT]       checks ROOT/lib and ROOT/app (the project that this file is in by default)
     check_includes.py --self-test  checks that it finds what it should find
 """
+import collections
 import pathlib
 import re
 import sys
@@ -40,7 +42,15 @@ CAGES = [
 ]
 SYSTEM = re.compile(r"[a-z0-9_]+(\.h)?$|(sys|linux)/")  # the standard library's headers and the system's
 
-INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^">]+)[">]')
+# Circles that are still to be opened, each as its files without their endings.
+TOLERATED = [
+    {"lib/data/column_transforms", "lib/data/dataset_spec"},
+    {"lib/data/loader", "lib/data/prefetcher"},
+    {"lib/nn/plan", "lib/nn/plan_builder"},
+    {"lib/train/gradient_sync", "lib/train/whole_state"},
+]
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 SOURCES = {".h", ".cuh", ".cpp", ".cu"}
 
 
@@ -81,12 +91,53 @@ def mistakes_of(root, path, folder):
                 yield number, mistake
 
 
+def unit_of(path):
+    """A header and its own source file are one: their name without its ending."""
+    return path.with_suffix("").as_posix()
+
+
+def units_included(root, path):
+    """The units that a file includes, less its own."""
+    for angled, header in INCLUDE.findall(path.read_text(encoding="utf-8")):
+        if angled == "<":
+            continue
+        beside = root / "app" / header
+        target = beside if path.is_relative_to(root / "app") and beside.is_file() else root / "lib" / header
+        if target.is_file() and unit_of(target) != unit_of(path):
+            yield unit_of(target.relative_to(root))
+
+
+def circle_from(start, includes):
+    """The shortest way along includes from a unit back to itself; None if there is none."""
+    ways, seen = collections.deque([[start]]), set()
+    while ways:
+        way = ways.popleft()
+        for unit in sorted(includes.get(way[-1], ())):
+            if unit == start:
+                return way
+            if unit not in seen:
+                seen.add(unit)
+                ways.append([*way, unit])
+    return None
+
+
+def circles(root, paths):
+    """Every unit's shortest circle, each circle once."""
+    includes = {}
+    for path in paths:
+        includes.setdefault(unit_of(path.relative_to(root)), set()).update(units_included(root, path))
+    found = {}
+    for unit in sorted(includes):
+        if (circle := circle_from(unit, includes)) and set(circle) not in TOLERATED:
+            found.setdefault(frozenset(circle), circle)
+    return list(found.values())
+
+
 def check(root):
     """Every mistake as "file:line: what", and the number of files read."""
     mistakes, files = [], 0
-    for path in sorted([*(root / "lib").rglob("*"), *(root / "app").rglob("*")]):
-        if path.suffix not in SOURCES:
-            continue
+    paths = [path for folder in ("lib", "app") for path in sorted((root / folder).rglob("*")) if path.suffix in SOURCES]
+    for path in sorted(paths):
         files += 1
         relative = path.relative_to(root)
         folder = relative.parts[1] if relative.parts[0] == "lib" else "app"
@@ -94,6 +145,7 @@ def check(root):
             mistakes.append(f"{relative}:1: lib/{folder} has no floor in FLOORS (tests/check_includes.py)")
             continue
         mistakes += [f"{relative}:{line}: {mistake}" for line, mistake in mistakes_of(root, path, folder)]
+    mistakes += ["circle of includes: " + " -> ".join([*circle, circle[0]]) for circle in circles(root, paths)]
     return mistakes, files
 
 
@@ -118,6 +170,14 @@ def self_test():
         "lib/data/app.cpp": '#include "app/local.h"\n',
         "lib/nn/once.h": "#include <vector>\n",
         "lib/cellar/floor.cpp": "",
+        # Circles: of headers, and through a source file, which is one with its header. A source file that includes its
+        # own header is none.
+        "lib/train/one.h": '#pragma once\n#include "train/two.h"\n',
+        "lib/train/two.h": '#pragma once\n#include "train/three.h"\n',
+        "lib/train/three.h": '#pragma once\n#include "train/one.h"\n',
+        "lib/optim/part.h": "#pragma once\n",
+        "lib/optim/part.cpp": '#include "optim/part.h"\n#include "optim/whole.h"\n',
+        "lib/optim/whole.h": '#pragma once\n#include "optim/part.h"\n',
     }
     expected = [
         "lib/base/up.h:3: base must not include ops",
@@ -131,6 +191,8 @@ def self_test():
         'lib/ops/relative.cpp:1: "good.h" is no file under lib/',
         "lib/ops/tests.cpp:1: ops must not include <doctest/doctest.h>: doctest stays in tests",
         "lib/ops/unknown.cpp:1: <boost/any.hpp> is of no outside library",
+        "circle of includes: lib/optim/part -> lib/optim/whole -> lib/optim/part",
+        "circle of includes: lib/train/one -> lib/train/two -> lib/train/three -> lib/train/one",
     ]
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)

@@ -74,25 +74,8 @@ struct RunConfig {
   std::vector<TensorSpec> targets() const;
 };
 
-/// The names that a monitor may have: "loss", the metrics, and with a validation split each with "val_"
-/// before it.
-std::vector<std::string> monitor_names(const RunConfig& config);
-
 /// Whether a run that has so many epochs left saves before its end, too: for that, training waits no longer
 /// than for a copy of the parameters and slots in the host's memory.
 bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t steps_per_epoch);
-
-/// Nothing on mistakes, all of them reported. `name` where the configuration gives none. `to_train`: as of
-/// load_run_config.
-std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
-                                          Diagnostics& diagnostics, bool to_train = false);
-
-/// From a file, or throws UserError with everything that is wrong; that it can be trained on this machine
-/// (placement.h) belongs to it where `to_train`.
-RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets,
-                          bool to_train = false);
-
-/// The JSON schema of a run's configuration, for editors.
-Json run_config_json_schema();
 
 }  // namespace dtrain

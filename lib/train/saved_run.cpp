@@ -12,6 +12,7 @@
 #include "config/load.h"
 #include "train/keras_training.h"
 #include "train/placement.h"
+#include "train/run_config_parser.h"
 #include "train/training_state.h"
 
 namespace dtrain {

@@ -1,35 +1,12 @@
-// Keras's activation functions, as options of other layers write them and as a layer.
+// An activation function as a layer.
 #pragma once
 
-#include <optional>
-#include <string>
-
-#include "config/registry.h"
 #include "nn/layer.h"
-#include "ops/specs.h"
+#include "nn/layers/activation_function.h"
 
 namespace dtrain {
 
-/// One activation function with its options.
-struct ActivationFunction {
-  ActivationSpec spec;     // elementwise, unless
-  bool softmax = false;    // over the last axis
-  std::string keras = "";  // the function's name in Keras
-  /// Where Keras has it only as a layer, the class, which takes `alpha` (Keras 3 calls LeakyReLU's otherwise,
-  /// but reads this as well).
-  std::string keras_layer = "";
-};
-
-template <>
-const Registry<ActivationFunction>& registry<ActivationFunction>();
-
-/// An `activation:` option; null is none.
-using OptionalActivation = std::optional<Configured<ActivationFunction>>;
-
 /// The activation layer that such an option stands for; empty where it is null or linear.
 Configured<Layer> activation_layer(const OptionalActivation& activation);
-
-/// The `activation` of a layer in Keras: the function's name, or "linear" where a layer of its own follows.
-Json keras_activation(const ConfigNode& activation);
 
 }  // namespace dtrain

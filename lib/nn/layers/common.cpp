@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "nn/layers/activation.h"
+#include "nn/layers/activation_function.h"
 
 namespace dtrain {
 namespace {

@@ -1,0 +1,228 @@
+#include "train/run_config_parser.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "config/load.h"
+#include "train/heads.h"
+#include "train/monitors.h"
+#include "train/placement.h"
+
+namespace dtrain {
+
+namespace {
+
+/// The run's, and its folder's.
+struct RunName {
+  std::string text;
+};
+
+bool is_run_name(std::string_view text) {
+  constexpr size_t kLongest = 255;  // what file systems take
+  return !text.empty() && text.size() <= kLongest && text != "." && text != ".." &&
+         text.find('/') == std::string_view::npos;
+}
+
+}  // namespace
+
+template <>
+struct Codec<RunName> {
+  static bool parse(const ConfigNode& node, const std::string& where, RunName& out,
+                    Diagnostics& diagnostics) {
+    if (!node.is_scalar() || !is_run_name(node.text()))
+      return report_unexpected(
+          node, where, "a name that a folder can have, of at most 255 characters without '/'", diagnostics);
+    out.text = node.text();
+    return true;
+  }
+  static ConfigNode write(const RunName& value) { return Codec<std::string>::write(value.text); }
+  static Json schema() { return json_type("string").set("minLength", 1).set("pattern", "^[^/]*$"); }
+};
+
+namespace {
+
+struct TopLevel {
+  std::optional<RunName> name;
+  int64_t seed = 0;
+  ConfigNode model, dataset, train, checkpoint;
+  Configured<Strategy> strategy = registry<Strategy>().make("mirrored");
+};
+
+const Schema<TopLevel>& top_level_schema() {
+  static const auto schema =
+      Schema<TopLevel>("A run of dtrain.")
+          .optional("name", &TopLevel::name,
+                    "of the run, and of its folder under runs/; the file's name where not given")
+          .optional("seed", &TopLevel::seed, "from which all that is random follows", at_least<int64_t>(0))
+          .required("model", &TopLevel::model, "the network, in place or as the path of a YAML file")
+          .required("dataset", &TopLevel::dataset, "the data, in place or as the path of a YAML file")
+          .optional("strategy", &TopLevel::strategy, "how the run is laid over devices")
+          .required("train", &TopLevel::train, "how it is trained")
+          .optional("checkpoint", &TopLevel::checkpoint, "what is saved, and when");
+  return schema;
+}
+
+const Schema<TrainOptions>& train_schema() {
+  static const auto schema =
+      Schema<TrainOptions>("How the network is trained.")
+          .optional("epochs", &TrainOptions::epochs, "passes over the training split",
+                    between<int64_t>(0, 1000000000))
+          .optional("batch_size", &TrainOptions::batch_size, "samples a step, over all replicas",
+                    between<int64_t>(1, 2147483647))
+          .required("loss", &TrainOptions::loss,
+                    "what is minimised: one for every output, or a mapping from outputs")
+          .required("optimizer", &TrainOptions::optimizer, "how gradients move the weights")
+          .optional("metrics", &TrainOptions::metrics, "what is reported beside the loss")
+          .optional("precision", &TrainOptions::precision,
+                    "the arithmetic of the layers; all but float32 are for GPUs")
+          .optional("deterministic", &TrainOptions::deterministic,
+                    "on GPUs, too, only algorithms that give the same bits run after run")
+          .optional("clip_norm", &TrainOptions::clip_norm,
+                    "the largest L2 norm of the whole gradient; longer ones are scaled down",
+                    greater_than<std::optional<double>>(0.0))
+          .optional("accumulate", &TrainOptions::accumulate,
+                    "pieces that each replica's share is worked through in: the same gradient in less memory",
+                    at_least<int64_t>(1))
+          .optional("max_time", &TrainOptions::max_time,
+                    "how long the run may take, such as '8 hours': it saves and ends in time; a run that is "
+                    "resumed has all of it again")
+          .optional("callbacks", &TrainOptions::callbacks,
+                    "what watches the run, beside terminate_on_nan, which does unless it is written with "
+                    "'enabled: false', or the list is empty");
+  return schema;
+}
+
+const Schema<BestOptions>& best_schema() {
+  static const auto schema =
+      Schema<BestOptions>("Keep the best checkpoint, too.")
+          .optional("monitor", &BestOptions::monitor, "the metric, as metrics.jsonl names it")
+          .optional("mode", &BestOptions::mode, "whether smaller or larger is better");
+  return schema;
+}
+
+}  // namespace
+
+template <>
+struct Codec<BestOptions> {
+  static bool parse(const ConfigNode& node, const std::string& where, BestOptions& out,
+                    Diagnostics& diagnostics) {
+    return best_schema().parse(node, where, out, diagnostics);
+  }
+  static ConfigNode write(const BestOptions& value) { return best_schema().write(value); }
+  static Json schema() { return best_schema().json_schema(); }
+};
+
+namespace {
+
+const Schema<CheckpointOptions>& checkpoint_schema() {
+  static const auto schema =
+      Schema<CheckpointOptions>("What is saved, and when.")
+          .optional("every", &CheckpointOptions::every,
+                    "how often: '1 epoch', '200 steps', '10 minutes'; 'auto' is every epoch, but not more "
+                    "than once in "
+                    "ten seconds; the end and the best are saved always")
+          .optional("keep", &CheckpointOptions::keep, "how many of the newest stay", at_least<int64_t>(1))
+          .optional("best", &CheckpointOptions::best, "keep the best by this metric as well");
+  return schema;
+}
+
+constexpr const char* kTerminateOnNan = "terminate_on_nan";
+
+/// Callbacks that are given come beside the default; an empty list is none at all.
+void add_default_callbacks(std::vector<Configured<Callback>>& callbacks) {
+  const auto is_it = [](const Configured<Callback>& callback) { return callback.name == kTerminateOnNan; };
+  if (!callbacks.empty() && std::none_of(callbacks.begin(), callbacks.end(), is_it))
+    callbacks.push_back(registry<Callback>().make(kTerminateOnNan));
+}
+
+/// Whether the transforms are for inputs and targets of the model, where all of these are known.
+void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
+  const std::vector<TensorSpec> targets = config.targets();
+  if (std::none_of(targets.begin(), targets.end(), [](const TensorSpec& spec) { return spec.name.empty(); }))
+    check_transforms(config.dataset.transforms, config.graph.input_specs(), targets, diagnostics);
+}
+
+}  // namespace
+
+std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
+                                          Diagnostics& diagnostics, bool to_train) {
+  const size_t before = diagnostics.count();
+  TopLevel top;
+  top_level_schema().parse(node, "the configuration", top, diagnostics);
+  RunConfig config;
+  config.written = node;
+  config.name = top.name ? top.name->text : name;
+  config.seed = top.seed;
+  config.strategy = top.strategy;
+  config.train.callbacks = {registry<Callback>().make(kTerminateOnNan)};
+  // Each part is looked at, and what is known of it goes on to the others, even where some are wrong, so that
+  // everything is said at once.
+  if (node.find("train")) train_schema().parse(top.train, "train", config.train, diagnostics);
+  add_default_callbacks(config.train.callbacks);
+  checkpoint_schema().parse(top.checkpoint, "checkpoint", config.checkpoint, diagnostics);
+  std::vector<ModelOutput> outputs;
+  std::optional<Graph> graph;
+  if (node.find("model")) graph = parse_model(top.model, diagnostics, &outputs);
+  if (graph) config.graph = std::move(*graph);
+  const ParsedHeads heads = parse_heads(config, std::move(outputs), top.train, diagnostics);
+  const size_t before_dataset = diagnostics.count();
+  if (node.find("dataset"))
+    if (auto dataset = parse_dataset(top.dataset, diagnostics)) config.dataset = std::move(*dataset);
+  const bool dataset_known = node.find("dataset") && diagnostics.count() == before_dataset;
+  if (dataset_known && graph) check_transforms_fit(config, diagnostics);
+
+  const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));
+  check_monitors(config, validation, heads.complete, diagnostics);
+  if (to_train) {
+    if (dataset_known) check_train_split(config, diagnostics);
+    if (config.strategy) place_replicas(config, diagnostics);
+  }
+  if (diagnostics.count() > before) return std::nullopt;
+  config.resolved = ConfigNode::mapping(
+      {ConfigNode::entry("name", ConfigNode::scalar(config.name, true)),
+       ConfigNode::entry("seed", ConfigNode::scalar(std::to_string(config.seed))),
+       ConfigNode::entry("model", config.graph.resolved),
+       ConfigNode::entry("dataset", config.dataset.resolved),
+       ConfigNode::entry("strategy", config.strategy.resolved),
+       ConfigNode::entry("train", train_schema().write(config.train).with("loss", heads.losses)),
+       ConfigNode::entry("checkpoint", checkpoint_schema().write(config.checkpoint))});
+  config.warnings = diagnostics.warnings();
+  return config;
+}
+
+RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets, bool to_train) {
+  Diagnostics diagnostics;
+  const ConfigNode node = load_config(path, sets, diagnostics);
+  diagnostics.throw_if_errors();
+  const std::string stem = std::filesystem::path(path).stem().string();
+  auto config = parse_run_config(node, is_run_name(stem) ? stem : "run", diagnostics, to_train);
+  diagnostics.throw_if_errors();
+  return std::move(*config);
+}
+
+Json run_config_json_schema() {
+  SchemaDefinitions definitions;
+  Json schema = top_level_schema().json_schema();
+  Json properties = *schema.find("properties");
+  const auto in_file_or_place = [](Json part) {
+    const Json path =
+        Json::object().set("type", "string").set("description", "the path of a YAML file that holds it");
+    return Json::object().set("anyOf", Json::array().push(path).push(std::move(part)));
+  };
+  Json train = train_schema().json_schema();
+  Json train_properties = *train.find("properties");
+  train.set("properties", train_properties.set("loss", heads_json_schema()));
+  properties.set("model", in_file_or_place(model_json_schema()));
+  properties.set("dataset", in_file_or_place(dataset_json_schema()));
+  properties.set("strategy", in_file_or_place(registry<Strategy>().json_schema()));
+  properties.set("train", std::move(train));
+  properties.set("checkpoint", checkpoint_schema().json_schema());
+  schema.set("properties", std::move(properties));
+  Json document = Json::object().set("$schema", "https://json-schema.org/draft/2020-12/schema");
+  for (const auto& [key, value] : schema.entries()) document.set(key, value);
+  return document.set("$defs", definitions.take());
+}
+
+}  // namespace dtrain
