@@ -14,6 +14,7 @@
 #include "text.h"
 #include "train/placement.h"
 #include "train/replicas.h"
+#include "train/run_config_parser.h"
 #include "train/sample_check.h"
 #include "train/step_time.h"
 
@@ -252,21 +253,20 @@ void check(const CheckOptions& options) {
 
 }  // namespace
 
-void add_check(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("check", "Everything that fit would refuse, without training; then the plan");
+void add_check(CommandLine& line) {
+  Command command =
+      line.add_command("check", "Everything that fit would refuse, without training; then the plan");
   const auto options = std::make_shared<CheckOptions>();
-  command->add_option("CONFIG", options->config, "The configuration, a YAML file")->required();
-  add_set_option(*command, options->sets);
-  command->add_flag(
-      "--measure", options->measure,
-      "Also train for two seconds, on the run's devices and data, to say how long it will take");
-  command->add_flag(
+  command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
+  add_set_option(command, options->sets);
+  command.add_flag("--measure", options->measure,
+                   "Also train for two seconds, on the run's devices and data, to say how long it will take");
+  command.add_flag(
       "--plan", options->plan,
       "Also show what the first replica runs in a training step: instructions, and the place and "
       "the lifetime of every buffer");
-  add_output_options(*command, options->output);
-  command->callback([options] { check(*options); });
+  add_output_options(command, options->output);
+  command.callback([options] { check(*options); });
 }
 
 }  // namespace dtrain

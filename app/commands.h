@@ -1,19 +1,19 @@
-// The subcommands. Each function adds one to the parser, which runs it once the whole command line is read.
+// The subcommands. Each function adds one to the command line, which runs it once it is read.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "command_line.h"
 
 namespace dtrain {
 
-void add_fit(CLI::App& app);
-void add_resume(CLI::App& app);
-void add_evaluate(CLI::App& app);
-void add_predict(CLI::App& app);
-void add_check(CLI::App& app);
-void add_summary(CLI::App& app);
-void add_inspect(CLI::App& app);
-void add_gpus(CLI::App& app);
-void add_schema(CLI::App& app);
-void add_help(CLI::App& app);
+void add_fit(CommandLine& line);
+void add_resume(CommandLine& line);
+void add_evaluate(CommandLine& line);
+void add_predict(CommandLine& line);
+void add_check(CommandLine& line);
+void add_summary(CommandLine& line);
+void add_inspect(CommandLine& line);
+void add_gpus(CommandLine& line);
+void add_schema(CommandLine& line);
+void add_help(CommandLine& line);
 
 }  // namespace dtrain

@@ -62,21 +62,19 @@ void evaluate(const EvaluateOptions& options) {
 
 }  // namespace
 
-void add_evaluate(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("evaluate", "Loss and metrics of a trained model on a split");
+void add_evaluate(CommandLine& line) {
+  Command command = line.add_command("evaluate", "Loss and metrics of a trained model on a split");
   const auto options = std::make_shared<EvaluateOptions>();
+  command.add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
+      .required();
   command
-      ->add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
-      ->required();
-  command
-      ->add_option(
-          "--split", options->split,
-          "train, validation or test (test where not given, validation where there is no test split)")
-      ->check(CLI::IsMember({"train", "validation", "test"}));
-  add_best_option(*command, options->best);
-  add_set_option(*command, options->sets);
-  add_output_options(*command, options->output);
-  command->callback([options] { evaluate(*options); });
+      .add_option("--split", options->split,
+                  "train, validation or test (test where not given, validation where there is no test split)")
+      .one_of({"train", "validation", "test"});
+  add_best_option(command, options->best);
+  add_set_option(command, options->sets);
+  add_output_options(command, options->output);
+  command.callback([options] { evaluate(*options); });
 }
 
 }  // namespace dtrain

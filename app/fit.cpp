@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "train/run_config_parser.h"
 #include "training.h"
 
 namespace dtrain {
@@ -44,20 +45,19 @@ void fit(const FitOptions& options) {
 
 }  // namespace
 
-void add_fit(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("fit", "Train as a configuration says");
+void add_fit(CommandLine& line) {
+  Command command = line.add_command("fit", "Train as a configuration says");
   const auto options = std::make_shared<FitOptions>();
-  command->add_option("CONFIG", options->config, "The configuration, a YAML file")->required();
-  auto* resume = command->add_flag("--resume", options->resume,
-                                   "Go on from the newest checkpoint in the run directory, if there is one");
+  command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
+  const Option resume = command.add_flag(
+      "--resume", options->resume, "Go on from the newest checkpoint in the run directory, if there is one");
   command
-      ->add_flag("--overwrite", options->overwrite,
-                 "Begin anew where the run directory holds checkpoints; those are removed")
-      ->excludes(resume);
-  add_training_options(*command, *options);
-  command->get_option("--output")
-      ->description("The run directory (runs/ and the run's name where not given)");
-  command->callback([options] { fit(*options); });
+      .add_flag("--overwrite", options->overwrite,
+                "Begin anew where the run directory holds checkpoints; those are removed")
+      .excludes(resume);
+  add_training_options(command, *options);
+  command.option("--output").description("The run directory (runs/ and the run's name where not given)");
+  command.callback([options] { fit(*options); });
 }
 
 }  // namespace dtrain

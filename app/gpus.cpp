@@ -169,15 +169,15 @@ void list_devices(const OutputOptions& output, bool measure) {
 
 }  // namespace
 
-void add_gpus(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("gpus", "The devices of this machine");
+void add_gpus(CommandLine& line) {
+  Command command = line.add_command("gpus", "The devices of this machine");
   const auto output = std::make_shared<OutputOptions>();
   const auto measure = std::make_shared<bool>(false);
-  command->add_flag(
+  command.add_flag(
       "--measure", *measure,
       "Copy memory to, from, within and between the GPUs, sum over all of them, and say how fast");
-  add_output_options(*command, *output);
-  command->callback([output, measure] { list_devices(*output, *measure); });
+  add_output_options(command, *output);
+  command.callback([output, measure] { list_devices(*output, *measure); });
 }
 
 }  // namespace dtrain

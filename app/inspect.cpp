@@ -101,13 +101,13 @@ void inspect(const InspectOptions& options) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("inspect", "What a checkpoint holds");
+void add_inspect(CommandLine& line) {
+  Command command = line.add_command("inspect", "What a checkpoint holds");
   const auto options = std::make_shared<InspectOptions>();
-  command->add_option("FILE", options->path, "A checkpoint, .h5")->required();
-  command->add_flag("--config", options->config, "The configuration in it, as YAML");
-  add_output_options(*command, options->output);
-  command->callback([options] { inspect(*options); });
+  command.add_option("FILE", options->path, "A checkpoint, .h5").required();
+  command.add_flag("--config", options->config, "The configuration in it, as YAML");
+  add_output_options(command, options->output);
+  command.callback([options] { inspect(*options); });
 }
 
 }  // namespace dtrain

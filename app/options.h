@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "command_line.h"
 
 namespace dtrain {
 
@@ -15,12 +15,10 @@ struct OutputOptions {
   bool text() const { return !json && !quiet; }
 };
 
-void add_output_options(CLI::App& command, OutputOptions& options);
-/// For numbers of int64_t, this one or larger.
-CLI::Validator whole_number(int64_t least);
+void add_output_options(Command& command, OutputOptions& options);
 /// --best: of a run directory the best checkpoint so far, not the newest.
-void add_best_option(CLI::App& command, bool& best);
+void add_best_option(Command& command, bool& best);
 /// --set KEY=VALUE, as often as wanted.
-void add_set_option(CLI::App& command, std::vector<std::string>& sets);
+void add_set_option(Command& command, std::vector<std::string>& sets);
 
 }  // namespace dtrain

@@ -142,38 +142,36 @@ void predict(const PredictOptions& options) {
 
 }  // namespace
 
-void add_predict(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("predict", "A trained model's outputs for new inputs");
+void add_predict(CommandLine& line) {
+  Command command = line.add_command("predict", "A trained model's outputs for new inputs");
   const auto options = std::make_shared<PredictOptions>();
+  command.add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
+      .required();
   command
-      ->add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
-      ->required();
+      .add_option("--input,-i", options->input_file,
+                  "The inputs, before the data set's transforms: .h5, .npy, .csv or IDX")
+      .required()
+      .type_name("FILE");
   command
-      ->add_option("--input,-i", options->input_file,
-                   "The inputs, before the data set's transforms: .h5, .npy, .csv or IDX")
-      ->required()
-      ->type_name("FILE");
+      .add_option("--output,-o", options->output_file,
+                  "Where the outputs go, in the inputs' order: .h5, .npy or .csv")
+      .required()
+      .type_name("FILE");
   command
-      ->add_option("--output,-o", options->output_file,
-                   "Where the outputs go, in the inputs' order: .h5, .npy or .csv")
-      ->required()
-      ->type_name("FILE");
-  command
-      ->add_option("--batch-size", options->batch_size, "Samples at a time (as in training where not given)")
-      ->check(whole_number(1))
-      ->type_name("N");
-  add_best_option(*command, options->best);
-  // Given an optional<bool>, CLI11 takes it for a counter and begins with 0, which is "no header".
-  command->add_flag_function(
-      "--header,!--no-header", [options](int64_t count) { options->header = count > 0; },
+      .add_option("--batch-size", options->batch_size, "Samples at a time (as in training where not given)")
+      .at_least(1)
+      .type_name("N");
+  add_best_option(command, options->best);
+  command.add_flag(
+      "--header,!--no-header", [options](bool given) { options->header = given; },
       "Whether the first line of text holds names (as in the run's own csv where not given)");
   command
-      ->add_option("--delimiter", options->delimiter,
-                   "What stands between the numbers of text (as in the run's own csv where not given)")
-      ->type_name("CHARACTER");
-  add_set_option(*command, options->sets);
-  add_output_options(*command, options->output);
-  command->callback([options] { predict(*options); });
+      .add_option("--delimiter", options->delimiter,
+                  "What stands between the numbers of text (as in the run's own csv where not given)")
+      .type_name("CHARACTER");
+  add_set_option(command, options->sets);
+  add_output_options(command, options->output);
+  command.callback([options] { predict(*options); });
 }
 
 }  // namespace dtrain

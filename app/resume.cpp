@@ -46,16 +46,15 @@ void resume(const ResumeOptions& options) {
 
 }  // namespace
 
-void add_resume(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("resume", "Go on from a checkpoint to the configured end");
+void add_resume(CommandLine& line) {
+  Command command = line.add_command("resume", "Go on from a checkpoint to the configured end");
   const auto options = std::make_shared<ResumeOptions>();
-  command
-      ->add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
-      ->required();
-  add_best_option(*command, options->best);
-  add_training_options(*command, *options);
-  command->get_option("--output")->description("Go on in this directory instead of the run's own");
-  command->callback([options] { resume(*options); });
+  command.add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
+      .required();
+  add_best_option(command, options->best);
+  add_training_options(command, *options);
+  command.option("--output").description("Go on in this directory instead of the run's own");
+  command.callback([options] { resume(*options); });
 }
 
 }  // namespace dtrain

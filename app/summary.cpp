@@ -11,6 +11,7 @@
 #include "model_table.h"
 #include "options.h"
 #include "text.h"
+#include "train/run_config_parser.h"
 #include "train/saved_run.h"
 
 namespace dtrain {
@@ -98,14 +99,14 @@ void summarize(const SummaryOptions& options) {
 
 }  // namespace
 
-void add_summary(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("summary", "The table of a model's layers");
+void add_summary(CommandLine& line) {
+  Command command = line.add_command("summary", "The table of a model's layers");
   const auto options = std::make_shared<SummaryOptions>();
-  command->add_option("PATH", options->path, "A configuration, a run directory or a checkpoint file")
-      ->required();
-  add_set_option(*command, options->sets);
-  add_output_options(*command, options->output);
-  command->callback([options] { summarize(*options); });
+  command.add_option("PATH", options->path, "A configuration, a run directory or a checkpoint file")
+      .required();
+  add_set_option(command, options->sets);
+  add_output_options(command, options->output);
+  command.callback([options] { summarize(*options); });
 }
 
 }  // namespace dtrain

@@ -132,16 +132,14 @@ std::vector<std::string> TrainingOptions::all_sets() const {
   return all;
 }
 
-void add_training_options(CLI::App& command, TrainingOptions& options) {
-  command.add_option("--output,-o", options.directory, "The run directory")->type_name("DIR");
-  command.add_option("--epochs", options.epochs, "Train to the end of this epoch")
-      ->check(whole_number(0))
-      ->type_name("N");
+void add_training_options(Command& command, TrainingOptions& options) {
+  command.add_option("--output,-o", options.directory, "The run directory").type_name("DIR");
+  command.add_option("--epochs", options.epochs, "Train to the end of this epoch").at_least(0).type_name("N");
   add_set_option(command, options.sets);
   command
       .add_option("--step-log", options.step_log,
                   "Append a JSON line a step to this file: step, loss of its batch, seconds since the start")
-      ->type_name("FILE");
+      .type_name("FILE");
   add_output_options(command, options.output);
 }
 

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "command_line.h"
 #include "options.h"
 #include "train/saved_run.h"
 
@@ -24,7 +23,7 @@ struct TrainingOptions {
   std::vector<std::string> all_sets() const;
 };
 
-void add_training_options(CLI::App& command, TrainingOptions& options);
+void add_training_options(Command& command, TrainingOptions& options);
 
 /// What stands in the run directory already.
 enum class Existing {
