@@ -1,9 +1,10 @@
-// dtrain schema: the configuration's JSON schema, for editors.
+// dtrain schema: what a configuration may hold, for editors and for people.
 #include <memory>
 
 #include "commands.h"
 #include "console.h"
 #include "options.h"
+#include "reference.h"
 #include "train/run_config_parser.h"
 
 namespace dtrain {
@@ -12,8 +13,14 @@ void add_schema(CommandLine& line) {
   Command command =
       line.add_command("schema", "The JSON schema of configurations, for editors that complete and check");
   const auto output = std::make_shared<OutputOptions>();
+  const auto markdown = std::make_shared<bool>(false);
   add_output_options(command, *output);
-  command.callback([output] {
+  command
+      .add_flag("--markdown", *markdown,
+                "The same as a page to read: every kind with its options, defaults and an example")
+      .excludes(command.option("--json"));
+  command.callback([output, markdown] {
+    if (*markdown) return print_text(reference_markdown(run_config_json_schema()));
     if (output->json || !output->quiet) print_json(run_config_json_schema());
   });
 }

@@ -40,6 +40,7 @@ void add_adagrad(Registry<Optimizer>& table) {
   using Options = AdagradOptions;
   table.add<Adagrad>(
       "adagrad", optimizer_schema<Options>("Steps divided by the root of the sum of all squared gradients.")
+                     .example("{learning_rate: 0.01}")
                      .optional("initial_accumulator_value", &Options::initial_accumulator_value,
                                "where the sum begins", at_least(0.0))
                      .optional("epsilon", &Options::epsilon, "keeps the divisor from 0", greater_than(0.0)));

@@ -6,7 +6,8 @@ namespace dtrain {
 void add_adam(Registry<Optimizer>& table) {
   table.add<AdamWith<AdamOptions>>(
       "adam", adam_schema<AdamOptions>("Kingma and Ba 2015: steps by the gradients' running mean, divided by "
-                                       "the root of that of their squares."));
+                                       "the root of that of their squares.")
+                  .example("{learning_rate: 0.001}"));
 }
 
 }  // namespace dtrain

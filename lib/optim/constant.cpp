@@ -25,6 +25,7 @@ class Constant : public Schedule {
 void add_constant(Registry<Schedule>& table) {
   table.add<Constant>("constant",
                       Schema<ConstantOptions>("The same rate all along; a bare number is short for it.")
+                          .example("{value: 0.001}")
                           .required("value", &ConstantOptions::value, "the rate", at_least(0.0)));
 }
 

@@ -61,6 +61,7 @@ void add_cosine_decay(Registry<Schedule>& table) {
       Schema<Options>("Keras's CosineDecay: from warmup_initial to initial in a straight line, then down to "
                       "alpha * initial along a cosine over `steps` more steps, which do not count the "
                       "warm-up, and constant from there.")
+          .example("{initial: 0.1, steps: 20 epochs, warmup_steps: 500}")
           .required("initial", &Options::initial, "the highest rate", at_least(0.0))
           .required("steps", &Options::steps, "of the cosine, warm-up not counted; or '5 epochs'",
                     some_time())

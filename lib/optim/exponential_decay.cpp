@@ -46,6 +46,7 @@ void add_exponential_decay(Registry<Schedule>& table) {
   table.add<ExponentialDecay>(
       "exponential_decay",
       Schema<Options>("Keras's ExponentialDecay: initial * decay_rate ^ (step / decay_steps).")
+          .example("{initial: 0.1, decay_steps: 1 epoch, decay_rate: 0.9}")
           .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
           .required("decay_steps", &Options::decay_steps,
                     "steps, or '5 epochs', until the rate is decay_rate times as high", some_time())

@@ -74,6 +74,7 @@ void add_piecewise_constant(Registry<Schedule>& table) {
           "Keras's PiecewiseConstantDecay: values[i] up to and including step boundaries[i], the "
           "last value from then on. Steps count from 0; with boundaries in epochs a value changes "
           "with the first step behind them.")
+          .example("{boundaries: [30 epochs, 60 epochs], values: [0.1, 0.01, 0.001]}")
           .required("boundaries", &Options::boundaries,
                     "the last step of each value but the last; or '5 epochs', ...")
           .required("values", &Options::values, "the rates, one more than boundaries")

@@ -110,6 +110,7 @@ void add_reduce_on_plateau(Registry<Schedule>& table) {
   table.add<ReduceOnPlateau>(
       "reduce_on_plateau",
       Schema<Options>("Keras's ReduceLROnPlateau: the rate falls when a metric no longer improves.")
+          .example("{initial: 0.01, factor: 0.5, patience: 3}")
           .required("initial", &Options::initial, "the rate at the start", at_least(0.0))
           .optional("monitor", &Options::monitor, "the metric, as metrics.jsonl names it")
           .optional("factor", &Options::factor, "what the rate is multiplied with",

@@ -45,6 +45,7 @@ void add_rmsprop(Registry<Optimizer>& table) {
   table.add<Rmsprop>(
       "rmsprop",
       optimizer_schema<Options>("Steps divided by the root of the gradients' running mean square.")
+          .example("{learning_rate: 0.001, rho: 0.95}")
           .optional("rho", &Options::rho, "of the running means", between_excluding_high(0.0, 1.0))
           .optional("momentum", &Options::momentum, "how much of the last step is repeated",
                     between(0.0, 1.0))

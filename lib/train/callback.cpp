@@ -69,6 +69,7 @@ const Registry<Callback>& registry<Callback>() {
     t.add<EarlyStopping>(
         "early_stopping",
         Schema<EarlyStoppingOptions>("Ends the training when a metric stops improving.")
+            .example("{monitor: val_loss, patience: 5}")
             .optional("monitor", &EarlyStoppingOptions::monitor, "the metric, as metrics.jsonl names it")
             .optional("patience", &EarlyStoppingOptions::patience,
                       "the training ends with the last of so many epochs without improvement",
@@ -79,6 +80,7 @@ const Registry<Callback>& registry<Callback>() {
     t.add<TerminateOnNan>(
         "terminate_on_nan",
         Schema<TerminateOnNanOptions>("Ends the run, as failed, when the loss is no finite number.")
+            .example("{enabled: false}")
             .optional("enabled", &TerminateOnNanOptions::enabled,
                       "false: the run goes on, though nothing can be saved of it"));
     return t;

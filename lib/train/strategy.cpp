@@ -155,10 +155,12 @@ const Registry<Strategy>& registry<Strategy>() {
     at_most_one.expected = "one device, or auto (mirrored is for several)";
     t.add<Single>("single",
                   Schema<SingleOptions>("The model on one device.")
+                      .example("{device: \"gpu:0\"}")
                       .optional("device", &SingleOptions::device, "the device, or auto", at_most_one));
     t.add<Mirrored>(
         "mirrored",
         Schema<MirroredOptions>("The whole model on every replica, each batch cut into contiguous shares.")
+            .example("{devices: [\"cpu:0\", \"cpu:1\"]}")
             .optional("devices", &MirroredOptions::devices, "the devices, or auto", at_most(kMostReplicas))
             .optional("replicas", &MirroredOptions::replicas,
                       "how many replicas are laid over the devices in turn; one a device where not given",

@@ -45,6 +45,7 @@ void add_file_cache(Registry<Cache>& table) {
   Schema<FileCacheOptions> schema(
       "All samples are decoded once, to files that later runs map into memory; rebuilt when the data or its "
       "options change.");
+  schema.example("{path: /tmp/mnist-cache}");
   schema
       .required("path", &FileCacheOptions::path,
                 "the files' path, to which the split's name is added: PATH.train, ...")

@@ -186,6 +186,7 @@ void add_csv(Registry<Reader>& table) {
                                          [](const std::string& text) { return text.size() == 1; },
                                          Json::object().set("minLength", 1).set("maxLength", 1)};
   Schema<CsvOptions> schema("Text (.gz or plain), a sample a line: numbers between delimiters.");
+  schema.example("{file: train.csv, header: true, target: class}");
   schema.required("file", &CsvOptions::file, "the file")
       .optional("target", &CsvOptions::target,
                 "the column of the only target: its name in the header, or its index, negative from the end")

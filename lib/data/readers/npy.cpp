@@ -126,6 +126,7 @@ std::shared_ptr<const Column> open_npy(const std::string& path) {
 
 void add_npy(Registry<Reader>& table) {
   Schema<NpyOptions> schema("NumPy's .npy files, an array each.");
+  schema.example("{input: images.npy, target: labels.npy}");
   table.add<NpyReader>("npy", add_array_names(schema, "the file"));
 }
 

@@ -187,6 +187,7 @@ void add_synthetic(Registry<Reader>& table) {
   Schema<SyntheticOptions> schema(
       "Random samples of the shapes that the model wants, each value a pure function of seed, row and "
       "element.");
+  schema.example("{samples: 1000, target: {classes: 10}}");
   schema.required("samples", &SyntheticOptions::samples, "how many", between<int64_t>(1, int64_t{1} << 32))
       .optional("input", &SyntheticOptions::input,
                 "how the inputs are distributed; integers are uniform in [low, high)")

@@ -25,6 +25,7 @@ class Cast final : public Transform {
 void add_cast(Registry<Transform>& table) {
   Schema<CastOptions> schema(
       "Converts the inputs: towards zero, and to the nearest value where one does not fit.");
+  schema.example("{dtype: float32}");
   schema.required("dtype", &CastOptions::dtype, "float32, int32 or uint8").positional("dtype");
   table.add<Cast>("cast", schema);
 }

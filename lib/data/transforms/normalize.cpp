@@ -83,6 +83,7 @@ void add_normalize(Registry<Transform>& table) {
                                    Json::object()};
   Schema<NormalizeOptions> schema(
       "Subtracts a mean of the float inputs and divides by a standard deviation; they become float32.");
+  schema.example("{mean: [0.49, 0.48, 0.45], std: [0.25, 0.24, 0.26]}");
   schema.required("mean", &NormalizeOptions::mean, "a number, or one for each channel (the last axis)")
       .required("std", &NormalizeOptions::std, "a number, or one for each channel", positive)
       .rule([](const NormalizeOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {

@@ -25,6 +25,7 @@ class Rescale final : public Transform {
 void add_rescale(Registry<Transform>& table) {
   Schema<RescaleOptions> schema(
       "Multiplies the float inputs by a number and adds another; they become float32.");
+  schema.example("{scale: 1/255}");
   schema.required("scale", &RescaleOptions::scale, "the factor")
       .optional("offset", &RescaleOptions::offset, "what is added then");
   table.add<Rescale>("rescale", schema);

@@ -32,6 +32,7 @@ class Reshape final : public Transform {
 
 void add_reshape(Registry<Transform>& table) {
   Schema<ReshapeOptions> schema("Gives the inputs another shape of as many elements.");
+  schema.example("{shape: [28, 28, 1]}");
   schema.required("shape", &ReshapeOptions::shape, "a sample's new shape, without the batch axis")
       .positional("shape");
   table.add<Reshape>("reshape", schema);

@@ -56,6 +56,7 @@ class TruncatedNormal : public Initializer {
 void add_random(Registry<Initializer>& table) {
   table.add<RandomUniform>("random_uniform",
                            Schema<UniformOptions>("Uniform in [minval, maxval).")
+                               .example("{minval: -0.1, maxval: 0.1}")
                                .optional("minval", &UniformOptions::minval, "the lower end")
                                .optional("maxval", &UniformOptions::maxval, "the upper end"));
   table.add<RandomNormal>("random_normal", normal_schema("Normal."));

@@ -81,6 +81,7 @@ void add_variance_scaling(Registry<Initializer>& table) {
   table.add<VarianceScaling>(
       "variance_scaling",
       Schema<ScalingOptions>("Of variance scale / fan.")
+          .example("{scale: 2, mode: fan_out, distribution: truncated_normal}")
           .optional("scale", &ScalingOptions::scale, "the variance for a fan of 1", greater_than(0.0))
           .optional("mode", &ScalingOptions::mode, "which fan: inputs, outputs, or their mean")
           .optional("distribution", &ScalingOptions::distribution, "the shape of the distribution"));

@@ -51,7 +51,8 @@ class Add : public Layer {
 }  // namespace
 
 void add_add(Registry<Layer>& table) {
-  table.add<Add>("add", Schema<NoOptions>("The sum of inputs of one shape.").details({}));
+  table.add<Add>(
+      "add", Schema<NoOptions>("The sum of inputs of one shape.").example("{inputs: [a, b]}").details({}));
 }
 
 }  // namespace dtrain

@@ -22,6 +22,7 @@ struct BatchNormalizationOptions {
         Schema<O>(
             "Every channel to mean 0 and variance 1, then scaled and shifted: in training by the batch's own "
             "mean and variance, else (and where `trainable: false`) by their moving averages.")
+            .example("{momentum: 0.9}")
             .optional("momentum", &O::momentum, "what a moving average keeps of itself in a step",
                       between(0.0, 1.0))
             .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0))

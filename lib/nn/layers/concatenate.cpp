@@ -12,6 +12,7 @@ struct ConcatenateOptions {
   static const Schema<ConcatenateOptions>& schema() {
     static const auto schema =
         Schema<ConcatenateOptions>("Inputs side by side along one axis.")
+            .example("{inputs: [a, b], axis: -1}")
             .optional("axis", &ConcatenateOptions::axis,
                       "counted from the batch's, which is 0 and cannot be it, or from the end, which is -1");
     return schema;

@@ -21,6 +21,7 @@ struct Conv2DOptions {
     using O = Conv2DOptions;
     static const auto schema =
         Schema<O>("A convolution of images: [height, width, channels] to [height, width, filters].")
+            .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
             .required("filters", &O::filters, "channels of the output", extent())
             .required("kernel_size", &O::kernel_size, "extent of the kernel")
             .optional("strides", &O::strides, "steps of the kernel over the image")

@@ -18,6 +18,7 @@ struct DenseOptions {
     using O = DenseOptions;
     static const auto schema =
         Schema<O>("Fully connected: activation(x kernel + bias), over the last axis.")
+            .example("{units: 64, activation: relu}")
             .required("units", &O::units, "size of the output's last axis", extent())
             .optional("activation", &O::activation, "what follows")
             .optional("use_bias", &O::use_bias, "add a bias")

@@ -21,6 +21,7 @@ struct DepthwiseOptions {
     using O = DepthwiseOptions;
     static const auto schema =
         Schema<O>("A convolution of every channel by itself, with depth_multiplier kernels each.")
+            .example("{kernel_size: 3, padding: same, use_bias: false}")
             .required("kernel_size", &O::kernel_size, "extent of the kernel")
             .optional("strides", &O::strides, "steps of the kernel over the image")
             .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")

@@ -11,6 +11,7 @@ struct DropoutOptions {
     static const auto schema =
         Schema<DropoutOptions>(
             "In training sets elements to zero at random and scales up the others; else nothing.")
+            .example("{rate: 0.5}")
             .required("rate", &DropoutOptions::rate, "the part that is dropped",
                       between_excluding_high(0.0, 1.0))
             .positional("rate")

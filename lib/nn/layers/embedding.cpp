@@ -15,6 +15,7 @@ struct EmbeddingOptions {
     using O = EmbeddingOptions;
     static const auto schema =
         Schema<O>("A trained row of numbers for every whole number from 0 to input_dim - 1.")
+            .example("{input_dim: 1000, output_dim: 16}")
             .required("input_dim", &O::input_dim, "how many rows", extent())
             .required("output_dim", &O::output_dim, "the length of a row", extent())
             .optional("embeddings_initializer", &O::embeddings_initializer, "how the rows begin")

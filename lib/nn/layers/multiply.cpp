@@ -57,8 +57,10 @@ class Multiply : public Layer {
 }  // namespace
 
 void add_multiply(Registry<Layer>& table) {
-  table.add<Multiply>(
-      "multiply", Schema<NoOptions>("The product, element by element, of inputs of one shape.").details({}));
+  table.add<Multiply>("multiply",
+                      Schema<NoOptions>("The product, element by element, of inputs of one shape.")
+                          .example("{inputs: [a, b]}")
+                          .details({}));
 }
 
 }  // namespace dtrain

@@ -15,6 +15,7 @@ struct PoolingOptions {
     using O = PoolingOptions;
     static const auto schema =
         Schema<O>("The largest, or the mean, of every window of an image, each channel by itself.")
+            .example("{pool_size: 2, strides: 2}")
             .optional("pool_size", &O::pool_size, "extent of the window")
             .optional("strides", &O::strides, "steps of the window over the image; pool_size if null")
             .optional("padding", &O::padding,

@@ -16,6 +16,7 @@ struct ReshapeOptions {
   static const Schema<ReshapeOptions>& schema() {
     static const auto schema =
         Schema<ReshapeOptions>("The same elements in the same order under another shape.")
+            .example("{target_shape: [16, -1]}")
             .required("target_shape", &ReshapeOptions::target_shape,
                       "a sample's shape; one extent may be -1: what is left",
                       {"sizes of at least 1, and -1 at most once",

@@ -12,6 +12,7 @@ struct CrossEntropyOptions {
 
 Schema<CrossEntropyOptions> schema(const std::string& target) {
   return Schema<CrossEntropyOptions>("Minus the log of the probability that the output gives " + target + ".")
+      .example("{from_logits: true}")
       .optional("from_logits", &CrossEntropyOptions::from_logits,
                 "the output is logits, not probabilities behind a softmax");
 }

@@ -82,6 +82,7 @@ void add_elementwise_losses(Registry<Loss>& table) {
   table.add_with(
       "binary_crossentropy",
       Schema<BinaryOptions>("Minus the log of the probability that the output gives a target of 0 or 1.")
+          .example("{from_logits: true}")
           .optional("from_logits", &BinaryOptions::from_logits,
                     "the output is logits, not probabilities behind a sigmoid"),
       [](const BinaryOptions& options, const ConfigNode&) {
@@ -94,6 +95,7 @@ void add_elementwise_losses(Registry<Loss>& table) {
   table.add_with(
       "huber",
       Schema<HuberOptions>("Half the squared difference up to delta, linear beyond.")
+          .example("{delta: 0.5}")
           .optional("delta", &HuberOptions::delta, "where it turns linear", greater_than(0.0)),
       [](const HuberOptions& options, const ConfigNode&) { return loss(Kind::huber, false, options.delta); });
 }

@@ -120,11 +120,12 @@ void add_accuracy(Registry<Metric>& table) {
     });
   };
   const auto top_k = [&table](const std::string& name, Target target, const std::string& doc) {
-    table.add_with(
-        name, Schema<TopKOptions>(doc).optional("k", &TopKOptions::k, "how many scores count", at_least(1)),
-        [target](const TopKOptions& options, const ConfigNode&) {
-          return std::make_shared<const TopK>(target, options.k);
-        });
+    table.add_with(name,
+                   Schema<TopKOptions>(doc).example("{k: 5}").optional("k", &TopKOptions::k,
+                                                                       "how many scores count", at_least(1)),
+                   [target](const TopKOptions& options, const ConfigNode&) {
+                     return std::make_shared<const TopK>(target, options.k);
+                   });
   };
   table.add<Accuracy>("accuracy", Schema<NoOptions>("The kind of accuracy that suits output and target."));
   best("sparse_categorical_accuracy", Target::sparse,
@@ -134,6 +135,7 @@ void add_accuracy(Registry<Metric>& table) {
   table.add<BinaryAccuracy>(
       "binary_accuracy",
       Schema<BinaryOptions>("How often output and target are on one side of the threshold.")
+          .example("{threshold: 0.7}")
           .optional("threshold", &BinaryOptions::threshold, "above it is 1", between(0.0, 1.0)));
   top_k("sparse_top_k_categorical_accuracy", Target::sparse,
         "How often the target's class is among the k best scores.");

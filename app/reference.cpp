@@ -1,0 +1,234 @@
+#include "reference.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "config/node.h"
+#include "config/scalar.h"
+#include "config/schema.h"
+#include "reference_types.h"
+
+namespace dtrain {
+
+namespace {
+
+/// A kind as it stands among the choices of its registry.
+struct Kind {
+  std::string name;
+  const Json* options;  // the JSON schema of the mapping of its options
+  std::string alone;    // "short for {rate: ...}", where a value alone will do
+};
+
+/// The schema of a mapping among the alternatives of `schema`; null where there is none.
+const Json* mapping_in(const Json& schema) {
+  if (const Json* type = schema.find("type"); type && type->is_string() && type->as_string() == "object")
+    return &schema;
+  for (const char* keyword : {"anyOf", "oneOf"})
+    if (const Json* choices = schema.find(keyword))
+      for (const Json& choice : choices->items())
+        if (const Json* found = mapping_in(choice)) return found;
+  return nullptr;
+}
+
+/// The description of the alternative of a mapping that Schema::positional makes.
+std::string short_form_in(const Json& schema) {
+  const Json* choices = schema.find("anyOf");
+  if (!choices) return "";
+  for (const Json& choice : choices->items()) {
+    const Json* description = choice.find("description");
+    if (description && description->as_string().starts_with("short for")) return description->as_string();
+    if (std::string found = short_form_in(choice); !found.empty()) return found;
+  }
+  return "";
+}
+
+std::vector<Kind> kinds_in(const Json& registry) {
+  std::vector<Kind> kinds;
+  for (const Json& choice : registry.at("oneOf").items()) {
+    const Json* mapping = mapping_in(choice);  // a number, which is short for a kind, is none
+    if (!mapping) continue;
+    const auto& [name, options] = mapping->at("properties").entries().front();
+    kinds.push_back({name, mapping_in(options), short_form_in(options)});
+  }
+  return kinds;
+}
+
+std::string sentence(std::string text) {
+  if (!text.empty() && !text.ends_with('.')) text += '.';
+  return text;
+}
+
+/// A table of the keys of a mapping, less `left_out`.
+std::string key_table(const Json& mapping, const std::vector<std::string>& left_out = {}) {
+  std::string rows;
+  std::vector<std::string> required;
+  if (const Json* names = mapping.find("required"))
+    for (const Json& name : names->items()) required.push_back(name.as_string());
+  for (const auto& [name, property] : mapping.at("properties").entries()) {
+    if (std::find(left_out.begin(), left_out.end(), name) != left_out.end()) continue;
+    const Json* description = property.find("description");
+    const Json* value = property.find("default");
+    const bool needed = std::find(required.begin(), required.end(), name) != required.end();
+    rows += fmt::format("| `{}` | {} | {} | {} |\n", name, in_table(value_type(property)),
+                        needed  ? "**required**"
+                        : value ? "`" + in_table(yaml_text(*value)) + "`"
+                                : "",
+                        in_table(description ? description->as_string() : ""));
+  }
+  return rows.empty() ? "" : "| key | value | default | meaning |\n|---|---|---|---|\n" + rows + "\n";
+}
+
+/// The tables of mappings inside a mapping: `input: {distribution: ...}`.
+std::string inner_tables(const Json& mapping) {
+  std::string text;
+  for (const auto& [name, property] : mapping.at("properties").entries()) {
+    const Json* inner = mapping_in(property);
+    if (inner && inner->find("properties"))
+      text += fmt::format("Keys of `{}`:\n\n{}", name, key_table(*inner));
+  }
+  return text;
+}
+
+std::string yaml_block(const std::string& text) {
+  return "```yaml\n" + text + "\n```\n\n";
+}
+
+/// How a kind is written, by the example of its schema; its bare name where there is none.
+std::string example_of(const Kind& kind) {
+  const Json* examples = kind.options->find("examples");
+  return examples ? fmt::format("{}: {}", kind.name, yaml_text(examples->items().front())) : kind.name;
+}
+
+/// One registry: a section for each kind that has options, and a table of those that have none.
+std::string registry_section(const Json& registry, const std::vector<std::string>& common_keys = {}) {
+  std::string sections, plain;
+  for (const Kind& kind : kinds_in(registry)) {
+    const std::string doc = sentence(kind.options->at("description").as_string());
+    const std::string table = key_table(*kind.options, common_keys);
+    if (table.empty() && !kind.options->find("examples")) {
+      plain += fmt::format("| `{}` | {} |\n", kind.name, in_table(doc));
+      continue;
+    }
+    sections += fmt::format("### {}\n\n{}\n\n{}{}", kind.name, doc, yaml_block(example_of(kind)), table);
+    if (!kind.alone.empty()) sections += fmt::format("A value alone is {}.\n\n", in_code(kind.alone));
+    sections += inner_tables(*kind.options);
+  }
+  if (!plain.empty()) plain = "| kind without options | what it is |\n|---|---|\n" + plain + "\n";
+  return plain + sections;
+}
+
+constexpr const char* kIntroduction = R"(# Reference of configurations
+
+Every key and every kind that a configuration may name, with its options, their defaults and an example. The program
+prints this page: `dtrain schema --markdown`; `dtrain schema` gives the same to editors as a JSON schema.
+
+A *kind* with options is written as a mapping of one key, `adam: {learning_rate: 0.01}`; where the defaults will do, its
+bare name is enough: `adam`. Shapes are those of one sample: the batch axis is never written. Images are
+[height, width, channels]. A number may be a division, `1/255`. A length of time is a number and a unit (`90 seconds`,
+`10 minutes`, `8 hours`, `2 days`); schedules count in steps (`500`) or epochs (`5 epochs`). `null` stands for a key that is
+not given.
+
+)";
+
+constexpr const char* kRunExample = R"(name: digits
+seed: 1
+model:
+  inputs: {image: [64]}
+  layers:
+    - dense: {units: 64, activation: relu}
+    - dense: {units: 10}
+dataset:
+  train: {synthetic: {samples: 1000, target: {classes: 10}}}
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train:
+  epochs: 5
+  batch_size: 32
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.001}}
+  metrics: [accuracy]
+checkpoint: {every: 1 epoch, keep: 2, best: {monitor: loss}})";
+
+constexpr const char* kModelExample = R"(model:
+  inputs: {image: {shape: [28, 28], dtype: uint8}, hint: [4]}
+  blocks:
+    body:
+      parameters: {units: 8}
+      layers:
+        - dense: {units: $units, activation: relu}
+  layers:
+    - flatten: {inputs: image}
+    - body: {units: 16, repeat: 2}
+    - concatenate: {name: both, inputs: [body_1, hint]}
+    - dense: {name: scores, units: 10}
+  outputs: scores)";
+
+}  // namespace
+
+std::string reference_markdown(const Json& schema) {
+  const Json& definitions = schema.at("$defs");
+  const auto part = [&](const char* key) -> const Json& {
+    return *mapping_in(schema.at("properties").at(key));
+  };
+  const auto registry = [&](const char* title, const char* noun, const char* introduction) {
+    return fmt::format("## {}\n\n{}\n\n{}", title, introduction, registry_section(definitions.at(noun)));
+  };
+  std::string text = kIntroduction;
+  text += fmt::format(
+      "## The run\n\nThe keys at the top. `model`, `dataset` and `strategy` stand here or in a file of their "
+      "own.\n\n{}{}",
+      yaml_block(kRunExample), key_table(schema));
+
+  const Json& model = part("model");
+  const Json& layer_keys = definitions.at("layer_keys");
+  std::vector<std::string> common;
+  for (const auto& [name, property] : layer_keys.at("properties").entries()) common.push_back(name);
+  text += fmt::format("## model\n\n{}\n\n{}{}", sentence(model.at("description").as_string()),
+                      yaml_block(kModelExample), key_table(model));
+  text +=
+      "A block is used like a layer; `repeat: n` lays it n times, each reading the one before. Names inside "
+      "it are its own, and "
+      "`input` is what flows into it. The keys of a block:\n\n";
+  text += key_table(model.at("properties").at("blocks").at("additionalProperties"));
+  text += fmt::format("## Layers\n\nBeside its own options every layer has these keys:\n\n{}{}",
+                      key_table(layer_keys), registry_section(definitions.at("layer"), common));
+  text += registry("Activations", "activation", "The values of the layers' `activation`.");
+  text += registry("Initializers", "initializer",
+                   "How parameters begin: drawn from the seed and the parameter's name.");
+
+  const Json& dataset = part("dataset");
+  text += fmt::format("## dataset\n\n{}\n\n{}", sentence(dataset.at("description").as_string()),
+                      key_table(dataset));
+  text += registry("Readers", "split",
+                   "Each split is one reader; beside it may stand `rows: [from, to)`, only the samples from "
+                   "the first number up to "
+                   "below the second. File names are relative to `root`.");
+  text +=
+      registry("Transforms", "transform", "What is done to samples, in the order in which they are listed.");
+  text += registry("Caches", "cache", "The values of the data set's `cache`.");
+
+  text += registry("Strategies", "strategy",
+                   "How the run is laid over devices. `auto` is all GPUs, or the CPU where there is none.");
+
+  const Json& train = part("train");
+  text +=
+      fmt::format("## train\n\n{}\n\n{}", sentence(train.at("description").as_string()), key_table(train));
+  text += registry("Losses", "loss",
+                   "One for every output of the model, or a mapping from outputs to losses: `loss: {digit: "
+                   "..., size: ...}`.");
+  text += registry("Metrics", "metric", "What is reported beside the loss, for every output.");
+  text += registry("Optimizers", "optimizer", "How gradients move the weights.");
+  text +=
+      registry("Learning rates", "learning_rate_schedule", "The values of an optimizer's `learning_rate`.");
+  text += registry("Callbacks", "callback", "What watches a run.");
+
+  const Json& checkpoint = part("checkpoint");
+  text += fmt::format("## checkpoint\n\n{}\n\n{}{}", sentence(checkpoint.at("description").as_string()),
+                      key_table(checkpoint), inner_tables(checkpoint));
+  while (text.ends_with("\n\n")) text.pop_back();
+  return text;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,130 @@
+#include "reference_types.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "config/node.h"
+#include "config/scalar.h"
+#include "config/schema.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Whether the text reads back as this string without quotes.
+bool is_plain(const std::string& text) {
+  return plain_is_safe(text) && !reads_as_null(text) && to_json(ConfigNode::scalar(text)).is_string();
+}
+
+/// "at least 1", "from 0 to 1", "greater than 0", "at least 0 and less than 1"; "" where there is no limit.
+std::string range_text(const Json& schema) {
+  const Json *least = schema.find("minimum"), *above = schema.find("exclusiveMinimum");
+  const Json *most = schema.find("maximum"), *below = schema.find("exclusiveMaximum");
+  if (least && most) return fmt::format("from {} to {}", least->dump(), most->dump());
+  std::vector<std::string> limits;
+  if (least) limits.push_back("at least " + least->dump());
+  if (above) limits.push_back("greater than " + above->dump());
+  if (most) limits.push_back("at most " + most->dump());
+  if (below) limits.push_back("less than " + below->dump());
+  return fmt::format("{}", fmt::join(limits, " and "));
+}
+
+std::string reference_text(const std::string& target) {
+  const std::string noun = target.substr(target.rfind('/') + 1);
+  for (const auto& [name, text] : {std::pair{"activation", "[activation](#activations)"},
+                                   {"initializer", "[initializer](#initializers)"},
+                                   {"learning_rate_schedule", "number or [schedule](#learning-rates)"},
+                                   {"optimizer", "[optimizer](#optimizers)"},
+                                   {"metric", "[metric](#metrics)"},
+                                   {"callback", "[callback](#callbacks)"},
+                                   {"loss", "[loss](#losses)"},
+                                   {"layer", "[layer](#layers)"},
+                                   {"strategy", "[strategy](#strategies)"},
+                                   {"split", "[reader](#readers)"},
+                                   {"transform", "[transform](#transforms)"},
+                                   {"cache", "[cache](#caches)"}})
+    if (noun == name) return text;
+  return noun;
+}
+
+std::string choices_text(const Json& choices) {
+  std::vector<std::string> texts;
+  for (const Json& choice : choices.items())
+    if (std::string text = value_type(choice); std::find(texts.begin(), texts.end(), text) == texts.end())
+      texts.push_back(std::move(text));
+  return fmt::format("{}", fmt::join(texts, " or "));
+}
+
+/// By "type"; `type` is a name, or for numbers, which may be divisions, a list that begins with "number".
+std::string named_type(const Json& schema, const Json& type) {
+  const std::string name = type.is_array() ? type.items().front().as_string() : type.as_string();
+  if (name == "boolean") return "`true` or `false`";
+  if (name == "array") {
+    const Json* items = schema.find("items");
+    return items && !items->entries().empty() ? "list of " + value_type(*items) : "list";
+  }
+  if (name == "object") {
+    const Json* values = schema.find("additionalProperties");
+    return values && values->is_object() ? "mapping of names to " + value_type(*values) : "mapping";
+  }
+  return name;
+}
+
+}  // namespace
+
+std::string yaml_text(const Json& value) {
+  if (value.is_string()) return is_plain(value.as_string()) ? value.as_string() : value.dump();
+  std::vector<std::string> parts;
+  if (value.is_array()) {
+    for (const Json& item : value.items()) parts.push_back(yaml_text(item));
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+  }
+  if (value.is_object()) {
+    for (const auto& [key, item] : value.entries()) parts.push_back(key + ": " + yaml_text(item));
+    return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+  return value.dump();
+}
+
+std::string value_type(const Json& schema) {
+  std::string text = "any value";
+  if (const Json* reference = schema.find("$ref")) {
+    text = reference_text(reference->as_string());
+  } else if (const Json* values = schema.find("enum")) {
+    std::vector<std::string> names;
+    for (const Json& value : values->items()) names.push_back("`" + yaml_text(value) + "`");
+    text = fmt::format("{}", fmt::join(names, ", "));
+  } else if (const Json* constant = schema.find("const")) {
+    text = "`" + yaml_text(*constant) + "`";
+  } else if (const Json* any = schema.find("anyOf")) {
+    text = choices_text(*any);
+  } else if (const Json* one = schema.find("oneOf")) {
+    text = choices_text(*one);
+  } else if (const Json* type = schema.find("type")) {
+    text = named_type(schema, *type);
+  }
+  const std::string range = range_text(schema);
+  return range.empty() ? text : text + ", " + range;
+}
+
+std::string in_table(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
+  return out;
+}
+
+std::string in_code(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '{') out += '`';
+    out += c;
+    if (c == '}') out += '`';
+  }
+  return out;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,131 @@
+"""docs/reference.md is what `dtrain schema --markdown` prints, and the program takes every example in it."""
+import re
+
+import support
+from support import Case
+
+REFERENCE = support.PROJECT / "docs" / "reference.md"
+RENEW = "build/release/app/dtrain schema --markdown > docs/reference.md"
+
+# A whole configuration with a place for each sort of example; what is at the place otherwise stands behind it.
+RUN = """\
+model:
+  inputs: {{{inputs}}}
+  layers:
+    - {layer}
+dataset:
+  train: {{{reader}}}
+  transforms: [{transform}]
+  cache: {{{cache}}}
+strategy: {{{strategy}}}
+train:
+  loss: {{{loss}}}
+  optimizer: {{{optimizer}}}
+  metrics: [{metric}]
+  callbacks: [{callback}]
+"""
+PLAIN = {"inputs": "a: [16]", "layer": "dense: {units: 4}", "reader": "synthetic: {samples: 8, target: {shape: [4]}}",
+         "transform": "", "cache": "none: {}", "strategy": "single: {}", "loss": "mean_squared_error: {}",
+         "optimizer": "sgd: {}", "metric": "", "callback": ""}
+
+# Where the examples of a section stand in RUN.
+PLACES = {
+    "Readers": lambda example: {"reader": example},
+    "Transforms": lambda example: {"transform": braced(example)},
+    "Caches": lambda example: {"cache": example},
+    "Strategies": lambda example: {"strategy": example},
+    "Losses": lambda example: {"loss": example, **suited(example)},
+    "Metrics": lambda example: {"metric": braced(example), **suited(example)},
+    "Optimizers": lambda example: {"optimizer": example},
+    "Learning rates": lambda example: {"optimizer": f"sgd: {{learning_rate: {braced(example)}}}"},
+    "Callbacks": lambda example: {"callback": braced(example)},
+    "Activations": lambda example: {"layer": f"dense: {{units: 4, activation: {braced(example)}}}"},
+    "Initializers": lambda example: {"layer": f"dense: {{units: 4, kernel_initializer: {braced(example)}}}"},
+}
+# A layer takes one of these inputs, or two of them.
+INPUTS = ["[16]", "[8, 8, 3]", "{shape: [5], dtype: int32}"]
+
+
+def braced(example):
+    """As it may stand in a list or behind a colon in braces; a bare name (`relu: {}` in RUN) too."""
+    return f"{{{example}}}"
+
+
+def suited(example):
+    """What a loss or metric of classes needs around it."""
+    sparse = "sparse_categorical" in example or example.startswith("accuracy")
+    return {"loss": example if "crossentropy" in example else "sparse_categorical_crossentropy: {}"} if sparse else {}
+
+
+def examples(text):
+    """(section, kind, example) of every kind; an example is "kind: {...}"."""
+    section = ""
+    for part in re.split(r"(?m)^(?=#{2,3} )", text):
+        if part.startswith("## "):
+            section = part[3:].split("\n", 1)[0]
+        if section not in {*PLACES, "Layers"}:
+            continue
+        for name in re.findall(r"(?m)^\| `([a-z0-9_]+)` \| [^|]* \|$", part):  # of the kinds without options
+            yield section, name, f"{name}: {{}}"
+        if part.startswith("### "):
+            kind = part[4:].split("\n", 1)[0]
+            block = re.search(r"(?s)```yaml\n(.*?)\n```", part)
+            written = block[1] if block else ""
+            yield section, kind, written if ":" in written else f"{written}: {{}}"
+
+
+class Reference(Case):
+    def test_it_is_up_to_date(self):
+        printed = self.dtrain("schema", "--markdown").out
+        self.assertTrue(REFERENCE.is_file() and REFERENCE.read_text(encoding="utf-8") == printed,
+                        f"docs/reference.md is out of date; renew it: {RENEW}")
+
+    def accepted(self, **places):
+        config = self.write("run.yaml", RUN.format(**{**PLAIN, **places}))
+        process = self.start("summary", config)
+        _, error = process.communicate(timeout=60)
+        return process.returncode == 0, error
+
+    def accepted_layer(self, example):
+        said = []
+        for shape in INPUTS:
+            two = "inputs: [a, b]" in example
+            good, error = self.accepted(inputs=f"a: {shape}, b: {shape}" if two else f"a: {shape}", layer=example)
+            if good:
+                return True, ""
+            said.append(error)
+        return False, "\n".join(said)
+
+    def test_the_program_takes_every_example(self):
+        found = list(examples(self.dtrain("schema", "--markdown").out))
+        self.assertEqual({section for section, _, _ in found}, {*PLACES, "Layers"})
+        for section, kind, example in found:
+            with self.subTest(section=section, kind=kind, example=example):
+                self.assertTrue(example.startswith(f"{kind}:"))
+                good, said = (self.accepted_layer(example) if section == "Layers"
+                              else self.accepted(**PLACES[section](example)))
+                self.assertTrue(good, said)
+
+    def test_an_example_that_is_wrong_is_found(self):
+        self.assertFalse(self.accepted(optimizer="adam: {learning_rat: 0.1}")[0])
+        self.assertFalse(self.accepted_layer("dense: {units: 0}")[0])
+
+    def test_whole_examples(self):
+        text = self.dtrain("schema", "--markdown").out
+        run = re.search(r"(?s)## The run\n.*?```yaml\n(.*?)\n```", text)[1]
+        self.dtrain("summary", self.write("whole.yaml", run))
+        model = re.search(r"(?s)## model\n.*?```yaml\n(.*?)\n```", text)[1]
+        rest = run[run.index("dataset:"):]
+        self.dtrain("summary", self.write("model.yaml", f"{model}\n{rest}"))
+
+    def test_every_kind_is_there(self):
+        text = self.dtrain("schema", "--markdown").out
+        names = {kind for _, kind, _ in examples(text)}
+        for kind in ("dense", "relu", "glorot_uniform", "csv", "one_hot", "memory", "mirrored", "huber", "top_k", "adamw",
+                     "cosine_decay", "early_stopping"):
+            self.assertIn(kind, names)
+        self.dtrain("schema", "--markdown", "--json", expect=2)
+
+
+if __name__ == "__main__":
+    support.main()
