@@ -1,5 +1,5 @@
-// What every use of libhdf5 needs, in whichever folder: the lock, silence, closing of what was opened, errors
-// as exceptions.
+// What every use of libhdf5 needs, in whichever folder: the lock, silence, handles that close themselves,
+// errors as exceptions.
 #pragma once
 
 #include <mutex>
@@ -11,8 +11,8 @@
 namespace dtrain {
 
 /// Holds the process's lock on libhdf5, which is not thread safe as most systems build it, and keeps the
-/// library from printing, on this thread too (its stack of errors, and whether that is printed, are a
-/// thread's own). Nobody calls the library without.
+/// library from printing on this thread (each thread has a stack of errors of its own, and says itself
+/// whether it is printed). Nobody calls the library without a session.
 class Hdf5Session {
  public:
   Hdf5Session();
@@ -21,9 +21,10 @@ class Hdf5Session {
   std::scoped_lock<std::mutex> lock_;
 };
 
-/// Whether libhdf5 said these words as the call that just failed did.
+/// Whether these words are in what libhdf5 said as the last call failed.
 bool hdf5_said(std::string_view words);
 
+/// Throws Error: what was being done, and libhdf5's innermost reason for its failure.
 [[noreturn]] void throw_hdf5_error(std::string_view doing);
 
 /// Throws Error with libhdf5's innermost reason when `result`, of any of its calls, says that it failed.
@@ -33,14 +34,14 @@ Result checked(Result result, std::string_view doing) {
   return result;
 }
 
-/// Owns an identifier of any kind (file, group, dataset, attribute, type, space, property list), or none. A
-/// session is held by whoever makes or drops one.
+/// Owns an identifier of any kind (file, group, dataset, attribute, type, space, property list), or none.
+/// Whoever makes or destroys a handle holds a session.
 class Hdf5Handle {
  public:
   Hdf5Handle() = default;
-  /// A negative one is none.
+  /// A negative identifier is none.
   explicit Hdf5Handle(hid_t id) : id_(id) {}
-  /// Throws as checked().
+  /// Throws Error, as checked() does, where the identifier is negative.
   Hdf5Handle(hid_t id, std::string_view doing) : id_(checked(id, doing)) {}
   Hdf5Handle(Hdf5Handle&& other) noexcept : id_(other.release()) {}
   Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {

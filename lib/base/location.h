@@ -24,7 +24,7 @@ struct Location {
   std::string name;  // "" where the path itself will do
 };
 
-/// What stands beside a file: `name` in its directory; the directory for ".".
+/// The location of `name` in the directory of a file; of the directory itself for ".".
 Location beside(const Location& file, const std::string& name);
 
 /// The names in a directory, in no order; none where it cannot be read.

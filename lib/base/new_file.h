@@ -10,14 +10,15 @@
 
 namespace dtrain {
 
-/// What could not be written for want of space: the disk is full, or the user's share of it.
+/// Something could not be written for want of space: the disk is full, or the user's share of it is.
 class NoSpace : public Error {
  public:
   using Error::Error;
 };
 
-/// Written under a temporary name beside the final one, which finish() gives it; what was not finished is
-/// removed. Used by one thread. Everything throws NoSpace where it fails for want of space.
+/// A file that is written under a temporary name beside the final one, which finish() gives it; a file that
+/// was not finished is removed. Used by one thread. Every function throws NoSpace where it fails for want of
+/// space.
 class NewFile {
  public:
   /// Also removes what killed writers left in the folder. Throws UserError where no file can be made there.
@@ -28,14 +29,15 @@ class NewFile {
 
   /// The name by which messages call the file.
   const std::string& shown() const { return location_.shown(); }
-  /// As it is seen from the location's directory.
+  /// The temporary name, as it is seen from the location's directory.
   const std::string& temporary() const { return temporary_.path; }
-  /// Behind what was appended so far. Throws Error.
+  /// Writes behind what was appended so far. Throws Error.
   void append(const void* data, size_t bytes);
   int64_t appended() const { return appended_; }
-  /// Throws Error.
+  /// Writes at an offset from the file's beginning. Throws Error.
   void write(int64_t offset, const void* data, size_t bytes);
-  /// The file is on the disk, and has its name. Throws Error, and leaves what stood there.
+  /// Returns once the file is on the disk and has its name. Throws Error, and leaves the file that stood
+  /// there before, where that fails.
   void finish();
 
  private:

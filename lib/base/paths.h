@@ -1,4 +1,4 @@
-// Paths that people give, looked at: what the system has against one is said in a sentence.
+// Paths that people give: what the system has against a path is said in a sentence.
 #pragma once
 
 #include <string>
@@ -11,9 +11,10 @@ enum class Standing { nothing, file, directory, other };
 /// that may not be searched, links in a circle, a name that is too long).
 Standing look_at(const std::string& path);
 
-/// Absolute, and without links, "." and ".." as far as it leads to something. Throws UserError likewise.
+/// The path made absolute, and without links, "." and ".." as far as it leads to something. Throws UserError
+/// as look_at does.
 std::string real_path(const std::string& path);
-/// Absolute; throws UserError where the working directory is gone.
+/// The path made absolute. Throws UserError where the working directory is gone.
 std::string absolute_path(const std::string& path);
 
 /// Removes a file that may be there; throws Error where that fails.

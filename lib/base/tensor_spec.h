@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// `shape` is one sample's: it leaves out the batch axis.
+/// The `shape` is that of one sample: it leaves out the batch axis.
 struct TensorSpec {
   std::string name;
   Shape shape;

@@ -32,7 +32,7 @@ struct ArrayRef {
 struct LayerWeights {
   std::string layer;
   std::vector<ArrayRef> weights;
-  std::string keras_name = "";  ///< under which Keras looks for it; "": the layer's own name
+  std::string keras_name = "";  ///< the name under which Keras looks for the layer; "": its own
 };
 
 /// An optimizer's slot: one array for each trained weight, named "<layer>/<weight>".
@@ -43,7 +43,7 @@ struct OptimizerSlot {
 
 /// All that a checkpoint holds; the arrays stay with whoever made it.
 struct CheckpointContent {
-  std::vector<LayerWeights> layers;  ///< in Keras's order; layers without weights are in it with none
+  std::vector<LayerWeights> layers;  ///< in Keras's order; layers without weights are listed, too
   Json model_config;                 ///< Keras's {class_name, config}
   Json training_config;              ///< Keras's loss, metrics and optimizer; null for none
   std::vector<OptimizerSlot> slots;
@@ -52,10 +52,10 @@ struct CheckpointContent {
   std::string config_yaml;  ///< the configuration as resolved
 };
 
-/// Writes a checkpoint that appears there whole or not at all (a file that stood there is replaced only
-/// then), and is on the disk when this returns. The same content gives the same bytes. Removes what dead
-/// writers left in the directory. Throws Error, with the path and the reason, when it cannot be written:
-/// NoSpace (base/new_file.h) for want of space.
+/// Writes a checkpoint, which appears at `location` whole or not at all (a file that stood there is replaced
+/// only then), and is on the disk when this returns. The same content gives the same bytes. Removes what dead
+/// writers left in the directory. Throws Error, with the path and the reason, when the file cannot be
+/// written: NoSpace (base/new_file.h) for want of space.
 void save_checkpoint(const Location& location, const CheckpointContent& content);
 
 /// A checkpoint in memory. Owns the bytes that the arrays of `content()` point into, so those can be copied
@@ -90,10 +90,10 @@ class Checkpoint {
   std::unordered_map<std::string, const ArrayRef*> slots_;  ///< by "<slot>/<layer>/<weight>"
 };
 
-/// "ckpt-00000782.h5" for step 782.
+/// The file name of a step's checkpoint: "ckpt-00000782.h5" for step 782.
 std::string checkpoint_name(int64_t step);
 
-/// 782 for that; nothing for other names.
+/// The step in a file name that checkpoint_name made; nothing for other names.
 std::optional<int64_t> checkpoint_step(const std::string& name);
 
 /// The paths of the checkpoints in a directory, ordered by step; none where there is no such directory.
@@ -101,7 +101,9 @@ std::vector<std::string> list_checkpoints(const std::string& directory);
 
 /// The steps of the checkpoints in a directory, ascending; none where there is no such directory.
 std::vector<int64_t> checkpoint_steps(const Location& directory);
-/// "1.10.8", of the HDF5 library, as built with; and the one that is there, where that is another.
+
+/// The version of the HDF5 library that the program was built with, "1.10.8", and of the one that it runs
+/// with, where that is another.
 std::string hdf5_version();
 
 }  // namespace dtrain

@@ -1,13 +1,13 @@
-// Between who reads the newest checkpoint of a directory and who removes those that are no longer kept.
+// A lock between readers of a directory's newest checkpoint and those who remove checkpoints.
 #pragma once
 
 #include <string>
 
 namespace dtrain {
 
-/// A lock on a directory while this lives, taken without waiting. Readers share it from before they list the
-/// checkpoints until one is read; who removes some has it alone. Where the file system knows no locks, or
-/// there is no such directory, nothing is locked and nobody is refused.
+/// A lock on a directory while this lives, taken without waiting. Readers share the lock from before they
+/// list the checkpoints until one is read; whoever removes checkpoints holds it alone. Where the file system
+/// knows no locks, or there is no such directory, nothing is locked and nobody is refused.
 class DirectoryLock {
  public:
   enum class Kind { shared, alone };

@@ -1,11 +1,11 @@
-// The learning rate that stays.
+// The learning rate that stays the same.
 #pragma once
 
 #include "optim/schedule.h"
 
 namespace dtrain {
 
-/// For the defaults of optimizers.
+/// A constant schedule, for the defaults of optimizers.
 Configured<Schedule> constant_rate(double value);
 
 }  // namespace dtrain

@@ -18,8 +18,8 @@ template <>
 inline const EnumNames<MonitorMode> names_of<MonitorMode> = {
     {MonitorMode::automatic, "auto"}, {MonitorMode::min, "min"}, {MonitorMode::max, "max"}};
 
-/// What a best is the best of: "min val_loss". A state that keeps one keeps this beside it, for on resuming
-/// another monitor, or the other way, may be asked for.
+/// What a best value is the best of: "min val_loss". A state that keeps a best value keeps this beside it,
+/// since a resumed run may be asked to watch another metric, or to watch it the other way.
 std::string watched(MonitorMode mode, const std::string& monitor);
 
 /// True if `value` is better than `best` by more than `min_delta`; anything is better than NaN.

@@ -10,7 +10,8 @@
 
 namespace dtrain {
 
-/// Options only; the state is in slots, flat buffers as long as the trained weights, which others own.
+/// An optimizer holds options only; its state is in slots, flat buffers as long as the trained weights, which
+/// others own.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -20,12 +21,12 @@ class Optimizer {
   };
   virtual std::vector<Slot> slots() const = 0;
   virtual const Schedule& learning_rate() const = 0;
-  /// The rule of the update; the slots in the order of slots().
+  /// The rule of the update, which finds the slots in the order of slots().
   virtual OptimizerRule rule() const = 0;
-  /// What the step numbered `step`, from 0, does it with at this rate.
+  /// The numbers that the rule is applied with in step `step`, from 0, at this learning rate.
   virtual StepNumbers numbers(int64_t step, double learning_rate) const = 0;
   /// Keras's {class_name, config} for the checkpoint's training_config, in a form that both Keras 2 and 3
-  /// read; null where there is none. `schedule` is the state of the learning rate's schedule.
+  /// read; null where they have no such form. `schedule` is the state of the learning rate's schedule.
   virtual Json keras_config(int64_t steps_per_epoch, const Json& schedule) const = 0;
 };
 

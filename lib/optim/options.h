@@ -13,7 +13,7 @@ struct OptimizerOptions {
   double weight_decay = 0;
 };
 
-/// Holds its options; the rate of its steps is the learning rate as it is.
+/// An optimizer that holds its options; the rate of its steps is the learning rate as it is.
 template <class Options>
 class OptimizerWith : public Optimizer {
  public:
@@ -33,7 +33,8 @@ class OptimizerWith : public Optimizer {
 
  protected:
   virtual std::string keras_class() const = 0;
-  /// All but the common ones, numbers as floats: Keras 3 refuses a momentum of 0 that is none.
+  /// The options less the common ones, with numbers as floats: Keras 3 refuses a momentum that is the integer
+  /// 0.
   virtual Json keras_options() const = 0;
 
   Options options_;

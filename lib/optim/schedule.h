@@ -10,18 +10,18 @@
 
 namespace dtrain {
 
-/// Stateless but for what `state` carries (null at the start), which the checkpoint keeps.
+/// A schedule has no state but what `state` carries (null at the start), which the checkpoint keeps.
 class Schedule {
  public:
   virtual ~Schedule() = default;
-  /// The rate of the step numbered `step`, from 0, of a run that makes so many steps in an epoch.
+  /// The rate of step `step`, from 0, in a run of `steps_per_epoch` steps an epoch.
   virtual double at(int64_t step, int64_t steps_per_epoch, const Json& state) const = 0;
   /// What the state becomes after an epoch; `metric` looks a value up by name ("val_loss"), nothing where
   /// there is none. `message` is set where the user should hear of a change.
   virtual Json after_epoch(Json state, const MetricLookup& /*metric*/, std::string& /*message*/) const {
     return state;
   }
-  /// The metric that it watches (reduce_on_plateau), to be checked before the run; "" for none.
+  /// The metric that the schedule watches (reduce_on_plateau), to be checked before the run; "" for none.
   virtual std::string monitor() const { return ""; }
   /// What an optimizer of Keras has for its learning_rate: a number, or a schedule's {module, class_name,
   /// config}, which counts steps.

@@ -5,12 +5,12 @@
 
 namespace dtrain {
 
-/// Whole and at least 0, but for epochs, which may be parts of one.
+/// A count is at least 0; a count of steps is whole, one of epochs need not be.
 struct StepCount {
   double count = 0;
   bool in_epochs = false;
 
-  /// In steps, to the nearest.
+  /// The count in steps, rounded to the nearest.
   int64_t steps(int64_t steps_per_epoch) const;
 };
 
@@ -22,7 +22,7 @@ struct Codec<StepCount> {
   static Json schema();
 };
 
-/// More than none of it.
+/// The check that a count is more than 0.
 inline Check<StepCount> some_time() {
   return {"more than 0 steps", [](const StepCount& count) { return count.count > 0; }};
 }

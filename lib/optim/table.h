@@ -1,4 +1,4 @@
-// Each adds its kind; the tables name them all.
+// Each function adds one kind to its registry; registry.cpp calls them all.
 #pragma once
 
 #include "optim/optimizer.h"
