@@ -49,6 +49,11 @@ Shape without_ones_at_end(const Shape& shape) {
   return Shape(std::move(extents));
 }
 
+/// What an `of:` calls a column: the lone target of a model has no name of its own (a reader's `target:`).
+std::string name_for_of(const TensorSpec& column) {
+  return column.name.empty() ? "target" : column.name;
+}
+
 bool converts_losslessly(DType from, DType to) {
   return from == to || from == DType::uint8 || (from == DType::int32 && to == DType::float32);
 }
@@ -93,10 +98,11 @@ Json Codec<TransformSpec>::schema() {
 ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
                                const std::vector<TransformSpec>& transforms) {
   ColumnTransforms all{{}, wanted};
+  const std::string name = name_for_of(wanted);
   for (auto spec = transforms.rbegin(); spec != transforms.rend(); ++spec) {
     const bool is_for = spec->of.empty()
                             ? spec->transform->is_for(all.stored, target)
-                            : std::find(spec->of.begin(), spec->of.end(), wanted.name) != spec->of.end();
+                            : std::find(spec->of.begin(), spec->of.end(), name) != spec->of.end();
     if (!is_for) continue;
     all.chosen.insert(all.chosen.begin(), &*spec);
     all.stored = spec->transform->before(all.stored);
@@ -110,7 +116,7 @@ void check_transforms(const std::vector<TransformSpec>& transforms, const std::v
   std::set<const TransformSpec*> used;
   for (const auto* columns : {&inputs, &targets})
     for (const TensorSpec& column : *columns) {
-      names.push_back(column.name);
+      names.push_back(name_for_of(column));
       for (const TransformSpec* spec : transforms_of(column, columns == &targets, transforms).chosen)
         used.insert(spec);
     }

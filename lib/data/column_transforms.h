@@ -13,8 +13,9 @@ namespace dtrain {
 /// An entry of `transforms:`.
 struct TransformSpec {
   Configured<Transform> transform;
-  std::vector<std::string> of;  // inputs or targets by name; empty: those that Transform::is_for() says
-  ConfigNode written_of;        // knows the places of these names
+  /// Inputs or targets by name, a lone target as "target"; empty: those that Transform::is_for() says.
+  std::vector<std::string> of;
+  ConfigNode written_of;  // knows the places of these names
 };
 
 template <>

@@ -139,9 +139,9 @@ void add_default_callbacks(std::vector<Configured<Callback>>& callbacks) {
 
 /// Whether the transforms are for inputs and targets of the model, where all of these are known.
 void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
-  const std::vector<TensorSpec> targets = config.targets();
-  if (std::none_of(targets.begin(), targets.end(), [](const TensorSpec& spec) { return spec.name.empty(); }))
-    check_transforms(config.dataset.transforms, config.graph.input_specs(), targets, diagnostics);
+  const auto has_loss = [](const Head& head) { return head.loss != nullptr; };
+  if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
+    check_transforms(config.dataset.transforms, config.graph.input_specs(), config.targets(), diagnostics);
 }
 
 }  // namespace

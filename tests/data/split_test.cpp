@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "config/load.h"
+#include "data/column_transforms.h"
 #include "data/support.h"
 
 namespace dtrain::test {
@@ -91,11 +92,18 @@ TEST_CASE_FIXTURE(Fixture, "a transform is for what its `of` names, else for wha
   CHECK(open_all("reshape: [4], reshape: {shape: [2, 2], of: [image, ids]}") ==
         std::vector<Values>{raw, raw, raw});
 
+  const auto lone = [&](const std::string& transforms) {
+    return read_rows(*open("transforms: [" + transforms + "]", {"x", {2, 2}}, {"", {}, DType::float32}), {2},
+                     1);
+  };
+  CHECK(lone("rescale: {scale: 3, of: [target]}") == Values{6});
+  CHECK(lone("rescale: {scale: 3, of: [x]}") == Values{2});
+
   const auto mistakes = [&](const std::string& transforms, const std::vector<TensorSpec>& inputs) {
     return error_of([&] {
       Diagnostics diagnostics;
-      check_transforms(parse(folder, "train: {idx: {input: x}}\ntransforms: [" + transforms + "]"), inputs,
-                       {mask}, diagnostics);
+      check_transforms(parse(folder, "train: {idx: {input: x}}\ntransforms: [" + transforms + "]").transforms,
+                       inputs, {mask}, diagnostics);
       diagnostics.throw_if_errors();
     });
   };
