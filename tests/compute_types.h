@@ -21,13 +21,14 @@ struct Format {
   float greatest;      // finite one
 };
 
-constexpr Format format_of(ComputeType type) {
+/// Of the floating types.
+constexpr Format format_of(DType type) {
   switch (type) {
-    case ComputeType::bfloat16:
+    case DType::bfloat16:
       return {8, -126, 0x1.fep127f};
-    case ComputeType::float16:
+    case DType::float16:
       return {11, -14, 65504.0f};
-    case ComputeType::float32:
+    default:
       break;
   }
   return {24, -126, std::numeric_limits<float>::max()};
@@ -65,14 +66,13 @@ inline float float_of_float16(uint16_t bits) {
 }
 
 /// As arrays of this type hold them.
-inline std::vector<std::byte> bytes_of_values(const std::vector<float>& values, ComputeType type) {
+inline std::vector<std::byte> bytes_of_values(const std::vector<float>& values, DType type) {
   std::vector<std::byte> bytes(values.size() * dtrain::bytes_of(type));
   for (size_t i = 0; i < values.size(); ++i) {
     const float value = rounded(values[i], format_of(type));
     const uint32_t wide = std::bit_cast<uint32_t>(value);
-    const uint16_t narrow =
-        type == ComputeType::float16 ? float16_bits(value) : static_cast<uint16_t>(wide >> 16);
-    if (type == ComputeType::float32) {
+    const uint16_t narrow = type == DType::float16 ? float16_bits(value) : static_cast<uint16_t>(wide >> 16);
+    if (type == DType::float32) {
       std::memcpy(bytes.data() + 4 * i, &wide, 4);
     } else {
       std::memcpy(bytes.data() + 2 * i, &narrow, 2);
@@ -81,17 +81,17 @@ inline std::vector<std::byte> bytes_of_values(const std::vector<float>& values, 
   return bytes;
 }
 
-inline std::vector<float> values_of_bytes(const std::vector<std::byte>& bytes, ComputeType type) {
+inline std::vector<float> values_of_bytes(const std::vector<std::byte>& bytes, DType type) {
   std::vector<float> values(bytes.size() / dtrain::bytes_of(type));
   for (size_t i = 0; i < values.size(); ++i) {
-    if (type == ComputeType::float32) {
+    if (type == DType::float32) {
       std::memcpy(&values[i], bytes.data() + 4 * i, 4);
       continue;
     }
     uint16_t narrow = 0;
     std::memcpy(&narrow, bytes.data() + 2 * i, 2);
-    values[i] = type == ComputeType::float16 ? float_of_float16(narrow)
-                                             : std::bit_cast<float>(static_cast<uint32_t>(narrow) << 16);
+    values[i] = type == DType::float16 ? float_of_float16(narrow)
+                                       : std::bit_cast<float>(static_cast<uint32_t>(narrow) << 16);
   }
   return values;
 }

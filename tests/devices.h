@@ -79,7 +79,7 @@ class Array {
 class TypedArray {
  public:
   TypedArray() = default;
-  TypedArray(Context& context, ComputeType type, const Floats& values, size_t shift)
+  TypedArray(Context& context, DType type, const Floats& values, size_t shift)
       : type_(type), bytes_(context, bytes_of_values(values, type), shift * dtrain::bytes_of(type)) {}
   void* data() const { return bytes_.data(); }
   Bytes bytes() && { return std::move(bytes_); }
@@ -88,7 +88,7 @@ class TypedArray {
   Floats read() const { return values_of_bytes(bytes_.read(), type_); }
 
  private:
-  ComputeType type_ = ComputeType::float32;
+  DType type_ = DType::float32;
   Bytes bytes_;
 };
 
@@ -138,9 +138,8 @@ class Device {
   /// Of a result that is right but for `error` in float32's arithmetic and then rounded to the compute type
   /// so many times, each time to at most about 1 or its own size.
   double tolerance(double error, int roundings = 1) const {
-    return math.type == ComputeType::float32
-               ? error
-               : error + roundings * std::ldexp(1.0, -format_of(math.type).bits);
+    return math.type == DType::float32 ? error
+                                       : error + roundings * std::ldexp(1.0, -format_of(math.type).bits);
   }
 
  private:
@@ -160,10 +159,10 @@ inline std::unique_ptr<Device> gpu_device(const GpuMath& math) {
   auto context = make_gpu_context({DeviceId::Kind::gpu, 0}, math.deterministic);
   context->attach();
   auto ops = make_cuda_ops(*context, math);
-  const char* type = math.type == ComputeType::bfloat16  ? "bfloat16"
-                     : math.type == ComputeType::float16 ? "float16"
-                     : math.tf32                         ? "tf32"
-                                                         : "float32";
+  const char* type = math.type == DType::bfloat16  ? "bfloat16"
+                     : math.type == DType::float16 ? "float16"
+                     : math.tf32                   ? "tf32"
+                                                   : "float32";
   return std::make_unique<Device>(std::string("gpu, ") + type + (math.deterministic ? ", deterministic" : ""),
                                   std::move(context), std::move(ops), math);
 }
@@ -172,7 +171,7 @@ inline std::unique_ptr<Device> gpu_device(const GpuMath& math) {
 /// where there is none (gpu.h).
 template <class Use>
 void on_every_gpu(Use&& use) {
-  using enum ComputeType;
+  using enum DType;
   for (const GpuMath& math :
        {GpuMath{float32, false, false}, GpuMath{float32, false, true}, GpuMath{float32, true, false},
         GpuMath{bfloat16, false, true}, GpuMath{float16, false, false}}) {

@@ -50,7 +50,7 @@ Buffer Bench::floats(int64_t n, float scale) {
 }
 
 Buffer Bench::numbers(int64_t n, float scale) {
-  if (math_.type == ComputeType::float32) return floats(n, scale);
+  if (math_.type == DType::float32) return floats(n, scale);
   // A bfloat16 is a float32's upper half.
   std::vector<uint16_t> halves;
   for (const float value : pattern(scale))
@@ -79,7 +79,7 @@ double Bench::seconds(const std::function<void()>& work) {
 }
 
 std::string name_of(const GpuMath& math) {
-  if (math.type == ComputeType::bfloat16) return "bf16";
+  if (math.type == DType::bfloat16) return "bf16";
   return math.tf32 ? "tf32" : "float32";
 }
 

@@ -41,8 +41,12 @@ class Step {
     }
     if (group) group->join();
     const std::array slots{momentum_.f32(), velocity_.f32()};
-    bench_.ops().update(AdamRule{0.9f, 0.999f, 1e-7f}, static_cast<const StepState*>(state_.data()),
-                        weights_.f32(), gradient_.f32(), slots, copy_.data(), kParameters);
+    bench_.ops().update(AdamRule{0.9f, 0.999f, 1e-7f}, {.state = static_cast<const StepState*>(state_.data()),
+                                                        .weights = weights_.f32(),
+                                                        .gradient = gradient_.f32(),
+                                                        .slots = slots,
+                                                        .weights_copy = copy_.data(),
+                                                        .n = kParameters});
   }
 
  private:
@@ -60,7 +64,7 @@ class Step {
 
 Json measure_collective() {
   if (!nccl_available()) throw Error("there is no NCCL");
-  Bench bench({.type = ComputeType::bfloat16});
+  Bench bench({.type = DType::bfloat16});
   Step step(bench);
   std::array<Context*, 1> contexts{&bench.context()};
   const auto groups = make_nccl_group(contexts);

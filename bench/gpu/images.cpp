@@ -9,7 +9,7 @@ namespace dtrain::bench {
 namespace {
 
 constexpr int64_t kBatch = 256;
-constexpr GpuMath kMath{.type = ComputeType::bfloat16};
+constexpr GpuMath kMath{.type = DType::bfloat16};
 
 struct Images {
   int64_t extent, channels;  // square
@@ -35,12 +35,26 @@ void measure_normalization(Json& rows, const Images& images) {
                diff_gamma = bench.floats(images.channels), diff_beta = bench.floats(images.channels),
                saved = bytes(bench, norm->saved_bytes()), scratch = bytes(bench, norm->scratch_bytes());
   const double forward = bench.seconds([&] {
-    norm->forward_training(src.data(), gamma.f32(), beta.f32(), dst.data(), mean.f32(), variance.f32(),
-                           saved.data(), scratch.data());
+    norm->forward_training({.src = src.data(),
+                            .gamma = gamma.f32(),
+                            .beta = beta.f32(),
+                            .dst = dst.data(),
+                            .mean = mean.f32(),
+                            .variance = variance.f32(),
+                            .saved = saved.data(),
+                            .scratch = scratch.data()});
   });
   const double backward = bench.seconds([&] {
-    norm->backward(src.data(), gamma.f32(), mean.f32(), variance.f32(), diff_dst.data(), diff_src.data(),
-                   diff_gamma.f32(), diff_beta.f32(), saved.data(), scratch.data());
+    norm->backward({.src = src.data(),
+                    .gamma = gamma.f32(),
+                    .mean = mean.f32(),
+                    .variance = variance.f32(),
+                    .diff_dst = diff_dst.data(),
+                    .diff_src = diff_src.data(),
+                    .diff_gamma = diff_gamma.f32(),
+                    .diff_beta = diff_beta.f32(),
+                    .saved = saved.data(),
+                    .scratch = scratch.data()});
   });
   const double once = static_cast<double>(src.bytes());
   // Statistics are one pass, what follows from them another.

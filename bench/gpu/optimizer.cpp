@@ -13,7 +13,7 @@ void measure_update(Json& rows, const GpuMath& math) {
   const Buffer weights = bench.floats(kParameters), gradient = bench.floats(kParameters, 1e-3f),
                momentum = bench.floats(kParameters, 1e-3f),
                velocity = bench.context().allocate(size_t{kParameters} * 4);
-  const bool copies = math.type != ComputeType::float32;
+  const bool copies = math.type != DType::float32;
   const Buffer copy = copies ? bench.room(kParameters) : Buffer();
   const Buffer state = bench.context().allocate(sizeof(StepState));
   StepState host;
@@ -22,8 +22,12 @@ void measure_update(Json& rows, const GpuMath& math) {
   const std::array slots{momentum.f32(), velocity.f32()};
   const OptimizerRule adam = AdamRule{0.9f, 0.999f, 1e-7f};
   const double seconds = bench.seconds([&] {
-    bench.ops().update(adam, static_cast<const StepState*>(state.data()), weights.f32(), gradient.f32(),
-                       slots, copy.data(), kParameters);
+    bench.ops().update(adam, {.state = static_cast<const StepState*>(state.data()),
+                              .weights = weights.f32(),
+                              .gradient = gradient.f32(),
+                              .slots = slots,
+                              .weights_copy = copy.data(),
+                              .n = kParameters});
   });
   // Reads weights, gradient and both slots; writes all but the gradient.
   rows.push(row("adam" + std::string(copies ? " with bf16 copy" : ""), seconds,
@@ -46,7 +50,7 @@ Json measure_optimizer() {
     rows.push(row("sum of squares", summing, kFloats, 0));
   }
   measure_update(rows, {});
-  measure_update(rows, {.type = ComputeType::bfloat16});
+  measure_update(rows, {.type = DType::bfloat16});
   return rows;
 }
 

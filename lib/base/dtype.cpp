@@ -1,30 +1,26 @@
 #include "base/dtype.h"
 
-#include <array>
-
 namespace dtrain {
 
-namespace {
-struct Info {
-  DType type;
-  size_t bytes;
-  std::string_view name;
-};
-constexpr std::array<Info, 3> kTypes{
-    {{DType::float32, 4, "float32"}, {DType::int32, 4, "int32"}, {DType::uint8, 1, "uint8"}}};
-}  // namespace
-
-size_t bytes_of(DType type) {
-  return kTypes[static_cast<size_t>(type)].bytes;
-}
-
 std::string_view name_of(DType type) {
-  return kTypes[static_cast<size_t>(type)].name;
+  switch (type) {
+    case DType::float32:
+      return "float32";
+    case DType::bfloat16:
+      return "bfloat16";
+    case DType::float16:
+      return "float16";
+    case DType::int32:
+      return "int32";
+    case DType::uint8:
+      break;
+  }
+  return "uint8";
 }
 
-std::optional<DType> dtype_from(std::string_view name) {
-  for (const Info& info : kTypes)
-    if (info.name == name) return info.type;
+std::optional<DType> data_type_from(std::string_view name) {
+  for (const DType type : kDataTypes)
+    if (name_of(type) == name) return type;
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // Element types of arrays.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,18 +9,30 @@
 
 namespace dtrain {
 
-enum class DType : uint8_t { float32, int32, uint8 };
+/// bfloat16 and float16 are for what a GPU computes with; everything that a user names or a file holds has
+/// one of kDataTypes.
+enum class DType : uint8_t { float32, bfloat16, float16, int32, uint8 };
 
-size_t bytes_of(DType type);
+inline constexpr std::array kDataTypes{DType::float32, DType::int32, DType::uint8};
+
+/// The size of one element.
+constexpr size_t bytes_of(DType type) {
+  switch (type) {
+    case DType::float32:
+    case DType::int32:
+      return 4;
+    case DType::bfloat16:
+    case DType::float16:
+      return 2;
+    case DType::uint8:
+      break;
+  }
+  return 1;
+}
+
+/// "float32"
 std::string_view name_of(DType type);
-/// The type with this name, or nothing.
-std::optional<DType> dtype_from(std::string_view name);
-
-template <class T>
-inline constexpr DType dtype_of = DType::float32;
-template <>
-inline constexpr DType dtype_of<int32_t> = DType::int32;
-template <>
-inline constexpr DType dtype_of<uint8_t> = DType::uint8;
+/// The one of kDataTypes with this name, or nothing.
+std::optional<DType> data_type_from(std::string_view name);
 
 }  // namespace dtrain

@@ -21,8 +21,11 @@ hid_t file_type(DType type) {
       return H5T_STD_I32LE;
     case DType::uint8:
       return H5T_STD_U8LE;
+    case DType::bfloat16:
+    case DType::float16:
+      break;
   }
-  throw Error("a checkpoint cannot hold an array of an unknown type");
+  throw Error(fmt::format("a checkpoint cannot hold an array of {}", name_of(type)));
 }
 
 /// Builds the HDF5 file in memory: no disk, and no failure of one, while libhdf5 is at work.

@@ -125,7 +125,7 @@ namespace {
 const std::vector<std::string>& dtype_names() {
   static const std::vector<std::string> kNames = [] {
     std::vector<std::string> names;
-    for (const DType type : {DType::float32, DType::int32, DType::uint8}) names.emplace_back(name_of(type));
+    for (const DType type : kDataTypes) names.emplace_back(name_of(type));
     return names;
   }();
   return kNames;
@@ -152,7 +152,7 @@ bool parse_positive(const ConfigNode& node, const std::string& where, int64_t& o
 
 bool Codec<DType>::parse(const ConfigNode& node, const std::string& where, DType& out,
                          Diagnostics& diagnostics) {
-  const auto type = node.is_scalar() ? dtype_from(node.text()) : std::nullopt;
+  const auto type = node.is_scalar() ? data_type_from(node.text()) : std::nullopt;
   if (!type) return report_unknown_value(node, where, dtype_names(), diagnostics);
   out = *type;
   return true;

@@ -1,6 +1,8 @@
 #include "data/gather.h"
 
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 #include "data/vector_clones.h"
 
@@ -60,7 +62,11 @@ void gather_affine(const void* base, DType from, std::span<const int64_t> rows, 
       return gather<int32_t>(base, rows, row_elements, each(affine_int32));
     case DType::float32:
       return gather<float>(base, rows, row_elements, each(affine_float32));
+    case DType::bfloat16:
+    case DType::float16:
+      break;
   }
+  throw std::logic_error("data is stored as " + std::string(name_of(from)));
 }
 
 void gather_copy(const void* base, size_t row_bytes, std::span<const int64_t> rows, void* dst) {

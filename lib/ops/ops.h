@@ -2,8 +2,9 @@
 // kernels of our own) and CUDA (cuBLASLt, cuDNN and kernels of our own) implement it. All pointers are memory
 // of the Context's device; calls may return before the work is done, and follow one another in order.
 //
-// `void*` arrays are of compute_type(): activations, their gradients, and the copies of weights that products
-// read. `float*` are float32 always: parameters, their gradients, statistics. All row major.
+// `void*` arrays are of compute_type(), unless an operation names their type: activations, their gradients,
+// and the copies of weights that products read. `float*` arrays are float32 always: parameters, their
+// gradients, statistics. All arrays are row major.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +44,7 @@ class Matmul {
 class Convolution {
  public:
   virtual ~Convolution() = default;
-  /// What it wants of src and diff_src, and gives as dst (and wants as diff_dst): the fastest that the
-  /// backend has.
+  /// The layouts of src and diff_src, and of dst and diff_dst: the fastest ones that the backend has.
   virtual Layout src_layout() const = 0;
   virtual Layout dst_layout() const = 0;
   virtual size_t scratch_bytes() const = 0;
@@ -71,23 +71,74 @@ class BatchNormalization {
   virtual ~BatchNormalization() = default;
   virtual size_t scratch_bytes() const = 0;
   virtual size_t saved_bytes() const = 0;
-  /// By the batch's own statistics, which it writes: mean and (biased) variance, of [channels].
-  virtual void forward_training(const void* src, const float* gamma, const float* beta, void* dst,
-                                float* mean, float* variance, void* saved, void* scratch) = 0;
-  /// By statistics that are given.
-  virtual void forward_inference(const void* src, const float* gamma, const float* beta, const float* mean,
-                                 const float* variance, void* dst, void* scratch) = 0;
-  /// diff_dst is the gradient after the fused activation, where the spec has one. diff_src may be diff_dst.
-  virtual void backward(const void* src, const float* gamma, const float* mean, const float* variance,
-                        const void* diff_dst, void* diff_src, float* diff_gamma, float* diff_beta,
-                        const void* saved, void* scratch) = 0;
+
+  struct TrainingArguments {
+    const void* src;
+    const float *gamma, *beta;
+    void* dst;
+    float *mean, *variance;  ///< of [channels], written: the batch's own, the variance biased
+    void *saved, *scratch;
+  };
+  virtual void forward_training(const TrainingArguments& args) = 0;
+
+  struct InferenceArguments {
+    const void* src;
+    const float *gamma, *beta;
+    const float *mean, *variance;  ///< of [channels], read
+    void* dst;
+    void* scratch;
+  };
+  virtual void forward_inference(const InferenceArguments& args) = 0;
+
+  struct BackwardArguments {
+    const void* src;
+    const float* gamma;
+    const float *mean, *variance;  ///< as forward_training wrote them
+    const void* diff_dst;          ///< the gradient after the fused activation, where the spec has one
+    void* diff_src;                ///< may be diff_dst
+    float *diff_gamma, *diff_beta;
+    const void* saved;
+    void* scratch;
+  };
+  virtual void backward(const BackwardArguments& args) = 0;
 };
 
-/// From one memory layout of an image batch to another.
+/// Copies an image batch from one memory layout to another.
 class Reorder {
  public:
   virtual ~Reorder() = default;
   virtual void run(const void* src, void* dst) = 0;
+};
+
+/// A normalisation of each of `rows` rows of `columns` elements by the row's own mean and (biased) variance,
+/// then scaled by gamma and shifted by beta.
+struct LayerNormalizationArguments {
+  const void* src;
+  const float *gamma, *beta;  ///< of [columns]; null: 1 and 0
+  float epsilon;
+  void* dst;
+  float *mean, *inverse_deviation;  ///< of [rows], written
+  int64_t rows, columns;
+};
+/// The gradients of such a normalisation.
+struct LayerNormalizationBackwardArguments {
+  const void* src;
+  const float* gamma;                     ///< null: 1
+  const float *mean, *inverse_deviation;  ///< as the forward call wrote them
+  const void* diff_dst;
+  void* diff_src;                 ///< may be diff_dst
+  float *diff_gamma, *diff_beta;  ///< null with their parameters
+  int64_t rows, columns;
+};
+
+/// The arrays of an optimizer's step over n elements of flat buffers.
+struct UpdateArguments {
+  const StepState* state;         ///< device memory
+  float* weights;                 ///< moved in place
+  const float* gradient;          ///< read as state->gradient.gradient_scale * gradient
+  std::span<float* const> slots;  ///< as the rule has them
+  void* weights_copy = nullptr;   ///< in the compute type, written; null where that is float32
+  int64_t n;
 };
 
 /// One device's operations, bound to a Context and used by its thread only.
@@ -95,7 +146,7 @@ class Ops {
  public:
   virtual ~Ops() = default;
   virtual Context& context() = 0;
-  virtual ComputeType compute_type() const = 0;
+  virtual DType compute_type() const = 0;
 
   virtual std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) = 0;
   virtual std::unique_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
@@ -106,9 +157,12 @@ class Ops {
 
   // Elementwise, over n elements. dst may be any of the sources.
 
-  /// Of float32.
+  /// dst, of float32, becomes `value` throughout.
   virtual void fill(float* dst, float value, int64_t n) = 0;
   virtual void copy(void* dst, const void* src, int64_t n) = 0;
+  /// Writes the numbers of `src`, an array of `from`, as `to`: rounded to nearest, ties to even. `to` is a
+  /// floating type or `from`; the CPU does not have bfloat16 and float16. dst must not overlap src.
+  virtual void cast(void* dst, DType to, const void* src, DType from, int64_t n) = 0;
   /// dst = alpha * src + beta * dst, of float32; with beta 0 dst is not read.
   virtual void scale_add(float* dst, const float* src, float alpha, float beta, int64_t n) = 0;
   /// dst = act(sum of srcs), in order. Activations with `from_output` only.
@@ -139,15 +193,8 @@ class Ops {
   virtual void softmax_forward(const void* src, void* dst, int64_t rows, int64_t columns) = 0;
   virtual void softmax_backward(const void* dst, const void* diff_dst, void* diff_src, int64_t rows,
                                 int64_t columns) = 0;
-  /// Each row by its own mean and (biased) variance; those are written as mean[r] and inverse_deviation[r].
-  virtual void layer_normalization_forward(const void* src, const float* gamma, const float* beta,
-                                           float epsilon, void* dst, float* mean, float* inverse_deviation,
-                                           int64_t rows, int64_t columns) = 0;
-  /// gamma may be null, and diff_gamma and diff_beta with their parameters.
-  virtual void layer_normalization_backward(const void* src, const float* gamma, const float* mean,
-                                            const float* inverse_deviation, const void* diff_dst,
-                                            void* diff_src, float* diff_gamma, float* diff_beta, int64_t rows,
-                                            int64_t columns) = 0;
+  virtual void layer_normalization_forward(const LayerNormalizationArguments& args) = 0;
+  virtual void layer_normalization_backward(const LayerNormalizationBackwardArguments& args) = 0;
   /// Copies a [rows, columns] block between arrays whose rows are `dst_stride` and `src_stride` elements
   /// apart (concatenate).
   virtual void copy_block(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
@@ -166,8 +213,8 @@ class Ops {
                                   int64_t table_rows, int64_t columns) = 0;
 
   /// Row i of dst = row rows[i] of src (row i, where `rows` is null), for i in [0, n).
-  virtual void load_rows(const LoadSpec& spec, const void* src, const int64_t* rows, int64_t n,
-                         void* dst) = 0;
+  virtual void gather_rows(const GatherSpec& spec, const void* src, const int64_t* rows, int64_t n,
+                           void* dst) = 0;
 
   // Losses. Over [rows, columns] predictions: adds the sum over the rows (mean over the columns for
   // elementwise losses) to *total, and where diff_prediction is not null writes scale times its gradient
@@ -184,21 +231,18 @@ class Ops {
   virtual void metric(const MetricSpec& spec, const void* prediction, const View& target, double* total,
                       int64_t rows, int64_t columns) = 0;
 
-  // Optimizers, over n elements of flat buffers; `state`, `squares` are device memory.
+  // Optimizers. `state` and `squares` are device memory.
 
   /// *squares = the sum of squares, exactly the same for the same n and threads.
   virtual void sum_of_squares(const float* src, double* squares, int64_t n) = 0;
-  /// What the gradient, whose sum of squares this is, is worth in this step and for the next.
+  /// Sets what a gradient whose sum of squares is *squares is worth in this step, and what the next step
+  /// starts from.
   virtual void update_gradient_scale(const GradientRule& rule, const double* squares, StepState* state) = 0;
-  /// Moves the weights in place, and their copy in the compute type where `copy` is not null
-  /// (where that is float32, there is none). The gradient is
-  /// read as state->gradient.gradient_scale * gradient.
-  virtual void update(const OptimizerRule& rule, const StepState* state, float* weights,
-                      const float* gradient, std::span<float* const> slots, void* copy, int64_t n) = 0;
+  virtual void update(const OptimizerRule& rule, const UpdateArguments& args) = 0;
 };
 
 std::unique_ptr<Ops> make_cpu_ops(Context& context);
-/// For a GPU's context.
+/// The operations of a GPU; `context` is such a one's.
 std::unique_ptr<Ops> make_cuda_ops(Context& context, const GpuMath& math);
 
 }  // namespace dtrain

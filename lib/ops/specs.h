@@ -111,11 +111,11 @@ struct MetricSpec {
   float threshold = 0.5f;  ///< binary_accuracy
 };
 
-/// Rows of stored data on their way into a batch: dst = scale * src + offset, where there is a scale, else
-/// dst = src.
-struct LoadSpec {
+/// Rows of an array of `from` that become rows of an array of `to`: dst = scale * src + offset where there is
+/// a scale, else dst = src. Unless `from` is `to` and there is no scale, `to` is a floating type.
+struct GatherSpec {
   DType from = DType::float32;
-  bool to_compute_type = true;  ///< else dst is of `from` (labels, indices) or, with a scale, float32
+  DType to = DType::float32;
   int64_t row_elements = 1;
   const float* scale = nullptr;  ///< device memory, like offset
   const float* offset = nullptr;
@@ -176,16 +176,11 @@ struct GradientRule {
   static constexpr float kFirstLossScale = 32768.0f;
 };
 
-/// What activations, their gradients, and the copies of weights that products read are kept as. Parameters,
-/// their gradients, optimizer slots and statistics are float32 always.
-enum class ComputeType : uint8_t { float32, bfloat16, float16 };
-constexpr size_t bytes_of(ComputeType type) {
-  return type == ComputeType::float32 ? 4 : 2;
-}
-
 /// How a GPU computes.
 struct GpuMath {
-  ComputeType type = ComputeType::float32;
+  /// The compute type, a floating one: of activations, their gradients, and the copies of weights that
+  /// products read. Parameters, their gradients, optimizer slots and statistics are float32 always.
+  DType type = DType::float32;
   bool tf32 = false;           ///< products of float32 in TF32: 10 bits of mantissa
   bool deterministic = false;  ///< the same bits run after run: only algorithms that give them
 };

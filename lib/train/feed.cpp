@@ -27,8 +27,9 @@ Feed::Source& Feed::source_of(const Dataset* dataset, const Frame& frame) {
   for (size_t i = 0; i < columns.size(); ++i) {
     const View& view = columns[i];
     Column column;
+    const bool computes = i < frame.plan().input_columns() && view.dtype == DType::float32;
     column.spec = {.from = view.dtype,
-                   .to_compute_type = i < frame.plan().input_columns() && view.dtype == DType::float32,
+                   .to = computes ? ops_.compute_type() : view.dtype,
                    .row_elements = view.elements() / view.shape[0]};
     if (const auto form = dataset ? dataset->stored_form(i) : std::nullopt) {
       column.stored = true;
@@ -82,7 +83,7 @@ void Feed::load_resident(Source& source, const BatchSource& from, Range range, c
   const auto* rows = static_cast<const int64_t*>(source.order.data()) + from.first + range.begin;
   for (size_t i = 0; i < source.columns.size(); ++i) {
     const Column& column = source.columns[i];
-    ops_.load_rows(column.spec, column.resident.data(), rows, range.size(), frame.columns()[i].data);
+    ops_.gather_rows(column.spec, column.resident.data(), rows, range.size(), frame.columns()[i].data);
   }
 }
 
@@ -112,8 +113,8 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Fr
   read_samples([&] { read(source, batch, range, to, frame); });
   context_.upload(staging.device.data(), staging.host.data(), bytes, *staging.consumed, *staging.uploaded);
   for (size_t i = 0; i < source.columns.size(); ++i)
-    ops_.load_rows(source.columns[i].spec, static_cast<std::byte*>(staging.device.data()) + offsets[i],
-                   nullptr, range.size(), frame.columns()[i].data);
+    ops_.gather_rows(source.columns[i].spec, static_cast<std::byte*>(staging.device.data()) + offsets[i],
+                     nullptr, range.size(), frame.columns()[i].data);
   staging.consumed->record();
 }
 

@@ -27,7 +27,7 @@ class Feed {
  private:
   /// A column as it comes to the device.
   struct Column {
-    LoadSpec spec;
+    GatherSpec spec;
     Buffer scale, offset;  // of the spec
     bool stored = false;   // as the data set stores it; else as the model wants it
     Buffer resident;       // all rows, where they are kept there

@@ -2,19 +2,18 @@
 
 namespace dtrain {
 
-ParameterMemory::ParameterMemory(ComputeType type, const ParameterLayout& layout)
+ParameterMemory::ParameterMemory(DType type, const ParameterLayout& layout)
     : type_(type), size_(layout.size()), trained_(layout.trained()) {}
 
 size_t ParameterMemory::bytes() const {
-  const size_t copy = type_ == ComputeType::float32 ? 0 : bytes_of(type_);
+  const size_t copy = type_ == DType::float32 ? 0 : bytes_of(type_);
   return static_cast<size_t>(size_) * (sizeof(float) + copy);
 }
 
 void ParameterMemory::allocate(Ops& ops) {
   if (values_.data()) return;
   values_ = ops.context().allocate(static_cast<size_t>(size_) * sizeof(float));
-  if (type_ != ComputeType::float32)
-    copy_ = ops.context().allocate(static_cast<size_t>(size_) * bytes_of(type_));
+  if (type_ != DType::float32) copy_ = ops.context().allocate(static_cast<size_t>(size_) * bytes_of(type_));
 }
 
 void ParameterMemory::allocate_slots(Ops& ops, const Optimizer& optimizer) {
@@ -29,7 +28,7 @@ const std::byte* ParameterMemory::weights() const {
 }
 
 void ParameterMemory::refresh_copy(Ops& ops) const {
-  if (copy_.data() && size_ > 0) ops.load_rows({.row_elements = size_}, values(), nullptr, 1, copy());
+  if (copy_.data()) ops.cast(copy(), type_, values(), DType::float32, size_);
 }
 
 }  // namespace dtrain

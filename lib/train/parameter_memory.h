@@ -16,7 +16,7 @@ namespace dtrain {
 /// at once must not overlap.
 class ParameterMemory {
  public:
-  ParameterMemory(ComputeType type, const ParameterLayout& layout);
+  ParameterMemory(DType type, const ParameterLayout& layout);
   /// What allocate takes.
   size_t bytes() const;
   /// Made by `ops`, which is of one of those replicas. Zeros. The slots as the optimizer wants them to begin.
@@ -35,7 +35,7 @@ class ParameterMemory {
   float* slot(size_t index) const { return slots_[index].f32(); }
 
  private:
-  ComputeType type_;
+  DType type_;
   int64_t size_, trained_;
   Buffer values_, copy_;
   std::vector<Buffer> slots_;

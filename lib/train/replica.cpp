@@ -231,12 +231,12 @@ void Replica::predict(const Batch& batch, Range share, GradientSync& sync, std::
 void Replica::download_output(const View& mine, Worker& worker, Range share, const View& whole) {
   const size_t row = mine.bytes() / static_cast<size_t>(share.size());
   std::byte* to = whole.as<std::byte>() + row * static_cast<size_t>(share.begin);
-  if (mine.dtype != DType::float32 || worker.ops().compute_type() == ComputeType::float32) {
+  if (mine.dtype != DType::float32 || worker.ops().compute_type() == DType::float32) {
     worker.context().copy_to_host(to, mine.data, mine.bytes());
     return;
   }
   const Buffer wide = worker.context().allocate(mine.bytes());
-  worker.ops().column_sum(wide.f32(), mine.data, 1, mine.elements());  // the sum over one row
+  worker.ops().cast(wide.data(), DType::float32, mine.data, worker.ops().compute_type(), mine.elements());
   worker.context().copy_to_host(to, wide.data(), mine.bytes());
 }
 

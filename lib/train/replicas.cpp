@@ -29,8 +29,8 @@ bool each_has_a_core(size_t replicas) {
 
 GpuMath math_of(const TrainOptions& train) {
   GpuMath math{.tf32 = train.precision == Precision::tf32, .deterministic = train.deterministic};
-  if (train.precision == Precision::mixed_bfloat16) math.type = ComputeType::bfloat16;
-  if (train.precision == Precision::mixed_float16) math.type = ComputeType::float16;
+  if (train.precision == Precision::mixed_bfloat16) math.type = DType::bfloat16;
+  if (train.precision == Precision::mixed_float16) math.type = DType::float16;
   return math;
 }
 

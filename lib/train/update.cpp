@@ -35,14 +35,21 @@ void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memo
     for (size_t i = 0; i < memory.slots(); ++i) slots[i] = memory.slot(i) + part.begin;
     std::byte* copy = memory.copy();
     if (copy) copy += static_cast<size_t>(part.begin) * bytes_of(ops.compute_type());
-    ops.update(rule_, state, memory.values() + part.begin, gradient + part.begin, {slots, memory.slots()},
-               copy, part.size());
+    ops.update(rule_, {.state = state,
+                       .weights = memory.values() + part.begin,
+                       .gradient = gradient + part.begin,
+                       .slots = {slots, memory.slots()},
+                       .weights_copy = copy,
+                       .n = part.size()});
   }
   for (const Statistics& statistics : statistics_) {
     const Range mine = common(range, statistics.range);
     if (mine.size() > 0)
-      ops.update(MovingAverageRule{statistics.momentum}, state, memory.values() + mine.begin,
-                 gradient + mine.begin, {}, nullptr, mine.size());
+      ops.update(MovingAverageRule{statistics.momentum}, {.state = state,
+                                                          .weights = memory.values() + mine.begin,
+                                                          .gradient = gradient + mine.begin,
+                                                          .slots = {},
+                                                          .n = mine.size()});
   }
 }
 

@@ -168,6 +168,7 @@ TEST_CASE("heights and widths") {
 TEST_CASE("names of types and enums") {
   CHECK(read<DType>("uint8") == DType::uint8);
   CHECK(said<DType>("float23") == "x: unknown value 'float23'; did you mean 'float32'?");
+  CHECK(said<DType>("bfloat16") == "x: unknown value 'bfloat16'; expected one of float32, int32, uint8");
   CHECK(said<DType>("double") == "x: unknown value 'double'; expected one of float32, int32, uint8");
   CHECK(read<Padding>("same") == Padding::same);
   check_same(Padding::valid);

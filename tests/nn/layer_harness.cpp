@@ -129,7 +129,7 @@ Values LayerRun::to_host(const void* data, const TensorSpec& spec, Layout layout
 void LayerRun::use_parameters() {
   for (const Values& values : parameters) {
     const auto* data = static_cast<float*>(hold(device_->array(values).bytes()));
-    const bool copied = device_->math.type != ComputeType::float32;
+    const bool copied = device_->math.type != DType::float32;
     args_.parameters.push_back(data);
     args_.weights.push_back(copied ? hold(device_->typed(values).bytes()) : data);
   }

@@ -66,7 +66,7 @@ class PlanRun {
         m.state = device.array(std::vector<StepState>{{.now = {}, .gradient = {.loss_scale = loss_scale}}});
         m.gradients =
             device.array(Values(static_cast<size_t>(run.layout.with_gradient()), PlanRun::kUntouched));
-        const bool copied = device.math.type != ComputeType::float32;
+        const bool copied = device.math.type != DType::float32;
         const auto* floats = reinterpret_cast<const std::byte*>(m.values.data());
         arrays.push_back({.arena = reinterpret_cast<std::byte*>(m.arena.data()),
                           .values = m.values.data(),
@@ -358,7 +358,7 @@ DEVICE_TEST_CASE("gradients and statistics are a microbatch's share of the globa
 
 DEVICE_TEST_CASE("a plan's gradients are those of its loss") {
   // Differences need more digits than the others have.
-  if (device.math.type != ComputeType::float32 || device.math.tf32) return;
+  if (device.math.type != DType::float32 || device.math.tf32) return;
   PlanRun run(device);
   run.check_slopes();
 }

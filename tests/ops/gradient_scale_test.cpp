@@ -99,7 +99,11 @@ DEVICE_TEST_CASE("a norm, what it is worth, and the update, without the host bet
   const auto state = device.array(std::vector<StepState>{{.now = {.rate = 0.5f}, .gradient = {}}});
   device.ops().sum_of_squares(own_gradient.data(), squares.data(), 4);
   device.ops().update_gradient_scale(kClips, squares.data(), state.data());
-  device.ops().update(SgdRule{0, false}, state.data(), weights.data(), own_gradient.data(), {}, nullptr, 4);
+  device.ops().update(SgdRule{0, false}, {.state = state.data(),
+                                          .weights = weights.data(),
+                                          .gradient = own_gradient.data(),
+                                          .slots = {},
+                                          .n = 4});
   check_close(weights.read(), Doubles{1 - 0.5 * 3 * 0.4, 1 - 0.5 * 4 * 0.4, 1, 1}, 1e-6);
 }
 

@@ -102,17 +102,30 @@ void check(Device& device, const BatchNormalizationSpec& spec) {
   const TypedArray own_x = laid_out(device, x, shape, spec.layout), y = device.typed(x.size());
   const Array<float> mean = device.floats(channels), variance = device.floats(channels),
                      diff_gamma = device.floats(channels), diff_beta = device.floats(channels);
-  normalization->forward_training(own_x.data(), scale, shift, y.data(), mean.data(), variance.data(),
-                                  saved.data(), scratch.data());
+  normalization->forward_training({.src = own_x.data(),
+                                   .gamma = scale,
+                                   .beta = shift,
+                                   .dst = y.data(),
+                                   .mean = mean.data(),
+                                   .variance = variance.data(),
+                                   .saved = saved.data(),
+                                   .scratch = scratch.data()});
   check_close(plain(device, y, shape, spec.layout), expected.dst, device.tolerance(1e-5));
   check_close(mean.read(), expected.mean, 1e-6);
   check_close(variance.read(), expected.variance, 1e-5);
 
   const TypedArray diff = laid_out(device, dy, shape, spec.layout), apart = device.typed(x.size());
   for (const TypedArray* to : {&apart, &diff}) {
-    normalization->backward(own_x.data(), scale, mean.data(), variance.data(), diff.data(), to->data(),
-                            spec.scale ? diff_gamma.data() : nullptr,
-                            spec.center ? diff_beta.data() : nullptr, saved.data(), scratch.data());
+    normalization->backward({.src = own_x.data(),
+                             .gamma = scale,
+                             .mean = mean.data(),
+                             .variance = variance.data(),
+                             .diff_dst = diff.data(),
+                             .diff_src = to->data(),
+                             .diff_gamma = spec.scale ? diff_gamma.data() : nullptr,
+                             .diff_beta = spec.center ? diff_beta.data() : nullptr,
+                             .saved = saved.data(),
+                             .scratch = scratch.data()});
   }
   CHECK(diff.read() == apart.read());
   check_close(plain(device, diff, shape, spec.layout), expected.diff_src, device.tolerance(2e-5));
@@ -120,8 +133,13 @@ void check(Device& device, const BatchNormalizationSpec& spec) {
   if (spec.center) check_close(diff_beta.read(), expected.diff_beta, 2e-5);
 
   const TypedArray inferred = device.typed(x.size());
-  normalization->forward_inference(own_x.data(), scale, shift, mean.data(), variance.data(), inferred.data(),
-                                   scratch.data());
+  normalization->forward_inference({.src = own_x.data(),
+                                    .gamma = scale,
+                                    .beta = shift,
+                                    .mean = mean.data(),
+                                    .variance = variance.data(),
+                                    .dst = inferred.data(),
+                                    .scratch = scratch.data()});
   check_close(plain(device, inferred, shape, spec.layout), expected.dst, device.tolerance(1e-5));
 }
 

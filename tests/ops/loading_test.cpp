@@ -1,4 +1,7 @@
 // Rows of stored data on their way into a batch.
+#include <array>
+#include <numeric>
+
 #include <doctest/doctest.h>
 
 #include "ops/fixture.h"
@@ -18,7 +21,7 @@ std::vector<int> numbers(int64_t row_elements) {
 }
 
 struct Case {
-  LoadSpec spec;
+  GatherSpec spec;
   bool gathered;  // in an order of its own; else as they lie
 };
 
@@ -56,7 +59,7 @@ void check(Device& device, Case c, const Floats& scale, const Floats& offset) {
   const auto n = static_cast<int64_t>(rows_of(c).size());
   const Floats expected = expected_of(c, src, scale, offset);
   const auto load = [&](void* dst) {
-    device.ops().load_rows(c.spec, stored.data(), c.gathered ? rows.data() : nullptr, n, dst);
+    device.ops().gather_rows(c.spec, stored.data(), c.gathered ? rows.data() : nullptr, n, dst);
   };
   // A product and a sum, or both at once.
   if constexpr (std::is_void_v<To>) {
@@ -77,18 +80,18 @@ void check_all(Device& device, DType type) {
     for (const bool gathered : {false, true}) {
       CAPTURE(row_elements);
       CAPTURE(gathered);
-      const auto with = [&](bool to_compute_type) {
-        return Case{{.from = type, .to_compute_type = to_compute_type, .row_elements = row_elements},
-                    gathered};
+      const auto with = [&](DType to) {
+        return Case{{.from = type, .to = to, .row_elements = row_elements}, gathered};
       };
+      const DType computes = device.math.type;
       const Floats one{0.00392156886f}, more{-0.5f};
       const Floats each = random_floats(row_elements, 2, 0.01f), plus = random_floats(row_elements, 3);
-      check<T, void>(device, with(true), {}, {});
-      check<T, void>(device, with(true), one, more);
-      check<T, void>(device, with(true), each, plus);
-      check<T, T>(device, with(false), {}, {});
-      check<T, float>(device, with(false), one, more);
-      check<T, float>(device, with(false), each, plus);
+      check<T, void>(device, with(computes), {}, {});
+      check<T, void>(device, with(computes), one, more);
+      check<T, void>(device, with(computes), each, plus);
+      check<T, T>(device, with(type), {}, {});
+      check<T, float>(device, with(DType::float32), one, more);
+      check<T, float>(device, with(DType::float32), each, plus);
     }
   }
 }
@@ -102,6 +105,45 @@ DEVICE_TEST_CASE("stored rows are gathered, converted and scaled") {
     check_all<int32_t>(device, DType::int32);
     check_all<float>(device, DType::float32);
   }
+}
+
+DEVICE_TEST_CASE("arrays are cast from type to type") {
+  for (const size_t shift : {0, 1}) {
+    device.shift = shift;
+    for (const int64_t n : {1, 7, 1000}) {
+      CAPTURE(n);
+      const DType computes = device.math.type;
+      const Floats numbers = random_floats(n, 1);
+      const auto floats = device.array(numbers);
+      const TypedArray narrow = device.typed(numbers.size());
+      device.ops().cast(narrow.data(), computes, floats.data(), DType::float32, n);
+      CHECK(narrow.read() == device.kept(numbers));
+      const auto wide = device.floats(numbers.size());
+      device.ops().cast(wide.data(), DType::float32, narrow.data(), computes, n);
+      CHECK(wide.read() == device.kept(numbers));
+
+      std::vector<int32_t> integers(numbers.size());
+      std::iota(integers.begin(), integers.end(), -3);
+      const auto own_integers = device.array(integers);
+      device.ops().cast(wide.data(), DType::float32, own_integers.data(), DType::int32, n);
+      CHECK(wide.read() == Floats(integers.begin(), integers.end()));
+      const auto same = device.array(std::vector<int32_t>(integers.size()));
+      device.ops().cast(same.data(), DType::int32, own_integers.data(), DType::int32, n);
+      CHECK(same.read() == integers);
+    }
+  }
+}
+
+TEST_CASE("the CPU refuses conversions that it does not have") {
+  const auto device = cpu_device();
+  std::array<uint8_t, 4> bytes{};
+  Floats values(4);
+  CHECK_THROWS_AS(device->ops().cast(values.data(), DType::float32, bytes.data(), DType::float16, 2),
+                  Unsupported);
+  CHECK_THROWS_AS(device->ops().cast(bytes.data(), DType::uint8, values.data(), DType::float32, 4),
+                  Unsupported);
+  CHECK_THROWS_AS(device->ops().gather_rows({.to = DType::bfloat16}, values.data(), nullptr, 1, bytes.data()),
+                  Unsupported);
 }
 
 }  // namespace dtrain::test

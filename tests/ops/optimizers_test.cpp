@@ -92,9 +92,13 @@ struct Trained {
   void step(const StepState& state, const Floats& gradient) {
     const auto own_state = device.array(std::vector<StepState>{state});
     const auto own_gradient = device.array(gradient);
-    const bool copies = device.math.type != ComputeType::float32;
-    device.ops().update(optimizer.rule, own_state.data(), weights.data(), own_gradient.data(), pointers,
-                        copies ? copy.data() : nullptr, n);
+    const bool copies = device.math.type != DType::float32;
+    device.ops().update(optimizer.rule, {.state = own_state.data(),
+                                         .weights = weights.data(),
+                                         .gradient = own_gradient.data(),
+                                         .slots = pointers,
+                                         .weights_copy = copies ? copy.data() : nullptr,
+                                         .n = n});
     if (copies) CHECK(copy.read() == device.kept(weights.read()));
   }
 

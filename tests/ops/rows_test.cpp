@@ -137,14 +137,26 @@ DEVICE_TEST_CASE("layer normalisation") {
       const Array<float> mean = device.floats(static_cast<size_t>(extent.rows)),
                          inverse = device.floats(static_cast<size_t>(extent.rows)),
                          diff_gamma = device.floats(gamma.size()), diff_beta = device.floats(gamma.size());
-      device.ops().layer_normalization_forward(own_x.data(), scaled ? own_gamma.data() : nullptr,
-                                               scaled ? own_beta.data() : nullptr, 1e-3f, dst.data(),
-                                               mean.data(), inverse.data(), extent.rows, extent.columns);
+      device.ops().layer_normalization_forward({.src = own_x.data(),
+                                                .gamma = scaled ? own_gamma.data() : nullptr,
+                                                .beta = scaled ? own_beta.data() : nullptr,
+                                                .epsilon = 1e-3f,
+                                                .dst = dst.data(),
+                                                .mean = mean.data(),
+                                                .inverse_deviation = inverse.data(),
+                                                .rows = extent.rows,
+                                                .columns = extent.columns});
       check_close(dst.read(), expected.dst, device.tolerance(1e-5));
-      device.ops().layer_normalization_backward(
-          own_x.data(), scaled ? own_gamma.data() : nullptr, mean.data(), inverse.data(), diff.data(),
-          diff.data(), scaled ? diff_gamma.data() : nullptr, scaled ? diff_beta.data() : nullptr, extent.rows,
-          extent.columns);
+      device.ops().layer_normalization_backward({.src = own_x.data(),
+                                                 .gamma = scaled ? own_gamma.data() : nullptr,
+                                                 .mean = mean.data(),
+                                                 .inverse_deviation = inverse.data(),
+                                                 .diff_dst = diff.data(),
+                                                 .diff_src = diff.data(),
+                                                 .diff_gamma = scaled ? diff_gamma.data() : nullptr,
+                                                 .diff_beta = scaled ? diff_beta.data() : nullptr,
+                                                 .rows = extent.rows,
+                                                 .columns = extent.columns});
       check_close(diff.read(), expected.diff_src, device.tolerance(3e-5));
       if (!scaled) continue;
       check_close(diff_gamma.read(), expected.diff_gamma, 3e-5);

@@ -57,8 +57,12 @@ std::vector<float> trained_weights(const std::string& yaml) {
     const double rate = optimizer->learning_rate().at(t - 1, 1, Json());
     const auto state = device->array(std::vector<StepState>{
         {.now = optimizer->numbers(t - 1, rate), .gradient = {.gradient_scale = kScale}}});
-    device->ops().update(optimizer->rule(), state.data(), weights.data(), device->array(gradients).data(),
-                         pointers, nullptr, kWeights);
+    const auto own_gradients = device->array(gradients);
+    device->ops().update(optimizer->rule(), {.state = state.data(),
+                                             .weights = weights.data(),
+                                             .gradient = own_gradients.data(),
+                                             .slots = pointers,
+                                             .n = kWeights});
   }
   return weights.read();
 }

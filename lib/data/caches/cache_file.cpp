@@ -78,7 +78,7 @@ std::string make_header(const std::string& identity, const Columns& columns, int
 TensorSpec spec_from(const Json& json) {
   std::vector<int64_t> extents;
   for (const Json& extent : json.at("shape").items()) extents.push_back(extent.as_int());
-  const auto dtype = dtype_from(json.at("dtype").as_string());
+  const auto dtype = data_type_from(json.at("dtype").as_string());
   if (!dtype) throw UserError("no such dtype");
   return {json.at("name").as_string(), Shape(std::move(extents)), *dtype};
 }

@@ -78,8 +78,14 @@ class PreparedTraining : public PreparedLayer {
 
   void forward(const LayerArguments& args) override {
     const auto parts = parts_of(args.parameters, spec_);
-    op_->forward_training(args.input(), parts.gamma, parts.beta, args.output(), mean(args), variance(args),
-                          args.saved, args.scratch);
+    op_->forward_training({.src = args.input(),
+                           .gamma = parts.gamma,
+                           .beta = parts.beta,
+                           .dst = args.output(),
+                           .mean = mean(args),
+                           .variance = variance(args),
+                           .saved = args.saved,
+                           .scratch = args.scratch});
   }
 
   void backward(const LayerArguments& args) override {
@@ -87,8 +93,16 @@ class PreparedTraining : public PreparedLayer {
     const auto diffs = parts_of(args.diff_parameters, spec_);
     void* diff_src = args.diff_inputs[0];
     if (!diff_src) diff_src = static_cast<char*>(args.scratch) + scratch_of_op_;
-    op_->backward(args.input(), parts.gamma, mean(args), variance(args), args.diff_output(), diff_src,
-                  diffs.gamma, diffs.beta, args.saved, args.scratch);
+    op_->backward({.src = args.input(),
+                   .gamma = parts.gamma,
+                   .mean = mean(args),
+                   .variance = variance(args),
+                   .diff_dst = args.diff_output(),
+                   .diff_src = diff_src,
+                   .diff_gamma = diffs.gamma,
+                   .diff_beta = diffs.beta,
+                   .saved = args.saved,
+                   .scratch = args.scratch});
     ops_.scale_add(diffs.mean, mean(args), args.share, 0, spec_.channels);
     ops_.scale_add(diffs.variance, variance(args), args.share, 0, spec_.channels);
   }
@@ -125,15 +139,25 @@ class PreparedFrozen : public PreparedLayer {
 
   void forward(const LayerArguments& args) override {
     const auto parts = parts_of(args.parameters, spec_);
-    op_->forward_inference(args.input(), parts.gamma, parts.beta, parts.mean, parts.variance, args.output(),
-                           args.scratch);
+    op_->forward_inference({.src = args.input(),
+                            .gamma = parts.gamma,
+                            .beta = parts.beta,
+                            .mean = parts.mean,
+                            .variance = parts.variance,
+                            .dst = args.output(),
+                            .scratch = args.scratch});
   }
 
   void backward(const LayerArguments& args) override {
     const auto parts = parts_of(args.parameters, spec_);
     if (args.diff_inputs[0])
-      gradient_->forward_inference(args.diff_output(), parts.gamma, nullptr, zeros_.f32(), parts.variance,
-                                   args.diff_inputs[0], args.scratch);
+      gradient_->forward_inference({.src = args.diff_output(),
+                                    .gamma = parts.gamma,
+                                    .beta = nullptr,
+                                    .mean = zeros_.f32(),
+                                    .variance = parts.variance,
+                                    .dst = args.diff_inputs[0],
+                                    .scratch = args.scratch});
   }
 
  private:

@@ -50,16 +50,29 @@ class PreparedLayerNormalization : public PreparedLayer {
 
   void forward(const LayerArguments& args) override {
     auto* statistics = static_cast<float*>(training_ ? args.saved : args.scratch);
-    ops_.layer_normalization_forward(args.input(), gamma(args.parameters), beta(args.parameters), epsilon_,
-                                     args.output(), statistics, statistics + rows_, rows_, columns_);
+    ops_.layer_normalization_forward({.src = args.input(),
+                                      .gamma = gamma(args.parameters),
+                                      .beta = beta(args.parameters),
+                                      .epsilon = epsilon_,
+                                      .dst = args.output(),
+                                      .mean = statistics,
+                                      .inverse_deviation = statistics + rows_,
+                                      .rows = rows_,
+                                      .columns = columns_});
   }
 
   void backward(const LayerArguments& args) override {
     const auto* statistics = static_cast<const float*>(args.saved);
-    void* diff_src = args.diff_inputs[0] ? args.diff_inputs[0] : args.scratch;
-    ops_.layer_normalization_backward(args.input(), gamma(args.parameters), statistics, statistics + rows_,
-                                      args.diff_output(), diff_src, gamma(args.diff_parameters),
-                                      beta(args.diff_parameters), rows_, columns_);
+    ops_.layer_normalization_backward({.src = args.input(),
+                                       .gamma = gamma(args.parameters),
+                                       .mean = statistics,
+                                       .inverse_deviation = statistics + rows_,
+                                       .diff_dst = args.diff_output(),
+                                       .diff_src = args.diff_inputs[0] ? args.diff_inputs[0] : args.scratch,
+                                       .diff_gamma = gamma(args.diff_parameters),
+                                       .diff_beta = beta(args.diff_parameters),
+                                       .rows = rows_,
+                                       .columns = columns_});
   }
 
  private:

@@ -20,6 +20,13 @@ inline const float* f32(const void* data) {
   return static_cast<const float*>(data);
 }
 
+/// Throws Unsupported for a conversion that the CPU does not have.
+inline void check_converts(DType from, DType to) {
+  if (to == DType::float32 && from != DType::bfloat16 && from != DType::float16) return;
+  throw Unsupported("the CPU does not convert " + std::string(name_of(from)) + " to " +
+                    std::string(name_of(to)));
+}
+
 /// What `make` makes of oneDNN's primitives, whose refusal becomes Unsupported.
 template <class Make>
 auto prepared(const char* what, Make&& make) try {
@@ -35,7 +42,7 @@ class CpuOps final : public Ops {
   CpuOps(Context& context, const Kernels& kernels);
 
   Context& context() override { return context_; }
-  ComputeType compute_type() const override { return ComputeType::float32; }
+  DType compute_type() const override { return DType::float32; }
   const Engine& engine() const { return engine_; }
   const Kernels& kernels() const { return kernels_; }
   int threads() const { return threads_; }
@@ -48,6 +55,7 @@ class CpuOps final : public Ops {
 
   void fill(float* dst, float value, int64_t n) override;
   void copy(void* dst, const void* src, int64_t n) override;
+  void cast(void* dst, DType to, const void* src, DType from, int64_t n) override;
   void scale_add(float* dst, const float* src, float alpha, float beta, int64_t n) override;
   void sum(void* dst, std::span<const void* const> srcs, const ActivationSpec& activation,
            int64_t n) override;
@@ -64,13 +72,8 @@ class CpuOps final : public Ops {
   void softmax_forward(const void* src, void* dst, int64_t rows, int64_t columns) override;
   void softmax_backward(const void* dst, const void* diff_dst, void* diff_src, int64_t rows,
                         int64_t columns) override;
-  void layer_normalization_forward(const void* src, const float* gamma, const float* beta, float epsilon,
-                                   void* dst, float* mean, float* inverse_deviation, int64_t rows,
-                                   int64_t columns) override;
-  void layer_normalization_backward(const void* src, const float* gamma, const float* mean,
-                                    const float* inverse_deviation, const void* diff_dst, void* diff_src,
-                                    float* diff_gamma, float* diff_beta, int64_t rows,
-                                    int64_t columns) override;
+  void layer_normalization_forward(const LayerNormalizationArguments& args) override;
+  void layer_normalization_backward(const LayerNormalizationBackwardArguments& args) override;
   void copy_block(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                   int64_t columns) override;
   void pad_images(const Padding2& padding, const void* src, void* padded, const Shape& src_shape) override;
@@ -79,7 +82,8 @@ class CpuOps final : public Ops {
                          int64_t columns) override;
   void embedding_backward(const int32_t* indices, const void* diff_dst, float* diff_table, int64_t n,
                           int64_t table_rows, int64_t columns) override;
-  void load_rows(const LoadSpec& spec, const void* src, const int64_t* rows, int64_t n, void* dst) override;
+  void gather_rows(const GatherSpec& spec, const void* src, const int64_t* rows, int64_t n,
+                   void* dst) override;
 
   void cross_entropy_loss(const CrossEntropySpec& spec, const void* prediction, const View& target,
                           float scale, const float* loss_scale, void* diff_prediction, double* total,
@@ -91,8 +95,7 @@ class CpuOps final : public Ops {
               int64_t columns) override;
   void sum_of_squares(const float* src, double* squares, int64_t n) override;
   void update_gradient_scale(const GradientRule& rule, const double* squares, StepState* state) override;
-  void update(const OptimizerRule& rule, const StepState* state, float* weights, const float* gradient,
-              std::span<float* const> slots, void* copy, int64_t n) override;
+  void update(const OptimizerRule& rule, const UpdateArguments& args) override;
 
  private:
   /// One thread's part of a sum, on a cache line of its own.

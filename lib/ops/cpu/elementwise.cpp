@@ -17,6 +17,21 @@ void CpuOps::copy(void* dst, const void* src, int64_t n) {
   });
 }
 
+void CpuOps::cast(void* dst, DType to, const void* src, DType from, int64_t n) {
+  const size_t size = bytes_of(from);
+  if (from != to) check_converts(from, to);
+  each(n, [&](int64_t begin, int64_t end) {
+    if (begin >= end) return;
+    const auto* first = static_cast<const char*>(src) + static_cast<size_t>(begin) * size;
+    if (from == to) {
+      std::memcpy(static_cast<char*>(dst) + static_cast<size_t>(begin) * size, first,
+                  static_cast<size_t>(end - begin) * size);
+    } else {
+      kernels_.convert_row({.from = from, .row_elements = end - begin}, first, f32(dst) + begin);
+    }
+  });
+}
+
 void CpuOps::scale_add(float* dst, const float* src, float alpha, float beta, int64_t n) {
   each(n, [&](int64_t begin, int64_t end) { kernels_.scale_add(dst, src, alpha, beta, begin, end); });
 }
@@ -66,11 +81,10 @@ void CpuOps::update_gradient_scale(const GradientRule& rule, const double* squar
   state->gradient = math::settled(rule, *squares, state->gradient);
 }
 
-void CpuOps::update(const OptimizerRule& rule, const StepState* state, float* weights, const float* gradient,
-                    std::span<float* const> slots, void*, int64_t n) {
-  if (state->gradient.skip) return;
-  each(n, [&](int64_t begin, int64_t end) {
-    kernels_.update(rule, *state, weights, gradient, slots.data(), begin, end);
+void CpuOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
+  if (args.state->gradient.skip) return;
+  each(args.n, [&](int64_t begin, int64_t end) {
+    kernels_.update(rule, *args.state, args.weights, args.gradient, args.slots.data(), begin, end);
   });
 }
 

@@ -88,21 +88,23 @@ class CpuBatchNormalization final : public BatchNormalization {
     return std::max({training_.scratch_bytes(), inference_.scratch_bytes(), backward_.scratch_bytes()});
   }
   size_t saved_bytes() const override { return saved_bytes_; }
-  void forward_training(const void* src, const float* gamma, const float* beta, void* dst, float* mean,
-                        float* variance, void* saved, void* scratch) override {
-    training_.run(engine_, {src, scale(gamma), shift(beta), dst, mean, variance, saved}, scratch);
+  void forward_training(const TrainingArguments& args) override {
+    training_.run(
+        engine_,
+        {args.src, scale(args.gamma), shift(args.beta), args.dst, args.mean, args.variance, args.saved},
+        args.scratch);
   }
-  void forward_inference(const void* src, const float* gamma, const float* beta, const float* mean,
-                         const float* variance, void* dst, void* scratch) override {
-    inference_.run(engine_, {src, scale(gamma), shift(beta), dst, mean, variance, nullptr}, scratch);
+  void forward_inference(const InferenceArguments& args) override {
+    inference_.run(
+        engine_, {args.src, scale(args.gamma), shift(args.beta), args.dst, args.mean, args.variance, nullptr},
+        args.scratch);
   }
-  void backward(const void* src, const float* gamma, const float* mean, const float* variance,
-                const void* diff_dst, void* diff_src, float* diff_gamma, float* diff_beta, const void* saved,
-                void* scratch) override {
+  void backward(const BackwardArguments& args) override {
     backward_.run(engine_,
-                  {src, scale(gamma), zeros_, mean, variance, diff_dst, diff_src,
-                   diff_gamma ? diff_gamma : diff_ones_, diff_beta ? diff_beta : diff_zeros_, saved},
-                  scratch);
+                  {args.src, scale(args.gamma), zeros_, args.mean, args.variance, args.diff_dst,
+                   args.diff_src, args.diff_gamma ? args.diff_gamma : diff_ones_,
+                   args.diff_beta ? args.diff_beta : diff_zeros_, args.saved},
+                  args.scratch);
   }
 
  private:

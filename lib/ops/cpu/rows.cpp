@@ -74,30 +74,26 @@ void CpuOps::softmax_backward(const void* dst, const void* diff_dst, void* diff_
   });
 }
 
-void CpuOps::layer_normalization_forward(const void* src, const float* gamma, const float* beta,
-                                         float epsilon, void* dst, float* mean, float* inverse_deviation,
-                                         int64_t rows, int64_t columns) {
-  each_row(rows, columns, [&](int64_t begin, int64_t end) {
-    kernels_.layer_normalization_forward(f32(src), gamma, beta, epsilon, f32(dst), mean, inverse_deviation,
-                                         columns, begin, end);
+void CpuOps::layer_normalization_forward(const LayerNormalizationArguments& args) {
+  each_row(args.rows, args.columns, [&](int64_t begin, int64_t end) {
+    kernels_.layer_normalization_forward(f32(args.src), args.gamma, args.beta, args.epsilon, f32(args.dst),
+                                         args.mean, args.inverse_deviation, args.columns, begin, end);
   });
 }
 
-void CpuOps::layer_normalization_backward(const void* src, const float* gamma, const float* mean,
-                                          const float* inverse_deviation, const void* diff_dst,
-                                          void* diff_src, float* diff_gamma, float* diff_beta, int64_t rows,
-                                          int64_t columns) {
-  // The parameters' gradients first, as diff_src may be diff_dst.
-  if (diff_beta) column_sum(diff_beta, diff_dst, rows, columns);
-  if (diff_gamma) {
+void CpuOps::layer_normalization_backward(const LayerNormalizationBackwardArguments& args) {
+  const int64_t rows = args.rows, columns = args.columns;
+  // The parameters' gradients are made first, as diff_src may be diff_dst.
+  if (args.diff_beta) column_sum(args.diff_beta, args.diff_dst, rows, columns);
+  if (args.diff_gamma) {
     parallel(threads_, columns, 16, rows, [&](int64_t begin, int64_t end, int) {
-      kernels_.layer_normalization_scale(f32(src), mean, inverse_deviation, f32(diff_dst), diff_gamma, rows,
-                                         columns, begin, end);
+      kernels_.layer_normalization_scale(f32(args.src), args.mean, args.inverse_deviation, f32(args.diff_dst),
+                                         args.diff_gamma, rows, columns, begin, end);
     });
   }
   each_row(rows, columns, [&](int64_t begin, int64_t end) {
-    kernels_.layer_normalization_backward(f32(src), gamma, mean, inverse_deviation, f32(diff_dst),
-                                          f32(diff_src), columns, begin, end);
+    kernels_.layer_normalization_backward(f32(args.src), args.gamma, args.mean, args.inverse_deviation,
+                                          f32(args.diff_dst), f32(args.diff_src), columns, begin, end);
   });
 }
 
@@ -162,12 +158,12 @@ void CpuOps::embedding_backward(const int32_t* indices, const void* diff_dst, fl
   });
 }
 
-/// Where a batch is made on the CPU, whoever reads it converts it (data/gather.h); this is for what other
-/// devices do by it, and their tests.
-void CpuOps::load_rows(const LoadSpec& spec, const void* src, const int64_t* rows, int64_t n, void* dst) {
+/// Batches for the CPU are converted by what reads them (data/gather.h), so that this is not made to be fast.
+void CpuOps::gather_rows(const GatherSpec& spec, const void* src, const int64_t* rows, int64_t n, void* dst) {
   const int64_t elements = spec.row_elements;
   const size_t size = bytes_of(spec.from);
-  const bool as_it_is = !spec.scale && (!spec.to_compute_type || spec.from == DType::float32);
+  const bool as_it_is = !spec.scale && spec.from == spec.to;
+  if (!as_it_is) check_converts(spec.from, spec.to);
   each_row(n, elements, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const char* row =
@@ -176,7 +172,7 @@ void CpuOps::load_rows(const LoadSpec& spec, const void* src, const int64_t* row
         std::memcpy(static_cast<char*>(dst) + static_cast<size_t>(r * elements) * size, row,
                     static_cast<size_t>(elements) * size);
       } else {
-        kernels_.load_row(spec, row, f32(dst) + r * elements);
+        kernels_.convert_row(spec, row, f32(dst) + r * elements);
       }
     }
   });

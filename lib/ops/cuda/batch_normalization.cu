@@ -17,67 +17,60 @@ class CudaBatchNormalization final : public BatchNormalization {
   }
   size_t saved_bytes() const override { return 2 * static_cast<size_t>(spec_.channels) * sizeof(float); }
 
-  void forward_training(const void* src, const float* gamma, const float* beta, void* dst, float* mean,
-                        float* variance, void* saved, void* scratch) override {
-    const auto* x = static_cast<const T*>(src);
-    auto* partials = static_cast<double*>(scratch);
-    const Kept kept = kept_in(saved);
+  void forward_training(const TrainingArguments& args) override {
+    const auto* x = static_cast<const T*>(args.src);
+    auto* partials = static_cast<double*>(args.scratch);
+    const Kept kept = kept_in(args.saved);
     with_tiling(all_aligned(x), [&](auto width, const Tiling& tiling) {
       launch(statistics_kernel<decltype(width)::value, T>, tiling.grid(), kTileThreads, stream(), tiling, x,
              partials);
       launch(finish_statistics_kernel<T>, finish_blocks(tiling), kFinishThreads, stream(), tiling, partials,
-             x, gamma, beta, spec_.epsilon, mean, variance, kept);
+             x, args.gamma, args.beta, spec_.epsilon, args.mean, args.variance, kept);
     });
-    normalize(src, gamma, kept.shift, mean, variance, dst);
+    normalize({args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr});
   }
 
-  void forward_inference(const void* src, const float* gamma, const float* beta, const float* mean,
-                         const float* variance, void* dst, void*) override {
-    normalize(src, gamma, beta, mean, variance, dst);
-  }
+  void forward_inference(const InferenceArguments& args) override { normalize(args); }
 
-  void backward(const void* src, const float* gamma, const float* mean, const float* variance,
-                const void* diff_dst, void* diff_src, float* diff_gamma, float* diff_beta, const void* saved,
-                void* scratch) override {
-    const BackwardArrays<T> arrays{static_cast<const T*>(src),
-                                   static_cast<const T*>(diff_dst),
-                                   gamma,
-                                   mean,
-                                   variance,
+  void backward(const BackwardArguments& args) override {
+    const BackwardArrays<T> arrays{static_cast<const T*>(args.src),
+                                   static_cast<const T*>(args.diff_dst),
+                                   args.gamma,
+                                   args.mean,
+                                   args.variance,
                                    spec_.epsilon,
-                                   kept_in(const_cast<void*>(saved))};
+                                   kept_in(const_cast<void*>(args.saved))};
     if (spec_.relu) {
-      backward_with<true>(arrays, static_cast<T*>(diff_src), diff_gamma, diff_beta, scratch);
+      backward_with<true>(arrays, args);
     } else {
-      backward_with<false>(arrays, static_cast<T*>(diff_src), diff_gamma, diff_beta, scratch);
+      backward_with<false>(arrays, args);
     }
   }
 
  private:
   template <bool kRelu>
-  void backward_with(const BackwardArrays<T>& arrays, T* diff_src, float* diff_gamma, float* diff_beta,
-                     void* scratch) {
-    auto* partials = static_cast<double*>(scratch);
-    float* const slope = reinterpret_cast<float*>(static_cast<char*>(scratch) + partials_bytes());
+  void backward_with(const BackwardArrays<T>& arrays, const BackwardArguments& args) {
+    auto* const diff_src = static_cast<T*>(args.diff_src);
+    auto* partials = static_cast<double*>(args.scratch);
+    float* const slope = reinterpret_cast<float*>(static_cast<char*>(args.scratch) + partials_bytes());
     const Line line{slope, slope + spec_.channels};
     with_tiling(all_aligned(arrays.src, arrays.diff_dst, diff_src), [&](auto width, const Tiling& tiling) {
       constexpr int N = decltype(width)::value;
       launch(gradient_sums_kernel<N, kRelu, T>, tiling.grid(), kTileThreads, stream(), tiling, arrays,
              partials);
       launch(finish_gradients_kernel<T>, finish_blocks(tiling), kFinishThreads, stream(), tiling, partials,
-             arrays, diff_gamma, diff_beta, line);
+             arrays, args.diff_gamma, args.diff_beta, line);
       launch(diff_src_kernel<N, kRelu, T>, tiling.grid(), kTileThreads, stream(), tiling, arrays, line,
              diff_src);
     });
   }
 
-  void normalize(const void* src, const float* gamma, const float* shift, const float* mean,
-                 const float* variance, void* dst) {
-    const auto* x = static_cast<const T*>(src);
-    auto* y = static_cast<T*>(dst);
+  void normalize(const InferenceArguments& args) {
+    const auto* x = static_cast<const T*>(args.src);
+    auto* y = static_cast<T*>(args.dst);
     with_tiling(all_aligned(x, y), [&](auto width, const Tiling& tiling) {
       launch(normalize_kernel<decltype(width)::value, T>, tiling.grid(), kTileThreads, stream(), tiling, x,
-             gamma, shift, mean, variance, spec_.epsilon, spec_.relu, y);
+             args.gamma, args.beta, args.mean, args.variance, spec_.epsilon, spec_.relu, y);
     });
   }
 

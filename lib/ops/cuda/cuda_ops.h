@@ -15,7 +15,7 @@ class CudaOps final : public Ops {
       : context_(context), math_(math), partials_(context.allocate(kPartials * sizeof(double))) {}
 
   CudaContext& context() override { return context_; }
-  ComputeType compute_type() const override { return math_.type; }
+  DType compute_type() const override { return math_.type; }
   const GpuMath& math() const { return math_; }
 
   std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override;
@@ -25,6 +25,7 @@ class CudaOps final : public Ops {
   std::unique_ptr<Reorder> reorder(const Shape& shape, Layout from, Layout to) override;
   void fill(float* dst, float value, int64_t n) override;
   void copy(void* dst, const void* src, int64_t n) override;
+  void cast(void* dst, DType to, const void* src, DType from, int64_t n) override;
   void scale_add(float* dst, const float* src, float alpha, float beta, int64_t n) override;
   void sum(void* dst, std::span<const void* const> srcs, const ActivationSpec& activation,
            int64_t n) override;
@@ -41,13 +42,8 @@ class CudaOps final : public Ops {
   void softmax_forward(const void* src, void* dst, int64_t rows, int64_t columns) override;
   void softmax_backward(const void* dst, const void* diff_dst, void* diff_src, int64_t rows,
                         int64_t columns) override;
-  void layer_normalization_forward(const void* src, const float* gamma, const float* beta, float epsilon,
-                                   void* dst, float* mean, float* inverse_deviation, int64_t rows,
-                                   int64_t columns) override;
-  void layer_normalization_backward(const void* src, const float* gamma, const float* mean,
-                                    const float* inverse_deviation, const void* diff_dst, void* diff_src,
-                                    float* diff_gamma, float* diff_beta, int64_t rows,
-                                    int64_t columns) override;
+  void layer_normalization_forward(const LayerNormalizationArguments& args) override;
+  void layer_normalization_backward(const LayerNormalizationBackwardArguments& args) override;
   void copy_block(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                   int64_t columns) override;
   void pad_images(const Padding2& padding, const void* src, void* padded, const Shape& src_shape) override;
@@ -56,7 +52,8 @@ class CudaOps final : public Ops {
                          int64_t columns) override;
   void embedding_backward(const int32_t* indices, const void* diff_dst, float* diff_table, int64_t n,
                           int64_t table_rows, int64_t columns) override;
-  void load_rows(const LoadSpec& spec, const void* src, const int64_t* rows, int64_t n, void* dst) override;
+  void gather_rows(const GatherSpec& spec, const void* src, const int64_t* rows, int64_t n,
+                   void* dst) override;
   void cross_entropy_loss(const CrossEntropySpec& spec, const void* prediction, const View& target,
                           float scale, const float* loss_scale, void* diff_prediction, double* total,
                           int64_t rows, int64_t columns) override;
@@ -67,8 +64,7 @@ class CudaOps final : public Ops {
               int64_t columns) override;
   void sum_of_squares(const float* src, double* squares, int64_t n) override;
   void update_gradient_scale(const GradientRule& rule, const double* squares, StepState* state) override;
-  void update(const OptimizerRule& rule, const StepState* state, float* weights, const float* gradient,
-              std::span<float* const> slots, void* copy, int64_t n) override;
+  void update(const OptimizerRule& rule, const UpdateArguments& args) override;
 
  private:
   cudaStream_t stream() const { return context_.compute(); }

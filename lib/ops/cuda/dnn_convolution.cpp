@@ -92,20 +92,20 @@ class Description {
   DnnDescriptor descriptor_;
 };
 
-cudnnDataType_t dnn_type(ComputeType type) {
+cudnnDataType_t dnn_type(DType type) {
   switch (type) {
-    case ComputeType::bfloat16:
+    case DType::bfloat16:
       return CUDNN_DATA_BFLOAT16;
-    case ComputeType::float16:
+    case DType::float16:
       return CUDNN_DATA_HALF;
-    case ComputeType::float32:
+    default:
       break;
   }
   return CUDNN_DATA_FLOAT;
 }
 
 /// cuDNN names the axes n, c, h, w whatever their order in memory, where the channels are innermost.
-DnnDescriptor tensor(int64_t name, ComputeType type, int64_t n, int64_t h, int64_t w, int64_t c) {
+DnnDescriptor tensor(int64_t name, DType type, int64_t n, int64_t h, int64_t w, int64_t c) {
   return Description(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, name)
       .set(CUDNN_ATTR_TENSOR_DATA_TYPE, dnn_type(type))
@@ -169,7 +169,7 @@ struct OperationGraph {
   DnnDescriptor x, w, y, convolution, operation;
   DnnDescriptor graph;  // null where cuDNN has no such graph
 
-  OperationGraph(const DnnDevice& device, const ConvolutionSpec& spec, ComputeType type, Direction direction)
+  OperationGraph(const DnnDevice& device, const ConvolutionSpec& spec, DType type, Direction direction)
       : x(tensor(kX, type, spec.batch, spec.height, spec.width, spec.channels)),
         w(tensor(kW, type, spec.filters, spec.kernel_height, spec.kernel_width,
                  spec.depthwise ? 1 : spec.channels)),
@@ -235,7 +235,7 @@ bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
   check(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                  CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes.data()),
         kPreparing);
-  const bool exact = math.type == ComputeType::float32 && !math.tf32;
+  const bool exact = math.type == DType::float32 && !math.tf32;
   return std::none_of(notes.begin(), notes.begin() + count, [&](cudnnBackendNumericalNote_t note) {
     return (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && math.deterministic) ||
            (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && exact) ||
@@ -290,7 +290,7 @@ std::optional<DnnConvolution> DnnConvolution::find(const DnnDevice& device, cons
   return std::nullopt;
 }
 
-size_t DnnConvolution::most_workspace(const ConvolutionSpec& spec, ComputeType type, size_t at_hand) {
+size_t DnnConvolution::most_workspace(const ConvolutionSpec& spec, DType type, size_t at_hand) {
   const int64_t elements = spec.batch * (spec.height * spec.width * spec.channels +
                                          spec.out_height() * spec.out_width() * spec.filters);
   const size_t images = static_cast<size_t>(elements) * bytes_of(type);

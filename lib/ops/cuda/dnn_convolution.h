@@ -40,7 +40,7 @@ class DnnConvolution {
   /// keeps to `math`, or none that does with most_workspace().
   static std::optional<DnnConvolution> find(const DnnDevice& device, const GpuMath& math,
                                             const ConvolutionSpec& spec, Direction direction, size_t at_hand);
-  static size_t most_workspace(const ConvolutionSpec& spec, ComputeType type, size_t at_hand);
+  static size_t most_workspace(const ConvolutionSpec& spec, DType type, size_t at_hand);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
   /// With its settings.

@@ -1,4 +1,4 @@
-// What copies elements to other places: blocks, borders of images, rows of stored data.
+// What copies elements to other places or types: blocks, borders of images, rows of stored data.
 #include <initializer_list>
 
 #include "ops/cuda/cuda_ops.h"
@@ -111,7 +111,20 @@ void with_frame(const Padding2& padding, const Shape& shape, size_t element_byte
 }
 
 template <class From, class To>
-struct LoadRows {
+struct Cast {
+  const From* src;
+  To* dst;
+
+  template <int N>
+  __device__ void run(int64_t i) const {
+    float values[N];
+    load(src + i, values);
+    store(dst + i, values);
+  }
+};
+
+template <class From, class To>
+struct GatherRows {
   const From* src;
   const int64_t* rows;
   To* dst;
@@ -139,29 +152,17 @@ struct LoadRows {
   }
 };
 
-template <class Use>
-void with_dtype(DType type, Use&& use) {
-  switch (type) {
-    case DType::float32:
-      return use(float{});
-    case DType::int32:
-      return use(int32_t{});
-    case DType::uint8:
-      return use(uint8_t{});
-  }
-}
-
 template <class To>
-void load_rows_as(const CudaContext& context, const LoadSpec& spec, const void* src, const int64_t* rows,
-                  int64_t n, To* dst) {
+void gather_rows_as(const CudaContext& context, const GatherSpec& spec, const void* src, const int64_t* rows,
+                    int64_t n, To* dst) {
   const bool scale_is_row = spec.scale && spec.scale_elements > 1;
   const bool vectors = spec.row_elements % kVector<To> == 0 && all_aligned(src, dst) &&
                        (!scale_is_row || all_aligned(spec.scale, spec.offset));
-  with_dtype(spec.from, [&](auto from) {
+  with_any_type(spec.from, [&](auto from) {
     using From = decltype(from);
     for_each<kVector<To>>(context, n * spec.row_elements, vectors,
-                          LoadRows<From, To>{static_cast<const From*>(src), rows, dst, spec.row_elements,
-                                             spec.scale, spec.offset, scale_is_row});
+                          GatherRows<From, To>{static_cast<const From*>(src), rows, dst, spec.row_elements,
+                                               spec.scale, spec.offset, scale_is_row});
   });
 }
 
@@ -190,15 +191,32 @@ void CudaOps::crop_images(const Padding2& padding, const void* padded, void* dst
   });
 }
 
-void CudaOps::load_rows(const LoadSpec& spec, const void* src, const int64_t* rows, int64_t n, void* dst) {
-  if (spec.to_compute_type) {
-    return with_type(math_.type, [&](auto type) {
-      load_rows_as(context_, spec, src, rows, n, static_cast<decltype(type)*>(dst));
+void CudaOps::gather_rows(const GatherSpec& spec, const void* src, const int64_t* rows, int64_t n,
+                          void* dst) {
+  if (spec.from != spec.to || spec.scale) {
+    return with_type(spec.to, [&](auto type) {
+      gather_rows_as(context_, spec, src, rows, n, static_cast<decltype(type)*>(dst));
     });
   }
-  if (spec.scale) return load_rows_as(context_, spec, src, rows, n, static_cast<float*>(dst));
   const auto row_bytes = spec.row_elements * static_cast<int64_t>(bytes_of(spec.from));
   copy_rows(context_, {row_bytes, row_bytes, row_bytes}, dst, src, rows, n);
+}
+
+void CudaOps::cast(void* dst, DType to, const void* src, DType from, int64_t n) {
+  if (n <= 0) return;
+  if (from == to) {
+    const size_t bytes = static_cast<size_t>(n) * bytes_of(from);
+    return check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream()), "copying an array");
+  }
+  const bool vectors = all_aligned(dst, src);
+  with_type(to, [&](auto to_type) {
+    with_any_type(from, [&](auto from_type) {
+      using To = decltype(to_type);
+      using From = decltype(from_type);
+      for_each<kVector<To>>(context_, n, vectors,
+                            Cast<From, To>{static_cast<const From*>(src), static_cast<To*>(dst)});
+    });
+  });
 }
 
 }  // namespace dtrain::cuda

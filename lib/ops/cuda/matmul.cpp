@@ -12,13 +12,13 @@ namespace {
 
 constexpr const char* kPreparing = "preparing a matrix product";
 
-cudaDataType_t blas_type(ComputeType type) {
+cudaDataType_t blas_type(DType type) {
   switch (type) {
-    case ComputeType::bfloat16:
+    case DType::bfloat16:
       return CUDA_R_16BF;
-    case ComputeType::float16:
+    case DType::float16:
       return CUDA_R_16F;
-    case ComputeType::float32:
+    default:
       break;
   }
   return CUDA_R_32F;
@@ -80,7 +80,7 @@ class CudaMatmul final : public Matmul {
   }
 
   void describe() {
-    const bool tf32 = ops_.compute_type() == ComputeType::float32 && ops_.math().tf32;
+    const bool tf32 = ops_.compute_type() == DType::float32 && ops_.math().tf32;
     cublasLtMatmulDesc_t desc = nullptr;
     check(
         cublasLtMatmulDescCreate(&desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),

@@ -113,23 +113,23 @@ void CudaOps::update_gradient_scale(const GradientRule& rule, const double* squa
   launch(settle_kernel, 1, 1, stream(), rule, squares, state);
 }
 
-void CudaOps::update(const OptimizerRule& rule, const StepState* state, float* weights, const float* gradient,
-                     std::span<float* const> slots, void* copy, int64_t n) {
+void CudaOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
+  const int64_t n = args.n;
   if (n <= 0) return;
-  const auto slot = [&](size_t s) { return s < slots.size() ? slots[s] : nullptr; };
+  const auto slot = [&](size_t s) { return s < args.slots.size() ? args.slots[s] : nullptr; };
   const auto start = [&]<class T>(T* typed_copy) {
-    const UpdateArrays<T> arrays{weights, gradient, {slot(0), slot(1), slot(2)}, typed_copy};
-    const bool vectors = all_aligned(weights, gradient, slot(0), slot(1), slot(2), typed_copy);
+    const UpdateArrays<T> arrays{args.weights, args.gradient, {slot(0), slot(1), slot(2)}, typed_copy};
+    const bool vectors = all_aligned(args.weights, args.gradient, slot(0), slot(1), slot(2), typed_copy);
     math::with_rule(rule, 0.0f, [&](auto of) {
       with_width<float>(vectors, [&](auto width) {
         constexpr int N = decltype(width)::value;
         launch(update_kernel<N, T, decltype(of)>, many_blocks(n / N, context_.multiprocessors()), kThreads,
-               stream(), of, state, arrays, n);
+               stream(), of, args.state, arrays, n);
       });
     });
   };
-  if (!copy) return start(static_cast<float*>(nullptr));
-  with_type(math_.type, [&](auto type) { start(static_cast<decltype(type)*>(copy)); });
+  if (!args.weights_copy) return start(static_cast<float*>(nullptr));
+  with_type(math_.type, [&](auto type) { start(static_cast<decltype(type)*>(args.weights_copy)); });
 }
 
 }  // namespace dtrain::cuda

@@ -257,38 +257,37 @@ void CudaOps::softmax_backward(const void* dst, const void* diff_dst, void* diff
   });
 }
 
-void CudaOps::layer_normalization_forward(const void* src, const float* gamma, const float* beta,
-                                          float epsilon, void* dst, float* mean, float* inverse_deviation,
-                                          int64_t rows, int64_t columns) {
+void CudaOps::layer_normalization_forward(const LayerNormalizationArguments& args) {
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    const bool vectors = columns % kVector<T> == 0 && all_aligned(src, dst, gamma, beta);
+    const bool vectors =
+        args.columns % kVector<T> == 0 && all_aligned(args.src, args.dst, args.gamma, args.beta);
     launch_rows(context_,
                 vectors ? layer_normalization_forward_kernel<T, kVector<T>>
                         : layer_normalization_forward_kernel<T, 1>,
-                rows, columns, static_cast<const T*>(src), gamma, beta, epsilon, static_cast<T*>(dst), mean,
-                inverse_deviation);
+                args.rows, args.columns, static_cast<const T*>(args.src), args.gamma, args.beta, args.epsilon,
+                static_cast<T*>(args.dst), args.mean, args.inverse_deviation);
   });
 }
 
-void CudaOps::layer_normalization_backward(const void* src, const float* gamma, const float* mean,
-                                           const float* inverse_deviation, const void* diff_dst,
-                                           void* diff_src, float* diff_gamma, float* diff_beta, int64_t rows,
-                                           int64_t columns) {
+void CudaOps::layer_normalization_backward(const LayerNormalizationBackwardArguments& args) {
+  const int64_t rows = args.rows, columns = args.columns;
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    const T *const x = static_cast<const T*>(src), *const dy = static_cast<const T*>(diff_dst);
-    // The parameters' gradients first, as diff_src may be diff_dst.
-    if (diff_beta) sum_columns(context_, Element<T>{dy, columns}, diff_beta, rows, columns);
-    if (diff_gamma) {
-      sum_columns(context_, ScaleGradient<T>{x, dy, mean, inverse_deviation, columns}, diff_gamma, rows,
-                  columns);
+    const T *const x = static_cast<const T*>(args.src), *const dy = static_cast<const T*>(args.diff_dst);
+    // The parameters' gradients are made first, as diff_src may be diff_dst.
+    if (args.diff_beta) sum_columns(context_, Element<T>{dy, columns}, args.diff_beta, rows, columns);
+    if (args.diff_gamma) {
+      sum_columns(context_, ScaleGradient<T>{x, dy, args.mean, args.inverse_deviation, columns},
+                  args.diff_gamma, rows, columns);
     }
-    const bool vectors = columns % kVector<T> == 0 && all_aligned(src, diff_dst, diff_src, gamma);
+    const bool vectors =
+        columns % kVector<T> == 0 && all_aligned(args.src, args.diff_dst, args.diff_src, args.gamma);
     launch_rows(context_,
                 vectors ? layer_normalization_backward_kernel<T, kVector<T>>
                         : layer_normalization_backward_kernel<T, 1>,
-                rows, columns, x, gamma, mean, inverse_deviation, dy, static_cast<T*>(diff_src));
+                rows, columns, x, args.gamma, args.mean, args.inverse_deviation, dy,
+                static_cast<T*>(args.diff_src));
   });
 }
 

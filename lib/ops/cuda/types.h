@@ -1,11 +1,13 @@
-// The compute types on the device: read and written as they are, reckoned with as float.
+// Element types on the device. Numbers are read and written as they are kept, and reckoned with as float.
 #pragma once
 
 #include <cstdint>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <string>
 
-#include "ops/specs.h"
+#include "base/dtype.h"
+#include "base/error.h"
 
 namespace dtrain::cuda {
 
@@ -17,6 +19,13 @@ __host__ __device__ inline float to_float(__nv_bfloat16 x) {
 }
 __host__ __device__ inline float to_float(__half x) {
   return __half2float(x);
+}
+
+__host__ __device__ inline float to_float(int32_t x) {
+  return static_cast<float>(x);
+}
+__host__ __device__ inline float to_float(uint8_t x) {
+  return static_cast<float>(x);
 }
 
 template <class T>
@@ -34,17 +43,29 @@ __host__ __device__ inline __half from_float<__half>(float x) {
   return __float2half_rn(x);
 }
 
-/// use(T{}) with the element type of this name.
+/// use(T{}) with a floating type; throws Error for the others.
 template <class Use>
-void with_type(ComputeType type, Use&& use) {
+void with_type(DType type, Use&& use) {
   switch (type) {
-    case ComputeType::float32:
+    case DType::float32:
       return use(float{});
-    case ComputeType::bfloat16:
+    case DType::bfloat16:
       return use(__nv_bfloat16{});
-    case ComputeType::float16:
+    case DType::float16:
       return use(__half{});
+    case DType::int32:
+    case DType::uint8:
+      break;
   }
+  throw Error("a GPU does not compute in " + std::string(name_of(type)));
+}
+
+/// use(T{}) with any type.
+template <class Use>
+void with_any_type(DType type, Use&& use) {
+  if (type == DType::int32) return use(int32_t{});
+  if (type == DType::uint8) return use(uint8_t{});
+  with_type(type, use);
 }
 
 /// N elements that are read and written in one access.

@@ -9,13 +9,6 @@
 
 namespace dtrain::cuda {
 
-__host__ __device__ inline float to_float(int32_t x) {
-  return static_cast<float>(x);
-}
-__host__ __device__ inline float to_float(uint8_t x) {
-  return static_cast<float>(x);
-}
-
 /// Elements of one access, where N are wanted.
 template <class T, int N>
 inline constexpr int kAccess = N < kVector<T> ? N : kVector<T>;

@@ -112,10 +112,10 @@ std::vector<ConvolutionSpec> all_specs() {
 }
 
 /// Every way of computing.
-const std::array<GpuMath, 8> kMath = {GpuMath{ComputeType::float32}, {ComputeType::float32, false, true},
-                                      {ComputeType::float32, true},  {ComputeType::float32, true, true},
-                                      {ComputeType::bfloat16},       {ComputeType::bfloat16, false, true},
-                                      {ComputeType::float16},        {ComputeType::float16, false, true}};
+const std::array<GpuMath, 8> kMath = {GpuMath{DType::float32}, {DType::float32, false, true},
+                                      {DType::float32, true},  {DType::float32, true, true},
+                                      {DType::bfloat16},       {DType::bfloat16, false, true},
+                                      {DType::float16},        {DType::float16, false, true}};
 
 /// What cuDNN notes of the engine that a plan is of.
 std::vector<cudnnBackendNumericalNote_t> notes_of(const DnnConvolution& plan) {
@@ -148,8 +148,7 @@ void check_plan(const Gpu& gpu, const DnnDevice& device, const ConvolutionSpec& 
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
   if (math.deterministic) CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
   // Of float32 they make TF32.
-  if (math.type == ComputeType::float32 && !math.tf32)
-    CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+  if (math.type == DType::float32 && !math.tf32) CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
 }
 
 /// Why cuDNN cannot be asked here; "" where it can.

@@ -24,7 +24,7 @@ constexpr Kernels kernels_named(const char* instruction_set) {
           .softmax_backward = softmax_backward,
           .layer_normalization_forward = layer_normalization_forward,
           .layer_normalization_backward = layer_normalization_backward,
-          .load_row = load_row,
+          .convert_row = convert_row,
           .column_sum = column_sum,
           .layer_normalization_scale = layer_normalization_scale,
           .embedding_backward = embedding_backward,

@@ -62,7 +62,7 @@ void softmax_forward(const float* src, float* dst, int64_t columns, int64_t begi
   }
 }
 
-void load_row(const LoadSpec& spec, const void* src, float* dst) {
+void convert_row(const GatherSpec& spec, const void* src, float* dst) {
   const auto from = [&](const auto* row) {
     for (int64_t i = 0; i < spec.row_elements; ++i) {
       const int64_t at = spec.scale_elements == 1 ? 0 : i;

@@ -41,8 +41,8 @@ struct Kernels {
                                        const float* inverse_deviation, const float* diff_dst, float* diff_src,
                                        int64_t columns, int64_t begin, int64_t end);
 
-  /// One row, converted.
-  void (*load_row)(const LoadSpec& spec, const void* src, float* dst);
+  /// Converts one row to float32.
+  void (*convert_row)(const GatherSpec& spec, const void* src, float* dst);
 
   // Sums over rows.
   /// dst[c] for c in [first_column, last_column) = the sum of rows [begin, end).
