@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// From the one to the other, both included.
+/// The numbers from `least` to `most`, both included.
 struct Bounds {
   double least = 0, most = 0;
 };
@@ -24,11 +24,11 @@ enum class Scores { any, logits, probabilities };
 class Loss {
  public:
   virtual ~Loss() = default;
-  /// What the target of an output like this must be (shape without the batch axis, dtype). Reports an error
-  /// where the output does not suit.
+  /// What the target of an output like this must be (shape without the batch axis, dtype); nothing where the
+  /// output does not suit, after reporting an error.
   virtual std::optional<TensorSpec> target(const TensorSpec& output,
                                            const ReportError& report_error) const = 0;
-  /// What the target's numbers must be within, for an output like this.
+  /// The bounds that an output like this sets to its target's numbers; nothing where any number will do.
   virtual std::optional<Bounds> target_bounds(const TensorSpec& /*output*/) const { return std::nullopt; }
   virtual Scores takes() const { return Scores::any; }
   /// Whether the activation turns the logits that the loss is about into its probabilities.
@@ -37,21 +37,23 @@ class Loss {
   /// stable: cross-entropy from logits for probabilities behind a softmax, binary cross-entropy behind a
   /// sigmoid. Null where there is none.
   virtual std::shared_ptr<const Loss> before(const Layer& /*activation*/) const { return nullptr; }
-  /// Adds the sum over the rows to *total; writes scale (times *loss_scale, of device
-  /// memory, unless that is null) times the gradient to `diff` unless it is null.
+  /// Adds the sum over the rows to *total, of device memory; writes scale (times *loss_scale, of device
+  /// memory, unless that is null) times the gradient to `diff` unless that is null.
   virtual void run(Ops& ops, const void* prediction, const View& target, float scale, const float* loss_scale,
                    void* diff, double* total, int64_t rows, int64_t columns) const = 0;
   /// Keras's {class_name, config} for the checkpoint's training_config.
   virtual Json keras_config() const = 0;
 };
 
-/// Means over rows as losses are.
+/// What is reported of an output beside its loss: a mean over rows, as a loss is one.
 class Metric {
  public:
   virtual ~Metric() = default;
-  /// Reports an error where output or target (as the loss wants it) do not suit.
+  /// Whether the metric suits the output and its target, which is as the loss wants it; reports an error
+  /// else.
   virtual bool check(const TensorSpec& output, const TensorSpec& target,
                      const ReportError& report_error) const = 0;
+  /// Adds the sum over the rows to *total, of device memory.
   virtual void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
                    int64_t columns) const = 0;
   /// Keras's {class_name, config}, of the metric as it is for such an output and target.

@@ -23,7 +23,7 @@ struct ActivationFunction {
 template <>
 const Registry<ActivationFunction>& registry<ActivationFunction>();
 
-/// An `activation:` option; null is none.
+/// An `activation:` option; null stands for no activation.
 using OptionalActivation = std::optional<Configured<ActivationFunction>>;
 
 /// The `activation` of a layer in Keras: the function's name, or "linear" where a layer of its own follows.

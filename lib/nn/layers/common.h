@@ -13,11 +13,12 @@
 
 namespace dtrain {
 
-/// Options, as a Schema writes them, as Keras's config: the same keys; initializers and activations in
-/// Keras's serialised form.
+/// Keras's config for options as a Schema writes them: it has the same keys, and initializers and activations
+/// in Keras's serialised form.
 Json keras_options(const ConfigNode& options);
 
-/// A layer that holds its options and nothing else. Options has `static const Schema<Options>& schema()`.
+/// A layer that holds its options and nothing else. The class Options has `static const Schema<Options>&
+/// schema()`.
 template <class Options>
 class LayerWith : public Layer {
  public:
@@ -57,7 +58,7 @@ const TensorSpec* equal_float_inputs(std::span<const TensorSpec> inputs, const R
 /// an error was reported.
 std::vector<TensorSpec> same_as(const TensorSpec* input);
 
-/// Elements of a whole batch.
+/// The number of elements of a whole batch of such samples.
 inline int64_t batch_elements(const LayerRequest& request, const Shape& sample) {
   return request.batch * sample.elements();
 }
@@ -67,7 +68,7 @@ inline bool trains_parameters(const LayerRequest& request) {
   return request.training && request.trainable;
 }
 
-/// A size that a layer is given; its upper end keeps products of a few of them within 64 bits.
+/// The check of a size that a layer is given; its upper end keeps products of a few of them within 64 bits.
 inline Check<int64_t> extent() {
   return between<int64_t>(1, 1 << 30);
 }

@@ -8,13 +8,13 @@
 
 namespace dtrain {
 
-/// The spec of a convolution by `window` from images of `src` to `filters` channels; with the activation that
-/// is asked for, without bias.
+/// The spec of a convolution by `window` from images of `src` to `filters` channels, with the activation that
+/// the request asks for and without bias.
 ConvolutionSpec convolution_spec(const Window& window, const LayerRequest& request, const Shape& src,
                                  int64_t filters);
 
-/// Source to destination, as conv2d and depthwise_conv2d go. Parameters: kernel, and bias where the spec has
-/// one.
+/// A convolution from source to destination, as conv2d and depthwise_conv2d are. The layer's parameters are
+/// the kernel, and the bias where the spec has one.
 class PreparedConvolution : public PreparedLayer {
  public:
   PreparedConvolution(const LayerRequest& request, const ConvolutionSpec& spec);

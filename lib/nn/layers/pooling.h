@@ -8,7 +8,8 @@
 
 namespace dtrain {
 
-/// Pools images that lie as they come; `output_layout` is what the result is called.
+/// Pools images in the layout in which they come; `output_layout` is the one that the plan is told of the
+/// result.
 class PreparedPooling : public PreparedLayer {
  public:
   PreparedPooling(const LayerRequest& request, PoolingSpec::Kind kind, const Window& window,

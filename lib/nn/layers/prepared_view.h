@@ -1,3 +1,4 @@
+// What layers share that only give their input another shape.
 #pragma once
 
 #include "nn/layer.h"

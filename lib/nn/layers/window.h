@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// valid: windows lie inside the image. same: ceil(extent / stride) windows, zeros around, the odd one at the
-/// bottom and right.
+/// With `valid`, windows lie inside the image. With `same` there are ceil(extent / stride) windows and zeros
+/// around the image, where the odd row and column of zeros are at the bottom and right.
 enum class Border { valid, same };
 template <>
 inline const EnumNames<Border> names_of<Border> = {{Border::valid, "valid"}, {Border::same, "same"}};
@@ -24,9 +24,9 @@ struct Window {
 
 /// The window's extent on the image, holes included.
 Size2 spread(const Window& window);
-/// The padding of an image of [height, width, ...]. Negative nowhere.
+/// The padding of an image of [height, width, ...]; no side's is negative.
 Padding2 padding_of(const Window& window, const Shape& image);
-/// [rows, columns, channels]: a pixel for every place of the window. The window fits.
+/// The shape [rows, columns, channels] that has a pixel for every place of the window, which must fit.
 Shape window_positions(const Window& window, const Shape& image, int64_t channels);
 /// A window, and the padding of its image, without what lies outside of the image wherever the window stands.
 struct TrimmedWindow {

@@ -12,10 +12,11 @@ namespace dtrain {
 /// Keras's form of a loss that is a mean over the whole batch; `config` is what the class has of its own.
 Json keras_loss(const std::string& class_name, const std::string& name, Json config = Json::object());
 
-/// Class numbers for rows of scores: int32, the output's shape less its last axis. Complains of a scalar
-/// output.
+/// The target of class numbers for rows of scores: int32, in the output's shape less its last axis; nothing
+/// for a scalar output, after reporting an error.
 std::optional<TensorSpec> class_numbers_for(const TensorSpec& output, const ReportError& report_error);
-/// Float numbers in the output's shape. Complains of an output that is not float32.
+/// The target of float numbers in the output's shape; nothing for an output that is not float32, after
+/// reporting an error.
 std::optional<TensorSpec> floats_for(const TensorSpec& output, const ReportError& report_error);
 
 }  // namespace dtrain

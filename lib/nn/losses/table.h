@@ -1,4 +1,4 @@
-// Each adds the losses of one file to the table of losses.
+// Each function adds the losses of one file to the registry of losses.
 #pragma once
 
 #include "nn/loss.h"

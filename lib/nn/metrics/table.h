@@ -1,4 +1,4 @@
-// Each adds the metrics of one file to the table of metrics.
+// Each function adds the metrics of one file to the registry of metrics.
 #pragma once
 
 #include "nn/loss.h"

@@ -1,3 +1,4 @@
+// What metrics share: checks of their targets, and how Keras writes a metric.
 #pragma once
 
 #include <string>

@@ -8,18 +8,19 @@
 
 namespace dtrain::cpu {
 
-/// Less work than this many elements is done sooner than shared: entering and leaving an OpenMP region costs
-/// about a microsecond.
+/// Work on fewer elements than these is done sooner than it is shared: entering and leaving an OpenMP region
+/// costs about a microsecond.
 constexpr int64_t kWorthSharing = 8192;
 
-/// Where share `index` of `shares` begins in [0, n): whole units, the same every time.
+/// The place in [0, n) where share `index` of `shares` begins. Shares are of whole units, the same every
+/// time.
 inline int64_t share_begin(int64_t n, int64_t unit, int shares, int index) {
   const int64_t units = (n + unit - 1) / unit;
   return std::min(n, units * index / shares * unit);
 }
 
-/// body(begin, end, thread) on each thread's share of [0, n), which begins at a multiple of `unit`. `work`:
-/// elements that an index stands for. Where it is not worth sharing, body(0, n, 0) on this thread, with no
+/// Calls body(begin, end, thread) on each thread's share of [0, n), which begins at a multiple of `unit`; an
+/// index stands for `work` elements. Work that is not worth sharing is body(0, n, 0) on this thread, with no
 /// OpenMP region.
 template <class Body>
 void parallel(int threads, int64_t n, int64_t unit, int64_t work, Body&& body) {

@@ -8,7 +8,8 @@
 
 namespace dtrain::cpu {
 
-/// Where primitives are made and run: in order, on the calling thread and its OpenMP workers.
+/// The engine and stream on which primitives are made and run: in order, on the calling thread and its OpenMP
+/// workers.
 struct Engine {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
@@ -37,7 +38,7 @@ class Call {
   size_t scratchpad_bytes_ = 0;
 };
 
-/// From one memory description to another.
+/// The call that copies an array from one memory description to another.
 Call reorder_call(const Engine& engine, const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
 }  // namespace dtrain::cpu

@@ -7,12 +7,13 @@
 
 namespace dtrain::cpu {
 
-/// [n, channels, height, width], as oneDNN counts whatever the layout.
+/// The description of images whose dims are [n, channels, height, width], whatever the layout is.
 dnnl::memory::desc image_desc(const dnnl::memory::dims& dims, Layout layout);
 
-/// [filters, channels, height, width]; of a depthwise one [channels, multiplier, 1, height, width].
+/// The dimensions [filters, channels, height, width] of a kernel; a depthwise one has [channels, multiplier,
+/// 1, height, width].
 dnnl::memory::dims kernel_dims(const ConvolutionSpec& spec);
-/// A kernel as Keras keeps it.
+/// The description of a kernel as Keras keeps it.
 dnnl::memory::desc kernel_desc(const ConvolutionSpec& spec);
 
 /// What a convolution's primitives agree on.
@@ -29,7 +30,7 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_filter_d
     const dnnl::engine& engine, const ConvolutionSpec& spec, const ConvolutionDescs& descs,
     const dnnl::convolution_forward::primitive_desc& forward);
 
-/// Without bias and activation.
+/// The descriptor of a product without its bias and activation.
 dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const MatmulSpec& spec);
 
 dnnl::pooling_forward::primitive_desc pooling_forward_desc(const dnnl::engine& engine,
@@ -38,7 +39,7 @@ dnnl::pooling_backward::primitive_desc pooling_backward_desc(
     const dnnl::engine& engine, const PoolingSpec& spec,
     const dnnl::pooling_forward::primitive_desc& forward);
 
-/// With scale and shift, whatever the spec says of them.
+/// The descriptor of a batch normalisation with scale and shift, whatever the spec says of them.
 dnnl::batch_normalization_forward::primitive_desc batch_normalization_forward_desc(
     const dnnl::engine& engine, const BatchNormalizationSpec& spec, bool training);
 dnnl::batch_normalization_backward::primitive_desc batch_normalization_backward_desc(
