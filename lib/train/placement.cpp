@@ -41,9 +41,9 @@ void check_shares(const RunConfig& config, size_t replicas, Diagnostics& diagnos
   if (!largest) return;
   const int64_t elements = std::max<int64_t>(largest_output(*largest).shape.elements(), 1);
   // Validation takes a share as a whole.
-  const int64_t pieces =
+  const int64_t microbatches =
       config.dataset.validation ? 1 : std::min<int64_t>(config.train.accumulate, INT32_MAX);
-  const auto parts = static_cast<double>(replicas) * static_cast<double>(pieces);
+  const auto parts = static_cast<double>(replicas) * static_cast<double>(microbatches);
   const double most = static_cast<double>(kMostArrayElements / elements) * parts;
   if (static_cast<double>(config.train.batch_size) <= most) return;
   diagnostics.error(

@@ -82,9 +82,10 @@ const Schema<TrainOptions>& train_schema() {
           .optional("clip_norm", &TrainOptions::clip_norm,
                     "the largest L2 norm of the whole gradient; longer ones are scaled down",
                     greater_than<std::optional<double>>(0.0))
-          .optional("accumulate", &TrainOptions::accumulate,
-                    "pieces that each replica's share is worked through in: the same gradient in less memory",
-                    at_least<int64_t>(1))
+          .optional(
+              "accumulate", &TrainOptions::accumulate,
+              "microbatches that each replica's share is worked through in: the same gradient in less memory",
+              at_least<int64_t>(1))
           .optional("max_time", &TrainOptions::max_time,
                     "how long the run may take, such as '8 hours': it saves and ends in time; a run that is "
                     "resumed has all of it again")

@@ -43,9 +43,8 @@ class Reshape : public LayerWith<ReshapeOptions> {
     for (const int64_t extent : target)
       if (extent > 0 && known <= elements) known *= extent;
     const auto open = std::find(target.begin(), target.end(), -1);
-    const bool suits =
-        known <= elements && (open == target.end() ? known == elements : elements % known == 0);
-    if (!suits) {
+    const bool fits = known <= elements && (open == target.end() ? known == elements : elements % known == 0);
+    if (!fits) {
       report_error(fmt::format("target_shape [{}] does not suit its input '{}' of {} ({} elements)",
                                fmt::join(target, ", "), inputs[0].name, inputs[0].shape.str(), elements));
       return {};

@@ -25,9 +25,9 @@ class TopK : public Metric {
 
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
-    const bool suits = is_sparse(target.dtype) ? is_sparse_target(output, target, report_error)
-                                               : is_dense_target(output, target, report_error);
-    if (!suits) return false;
+    const bool fits = is_sparse(target.dtype) ? is_sparse_target(output, target, report_error)
+                                              : is_dense_target(output, target, report_error);
+    if (!fits) return false;
     const int64_t classes = output.shape.rank() == 0 ? 1 : output.shape.back();
     if (k_ <= classes) return true;
     report_error(fmt::format("k {} is more than the {} classes of '{}'", k_, classes, output.name));
