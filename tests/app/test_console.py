@@ -68,6 +68,27 @@ class CommandLine(Case):
                 self.assertIn(expected, process.err)
                 self.assertEqual(process.out, "")
 
+    def test_the_plan_of_a_step(self):
+        plan = self.json("check", "config.yaml", "--plan")["plan"]
+        self.assertEqual([slot["device"] for slot in plan["slots"]], ["cpu:0"])
+        self.assertEqual([phase for phase in dict.fromkeys(i["phase"] for i in plan["instructions"])],
+                         ["forward", "loss", "backward"])
+        written = set()
+        for number, instruction in enumerate(plan["instructions"]):
+            self.assertEqual(instruction["slot"], 0)
+            for buffer in instruction["reads"] + instruction["writes"]:
+                self.assertLessEqual(plan["buffers"][buffer]["first"], number)
+                self.assertGreaterEqual(plan["buffers"][buffer]["last"], number)
+            written.update(instruction["writes"])
+        self.assertTrue(written)
+        for buffer in plan["buffers"]:
+            if buffer["first"] is not None:
+                self.assertLessEqual(buffer["offset"] + buffer["bytes"], plan["slots"][0]["arena_bytes"])
+        text = self.dtrain("check", "config.yaml", "--plan").out
+        for instruction in plan["instructions"]:
+            self.assertIn(instruction["name"], text)
+        self.assertNotIn("plan", self.json("check", "config.yaml"))
+
     def test_set_takes_one_value_and_is_repeatable(self):
         self.write("config.yaml", CONFIG)
         plan = self.json("check", "--set", "train.epochs=9", "--set", "strategy={mirrored: {devices: [cpu:0], replicas: 4}}",
