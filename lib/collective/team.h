@@ -27,8 +27,8 @@ class Team {
   int size() const { return static_cast<int>(members_.size()); }
   /// work(collective) on every member; returns when all are done. Called by the owner's thread only.
   void run(const std::function<void(Collective&)>& work);
-  /// Called, by the member that failed, with the group's abort: for whatever else the others may be waiting
-  /// in. Must neither throw nor wait. Set between runs by the owner's thread.
+  /// The hook is called by the member that failed, with the group's abort: for whatever else the others may
+  /// wait in. It must neither throw nor wait. Hooks are set between runs by the owner's thread.
   void on_abort(std::function<void()> hook) { on_abort_.push_back(std::move(hook)); }
 
  private:

@@ -38,13 +38,13 @@ struct GpuReport {
 /// Throws Error where a GPU is there but does not answer.
 GpuReport gpu_report();
 
-/// Bytes a second.
+/// How fast a GPU copies, in bytes a second.
 struct GpuSpeed {
   double to_device = 0, to_host = 0;  // from and to pinned memory of the host
   double within = 0;                  // copying from itself to itself: bytes read and written
   std::vector<double> to_gpu;         // by index; of itself 0
 };
-/// Of every GPU, in turn; takes about a second a GPU.
+/// Measures every GPU in turn, which takes about a second each.
 std::vector<GpuSpeed> measure_gpus();
 
 }  // namespace dtrain

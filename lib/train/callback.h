@@ -9,19 +9,19 @@
 
 namespace dtrain {
 
-/// Immutable; what it remembers is in `state` (null at the start), which the checkpoint keeps.
+/// A callback is immutable; what it remembers is in `state` (null at the start), which the checkpoint keeps.
 class Callback {
  public:
   virtual ~Callback() = default;
-  /// After every step (counted from 1, as is the epoch), with the step's own mean loss. Throws Error to end
-  /// the run as failed.
+  /// Called after every step (counted from 1, as is the epoch), with the step's own mean loss. Throws Error
+  /// to end the run as failed.
   virtual void after_step(int64_t /*step*/, int64_t /*epoch*/, double /*loss*/) const {}
   struct Verdict {
     bool stop = false;    // end the training after this epoch
     std::string message;  // what the user should hear; "" for nothing
   };
   virtual Verdict after_epoch(Json& /*state*/, const MetricLookup& /*metric*/) const { return {}; }
-  /// The metric that it watches, to be checked before the run; "" for none.
+  /// The metric that the callback watches, to be checked before the run; "" for none.
   virtual std::string monitor() const { return ""; }
 };
 

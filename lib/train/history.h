@@ -8,12 +8,12 @@
 
 namespace dtrain {
 
-/// A JSON object an epoch, a line each. Held as the file's own text, to which an epoch appends its line, so
-/// that saving a run costs a copy of it, not the time to write out every epoch that was ever done.
+/// One JSON object an epoch, a line each. They are held as the file's own text, to which an epoch appends a
+/// line, so that saving a run costs a copy of it, not the time to write out every epoch that was ever done.
 class History {
  public:
   History() = default;
-  /// Of the text of a metrics.jsonl. Throws UserError unless every line is a record: an object with whole
+  /// Takes the text of a metrics.jsonl. Throws UserError unless every line is a record: an object with whole
   /// numbers from 0 up under "epoch" and "step".
   static History parse(std::string lines);
 
@@ -21,9 +21,9 @@ class History {
   void push(const Json& record);
 
   const std::string& text() const { return text_; }
-  /// With the line's end; empty where there is none.
+  /// The last record's line with its end; empty where there is no record.
   std::string_view last_line() const { return std::string_view(text_).substr(last_line_); }
-  /// Null where there is none.
+  /// The last record; null where there is none.
   const Json& last() const { return last_; }
 
  private:

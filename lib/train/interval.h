@@ -14,7 +14,7 @@ struct Interval {
   Unit unit = Unit::automatic;
 
   bool is_time() const { return unit >= Unit::second && unit <= Unit::day; }
-  /// Of a time.
+  /// The length of an interval of time.
   double seconds() const;
 };
 

@@ -1,4 +1,4 @@
-// What Keras is told of how the model is trained.
+// What a checkpoint tells Keras about how the model is trained.
 #pragma once
 
 #include "train/run_config.h"

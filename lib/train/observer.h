@@ -22,7 +22,7 @@ struct Progress {
   double seconds_left = 0;  // of the epoch
 };
 
-/// What a person is shown; all calls come from the trainer's thread.
+/// Shows a person what happens; all calls come from the trainer's thread.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -5,10 +5,10 @@
 
 namespace dtrain {
 
-/// Set by signal handlers, or other threads.
+/// These are set by signal handlers, or by other threads.
 struct Requests {
   std::atomic<int> stop{0};       // a signal's number once the run is to save and end
-  std::atomic<bool> save{false};  // it is to save and go on
+  std::atomic<bool> save{false};  // the run is to save and go on
 };
 
 }  // namespace dtrain

@@ -30,14 +30,14 @@ inline const EnumNames<Precision> names_of<Precision> = {{Precision::float32, "f
 
 struct TrainOptions {
   int64_t epochs = 1;
-  int64_t batch_size = 32;  // global
+  int64_t batch_size = 32;  // samples of a step, over all replicas
   ConfigNode loss;  // one kind for every output, or a mapping from output names; RunConfig::heads has them
   Configured<Optimizer> optimizer;
   std::vector<Configured<Metric>> metrics;
   Precision precision = Precision::float32;
-  bool deterministic = false;       // the same bits run after run, on GPUs too
-  std::optional<double> clip_norm;  // of the whole gradient, L2
-  int64_t accumulate = 1;           // pieces that each share is worked through in
+  bool deterministic = false;       // the run gives the same bits every time, on GPUs too
+  std::optional<double> clip_norm;  // the greatest L2 norm of the whole gradient
+  int64_t accumulate = 1;           // microbatches that each share is worked through in
   std::optional<TimeSpan> max_time;
   std::vector<Configured<Callback>> callbacks;
 };
@@ -62,15 +62,16 @@ struct RunConfig {
   TrainOptions train;
   CheckpointOptions checkpoint;
   std::vector<Head> heads;
-  std::vector<std::string> total_names;  // of Plan's totals: "loss" or "<output>_loss", metrics by name
-  ConfigNode resolved;                   // what config.yaml says; parses back to an equal run
-  ConfigNode written;                    // as it was read
-  std::vector<std::string> warnings;     // for whoever wrote it: "file:line:column: warning: ..."
+  std::vector<std::string>
+      total_names;                    // names of a Plan's totals: "loss" or "<output>_loss", metrics by name
+  ConfigNode resolved;                // what config.yaml says; parses back to an equal run
+  ConfigNode written;                 // the configuration as it was read
+  std::vector<std::string> warnings;  // for whoever wrote it: "file:line:column: warning: ..."
 
   /// Where the value under these keys is written, or the last on the way there that is.
   Mark place(std::initializer_list<std::string_view> path) const { return place_in(written, path); }
 
-  /// What the datasets' readers must give.
+  /// What the readers of the data set must give as targets.
   std::vector<TensorSpec> targets() const;
 };
 

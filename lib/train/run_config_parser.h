@@ -9,13 +9,13 @@
 
 namespace dtrain {
 
-/// Nothing on mistakes, all of them reported. `name` where the configuration gives none. `to_train`: as of
-/// load_run_config.
+/// Nothing where there are mistakes, which are all reported. `name`: the run's where none is given.
+/// `to_train`: see load_run_config.
 std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
                                           Diagnostics& diagnostics, bool to_train = false);
 
-/// From a file, or throws UserError with everything that is wrong; that it can be trained on this machine
-/// (placement.h) belongs to it where `to_train`.
+/// Reads a file, or throws UserError with everything that is wrong with it; where `to_train`, that includes
+/// what this machine cannot do (placement.h).
 RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets,
                           bool to_train = false);
 

@@ -21,11 +21,11 @@ class RunDirectory {
   /// The run directory that a checkpoint file stands in (DIR/checkpoints/ckpt-...h5), or nothing.
   static std::optional<RunDirectory> around(const std::string& checkpoint_file);
 
-  /// As it was given; where it has been renamed since it was held, as it is called now.
+  /// The path as it was given; for a directory that was renamed since it was held, the path that it has now.
   std::string path() const;
   std::string checkpoint_directory() const { return path() + "/checkpoints"; }
   std::string checkpoint_path(int64_t step) const;
-  /// By step, ascending.
+  /// The checkpoints' paths by step, ascending.
   std::vector<std::string> checkpoints() const;
   bool has_checkpoint(int64_t step) const;
   /// Whether a configuration was written, as every run does at its start.
@@ -43,7 +43,7 @@ class RunDirectory {
   /// where all is well. Throws Error where nothing can be made. Of a directory that is held.
   std::string ensure();
 
-  /// Both whole or not at all.
+  /// Each of these files appears whole or not at all.
   void write_config(const std::string& yaml) const;
   void write_metrics(const std::string& lines) const;
   /// Adds a line to those that stand there, without waiting for the disk: checkpoints hold them all.

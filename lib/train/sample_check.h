@@ -12,7 +12,7 @@ namespace dtrain {
 /// "trained on".
 void check_samples(const RunConfig& config, const Dataset& data, const std::string& use);
 
-/// The same of the targets alone, and only where looking at them costs next to nothing: few, and in memory.
+/// Checks the targets alone, and only where looking at them costs next to nothing: few, and in memory.
 void check_targets_at_hand(const RunConfig& config, const Dataset& data, const std::string& use);
 
 /// Reads whatever may turn out not to be readable, or not to be what the transforms want; of columns of more

@@ -16,7 +16,7 @@ struct MemoryGroup {
   std::string file;                   // that says the limit
 };
 
-/// Those that set a limit, the process's own first. `root`: where /proc and /sys are.
+/// The control groups that set a limit, the process's own first. `root`: where /proc and /sys are.
 std::vector<MemoryGroup> memory_groups(const std::string& root);
 
 }  // namespace dtrain::cpu

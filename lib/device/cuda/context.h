@@ -1,4 +1,4 @@
-// What one replica has of one GPU.
+// What one worker has of one GPU.
 #pragma once
 
 #include <cublasLt.h>
@@ -14,10 +14,10 @@ namespace dtrain::cuda {
 using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
 using EventHandle = Owned<cudaEvent_t, cudaEventDestroy>;
 
-/// An event of a stream. Only an order: no time is taken.
+/// An event of a stream, which marks an order and takes no time.
 class CudaEvent final : public Event {
  public:
-  /// On the current device, of which `stream` is.
+  /// Made on the current device, whose stream `stream` is.
   explicit CudaEvent(cudaStream_t stream);
   void record() override;
   void synchronize() override;
@@ -55,18 +55,18 @@ class CudaContext : public Context {
   std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) override;
   void synchronize() override;
 
-  /// Operations, in order.
+  /// The stream of the operations, in order.
   cudaStream_t compute() const { return compute_.get(); }
-  /// Batches on their way to the device.
+  /// The stream of batches on their way to the device.
   cudaStream_t copy() const { return copy_.get(); }
-  /// Reductions, beside the operations.
+  /// The stream of reductions, beside the operations.
   cudaStream_t collective() const { return collective_.get(); }
   /// What is enqueued on collective() from now on waits for what is on compute() by now; and the other way
   /// round. Work that is captured must join what it forked.
   void fork_collective();
   void join_collective();
 
-  // Made when they are first asked for, which must not be while work is being captured.
+  // These are made when they are first asked for, which must not be while work is being captured.
   cublasLtHandle_t blas();
   /// Bound to compute().
   cudnnHandle_t dnn();

@@ -3,10 +3,10 @@
 
 namespace dtrain::cuda {
 
-/// From now on this one.
+/// The calling thread's CUDA calls go to this GPU from now on.
 void use_device(int index);
 
-/// This one for a while; afterwards that of the last `use_device`.
+/// They go to this GPU for its lifetime, and afterwards to that of the last `use_device`.
 class OnDevice {
  public:
   explicit OnDevice(int index);

@@ -8,7 +8,8 @@
 
 namespace dtrain::cuda {
 
-/// Of the current GPU, zeroed when this returns. Throws Error that says what was asked for and what there is.
+/// Memory of the current GPU, zeroed when this returns. Throws Error that says what was asked for and what
+/// there is.
 Buffer allocate_device(size_t bytes, cudaStream_t stream);
 Buffer allocate_pinned(size_t bytes);
 

@@ -16,7 +16,8 @@ class Nvml {
   /// "580.95.05"; empty where the library is not there.
   std::string driver_version() const;
 
-  // Of the GPU at this PCI address ("0000:19:00.0"). Nothing where the library is not there or does not know.
+  // About the GPU at this PCI address ("0000:19:00.0"). Nothing where the library is not there or does not
+  // know.
   std::optional<int> utilisation(const std::string& pci) const;
   std::optional<int> temperature(const std::string& pci) const;
   std::optional<int> nvlinks(const std::string& pci) const;
