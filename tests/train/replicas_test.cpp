@@ -128,7 +128,7 @@ train: {epochs: 1, batch_size: 10, loss: mean_squared_error, optimizer: {sgd: {l
   std::vector<float> x(40), y(10);
   std::vector<int64_t> rows(10);
   for (size_t i = 0; i < 10; ++i) rows[i] = static_cast<int64_t>(i);
-  data->read(rows, std::vector<View>{{x.data(), Shape{10, 4}}, {y.data(), Shape{10, 1}}});
+  data->read({.rows = rows}, std::vector<View>{{x.data(), Shape{10, 4}}, {y.data(), Shape{10, 1}}});
   std::vector<double> mean(4, 0.0), variance(4, 0.0);
   for (const Range share : {Range{0, 4}, Range{4, 7}, Range{7, 10}})
     for (size_t c = 0; c < 4; ++c) {
