@@ -42,14 +42,6 @@ CAGES = [
 ]
 SYSTEM = re.compile(r"[a-z0-9_]+(\.h)?$|(sys|linux)/")  # the standard library's headers and the system's
 
-# Circles that are still to be opened, each as its files without their endings.
-TOLERATED = [
-    {"lib/data/column_transforms", "lib/data/dataset_spec"},
-    {"lib/data/loader", "lib/data/prefetcher"},
-    {"lib/nn/plan", "lib/nn/plan_builder"},
-    {"lib/train/gradient_sync", "lib/train/whole_state"},
-]
-
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 SOURCES = {".h", ".cuh", ".cpp", ".cu"}
 
@@ -128,7 +120,7 @@ def circles(root, paths):
         includes.setdefault(unit_of(path.relative_to(root)), set()).update(units_included(root, path))
     found = {}
     for unit in sorted(includes):
-        if (circle := circle_from(unit, includes)) and set(circle) not in TOLERATED:
+        if (circle := circle_from(unit, includes)):
             found.setdefault(frozenset(circle), circle)
     return list(found.values())
 

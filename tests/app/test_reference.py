@@ -15,6 +15,7 @@ model:
     - {layer}
 dataset:
   train: {{{reader}}}
+  validation: {{{reader}}}
   transforms: [{transform}]
   cache: {{{cache}}}
 strategy: {{{strategy}}}
@@ -24,7 +25,7 @@ train:
   metrics: [{metric}]
   callbacks: [{callback}]
 """
-PLAIN = {"inputs": "a: [16]", "layer": "dense: {units: 4}", "reader": "synthetic: {samples: 8, target: {shape: [4]}}",
+PLAIN = {"inputs": "a: [16]", "layer": "dense: {units: 10}", "reader": "synthetic: {samples: 8, target: {shape: [10]}}",
          "transform": "", "cache": "none: {}", "strategy": "single: {}", "loss": "mean_squared_error: {}",
          "optimizer": "sgd: {}", "metric": "", "callback": ""}
 
@@ -39,8 +40,8 @@ PLACES = {
     "Optimizers": lambda example: {"optimizer": example},
     "Learning rates": lambda example: {"optimizer": f"sgd: {{learning_rate: {braced(example)}}}"},
     "Callbacks": lambda example: {"callback": braced(example)},
-    "Activations": lambda example: {"layer": f"dense: {{units: 4, activation: {braced(example)}}}"},
-    "Initializers": lambda example: {"layer": f"dense: {{units: 4, kernel_initializer: {braced(example)}}}"},
+    "Activations": lambda example: {"layer": f"dense: {{units: 10, activation: {braced(example)}}}"},
+    "Initializers": lambda example: {"layer": f"dense: {{units: 10, kernel_initializer: {braced(example)}}}"},
 }
 # A layer takes one of these inputs, or two of them.
 INPUTS = ["[16]", "[8, 8, 3]", "{shape: [5], dtype: int32}"]
@@ -53,7 +54,7 @@ def braced(example):
 
 def suited(example):
     """What a loss or metric of classes needs around it."""
-    sparse = "sparse_categorical" in example or example.startswith("accuracy")
+    sparse = example.startswith(("sparse_", "accuracy"))
     return {"loss": example if "crossentropy" in example else "sparse_categorical_crossentropy: {}"} if sparse else {}
 
 

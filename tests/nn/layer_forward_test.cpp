@@ -136,31 +136,39 @@ TEST_CASE("dense is x kernel + bias over the last axis") {
 }
 
 TEST_CASE("convolutions, padded as in TensorFlow") {
-  check_convolution("conv2d: {filters: 4, kernel_size: 3}", {3, 3});
+  check_convolution("conv2d: {filters: 4, kernel_size: 3}", {.size_y = 3, .size_x = 3});
   check_convolution("conv2d: {filters: 4, kernel_size: [3, 2], dilation_rate: 2, use_bias: false}",
-                    {3, 2, 1, 2});
-  check_convolution("conv2d: {filters: 2, kernel_size: 4, padding: same}", {4, 4, 1, 1, 1, 1});
+                    {.size_y = 3, .size_x = 2, .dilation = 2});
+  check_convolution("conv2d: {filters: 2, kernel_size: 4, padding: same}",
+                    {.size_y = 4, .size_x = 4, .top = 1, .left = 1});
   // 7 rows by steps of 2: one padded above and below. 6 columns: one padded, on the right.
-  check_convolution("conv2d: {filters: 2, kernel_size: 3, strides: 2, padding: same}", {3, 3, 2, 1, 1, 0});
-  check_convolution("depthwise_conv2d: {kernel_size: 2}", {2, 2}, true);
+  check_convolution("conv2d: {filters: 2, kernel_size: 3, strides: 2, padding: same}",
+                    {.size_y = 3, .size_x = 3, .stride = 2, .top = 1});
+  check_convolution("depthwise_conv2d: {kernel_size: 2}", {.size_y = 2, .size_x = 2}, true);
   check_convolution("depthwise_conv2d: {kernel_size: 3, depth_multiplier: 2, padding: same}",
-                    {3, 3, 1, 1, 1, 1}, true);
+                    {.size_y = 3, .size_x = 3, .top = 1, .left = 1}, true);
 }
 
 TEST_CASE("transposed convolutions") {
-  check_transpose("conv2d_transpose: {filters: 3, kernel_size: 3, strides: 2}", {3, 3, 2});
-  check_transpose("conv2d_transpose: {filters: 3, kernel_size: [2, 1], strides: 3}", {2, 1, 3});
-  check_transpose("conv2d_transpose: {filters: 3, kernel_size: 3, strides: 2, padding: same}", {3, 3, 2});
-  check_transpose("conv2d_transpose: {filters: 3, kernel_size: 3, padding: same}", {3, 3, 1, 1, 1, 1});
+  check_transpose("conv2d_transpose: {filters: 3, kernel_size: 3, strides: 2}",
+                  {.size_y = 3, .size_x = 3, .stride = 2});
+  check_transpose("conv2d_transpose: {filters: 3, kernel_size: [2, 1], strides: 3}",
+                  {.size_y = 2, .size_x = 1, .stride = 3});
+  check_transpose("conv2d_transpose: {filters: 3, kernel_size: 3, strides: 2, padding: same}",
+                  {.size_y = 3, .size_x = 3, .stride = 2});
+  check_transpose("conv2d_transpose: {filters: 3, kernel_size: 3, padding: same}",
+                  {.size_y = 3, .size_x = 3, .top = 1, .left = 1});
 }
 
 TEST_CASE("poolings") {
-  check_pooling("max_pooling2d", {2, 2, 2}, true);
-  check_pooling("max_pooling2d: {pool_size: 3, strides: 2, padding: same}", {3, 3, 2, 1, 1, 0}, true);
-  check_pooling("average_pooling2d: {pool_size: [3, 2], strides: 1}", {3, 2}, false);
-  check_pooling("average_pooling2d: {pool_size: 3, strides: 2, padding: same}", {3, 3, 2, 1, 1, 0}, false);
-  check_pooling("global_max_pooling2d", {7, 6}, true);
-  check_pooling("global_average_pooling2d: {keepdims: true}", {7, 6}, false);
+  check_pooling("max_pooling2d", {.size_y = 2, .size_x = 2, .stride = 2}, true);
+  check_pooling("max_pooling2d: {pool_size: 3, strides: 2, padding: same}",
+                {.size_y = 3, .size_x = 3, .stride = 2, .top = 1}, true);
+  check_pooling("average_pooling2d: {pool_size: [3, 2], strides: 1}", {.size_y = 3, .size_x = 2}, false);
+  check_pooling("average_pooling2d: {pool_size: 3, strides: 2, padding: same}",
+                {.size_y = 3, .size_x = 3, .stride = 2, .top = 1}, false);
+  check_pooling("global_max_pooling2d", {.size_y = 7, .size_x = 6}, true);
+  check_pooling("global_average_pooling2d: {keepdims: true}", {.size_y = 7, .size_x = 6}, false);
 }
 
 TEST_CASE("batch normalisation in training goes by the batch") {
@@ -174,7 +182,10 @@ TEST_CASE("batch normalisation in training goes by the batch") {
 
 TEST_CASE("batch normalisation at inference, and frozen, goes by the moving averages") {
   for (const bool training : {false, true}) {
-    LayerRun run({"batch_normalization", {{"x", {2, 2, 3}}}, {}, training, false});
+    LayerRun run({.yaml = "batch_normalization",
+                  .inputs = {{"x", {2, 2, 3}}},
+                  .training = training,
+                  .trainable = false});
     Doubles expected;
     for (size_t i = 0; i < run.inputs[0].size(); ++i) {
       const size_t c = i % 3;
@@ -188,7 +199,7 @@ TEST_CASE("batch normalisation at inference, and frozen, goes by the moving aver
 
 TEST_CASE("layer normalisation") {
   for (const bool training : {false, true}) {
-    LayerRun run({"layer_normalization", {{"x", {3, 5}}}, {}, training});
+    LayerRun run({.yaml = "layer_normalization", .inputs = {{"x", {3, 5}}}, .training = training});
     Doubles expected(run.inputs[0].begin(), run.inputs[0].end());
     for (size_t r = 0; r < 6; ++r) normalize(expected, r * 5, 1, 5);
     for (size_t i = 0; i < expected.size(); ++i)
@@ -214,14 +225,14 @@ TEST_CASE("activations, as layers and fused") {
   };
   for (const auto& [name, function] : functions) {
     INFO(name);
-    LayerRun run({"activation: " + name, {{"x", {32}}}, {}, true, true, true, Layout::plain, 2, -3, 3});
+    LayerRun run({.yaml = "activation: " + name, .inputs = {{"x", {32}}}, .low = -3, .high = 3});
     Doubles expected;
     for (const float x : run.inputs[0]) expected.push_back(function(x));
     check_values(run.forward(), expected);
 
     const ActivationSpec spec = *layer_of("activation: " + name)->elementwise();
     if (!layer_of("add")->can_fuse(spec)) continue;
-    LayerRun sum({"add", {{"x", {8}}, {"y", {8}}}, spec});
+    LayerRun sum({.yaml = "add", .inputs = {{"x", {8}}, {"y", {8}}}, .fused = spec});
     expected.clear();
     for (size_t i = 0; i < 16; ++i) expected.push_back(function(double{sum.inputs[0][i]} + sum.inputs[1][i]));
     check_values(sum.forward(), expected);
@@ -259,7 +270,7 @@ TEST_CASE("dropout drops its rate, scales the rest, and does nothing at inferenc
 }
 
 TEST_CASE("multiply, concatenate, padding, reshape and embedding move and combine elements") {
-  LayerRun product({"multiply", {{"x", {2}}, {"y", {2}}}, {}, true, true, true, Layout::plain, 1});
+  LayerRun product({.yaml = "multiply", .inputs = {{"x", {2}}, {"y", {2}}}, .batch = 1});
   product.inputs = {{2, 3}, {5, -7}};
   CHECK(product.forward() == Values{10, -21});
 
@@ -267,8 +278,7 @@ TEST_CASE("multiply, concatenate, padding, reshape and embedding move and combin
   joined.inputs = {{1, 2, 3, 4}, {5, 6, 7, 8, 9, 10, 11, 12}};
   CHECK(joined.forward() == Values{1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12});
 
-  LayerRun padded(
-      {"zero_padding2d: [[1, 0], [0, 2]]", {{"x", {1, 2, 1}}}, {}, true, true, true, Layout::plain, 1});
+  LayerRun padded({.yaml = "zero_padding2d: [[1, 0], [0, 2]]", .inputs = {{"x", {1, 2, 1}}}, .batch = 1});
   padded.inputs = {{3, 4}};
   CHECK(padded.forward() == Values{0, 0, 0, 0, 3, 4, 0, 0});
 

@@ -93,14 +93,14 @@ const std::vector<LayerCase>& cases() {
       {"global_max_pooling2d", {kImage}},
       {"global_average_pooling2d: {keepdims: true}", {kImage}},
       {"batch_normalization", {kImage}},
-      {"batch_normalization: {center: false}", {kRow}, {}, true, true, true, Layout::plain, 5},
+      {.yaml = "batch_normalization: {center: false}", .inputs = {kRow}, .batch = 5},
       {"batch_normalization: {scale: false}", {{"x", {4, 3}}}},
-      {"batch_normalization", {kImage}, {}, true, false},
-      {"batch_normalization: {center: false, scale: false}", {kImage}, {}, true, false},
+      {.yaml = "batch_normalization", .inputs = {kImage}, .trainable = false},
+      {.yaml = "batch_normalization: {center: false, scale: false}", .inputs = {kImage}, .trainable = false},
       {"layer_normalization", {kImage}},
       {"layer_normalization: {center: false}", {kRow}},
       {"layer_normalization: {scale: false}", {kRow}},
-      {"layer_normalization", {kRow}, {}, true, false},
+      {.yaml = "layer_normalization", .inputs = {kRow}, .trainable = false},
       {"activation: linear", {kRow}},
       {"activation: relu", {kRow}},
       {"activation: {leaky_relu: {negative_slope: 0.1}}", {kRow}},
@@ -120,16 +120,10 @@ const std::vector<LayerCase>& cases() {
       {"concatenate", {kImage, {"y", {7, 6, 2}}}},
       {"concatenate: {axis: 1}", {kImage, {"y", {2, 6, 3}}, {"z", {1, 6, 3}}}},
       {"zero_padding2d: [[1, 2], [0, 3]]", {kImage}},
-      {"embedding: {input_dim: 5, output_dim: 3}",
-       {{"x", {6}, DType::int32}},
-       {},
-       true,
-       true,
-       true,
-       Layout::plain,
-       2,
-       0,
-       5},
+      {.yaml = "embedding: {input_dim: 5, output_dim: 3}",
+       .inputs = {{"x", {6}, DType::int32}},
+       .low = 0,
+       .high = 5},
   };
   return all;
 }
@@ -242,7 +236,7 @@ TEST_CASE("values and gradients in other layouts") {
         "conv2d: {filters: 16, kernel_size: 3}", "layer_normalization"})
     check({yaml, {kDeepImage}});
   check({"batch_normalization", {kDeepImage}, {Activation::relu}});
-  check({"batch_normalization", {kDeepImage}, {}, true, false});
+  check({.yaml = "batch_normalization", .inputs = {kDeepImage}, .trainable = false});
   for (const char* yaml : {"add", "multiply", "concatenate"})
     check({yaml, {kDeepImage, kDeepImage, kDeepImage}});
 }

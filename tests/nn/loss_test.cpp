@@ -174,9 +174,12 @@ DEVICE_TEST_CASE("losses from before a final activation are the same losses") {
     const auto layer = layer_of("activation: " + activation);
     const auto before = loss->before(*layer);
     REQUIRE(before);
-    LayerRun run(
-        {"activation: " + activation, {{"x", {kColumns}}}, {}, true, true, true, Layout::plain, kRows, -3, 3},
-        &device);
+    LayerRun run({.yaml = "activation: " + activation,
+                  .inputs = {{"x", {kColumns}}},
+                  .batch = kRows,
+                  .low = -3,
+                  .high = 3},
+                 &device);
     CHECK(total_of(*before, bench, target, run.inputs[0]) ==
           doctest::Approx(total_of(*loss, bench, target, run.forward())).epsilon(device.tolerance(1e-5)));
     CHECK(!before->before(*layer));

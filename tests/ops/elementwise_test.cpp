@@ -22,15 +22,18 @@ double gelu_by_tanh(double x) {
 }
 
 const ActivationCase kActivations[] = {
-    {{Activation::linear, 0, false}, [](double x) { return x; }},
-    {{Activation::relu, 0, false}, [](double x) { return std::max(x, 0.0); }},
-    {{Activation::leaky_relu, 0.25f, false}, [](double x) { return x < 0 ? 0.25 * x : x; }},
-    {{Activation::gelu, 0, false}, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }},
-    {{Activation::gelu, 0, true}, gelu_by_tanh},
-    {{Activation::silu, 0, false}, [](double x) { return x / (1 + std::exp(-x)); }},
-    {{Activation::tanh, 0, false}, [](double x) { return std::tanh(x); }},
-    {{Activation::sigmoid, 0, false}, [](double x) { return 1 / (1 + std::exp(-x)); }},
-    {{Activation::elu, 0.5f, false}, [](double x) { return x < 0 ? 0.5 * std::expm1(x) : x; }},
+    {.spec = {.kind = Activation::linear}, .reference = [](double x) { return x; }},
+    {.spec = {.kind = Activation::relu}, .reference = [](double x) { return std::max(x, 0.0); }},
+    {.spec = {.kind = Activation::leaky_relu, .alpha = 0.25f},
+     .reference = [](double x) { return x < 0 ? 0.25 * x : x; }},
+    {.spec = {.kind = Activation::gelu},
+     .reference = [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }},
+    {.spec = {.kind = Activation::gelu, .approximate = true}, .reference = gelu_by_tanh},
+    {.spec = {.kind = Activation::silu}, .reference = [](double x) { return x / (1 + std::exp(-x)); }},
+    {.spec = {.kind = Activation::tanh}, .reference = [](double x) { return std::tanh(x); }},
+    {.spec = {.kind = Activation::sigmoid}, .reference = [](double x) { return 1 / (1 + std::exp(-x)); }},
+    {.spec = {.kind = Activation::elu, .alpha = 0.5f},
+     .reference = [](double x) { return x < 0 ? 0.5 * std::expm1(x) : x; }},
 };
 
 /// Small, middling and extreme.

@@ -24,54 +24,93 @@ struct Case {
 };
 
 const std::vector<Case> kCases = {
-    {"sgd", SgdRule{0, false}, 0.1f, 0, [](Element& e, double g) { e.w -= 0.1 * g; }},
-    {"momentum", SgdRule{0.9f, false}, 0.1f, 1,
-     [](Element& e, double g) {
-       e.s[0] = 0.9 * e.s[0] - 0.1 * g;
-       e.w += e.s[0];
-     }},
-    {"nesterov", SgdRule{0.9f, true}, 0.1f, 1,
-     [](Element& e, double g) {
-       e.s[0] = 0.9 * e.s[0] - 0.1 * g;
-       e.w += 0.9 * e.s[0] - 0.1 * g;
-     }},
-    {"rmsprop", RmspropRule{0.9f, 0, 1e-4f, false}, 0.01f, 1,
-     [](Element& e, double g) {
-       e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
-       e.w -= 0.01 * g / std::sqrt(e.s[0] + 1e-4);
-     }},
-    {"rmsprop with momentum", RmspropRule{0.9f, 0.5f, 1e-4f, false}, 0.01f, 2,
-     [](Element& e, double g) {
-       e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
-       e.s[1] = 0.5 * e.s[1] + 0.01 * g / std::sqrt(e.s[0] + 1e-4);
-       e.w -= e.s[1];
-     }},
-    {"centered rmsprop with momentum", RmspropRule{0.9f, 0.5f, 1e-2f, true}, 0.01f, 3,
-     [](Element& e, double g) {
-       e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
-       e.s[1] = 0.9 * e.s[1] + 0.1 * g;
-       e.s[2] = 0.5 * e.s[2] + 0.01 * g / std::sqrt(e.s[0] - e.s[1] * e.s[1] + 1e-2);
-       e.w -= e.s[2];
-     }},
-    {"centered rmsprop", RmspropRule{0.9f, 0, 1e-2f, true}, 0.01f, 2,
-     [](Element& e, double g) {
-       e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
-       e.s[1] = 0.9 * e.s[1] + 0.1 * g;
-       e.w -= 0.01 * g / std::sqrt(e.s[0] - e.s[1] * e.s[1] + 1e-2);
-     }},
-    {"adagrad", AdagradRule{1e-4f}, 0.1f, 1,
-     [](Element& e, double g) {
-       e.s[0] += g * g;
-       e.w -= 0.1 * g / std::sqrt(e.s[0] + 1e-4);
-     }},
-    {"adam", AdamRule{0.9f, 0.99f, 1e-4f}, 0.01f, 2,
-     [](Element& e, double g) {
-       e.s[0] = 0.9 * e.s[0] + 0.1 * g;
-       e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
-       e.w -= 0.01 * e.s[0] / (std::sqrt(e.s[1]) + 1e-4);
-     }},
-    {"moving average", MovingAverageRule{0.99f}, 5, 0,
-     [](Element& e, double g) { e.w = 0.99 * e.w + 0.01 * g; }},
+    {.name = "sgd",
+     .rule = SgdRule{.momentum = 0, .nesterov = false},
+     .rate = 0.1f,
+     .slots = 0,
+     .reference = [](Element& e, double g) { e.w -= 0.1 * g; }},
+    {.name = "momentum",
+     .rule = SgdRule{.momentum = 0.9f, .nesterov = false},
+     .rate = 0.1f,
+     .slots = 1,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] = 0.9 * e.s[0] - 0.1 * g;
+           e.w += e.s[0];
+         }},
+    {.name = "nesterov",
+     .rule = SgdRule{.momentum = 0.9f, .nesterov = true},
+     .rate = 0.1f,
+     .slots = 1,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] = 0.9 * e.s[0] - 0.1 * g;
+           e.w += 0.9 * e.s[0] - 0.1 * g;
+         }},
+    {.name = "rmsprop",
+     .rule = RmspropRule{.rho = 0.9f, .momentum = 0, .epsilon = 1e-4f, .centered = false},
+     .rate = 0.01f,
+     .slots = 1,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
+           e.w -= 0.01 * g / std::sqrt(e.s[0] + 1e-4);
+         }},
+    {.name = "rmsprop with momentum",
+     .rule = RmspropRule{.rho = 0.9f, .momentum = 0.5f, .epsilon = 1e-4f, .centered = false},
+     .rate = 0.01f,
+     .slots = 2,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
+           e.s[1] = 0.5 * e.s[1] + 0.01 * g / std::sqrt(e.s[0] + 1e-4);
+           e.w -= e.s[1];
+         }},
+    {.name = "centered rmsprop with momentum",
+     .rule = RmspropRule{.rho = 0.9f, .momentum = 0.5f, .epsilon = 1e-2f, .centered = true},
+     .rate = 0.01f,
+     .slots = 3,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
+           e.s[1] = 0.9 * e.s[1] + 0.1 * g;
+           e.s[2] = 0.5 * e.s[2] + 0.01 * g / std::sqrt(e.s[0] - e.s[1] * e.s[1] + 1e-2);
+           e.w -= e.s[2];
+         }},
+    {.name = "centered rmsprop",
+     .rule = RmspropRule{.rho = 0.9f, .momentum = 0, .epsilon = 1e-2f, .centered = true},
+     .rate = 0.01f,
+     .slots = 2,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] = 0.9 * e.s[0] + 0.1 * g * g;
+           e.s[1] = 0.9 * e.s[1] + 0.1 * g;
+           e.w -= 0.01 * g / std::sqrt(e.s[0] - e.s[1] * e.s[1] + 1e-2);
+         }},
+    {.name = "adagrad",
+     .rule = AdagradRule{.epsilon = 1e-4f},
+     .rate = 0.1f,
+     .slots = 1,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] += g * g;
+           e.w -= 0.1 * g / std::sqrt(e.s[0] + 1e-4);
+         }},
+    {.name = "adam",
+     .rule = AdamRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
+     .rate = 0.01f,
+     .slots = 2,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] = 0.9 * e.s[0] + 0.1 * g;
+           e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
+           e.w -= 0.01 * e.s[0] / (std::sqrt(e.s[1]) + 1e-4);
+         }},
+    {.name = "moving average",
+     .rule = MovingAverageRule{.momentum = 0.99f},
+     .rate = 5,
+     .slots = 0,
+     .reference = [](Element& e, double g) { e.w = 0.99 * e.w + 0.01 * g; }},
 };
 
 /// Weights, slots and state in the device's memory, for one rule.

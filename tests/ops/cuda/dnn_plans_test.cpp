@@ -112,10 +112,14 @@ std::vector<ConvolutionSpec> all_specs() {
 }
 
 /// Every way of computing.
-const std::array<GpuMath, 8> kMath = {GpuMath{DType::float32}, {DType::float32, false, true},
-                                      {DType::float32, true},  {DType::float32, true, true},
-                                      {DType::bfloat16},       {DType::bfloat16, false, true},
-                                      {DType::float16},        {DType::float16, false, true}};
+const std::array<GpuMath, 8> kMath = {GpuMath{.type = DType::float32},
+                                      {.type = DType::float32, .deterministic = true},
+                                      {.type = DType::float32, .tf32 = true},
+                                      {.type = DType::float32, .tf32 = true, .deterministic = true},
+                                      {.type = DType::bfloat16},
+                                      {.type = DType::bfloat16, .deterministic = true},
+                                      {.type = DType::float16},
+                                      {.type = DType::float16, .deterministic = true}};
 
 /// What cuDNN notes of the engine that a plan is of.
 std::vector<cudnnBackendNumericalNote_t> notes_of(const DnnConvolution& plan) {
