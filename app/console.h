@@ -9,16 +9,16 @@
 
 namespace dtrain {
 
-/// Text on standard output, at once. Throws Error where it cannot be written; a reader that went away (as
-/// `head` does) is no failure.
+/// Writes text to standard output, at once. Throws Error where it cannot be written; a reader that went away
+/// (as `head` does) is no failure.
 void print_text(std::string_view text);
 void print_json(const Json& document);
 
 void print_note(std::string_view message);
 void print_warning(std::string_view message);
-/// Lines that say themselves where they belong, and that they are warnings.
+/// Writes lines that say themselves to which place they belong, and that they are warnings.
 void print_warnings(const std::vector<std::string>& lines);
-/// Messages that say "error:" themselves, behind the place in a file, stay as they are.
+/// Puts "error:" before a message, unless the message says that itself, behind a place in a file.
 void print_error(std::string_view message);
 
 /// Whether standard error is a terminal that may be given colours and a moving bar: NO_COLOR forbids both.

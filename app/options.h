@@ -16,9 +16,9 @@ struct OutputOptions {
 };
 
 void add_output_options(Command& command, OutputOptions& options);
-/// --best: of a run directory the best checkpoint so far, not the newest.
+/// Adds --best: of a run directory the best checkpoint so far is taken, not the newest.
 void add_best_option(Command& command, bool& best);
-/// --set KEY=VALUE, as often as wanted.
+/// Adds --set KEY=VALUE, which may be given several times.
 void add_set_option(Command& command, std::vector<std::string>& sets);
 
 }  // namespace dtrain

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// Slots, instructions in order, and buffers. `devices`: by slot.
+/// The slots, the instructions in order, and the buffers. `devices` are those of the slots.
 std::string plan_text(const Plan& plan, const std::vector<DeviceId>& devices);
 /// {batch, slots: [{device, arena_bytes}], instructions: [{slot, phase, name, reads, writes}], buffers:
 /// [{name, slot, offset, bytes, first, last}]}; reads and writes are numbers of buffers; a buffer is kept

@@ -7,10 +7,12 @@
 
 namespace dtrain {
 
-/// On a lively terminal a bar that moves, else a plain line an epoch; `quiet`: warnings only.
+/// An observer that shows a moving bar on a lively terminal, and elsewhere a plain line an epoch. A `quiet`
+/// one shows warnings only.
 std::unique_ptr<Observer> make_progress(bool quiet);
 
-/// "loss 0.3121  accuracy 0.9134" - what an epoch's record says of loss and metrics, joined by `separator`.
+/// "loss 0.3121  accuracy 0.9134" is what an epoch's record says of loss and metrics, joined by
+/// `separator`.
 std::string format_metrics(const Json& record, const std::string& separator);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Being asked to stop, or to save.
+// The signals by which a run is asked to stop, or to save.
 #pragma once
 
 #include "train/requests.h"

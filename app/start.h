@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// What is trained, where, on what, from where to where: a line each, without the last line's end.
+/// One line each for the model, the devices, the data and the epochs to come; the last line has no end.
 std::string describe_start(const Trainer& trainer, const RunDirectory& directory);
 
 }  // namespace dtrain

@@ -9,16 +9,16 @@
 
 namespace dtrain {
 
-/// "1,234,567".
+/// A number with its thousands apart: "1,234,567".
 std::string format_count(int64_t count);
 /// Losses and metrics: "0.0931", and "1.4e-13", "3.2e+07" where four decimals would not do.
 std::string format_value(double value);
-/// "0:07", "12:05", "3:02:11".
+/// Minutes and seconds, and hours where there are any: "0:07", "12:05", "3:02:11".
 std::string format_duration(double seconds);
-/// "1 epoch", "2 epochs", "1,000 epochs".
+/// A count with its noun: "1 epoch", "2 epochs", "1,000 epochs".
 std::string format_plural(int64_t count, const std::string& noun);
 
-/// Columns as wide as what is in them, titles above.
+/// A table whose columns are as wide as what is in them, under their titles.
 class Table {
  public:
   enum class Align { left, right };

@@ -19,16 +19,16 @@ struct TrainingOptions {
   std::string directory;  // --output; "" where not given
   std::string step_log;
 
-  /// --set, and --epochs as one more behind them.
+  /// All assignments of --set, and that of --epochs behind them.
   std::vector<std::string> all_sets() const;
 };
 
 void add_training_options(Command& command, TrainingOptions& options);
 
-/// What stands in the run directory already.
+/// What becomes of checkpoints that the run directory holds already.
 enum class Existing {
-  keep,   // goes on: checkpoints newer than the one that is resumed from are set aside
-  clear,  // goes, once everything is known to be well
+  keep,   // they stay, but those newer than the one that is resumed from are set aside
+  clear,  // they are removed, once the run is known to be able to begin
 };
 
 /// Calls `work`, which loads and trains, with the directory held, so that nobody else trains there from

@@ -7,13 +7,13 @@
 
 namespace dtrain {
 
-/// A name as all spellings of it share it: "nn.Conv2d", "Conv2D" and "conv_2d" are conv2d.
+/// The form that all spellings of a name share: "nn.Conv2d", "Conv2D" and "conv_2d" become "conv2d".
 std::string plain_name(std::string_view name);
 
-/// What a word from elsewhere stands for where `candidates` are known; both are empty where that is not
-/// known.
+/// What a word from elsewhere stands for: one of the candidates, or advice. Both are empty where the word is
+/// not known.
 struct Alias {
-  std::string_view meant;   // one of the candidates, or
+  std::string_view meant;   // one of the candidates
   std::string_view advice;  // a sentence, where none of them is what is meant
 };
 Alias find_alias(std::string_view word, std::span<const std::string> candidates);

@@ -6,16 +6,16 @@
 
 namespace dtrain {
 
-/// Makes the escapes known to a parser that refuses them, as yaml-cpp does, since YAML has no surrogates: it
-/// is given others of the same length, for characters that the text does not use (of those which Unicode
-/// leaves to private use), and what it makes of them becomes bytes again.
+/// Brings the escapes through a parser that refuses them, as yaml-cpp does, since YAML has no surrogates. The
+/// parser reads other escapes of the same length, of characters that the text does not use (from those which
+/// Unicode leaves to private use), and restore() makes bytes of these characters again.
 class ByteEscapes {
  public:
   explicit ByteEscapes(std::string_view text);
 
-  /// What the parser is to read; of the same length as the text, which has to outlive this.
+  /// The text that the parser is to read. It has the length of the original, which has to outlive this.
   std::string_view text() const { return changed_.empty() ? text_ : changed_; }
-  /// Of what the parser read in a scalar, what the text means.
+  /// What the original means by a scalar that the parser read.
   std::string restore(std::string scalar) const;
 
  private:

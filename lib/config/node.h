@@ -61,8 +61,8 @@ class ConfigNode {
 
   /// "a mapping", "a list", "nothing", "'abc'" - for messages of the shape "expected X, found Y".
   std::string describe() const;
-  /// As YAML text that `parse_yaml` reads back to an equal tree, and YAML 1.1 (PyYAML) to what it means here;
-  /// short leaves in flow style, the rest in block style.
+  /// This value as YAML text, which `parse_yaml` reads back to an equal tree, and YAML 1.1 (PyYAML) to what
+  /// it means here; short leaves in flow style, the rest in block style.
   std::string to_yaml() const;
 
  private:

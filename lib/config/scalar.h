@@ -24,18 +24,18 @@ std::errc parse_number(std::string_view text, V& out) {
   return error;
 }
 
-/// The same of a number, or of one divided by another: 1/255.
+/// As parse_number, of a number or of one divided by another: 1/255.
 std::errc parse_real(std::string_view text, double& out);
 std::errc parse_real(std::string_view text, float& out);
 /// The shortest text that reads back as this (finite) value, also where YAML 1.1 is read: 1.0e-07.
 std::string real_text(double value);
 std::string real_text(float value);
 
-/// A finite decimal number, or one divided by another.
+/// Whether text is a finite decimal number, or one divided by another.
 bool reads_as_number(std::string_view text);
-/// "", "~", "null" and its capitalisations.
+/// Whether text is "", "~", or "null" in one of its capitalisations.
 bool reads_as_null(std::string_view text);
-/// Something that is no string, here or to other YAML readers (yes, on, .inf, ...), or that begins like a
+/// Whether text, unquoted, is no string, here or to other YAML readers (yes, on, .inf, ...), or begins like a
 /// number.
 bool reads_as_other_than_string(std::string_view text);
 /// Whether text can stand unquoted, also inside [] and {}, and reads back as the same scalar.
