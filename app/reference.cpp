@@ -1,6 +1,7 @@
 #include "reference.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -81,14 +82,25 @@ std::string key_table(const Json& mapping, const std::vector<std::string>& left_
   return rows.empty() ? "" : "| key | value | default | meaning |\n|---|---|---|---|\n" + rows + "\n";
 }
 
-/// The tables of mappings inside a mapping: `input: {distribution: ...}`.
+/// The tables of mappings inside a mapping: `input: {distribution: ...}`, `inputs: {image: {shape: ...}}`.
+/// Keys whose mappings are alike share one table.
 std::string inner_tables(const Json& mapping) {
-  std::string text;
+  std::vector<std::pair<std::string, std::string>> tables;  // whose keys, and the table
   for (const auto& [name, property] : mapping.at("properties").entries()) {
     const Json* inner = mapping_in(property);
-    if (inner && inner->find("properties"))
-      text += fmt::format("Keys of `{}`:\n\n{}", name, key_table(*inner));
+    const Json* values = property.find("additionalProperties");
+    const Json* each = values && values->is_object() ? mapping_in(*values) : nullptr;
+    const Json* shown = each ? each : inner;
+    if (!shown || !shown->find("properties")) continue;
+    const std::string whose = (each ? "each of `" : "`") + name + "`";
+    const std::string table = key_table(*shown);
+    if (!tables.empty() && tables.back().second == table)
+      tables.back().first += " and of " + whose;
+    else
+      tables.emplace_back(whose, table);
   }
+  std::string text;
+  for (const auto& [whose, table] : tables) text += fmt::format("Keys of {}:\n\n{}", whose, table);
   return text;
 }
 
@@ -118,6 +130,16 @@ std::string registry_section(const Json& registry, const std::vector<std::string
   }
   if (!plain.empty()) plain = "| kind without options | what it is |\n|---|---|\n" + plain + "\n";
   return plain + sections;
+}
+
+/// The keys of the run that have a section of their own lead there.
+std::string with_links(std::string table) {
+  for (const std::string name : {"model", "dataset", "train", "checkpoint"}) {
+    const std::string cell = "| `" + name + "` |";
+    if (const size_t at = table.find(cell); at != std::string::npos)
+      table.replace(at, cell.size(), fmt::format("| [`{0}`](#{0}) |", name));
+  }
+  return table;
 }
 
 constexpr const char* kIntroduction = R"(# Reference of configurations
@@ -152,7 +174,7 @@ train:
 checkpoint: {every: 1 epoch, keep: 2, best: {monitor: loss}})";
 
 constexpr const char* kModelExample = R"(model:
-  inputs: {image: {shape: [28, 28], dtype: uint8}, hint: [4]}
+  inputs: {image: [28, 28], hint: {shape: [4], dtype: float32}}
   blocks:
     body:
       parameters: {units: 8}
@@ -179,7 +201,7 @@ std::string reference_markdown(const Json& schema) {
   text += fmt::format(
       "## The run\n\nThe keys at the top. `model`, `dataset` and `strategy` stand here or in a file of their "
       "own.\n\n{}{}",
-      yaml_block(kRunExample), key_table(schema));
+      yaml_block(kRunExample), with_links(key_table(schema)));
 
   const Json& model = part("model");
   const Json& layer_keys = definitions.at("layer_keys");
@@ -190,8 +212,8 @@ std::string reference_markdown(const Json& schema) {
   text +=
       "A block is used like a layer; `repeat: n` lays it n times, each reading the one before. Names inside "
       "it are its own, and "
-      "`input` is what flows into it. The keys of a block:\n\n";
-  text += key_table(model.at("properties").at("blocks").at("additionalProperties"));
+      "`input` is what flows into it.\n\n";
+  text += inner_tables(model);
   text += fmt::format("## Layers\n\nBeside its own options every layer has these keys:\n\n{}{}",
                       key_table(layer_keys), registry_section(definitions.at("layer"), common));
   text += registry("Activations", "activation", "The values of the layers' `activation`.");

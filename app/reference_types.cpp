@@ -20,17 +20,21 @@ bool is_plain(const std::string& text) {
   return plain_is_safe(text) && !reads_as_null(text) && to_json(ConfigNode::scalar(text)).is_string();
 }
 
-/// "at least 1", "from 0 to 1", "greater than 0", "at least 0 and less than 1"; "" where there is no limit.
+/// A limit as people write it: 0, not 0.0.
+std::string number_text(const Json& limit) {
+  return fmt::format("{}", limit.as_double());
+}
+
+/// " from 0 to 1", " > 0", " ≥ 0 and < 1"; "" where there is no limit.
 std::string range_text(const Json& schema) {
-  const Json *least = schema.find("minimum"), *above = schema.find("exclusiveMinimum");
-  const Json *most = schema.find("maximum"), *below = schema.find("exclusiveMaximum");
-  if (least && most) return fmt::format("from {} to {}", least->dump(), most->dump());
+  const Json *least = schema.find("minimum"), *most = schema.find("maximum");
+  if (least && most) return fmt::format(" from {} to {}", number_text(*least), number_text(*most));
   std::vector<std::string> limits;
-  if (least) limits.push_back("at least " + least->dump());
-  if (above) limits.push_back("greater than " + above->dump());
-  if (most) limits.push_back("at most " + most->dump());
-  if (below) limits.push_back("less than " + below->dump());
-  return fmt::format("{}", fmt::join(limits, " and "));
+  for (const auto& [keyword, sign] :
+       {std::pair{"minimum", "≥"}, {"exclusiveMinimum", ">"}, {"maximum", "≤"}, {"exclusiveMaximum", "<"}})
+    if (const Json* limit = schema.find(keyword))
+      limits.push_back(fmt::format("{} {}", sign, number_text(*limit)));
+  return limits.empty() ? "" : fmt::format(" {}", fmt::join(limits, " and "));
 }
 
 std::string reference_text(const std::string& target) {
@@ -51,27 +55,40 @@ std::string reference_text(const std::string& target) {
   return noun;
 }
 
+/// The alternatives in words. A null is none: it stands for a key that is not given.
 std::string choices_text(const Json& choices) {
   std::vector<std::string> texts;
   for (const Json& choice : choices.items())
-    if (std::string text = value_type(choice); std::find(texts.begin(), texts.end(), text) == texts.end())
+    if (std::string text = value_type(choice);
+        text != "null" && std::find(texts.begin(), texts.end(), text) == texts.end())
       texts.push_back(std::move(text));
   return fmt::format("{}", fmt::join(texts, " or "));
+}
+
+/// "list of integers ≥ 1", "list of 2 numbers", "list of (integer or string)".
+std::string list_text(const Json& schema) {
+  const Json* items = schema.find("items");
+  if (!items || items->entries().empty()) return "list";
+  std::string item = value_type(*items);
+  for (const std::string noun : {"integer", "number", "string", "device"})
+    if (item.starts_with(noun)) item.insert(noun.size(), "s");
+  if (item.find(" or ") != std::string::npos) item = "(" + value_type(*items) + ")";
+  const Json *least = schema.find("minItems"), *most = schema.find("maxItems");
+  const bool fixed = least && most && least->as_int() == most->as_int();
+  return fixed ? fmt::format("list of {} {}", least->as_int(), item) : "list of " + item;
+}
+
+std::string mapping_text(const Json& schema) {
+  const Json* values = schema.find("additionalProperties");
+  return values && values->is_object() ? "mapping of names to " + value_type(*values) : "mapping";
 }
 
 /// By "type"; `type` is a name, or for numbers, which may be divisions, a list that begins with "number".
 std::string named_type(const Json& schema, const Json& type) {
   const std::string name = type.is_array() ? type.items().front().as_string() : type.as_string();
   if (name == "boolean") return "`true` or `false`";
-  if (name == "array") {
-    const Json* items = schema.find("items");
-    return items && !items->entries().empty() ? "list of " + value_type(*items) : "list";
-  }
-  if (name == "object") {
-    const Json* values = schema.find("additionalProperties");
-    return values && values->is_object() ? "mapping of names to " + value_type(*values) : "mapping";
-  }
-  return name;
+  if (name == "array") return list_text(schema);
+  return name == "object" ? mapping_text(schema) : name;
 }
 
 }  // namespace
@@ -92,7 +109,9 @@ std::string yaml_text(const Json& value) {
 
 std::string value_type(const Json& schema) {
   std::string text = "any value";
-  if (const Json* reference = schema.find("$ref")) {
+  if (const Json* title = schema.find("title")) {
+    text = title->as_string();
+  } else if (const Json* reference = schema.find("$ref")) {
     text = reference_text(reference->as_string());
   } else if (const Json* values = schema.find("enum")) {
     std::vector<std::string> names;
@@ -106,9 +125,10 @@ std::string value_type(const Json& schema) {
     text = choices_text(*one);
   } else if (const Json* type = schema.find("type")) {
     text = named_type(schema, *type);
+  } else if (schema.find("additionalProperties")) {
+    text = mapping_text(schema);
   }
-  const std::string range = range_text(schema);
-  return range.empty() ? text : text + ", " + range;
+  return text + range_text(schema);
 }
 
 std::string in_table(const std::string& text) {

@@ -9,7 +9,7 @@ namespace dtrain {
 
 /// A value as YAML in one line.
 std::string yaml_text(const Json& value);
-/// What a JSON schema allows, in words: "integer, at least 1", "list of strings",
+/// What a JSON schema allows, in words: "integer ≥ 1", "list of strings",
 /// "[activation](#activations)".
 std::string value_type(const Json& schema);
 /// Text as it may stand in a cell of a table.

@@ -73,7 +73,10 @@ Json block_use_schema() {
   for (const auto& [key, value] : not_a_layer.entries()) name.set(key, value);
   Json choices = Json::array();
   choices.push(std::move(name)).push(std::move(object));
-  return Json::object().set("description", "The use of a block.").set("anyOf", std::move(choices));
+  return Json::object()
+      .set("title", "block")
+      .set("description", "The use of a block.")
+      .set("anyOf", std::move(choices));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ Json Codec<StepCount>::schema() {
   Json choices = Json::array();
   choices.push(json_type("integer").set("minimum", 0))
       .push(json_type("string").set("pattern", "^[0-9]*[.]?[0-9]*([eE][-+]?[0-9]+)? *(steps?|epochs?)$"));
-  return Json::object().set("anyOf", std::move(choices));
+  return Json::object().set("title", "steps or epochs").set("anyOf", std::move(choices));
 }
 
 }  // namespace dtrain

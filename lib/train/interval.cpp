@@ -80,6 +80,7 @@ ConfigNode Codec<Interval>::write(const Interval& value) {
 Json Codec<Interval>::schema() {
   return Json::object()
       .set("type", "string")
+      .set("title", "interval")
       .set("pattern", fmt::format("^({}|{})$", kAutomatic, pattern_of("epoch|step|second|minute|hour|day")));
 }
 
@@ -103,6 +104,7 @@ ConfigNode Codec<TimeSpan>::write(const TimeSpan& value) {
 Json Codec<TimeSpan>::schema() {
   return Json::object()
       .set("type", "string")
+      .set("title", "length of time")
       .set("pattern", fmt::format("^{}$", pattern_of("second|minute|hour|day")));
 }
 

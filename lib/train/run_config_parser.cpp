@@ -207,17 +207,23 @@ Json run_config_json_schema() {
   SchemaDefinitions definitions;
   Json schema = top_level_schema().json_schema();
   Json properties = *schema.find("properties");
-  const auto in_file_or_place = [](Json part) {
-    const Json path =
-        Json::object().set("type", "string").set("description", "the path of a YAML file that holds it");
-    return Json::object().set("anyOf", Json::array().push(path).push(std::move(part)));
+  /// What the schema of the top level says of this key stays.
+  const auto in_file_or_place = [&schema](const char* key, Json part) {
+    const Json path = Json::object()
+                          .set("type", "string")
+                          .set("title", "path of a YAML file")
+                          .set("description", "the path of a YAML file that holds it");
+    Json either = Json::object().set("anyOf", Json::array().push(path).push(std::move(part)));
+    for (const char* keyword : {"description", "default"})
+      if (const Json* said = schema.at("properties").at(key).find(keyword)) either.set(keyword, *said);
+    return either;
   };
   Json train = train_schema().json_schema();
   Json train_properties = *train.find("properties");
   train.set("properties", train_properties.set("loss", heads_json_schema()));
-  properties.set("model", in_file_or_place(model_json_schema()));
-  properties.set("dataset", in_file_or_place(dataset_json_schema()));
-  properties.set("strategy", in_file_or_place(registry<Strategy>().json_schema()));
+  properties.set("model", in_file_or_place("model", model_json_schema()));
+  properties.set("dataset", in_file_or_place("dataset", dataset_json_schema()));
+  properties.set("strategy", in_file_or_place("strategy", registry<Strategy>().json_schema()));
   properties.set("train", std::move(train));
   properties.set("checkpoint", checkpoint_schema().json_schema());
   schema.set("properties", std::move(properties));

@@ -139,7 +139,8 @@ ConfigNode Codec<DeviceList>::write(const DeviceList& value) {
 }
 
 Json Codec<DeviceList>::schema() {
-  const Json device = Json::object().set("type", "string").set("pattern", "^(cpu|gpu):[0-9]+$");
+  const Json device =
+      Json::object().set("type", "string").set("title", "device").set("pattern", "^(cpu|gpu):[0-9]+$");
   return Json::object().set(
       "anyOf", Json::array()
                    .push(Json::object().set("const", "auto"))
