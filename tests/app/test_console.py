@@ -69,6 +69,7 @@ class CommandLine(Case):
                 self.assertEqual(process.out, "")
 
     def test_the_plan_of_a_step(self):
+        self.write("config.yaml", CONFIG)
         plan = self.json("check", "config.yaml", "--plan")["plan"]
         self.assertEqual([slot["device"] for slot in plan["slots"]], ["cpu:0"])
         self.assertEqual([phase for phase in dict.fromkeys(i["phase"] for i in plan["instructions"])],
