@@ -15,10 +15,10 @@ constexpr int kWindows = 7;
 constexpr float kWindow = 20;  // milliseconds
 constexpr int kMostRuns = 2000;
 
-cuda::Event make_timer() {
+cuda::EventHandle make_timer() {
   cudaEvent_t event = nullptr;
   cuda::check(cudaEventCreate(&event), "making an event");
-  return cuda::Event(event);
+  return cuda::EventHandle(event);
 }
 
 std::vector<float> pattern(float scale) {

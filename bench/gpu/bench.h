@@ -41,7 +41,7 @@ class Bench {
   GpuMath math_;
   cuda::CudaContext context_;
   std::unique_ptr<Ops> ops_;
-  cuda::Event begin_, end_;
+  cuda::EventHandle begin_, end_;
 };
 
 /// "bf16", "tf32", "float32".
