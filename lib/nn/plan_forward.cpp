@@ -1,0 +1,179 @@
+// The forward half of building a plan: the batch's columns, the layers' calls, losses and metrics, outputs.
+#include "nn/plan_builder.h"
+
+namespace dtrain {
+
+/// The batch is written before the first instruction, so the columns live from then on.
+int PlanBuilder::place_column(const TensorSpec& spec, const std::string& name, int slot, size_t bytes) {
+  const int number = add_buffer(name, slot, bytes);
+  plan_.arenas_[static_cast<size_t>(slot)].touch(plan_.buffer(number).in_arena, 0);
+  plan_.columns_.push_back({number, {nullptr, spec.shape.prepended(plan_.batch()), spec.dtype}});
+  return number;
+}
+
+void PlanBuilder::place_columns() {
+  for (const int input : graph_.inputs) {
+    const ValueRef ref{input, 0};
+    Value& v = value(value_of(ref));
+    v.buffer = place_column(graph_.spec(ref), node(input).name, v.slot, value_bytes(ref, v.slot));
+    v.computed = true;
+  }
+  plan_.input_columns_ = plan_.columns_.size();
+  if (!wants_losses()) return;
+  for (const Head& head : heads_) {
+    const auto elements = static_cast<size_t>(plan_.batch() * head.target.shape.elements());
+    targets_.push_back(place_column(head.target, "target of " + value_name(head.output),
+                                    slot_of(head.output.node), elements * bytes_of(head.target.dtype)));
+  }
+}
+
+void PlanBuilder::emit_reorder(ValueRef ref, int slot, Layout from, Layout to, int src, int dst) {
+  plan_.reorders_.push_back(ops(slot).reorder(batch_shape(ref), from, to));
+  emit(slot, value_name(ref) + " reorder", {src}, {dst},
+       [reorder = plan_.reorders_.back().get(), src, dst](Frame& frame) {
+         reorder->run(frame.at(src), frame.at(dst));
+       });
+}
+
+void PlanBuilder::emit_transfer(const std::string& name, int src, int dst, size_t bytes) {
+  const int from = plan_.buffer(src).slot, to = plan_.buffer(dst).slot;
+  plan_.transfers_.push_back(std::make_unique<Transfer>(ops(from).context(), ops(to).context()));
+  emit(to, name + " transfer", {src}, {dst},
+       [transfer = plan_.transfers_.back().get(), src, dst, bytes](Frame& frame) {
+         transfer->run(frame.at(dst), frame.at(src), bytes);
+       });
+}
+
+void PlanBuilder::compute(int v) {
+  if (value(v).computed) return;
+  value(v).computed = true;
+  compute(value(v).made_from);
+  const Value source = value(value(v).made_from);
+  const ValueRef ref = value(v).of;
+  const size_t bytes = value_bytes(ref, value(v).slot);
+  const int buffer = add_buffer(value_name(ref), value(v).slot, bytes);
+  value(v).buffer = buffer;
+  if (source.slot != value(v).slot) {
+    emit_transfer(value_name(ref), source.buffer, buffer, bytes);
+  } else {
+    emit_reorder(ref, source.slot, source.layout, value(v).layout, source.buffer, buffer);
+  }
+}
+
+/// A new buffer, the one that a view looks at, or the first input's where nobody needs that any more.
+void PlanBuilder::choose_output_buffer(int i, size_t output) {
+  const NodeState& s = state(i);
+  Value& out = value(s.values[output]);
+  out.computed = true;
+  if (out.view_of >= 0) {
+    out.buffer = value(out.view_of).buffer;
+    return;
+  }
+  if (output == 0 && s.layer->requirements().forward_in_place) {
+    const Value& first = value(s.inputs[0]);
+    const Value& memory = value(root(s.inputs[0]));
+    if (memory.last_read == i && !memory.read_in_backward && first.layout == out.layout) {
+      out.buffer = first.buffer;
+      return;
+    }
+  }
+  out.buffer = add_buffer(value_name(out.of), out.slot, value_bytes(out.of, out.slot));
+}
+
+void PlanBuilder::emit_forward(int i) {
+  NodeState& s = state(i);
+  for (const int input : s.inputs) compute(input);
+  for (size_t k = 0; k < s.values.size(); ++k) choose_output_buffer(i, k);
+  const LayerRequirements& requirements = s.layer->requirements();
+  if (requirements.is_view) return;
+
+  LayerCall call;
+  call.slot = slot_of(i);
+  call.users = layout_.users(i);
+  for (const int input : s.inputs) call.inputs.push_back(value(input).buffer);
+  for (const int output : s.values) call.outputs.push_back(value(output).buffer);
+  if (requirements.saved_bytes)
+    call.saved = add_buffer("saved by " + node(i).name, call.slot, requirements.saved_bytes);
+  for (size_t k = 0; k < node(i).parameters.size(); ++k)
+    call.parameters.push_back(layout_.slice(i, static_cast<int>(k)).offset);
+  s.call = static_cast<int>(plan_.calls_.size());
+  std::vector<int> writes = call.outputs;
+  writes.push_back(call.saved);
+  plan_.calls_.push_back(std::move(call));
+  emit_call(i, true, call_of(i).inputs, std::move(writes));
+}
+
+void PlanBuilder::emit_call(int i, bool forward, std::vector<int> reads, std::vector<int> writes) {
+  NodeState& s = state(i);
+  const size_t scratch_bytes = s.layer->requirements().scratch_bytes;
+  const int scratch =
+      scratch_bytes ? add_buffer("scratch of " + node(i).name, slot_of(i), scratch_bytes) : -1;
+  writes.push_back(scratch);
+  emit(slot_of(i), node(i).name + (forward ? " forward" : " backward"), std::move(reads), std::move(writes),
+       [layer = s.layer, call = s.call, forward, scratch](Frame& frame) {
+         const LayerArguments& args = frame.arguments(call, scratch);
+         forward ? layer->forward(args) : layer->backward(args);
+       });
+}
+
+/// The metrics first: their prediction may share memory with what the loss's gradient overwrites later.
+void PlanBuilder::emit_head(size_t h, size_t total) {
+  const LossPoint& point = loss_points_[h];
+  const int slot = slot_of(heads_[h].output.node), target = targets_[h];
+  const int prediction = value_in(point.value, Layout::plain, slot);
+  compute(prediction);
+  if (!heads_[h].metrics.empty()) emit_metrics(h, target, total + 1);
+  const Shape& shape = graph_.spec(point.value).shape;
+  const int64_t columns = shape.rank() ? shape.back() : 1;
+  const int64_t positions = shape.elements() / columns, rows = plan_.batch() * positions;
+  const bool gradient = training() && state(point.value.node).needs_gradient;
+  const std::string name = value_name(heads_[h].output);
+  const int diff =
+      gradient ? add_buffer("gradient of " + value_name(point.value), slot, value_bytes(point.value, slot))
+               : -1;
+  const View view = plan_.columns_[plan_.input_columns_ + h].view;
+  emit(slot, name + " loss", {value(prediction).buffer, target}, {diff},
+       [loss = point.loss, ops = &ops(slot), slot, view, rows, columns, positions, total, target, diff,
+        buffer = value(prediction).buffer](Frame& frame) {
+         View there = view;
+         there.data = frame.at(target);
+         const SlotArrays& arrays = frame.arrays(slot);
+         const auto scale = static_cast<float>(
+             1.0 / (static_cast<double>(frame.step().global_batch) * static_cast<double>(positions)));
+         loss->run(*ops, frame.at(buffer), there, scale, &arrays.state->gradient.loss_scale, frame.at(diff),
+                   arrays.totals + total, rows, columns);
+       });
+  if (gradient) add_contribution(prediction, diff);
+}
+
+void PlanBuilder::emit_metrics(size_t h, int target, size_t first) {
+  const Head& head = heads_[h];
+  const int slot = slot_of(head.output.node);
+  const int output = value_in(head.output, Layout::plain, slot);
+  compute(output);
+  const Shape& shape = graph_.spec(head.output).shape;
+  const int64_t columns = shape.rank() ? shape.back() : 1;
+  const int64_t rows = plan_.batch() * (shape.elements() / columns);
+  const View view = plan_.columns_[plan_.input_columns_ + h].view;
+  emit(slot, value_name(head.output) + " metrics", {value(output).buffer, target}, {},
+       [metrics = head.metrics, ops = &ops(slot), slot, view, rows, columns, first, target,
+        buffer = value(output).buffer](Frame& frame) {
+         View there = view;
+         there.data = frame.at(target);
+         for (size_t m = 0; m < metrics.size(); ++m)
+           metrics[m]->run(*ops, frame.at(buffer), there, frame.arrays(slot).totals + first + m, rows,
+                           columns);
+       });
+}
+
+void PlanBuilder::emit_outputs() {
+  for (const ValueRef output : graph_.outputs) {
+    const int v = value_in(output, Layout::plain, slot_of(output.node));
+    compute(v);
+    const PlanBuffer& kept = plan_.buffer(value(v).buffer);
+    plan_.arenas_[static_cast<size_t>(kept.slot)].keep(kept.in_arena);
+    plan_.outputs_.push_back({value(v).buffer, {nullptr, batch_shape(output), graph_.spec(output).dtype}});
+  }
+}
+
+}  // namespace dtrain
