@@ -15,21 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr auto kRun = R"(
-seed: 5
-model:
-  inputs: {x: [6]}
-  layers: [{dense: {units: 8, activation: relu}}, {dense: {units: 3}}]
-dataset:
-  train: {synthetic: {samples: 40, target: {classes: 3}, seed: 1}}
-  validation: {synthetic: {samples: 10, target: {classes: 3}, seed: 2}}
-strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
-train:
-  epochs: 40
-  batch_size: 8
-  loss: {sparse_categorical_crossentropy: {from_logits: true}}
-  optimizer: {adam: {learning_rate: 0.01}}
-)";
+constexpr auto kRun = kDenseRun;
 constexpr int64_t kStepsPerEpoch = 5;
 
 /// Does something at a step.

@@ -36,6 +36,23 @@ class ScratchDirectory {
   std::string path_;
 };
 
+/// Two dense layers on two replicas: five steps an epoch, two batches of validation.
+inline constexpr auto kDenseRun = R"(
+seed: 5
+model:
+  inputs: {x: [6]}
+  layers: [{dense: {units: 8, activation: relu}}, {dense: {units: 3}}]
+dataset:
+  train: {synthetic: {samples: 40, target: {classes: 3}, seed: 1}}
+  validation: {synthetic: {samples: 10, target: {classes: 3}, seed: 2}}
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train:
+  epochs: 40
+  batch_size: 8
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.01}}
+)";
+
 inline RunConfig config_from(const std::string& yaml, const std::vector<std::string>& sets = {}) {
   Diagnostics diagnostics;
   ConfigNode node = parse_yaml(yaml, "test.yaml", diagnostics);

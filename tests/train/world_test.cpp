@@ -8,21 +8,12 @@ using namespace dtrain::testing;
 
 namespace {
 
-constexpr auto kRun = R"(
-seed: 5
-model:
-  inputs: {x: [6]}
-  layers: [{dense: {units: 8, activation: relu}}, {dense: {units: 3}}]
-dataset:
-  train: {synthetic: {samples: 40, target: {classes: 3}, seed: 1}}
-strategy: {single: {device: cpu:0}}
-train:
-  epochs: 3
-  batch_size: 8
-  loss: {sparse_categorical_crossentropy: {from_logits: true}}
-  optimizer: {adam: {learning_rate: 0.01}}
-checkpoint: {every: 2 steps}
-)";
+/// Three epochs of five steps on one replica.
+RunConfig small_run(std::vector<std::string> sets = {}) {
+  sets.insert(sets.begin(),
+              {"strategy={single: {device: cpu:0}}", "train.epochs=3", "checkpoint.every=2 steps"});
+  return config_from(kDenseRun, sets);
+}
 
 /// A process whose fellow has no replicas, and is asked to stop once so much has been agreed on.
 class OneOfTwo final : public World {
@@ -55,10 +46,10 @@ TEST_CASE("only the first process writes files, and both train alike") {
     const RunDirectory run(directory / "run");
     Recorder recorder;
     OneOfTwo world(rank, kNever);
-    Trainer trainer(config_from(kRun), run, recorder, recorder.requests, world);
+    Trainer trainer(small_run(), run, recorder, recorder.requests, world);
     trainer.start();
     trainer.run();
-    CHECK(world.sums == 15);  // the totals of every step
+    CHECK(world.sums == 15 + 3 * 2);  // the totals of every step, and of every batch of validation
     CHECK(world.aborts == 0);
     CHECK(run.checkpoints().empty() == (rank == 1));
     CHECK(std::filesystem::exists(directory / "run/metrics.jsonl") == (rank == 0));
@@ -74,7 +65,7 @@ TEST_CASE("a process stops when another one is asked to") {
   const RunDirectory run(directory / "run");
   Recorder recorder;
   OneOfTwo world(0, 10);
-  Trainer trainer(config_from(kRun), run, recorder, recorder.requests, world);
+  Trainer trainer(small_run(), run, recorder, recorder.requests, world);
   trainer.start();
   CHECK_THROWS_AS(trainer.run(), Interrupted);
   CHECK(recorder.losses.size() < 15);
@@ -85,7 +76,7 @@ TEST_CASE("a failure is told to the other processes") {
   const ScratchDirectory directory;
   Recorder recorder;
   OneOfTwo world(0, kNever);
-  RunConfig config = config_from(kRun, {"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"});
+  RunConfig config = small_run({"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"});
   Placement placement = config.strategy->place();
   Replicas replicas(config, std::move(placement), world);
   replicas.allocate(Plan::Purpose::training, 8);

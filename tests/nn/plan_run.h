@@ -1,0 +1,237 @@
+// A plan for training with all that it reads and writes, over one device or several.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "layer_harness.h"
+#include "nn/plan.h"
+#include "nn_support.h"
+
+namespace dtrain {
+
+inline constexpr int64_t kBatch = 4;
+
+/// Branches, a value that two read, statistics, a frozen layer, and an output that no loss looks at.
+inline constexpr const char* kModel = R"(
+inputs: {image: [6, 6, 3]}
+layers:
+  - conv2d: {name: first, filters: 8, kernel_size: 3, padding: same, activation: tanh}
+  - batch_normalization: {name: normal}
+  - conv2d: {name: frozen, filters: 8, kernel_size: 1, trainable: false}
+  - add: {name: sum, inputs: [frozen, first]}
+  - layer_normalization: {name: rows}
+  - flatten: {}
+  - dense: {name: hidden, units: 7, activation: sigmoid}
+  - dense: {name: classes, units: 5}
+  - dense: {name: apart, units: 3, inputs: hidden}
+outputs: [classes, apart]
+)";
+
+/// A graph's plan for training by the first output, over devices (the slots), with everything that it reads
+/// and writes.
+class PlanRun {
+ public:
+  explicit PlanRun(test::Device& on, const std::string& model = kModel)
+      : PlanRun({&on}, good_graph(model), {}) {}
+  /// `slots`: of each node; empty where all are on the first.
+  PlanRun(std::vector<test::Device*> on, Graph made, std::vector<int> slots_of_nodes)
+      : devices(std::move(on)),
+        slots(std::move(slots_of_nodes)),
+        graph(std::move(made)),
+        layout(graph),
+        plan(graph, layout, heads(), ops(), slots, {Plan::Purpose::training, kBatch}) {
+    values.resize(static_cast<size_t>(layout.size()));
+    initialize(graph, layout, 1, values.data());
+    for (size_t i = 0; i < values.size(); ++i) values[i] += 0.1f * std::sin(static_cast<float>(i));
+    values = devices[0]->exact(values);
+  }
+
+  /// A frame in memory of its own.
+  class Microbatch {
+   public:
+    /// `seed`: of its samples.
+    Microbatch(const PlanRun& run, float loss_scale, uint64_t seed) : run_(run), frame(run.plan) {
+      std::vector<SlotArrays> arrays;
+      for (size_t slot = 0; slot < run.devices.size(); ++slot) {
+        const test::Device& device = *run.devices[slot];
+        Memory m;
+        m.arena = device.memory(run.plan.arena_bytes(static_cast<int>(slot)));
+        m.values = device.array(run.values);
+        m.weights = device.typed(run.values);
+        m.totals = device.array(std::vector<double>(Plan::count_totals(run.heads())));
+        m.state = device.array(std::vector<StepState>{{.now = {}, .gradient = {.loss_scale = loss_scale}}});
+        m.gradients =
+            device.array(Values(static_cast<size_t>(run.layout.with_gradient()), PlanRun::kUntouched));
+        const bool copied = device.math.type != DType::float32;
+        const auto* floats = reinterpret_cast<const std::byte*>(m.values.data());
+        arrays.push_back({.arena = reinterpret_cast<std::byte*>(m.arena.data()),
+                          .values = m.values.data(),
+                          .weights = copied ? static_cast<const std::byte*>(m.weights.data()) : floats,
+                          .gradients = m.gradients.data(),
+                          .totals = m.totals.data(),
+                          .state = m.state.data()});
+        memory_.push_back(std::move(m));
+      }
+      frame.bind(arrays);
+      load(seed);
+    }
+
+    /// Each parameter's from the slot of the layer whose it is.
+    Values gradients() const {
+      Values all = memory_[0].gradients.read();
+      for (const ParameterSlice& slice : run_.layout.slices()) {
+        const size_t slot =
+            run_.slots.empty() ? 0 : static_cast<size_t>(run_.slots[static_cast<size_t>(slice.node)]);
+        if (slot == 0 || slice.offset >= run_.layout.with_gradient()) continue;
+        const Values its = memory_[slot].gradients.read();
+        std::copy_n(its.begin() + slice.offset, slice.elements(), all.begin() + slice.offset);
+      }
+      return all;
+    }
+    double total() const {
+      double sum = 0;
+      for (const Memory& m : memory_) sum += m.totals.read()[0];
+      return sum;
+    }
+
+   private:
+    struct Memory {
+      test::Array<float> arena, values, gradients;
+      test::TypedArray weights;
+      test::Array<double> totals;
+      test::Array<StepState> state;
+    };
+
+    void load(uint64_t seed) {
+      REQUIRE(frame.columns().size() == 2);
+      const View &samples = frame.columns()[0], &classes = frame.columns()[1];
+      const auto context_of = [&](size_t column) -> Context& {
+        const PlanBuffer& buffer =
+            run_.plan.buffers()[static_cast<size_t>(run_.plan.columns()[column].buffer)];
+        return run_.devices[static_cast<size_t>(buffer.slot)]->context();
+      };
+      const Values pixels = spread_values(samples.elements(), -1, 1, static_cast<int>(seed));
+      const auto bytes = test::bytes_of_values(pixels, run_.devices[0]->math.type);
+      context_of(0).copy_to_device(samples.data, bytes.data(), bytes.size());
+      std::vector<int32_t> numbers = {2, 0, 4, 1};
+      std::rotate(numbers.begin(), numbers.begin() + static_cast<long>(seed % 4), numbers.end());
+      context_of(1).copy_to_device(classes.data, numbers.data(), numbers.size() * sizeof(int32_t));
+    }
+
+    const PlanRun& run_;
+    std::vector<Memory> memory_;
+
+   public:
+    Frame frame;
+  };
+
+  /// on_ready is given the gradients as they are by then.
+  using OnReady = std::function<void(int64_t end, const Values& gradients)>;
+  void run(const StepInfo& info = kStep, float loss_scale = 1, const OnReady& on_ready = nullptr,
+           uint64_t seed = 3) {
+    Microbatch microbatch(*this, loss_scale, seed);
+    plan.run(microbatch.frame, info, [&](int64_t end) {
+      if (on_ready) on_ready(end, microbatch.gradients());
+    });
+    gradients = microbatch.gradients();
+    total = microbatch.total();
+  }
+
+  const ParameterSlice& slice(const std::string& layer, const std::string& name) const {
+    for (const ParameterSlice& slice : layout.slices())
+      if (slice.layer == layer && slice.name == name) return slice;
+    FAIL("no parameter " << layer << "/" << name);
+    return layout.slices()[0];
+  }
+  Values gradient(const std::string& layer, const std::string& name) const {
+    const ParameterSlice& place = slice(layer, name);
+    const auto first = gradients.begin() + static_cast<long>(place.offset);
+    return {first, first + static_cast<long>(place.elements())};
+  }
+
+  /// Differences of the loss, for some elements of every trained parameter.
+  void check_slopes() {
+    run();
+    const Values found = gradients;
+    const auto loss_with = [&](size_t i, float value) {
+      const float before = values[i];
+      values[i] = value;
+      run();
+      values[i] = before;
+      return total / kBatch;
+    };
+    for (const ParameterSlice& slice : layout.slices()) {
+      if (slice.offset >= layout.trained()) continue;
+      INFO(slice.layer << "/" << slice.name);
+      for (int64_t e = 0; e < slice.elements(); e += slice.elements() / 3 + 1) {
+        const auto i = static_cast<size_t>(slice.offset + e);
+        const float x = values[i], above = x + 1e-2f, below = x - 1e-2f;
+        const double slope =
+            (loss_with(i, above) - loss_with(i, below)) / (static_cast<double>(above) - below);
+        CAPTURE(e);
+        CHECK(std::abs(found[i] - slope) <= 1e-3 + 1e-2 * std::abs(slope));
+      }
+    }
+  }
+
+  static constexpr float kUntouched = 12345;
+  static constexpr StepInfo kStep{.seed = 1, .first_sample = 0, .global_batch = kBatch};
+  std::vector<test::Device*> devices;
+  std::vector<int> slots;
+  Graph graph;
+  ParameterLayout layout;
+  Plan plan;
+  Values values, gradients;
+  double total = 0;
+
+ private:
+  std::vector<Ops*> ops() const {
+    std::vector<Ops*> all;
+    for (const test::Device* device : devices) all.push_back(&device->ops());
+    return all;
+  }
+
+  std::vector<Head> heads() const {
+    Diagnostics diagnostics;
+    const auto loss = registry<Loss>().parse(
+        parse_yaml("sparse_categorical_crossentropy: {from_logits: true}", "l.yaml", diagnostics),
+        diagnostics);
+    const auto target =
+        loss->target(graph.spec(graph.outputs[0]), [](const std::string& m) { FAIL_CHECK(m); });
+    return {{graph.outputs[0], loss.value, {}, *target}};
+  }
+};
+
+/// Another device like this one.
+inline std::unique_ptr<test::Device> one_more(const test::Device& device) {
+  return device.is_gpu() ? test::gpu_device(device.math) : test::cpu_device();
+}
+
+/// The same bits, but where a GPU may add in another order.
+inline void check_same(const test::Device& device, const Values& found, const Values& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(i);
+    if (!device.is_gpu() || device.math.deterministic)
+      CHECK(found[i] == expected[i]);
+    else
+      CHECK(std::abs(found[i] - expected[i]) <= device.tolerance(1e-5) * (1 + std::abs(expected[i])));
+  }
+}
+
+inline int node_named(const Graph& graph, const std::string& name) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].name == name) return static_cast<int>(i);
+  FAIL("no node " << name);
+  return 0;
+}
+
+}  // namespace dtrain

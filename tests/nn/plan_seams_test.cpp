@@ -1,0 +1,212 @@
+// Plans over several slots, several microbatches at once, shared parameters, several outputs, and what a plan
+// says of itself.
+#include "plan_run.h"
+
+namespace dtrain {
+namespace {
+
+/// Two halves of the last axis.
+class Halves final : public Layer {
+ public:
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs, const ReportError&) const override {
+    TensorSpec half{{}, inputs[0].shape, DType::float32};
+    half.shape[half.shape.rank() - 1] /= 2;
+    return {half, half};
+  }
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    return std::make_unique<Prepared>(request);
+  }
+  std::string keras_class() const override { return "Halves"; }
+  Json keras_config() const override { return Json::object(); }
+
+ private:
+  class Prepared final : public PreparedLayer {
+   public:
+    explicit Prepared(const LayerRequest& request)
+        : context_(request.ops.context()),
+          rows_(request.batch),
+          units_(request.outputs[0].shape.elements()) {}
+    void forward(const LayerArguments& args) override {
+      for (int64_t row = 0; row < rows_; ++row)
+        for (size_t half = 0; half < 2; ++half)
+          copy(args.outputs[half], row, args.inputs[0], 2 * row + static_cast<int64_t>(half));
+    }
+    void backward(const LayerArguments& args) override {
+      for (int64_t row = 0; row < rows_; ++row)
+        for (size_t half = 0; half < 2; ++half) {
+          const int64_t to = 2 * row + static_cast<int64_t>(half);
+          if (args.diff_outputs[half])
+            copy(args.diff_inputs[0], to, args.diff_outputs[half], row);
+          else
+            context_.enqueue_zero(at(args.diff_inputs[0], to), bytes());
+        }
+    }
+
+   private:
+    size_t bytes() const { return static_cast<size_t>(units_) * sizeof(float); }
+    float* at(void* array, int64_t row) const { return static_cast<float*>(array) + row * units_; }
+    void copy(void* to, int64_t to_row, const void* from, int64_t from_row) {
+      context_.enqueue_copy(at(to, to_row), at(const_cast<void*>(from), from_row), bytes());
+    }
+    Context& context_;
+    int64_t rows_, units_;
+  };
+};
+
+}  // namespace
+
+DEVICE_TEST_CASE("a plan over two slots gives one slot's numbers") {
+  PlanRun one(device);
+  one.run();
+  const auto other = one_more(device);
+  const Graph graph = good_graph(kModel);
+  // Layers with and without parameters on either side, a value that both sides read, a sum of gradients from
+  // both, the loss away from the input.
+  std::vector<int> slots(graph.nodes.size(), 0);
+  for (const char* name : {"frozen", "rows", "hidden", "classes"})
+    slots[static_cast<size_t>(node_named(graph, name))] = 1;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].is_activation_of_previous) slots[i] = slots[i - 1];
+  PlanRun two({&device, other.get()}, graph, slots);
+  two.run();
+  CHECK(two.total == doctest::Approx(one.total).epsilon(device.tolerance(1e-6)));
+  check_same(device, two.gradients, one.gradients);
+  int transfers[2] = {0, 0}, instructions[2] = {0, 0};
+  for (const Instruction& instruction : two.plan.instructions()) {
+    ++instructions[instruction.slot];
+    if (instruction.name.ends_with("transfer"))
+      ++transfers[instruction.phase == Instruction::Phase::backward ? 1 : 0];
+  }
+  CHECK(instructions[0] > 5);
+  CHECK(instructions[1] > 5);
+  CHECK(transfers[0] >= 3);
+  CHECK(transfers[1] >= 3);
+  for (const Instruction& instruction : one.plan.instructions())
+    CHECK_FALSE(instruction.name.ends_with("transfer"));
+}
+
+DEVICE_TEST_CASE("several microbatches are under way at once") {
+  PlanRun run(device);
+  std::vector<Values> expected;
+  for (const uint64_t seed : {3, 4}) {
+    run.run(PlanRun::kStep, 1, nullptr, seed);
+    expected.push_back(run.gradients);
+  }
+  CHECK(expected[0] != expected[1]);
+  PlanRun::Microbatch first(run, 1, 3), second(run, 1, 4);
+  for (PlanRun::Microbatch* microbatch : {&first, &second}) microbatch->frame.set_step(PlanRun::kStep);
+  const auto call = [&](PlanRun::Microbatch& microbatch, bool backward) {
+    for (const Instruction& instruction : run.plan.instructions())
+      if ((instruction.phase == Instruction::Phase::backward) == backward) instruction.call(microbatch.frame);
+  };
+  call(first, false);
+  call(second, false);
+  call(first, true);
+  call(second, true);
+  check_same(device, first.gradients(), expected[0]);
+  check_same(device, second.gradients(), expected[1]);
+}
+
+DEVICE_TEST_CASE("several layers have one parameter, and its gradient is the sum of theirs") {
+  const std::string model = R"(
+inputs: {x: [6]}
+layers:
+  - dense: {name: a, units: 6, activation: tanh}
+  - dense: {name: b, units: 6, activation: tanh}
+  - dense: {name: classes, units: 5}
+)";
+  Graph graph = good_graph(model);
+  PlanRun apart(device, model);
+  const int a = node_named(graph, "a"), b = node_named(graph, "b");
+  graph.nodes[static_cast<size_t>(b)].shared_with = a;
+  const auto other = one_more(device);
+  for (const bool spread : {false, true}) {
+    CAPTURE(spread);
+    std::vector<int> slots(graph.nodes.size(), 0);
+    if (spread)
+      for (int i = b; i < static_cast<int>(slots.size()); ++i) slots[static_cast<size_t>(i)] = 1;
+    PlanRun shared({&device, other.get()}, graph, slots);
+    REQUIRE(shared.layout.slices().size() == 4);
+    // Both of the layers that are apart get the shared ones' weights.
+    for (const ParameterSlice& slice : apart.layout.slices()) {
+      const ParameterSlice& from = shared.slice(slice.layer == "b" ? "a" : slice.layer, slice.name);
+      std::copy_n(shared.values.begin() + from.offset, slice.elements(), apart.values.begin() + slice.offset);
+    }
+    shared.run();
+    apart.run();
+    CHECK(shared.total == doctest::Approx(apart.total).epsilon(device.tolerance(1e-6)));
+    for (const char* name : {"kernel", "bias"}) {
+      const Values sum = shared.gradient("a", name), of_a = apart.gradient("a", name),
+                   of_b = apart.gradient("b", name);
+      for (size_t i = 0; i < sum.size(); ++i)
+        CHECK(std::abs(sum[i] - (of_a[i] + of_b[i])) <= device.tolerance(1e-6));
+      CHECK(sum != of_a);
+    }
+  }
+}
+
+TEST_CASE("a layer has several outputs, whose gradients come back from all who read them") {
+  const auto device = test::cpu_device();
+  for (const bool both : {true, false}) {
+    CAPTURE(both);
+    Graph graph = good_graph(both ? R"(
+inputs: {x: [6]}
+layers:
+  - dense: {name: wide, units: 8, activation: tanh}
+  - dense: {name: halves, units: 4, use_bias: false}
+  - multiply: {name: product, inputs: [halves, halves]}
+  - dense: {name: classes, units: 5}
+)"
+                                  : R"(
+inputs: {x: [6]}
+layers:
+  - dense: {name: wide, units: 8, activation: tanh}
+  - dense: {name: halves, units: 4, use_bias: false}
+  - dense: {name: classes, units: 5}
+)");
+    // No layer of the configuration has several outputs: one takes the place of a dense one.
+    GraphNode& halves = graph.nodes[static_cast<size_t>(node_named(graph, "halves"))];
+    halves.layer = {"halves", std::make_shared<Halves>(), {}};
+    halves.parameters.clear();
+    halves.outputs = halves.layer->infer({{graph.spec(halves.inputs[0])}}, nullptr);
+    REQUIRE(halves.outputs.size() == 2);
+    GraphNode& reader = graph.nodes[static_cast<size_t>(node_named(graph, both ? "product" : "classes"))];
+    reader.inputs.back().output = 1;
+    PlanRun run({device.get()}, graph, {});
+    run.check_slopes();
+  }
+}
+
+TEST_CASE("instructions say all that they touch, and no two buffers are at one place at one time") {
+  const auto device = test::cpu_device(), other = test::cpu_device();
+  Graph graph = good_graph(kModel);
+  std::vector<int> slots(graph.nodes.size(), 0);
+  for (size_t i = slots.size() / 2; i < slots.size(); ++i) slots[i] = 1;
+  PlanRun run({device.get(), other.get()}, graph, slots);
+  const auto& buffers = run.plan.buffers();
+  std::vector<bool> written(buffers.size(), false);
+  for (const Plan::Array& column : run.plan.columns()) written[static_cast<size_t>(column.buffer)] = true;
+  int now = 0;
+  for (const Instruction& instruction : run.plan.instructions()) {
+    INFO(instruction.name);
+    for (const int buffer : instruction.reads) CHECK(written[static_cast<size_t>(buffer)]);
+    for (const int buffer : instruction.writes) written[static_cast<size_t>(buffer)] = true;
+    for (const auto* touched : {&instruction.reads, &instruction.writes})
+      for (const int buffer : *touched) {
+        CHECK(run.plan.lifetime_of(buffer).first <= now);
+        CHECK(run.plan.lifetime_of(buffer).last >= now);
+      }
+    ++now;
+  }
+  for (int a = 0; a < static_cast<int>(buffers.size()); ++a)
+    for (int b = 0; b < a; ++b) {
+      const PlanBuffer &x = buffers[static_cast<size_t>(a)], &y = buffers[static_cast<size_t>(b)];
+      const Lifetime p = run.plan.lifetime_of(a), q = run.plan.lifetime_of(b);
+      if (x.slot != y.slot || p.first < 0 || q.first < 0 || p.first > q.last || q.first > p.last) continue;
+      const bool apart = run.plan.offset_of(a) + x.bytes <= run.plan.offset_of(b) ||
+                         run.plan.offset_of(b) + y.bytes <= run.plan.offset_of(a);
+      CHECK_MESSAGE(apart, x.name << " and " << y.name);
+    }
+}
+
+}  // namespace dtrain
