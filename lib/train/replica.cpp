@@ -1,7 +1,6 @@
 #include "train/replica.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 namespace dtrain {

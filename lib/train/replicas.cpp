@@ -1,6 +1,7 @@
 #include "train/replicas.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -64,6 +65,9 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
   const auto cores = share_cores(placement_.replicas.size(), available_cores());
   std::vector<Worker*> first_workers;
   for (size_t rank = 0; rank < placement_.replicas.size(); ++rank) {
+    // Updates go through the first slot's gradient sync, and the data to its feed.
+    if (placement_.replicas[rank].size() != 1)
+      throw std::logic_error("replicas of several devices cannot be trained yet");
     std::vector<std::unique_ptr<Worker>> workers;
     for (const DeviceId& device : placement_.replicas[rank])
       workers.push_back(std::make_unique<Worker>(static_cast<int>(rank),
