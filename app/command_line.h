@@ -20,7 +20,7 @@ namespace dtrain {
 class Option {
  public:
   Option& required();
-  /// What help calls the value.
+  /// The word that help has for the option's value.
   Option& type_name(const std::string& name);
   Option& description(const std::string& text);
   /// The value is a whole number of at least `least`.

@@ -39,7 +39,7 @@ class World {
   virtual void abort() noexcept = 0;
 };
 
-/// Of a run that is this process alone.
+/// The World of a run that is this process alone.
 World& single_process();
 
 }  // namespace dtrain

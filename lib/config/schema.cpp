@@ -60,7 +60,7 @@ bool is_positional(const ConfigNode& node, std::span<const std::string> fields) 
   return std::find(fields.begin(), fields.end(), key) == fields.end() && !is_near(key, fields);
 }
 
-/// What Schema::example was given.
+/// The text that Schema::example was given.
 Json example_json(const std::string& options) {
   Diagnostics diagnostics;
   const ConfigNode node = parse_yaml(options, "an example", diagnostics);

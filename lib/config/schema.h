@@ -121,7 +121,7 @@ class Schema : public SchemaBase {
   bool parse(const ConfigNode& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
     return read(node, what, out, diagnostics) == Reading::good;
   }
-  /// The same, and tells mistakes in details() from others.
+  /// Parses as parse() does, and tells mistakes in details() from others.
   Reading read(const ConfigNode& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
     return read_fields(node, what, &out, diagnostics);
   }

@@ -26,7 +26,7 @@ class Loader {
   int64_t steps_per_epoch() const;
   int64_t samples() const;
   const Dataset& dataset() const;
-  /// What this Loader takes once begin() was called.
+  /// The memory that this Loader takes once begin() was called.
   ReadAheadMemory read_ahead_memory() const;
   /// The next `next()` gives batch `first_step` (from 0) of `epoch` (from 0).
   void begin(int64_t epoch, int64_t first_step);

@@ -146,8 +146,8 @@ class Plan {
     View view;  // without data
   };
 
-  /// `ops`: by slot. `slots`: of each node of the graph; empty where all are on slot 0. Values, gradients and
-  /// targets cross slots by Transfer.
+  /// `ops`: by slot. `slots`: of each node of the graph; empty where all are on slot 0. Values and
+  /// gradients cross slots by Transfer.
   Plan(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
        std::span<Ops* const> ops, std::span<const int> slots, const PlanKey& key);
   ~Plan();

@@ -1,4 +1,4 @@
-// What one worker has of one GPU.
+// The streams, library handles and workspace that one worker has of one GPU.
 #pragma once
 
 #include <cublasLt.h>
