@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-using Bytes = std::span<const std::byte>;
+using ByteSpan = std::span<const std::byte>;
 
 constexpr size_t kMostAxes = 32;  // HDF5's
 
@@ -36,14 +36,14 @@ template <class Add>
 void read_from_heap(Image& image, const Elsewhere& elsewhere, RecordKind kind, size_t id_at, const Add& add) {
   if (elsewhere.heap == kNoAddress) return;
   FractalHeap heap(image, elsewhere.heap);
-  for (const Bytes record : read_records(image, elsewhere.names, kind)) {
+  for (const ByteSpan record : read_records(image, elsewhere.names, kind)) {
     Cursor cursor(record, "a record");
     cursor.skip(id_at);
     add(heap.object(cursor.take(heap.id_bytes())));
   }
 }
 
-Shape read_shape(Bytes dataspace, uint64_t most_elements, const std::string& path) {
+Shape read_shape(ByteSpan dataspace, uint64_t most_elements, const std::string& path) {
   Cursor cursor(dataspace, "a dataspace");
   cursor.expect(2, "version");
   const size_t rank = cursor.byte();
@@ -76,12 +76,12 @@ unsigned class_of(Cursor& type) {
   return type.byte() & 0x0Fu;
 }
 
-DType read_dtype(Bytes datatype, const std::string& path) {
+DType read_dtype(ByteSpan datatype, const std::string& path) {
   Cursor cursor(datatype, "a datatype");
   const unsigned type_class = class_of(cursor);
   const auto is = [&](unsigned wanted, const auto& parts) {
     if (type_class != wanted || cursor.left() < parts.size()) return false;
-    const Bytes found = Cursor(cursor).take(parts.size());
+    const ByteSpan found = Cursor(cursor).take(parts.size());
     return std::equal(parts.begin(), parts.end(), found.begin(),
                       [](uint8_t a, std::byte b) { return std::byte{a} == b; });
   };
@@ -113,12 +113,12 @@ Group::Group(Image& image, uint64_t address, std::string path) : path_(std::move
   const Message* info = header.find(MessageKind::link_info);
   if (info == nullptr) refuse(path_, "a group", "something else");
   read_from_heap(image, read_elsewhere(info, 8), RecordKind::link_names, 4,
-                 [&](Bytes link) { add_link(link); });
+                 [&](ByteSpan link) { add_link(link); });
   read_from_heap(image, read_elsewhere(header.find(MessageKind::attribute_info), 2),
-                 RecordKind::attribute_names, 0, [&](Bytes attribute) { add_attribute(attribute); });
+                 RecordKind::attribute_names, 0, [&](ByteSpan attribute) { add_attribute(attribute); });
 }
 
-void Group::add_link(Bytes message) {
+void Group::add_link(ByteSpan message) {
   constexpr unsigned kNameWidth = 0x03, kOrder = 0x04, kType = 0x08, kCharacters = 0x10;  // flags
   Cursor cursor(message, "a link");
   cursor.expect(1, "version");
@@ -130,14 +130,14 @@ void Group::add_link(Bytes message) {
   links_.emplace(name, cursor.address());
 }
 
-void Group::add_attribute(Bytes message) {
+void Group::add_attribute(ByteSpan message) {
   Cursor cursor(message, "an attribute");
   cursor.expect(3, "version");
   if (cursor.byte() != 0) refuse(path_, "attributes with types of their own", "a shared type");
   const uint64_t name_bytes = cursor.number(2), type_bytes = cursor.number(2), space_bytes = cursor.number(2);
   cursor.skip(1);  // how the name is encoded
   const std::string_view name = cursor.text(name_bytes);
-  const Bytes type = cursor.take(type_bytes), space = cursor.take(space_bytes);
+  const ByteSpan type = cursor.take(type_bytes), space = cursor.take(space_bytes);
   attributes_.emplace(name.substr(0, name.find('\0')), Attribute{type, space, cursor.take(cursor.left())});
 }
 

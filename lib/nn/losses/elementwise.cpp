@@ -7,7 +7,7 @@
 namespace dtrain {
 namespace {
 
-struct BinaryOptions {
+struct BinaryCrossentropyOptions {
   bool from_logits = false;
 };
 struct HuberOptions {
@@ -79,15 +79,15 @@ std::shared_ptr<const Loss> loss(ElementwiseLossSpec::Kind kind, bool from_logit
 
 void add_elementwise_losses(Registry<Loss>& table) {
   using Kind = ElementwiseLossSpec::Kind;
-  table.add_with(
-      "binary_crossentropy",
-      Schema<BinaryOptions>("Minus the log of the probability that the output gives a target of 0 or 1.")
-          .example("{from_logits: true}")
-          .optional("from_logits", &BinaryOptions::from_logits,
-                    "the output is logits, not probabilities behind a sigmoid"),
-      [](const BinaryOptions& options, const ConfigNode&) {
-        return loss(Kind::binary_crossentropy, options.from_logits);
-      });
+  table.add_with("binary_crossentropy",
+                 Schema<BinaryCrossentropyOptions>(
+                     "Minus the log of the probability that the output gives a target of 0 or 1.")
+                     .example("{from_logits: true}")
+                     .optional("from_logits", &BinaryCrossentropyOptions::from_logits,
+                               "the output is logits, not probabilities behind a sigmoid"),
+                 [](const BinaryCrossentropyOptions& options, const ConfigNode&) {
+                   return loss(Kind::binary_crossentropy, options.from_logits);
+                 });
   table.add_with("mean_squared_error", Schema<NoOptions>("The squared difference from the target."),
                  [](const NoOptions&, const ConfigNode&) { return loss(Kind::mean_squared_error); });
   table.add_with("mean_absolute_error", Schema<NoOptions>("The absolute difference from the target."),

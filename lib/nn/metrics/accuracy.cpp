@@ -11,7 +11,7 @@ struct TopKOptions {
   int k = 5;
 };
 
-struct BinaryOptions {
+struct BinaryAccuracyOptions {
   double threshold = 0.5;
 };
 
@@ -58,7 +58,8 @@ class TopK : public Metric {
 
 class BinaryAccuracy : public Metric {
  public:
-  explicit BinaryAccuracy(const BinaryOptions& options) : threshold_(static_cast<float>(options.threshold)) {}
+  explicit BinaryAccuracy(const BinaryAccuracyOptions& options)
+      : threshold_(static_cast<float>(options.threshold)) {}
 
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
@@ -107,7 +108,7 @@ class Accuracy : public Metric {
     return by_class_;
   }
 
-  BinaryAccuracy binary_{BinaryOptions{}};
+  BinaryAccuracy binary_{BinaryAccuracyOptions{}};
   TopK by_class_{Target::either, 1};
 };
 
@@ -134,9 +135,9 @@ void add_accuracy(Registry<Metric>& table) {
        "How often output and target have their maximum at one class.");
   table.add<BinaryAccuracy>(
       "binary_accuracy",
-      Schema<BinaryOptions>("How often output and target are on one side of the threshold.")
+      Schema<BinaryAccuracyOptions>("How often output and target are on one side of the threshold.")
           .example("{threshold: 0.7}")
-          .optional("threshold", &BinaryOptions::threshold, "above it is 1", between(0.0, 1.0)));
+          .optional("threshold", &BinaryAccuracyOptions::threshold, "above it is 1", between(0.0, 1.0)));
   top_k("sparse_top_k_categorical_accuracy", Target::sparse,
         "How often the target's class is among the k best scores.");
   top_k("top_k_categorical_accuracy", Target::categorical,
