@@ -134,8 +134,9 @@ struct LayerNormalizationBackwardArguments {
 /// The arrays of an optimizer's step over n elements of flat buffers.
 struct UpdateArguments {
   const StepState* state;         ///< device memory
+  GroupRule group = {};           ///< of these elements
   float* weights;                 ///< moved in place
-  const float* gradient;          ///< read as state->gradient.gradient_scale * gradient
+  const float* gradient;          ///< read as state->gradient.gradient_scale * gradient, then clipped
   std::span<float* const> slots;  ///< as the rule has them
   void* weights_copy = nullptr;   ///< in the compute type, written; null where that is float32
   int64_t n;

@@ -1,6 +1,7 @@
 // The plain descriptions that operations are prepared from.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <variant>
@@ -139,18 +140,31 @@ struct AdamRule {  // slots: m, v. w -= rate * m / (sqrt(v) + epsilon), where ra
                    // sqrt(1 - beta_2^t) / (1 - beta_1^t)
   float beta_1, beta_2, epsilon;
 };
+struct LionRule {  // slots: m
+  float beta_1, beta_2;
+};
 /// state = momentum * state + (1 - momentum) * gradient: batch normalisation's moving statistics. No slots,
 /// no rate, no decay.
 struct MovingAverageRule {
   float momentum;
 };
-using OptimizerRule = std::variant<SgdRule, RmspropRule, AdagradRule, AdamRule, MovingAverageRule>;
+using OptimizerRule = std::variant<SgdRule, RmspropRule, AdagradRule, AdamRule, LionRule, MovingAverageRule>;
 
 /// What the host says anew before each step.
 struct StepNumbers {
   uint64_t step = 0;  ///< global, from 0
   float rate = 0;     ///< the learning rate; Adam's has its corrections in it
   float decay = 0;    ///< learning_rate * weight_decay: each weight first loses so much of itself
+  float learning_rate = 0;
+};
+
+/// What an update makes of a step's numbers for a group of parameters.
+struct GroupRule {
+  float learning_rate_factor = 1;
+  bool own_weight_decay = false;  ///< weight_decay counts, in place of the optimizer's
+  float weight_decay = 0;
+  float clip_value = INFINITY;  ///< the greatest size of an element of the gradient
+  bool operator==(const GroupRule&) const = default;
 };
 
 /// What a gradient is worth, which each step finds out for itself and leaves for the next.
@@ -165,6 +179,13 @@ struct GradientScale {
 struct StepState {
   StepNumbers now;
   GradientScale gradient;
+};
+
+/// How an update applies a step's numbers to one group of parameters.
+struct UpdateNumbers {
+  float rate = 0, decay = 0;
+  float gradient_scale = 1;
+  float clip_value = INFINITY;
 };
 
 /// How GradientScale follows from the gradient.

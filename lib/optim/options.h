@@ -21,7 +21,7 @@ class OptimizerWith : public Optimizer {
   const Schedule& learning_rate() const override { return *options_.learning_rate; }
   StepNumbers numbers(int64_t step, double learning_rate) const override {
     return {static_cast<uint64_t>(step), static_cast<float>(learning_rate),
-            static_cast<float>(learning_rate * options_.weight_decay)};
+            static_cast<float>(learning_rate * options_.weight_decay), static_cast<float>(learning_rate)};
   }
   /// Keras 2 and 3 have no name in common for a weight decay.
   Json keras_config(int64_t steps_per_epoch, const Json& schedule) const override {

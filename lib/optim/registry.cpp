@@ -18,6 +18,9 @@ const Registry<Schedule>& registry<Schedule>() {
     add_piecewise_constant(table);
     add_exponential_decay(table);
     add_cosine_decay(table);
+    add_polynomial_decay(table);
+    add_one_cycle(table);
+    add_linear_warmup(table);
     add_reduce_on_plateau(table);
     table.number_as("constant", "value");
     return table;
@@ -34,6 +37,7 @@ const Registry<Optimizer>& registry<Optimizer>() {
     add_adagrad(table);
     add_adam(table);
     add_adamw(table);
+    add_lion(table);
     return table;
   }();
   return kTable;

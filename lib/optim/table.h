@@ -10,6 +10,9 @@ void add_constant(Registry<Schedule>& table);
 void add_piecewise_constant(Registry<Schedule>& table);
 void add_exponential_decay(Registry<Schedule>& table);
 void add_cosine_decay(Registry<Schedule>& table);
+void add_polynomial_decay(Registry<Schedule>& table);
+void add_one_cycle(Registry<Schedule>& table);
+void add_linear_warmup(Registry<Schedule>& table);
 void add_reduce_on_plateau(Registry<Schedule>& table);
 
 void add_sgd(Registry<Optimizer>& table);
@@ -17,5 +20,6 @@ void add_rmsprop(Registry<Optimizer>& table);
 void add_adagrad(Registry<Optimizer>& table);
 void add_adam(Registry<Optimizer>& table);
 void add_adamw(Registry<Optimizer>& table);
+void add_lion(Registry<Optimizer>& table);
 
 }  // namespace dtrain

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 
 #include <doctest/doctest.h>
@@ -106,6 +108,16 @@ const std::vector<Case> kCases = {
            e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
            e.w -= 0.01 * e.s[0] / (std::sqrt(e.s[1]) + 1e-4);
          }},
+    {.name = "lion",
+     .rule = LionRule{.beta_1 = 0.9f, .beta_2 = 0.99f},
+     .rate = 0.01f,
+     .slots = 1,
+     .reference =
+         [](Element& e, double g) {
+           const double direction = 0.9 * e.s[0] + 0.1 * g;
+           e.w -= 0.01 * static_cast<double>((direction > 0) - (direction < 0));
+           e.s[0] = 0.99 * e.s[0] + 0.01 * g;
+         }},
     {.name = "moving average",
      .rule = MovingAverageRule{.momentum = 0.99f},
      .rate = 5,
@@ -128,11 +140,12 @@ struct Trained {
   }
 
   /// The compute type's copy is one of its own only where that is not float32.
-  void step(const StepState& state, const Floats& gradient) {
+  void step(const StepState& state, const Floats& gradient, const GroupRule& group = {}) {
     const auto own_state = device.array(std::vector<StepState>{state});
     const auto own_gradient = device.array(gradient);
     const bool copies = device.math.type != DType::float32;
     device.ops().update(optimizer.rule, {.state = own_state.data(),
+                                         .group = group,
                                          .weights = weights.data(),
                                          .gradient = own_gradient.data(),
                                          .slots = pointers,
@@ -188,6 +201,28 @@ DEVICE_TEST_CASE("optimizer steps") {
       }
     }
   }
+}
+
+DEVICE_TEST_CASE("a group has a learning rate and a weight decay of its own, and clips each element") {
+  const Case& sgd = kCases[0];
+  StepState state = state_of(sgd);
+  state.now.learning_rate = sgd.rate;
+  const GroupRule group{
+      .learning_rate_factor = 0.5f, .own_weight_decay = true, .weight_decay = 0.1f, .clip_value = 0.25f};
+  for (const int64_t n : {1, 37, 20011}) {
+    const Floats initial = device.kept(random_floats(n, 1)), gradient = random_floats(n, 2);
+    Trained trained(device, sgd, initial);
+    trained.step(state, gradient, group);
+    Doubles expected;
+    for (size_t i = 0; i < initial.size(); ++i) {
+      const double w = static_cast<double>(initial[i]), g = 0.5 * static_cast<double>(gradient[i]);
+      expected.push_back(w - 0.5 * 0.1 * 0.1 * w - 0.5 * 0.1 * std::clamp(g, -0.25, 0.25));
+    }
+    check_close(trained.weights.read(), expected, 2e-6);
+  }
+  Trained trained(device, sgd, {1.0f});
+  trained.step(state, {NAN}, group);
+  CHECK(std::isnan(trained.weights.read()[0]));
 }
 
 DEVICE_TEST_CASE("a step that is skipped moves nothing") {

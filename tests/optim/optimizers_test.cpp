@@ -41,7 +41,7 @@ using Names = std::vector<std::string>;
 TEST_CASE("defaults are Keras's") {
   const auto rate = [](const std::string& yaml) { return parse(yaml)->learning_rate().at(0, 1, Json()); };
   CHECK(rate("sgd") == 0.01);
-  for (const char* name : {"rmsprop", "adagrad", "adam", "adamw"}) CHECK(rate(name) == 0.001);
+  for (const char* name : {"rmsprop", "adagrad", "adam", "adamw", "lion"}) CHECK(rate(name) == 0.001);
 
   const auto sgd = std::get<SgdRule>(parse("sgd")->rule());
   CHECK(sgd.momentum == 0);
@@ -60,6 +60,12 @@ TEST_CASE("defaults are Keras's") {
   }
 }
 
+TEST_CASE("lion's defaults are Keras's, too") {
+  const auto lion = std::get<LionRule>(parse("lion")->rule());
+  CHECK(lion.beta_1 == 0.9f);
+  CHECK(lion.beta_2 == 0.99f);
+}
+
 TEST_CASE("slots have Keras's names, and exist where the rule needs them") {
   CHECK(slot_names("sgd") == Names{});
   CHECK(slot_names("{sgd: {momentum: 0.9}}") == Names{"momentum"});
@@ -71,6 +77,7 @@ TEST_CASE("slots have Keras's names, and exist where the rule needs them") {
   CHECK(parse("adagrad")->slots()[0].initial == 0.1f);
   CHECK(slot_names("adam") == Names{"momentum", "velocity"});
   CHECK(slot_names("adamw") == Names{"momentum", "velocity"});
+  CHECK(slot_names("lion") == Names{"momentum"});
 }
 
 TEST_CASE("adam's rate is corrected for the bias of step t, which counts from 1") {
@@ -82,11 +89,12 @@ TEST_CASE("adam's rate is corrected for the bias of step t, which counts from 1"
 }
 
 TEST_CASE("rate and decay reach every step") {
-  for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw"}) {
+  for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "lion"}) {
     CAPTURE(name);
     const StepNumbers numbers = parse(std::string("{") + name + ": {weight_decay: 0.5}}")->numbers(3, 0.25);
     CHECK(numbers.step == 3);
     CHECK(numbers.decay == 0.125f);
+    CHECK(numbers.learning_rate == 0.25f);
     if (!std::string(name).starts_with("adam")) CHECK(numbers.rate == 0.25f);
     const float by_default = std::string(name) == "adamw" ? 0.25f * 0.004f : 0.0f;
     CHECK(static_cast<double>(parse(name)->numbers(0, 0.25).decay) ==

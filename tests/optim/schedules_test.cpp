@@ -148,6 +148,48 @@ TEST_CASE("cosine_decay: warm-up in a line, then the cosine over `steps`, then f
   CHECK(rate(parse("{cosine_decay: {initial: 0.2, steps: 100}}"), 0) == 0.2);
 }
 
+TEST_CASE("polynomial_decay is Keras's") {
+  const auto once = parse("{polynomial_decay: {initial: 0.1, steps: 10, end: 0.01, power: 2}}");
+  CHECK(rate(once, 0) == 0.1);
+  CHECK(rate(once, 3) == doctest::Approx(0.0541));
+  CHECK(rate(once, 10) == 0.01);
+  CHECK(rate(once, 12) == 0.01);
+  const auto again = parse("{polynomial_decay: {initial: 0.1, steps: 10, end: 0.01, power: 2, cycle: true}}");
+  CHECK(rate(again, 3) == doctest::Approx(0.0541));
+  CHECK(rate(again, 10) == 0.01);
+  CHECK(rate(again, 12) == doctest::Approx(0.0244));
+  CHECK(rate(again, 25) == doctest::Approx(0.0125));
+}
+
+TEST_CASE("one_cycle is PyTorch's OneCycleLR") {
+  const auto schedule = parse("{one_cycle: {max: 1, steps: 11, div_factor: 10, final_div_factor: 100}}");
+  const double top = 0.3 * 11 - 1;
+  CHECK(rate(schedule, 0) == doctest::Approx(0.1));
+  CHECK(rate(schedule, 1) == doctest::Approx(1 + (0.1 - 1) * 0.5 * (1 + std::cos(std::numbers::pi / top))));
+  CHECK(rate(schedule, 5) ==
+        doctest::Approx(0.001 + 0.999 * 0.5 * (1 + std::cos(std::numbers::pi * (5 - top) / (10 - top)))));
+  CHECK(rate(schedule, 10) == doctest::Approx(0.001));
+  CHECK(rate(schedule, 1000) == doctest::Approx(0.001));
+  for (const char* edge : {"{one_cycle: {max: 1, steps: 1}}", "{one_cycle: {max: 1, steps: 3, warmup: 0}}",
+                           "{one_cycle: {max: 1, steps: 3, warmup: 1}}"})
+    for (int64_t step = 0; step < 5; ++step) CHECK(std::isfinite(rate(parse(edge), step)));
+}
+
+TEST_CASE("linear_warmup leads to any schedule, whose steps count from its end") {
+  const auto schedule = parse(
+      "{linear_warmup: {steps: 4, initial: 0.1, then: {exponential_decay: {initial: 0.5, decay_steps: 10, "
+      "decay_rate: 0.5}}}}");
+  CHECK(rate(schedule, 0) == doctest::Approx(0.1));
+  CHECK(rate(schedule, 2) == doctest::Approx(0.3));
+  CHECK(rate(schedule, 4) == doctest::Approx(0.5));
+  CHECK(rate(schedule, 14) == doctest::Approx(0.25));
+  CHECK(rate(parse("{linear_warmup: {steps: 2, then: 0.5}}"), 1) == 0.25);
+  CHECK(parse("{linear_warmup: {steps: 1 epoch, then: {reduce_on_plateau: {initial: 1}}}}")->monitor() ==
+        "val_loss");
+  CHECK(errors("{linear_warmup: {steps: 2}}") ==
+        "s.yaml:1:2: error: missing key 'then' in linear_warmup (a number, or a schedule)");
+}
+
 TEST_CASE("reduce_on_plateau: waits, reduces, and starts to wait again") {
   const auto rates = plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 2}}",
                              {1.0, 0.9, 0.9, 0.9, 0.95, 0.95, 0.5, 0.5});

@@ -84,7 +84,8 @@ void CpuOps::update_gradient_scale(const GradientRule& rule, const double* squar
 void CpuOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
   if (args.state->gradient.skip) return;
   each(args.n, [&](int64_t begin, int64_t end) {
-    kernels_.update(rule, *args.state, args.weights, args.gradient, args.slots.data(), begin, end);
+    kernels_.update(rule, *args.state, args.group, args.weights, args.gradient, args.slots.data(), begin,
+                    end);
   });
 }
 

@@ -57,7 +57,7 @@ concept WithRate = requires(Rule rule) {
 };
 
 template <int N, class T, class Rule>
-__device__ void update_some(const Rule& rule, float decay, float scale, const UpdateArrays<T>& arrays,
+__device__ void update_some(const Rule& rule, const UpdateNumbers& numbers, const UpdateArrays<T>& arrays,
                             int64_t i) {
   constexpr int kSlots = Rule::kSlots;
   float w[N], g[N], slots[3][N] = {};
@@ -67,8 +67,8 @@ __device__ void update_some(const Rule& rule, float decay, float scale, const Up
   for (int s = 0; s < kSlots; ++s) load<N>(arrays.slots[s] + i, slots[s]);
 #pragma unroll
   for (int k = 0; k < N; ++k) {
-    if constexpr (WithRate<Rule>) w[k] -= decay * w[k];
-    rule(w[k], scale * g[k], slots[0][k], slots[1][k], slots[2][k]);
+    if constexpr (WithRate<Rule>) w[k] -= numbers.decay * w[k];
+    rule(w[k], math::scaled<true>(g[k], numbers), slots[0][k], slots[1][k], slots[2][k]);
   }
   store<N>(arrays.weights + i, w);
 #pragma unroll
@@ -78,21 +78,17 @@ __device__ void update_some(const Rule& rule, float decay, float scale, const Up
 
 template <int N, class T, class Rule>
 __global__ void __launch_bounds__(kThreads)
-    update_kernel(Rule rule, const StepState* state, UpdateArrays<T> arrays, int64_t n) {
+    update_kernel(Rule rule, const StepState* state, GroupRule group, UpdateArrays<T> arrays, int64_t n) {
   if (state->gradient.skip) return;
-  float decay = 0.0f, scale = 1.0f;
-  if constexpr (WithRate<Rule>) {
-    rule.rate = state->now.rate;
-    decay = state->now.decay;
-    scale = state->gradient.gradient_scale;
-  }
+  const UpdateNumbers numbers = math::update_numbers<Rule>(*state, group);
+  if constexpr (WithRate<Rule>) rule.rate = numbers.rate;
   const int64_t vectors = n / N;
   for (int64_t i = thread_index(); i < vectors; i += thread_count()) {
-    update_some<N>(rule, decay, scale, arrays, i * N);
+    update_some<N>(rule, numbers, arrays, i * N);
   }
   if constexpr (N > 1) {
     for (int64_t i = vectors * N + thread_index(); i < n; i += thread_count()) {
-      update_some<1>(rule, decay, scale, arrays, i);
+      update_some<1>(rule, numbers, arrays, i);
     }
   }
 }
@@ -124,7 +120,7 @@ void CudaOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
       with_width<float>(vectors, [&](auto width) {
         constexpr int N = decltype(width)::value;
         launch(update_kernel<N, T, decltype(of)>, many_blocks(n / N, context_.multiprocessors()), kThreads,
-               stream(), of, args.state, arrays, n);
+               stream(), of, args.state, args.group, arrays, n);
       });
     });
   };

@@ -80,6 +80,18 @@ struct Adam {
   }
 };
 
+/// X. Chen et al., "Symbolic discovery of optimization algorithms", NeurIPS 2023.
+struct Lion {
+  float rate, beta_1, beta_2;
+  static constexpr int kSlots = 1;
+  static constexpr bool kOfGradient = true;
+  DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float&, float&) const {
+    const float direction = m * beta_1 + g * (1.0f - beta_1);
+    w -= direction > 0.0f ? rate : direction < 0.0f ? -rate : rate * direction;  // NaN and 0 stay so
+    m = m * beta_2 + g * (1.0f - beta_2);
+  }
+};
+
 struct MovingAverage {
   float momentum;
   static constexpr int kSlots = 0;
@@ -88,6 +100,25 @@ struct MovingAverage {
     w = momentum * w + (1.0f - momentum) * g;
   }
 };
+
+/// A step's numbers for a group of parameters. Of a moving average: its values are no gradients, nothing
+/// scales them, and they do not decay.
+template <class Rule>
+DTRAIN_HOST_DEVICE inline UpdateNumbers update_numbers(const StepState& state, const GroupRule& group) {
+  if (!Rule::kOfGradient) return {};
+  const float decay = group.own_weight_decay ? state.now.learning_rate * group.weight_decay : state.now.decay;
+  return {group.learning_rate_factor * state.now.rate, group.learning_rate_factor * decay,
+          state.gradient.gradient_scale, group.clip_value};
+}
+
+/// A gradient as the rule is given it. NaN stays NaN. Without kClips nothing is clipped, and it costs
+/// nothing.
+template <bool kClips>
+DTRAIN_HOST_DEVICE inline float scaled(float gradient, const UpdateNumbers& numbers) {
+  const float g = numbers.gradient_scale * gradient, most = numbers.clip_value;
+  if constexpr (kClips) return g > most ? most : g < -most ? -most : g;
+  return g;
+}
 
 /// use(rule) with the rule that the options name, at this rate.
 template <class Use>
@@ -111,6 +142,7 @@ inline void with_rule(const OptimizerRule& options, float rate, Use&& use) {
   if (const auto* adagrad = std::get_if<AdagradRule>(&options)) return use(Adagrad{rate, adagrad->epsilon});
   if (const auto* adam = std::get_if<AdamRule>(&options))
     return use(Adam{rate, adam->beta_1, adam->beta_2, adam->epsilon});
+  if (const auto* lion = std::get_if<LionRule>(&options)) return use(Lion{rate, lion->beta_1, lion->beta_2});
   if (const auto* average = std::get_if<MovingAverageRule>(&options))
     return use(MovingAverage{average->momentum});
 }

@@ -162,30 +162,37 @@ double sum_of_squares(const float* src, int64_t begin, int64_t end) {
   return total;
 }
 
-void update(const OptimizerRule& options, const StepState& state, float* weights, const float* gradient,
-            float* const* slots, int64_t begin, int64_t end) {
-  math::with_rule(options, state.now.rate, [&](auto rule) {
-    using Rule = decltype(rule);
-    constexpr int kSlots = Rule::kSlots;
-    const float scale = Rule::kOfGradient ? state.gradient.gradient_scale : 1.0f;
-    const float decay = Rule::kOfGradient ? state.now.decay : 0.0f;
-    float* const slot0 = kSlots > 0 ? slots[0] : nullptr;
-    float* const slot1 = kSlots > 1 ? slots[1] : nullptr;
-    float* const slot2 = kSlots > 2 ? slots[2] : nullptr;
+template <bool kClips, class Rule>
+void update_by(Rule rule, const UpdateNumbers& numbers, float* weights, const float* gradient,
+               float* const* slots, int64_t begin, int64_t end) {
+  constexpr int kSlots = Rule::kSlots;
+  float* const slot0 = kSlots > 0 ? slots[0] : nullptr;
+  float* const slot1 = kSlots > 1 ? slots[1] : nullptr;
+  float* const slot2 = kSlots > 2 ? slots[2] : nullptr;
 #pragma omp simd
-    for (int64_t i = begin; i < end; ++i) {
-      float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f;
-      if constexpr (kSlots > 0) s0 = slot0[i];
-      if constexpr (kSlots > 1) s1 = slot1[i];
-      if constexpr (kSlots > 2) s2 = slot2[i];
-      float w = weights[i];
-      w -= decay * w;
-      rule(w, scale * gradient[i], s0, s1, s2);
-      weights[i] = w;
-      if constexpr (kSlots > 0) slot0[i] = s0;
-      if constexpr (kSlots > 1) slot1[i] = s1;
-      if constexpr (kSlots > 2) slot2[i] = s2;
-    }
+  for (int64_t i = begin; i < end; ++i) {
+    float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f;
+    if constexpr (kSlots > 0) s0 = slot0[i];
+    if constexpr (kSlots > 1) s1 = slot1[i];
+    if constexpr (kSlots > 2) s2 = slot2[i];
+    float w = weights[i];
+    w -= numbers.decay * w;
+    rule(w, math::scaled<kClips>(gradient[i], numbers), s0, s1, s2);
+    weights[i] = w;
+    if constexpr (kSlots > 0) slot0[i] = s0;
+    if constexpr (kSlots > 1) slot1[i] = s1;
+    if constexpr (kSlots > 2) slot2[i] = s2;
+  }
+}
+
+void update(const OptimizerRule& options, const StepState& state, const GroupRule& group, float* weights,
+            const float* gradient, float* const* slots, int64_t begin, int64_t end) {
+  math::with_rule(options, group.learning_rate_factor * state.now.rate, [&](auto rule) {
+    const UpdateNumbers numbers = math::update_numbers<decltype(rule)>(state, group);
+    if (numbers.clip_value < INFINITY)
+      update_by<true>(rule, numbers, weights, gradient, slots, begin, end);
+    else
+      update_by<false>(rule, numbers, weights, gradient, slots, begin, end);
   });
 }
 

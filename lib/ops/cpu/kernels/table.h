@@ -68,8 +68,8 @@ struct Kernels {
                    int64_t begin, int64_t end);
   double (*sum_of_squares)(const float* src, int64_t begin, int64_t end);
 
-  void (*update)(const OptimizerRule& rule, const StepState& state, float* weights, const float* gradient,
-                 float* const* slots, int64_t begin, int64_t end);
+  void (*update)(const OptimizerRule& rule, const StepState& state, const GroupRule& group, float* weights,
+                 const float* gradient, float* const* slots, int64_t begin, int64_t end);
 };
 
 /// The tables that this CPU can run, the best one first.

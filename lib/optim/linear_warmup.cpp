@@ -1,0 +1,56 @@
+#include <algorithm>
+
+#include "optim/step_count.h"
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct LinearWarmupOptions {
+  StepCount steps{1};
+  double initial = 0;
+  Configured<Schedule> then;
+};
+
+/// The state is that of the schedule behind it.
+class LinearWarmup : public Schedule {
+ public:
+  explicit LinearWarmup(LinearWarmupOptions options) : options_(std::move(options)) {}
+  double at(int64_t step, int64_t steps_per_epoch, const Json& state) const override {
+    const int64_t steps = options_.steps.steps(steps_per_epoch);
+    if (step >= steps) return options_.then->at(step - steps, steps_per_epoch, state);
+    const double target = options_.then->at(0, steps_per_epoch, state);
+    return options_.initial +
+           (target - options_.initial) * static_cast<double>(step) / static_cast<double>(steps);
+  }
+  Json after_epoch(Json state, const MetricLookup& metric, std::string& message) const override {
+    return options_.then->after_epoch(std::move(state), metric, message);
+  }
+  std::string monitor() const override { return options_.then->monitor(); }
+  /// Keras has a warm-up before a cosine only: what it is given is the schedule behind this one.
+  Json keras_config(int64_t steps_per_epoch, const Json& state) const override {
+    return options_.then->keras_config(steps_per_epoch, state);
+  }
+
+ private:
+  LinearWarmupOptions options_;
+};
+
+}  // namespace
+
+void add_linear_warmup(Registry<Schedule>& table) {
+  using Options = LinearWarmupOptions;
+  table.add<LinearWarmup>(
+      "linear_warmup",
+      Schema<Options>(
+          "In a straight line to the rate that another schedule begins with, and then that schedule, "
+          "whose steps are counted from there.")
+          .example("{steps: 500, then: {exponential_decay: {initial: 0.1, decay_steps: 1 epoch, decay_rate: "
+                   "0.9}}}")
+          .required("steps", &Options::steps, "of the warm-up; or '1 epoch'", some_time())
+          .optional("initial", &Options::initial, "the rate of step 0", at_least(0.0))
+          .required("then", &Options::then, "a number, or a schedule"));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "optim/step_count.h"
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct OneCycleOptions {
+  double max = 0;
+  StepCount steps{1};
+  double warmup = 0.3;
+  double div_factor = 25;
+  double final_div_factor = 10000;
+};
+
+/// Along a cosine from `from` (done: 0) to `to` (done: 1).
+double cosine_between(double from, double to, double done) {
+  return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * done));
+}
+
+/// As torch.optim.lr_scheduler.OneCycleLR has it, with two phases and cosines; the momentum stays as it is.
+class OneCycle : public Schedule {
+ public:
+  explicit OneCycle(const OneCycleOptions& options) : options_(options) {}
+  double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
+    const auto& [max, length, warmup, div_factor, final_div_factor] = options_;
+    const double steps = static_cast<double>(std::max<int64_t>(length.steps(steps_per_epoch), 1));
+    const double last = steps - 1, top = std::max(warmup * steps - 1, 0.0);
+    const double now = std::min(static_cast<double>(step), last);
+    const double initial = max / div_factor;
+    if (now < top) return cosine_between(initial, max, now / top);
+    return cosine_between(max, initial / final_div_factor, last > top ? (now - top) / (last - top) : 1.0);
+  }
+  /// Keras has no such schedule: where an optimizer of Keras goes on, it does so at the lowest rate.
+  Json keras_config(int64_t, const Json&) const override {
+    return options_.max / options_.div_factor / options_.final_div_factor;
+  }
+
+ private:
+  OneCycleOptions options_;
+};
+
+}  // namespace
+
+void add_one_cycle(Registry<Schedule>& table) {
+  using Options = OneCycleOptions;
+  table.add<OneCycle>(
+      "one_cycle",
+      Schema<Options>(
+          "Smith and Topin 2018, as PyTorch's OneCycleLR: up to max along a cosine, then down along "
+          "another one far below where it began. The momentum stays as it is.")
+          .example("{max: 0.1, steps: 30 epochs}")
+          .required("max", &Options::max, "the highest rate", at_least(0.0))
+          .required("steps", &Options::steps, "of the whole cycle; or '30 epochs'", some_time())
+          .optional("warmup", &Options::warmup, "the part of the cycle in which the rate goes up",
+                    between(0.0, 1.0))
+          .optional("div_factor", &Options::div_factor, "the first rate is max divided by it", at_least(1.0))
+          .optional("final_div_factor", &Options::final_div_factor,
+                    "the last rate is the first one divided by it", at_least(1.0)));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <cmath>
+
+#include "optim/step_count.h"
+#include "optim/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct PolynomialDecayOptions {
+  double initial = 0;
+  StepCount steps{1};
+  double end = 0.0001;
+  double power = 1;
+  bool cycle = false;
+};
+
+class PolynomialDecay : public Schedule {
+ public:
+  explicit PolynomialDecay(const PolynomialDecayOptions& options) : options_(options) {}
+  double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
+    const auto& [initial, length, end, power, cycle] = options_;
+    const double now = static_cast<double>(step);
+    double steps = static_cast<double>(steps_of(steps_per_epoch));
+    if (cycle) steps *= std::max(1.0, std::ceil(now / steps));
+    return (initial - end) * std::pow(1 - std::min(now, steps) / steps, power) + end;
+  }
+  Json keras_config(int64_t steps_per_epoch, const Json&) const override {
+    return keras_schedule("PolynomialDecay", Json::object()
+                                                 .set("initial_learning_rate", options_.initial)
+                                                 .set("decay_steps", steps_of(steps_per_epoch))
+                                                 .set("end_learning_rate", options_.end)
+                                                 .set("power", options_.power)
+                                                 .set("cycle", options_.cycle));
+  }
+
+ private:
+  int64_t steps_of(int64_t steps_per_epoch) const {
+    return std::max<int64_t>(options_.steps.steps(steps_per_epoch), 1);
+  }
+
+  PolynomialDecayOptions options_;
+};
+
+}  // namespace
+
+void add_polynomial_decay(Registry<Schedule>& table) {
+  using Options = PolynomialDecayOptions;
+  table.add<PolynomialDecay>(
+      "polynomial_decay",
+      Schema<Options>("Keras's PolynomialDecay: from initial to end over `steps` steps, along (1 - step / "
+                      "steps)^power, and constant from there.")
+          .example("{initial: 0.1, steps: 20 epochs, end: 0.001, power: 2}")
+          .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
+          .required("steps", &Options::steps, "until the rate is `end`; or '5 epochs'", some_time())
+          .optional("end", &Options::end, "the last rate", at_least(0.0))
+          .optional("power", &Options::power, "1 is a straight line", at_least(0.0))
+          .optional(
+              "cycle", &Options::cycle,
+              "whether the decay begins again, over as many steps more, each time it has come to its end"));
+}
+
+}  // namespace dtrain
