@@ -1,5 +1,7 @@
 #include "nn/graph.h"
 
+#include <algorithm>
+
 #include "nn/model_spec.h"
 
 namespace dtrain {
@@ -15,11 +17,17 @@ const std::string& Graph::layer_name(int node) const {
   return nodes[nodes[at].is_activation_of_previous ? at - 1 : at].name;
 }
 
+bool GraphNode::has_moving_parameters() const {
+  return std::any_of(parameters.begin(), parameters.end(), [&](const ParameterSpec& parameter) {
+    return trains(parameter) || (trainable && parameter.moving_average);
+  });
+}
+
 int64_t Graph::count_parameters(bool trainable) const {
   int64_t count = 0;
   for (const GraphNode& node : nodes)
     for (const ParameterSpec& parameter : node.parameters)
-      if ((node.trainable && !parameter.moving_average) == trainable) count += parameter.shape.elements();
+      if (node.trains(parameter) == trainable) count += parameter.shape.elements();
   return count;
 }
 

@@ -37,6 +37,13 @@ struct GraphNode {
   /// the user it is no layer of its own.
   bool is_activation_of_previous = false;
   Mark mark;
+
+  /// Whether training moves any of its parameters.
+  bool has_moving_parameters() const;
+  /// Whether gradients move this parameter of its.
+  bool trains(const ParameterSpec& parameter) const {
+    return trainable && parameter.training.trainable && !parameter.moving_average;
+  }
 };
 
 /// A layer as Keras counts them: an activation that was written as another layer's option is none, unless
@@ -59,7 +66,7 @@ struct Graph {
   std::vector<GraphNode> nodes;
   std::vector<int> inputs;        // numbers of nodes, each with one output
   std::vector<ValueRef> outputs;  // at least one
-  ConfigNode resolved;            // the model part of `config.yaml`: blocks laid out, defaults written
+  ConfigNode resolved;  // the model part of `config.yaml`: blocks laid out, defaults written
 
   std::vector<TensorSpec> input_specs() const;
   const TensorSpec& spec(ValueRef value) const {

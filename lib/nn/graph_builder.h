@@ -50,6 +50,8 @@ class GraphBuilder {
   /// Checks the blocks that nobody used as far as that can be done without shapes.
   void check_unused_blocks();
 
+  /// Whether some layer is not what its writer meant it to be, which explains mistakes that follow.
+  bool has_misunderstood() const { return misunderstood_; }
   std::vector<GraphNode> take_nodes() { return std::move(nodes_); }
 
  private:

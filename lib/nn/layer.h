@@ -18,6 +18,14 @@
 
 namespace dtrain {
 
+/// How a parameter is trained, other than all are: what `train.groups` says of it.
+struct ParameterTraining {
+  bool trainable = true;  // else it never moves, and has no slots
+  float learning_rate_factor = 1;
+  std::optional<float> weight_decay;  // in place of the optimizer's
+  bool operator==(const ParameterTraining&) const = default;
+};
+
 /// A parameter as its layer declares it; the shape is Keras's array layout.
 struct ParameterSpec {
   std::string name;  // "kernel"
@@ -27,6 +35,7 @@ struct ParameterSpec {
   /// value, where backward (or forward) writes the batch's value, weighted by the replica's share of the
   /// global batch, as its "gradient".
   std::optional<float> moving_average;
+  ParameterTraining training = {};
 };
 
 /// What a layer is prepared for.

@@ -45,6 +45,17 @@ std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& laying, 
   return outputs;
 }
 
+/// The layers that `freeze:` names stay as they are.
+void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics& diagnostics) {
+  std::vector<std::string> layers;
+  for (GraphNode& node : nodes) {
+    if (!node.layer) continue;
+    if (patterns.match(node.name)) node.trainable = false;
+    if (!node.is_activation_of_previous) layers.push_back(node.name);
+  }
+  patterns.check_each_matches(layers, "freeze", "layer", diagnostics);
+}
+
 }  // namespace
 
 std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics,
@@ -70,9 +81,10 @@ std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostic
     for (const ValueRef value : graph.outputs) outputs->push_back(laying.describe(value));
   laying.check_all_used();
   laying.check_unused_blocks();
+  graph.nodes = laying.take_nodes();
+  if (text.freeze && !laying.has_misunderstood()) freeze(*text.freeze, graph.nodes, diagnostics);
   if (diagnostics.count() != before) return std::nullopt;
 
-  graph.nodes = laying.take_nodes();
   for (size_t i = 0; i < input_count; ++i) graph.inputs.push_back(static_cast<int>(i));
   graph.resolved = write_model(graph);
   return graph;

@@ -74,7 +74,8 @@ const Schema<ModelSpec>& ModelSpec::schema() {
           .required("inputs", &ModelSpec::inputs, "name of each input: its shape, or {shape, dtype}")
           .optional("blocks", &ModelSpec::blocks, "pieces of graph by name, to be used like layers")
           .required("layers", &ModelSpec::layers, "the layers, each reading the one above unless it says")
-          .optional("outputs", &ModelSpec::outputs, "the layers that are the model's outputs (the last one)");
+          .optional("outputs", &ModelSpec::outputs, "the layers that are the model's outputs (the last one)")
+          .optional("freeze", &ModelSpec::freeze, "layers that training does not change, by name or pattern");
   return kSchema;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/tensor_spec.h"
 #include "config/schema.h"
+#include "config/patterns.h"
 
 namespace dtrain {
 
@@ -47,6 +48,7 @@ struct ModelSpec {
   ConfigNode inputs, blocks;
   std::vector<ConfigNode> layers;
   std::optional<Names> outputs;
+  std::optional<Patterns> freeze;
   static const Schema<ModelSpec>& schema();
 };
 

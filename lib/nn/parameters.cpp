@@ -10,8 +10,8 @@ constexpr int64_t kAlignment = 16;
 enum class Region { trained, statistics, frozen };
 
 Region region_of(const GraphNode& node, const ParameterSpec& spec) {
-  if (!node.trainable) return Region::frozen;
-  return spec.moving_average ? Region::statistics : Region::trained;
+  if (node.trains(spec)) return Region::trained;
+  return node.trainable && spec.moving_average ? Region::statistics : Region::frozen;
 }
 }  // namespace
 
@@ -28,7 +28,7 @@ ParameterLayout::ParameterLayout(const Graph& graph) {
     for (size_t i = 0; i < n.parameters.size(); ++i) {
       const ParameterSpec& spec = n.parameters[i];
       slices_.push_back({static_cast<int>(node), static_cast<int>(i), n.name, spec.name, spec.shape, 0,
-                         spec.moving_average});
+                         spec.moving_average, spec.training});
       regions.push_back(region_of(n, spec));
     }
   }

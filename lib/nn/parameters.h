@@ -19,6 +19,7 @@ struct ParameterSlice {
   Shape shape;
   int64_t offset = 0;
   std::optional<float> moving_average;
+  ParameterTraining training;
   int64_t elements() const { return shape.elements(); }
 };
 

@@ -118,8 +118,9 @@ void PlanBuilder::emit_layer_backward(int i, const std::vector<int>& gradients) 
     }
     call.diff_inputs.push_back(buffer);
   }
+  const bool moves = node(i).has_moving_parameters();
   for (size_t k = 0; k < node(i).parameters.size(); ++k)
-    call.gradients.push_back(node(i).trainable ? gradient_place(i, static_cast<int>(k)) : GradientPlace{});
+    call.gradients.push_back(moves ? gradient_place(i, static_cast<int>(k)) : GradientPlace{});
 
   std::vector<int> reads = gradients, writes = call.diff_inputs;
   reads.push_back(call.saved);
@@ -135,11 +136,12 @@ void PlanBuilder::emit_layer_backward(int i, const std::vector<int>& gradients) 
 }
 
 /// Right among the gradients, unless several layers have the parameter: then that is for the first that is
-/// on its owner's slot, and the others' are added.
+/// on its owner's slot, and the others' are added. What is not trained has no place there: the layer, which
+/// gives the gradients of all of its parameters or of none, writes that one to where nobody reads it.
 GradientPlace PlanBuilder::gradient_place(int i, int index) {
   const ParameterSlice& slice = layout_.slice(i, index);
   const bool own_slot = slot_of(i) == slot_of(slice.node);
-  if (layout_.users(i) == 1 || (own_slot && gathered_.insert(slice.offset).second))
+  if (has_gradient(slice) && (layout_.users(i) == 1 || (own_slot && gathered_.insert(slice.offset).second)))
     return {.offset = slice.offset};
   const std::string name = "gradient of " + slice.layer + "/" + slice.name;
   return {.buffer = add_buffer(name, slot_of(i), static_cast<size_t>(slice.elements()) * sizeof(float))};
@@ -150,6 +152,7 @@ void PlanBuilder::add_shared_gradients(int i) {
     int buffer = call_of(i).gradients[k].buffer;
     if (buffer < 0) continue;
     const ParameterSlice& slice = layout_.slice(i, static_cast<int>(k));
+    if (!has_gradient(slice)) continue;
     const int slot = slot_of(slice.node);
     const std::string name = plan_.buffer(buffer).name;
     if (plan_.buffer(buffer).slot != slot) {
@@ -173,7 +176,7 @@ void PlanBuilder::emit_zero_gradients(int i) {
   if (!node(i).trainable || node(i).shared_with >= 0) return;
   for (size_t k = 0; k < node(i).parameters.size(); ++k) {
     const ParameterSlice& slice = layout_.slice(i, static_cast<int>(k));
-    if (gathered_.contains(slice.offset)) continue;
+    if (!has_gradient(slice) || gathered_.contains(slice.offset)) continue;
     const int slot = slot_of(i);
     emit(slot, "gradient of " + slice.layer + "/" + slice.name + " zero", {}, {},
          [ops = &ops(slot), slot, offset = slice.offset, n = slice.elements(),

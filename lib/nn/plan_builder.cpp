@@ -109,7 +109,7 @@ void PlanBuilder::find_gradient_needs() {
   if (!training()) return;
   for (int i = 0; i < end(); ++i) {
     const GraphNode& n = node(i);
-    state(i).needs_gradient = n.trainable && !n.parameters.empty();
+    state(i).needs_gradient = n.has_moving_parameters();
     for (const ValueRef input : n.inputs)
       if (state(input.node).needs_gradient) state(i).needs_gradient = true;
   }
@@ -144,7 +144,7 @@ void PlanBuilder::prepare_layer(int i) {
   try {
     plan_.layers_.push_back(
         n.layer->prepare({ops(slot_of(i)), plan_.batch(), training(), inputs, n.outputs, layouts,
-                          s.activation, needs_gradient, stream_of(n.name), n.trainable}));
+                          s.activation, needs_gradient, stream_of(n.name), n.has_moving_parameters()}));
   } catch (const Unsupported& refusal) {
     throw error_at(n.mark, fmt::format("{} '{}': {} (an output of {}, batches of {})", n.kind, n.name,
                                        refusal.what(), n.outputs[0].shape.str(), plan_.batch()));

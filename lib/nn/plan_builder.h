@@ -103,6 +103,7 @@ class PlanBuilder {
   Contribution bring(const Contribution& contribution, const Value& to);
   void add_contribution(int v, int buffer);
   void emit_layer_backward(int i, const std::vector<int>& gradients);
+  bool has_gradient(const ParameterSlice& slice) const { return slice.offset < layout_.with_gradient(); }
   GradientPlace gradient_place(int i, int index);
   void add_shared_gradients(int i);
   void emit_zero_gradients(int i);

@@ -60,6 +60,19 @@ class TerminateOnNan final : public Callback {
   bool enabled_;
 };
 
+struct EmaOptions {
+  double decay = 0.999;
+};
+
+class Ema final : public Callback {
+ public:
+  explicit Ema(const EmaOptions& options) : decay_(options.decay) {}
+  std::optional<double> average_decay() const override { return decay_; }
+
+ private:
+  double decay_;
+};
+
 }  // namespace
 
 template <>
@@ -83,6 +96,16 @@ const Registry<Callback>& registry<Callback>() {
             .example("{enabled: false}")
             .optional("enabled", &TerminateOnNanOptions::enabled,
                       "false: the run goes on, though nothing can be saved of it"));
+    t.add<Ema>(
+        "ema",
+        Schema<EmaOptions>(
+            "Keeps a running average of the weights (Polyak and Juditsky 1992), which begins as they do: it "
+            "is what is validated, saved as the model's weights, evaluated and predicted with. The weights "
+            "that training goes on with are in the checkpoint beside it.")
+            .example("{decay: 0.999}")
+            .optional("decay", &EmaOptions::decay,
+                      "every step the average becomes decay * average + (1 - decay) * weights",
+                      between_excluding_high(0.0, 1.0)));
     return t;
   }();
   return table;

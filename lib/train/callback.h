@@ -1,6 +1,7 @@
 // What looks at the numbers of a run as it goes on.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/json.h"
@@ -21,6 +22,9 @@ class Callback {
     std::string message;  // what the user should hear; "" for nothing
   };
   virtual Verdict after_epoch(Json& /*state*/, const MetricLookup& /*metric*/) const { return {}; }
+  /// The decay of a running average of the weights, where the callback wants one kept: it is what is
+  /// evaluated, and saved as the model's weights.
+  virtual std::optional<double> average_decay() const { return std::nullopt; }
   /// The metric that the callback watches, to be checked before the run; "" for none.
   virtual std::string monitor() const { return ""; }
 };

@@ -15,7 +15,7 @@
 
 namespace dtrain {
 
-/// The state's arrays have names: this one, and the optimizer's slots ("m", "v").
+/// The state's arrays have names: this one, and those of Update::slots() ("momentum", "velocity").
 inline constexpr std::string_view kParameters = "parameters";
 
 /// One object for the workers of all replicas; each replica's thread calls with its own worker. A step's
@@ -43,7 +43,7 @@ class GradientSync {
   virtual size_t host_bytes() const { return 0; }
   /// A worker's part of the parameters, zeros; on any thread.
   virtual void allocate_parameters(Worker& worker) = 0;
-  /// A worker's part of the slots, as the optimizer wants them to begin; on the worker's thread.
+  /// A worker's part of the slots, as they begin; on the worker's thread.
   virtual void allocate_slots(Worker& worker) = 0;
   /// Whether the host must copy the state to see it.
   virtual bool on_gpu() const = 0;
@@ -73,7 +73,7 @@ class GradientSync {
 /// NCCL (a GPU each), or else the host's memory. `bucket_bytes`: how much of the gradient is summed at a time
 /// while backward goes on, with NCCL. Refers to all of its arguments.
 std::unique_ptr<GradientSync> make_gradient_sync(std::span<Worker* const> workers,
-                                                 const ParameterLayout& layout, const Optimizer& optimizer,
-                                                 const Update& update, int64_t bucket_bytes, World& world);
+                                                 const ParameterLayout& layout, const Update& update,
+                                                 int64_t bucket_bytes, World& world);
 
 }  // namespace dtrain

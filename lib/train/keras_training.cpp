@@ -22,10 +22,13 @@ Json metrics_of(const RunConfig& config, const Head& head) {
 Json keras_training_config(const RunConfig& config, int64_t steps_per_epoch, const Json& schedule) {
   Json optimizer = config.train.optimizer->keras_config(steps_per_epoch, schedule);
   if (optimizer.is_null()) return {};
-  if (config.train.clip_norm) {
+  const auto add_option = [&](const char* name, std::optional<double> value) {
+    if (!value) return;
     Json options = optimizer.at("config");
-    optimizer.set("config", std::move(options.set("global_clipnorm", *config.train.clip_norm)));
-  }
+    optimizer.set("config", std::move(options.set(name, *value)));
+  };
+  add_option("global_clipnorm", config.train.clip_norm);
+  add_option("clipvalue", config.train.clip_value);
   Json losses = Json::array(), metrics = Json::array();
   for (const Head& head : config.heads) {
     losses.push(head.loss->keras_config());

@@ -20,9 +20,8 @@ void update_alone(Worker& worker, const Update& update, const ParameterMemory& m
 /// One replica: the update follows the computation.
 class SingleReplica final : public WholeState {
  public:
-  SingleReplica(Worker& worker, const ParameterLayout& layout, const Optimizer& optimizer,
-                const Update& update)
-      : WholeState(layout, optimizer), update_(update), whole_{0, layout.with_gradient()} {
+  SingleReplica(Worker& worker, const ParameterLayout& layout, const Update& update)
+      : WholeState(layout, update), whole_{0, layout.with_gradient()} {
     add_copy(worker);
   }
   std::string_view where() const override { return "in one replica"; }
@@ -31,7 +30,6 @@ class SingleReplica final : public WholeState {
   void complete(Worker& worker) override { update_alone(worker, update_, copy(), whole_); }
 
  private:
-  const Update& update_;
   Range whole_;
 };
 
@@ -53,9 +51,8 @@ void all_reduce_norm(Worker& worker, Collective& member, const Update& update, c
 /// Several replicas in one memory, the host's or one GPU's: each sums and updates a part for all.
 class SharedMemory final : public WholeState {
  public:
-  SharedMemory(std::span<Worker* const> workers, const ParameterLayout& layout, const Optimizer& optimizer,
-               const Update& update)
-      : WholeState(layout, optimizer), update_(update), gradients_(layout.with_gradient()) {
+  SharedMemory(std::span<Worker* const> workers, const ParameterLayout& layout, const Update& update)
+      : WholeState(layout, update), gradients_(layout.with_gradient()) {
     add_copy(*workers[0]);
   }
   std::string_view where() const override { return "in one memory"; }
@@ -88,7 +85,6 @@ class SharedMemory final : public WholeState {
     return {all[0], mine};
   }
 
-  const Update& update_;
   int64_t gradients_;
 };
 
@@ -96,12 +92,9 @@ class SharedMemory final : public WholeState {
 /// bucket while backward goes on.
 class NcclAllReduce final : public WholeState {
  public:
-  NcclAllReduce(std::span<Worker* const> workers, const ParameterLayout& layout, const Optimizer& optimizer,
-                const Update& update, int64_t bucket_bytes, World& world)
-      : WholeState(layout, optimizer),
-        update_(update),
-        whole_{0, layout.with_gradient()},
-        next_(workers.size(), 0) {
+  NcclAllReduce(std::span<Worker* const> workers, const ParameterLayout& layout, const Update& update,
+                int64_t bucket_bytes, World& world)
+      : WholeState(layout, update), whole_{0, layout.with_gradient()}, next_(workers.size(), 0) {
     std::vector<Context*> contexts;
     for (Worker* worker : workers) {
       add_copy(*worker);
@@ -136,7 +129,6 @@ class NcclAllReduce final : public WholeState {
   }
 
  private:
-  const Update& update_;
   Range whole_;
   std::vector<Range> buckets_;
   std::vector<size_t> next_;  // the bucket that is summed next, by rank
@@ -147,9 +139,8 @@ class NcclAllReduce final : public WholeState {
 /// and gradients meet in the host's memory. Made to be right on every machine, not to be fast.
 class HostStaged final : public WholeState {
  public:
-  HostStaged(std::span<Worker* const> workers, const ParameterLayout& layout, const Optimizer& optimizer,
-             const Update& update)
-      : WholeState(layout, optimizer), update_(update), hosts_(workers.size()) {
+  HostStaged(std::span<Worker* const> workers, const ParameterLayout& layout, const Update& update)
+      : WholeState(layout, update), hosts_(workers.size()) {
     const int core = available_cores().front();
     for (size_t rank = 0; rank < workers.size(); ++rank) {
       if (!workers[rank]->on_gpu()) continue;
@@ -218,7 +209,6 @@ class HostStaged final : public WholeState {
   };
   const Host& host_of(const Worker& worker) const { return hosts_[static_cast<size_t>(worker.rank())]; }
 
-  const Update& update_;
   std::vector<Host> hosts_;
 };
 
@@ -243,13 +233,13 @@ bool a_gpu_each(std::span<Worker* const> workers) {
 }  // namespace
 
 std::unique_ptr<GradientSync> make_gradient_sync(std::span<Worker* const> workers,
-                                                 const ParameterLayout& layout, const Optimizer& optimizer,
-                                                 const Update& update, int64_t bucket_bytes, World& world) {
-  if (workers.size() == 1) return std::make_unique<SingleReplica>(*workers[0], layout, optimizer, update);
-  if (same_memory(workers)) return std::make_unique<SharedMemory>(workers, layout, optimizer, update);
+                                                 const ParameterLayout& layout, const Update& update,
+                                                 int64_t bucket_bytes, World& world) {
+  if (workers.size() == 1) return std::make_unique<SingleReplica>(*workers[0], layout, update);
+  if (same_memory(workers)) return std::make_unique<SharedMemory>(workers, layout, update);
   if (a_gpu_each(workers) && nccl_available())
-    return std::make_unique<NcclAllReduce>(workers, layout, optimizer, update, bucket_bytes, world);
-  return std::make_unique<HostStaged>(workers, layout, optimizer, update);
+    return std::make_unique<NcclAllReduce>(workers, layout, update, bucket_bytes, world);
+  return std::make_unique<HostStaged>(workers, layout, update);
 }
 
 }  // namespace dtrain

@@ -16,8 +16,8 @@ void ParameterMemory::allocate(Ops& ops) {
   if (type_ != DType::float32) copy_ = ops.context().allocate(static_cast<size_t>(size_) * bytes_of(type_));
 }
 
-void ParameterMemory::allocate_slots(Ops& ops, const Optimizer& optimizer) {
-  for (const Optimizer::Slot& slot : optimizer.slots()) {
+void ParameterMemory::allocate_slots(Ops& ops, std::span<const Optimizer::Slot> slots) {
+  for (const Optimizer::Slot& slot : slots) {
     slots_.push_back(ops.context().allocate(static_cast<size_t>(trained_) * sizeof(float)));
     if (slot.initial != 0) ops.fill(slots_.back().f32(), slot.initial, trained_);
   }

@@ -19,9 +19,9 @@ class ParameterMemory {
   ParameterMemory(DType type, const ParameterLayout& layout);
   /// What allocate takes.
   size_t bytes() const;
-  /// Made by `ops`, which is of one of those replicas. Zeros. The slots as the optimizer wants them to begin.
+  /// Made by `ops`, which is of one of those replicas. Zeros. The slots as they begin.
   void allocate(Ops& ops);
-  void allocate_slots(Ops& ops, const Optimizer& optimizer);
+  void allocate_slots(Ops& ops, std::span<const Optimizer::Slot> slots);
 
   float* values() const { return values_.f32(); }
   /// What products read: the copy, or the values themselves.

@@ -1,6 +1,7 @@
 #include "train/replicas.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -35,9 +36,14 @@ GpuMath math_of(const TrainOptions& train) {
   return math;
 }
 
-GradientRule gradient_rule_of(const TrainOptions& train) {
-  return {.clip_norm = static_cast<float>(train.clip_norm.value_or(0)),
-          .dynamic_scaling = train.precision == Precision::mixed_float16};
+Update::Options update_options_of(const TrainOptions& train) {
+  Update::Options options;
+  options.gradient_rule = {.clip_norm = static_cast<float>(train.clip_norm.value_or(0)),
+                           .dynamic_scaling = train.precision == Precision::mixed_float16};
+  options.clip_value = static_cast<float>(train.clip_value.value_or(INFINITY));
+  for (const Configured<Callback>& callback : train.callbacks)
+    if (const auto decay = callback->average_decay()) options.average_decay = static_cast<float>(*decay);
+  return options;
 }
 
 std::unique_ptr<Context> make_context(DeviceId device, const std::vector<int>& cores, bool pin,
@@ -59,7 +65,7 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
       world_(world),
       ranks_(world.local_ranks(static_cast<int>(placement_.replicas.size()))),
       layout_(config.graph),
-      update_(layout_, *config.train.optimizer, gradient_rule_of(config.train)),
+      update_(layout_, *config.train.optimizer, update_options_of(config.train)),
       team_(static_cast<int>(placement_.replicas.size()), each_has_a_core(placement_.replicas.size())) {
   const bool pin = each_has_a_core(placement_.replicas.size());
   const auto cores = share_cores(placement_.replicas.size(), available_cores());
@@ -80,8 +86,7 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
   team_.run([&](Collective& member) {
     for (const auto& worker : replica_of(member).workers()) worker->context().attach();
   });
-  sync_ = make_gradient_sync(first_workers, layout_, *config.train.optimizer, update_,
-                             config.strategy->bucket_bytes(), world_);
+  sync_ = make_gradient_sync(first_workers, layout_, update_, config.strategy->bucket_bytes(), world_);
   team_.on_abort([this] {
     sync_->abort();
     world_.abort();
@@ -193,7 +198,7 @@ HostArrays Replicas::download() {
 
 size_t Replicas::snapshot_bytes() const {
   return (static_cast<size_t>(layout_.size()) +
-          config_.train.optimizer->slots().size() * static_cast<size_t>(layout_.trained())) *
+          update_.slots().size() * static_cast<size_t>(layout_.trained())) *
          sizeof(float);
 }
 
@@ -223,6 +228,29 @@ void Replicas::initialize() {
     std::vector<float> values(static_cast<size_t>(slice.elements()));
     initialize_parameter(config_.graph, slice, static_cast<uint64_t>(config_.seed), values.data());
     sync_->write_state(kParameters, range, values.data());
+  }
+  finish_writing();
+}
+
+void Replicas::begin_average() {
+  if (!has_average()) return;
+  const Range all{0, layout_.trained()};
+  std::vector<float> values(static_cast<size_t>(all.size()));
+  sync_->read_state(kParameters, all, values.data());
+  sync_->write_state(kAverage, all, values.data());
+}
+
+void Replicas::swap_average() {
+  if (!has_average()) return;
+  const Range all{0, layout_.trained()};
+  if (const std::span<float> values = sync_->host_view(kParameters); !values.empty()) {
+    std::swap_ranges(values.begin(), values.begin() + all.end, sync_->host_view(kAverage).begin());
+  } else {
+    std::vector<float> weights(static_cast<size_t>(all.size())), average(weights.size());
+    sync_->read_state(kParameters, all, weights.data());
+    sync_->read_state(kAverage, all, average.data());
+    sync_->write_state(kParameters, all, average.data());
+    sync_->write_state(kAverage, all, weights.data());
   }
   finish_writing();
 }

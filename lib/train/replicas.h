@@ -118,6 +118,14 @@ class Replicas {
   /// Parameters by their initializers and the run's seed.
   void initialize();
 
+  /// Whether a running average of the weights is kept (train.callbacks: ema).
+  bool has_average() const { return update_.has_average(); }
+  /// Where one is kept, it begins as the weights are now.
+  void begin_average();
+  /// Where one is kept, it becomes the weights, and the weights stand in its place: once before an
+  /// evaluation, once behind it.
+  void swap_average();
+
   const GradientSync& gradient_sync() const { return *sync_; }
   /// The first replica's plan for its first microbatch of a training step.
   const Plan& training_plan(int64_t batch_size);

@@ -168,8 +168,7 @@ void Replicas::allocate(Plan::Purpose purpose, int64_t batch_size) {
   for (const auto& replica : replicas_) sync_->allocate_parameters(replica->worker());
   if (purpose != Plan::Purpose::training) return;
   team_.run([&](Collective& member) { sync_->allocate_slots(replica_of(member).worker()); });
-  for (const Optimizer::Slot& slot : config_.train.optimizer->slots())
-    state_.push_back({slot.name, layout_.trained(), {}});
+  for (const Optimizer::Slot& slot : update_.slots()) state_.push_back({slot.name, layout_.trained(), {}});
 }
 
 }  // namespace dtrain

@@ -15,6 +15,7 @@
 #include "optim/optimizer.h"
 #include "train/callback.h"
 #include "train/interval.h"
+#include "train/parameter_groups.h"
 #include "train/strategy.h"
 
 namespace dtrain {
@@ -35,11 +36,13 @@ struct TrainOptions {
   Configured<Optimizer> optimizer;
   std::vector<Configured<Metric>> metrics;
   Precision precision = Precision::float32;
-  bool deterministic = false;       // the run gives the same bits every time, on GPUs too
-  std::optional<double> clip_norm;  // the greatest L2 norm of the whole gradient
-  int64_t accumulate = 1;           // microbatches that each share is worked through in
+  bool deterministic = false;        // the run gives the same bits every time, on GPUs too
+  std::optional<double> clip_norm;   // the greatest L2 norm of the whole gradient
+  std::optional<double> clip_value;  // the greatest size of an element of it
+  int64_t accumulate = 1;            // microbatches that each share is worked through in
   std::optional<TimeSpan> max_time;
   std::vector<Configured<Callback>> callbacks;
+  std::vector<ParameterGroup> groups;
 };
 
 struct BestOptions {

@@ -82,6 +82,9 @@ const Schema<TrainOptions>& train_schema() {
           .optional("clip_norm", &TrainOptions::clip_norm,
                     "the largest L2 norm of the whole gradient; longer ones are scaled down",
                     greater_than<std::optional<double>>(0.0))
+          .optional("clip_value", &TrainOptions::clip_value,
+                    "the largest size of each element of the gradient; larger ones become it",
+                    greater_than<std::optional<double>>(0.0))
           .optional(
               "accumulate", &TrainOptions::accumulate,
               "microbatches that each replica's share is worked through in: the same gradient in less memory",
@@ -91,7 +94,12 @@ const Schema<TrainOptions>& train_schema() {
                     "resumed has all of it again")
           .optional("callbacks", &TrainOptions::callbacks,
                     "what watches the run, beside terminate_on_nan, which does unless it is written with "
-                    "'enabled: false', or the list is empty");
+                    "'enabled: false', or the list is empty")
+          .optional("groups", &TrainOptions::groups, "weights that are trained otherwise than the rest")
+          .rule([](const TrainOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+            if (options.clip_norm && options.clip_value)
+              diagnostics.error(node, "give either 'clip_norm' or 'clip_value', not both");
+          });
   return schema;
 }
 
@@ -167,6 +175,7 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
   std::optional<Graph> graph;
   if (node.find("model")) graph = parse_model(top.model, diagnostics, &outputs);
   if (graph) config.graph = std::move(*graph);
+  if (graph) apply_groups(config.train.groups, config.graph, diagnostics);
   const ParsedHeads heads = parse_heads(config, std::move(outputs), top.train, diagnostics);
   const size_t before_dataset = diagnostics.count();
   if (node.find("dataset"))

@@ -11,6 +11,7 @@
 #include "checkpoint/directory_lock.h"
 #include "config/load.h"
 #include "train/keras_training.h"
+#include "train/name_list.h"
 #include "train/placement.h"
 #include "train/run_config_parser.h"
 #include "train/training_state.h"
@@ -36,16 +37,6 @@ bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) 
   return std::none_of(slots.begin(), slots.end(), [&](const OptimizerSlot& slot) {
     return checkpoint.slot(slot.name, weight_name(slice)) != nullptr;
   });
-}
-
-/// "'a', 'b', 'c' and 7 more"
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 3;
-  const size_t shown = names.size() <= kMost + 1 ? names.size() : kMost;  // "and 1 more" would be as long
-  std::string text;
-  for (size_t i = 0; i < shown; ++i) text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
-  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
 }
 
 /// Writes a parameter's place in an array of the state.
@@ -184,6 +175,24 @@ SavedRun load_saved_run(const std::string& path, const std::vector<std::string>&
 
 namespace {
 
+/// The slot of a checkpoint whose weights are averages: the weights that training goes on with.
+constexpr std::string_view kUnaveraged = "unaveraged";
+
+/// Puts the weights that training goes on with in their place, where the checkpoint's own are averages; and
+/// the average, where the run keeps one. The word that the user should hear; "" as a rule.
+std::string restore_average(const Checkpoint& checkpoint, Replicas& replicas) {
+  const auto& slots = checkpoint.content().slots;
+  const bool averaged = std::any_of(slots.begin(), slots.end(),
+                                    [](const OptimizerSlot& slot) { return slot.name == kUnaveraged; });
+  replicas.begin_average();
+  if (!averaged)
+    return replicas.has_average() ? "the checkpoint has no average of the weights: it begins anew" : "";
+  for (const ParameterSlice& slice : replicas.layout().slices())
+    if (const ArrayRef* array = checkpoint.slot(kUnaveraged, weight_name(slice)))
+      restore_array(checkpoint, array, slice, kParameters, replicas);
+  return "";
+}
+
 void restore_weights(const Checkpoint& checkpoint, Replicas& replicas) {
   for (const ParameterSlice& slice : replicas.layout().slices())
     restore_array(checkpoint, checkpoint.weight(weight_name(slice)), slice, kParameters, replicas);
@@ -191,7 +200,8 @@ void restore_weights(const Checkpoint& checkpoint, Replicas& replicas) {
 
 std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas) {
   const auto wanted = config.train.optimizer->slots();
-  const auto& found = checkpoint.content().slots;
+  std::vector<OptimizerSlot> found = checkpoint.content().slots;
+  std::erase_if(found, [](const OptimizerSlot& slot) { return slot.name == kUnaveraged; });
   const auto same = [](const Optimizer::Slot& a, const OptimizerSlot& b) { return a.name == b.name; };
   if (!std::equal(wanted.begin(), wanted.end(), found.begin(), found.end(), same))
     return "the checkpoint is of another optimizer: this one's slots start anew";
@@ -207,7 +217,7 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
   }
   if (anew.empty()) return "";
   return fmt::format("the checkpoint has no optimizer slots for {}: not trained before, {} start anew",
-                     some_of(anew), anew.size() == 1 ? "its slots" : "their slots");
+                     list_some(anew), anew.size() == 1 ? "its slots" : "their slots");
 }
 
 }  // namespace
@@ -216,6 +226,8 @@ std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& 
   replicas.allocate(Plan::Purpose::training, config.train.batch_size);
   restore_weights(checkpoint, replicas);
   std::string anew = restore_slots(checkpoint, config, replicas);
+  const std::string average = restore_average(checkpoint, replicas);
+  if (!average.empty()) anew += (anew.empty() ? "" : "; ") + average;
   replicas.finish_writing();
   return anew;
 }
@@ -231,29 +243,41 @@ std::unique_ptr<Replicas> replicas_for_inference(const SavedRun& run, Plan::Purp
   return replicas;
 }
 
+namespace {
+
+OptimizerSlot slot_content(const ParameterLayout& layout, std::string_view name,
+                           std::span<const float> values) {
+  OptimizerSlot slot{std::string(name), {}};
+  for (const ParameterSlice& slice : layout.slices())
+    if (is_trained(layout, slice))
+      slot.arrays.push_back({weight_name(slice), slice.shape, DType::float32, values.data() + slice.offset});
+  return slot;
+}
+
+}  // namespace
+
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
                                      const HostArrays& arrays, const TrainingState& state,
                                      int64_t steps_per_epoch) {
   CheckpointContent content;
+  // The average is the model; what training goes on with stands beside it.
+  const float* average =
+      arrays.slots.size() > config.train.optimizer->slots().size() ? arrays.slots.back().data() : nullptr;
   const std::vector<KerasLayer> layers = config.graph.keras_layers();
   for (const KerasLayer& keras : layers) {
     const GraphNode& node = config.graph.nodes[static_cast<size_t>(keras.node)];
     LayerWeights layer{node.name, {}, keras.name};
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       const ParameterSlice& slice = layout.slice(keras.node, static_cast<int>(k));
-      layer.weights.push_back({slice.name, slice.shape, DType::float32, arrays.values.data() + slice.offset});
+      const float* values = average && is_trained(layout, slice) ? average : arrays.values.data();
+      layer.weights.push_back({slice.name, slice.shape, DType::float32, values + slice.offset});
     }
     content.layers.push_back(std::move(layer));
   }
   const auto slots = config.train.optimizer->slots();
-  for (size_t s = 0; s < slots.size(); ++s) {
-    OptimizerSlot slot{slots[s].name, {}};
-    for (const ParameterSlice& slice : layout.slices())
-      if (is_trained(layout, slice))
-        slot.arrays.push_back(
-            {weight_name(slice), slice.shape, DType::float32, arrays.slots[s].data() + slice.offset});
-    content.slots.push_back(std::move(slot));
-  }
+  for (size_t s = 0; s < slots.size(); ++s)
+    content.slots.push_back(slot_content(layout, slots[s].name, arrays.slots[s]));
+  if (average) content.slots.push_back(slot_content(layout, kUnaveraged, arrays.values));
   content.model_config = config.graph.keras_model_config(config.name, layers);
   content.training_config = keras_training_config(config, steps_per_epoch, state.schedule);
   content.state = state.to_json().set("seed", config.seed);

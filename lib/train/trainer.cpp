@@ -103,6 +103,7 @@ void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
 void Trainer::start() {
   replicas_->allocate(Plan::Purpose::training, config_.train.batch_size);
   replicas_->initialize();
+  replicas_->begin_average();
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
@@ -203,8 +204,8 @@ void Trainer::save_async(bool announce) {
 
 /// Whether the run is to end before its end; saves where it is only asked to save. What one process is asked
 /// for, all do.
-bool Trainer::is_to_end() {
-  if (world_.any(requests_.save.exchange(false))) save_async(true);
+bool Trainer::is_to_end(bool may_save) {
+  if (may_save && world_.any(requests_.save.exchange(false))) save_async(true);
   stop_ = static_cast<int>(world_.all_reduce_max(requests_.stop));
   if (stop_ != 0) return true;
   if (!config_.train.max_time) return false;
@@ -258,13 +259,33 @@ void Trainer::report(double step_loss) {
   observer_.on_step(progress);
 }
 
+/// The means over the validation split, of the averaged weights where an average is kept; nothing where the
+/// run is to end before that.
+std::optional<std::vector<std::pair<std::string, double>>> Trainer::validate() {
+  // What is saved is what trains.
+  const bool may_save = !replicas_->has_average();
+  const auto evaluate = [&] {
+    return evaluate_split(config_, *replicas_, *validation_, [&] { return is_to_end(may_save); });
+  };
+  if (may_save) return evaluate();
+  replicas_->swap_average();
+  try {
+    auto means = evaluate();
+    replicas_->swap_average();
+    return means;
+  } catch (...) {
+    replicas_->swap_average();
+    throw;
+  }
+}
+
 /// Validation, the epoch's record, callbacks; then the state is that of the next epoch's beginning. False
 /// where the run is to end before that.
 bool Trainer::finish_epoch() {
   const auto start = Clock::now();
   auto numbers = means_of(config_, state_.sums, state_.samples);
   if (validation_) {
-    const auto means = evaluate_split(config_, *replicas_, *validation_, [&] { return is_to_end(); });
+    const auto means = validate();
     if (!means) return false;
     for (const auto& [name, value] : *means) numbers.emplace_back("val_" + name, value);
   }

@@ -70,10 +70,11 @@ class Trainer {
   void finish_steps(int most_pending);
   void finish_step();
   bool finish_epoch();
+  std::optional<std::vector<std::pair<std::string, double>>> validate();
   bool update_best(const MetricLookup& metric);
   void report(double step_loss);
   void save_async(bool announce);
-  bool is_to_end();
+  bool is_to_end(bool may_save = true);
   void save_after_failure(int64_t first_step);
 
   RunConfig config_;

@@ -13,8 +13,10 @@ Range common(Range a, Range b) {
 
 }  // namespace
 
-Update::Update(const ParameterLayout& layout, const Optimizer& optimizer, const GradientRule& gradient_rule)
-    : trained_(layout.trained()), rule_(optimizer.rule()), gradient_rule_(gradient_rule) {
+Update::Update(const ParameterLayout& layout, const Optimizer& optimizer, const Options& options)
+    : trained_(layout.trained()), rule_(optimizer.rule()), options_(options), slots_(optimizer.slots()) {
+  if (options.average_decay) slots_.push_back({std::string(kAverage)});
+  add_trained(layout);
   for (const ParameterSlice& slice : layout.slices()) {
     if (!slice.moving_average || slice.offset < layout.trained() || slice.offset >= layout.with_gradient())
       continue;
@@ -22,26 +24,62 @@ Update::Update(const ParameterLayout& layout, const Optimizer& optimizer, const 
   }
 }
 
+/// Neighbours that are trained alike are one group, so that a model without groups is updated by one call.
+void Update::add_trained(const ParameterLayout& layout) {
+  std::vector<const ParameterSlice*> slices;
+  for (const ParameterSlice& slice : layout.slices())
+    if (slice.offset < layout.trained()) slices.push_back(&slice);
+  std::sort(slices.begin(), slices.end(),
+            [](const ParameterSlice* a, const ParameterSlice* b) { return a->offset < b->offset; });
+  for (const ParameterSlice* slice : slices) {
+    const ParameterTraining& training = slice->training;
+    const GroupRule rule{training.learning_rate_factor, training.weight_decay.has_value(),
+                         training.weight_decay.value_or(0.0f), options_.clip_value};
+    if (!groups_.empty() && groups_.back().rule == rule) continue;
+    if (!groups_.empty()) groups_.back().range.end = slice->offset;
+    groups_.push_back({{slice->offset, layout.trained()}, rule});
+  }
+}
+
 Range Update::trained(Range range) const {
   return common(range, {0, trained_});
 }
 
+void Update::update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                          const float* gradient, Range range, const GroupRule& group) const {
+  constexpr size_t kMost = 3;  // slots that a rule has
+  float* slots[kMost] = {};
+  const size_t count = slots_.size() - (options_.average_decay ? 1 : 0);
+  for (size_t i = 0; i < count; ++i) slots[i] = memory.slot(i) + range.begin;
+  std::byte* copy = memory.copy();
+  if (copy) copy += static_cast<size_t>(range.begin) * bytes_of(ops.compute_type());
+  ops.update(rule_, {.state = state,
+                     .group = group,
+                     .weights = memory.values() + range.begin,
+                     .gradient = gradient + range.begin,
+                     .slots = {slots, count},
+                     .weights_copy = copy,
+                     .n = range.size()});
+}
+
+void Update::update_average(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                            Range range) const {
+  if (range.size() == 0) return;
+  ops.update(MovingAverageRule{*options_.average_decay},
+             {.state = state,
+              .weights = memory.slot(slots_.size() - 1) + range.begin,
+              .gradient = memory.values() + range.begin,
+              .slots = {},
+              .n = range.size()});
+}
+
 void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
                    Range range) const {
-  const Range part = trained(range);
-  if (part.size() > 0) {
-    constexpr size_t kMost = 3;  // slots that a rule has
-    float* slots[kMost] = {};
-    for (size_t i = 0; i < memory.slots(); ++i) slots[i] = memory.slot(i) + part.begin;
-    std::byte* copy = memory.copy();
-    if (copy) copy += static_cast<size_t>(part.begin) * bytes_of(ops.compute_type());
-    ops.update(rule_, {.state = state,
-                       .weights = memory.values() + part.begin,
-                       .gradient = gradient + part.begin,
-                       .slots = {slots, memory.slots()},
-                       .weights_copy = copy,
-                       .n = part.size()});
+  for (const Group& group : groups_) {
+    const Range mine = common(range, group.range);
+    if (mine.size() > 0) update_group(ops, state, memory, gradient, mine, group.rule);
   }
+  if (options_.average_decay) update_average(ops, state, memory, trained(range));
   for (const Statistics& statistics : statistics_) {
     const Range mine = common(range, statistics.range);
     if (mine.size() > 0)

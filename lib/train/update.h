@@ -1,7 +1,10 @@
 // From gradients to the next step's parameters, in whatever memory they are.
 #pragma once
 
+#include <cmath>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "collective/collective.h"
@@ -12,15 +15,27 @@
 
 namespace dtrain {
 
+/// The slot of the weights' running average (train.callbacks: ema).
+inline constexpr std::string_view kAverage = "average";
+
 /// What an update does to the parameters in a range of the layout: the optimizer's rule to those that are
 /// trained, moving averages to statistics.
 class Update {
  public:
-  Update(const ParameterLayout& layout, const Optimizer& optimizer, const GradientRule& gradient_rule);
+  struct Options {
+    GradientRule gradient_rule;
+    float clip_value = INFINITY;         // the greatest size of an element of the gradient
+    std::optional<float> average_decay;  // of the weights' running average, where one is kept
+  };
+  Update(const ParameterLayout& layout, const Optimizer& optimizer, const Options& options);
 
+  /// The optimizer's slots, and behind them kAverage where an average of the weights is kept.
+  const std::vector<Optimizer::Slot>& slots() const { return slots_; }
+
+  bool has_average() const { return options_.average_decay.has_value(); }
   /// Whether the gradient's norm is asked for: to clip it, or to see that float16 held it.
-  bool needs_norm() const { return gradient_rule_.clip_norm > 0 || gradient_rule_.dynamic_scaling; }
-  const GradientRule& gradient_rule() const { return gradient_rule_; }
+  bool needs_norm() const { return gradient_rule().clip_norm > 0 || gradient_rule().dynamic_scaling; }
+  const GradientRule& gradient_rule() const { return options_.gradient_rule; }
   /// The part of `range` that the norm is over.
   Range trained(Range range) const;
   /// Enqueues the update of `range` in `memory` by `gradient` (a whole layout.with_gradient(); the part in
@@ -29,14 +44,25 @@ class Update {
              Range range) const;
 
  private:
+  struct Group {
+    Range range;
+    GroupRule rule;
+  };
   struct Statistics {
     Range range;
     float momentum;
   };
 
+  void add_trained(const ParameterLayout& layout);
+  void update_group(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
+                    Range range, const GroupRule& group) const;
+  void update_average(Ops& ops, const StepState* state, const ParameterMemory& memory, Range range) const;
+
   int64_t trained_;
   OptimizerRule rule_;
-  GradientRule gradient_rule_;
+  Options options_;
+  std::vector<Optimizer::Slot> slots_;
+  std::vector<Group> groups_;           // the trained parameters, in the layout's order
   std::vector<Statistics> statistics_;  // runs of moving averages
 };
 

@@ -17,7 +17,7 @@ GradientSync::StateBytes WholeState::state_bytes(const Worker& worker) const {
   for (const Copy& copy : copies_) {
     if (copy.owner->rank() != worker.rank()) continue;
     bytes.parameters += copy.memory->bytes();
-    bytes.slots += optimizer_.slots().size() * static_cast<size_t>(layout_.trained()) * sizeof(float);
+    bytes.slots += update_.slots().size() * static_cast<size_t>(layout_.trained()) * sizeof(float);
   }
   return bytes;
 }
@@ -29,7 +29,7 @@ void WholeState::allocate_parameters(Worker& worker) {
 
 void WholeState::allocate_slots(Worker& worker) {
   for (const Copy& copy : copies_)
-    if (copy.owner->rank() == worker.rank()) copy.memory->allocate_slots(copy.owner->ops(), optimizer_);
+    if (copy.owner->rank() == worker.rank()) copy.memory->allocate_slots(copy.owner->ops(), update_.slots());
 }
 
 int64_t WholeState::size_of(std::string_view array) const {
@@ -38,7 +38,7 @@ int64_t WholeState::size_of(std::string_view array) const {
 
 float* WholeState::array_of(const ParameterMemory& memory, std::string_view array) const {
   if (array == kParameters) return memory.values();
-  const auto slots = optimizer_.slots();
+  const auto& slots = update_.slots();
   for (size_t i = 0; i < memory.slots(); ++i)
     if (slots[i].name == array) return memory.slot(i);
   throw std::logic_error("the state has no array '" + std::string(array) + "'");

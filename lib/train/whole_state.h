@@ -14,8 +14,7 @@ namespace dtrain {
 /// owner: all copies are written, and the first is read.
 class WholeState : public GradientSync {
  public:
-  WholeState(const ParameterLayout& layout, const Optimizer& optimizer)
-      : layout_(layout), optimizer_(optimizer) {}
+  WholeState(const ParameterLayout& layout, const Update& update) : layout_(layout), update_(update) {}
 
   const ParameterMemory& memory_of(const Worker& worker) const override;
   StateBytes state_bytes(const Worker& worker) const override;
@@ -37,13 +36,13 @@ class WholeState : public GradientSync {
   ParameterMemory& copy(size_t index = 0) const { return *copies_[index].memory; }
 
   const ParameterLayout& layout_;
+  const Update& update_;
 
  private:
   /// An array of a copy; throws std::logic_error where there is none of that name.
   float* array_of(const ParameterMemory& memory, std::string_view array) const;
   int64_t size_of(std::string_view array) const;
 
-  const Optimizer& optimizer_;
   std::vector<Copy> copies_;
 };
 

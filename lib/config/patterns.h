@@ -1,0 +1,30 @@
+// A pattern over names, or a list of them, in a configuration.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/codec.h"
+
+namespace dtrain {
+
+/// Patterns as they are written; each item is a scalar. base/pattern.h says what they mean.
+struct Patterns {
+  std::vector<ConfigNode> items;
+
+  bool match(std::string_view name) const;
+  /// Reports those that match none of the names: "where: the pattern 'x' matches no <what>".
+  void check_each_matches(const std::vector<std::string>& names, const std::string& where,
+                          std::string_view what, Diagnostics& diagnostics) const;
+};
+
+template <>
+struct Codec<Patterns> {
+  static bool parse(const ConfigNode& node, const std::string& where, Patterns& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const Patterns& value);
+  static Json schema();
+};
+
+}  // namespace dtrain

@@ -1,0 +1,108 @@
+// Weights that are trained otherwise than the rest: train.groups, model.freeze, clip_value.
+#include <map>
+
+#include <doctest/doctest.h>
+
+#include "train/runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+/// The weights "<layer>/<weight>" after three steps of plain gradient descent.
+std::map<std::string, std::vector<float>> trained(const std::vector<std::string>& sets, int replicas = 2) {
+  std::vector<std::string> all{
+      "train.optimizer={sgd: {learning_rate: 0.5, weight_decay: 0.01}}",
+      replicas == 1 ? "strategy=single" : "strategy.mirrored.devices=[cpu:0, cpu:1]"};
+  all.insert(all.end(), sets.begin(), sets.end());
+  const ScratchDirectory directory;
+  Recorder recorder(3);
+  Trainer trainer(config_from(kDenseRun, all), RunDirectory(directory / "run"), recorder, recorder.requests);
+  trainer.start();
+  CHECK_THROWS_AS(trainer.run(), Interrupted);
+  const HostArrays arrays = trainer.replicas().download();
+  std::map<std::string, std::vector<float>> weights;
+  for (const ParameterSlice& slice : trainer.replicas().layout().slices()) {
+    const float* first = arrays.values.data() + slice.offset;
+    weights[slice.layer + "/" + slice.name].assign(first, first + slice.elements());
+  }
+  return weights;
+}
+
+std::map<std::string, std::vector<float>> initial() {
+  return trained({"train.optimizer={sgd: {learning_rate: 0}}"});
+}
+
+std::string mistakes(const std::vector<std::string>& sets) {
+  try {
+    config_from(kDenseRun, sets);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("groups that change nothing change no bit") {
+  const auto plain = trained({});
+  CHECK(trained({"train.groups=[{weights: '*/bias', weight_decay: 0.01}]"}).at("dense/kernel") ==
+        plain.at("dense/kernel"));
+  CHECK(trained({"train.groups=[{weights: '*', learning_rate_factor: 1}]"}) == plain);
+  CHECK(trained({"train.clip_value=1e9"}) == plain);
+}
+
+TEST_CASE("a weight that is not trained keeps its bits, and the others move as before") {
+  const auto start = initial(), plain = trained({});
+  for (const int replicas : {1, 2}) {
+    CAPTURE(replicas);
+    const auto found = trained({"train.groups=[{weights: dense_1/kernel, trainable: false}]"}, replicas);
+    CHECK(found.at("dense_1/kernel") == start.at("dense_1/kernel"));
+    CHECK(found.at("dense_1/bias") != start.at("dense_1/bias"));
+    CHECK(found.at("dense/kernel") != start.at("dense/kernel"));
+  }
+  // All of a layer's weights, by group or by layer, are the same thing.
+  const auto by_group = trained({"train.groups=[{weights: 'dense/*', trainable: false}]"});
+  CHECK(by_group.at("dense/kernel") == start.at("dense/kernel"));
+  CHECK(by_group.at("dense/bias") == start.at("dense/bias"));
+  CHECK(by_group == trained({"model.freeze=dense"}));
+  // The first step of what is trained does not know of it.
+  CHECK(plain.at("dense_1/bias").size() == by_group.at("dense_1/bias").size());
+}
+
+TEST_CASE("a group's factor is that learning rate, its decay that decay") {
+  const auto close = [](const std::vector<float>& a, const std::vector<float>& b) {
+    REQUIRE(a.size() == b.size());
+    for (size_t i = 0; i < a.size(); ++i)
+      CHECK(static_cast<double>(a[i]) == doctest::Approx(static_cast<double>(b[i])).epsilon(1e-5));
+  };
+  const auto expected = trained({"train.optimizer={sgd: {learning_rate: 0.125, weight_decay: 0.04}}"});
+  const auto found =
+      trained({"train.groups=[{weights: '*', learning_rate_factor: 0.25, weight_decay: 0.04}]"});
+  for (const auto& [name, values] : expected) close(found.at(name), values);
+  const auto frozen = trained({"train.groups=[{weights: '*', learning_rate_factor: 0}]"});
+  CHECK(frozen == initial());
+}
+
+TEST_CASE("weights that are not trained have no slots") {
+  const auto slots = [](const std::vector<std::string>& sets) {
+    const ParameterLayout layout(config_from(kDenseRun, sets).graph);
+    return layout.trained();
+  };
+  const int64_t all = slots({});
+  CHECK(all == 48 + 16 + 32 + 16);  // 6 x 8, 8, 8 x 3, 3, each in sixteens
+  CHECK(slots({"train.groups=[{weights: dense/kernel, trainable: false}]"}) == all - 48);
+  CHECK(slots({"model.freeze='*'"}) == 0);
+}
+
+TEST_CASE("a pattern that matches nothing is an error at its place") {
+  CHECK(mistakes({"train.groups=[{weights: [dense/kernal]}]"})
+            .find("groups: the pattern 'dense/kernal' matches no trained weight; did you mean "
+                  "'dense/kernel'?") != std::string::npos);
+  CHECK(mistakes({"model.freeze=[dense, head]"}).find("freeze: the pattern 'head' matches no layer") !=
+        std::string::npos);
+  CHECK(mistakes({"train.clip_value=1", "train.clip_norm=1"})
+            .find("give either 'clip_norm' or 'clip_value', not both") != std::string::npos);
+  CHECK(mistakes({"train.groups=[{weights: []}]"}).find("groups") != std::string::npos);
+}
