@@ -13,6 +13,7 @@
 #include "plan_table.h"
 #include "text.h"
 #include "train/placement.h"
+#include "train/pretrained_loading.h"
 #include "train/replicas.h"
 #include "train/run_config_parser.h"
 #include "train/sample_check.h"
@@ -234,6 +235,7 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
 void check(const CheckOptions& options) {
   RunConfig config = load_run_config(options.config, options.sets, true);
   print_warnings(config.warnings);
+  if (config.graph.pretrained) load_pretrained(config.graph);
   const auto cache = config.dataset.cache;
   config.dataset.cache = registry<Cache>().make("none");  // checking leaves no cache file behind
   RunPlan plan = make_plan(config, cache, options.plan);

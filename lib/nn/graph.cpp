@@ -63,11 +63,13 @@ ConfigNode write_model(const Graph& graph) {
     else if (!node.is_activation_of_previous)
       layers.push_back(write_layer(graph, node));
   }
-  return ConfigNode::mapping({
+  ConfigNode model = ConfigNode::mapping({
       ConfigNode::entry("inputs", ConfigNode::mapping(std::move(inputs))),
       ConfigNode::entry("layers", ConfigNode::sequence(std::move(layers))),
       ConfigNode::entry("outputs", write_names(layer_names(graph, graph.outputs))),
   });
+  if (!graph.pretrained) return model;
+  return model.with("weights", PretrainedWeights::schema().write(*graph.pretrained));
 }
 
 }  // namespace dtrain

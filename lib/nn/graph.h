@@ -12,6 +12,7 @@
 #include "base/tensor_spec.h"
 #include "config/registry.h"
 #include "nn/layer.h"
+#include "nn/pretrained.h"
 
 namespace dtrain {
 
@@ -66,6 +67,7 @@ struct Graph {
   std::vector<GraphNode> nodes;
   std::vector<int> inputs;        // numbers of nodes, each with one output
   std::vector<ValueRef> outputs;  // at least one
+  std::optional<PretrainedWeights> pretrained;
   ConfigNode resolved;  // the model part of `config.yaml`: blocks laid out, defaults written
 
   std::vector<TensorSpec> input_specs() const;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "base/paths.h"
+#include "config/files.h"
 #include "nn/graph.h"
 #include "nn/graph_builder.h"
 #include "nn/model_spec.h"
@@ -86,6 +88,11 @@ std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostic
   if (diagnostics.count() != before) return std::nullopt;
 
   for (size_t i = 0; i < input_count; ++i) graph.inputs.push_back(static_cast<int>(i));
+  if (text.weights) {
+    graph.pretrained = std::move(text.weights);
+    graph.pretrained->mark = node.find("weights")->mark();
+    graph.pretrained->from = absolute_path(find_file(graph.pretrained->from, graph.pretrained->mark));
+  }
   graph.resolved = write_model(graph);
   return graph;
 }

@@ -75,7 +75,9 @@ const Schema<ModelSpec>& ModelSpec::schema() {
           .optional("blocks", &ModelSpec::blocks, "pieces of graph by name, to be used like layers")
           .required("layers", &ModelSpec::layers, "the layers, each reading the one above unless it says")
           .optional("outputs", &ModelSpec::outputs, "the layers that are the model's outputs (the last one)")
-          .optional("freeze", &ModelSpec::freeze, "layers that training does not change, by name or pattern");
+          .optional("freeze", &ModelSpec::freeze, "layers that training does not change, by name or pattern")
+          .optional("weights", &ModelSpec::weights,
+                    "the weights that training begins with; drawn anew without it");
   return kSchema;
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/tensor_spec.h"
 #include "config/schema.h"
-#include "config/patterns.h"
+#include "nn/pretrained.h"
 
 namespace dtrain {
 
@@ -49,6 +49,7 @@ struct ModelSpec {
   std::vector<ConfigNode> layers;
   std::optional<Names> outputs;
   std::optional<Patterns> freeze;
+  std::optional<PretrainedWeights> weights;
   static const Schema<ModelSpec>& schema();
 };
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "train/placement.h"
+#include "train/pretrained_loading.h"
 #include "train/reading.h"
 #include "train/sample_check.h"
 
@@ -103,7 +104,20 @@ void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
 void Trainer::start() {
   replicas_->allocate(Plan::Purpose::training, config_.train.batch_size);
   replicas_->initialize();
+  if (config_.graph.pretrained) take_pretrained();
   replicas_->begin_average();
+}
+
+void Trainer::take_pretrained() {
+  const Pretrained pretrained = load_pretrained(config_.graph);
+  for (const ParameterSlice& slice : replicas_->layout().slices()) {
+    const auto found = pretrained.weights.find(slice.layer + "/" + slice.name);
+    if (found == pretrained.weights.end() || slice.elements() == 0) continue;
+    replicas_->write_state(kParameters, {slice.offset, slice.offset + slice.elements()},
+                           static_cast<const float*>(found->second->data));
+  }
+  replicas_->finish_writing();
+  observer_.on_note(pretrained.description);
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {

@@ -40,7 +40,7 @@ class Trainer {
   Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests,
           World& world = single_process());
 
-  /// Begins with fresh weights.
+  /// Begins with fresh weights, or with those that model.weights names.
   void start();
   /// Goes on from a checkpoint; where its optimizer is another, its slots start anew, with a warning.
   void restore(const Checkpoint& checkpoint);
@@ -61,6 +61,7 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void take_pretrained();
   void check_data_goes_on(const std::string& path);
   void take_callbacks(std::vector<TrainingState::OfCallback> saved);
   double learning_rate_at(int64_t step) const;

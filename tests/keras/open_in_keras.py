@@ -41,6 +41,13 @@ class Passed(Exception):
     """A configuration that is not for this place; says why."""
 
 
+def go_to_named_python():
+    """Begins anew in the interpreter that DTRAIN_KERAS_PYTHON names, if it names one."""
+    other = os.environ.pop("DTRAIN_KERAS_PYTHON", "")
+    if other:
+        os.execv(other, [other, *sys.argv])
+
+
 def find_kerases():
     """Every Keras here, by name and version."""
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -318,9 +325,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first of them (0)")
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name holds it")
     options = parser.parse_args()
-    other = os.environ.pop("DTRAIN_KERAS_PYTHON", "")
-    if other:
-        os.execv(other, [other, *sys.argv])
+    go_to_named_python()
     kerases = find_kerases()
     if not kerases:
         print("neither keras nor tf_keras is here: skipped")

@@ -1,0 +1,164 @@
+#include "checkpoint/weight_file.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <map>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/hdf5_session.h"
+#include "checkpoint/layout.h"
+
+namespace dtrain {
+
+namespace {
+
+bool begins_as_hdf5(const std::string& path) {
+  constexpr std::string_view kMagic = "\x89HDF\r\n\x1a\n";
+  std::array<char, kMagic.size()> first{};
+  std::ifstream(path, std::ios::binary).read(first.data(), first.size());
+  return std::string_view(first.data(), first.size()) == kMagic;
+}
+
+/// An attribute of names, of fixed or of variable length; Keras splits one that is large into name0, name1,
+/// ...
+class NamesAttribute {
+ public:
+  NamesAttribute(hid_t object, std::string path) : object_(object), path_(std::move(path)) {}
+
+  bool exists(const std::string& name) const {
+    return H5Aexists(object_, name.c_str()) > 0 || H5Aexists(object_, (name + "0").c_str()) > 0;
+  }
+
+  std::vector<std::string> read(const std::string& name) const {
+    std::vector<std::string> names;
+    if (H5Aexists(object_, name.c_str()) > 0) {
+      append(name, names);
+    } else {
+      for (int part = 0; H5Aexists(object_, fmt::format("{}{}", name, part).c_str()) > 0; ++part)
+        append(fmt::format("{}{}", name, part), names);
+    }
+    return names;
+  }
+
+ private:
+  void append(const std::string& name, std::vector<std::string>& names) const {
+    const std::string doing = fmt::format("{}: reading the attribute {}", path_, name);
+    const Hdf5Handle attribute(H5Aopen(object_, name.c_str(), H5P_DEFAULT), doing);
+    const Hdf5Handle type(H5Aget_type(attribute), doing), space(H5Aget_space(attribute), doing);
+    const hssize_t count = checked(H5Sget_simple_extent_npoints(space), doing);
+    if (count == 0) return;
+    if (H5Tget_class(type) != H5T_STRING)
+      throw UserError(
+          fmt::format("{}: expected names in the attribute {}, found something else", path_, name));
+    if (H5Tis_variable_str(type) > 0) return append_variable(attribute, type, space, count, doing, names);
+    const size_t bytes = H5Tget_size(type);
+    std::string text(bytes * static_cast<size_t>(count), '\0');
+    checked(H5Aread(attribute, type, text.data()), doing);
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i)
+      names.push_back(text.substr(i * bytes, bytes).c_str());  // less the zeros that fill it up
+  }
+
+  static void append_variable(hid_t attribute, hid_t type, hid_t space, hssize_t count,
+                              const std::string& doing, std::vector<std::string>& names) {
+    std::vector<char*> texts(static_cast<size_t>(count));
+    checked(H5Aread(attribute, type, texts.data()), doing);
+    for (const char* text : texts) names.emplace_back(text ? text : "");
+    H5Dvlen_reclaim(type, space, H5P_DEFAULT, texts.data());
+  }
+
+  hid_t object_;
+  std::string path_;
+};
+
+/// The parts of what Keras calls a weight: "dense_1/kernel:0" has "dense_1" and "kernel".
+std::vector<std::string> parts_of_name(std::string_view name) {
+  name = name.substr(0, name.rfind(':') == std::string_view::npos ? name.size() : name.rfind(':'));
+  std::vector<std::string> parts;
+  while (true) {
+    const size_t slash = name.find('/');
+    parts.emplace_back(name.substr(0, slash));
+    if (slash == std::string_view::npos) return parts;
+    name.remove_prefix(slash + 1);
+  }
+}
+
+/// The weights' names in a layer's group: as short as they may be without being the same.
+std::vector<std::string> short_names(const std::vector<std::string>& names) {
+  std::map<std::string, int> ends;
+  for (const std::string& name : names) ++ends[parts_of_name(name).back()];
+  std::vector<std::string> chosen;
+  for (const std::string& name : names) {
+    const std::vector<std::string> parts = parts_of_name(name);
+    const bool unique = ends[parts.back()] == 1 || parts.size() == 1;
+    chosen.push_back(unique ? parts.back() : parts[parts.size() - 2] + "/" + parts.back());
+  }
+  return chosen;
+}
+
+/// A data set of floating point numbers of any width, as float32.
+std::pair<Shape, std::vector<float>> read_floats(hid_t group, const std::string& name,
+                                                 const std::string& where) {
+  const Hdf5Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
+  if (!dataset) throw UserError(fmt::format("{}: expected an array, found none", where));
+  const Hdf5Handle type(H5Dget_type(dataset), where), space(H5Dget_space(dataset), where);
+  if (H5Tget_class(type) != H5T_FLOAT)
+    throw UserError(fmt::format("{}: expected floating point numbers, found another type", where));
+  const int rank = checked(H5Sget_simple_extent_ndims(space), where);
+  std::vector<hsize_t> extents(static_cast<size_t>(rank));
+  checked(H5Sget_simple_extent_dims(space, extents.data(), nullptr), where);
+  std::vector<int64_t> shape;
+  double elements = 1;
+  for (const hsize_t extent : extents) {
+    shape.push_back(static_cast<int64_t>(extent));
+    elements *= static_cast<double>(extent);
+  }
+  // What is not stored may not be asked for: a header can say any shape.
+  if (elements * static_cast<double>(H5Tget_size(type)) >
+      static_cast<double>(H5Dget_storage_size(dataset)) * 1024)
+    throw UserError(fmt::format("{}: expected an array that is stored, found the shape of one only", where));
+  std::vector<float> values(static_cast<size_t>(elements));
+  checked(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), where);
+  return {Shape(shape), std::move(values)};
+}
+
+}  // namespace
+
+WeightFile WeightFile::load(const std::string& path) {
+  WeightFile file;
+  if (!begins_as_hdf5(path)) {
+    file.checkpoint_ = std::make_shared<const Checkpoint>(Checkpoint::load(path));
+    for (const LayerWeights& layer : file.checkpoint_->content().layers)
+      for (ArrayRef weight : layer.weights) {
+        weight.name = layer.layer + "/" + weight.name;
+        file.weights_.push_back(std::move(weight));
+      }
+    return file;
+  }
+  const Hdf5Session session;
+  const Hdf5Handle opened(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  if (!opened) throw UserError(fmt::format("{}: expected an HDF5 file, found a damaged one", path));
+  const bool whole_model = H5Lexists(opened, "model_weights", H5P_DEFAULT) > 0;
+  const Hdf5Handle root(H5Gopen2(opened, whole_model ? "model_weights" : "/", H5P_DEFAULT), path);
+  const NamesAttribute layers(root, path);
+  if (!layers.exists("layer_names"))
+    throw UserError(fmt::format("{}: expected weights as Keras's .h5 has them, found no layer_names", path));
+  for (const std::string& layer : layers.read("layer_names")) {
+    const Hdf5Handle group(H5Gopen2(root, layer.c_str(), H5P_DEFAULT));
+    if (!group) throw UserError(fmt::format("{}: expected the layer '{}', found no such group", path, layer));
+    const std::vector<std::string> names = NamesAttribute(group, path).read("weight_names");
+    const std::vector<std::string> chosen = short_names(names);
+    for (size_t i = 0; i < names.size(); ++i) {
+      auto [shape, values] =
+          read_floats(group, names[i], fmt::format("{}: '{}' of '{}'", path, names[i], layer));
+      file.arrays_.push_back(std::move(values));
+      file.weights_.push_back({layer + "/" + chosen[i], shape, DType::float32, file.arrays_.back().data()});
+    }
+  }
+  return file;
+}
+
+}  // namespace dtrain

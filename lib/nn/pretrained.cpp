@@ -1,0 +1,77 @@
+#include "nn/pretrained.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/pattern.h"
+
+namespace dtrain {
+
+namespace {
+
+int64_t stars(const std::string& pattern) {
+  return std::count(pattern.begin(), pattern.end(), '*');
+}
+
+}  // namespace
+
+std::string Renames::apply(const std::string& name) const {
+  for (const auto& [from, to] : items) {
+    if (!matches(from.text(), name)) continue;
+    const size_t star = to.text().find('*');
+    if (star == std::string::npos) return to.text();
+    return fmt::format("{}{}{}", to.text().substr(0, star), matched_by_star(from.text(), name),
+                       to.text().substr(star + 1));
+  }
+  return name;
+}
+
+bool Codec<Renames>::parse(const ConfigNode& node, const std::string& where, Renames& out,
+                           Diagnostics& diagnostics) {
+  if (!node.is_mapping())
+    return report_unexpected(node, where, "a mapping of the file's names to this model's", diagnostics);
+  out.items.clear();
+  bool good = true;
+  for (const auto& [from, to] : node.entries()) {
+    if (!to.is_scalar() || to.text().empty()) {
+      good =
+          report_unexpected(to, where + "." + from.text(), "a name, or a pattern like 'head/*'", diagnostics);
+    } else if (stars(from.text()) > 1 || stars(from.text()) != stars(to.text())) {
+      diagnostics.error(from, fmt::format("{}: '{}' and '{}' must have one * each, or none", where,
+                                          from.text(), to.text()));
+      good = false;
+    }
+    out.items.emplace_back(from, to);
+  }
+  return good;
+}
+
+ConfigNode Codec<Renames>::write(const Renames& value) {
+  std::vector<ConfigNode::Entry> entries;
+  for (const auto& [from, to] : value.items)
+    entries.push_back({string_node(from.text()), string_node(to.text())});
+  return ConfigNode::mapping(std::move(entries));
+}
+
+Json Codec<Renames>::schema() {
+  return json_type("object").set("additionalProperties", json_type("string"));
+}
+
+const Schema<PretrainedWeights>& PretrainedWeights::schema() {
+  static const auto kSchema =
+      Schema<PretrainedWeights>(
+          "The weights that training begins with. Every weight of the model must be in the file, in its "
+          "shape, and "
+          "every weight of the file be wanted, but for those that `skip` and `unused` name.")
+          .example("{from: pretrained.h5, rename: {\"base/*\": \"backbone/*\"}, skip: [\"head/*\"]}")
+          .required("from", &PretrainedWeights::from, "a checkpoint of dtrain, or an HDF5 file of Keras")
+          .optional("rename", &PretrainedWeights::rename,
+                    "the file's names, or patterns, and what this model calls them")
+          .optional("skip", &PretrainedWeights::skip, "this model's weights that begin anew, by pattern")
+          .optional("unused", &PretrainedWeights::unused,
+                    "the file's weights that are not wanted, by pattern");
+  return kSchema;
+}
+
+}  // namespace dtrain

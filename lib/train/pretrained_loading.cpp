@@ -1,0 +1,118 @@
+#include "train/pretrained_loading.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/pattern.h"
+#include "train/name_list.h"
+
+namespace dtrain {
+
+namespace {
+
+bool matched(const std::optional<Patterns>& patterns, const std::string& name) {
+  return patterns && patterns->match(name);
+}
+
+std::vector<std::string> names_of(const std::vector<ArrayRef>& weights) {
+  std::vector<std::string> names;
+  for (const ArrayRef& weight : weights) names.push_back(weight.name);
+  return names;
+}
+
+/// A weight of the model, as it has to be in the file.
+struct Wanted {
+  std::string name;
+  Shape shape;
+};
+
+std::vector<Wanted> weights_of(const Graph& graph) {
+  std::vector<Wanted> wanted;
+  for (const GraphNode& node : graph.nodes) {
+    if (node.shared_with >= 0) continue;
+    for (const ParameterSpec& parameter : node.parameters)
+      wanted.push_back({node.name + "/" + parameter.name, parameter.shape});
+  }
+  return wanted;
+}
+
+/// The patterns that match nothing.
+void check_patterns(const PretrainedWeights& options, const std::vector<std::string>& of_file,
+                    const std::vector<std::string>& of_model, Diagnostics& diagnostics) {
+  Patterns renamed;
+  for (const auto& [from, to] : options.rename.items) renamed.items.push_back(from);
+  renamed.check_each_matches(of_file, "weights.rename", "weight of the file", diagnostics);
+  if (options.skip)
+    options.skip->check_each_matches(of_model, "weights.skip", "weight of the model", diagnostics);
+  if (options.unused)
+    options.unused->check_each_matches(of_file, "weights.unused", "weight of the file", diagnostics);
+}
+
+/// The file's weights by this model's names, but for those that nobody wants.
+std::vector<std::pair<std::string, const ArrayRef*>> offers_of(const PretrainedWeights& options,
+                                                               const WeightFile& file) {
+  std::vector<std::pair<std::string, const ArrayRef*>> offers;
+  for (const ArrayRef& weight : file.weights())
+    if (!matched(options.unused, weight.name))
+      offers.emplace_back(options.rename.apply(weight.name), &weight);
+  return offers;
+}
+
+void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
+  const PretrainedWeights& options = *graph.pretrained;
+  const auto report = [&](const std::string& message) {
+    diagnostics.error(options.mark, fmt::format("weights: {}: {}", options.from, message));
+  };
+  const std::vector<Wanted> wanted = weights_of(graph);
+  std::vector<std::string> of_model, anew, missing, unused;
+  for (const Wanted& weight : wanted) of_model.push_back(weight.name);
+  check_patterns(options, names_of(result.file.weights()), of_model, diagnostics);
+
+  const auto offers = offers_of(options, result.file);
+  const std::map<std::string, const ArrayRef*> offered(offers.begin(), offers.end());
+  for (const Wanted& weight : wanted) {
+    const auto offer = offered.find(weight.name);
+    if (matched(options.skip, weight.name))
+      anew.push_back(weight.name);
+    else if (offer == offered.end())
+      missing.push_back(weight.name);
+    else if (offer->second->shape != weight.shape)
+      report(fmt::format("'{}': expected {}, found {} ('{}')", weight.name, weight.shape.str(),
+                         offer->second->shape.str(), offer->second->name));
+    else
+      result.weights.insert(*offer);
+  }
+  const std::set<std::string> known(of_model.begin(), of_model.end());
+  for (const auto& [name, weight] : offers)
+    if (!known.contains(name)) unused.push_back(weight->name);
+  if (!missing.empty())
+    report(fmt::format("has no {} (skip names what begins anew, rename what is called otherwise)",
+                       list_some(missing)));
+  if (!unused.empty())
+    report(
+        fmt::format("this model has no weight for its {} (unused names what is not wanted, rename what is "
+                    "called otherwise)",
+                    list_some(unused)));
+  result.description =
+      fmt::format("{} of {} weights from {}", result.weights.size(), wanted.size(), options.from);
+  if (!anew.empty()) result.description += "; begin anew: " + list_some(anew);
+}
+
+}  // namespace
+
+Pretrained load_pretrained(const Graph& graph) {
+  Pretrained result;
+  try {
+    result.file = WeightFile::load(graph.pretrained->from);
+  } catch (const UserError& error) {
+    throw error_at(graph.pretrained->mark, fmt::format("weights: {}", error.what()));
+  }
+  Diagnostics diagnostics;
+  match(graph, result, diagnostics);
+  diagnostics.throw_if_errors();
+  return result;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,24 @@
+// A model's first weights out of a file, as `model.weights` says.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "checkpoint/weight_file.h"
+#include "nn/graph.h"
+
+namespace dtrain {
+
+/// What of a file a model begins with.
+struct Pretrained {
+  WeightFile file;                                 // owns the arrays
+  std::map<std::string, const ArrayRef*> weights;  // by the model's names; what is not here begins anew
+  std::string description;  // "12 of 14 weights from base.h5; begin anew: 'head/kernel'"
+};
+
+/// Reads the file of graph.pretrained, which must be there. Throws UserError that names, at its place, every
+/// weight of the model that is not found in its shape, every one of the file that is not wanted, and every
+/// pattern that matches nothing.
+Pretrained load_pretrained(const Graph& graph);
+
+}  // namespace dtrain

@@ -1,0 +1,120 @@
+"""Going on from other weights: a new head on a trunk that stays, averaged weights, weights that are not trained."""
+import gzip
+import json
+
+from support import PROJECT, Case, main
+
+CNN = """\
+seed: 1
+model:
+  inputs: {{image: [8, 8, 1]}}
+  layers:
+    - conv2d: {{name: trunk/conv_1, filters: 12, kernel_size: 3, activation: relu}}
+    - batch_normalization: {{name: trunk/norm}}
+    - conv2d: {{name: trunk/conv_2, filters: 24, kernel_size: 3, activation: relu}}
+    - flatten
+    - dense: {{name: head, units: {classes}, activation: softmax}}
+{model}
+dataset:
+  train: {{csv: {{file: {data}.csv, target: -1}}}}
+  validation: {{csv: {{file: {data}-more.csv, target: -1}}}}
+  transforms: [{{rescale: {{scale: 1/16}}}}, {{reshape: {{shape: [8, 8, 1]}}}}]
+strategy: single
+train:
+  epochs: {epochs}
+  batch_size: 32
+  loss: sparse_categorical_crossentropy
+  optimizer: {{adam: {{learning_rate: {rate}}}}}
+  metrics: [sparse_categorical_accuracy]
+"""
+
+
+class FineTuning(Case):
+    def write_digits(self):
+        """six.csv has the digits from 0 to 5, four.csv the others as 0 to 3: few of them. More are there to validate."""
+        lines = gzip.open(PROJECT / "datasets" / "digits.csv.gz", "rt").read().split()
+        rows = [line.rsplit(",", 1) for line in lines if line[0].isdigit()]
+        for name, part in {"six": rows[:1200], "six-more": rows[1200:]}.items():
+            self.write(name + ".csv", "".join(f"{x},{y}\n" for x, y in part if int(y) < 6))
+        for name, part in {"four": rows[:500], "four-more": rows[1200:]}.items():
+            self.write(name + ".csv", "".join(f"{x},{int(y) - 6}\n" for x, y in part if int(y) >= 6))
+
+    def test_a_new_head_on_a_frozen_trunk(self):
+        self.write_digits()
+        self.write("six.yaml", CNN.format(classes=6, data="six", epochs=8, rate=0.005, model=""))
+        self.dtrain("fit", "six.yaml", "--output", "six")
+        begin = """\
+  weights: {from: %s, skip: ["head/*"]}
+  freeze: ["trunk/*"]
+""" % self.checkpoints("six")[-1]
+        self.write("four.yaml", CNN.format(classes=4, data="four", epochs=1, rate=0.005, model=begin))
+        self.dtrain("check", "four.yaml")
+        tuned = self.dtrain("fit", "four.yaml", "--output", "four")
+        self.assertIn("8 of 10 weights from ", tuned.err)
+        self.assertIn("begin anew: 'head/kernel', 'head/bias'", tuned.err)
+        before, after = (self.arrays(self.checkpoints(run)[-1]) for run in ("six", "four"))
+        trunk = [name for group, name in after if group == "weight" and name.startswith("trunk/")]
+        self.assertEqual(len(trunk), 8)
+        for name in trunk:
+            self.assertEqual(before["weight", name], after["weight", name], name)
+        self.assertEqual([name for group, name in after if group == "momentum"], ["head/kernel", "head/bias"])
+        self.write("fresh.yaml", CNN.format(classes=4, data="four", epochs=1, rate=0.005, model=""))
+        self.dtrain("fit", "fresh.yaml", "--output", "fresh")
+        accuracy = {run: self.metrics(run)[-1]["val_sparse_categorical_accuracy"] for run in ("four", "fresh")}
+        self.assertGreater(accuracy["four"], accuracy["fresh"])
+        # The configuration of the run says where it began; it goes on without that file.
+        self.checkpoints("six")[-1].unlink()
+        self.dtrain("resume", "four", "--epochs", "2")
+
+    def test_a_file_that_does_not_fit_is_refused_with_its_place(self):
+        self.write_digits()
+        self.write("six.yaml", CNN.format(classes=6, data="six", epochs=1, rate=0.005, model=""))
+        self.dtrain("fit", "six.yaml", "--output", "six")
+        begin = "  weights: {from: %s}\n" % self.checkpoints("six")[-1]
+        self.write("four.yaml", CNN.format(classes=4, data="four", epochs=1, rate=0.005, model=begin))
+        for command in ("check", "fit"):
+            error = self.dtrain(command, "four.yaml", expect=2).err
+            self.assertIn("four.yaml:10:12: error: weights: ", error)
+            self.assertIn("'head/kernel': expected 384x4, found 384x6 ('head/kernel')", error)
+            self.assertIn("'head/bias': expected 4, found 6 ('head/bias')", error)
+        self.assertFalse((self.dir / "runs").exists())
+
+
+class Average(Case):
+    EMA = ("--set", "train.callbacks=[{ema: {decay: 0.9}}]")
+
+    def test_the_average_is_what_is_validated_saved_and_evaluated(self):
+        self.fit(*self.EMA)
+        self.fit(output="plain")
+        last = self.metrics("run")[-1]
+        self.assertEqual(last["loss"], self.metrics("plain")[-1]["loss"])  # it trains as it did
+        self.assertNotEqual(last["val_loss"], self.metrics("plain")[-1]["val_loss"])
+        found = self.json("evaluate", "run", "--split", "validation")
+        self.assertAlmostEqual(found["loss"], last["val_loss"], places=12)
+        averaged, plain = (self.arrays(self.checkpoints(run)[-1]) for run in ("run", "plain"))
+        for (group, name), value in plain.items():
+            if group == "weight":
+                self.assertEqual(averaged["unaveraged", name], value)
+            else:
+                self.assertEqual(averaged[group, name], value)
+
+    def test_resumed_to_the_bit(self):
+        self.fit(*self.EMA)
+        self.fit(*self.EMA, "--epochs", "2", output="halves")
+        self.dtrain("resume", "halves", "--epochs", "4")
+        self.assert_same_run("run", "halves")
+
+    def test_it_may_end_and_begin_on_the_way(self):
+        self.fit(*self.EMA, "--epochs", "2")
+        self.dtrain("resume", "run", "--epochs", "4", "--set", "train.callbacks=[]")
+        self.fit(output="plain")
+        self.assert_same_weights("run", "plain")
+        again = self.dtrain("resume", "run", "--epochs", "5", *self.EMA)
+        self.assertIn("the checkpoint has no average of the weights: it begins anew", again.err)
+
+    def assert_same_weights(self, run, other):
+        self.assertEqual(self.arrays(self.checkpoints(run)[-1]), self.arrays(self.checkpoints(other)[-1]))
+
+
+if __name__ == "__main__":
+    main()

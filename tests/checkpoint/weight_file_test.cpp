@@ -1,0 +1,118 @@
+// Weights out of checkpoints and out of Keras's HDF5 files.
+#include "checkpoint/weight_file.h"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/hdf5_session.h"
+#include "checkpoint/sample.h"
+
+using namespace dtrain;
+
+namespace {
+
+/// Names as an attribute, of fixed or of variable length.
+void write_names(hid_t object, const std::string& attribute, const std::vector<std::string>& names,
+                 bool variable) {
+  const hsize_t count = names.size();
+  const Hdf5Handle space(H5Screate_simple(1, &count, nullptr)), type(H5Tcopy(H5T_C_S1));
+  constexpr size_t kBytes = 40;
+  H5Tset_size(type, variable ? H5T_VARIABLE : kBytes);
+  const Hdf5Handle written(H5Acreate2(object, attribute.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT));
+  if (variable) {
+    std::vector<const char*> texts;
+    for (const std::string& name : names) texts.push_back(name.c_str());
+    H5Awrite(written, type, texts.data());
+  } else {
+    std::string texts;
+    for (std::string name : names) {
+      name.resize(kBytes);
+      texts += name;
+    }
+    H5Awrite(written, type, texts.data());
+  }
+}
+
+template <class T>
+void write_array(hid_t group, const std::string& name, hid_t type, const std::vector<hsize_t>& shape,
+                 const std::vector<T>& values) {
+  const Hdf5Handle links(H5Pcreate(H5P_LINK_CREATE));
+  H5Pset_create_intermediate_group(links, 1);
+  const Hdf5Handle space(H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr));
+  const Hdf5Handle dataset(H5Dcreate2(group, name.c_str(), type, space, links, H5P_DEFAULT, H5P_DEFAULT));
+  H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+}
+
+struct KerasFile {
+  test::Directory directory;
+  std::string path = directory / "keras.h5";
+
+  /// Two layers as Keras saves a model: a dense one, and a model that has two dense ones.
+  explicit KerasFile(bool variable) {
+    const Hdf5Session session;
+    const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    const Hdf5Handle root(H5Gcreate2(file, "model_weights", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    write_names(root, "layer_names", {"input", "dense_1", "inner"}, variable);
+    const Hdf5Handle input(H5Gcreate2(root, "input", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    const hsize_t none = 0;
+    const Hdf5Handle space(H5Screate_simple(1, &none, nullptr));
+    Hdf5Handle(H5Acreate2(input, "weight_names", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT));
+    const Hdf5Handle dense(H5Gcreate2(root, "dense_1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    write_names(dense, "weight_names", {"dense_1_2/kernel:0", "dense_1_2/bias:0"}, variable);
+    write_array<float>(dense, "dense_1_2/kernel:0", H5T_NATIVE_FLOAT, {2, 3}, {1, 2, 3, 4, 5, 6});
+    write_array<double>(dense, "dense_1_2/bias:0", H5T_NATIVE_DOUBLE, {3}, {0.5, 0.25, 0.125});
+    const Hdf5Handle inner(H5Gcreate2(root, "inner", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    write_names(inner, "weight_names", {"a/kernel:0", "b/kernel:0"}, variable);
+    write_array<float>(inner, "a/kernel:0", H5T_NATIVE_FLOAT, {1}, {7});
+    write_array<float>(inner, "b/kernel:0", H5T_NATIVE_FLOAT, {1}, {8});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("Keras's weights have their layers' names") {
+  for (const bool variable : {false, true}) {
+    CAPTURE(variable);
+    const KerasFile keras(variable);
+    const WeightFile file = WeightFile::load(keras.path);
+    std::string found;
+    for (const ArrayRef& weight : file.weights()) {
+      found += weight.name + " " + weight.shape.str() + ":";
+      for (int64_t i = 0; i < weight.shape.elements(); ++i)
+        found += " " + fmt::format("{}", static_cast<const float*>(weight.data)[i]);
+      found += "\n";
+    }
+    CHECK(found ==
+          "dense_1/kernel 2x3: 1 2 3 4 5 6\ndense_1/bias 3: 0.5 0.25 0.125\ninner/a/kernel 1: "
+          "7\ninner/b/kernel 1: 8\n");
+  }
+}
+
+TEST_CASE("what is no file of weights is said to be none") {
+  const test::Directory directory;
+  const auto error = [](const std::string& path) {
+    try {
+      WeightFile::load(path);
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(error(directory / "nothing.h5").find("nothing.h5") != std::string::npos);
+  const std::string text = directory / "text.h5";
+  test::write_text(text, "weights");
+  CHECK(error(text) == text + ": expected a checkpoint of dtrain, found something else");
+  const std::string cut = directory / "cut.h5";
+  test::write_text(cut, "\x89HDF\r\n\x1a\n");
+  CHECK(error(cut) == cut + ": expected an HDF5 file, found a damaged one");
+  const std::string empty = directory / "empty.h5";
+  {
+    const Hdf5Session session;
+    Hdf5Handle(H5Fcreate(empty.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+  }
+  CHECK(error(empty) == empty + ": expected weights as Keras's .h5 has them, found no layer_names");
+}

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Starts dtrain's models with weights that Keras saved: the predictions are Keras's to 1e-5.
+
+    read_from_keras.py DTRAIN
+
+Asks every Keras that open_in_keras.py finds; exits with 77, which CTest takes for skipped, where there is none.
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import open_in_keras
+
+CONFIG = """\
+seed: 1
+model:
+  inputs: {{image: [8, 8, 3]}}
+  layers:
+    - conv2d: {{name: base/conv, filters: 6, kernel_size: 3, activation: relu}}
+    - batch_normalization: {{name: base/norm}}
+    - depthwise_conv2d: {{name: base/depthwise, kernel_size: 3}}
+    - conv2d_transpose: {{name: base/up, filters: 4, kernel_size: 2}}
+    - layer_normalization: {{name: base/layer_norm}}
+    - flatten
+    - dense: {{name: head, units: 5, activation: softmax}}
+  weights: {{from: {file}, rename: {{"conv/*": "base/conv/*", "norm/*": "base/norm/*",
+    "depthwise/*": "base/depthwise/*", "up/*": "base/up/*", "layer_norm/*": "base/layer_norm/*"}}}}
+dataset:
+  train: {{synthetic: {{samples: 8, target: {{classes: 5}}}}}}
+strategy: single
+train:
+  epochs: 0
+  batch_size: 8
+  loss: sparse_categorical_crossentropy
+  optimizer: sgd
+"""
+
+
+def model_of(keras):
+    layers = keras.layers
+    image = keras.Input((8, 8, 3))
+    x = layers.Conv2D(6, 3, activation="relu", name="conv")(image)
+    x = layers.BatchNormalization(name="norm")(x)
+    x = layers.DepthwiseConv2D(3, name="depthwise")(x)
+    x = layers.Conv2DTranspose(4, 2, name="up")(x)
+    x = layers.LayerNormalization(name="layer_norm")(x)
+    x = layers.Dense(5, activation="softmax", name="head")(layers.Flatten()(x))
+    return keras.Model(image, x)
+
+
+def check(program, keras, folder):
+    import numpy
+    numpy.random.seed(7)
+    model = model_of(keras)
+    model.set_weights([numpy.random.uniform(0.1, 0.9, weight.shape) for weight in model.get_weights()])
+    samples = numpy.random.uniform(size=(6, 8, 8, 3)).astype("float32")
+    expected = model.predict(samples, verbose=0)
+    model.save(folder / "keras.h5")
+    numpy.save(folder / "samples.npy", samples)
+    (folder / "run.yaml").write_text(CONFIG.format(file=folder / "keras.h5"))
+    for command in (["fit", "run.yaml", "--output", "run", "--overwrite"],
+                    ["predict", "run", "--input", "samples.npy", "--output", "found.npy"]):
+        subprocess.run([program, *command, "--quiet"], cwd=folder, check=True)
+    difference = float(abs(numpy.load(folder / "found.npy") - expected).max())
+    if not difference < 1e-5:
+        raise open_in_keras.Mistake(f"predictions differ by {difference}")
+    return difference
+
+
+def main():
+    open_in_keras.go_to_named_python()
+    program = pathlib.Path(sys.argv[1]).resolve()
+    kerases = open_in_keras.find_kerases()
+    if not kerases:
+        print("skipped: no Keras here")
+        sys.exit(open_in_keras.SKIPPED)
+    for name, keras in kerases.items():
+        with tempfile.TemporaryDirectory() as folder:
+            print(f"{name}: predictions differ by {check(program, keras, pathlib.Path(folder)):.1e}")
+
+
+if __name__ == "__main__":
+    main()

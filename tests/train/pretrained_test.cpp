@@ -1,0 +1,98 @@
+// model.weights: what of a file a model begins with.
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "train/pretrained_loading.h"
+#include "train/runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+/// A run of three steps, its checkpoint.
+struct Before {
+  ScratchDirectory directory;
+  Recorder recorder{3};
+  std::string path;
+  std::vector<float> kernel;
+
+  Before() {
+    Trainer trainer(config_from(kDenseRun), RunDirectory(directory / "run"), recorder, recorder.requests);
+    trainer.start();
+    CHECK_THROWS_AS(trainer.run(), Interrupted);
+    path = trainer.config().name;
+    path = directory / "run/checkpoints/ckpt-00000003.h5";
+    kernel = weights_of(trainer, "dense/kernel");
+  }
+
+  static std::vector<float> weights_of(Trainer& trainer, const std::string& name) {
+    const HostArrays arrays = trainer.replicas().download();
+    for (const ParameterSlice& slice : trainer.replicas().layout().slices())
+      if (slice.layer + "/" + slice.name == name)
+        return {arrays.values.data() + slice.offset, arrays.values.data() + slice.offset + slice.elements()};
+    return {};
+  }
+
+  std::string error(const std::vector<std::string>& sets) const {
+    try {
+      load_pretrained(config_from(kDenseRun, sets).graph);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  std::string from(const std::string& more = "") const { return "model.weights={from: " + path + more + "}"; }
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a model begins with the weights of a checkpoint") {
+  const Before before;
+  Recorder recorder;
+  const ScratchDirectory directory;
+  Trainer trainer(config_from(kDenseRun, {before.from(), "seed=9"}), RunDirectory(directory / "run"),
+                  recorder, recorder.requests);
+  trainer.start();
+  CHECK(Before::weights_of(trainer, "dense/kernel") == before.kernel);
+  REQUIRE(recorder.notes.size() == 1);
+  CHECK(recorder.notes[0] == "4 of 4 weights from " + before.path);
+}
+
+TEST_CASE("renamed, with a new head") {
+  const Before before;
+  const std::vector<std::string> sets{
+      "model.layers=[{dense: {name: trunk/hidden, units: 8}}, {dense: {name: head, units: 5}}]",
+      "train.optimizer=sgd",
+      before.from(", rename: {'dense/*': 'trunk/hidden/*'}, skip: 'head/*', unused: 'dense_1/*'")};
+  const Pretrained loaded = load_pretrained(config_from(kDenseRun, sets).graph);
+  REQUIRE(loaded.weights.size() == 2);
+  const auto* values = static_cast<const float*>(loaded.weights.at("trunk/hidden/kernel")->data);
+  CHECK(std::equal(before.kernel.begin(), before.kernel.end(), values));
+  CHECK(has(loaded.description, "2 of 4 weights"));
+  CHECK(has(loaded.description, "begin anew: 'head/kernel', 'head/bias'"));
+}
+
+TEST_CASE("what does not fit is an error with its names and both shapes, all at once") {
+  const Before before;
+  const std::string wider =
+      before.error({before.from(), "model.layers=[{dense: {units: 9}}, {dense: {units: 3}}]"});
+  CHECK(has(wider, "'dense/kernel': expected 6x9, found 6x8 ('dense/kernel')"));
+  CHECK(has(wider, "'dense_1/kernel': expected 9x3, found 8x3"));
+  const std::string deeper =
+      before.error({before.from(), "model.layers=[{dense: {units: 8}}, {dense: {units: 3, name: top}}]"});
+  CHECK(has(deeper, "has no 'top/kernel', 'top/bias'"));
+  CHECK(has(deeper, "this model has no weight for its 'dense_1/kernel', 'dense_1/bias'"));
+  const std::string patterns =
+      before.error({before.from(", rename: {'base/*': 'dense/*'}, skip: 'tail/*', unused: 'predictions/*'")});
+  CHECK(has(patterns, "weights.rename: the pattern 'base/*' matches no weight of the file"));
+  CHECK(has(patterns, "weights.skip: the pattern 'tail/*' matches no weight of the model"));
+  CHECK(has(patterns, "weights.unused: the pattern 'predictions/*' matches no weight of the file"));
+  CHECK(has(before.error({"model.weights={from: nowhere.h5}"}), "nowhere.h5"));
+  CHECK_THROWS_AS(config_from(kDenseRun, {before.from(", rename: {'a/*': b}")}), UserError);
+}
