@@ -80,7 +80,7 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
     try {
       check_cache(with_cache, name);
       const auto data = open_split(config.dataset, *split, config.graph.input_specs(), config.targets());
-      if (config.dataset.fields.empty()) config.dataset.fields = data->identity().fields;
+      if (config.dataset.facts.empty()) config.dataset.facts = data->facts();
       look_through(config, *data, name);
       splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});
     } catch (const UserError& error) {

@@ -164,7 +164,7 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
   if (!options.step_log.empty()) step_log = std::make_unique<StepLog>(options.step_log, *progress);
   Observer& observer = step_log ? *step_log : *progress;
 
-  if (checkpoint) config.dataset.fields = saved_fields(*checkpoint);  // `fit --resume` read a file of its own
+  if (checkpoint) config.dataset.facts = saved_facts(*checkpoint);  // `fit --resume` read a file of its own
   Trainer trainer(std::move(config), directory, observer, catch_signals());
   if (checkpoint) {
     trainer.restore(*checkpoint);

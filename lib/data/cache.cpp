@@ -19,11 +19,29 @@ const Registry<Cache>& registry<Cache>() {
 
 std::shared_ptr<const CachedColumns> Cache::get(const CacheKey& key, const Open& open) const {
   const std::lock_guard lock(mutex_);
-  std::weak_ptr<const CachedColumns>& slot = held_[key.identity];
-  if (auto held = slot.lock()) return held;
-  auto made = std::make_shared<const CachedColumns>(make(key, open));
-  slot = made;
-  return made;
+  auto& slots = held_[key.identity];
+  std::erase_if(slots, [](const auto& slot) { return slot.expired(); });
+  for (const auto& slot : slots)
+    if (auto held = slot.lock(); held && held->was_read_by(key.facts)) return held;
+  CachedColumns made = make(key, open);
+  made.known = key.facts;
+  auto shared = std::make_shared<const CachedColumns>(std::move(made));
+  slots.push_back(shared);
+  return shared;
+}
+
+Columns CachedColumns::all() const {
+  Columns all = columns;
+  for (const auto& extra : {weights, names})
+    if (extra) all.push_back(extra);
+  return all;
+}
+
+void CachedColumns::replace(const Columns& all) {
+  size_t next = 0;
+  for (auto& column : columns) column = all[next++];
+  for (auto* extra : {&weights, &names})
+    if (*extra) *extra = all[next++];
 }
 
 std::pair<int64_t, int64_t> rows_to_keep(const CacheKey& key, int64_t total) {

@@ -7,9 +7,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "config/registry.h"
-#include "data/column.h"
+#include "data/source_columns.h"
 
 namespace dtrain {
 
@@ -19,11 +21,22 @@ struct CacheKey {
   std::string name;      // of the first of the splits that read these samples
   /// [from, to) has all rows that any of the splits needs; unset: all rows of the source.
   std::optional<std::vector<int64_t>> rows;
+  SourceFacts facts;  // by which they are to be read
 };
 
 /// Samples as a cache keeps them. The columns hold consecutive rows of the source, which has `total` of them.
-struct CachedColumns {
-  Columns columns;
+struct CachedColumns : SourceColumns {
+  CachedColumns() = default;
+  CachedColumns(SourceColumns source, int64_t first_row, int64_t rows)
+      : SourceColumns(std::move(source)), first(first_row), total(rows) {}
+  /// Whether reading by these facts gives what is here.
+  bool was_read_by(const SourceFacts& wanted) const { return wanted == known || wanted == facts; }
+  /// The columns, the weights and the names, as far as they are there.
+  Columns all() const;
+  /// Replaces them, in this order.
+  void replace(const Columns& all);
+
+  SourceFacts known;  // before they were read
   int64_t first = 0;  // the source's number of the columns' first row
   int64_t total = 0;
   bool on_device = false;  // each device that the samples go to is to keep a copy
@@ -32,7 +45,7 @@ struct CachedColumns {
 /// Holds a cache's options and knows the samples that are in use at the moment. Any thread may use it.
 class Cache {
  public:
-  using Open = std::function<Columns()>;
+  using Open = std::function<SourceColumns()>;
 
   virtual ~Cache() = default;
   /// The samples of `key`. Calls `open` where nobody holds them; splits of the same file share one copy.
@@ -46,7 +59,7 @@ class Cache {
 
  private:
   mutable std::mutex mutex_;
-  mutable std::map<std::string, std::weak_ptr<const CachedColumns>> held_;
+  mutable std::map<std::string, std::vector<std::weak_ptr<const CachedColumns>>> held_;
 };
 
 template <>

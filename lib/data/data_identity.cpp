@@ -30,18 +30,6 @@ std::string digest_of(const InputFile& file) {
   return fmt::format("{:016x}", digest);
 }
 
-Json json_of(const std::vector<std::string>& names) {
-  Json all = Json::array();
-  for (const std::string& name : names) all.push(name);
-  return all;
-}
-
-std::vector<std::string> strings_of(const Json& json) {
-  std::vector<std::string> all;
-  for (const Json& one : json.items()) all.push_back(one.as_string());
-  return all;
-}
-
 std::string one_line(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -50,22 +38,12 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
-Json FieldNames::to_json() const {
-  return Json::object().set("inputs", json_of(inputs)).set("targets", json_of(targets));
-}
-
-FieldNames FieldNames::from_json(const Json& json) {
-  return {strings_of(json.at("inputs")), strings_of(json.at("targets"))};
-}
-
 Json DataIdentity::to_json() const {
   Json all = Json::array();
   for (const File& file : files)
     all.push(Json::object().set("name", file.name).set("bytes", file.bytes).set("digest", file.digest));
   Json json = Json::object().set("reader", reader).set("files", std::move(all));
-  json.set("samples", samples).set("from", from).set("to", to);
-  if (!fields.empty()) json.set("fields", fields.to_json());
-  return json;
+  return json.set("samples", samples).set("from", from).set("to", to);
 }
 
 DataIdentity DataIdentity::from_json(const Json& json) {
@@ -77,7 +55,6 @@ DataIdentity DataIdentity::from_json(const Json& json) {
   identity.samples = json.at("samples").as_int();
   identity.from = json.at("from").as_int();
   identity.to = json.at("to").as_int();
-  if (const Json* fields = json.find("fields")) identity.fields = FieldNames::from_json(*fields);
   return identity;
 }
 

@@ -9,18 +9,6 @@
 
 namespace dtrain {
 
-/// The names of the columns that make the model's inputs, in order, and its targets. Only files with a header
-/// have them; for other files this is empty.
-struct FieldNames {
-  std::vector<std::string> inputs, targets;
-
-  bool empty() const { return inputs.empty() && targets.empty(); }
-  bool operator==(const FieldNames&) const = default;
-  Json to_json() const;
-  /// Throws UserError where a part is missing or is not what it must be.
-  static FieldNames from_json(const Json& json);
-};
-
 /// Identifies the samples of a split, so that a run notices when it goes on with other samples than before.
 struct DataIdentity {
   struct File {
@@ -32,7 +20,6 @@ struct DataIdentity {
   std::vector<File> files;
   int64_t samples = 0;       // in the files
   int64_t from = 0, to = 0;  // the split has the samples [from, to) of these
-  FieldNames fields;
 
   Json to_json() const;
   /// Throws UserError where a part is missing or is not what it must be.

@@ -12,4 +12,9 @@ size_t Dataset::stored_bytes() const {
   return bytes;
 }
 
+std::string Dataset::sample_name(int64_t index) const {
+  const std::string title = id_title();
+  return title == "row" ? title + " " + sample_id(index) : sample_id(index);
+}
+
 }  // namespace dtrain

@@ -10,6 +10,7 @@
 
 #include "base/tensor_spec.h"
 #include "base/view.h"
+#include "data/data_facts.h"
 #include "data/data_identity.h"
 #include "data/samples.h"
 
@@ -47,6 +48,14 @@ class Dataset {
   /// What the samples are, by which a run notices that it goes on with others. Reads samples of the files'
   /// content.
   virtual DataIdentity identity() const { return {}; }
+  /// What it was read by: of the training split what others are to be read by.
+  virtual DataFacts facts() const { return {}; }
+  /// What sample_id() gives: the name of the column of ids, "path" of a picture; "row" where samples are told
+  /// apart by their numbers only.
+  virtual std::string id_title() const { return "row"; }
+  virtual std::string sample_id(int64_t index) const { return std::to_string(index); }
+  /// The sample as messages call it: its id, or "row 17" (from 0, in the file).
+  std::string sample_name(int64_t index) const;
   /// Whether all samples are to be kept in the memory of the devices that they go to.
   virtual bool on_device() const { return false; }
   /// Whether the samples, as they are stored, need no file: they are in memory, or a few instructions make

@@ -31,7 +31,7 @@ struct DatasetSpec {
   bool shuffle = true;                    // of the training split; others are never shuffled
   Configured<Cache> cache = registry<Cache>().make("none");
   int64_t prefetch = 2;
-  FieldNames fields;    // of the file that was trained on, where it has a header: others are read by them
+  DataFacts facts;      // of the training split, once it was opened: others are read by them
   ConfigNode resolved;  // as `config.yaml` of the run directory says it: defaults written out, root absolute
 
   /// The split that is called "train", "validation" or "test"; null where it is not given.

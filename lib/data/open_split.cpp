@@ -40,14 +40,14 @@ std::vector<ColumnPlan> plan_columns(const Columns& columns, const std::vector<T
   return plans;
 }
 
-Columns open_reader(const Reader& reader, const ReadRequest& request) {
-  Columns columns = reader.open(request);
-  for (const auto& column : columns)
-    if (column->size() != columns.front()->size())
+SourceColumns open_reader(const Reader& reader, const ReadRequest& request) {
+  SourceColumns source = reader.open(request);
+  const Column& first = *source.columns.front();
+  for (const auto& column : source.columns)
+    if (column->size() != first.size())
       request.fail(fmt::format("expected as many samples in each file, found {} in {} and {} in {}",
-                               columns.front()->size(), columns.front()->spec().name, column->size(),
-                               column->spec().name));
-  return columns;
+                               first.size(), first.spec().name, column->size(), column->spec().name));
+  return source;
 }
 
 /// What shows that a file is another one, or was written to: a time that whoever writes cannot set, too.
@@ -80,7 +80,8 @@ std::vector<std::string> paths_of(const SplitSpec& split, const ReadRequest& req
 /// Splits that differ in their rows only have one key.
 CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRequest& request) {
   const std::vector<std::string> names = splits_like(spec, split);
-  CacheKey key{split.reader.resolved.to_yaml(), names.empty() ? "split" : names.front(), split.rows};
+  CacheKey key{split.reader.resolved.to_yaml(), names.empty() ? "split" : names.front(), split.rows,
+               request.facts};
   for (const std::string& name : names) {
     const auto& rows = spec.find(name)->rows;
     if (!key.rows || !rows) {
@@ -94,7 +95,6 @@ CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRe
   for (const auto* wanted : {&request.inputs, &request.targets})
     for (const TensorSpec& one : *wanted)
       key.identity += fmt::format("{} {} {}\n", one.name, one.shape.str(), name_of(one.dtype));
-  if (!request.fields.empty()) key.identity += request.fields.to_json().dump() + "\n";
   if (key.rows) key.identity += fmt::format("rows {} to {}\n", (*key.rows)[0], (*key.rows)[1]);
   return key;
 }
@@ -181,7 +181,7 @@ Columns open_inputs_file(const std::string& path, const DatasetSpec& spec,
       return {open_idx(path)};
     default:
       return {open_csv(path, wanted[0].dtype == DType::int32 ? DType::int32 : DType::float32,
-                       text_format(spec, options), spec.fields.inputs)};
+                       text_format(spec, options), spec.facts.source.fields.inputs)};
   }
 }
 
@@ -190,22 +190,17 @@ Columns open_inputs_file(const std::string& path, const DatasetSpec& spec,
 std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
                                           const std::vector<TensorSpec>& inputs,
                                           const std::vector<TensorSpec>& targets) {
-  ReadRequest request{spec.root,
-                      split.mark,
-                      before_transforms(inputs, false, spec.transforms),
-                      before_transforms(targets, true, spec.transforms),
-                      {}};
+  ReadRequest request{spec.root, split.mark, before_transforms(inputs, false, spec.transforms),
+                      before_transforms(targets, true, spec.transforms), spec.facts.source};
   DataSource source;
   const auto held = at_place(split.mark, [&] {
-    source.fields = split.reader->fields(request);
-    // Only where it makes a difference: what is read as the options say has a cache of its own.
-    if (!source.fields.empty() && !spec.fields.empty() && source.fields != spec.fields)
-      source.fields = request.fields = spec.fields;
     source.reader = without_names(split.reader.resolved, split.reader->files()).to_yaml();
     source.paths = paths_of(split, request);
     return spec.cache->get(cache_key(spec, split, request),
                            [&] { return open_reader(*split.reader, request); });
   });
+  source.facts = spec.facts;
+  source.facts.source = held->facts;
   source.from = split.rows ? (*split.rows)[0] : 0;
   source.to = split.rows ? (*split.rows)[1] : held->total;
   if (source.to > held->total)

@@ -70,8 +70,11 @@ bool SplitDataset::lies_in_memory() const {
 }
 
 DataIdentity SplitDataset::identity() const {
-  return {source_.reader, identify_files(source_.paths), held_->total, source_.from, source_.to,
-          source_.fields};
+  return {source_.reader, identify_files(source_.paths), held_->total, source_.from, source_.to};
+}
+
+std::string SplitDataset::sample_id(int64_t index) const {
+  return held_->names ? text_of(*held_->names, first_ + index) : std::to_string(source_.from + index);
 }
 
 std::optional<StoredForm> SplitDataset::stored_form(size_t index) const {

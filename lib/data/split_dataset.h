@@ -11,8 +11,8 @@ namespace dtrain {
 struct DataSource {
   std::string reader;              // as DataIdentity::reader
   std::vector<std::string> paths;  // of the reader's files
-  FieldNames fields;
-  int64_t from = 0, to = 0;  // the split's rows among those that the files hold
+  DataFacts facts;                 // that the samples were read by
+  int64_t from = 0, to = 0;        // the split's rows among those that the files hold
 };
 
 class SplitDataset final : public Dataset {
@@ -27,6 +27,9 @@ class SplitDataset final : public Dataset {
   std::optional<StoredForm> stored_form(size_t index) const override;
   void read_stored(size_t index, std::span<const int64_t> rows, void* dst) const override;
   DataIdentity identity() const override;
+  DataFacts facts() const override { return source_.facts; }
+  std::string id_title() const override { return held_->names ? held_->names->spec().name : "row"; }
+  std::string sample_id(int64_t index) const override;
   /// Random columns are made anew every epoch, so a device has nothing to keep.
   bool on_device() const override { return held_->on_device && !is_random_; }
   bool in_memory() const override { return in_memory_; }

@@ -72,16 +72,18 @@ RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::stri
   diagnostics.throw_if_errors();
   auto config = parse_run_config(node, "", diagnostics);
   diagnostics.throw_if_errors();
-  config->dataset.fields = saved_fields(checkpoint);
+  config->dataset.facts = saved_facts(checkpoint);
   return std::move(*config);
 }
 
-FieldNames saved_fields(const Checkpoint& checkpoint) {
+DataFacts saved_facts(const Checkpoint& checkpoint) {
   const Json& state = checkpoint.content().state;
+  if (const Json* facts = state.find("facts")) return DataFacts::from_json(*facts);
+  // Checkpoints of earlier versions have the columns' names only, with the training split.
   const Json* data = state.find("data");
   const Json* train = data ? data->find("train") : nullptr;
   const Json* fields = train ? train->find("fields") : nullptr;
-  return fields ? FieldNames::from_json(*fields) : FieldNames();
+  return fields ? DataFacts{{FieldNames::from_json(*fields), {}, {}, {}}, {}, {}} : DataFacts();
 }
 
 std::optional<Checkpoint> load_newest(const RunDirectory& directory,
@@ -281,6 +283,7 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
   content.model_config = config.graph.keras_model_config(config.name, layers);
   content.training_config = keras_training_config(config, steps_per_epoch, state.schedule);
   content.state = state.to_json().set("seed", config.seed);
+  if (!config.dataset.facts.empty()) content.state.set("facts", config.dataset.facts.to_json());
   content.history = state.history.text();
   content.config_yaml = config.resolved.to_yaml();
   return content;

@@ -36,8 +36,8 @@ SavedRun load_saved_run(const std::string& path, const std::vector<std::string>&
 /// The configuration of the run that wrote a checkpoint, with `sets`. Throws UserError.
 RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::string>& sets);
 
-/// The columns that the run was trained on, for a configuration that goes on with what it saved.
-FieldNames saved_fields(const Checkpoint& checkpoint);
+/// What the run's training split told, for a configuration that goes on with what it saved.
+DataFacts saved_facts(const Checkpoint& checkpoint);
 
 /// The newest whole checkpoint of a run directory, as above; nothing where it holds none at all.
 std::optional<Checkpoint> load_newest(const RunDirectory& directory,

@@ -47,7 +47,7 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
   Placement placement = place_for_training(config_);
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
   data_["train"] = loader_->dataset().identity();
-  config_.dataset.fields = data_["train"].fields;
+  config_.dataset.facts = loader_->dataset().facts();
   if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
   if (validation_) data_["validation"] = validation_->dataset().identity();
   // Before the replicas bind this thread.

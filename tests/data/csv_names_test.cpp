@@ -21,9 +21,9 @@ struct Fixture {
     };
     DatasetSpec spec = parse(folder, "train: " + reader("train.csv", "-1") +
                                          "\nvalidation: " + reader("other.csv", target) + more);
-    spec.fields = open_split(spec, *spec.train, {kInput}, {kLabel})->identity().fields;
-    CHECK(spec.fields.inputs == std::vector<std::string>{"a", "b", "c"});
-    CHECK(spec.fields.targets == std::vector<std::string>{"label"});
+    spec.facts = open_split(spec, *spec.train, {kInput}, {kLabel})->facts();
+    CHECK(spec.facts.source.fields.inputs == std::vector<std::string>{"a", "b", "c"});
+    CHECK(spec.facts.source.fields.targets == std::vector<std::string>{"label"});
     return open_split(spec, *spec.validation, {kInput}, {kLabel});
   }
   std::string error(const std::string& text, const std::string& target = "-1") {
@@ -65,7 +65,7 @@ TEST_CASE_FIXTURE(Fixture, "inputs to predict from are read as the run's reader 
                            const TextOptions& options = {}, const FieldNames& fields = {}) {
     write_file(folder / "in.csv", text);
     DatasetSpec spec = parse(folder, "train: " + reader);
-    spec.fields = fields;
+    spec.facts.source.fields = fields;
     return read_all(*open_inputs(folder / "in.csv", spec, {kInput}, options), 0);
   };
   const std::string plain = "{csv: {file: t, target: -1}}",

@@ -20,7 +20,7 @@ Json sample_state() {
   state.good_steps = 1;
   state.callbacks = {{"early_stopping", Json()}};
   state.best = TrainingState::Best{0.5, 2, "min loss"};
-  state.data["train"] = {"csv", {{"a.csv", 100, "0123"}}, 10, 0, 9, {{"a", "b"}, {"label"}}};
+  state.data["train"] = {"csv", {{"a.csv", 100, "0123"}}, 10, 0, 9};
   return state.to_json();
 }
 

@@ -28,7 +28,7 @@ struct Start {
 };
 static_assert(sizeof(Start) == 16);
 
-constexpr std::array<char, 8> kMagic{'D', 'T', 'C', 'A', 'C', 'H', 'E', '1'};
+constexpr std::array<char, 8> kMagic{'D', 'T', 'C', 'A', 'C', 'H', 'E', '2'};
 constexpr int64_t kAlignment = 4096;
 constexpr uint32_t kMostHeader = 64u << 20;
 
@@ -48,10 +48,11 @@ Json shape_json(const Shape& shape) {
 
 /// The header, padded so that the first array begins at a multiple of the alignment. Offsets count from
 /// there.
-std::string make_header(const std::string& identity, const Columns& columns, int64_t from, int64_t to) {
+std::string make_header(const CacheKey& key, const CachedColumns& cached, int64_t to) {
+  const int64_t from = cached.first;
   Json arrays = Json::array();
   int64_t offset = 0;
-  for (const auto& column : columns) {
+  for (const auto& column : cached.all()) {
     const TensorSpec& spec = column->spec();
     arrays.push(Json::object()
                     .set("name", spec.name)
@@ -61,10 +62,14 @@ std::string make_header(const std::string& identity, const Columns& columns, int
     offset = aligned(offset + (to - from) * static_cast<int64_t>(column->row_bytes()));
   }
   Json header = Json::object();
-  header.set("identity", identity)
+  header.set("identity", key.identity)
+      .set("known", key.facts.to_json())
+      .set("facts", cached.facts.to_json())
       .set("first", from)
       .set("rows", to - from)
-      .set("total", columns.front()->size());
+      .set("total", cached.total)
+      .set("weights", cached.weights != nullptr)
+      .set("names", cached.names != nullptr);
   header.set("bytes", offset).set("arrays", std::move(arrays));
   const std::string text = header.dump();
   const auto begin = aligned(static_cast<int64_t>(sizeof(Start) + text.size()));
@@ -95,7 +100,14 @@ class MappedColumn final : public MemoryColumn {
   std::shared_ptr<const MappedFile> file_;
 };
 
-std::optional<CachedColumns> map_valid_file(const std::string& path, const std::string& identity) {
+std::shared_ptr<const Column> take_last(Columns& columns) {
+  if (columns.empty()) throw UserError("no such column");
+  auto last = columns.back();
+  columns.pop_back();
+  return last;
+}
+
+std::optional<CachedColumns> map_valid_file(const std::string& path, const CacheKey& key) {
   const auto mapped = std::make_shared<const MappedFile>(path);
   const InputFile& file = mapped->file();
   Start start{};
@@ -106,10 +118,13 @@ std::optional<CachedColumns> map_valid_file(const std::string& path, const std::
   if (checksum(text) != start.crc) return std::nullopt;
   const Json header = Json::parse(text);
   const int64_t begin = static_cast<int64_t>(sizeof start + text.size()), rows = header.at("rows").as_int();
-  if (header.at("identity").as_string() != identity || rows < 0 ||
+  if (header.at("identity").as_string() != key.identity || rows < 0 ||
       begin + header.at("bytes").as_int() != file.size())
     return std::nullopt;
-  CachedColumns cached{{}, header.at("first").as_int(), header.at("total").as_int()};
+  CachedColumns cached({}, header.at("first").as_int(), header.at("total").as_int());
+  cached.known = SourceFacts::from_json(header.at("known"));
+  cached.facts = SourceFacts::from_json(header.at("facts"));
+  if (!cached.was_read_by(key.facts)) return std::nullopt;
   for (const Json& json : header.at("arrays").items()) {
     const int64_t offset = begin + json.at("offset").as_int();
     if (offset < begin || offset > file.size()) return std::nullopt;
@@ -117,6 +132,8 @@ std::optional<CachedColumns> map_valid_file(const std::string& path, const std::
     if (rows * static_cast<int64_t>(column->row_bytes()) > file.size() - offset) return std::nullopt;
     cached.columns.push_back(std::move(column));
   }
+  if (header.at("names").as_bool()) cached.names = take_last(cached.columns);
+  if (header.at("weights").as_bool()) cached.weights = take_last(cached.columns);
   return cached;
 }
 
@@ -135,9 +152,9 @@ bool may_be_replaced(const std::string& path) {
 
 }  // namespace
 
-std::optional<CachedColumns> map_cache_file(const std::string& path, const std::string& identity) {
+std::optional<CachedColumns> map_cache_file(const std::string& path, const CacheKey& key) {
   try {
-    return map_valid_file(path, identity);
+    return map_valid_file(path, key);
   } catch (const Error&) {  // missing, short, no JSON or another
     return std::nullopt;
   }
@@ -159,14 +176,14 @@ void check_cache_file(const std::string& path) {
     refuse("a file that is no cache of dtrain's, which it does not write over; give another path");
 }
 
-void write_cache_file(const std::string& path, const std::string& identity, const Columns& columns,
-                      int64_t from, int64_t to) {
+void write_cache_file(const std::string& path, const CacheKey& key, const CachedColumns& columns,
+                      int64_t to) {
   check_cache_file(path);
   NewFile file(path);
-  const std::string header = make_header(identity, columns, from, to);
+  const std::string header = make_header(key, columns, to);
   file.append(header.data(), header.size());
-  for (const auto& column : columns) {
-    for_each_block(*column, from, to, [&](int64_t first, int64_t count, size_t) {
+  for (const auto& column : columns.all()) {
+    for_each_block(*column, columns.first, to, [&](int64_t first, int64_t count, size_t) {
       const size_t bytes = static_cast<size_t>(count) * column->row_bytes();
       const auto block = allocate_bytes(bytes);
       column->read(row_numbers(first, count), block.get());

@@ -11,17 +11,16 @@
 namespace dtrain {
 
 /// Maps the file into memory. Returns nothing where the file does not exist, holds something else than
-/// `identity`, or is damaged.
-std::optional<CachedColumns> map_cache_file(const std::string& path, const std::string& identity);
+/// the key says, or is damaged.
+std::optional<CachedColumns> map_cache_file(const std::string& path, const CacheKey& key);
 
 /// Throws UserError where a cache file could not be written: its folder does not exist or may not be written
 /// to, or a file stands there that is no cache file of dtrain's, which is never written over.
 void check_cache_file(const std::string& path);
 
-/// Writes rows [from, to) of the columns to a temporary file beside `path`, then renames it, so that readers
-/// find either the old file or the new one, whole. Throws as check_cache_file does, and Error where writing
-/// fails.
-void write_cache_file(const std::string& path, const std::string& identity, const Columns& columns,
-                      int64_t from, int64_t to);
+/// Writes rows [columns.first, to) of the columns to a temporary file beside `path`, then renames it, so that
+/// readers find either the old file or the new one, whole. Throws as check_cache_file does, and Error where
+/// writing fails.
+void write_cache_file(const std::string& path, const CacheKey& key, const CachedColumns& columns, int64_t to);
 
 }  // namespace dtrain

@@ -21,14 +21,15 @@ class FileCache final : public Cache {
  protected:
   CachedColumns make(const CacheKey& key, const Open& open) const override {
     const std::string path = path_of(key.name);
-    if (auto cached = map_cache_file(path, key.identity)) return *std::move(cached);
+    if (auto cached = map_cache_file(path, key)) return *std::move(cached);
     check_cache_file(path);  // before all is read for it
     {
-      const Columns columns = open();
-      const auto [from, to] = rows_to_keep(key, columns.front()->size());
-      write_cache_file(path, key.identity, columns, from, to);
+      SourceColumns source = open();
+      const int64_t total = source.columns.front()->size();
+      const auto [from, to] = rows_to_keep(key, total);
+      write_cache_file(path, key, {std::move(source), from, total}, to);
     }  // what was decoded is dropped before the file is mapped
-    auto cached = map_cache_file(path, key.identity);
+    auto cached = map_cache_file(path, key);
     if (!cached) throw Error(fmt::format("{}: the cache file was changed while it was written", path));
     return *std::move(cached);
   }

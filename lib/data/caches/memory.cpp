@@ -22,15 +22,19 @@ class MemoryCache : public Cache {
 
  protected:
   CachedColumns make(const CacheKey& key, const Open& open) const override {
-    Columns columns = open();
-    const int64_t total = columns.front()->size();
+    SourceColumns source = open();
+    const int64_t total = source.columns.front()->size();
+    CachedColumns cached(std::move(source), 0, total);
+    Columns columns = cached.all();
     const bool there = std::all_of(columns.begin(), columns.end(),
                                    [](const auto& column) { return column->data() && column->in_memory(); });
-    if (there) return {std::move(columns), 0, total};
+    if (there) return cached;
     const auto [from, to] = rows_to_keep(key, total);
     check_room(columns, to - from);
     for (auto& column : columns) column = copied(*column, from, to);
-    return {std::move(columns), from, total};
+    cached.replace(columns);
+    cached.first = from;
+    return cached;
   }
 
  private:

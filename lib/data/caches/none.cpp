@@ -12,9 +12,9 @@ class NoCache final : public Cache {
 
  protected:
   CachedColumns make(const CacheKey&, const Open& open) const override {
-    Columns columns = open();
-    const int64_t total = columns.front()->size();
-    return {std::move(columns), 0, total};
+    SourceColumns source = open();
+    const int64_t total = source.columns.front()->size();
+    return {std::move(source), 0, total};
   }
 };
 

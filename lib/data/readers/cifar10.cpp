@@ -106,7 +106,7 @@ class Cifar10Reader final : public Reader {
  public:
   explicit Cifar10Reader(const Cifar10Options& options) : options_(options) {}
 
-  Columns open(const ReadRequest& request) const override {
+  SourceColumns open(const ReadRequest& request) const override {
     if (request.inputs.size() != 1 || request.targets.size() > 1)
       request.fail(fmt::format("cifar10 feeds a model of one input and one target; this one has {} and {}",
                                request.inputs.size(), request.targets.size()));

@@ -63,7 +63,7 @@ class CsvReader final : public Reader {
  public:
   explicit CsvReader(const CsvOptions& options) : options_(options) {}
 
-  Columns open(const ReadRequest& request) const override {
+  SourceColumns open(const ReadRequest& request) const override {
     const std::string path = find(request);
     const auto choose = [&](size_t width, const std::vector<std::string>& names) {
       const Choice choice = choice_of(request, path, width, names);
@@ -75,12 +75,17 @@ class CsvReader final : public Reader {
         all.push_back({{choice.targets[i]}, csv_type(request.targets[i]), true});
       return all;
     };
-    return read_csv(path, format(), choose);
+    SourceColumns source = read_csv(path, format(), choose);
+    source.facts = request.facts;
+    if (source.facts.fields.empty()) source.facts.fields = fields(request);
+    return source;
   }
   std::vector<std::string> files() const override { return {options_.file}; }
   std::optional<CsvFormat> text_format() const override { return format(); }
 
-  FieldNames fields(const ReadRequest& request) const override {
+ private:
+  /// The columns that the options choose, where they have names.
+  FieldNames fields(const ReadRequest& request) const {
     if (!options_.header) return {};
     const std::string path = find(request);
     const std::vector<std::string> names = read_csv_names(path, format());
@@ -92,7 +97,6 @@ class CsvReader final : public Reader {
     return fields;
   }
 
- private:
   /// Places in a line.
   struct Choice {
     std::vector<size_t> inputs, targets;
@@ -149,7 +153,7 @@ class CsvReader final : public Reader {
   /// target, too, unless the options name its column here.
   Choice choice_of(const ReadRequest& request, const std::string& path, size_t width,
                    const std::vector<std::string>& names) const {
-    const FieldNames& known = request.fields;
+    const FieldNames& known = request.facts.fields;
     if (names.empty() || known.empty()) return own_choice(request, path, width, names);
     Choice choice;
     for (const std::string& name : known.inputs) choice.inputs.push_back(place_of_column(path, name, names));

@@ -280,7 +280,7 @@ class Hdf5Reader final : public Reader {
  public:
   explicit Hdf5Reader(const Hdf5Options& options) : options_(options) {}
 
-  Columns open(const ReadRequest& request) const override {
+  SourceColumns open(const ReadRequest& request) const override {
     const std::string path = request.find(options_.file);
     Columns columns;
     for (const std::string& name : options_.resolve(request)) columns.push_back(open_hdf5(path, name));

@@ -58,7 +58,7 @@ class IdxReader final : public Reader {
  public:
   explicit IdxReader(const IdxOptions& options) : options_(options) {}
 
-  Columns open(const ReadRequest& request) const override {
+  SourceColumns open(const ReadRequest& request) const override {
     Columns columns;
     for (const std::string& name : options_.resolve(request)) columns.push_back(open_idx(request.find(name)));
     return columns;

@@ -107,7 +107,7 @@ class NpyReader final : public Reader {
  public:
   explicit NpyReader(const NpyOptions& options) : options_(options) {}
 
-  Columns open(const ReadRequest& request) const override {
+  SourceColumns open(const ReadRequest& request) const override {
     Columns columns;
     for (const std::string& name : options_.resolve(request)) columns.push_back(open_npy(request.find(name)));
     return columns;

@@ -8,8 +8,8 @@
 #include "base/tensor_spec.h"
 #include "config/registry.h"
 #include "data/column.h"
-#include "data/data_identity.h"
 #include "data/readers/csv_table.h"
+#include "data/source_columns.h"
 
 namespace dtrain {
 
@@ -21,8 +21,9 @@ struct ReadRequest {
   std::string root;
   Mark place;  // of the split in the configuration
   std::vector<TensorSpec> inputs, targets;
-  /// The training file's names, by which a file with a header is read; empty: the options decide.
-  FieldNames fields;
+  /// What is known of the training split, by which other files are read; empty: the options decide, and the
+  /// reader finds out.
+  SourceFacts facts;
 
   /// The path at which a file is found.
   std::string find(const std::string& file_name) const;
@@ -37,12 +38,9 @@ class Reader {
   /// Opens one column for each of the request's inputs and targets, in that order, all of the same number of
   /// rows. Throws UserError for a file that is not what it is said to be, with its path, what was expected
   /// and what was found.
-  virtual Columns open(const ReadRequest& request) const = 0;
+  virtual SourceColumns open(const ReadRequest& request) const = 0;
   /// The names of the reader's files, as they are written in the configuration.
   virtual std::vector<std::string> files() const = 0;
-  /// The columns that the options choose, whatever request.fields says. Reads no more of a file than its
-  /// first line.
-  virtual FieldNames fields(const ReadRequest& /*request*/) const { return {}; }
   /// How the reader reads delimited text; nothing where it reads other files.
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
 };

@@ -122,7 +122,7 @@ class SyntheticReader final : public Reader {
  public:
   explicit SyntheticReader(const SyntheticOptions& options) : options_(options) {}
 
-  Columns open(const ReadRequest& request) const override {
+  SourceColumns open(const ReadRequest& request) const override {
     Columns columns;
     for (const TensorSpec& wanted : request.inputs)
       columns.push_back(column(wanted, columns.size(), input_fill(wanted, request)));

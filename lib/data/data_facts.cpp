@@ -1,0 +1,108 @@
+#include "data/data_facts.h"
+
+#include <cstdlib>
+
+namespace dtrain {
+
+namespace {
+
+Json json_of_strings(const std::vector<std::string>& strings) {
+  Json all = Json::array();
+  for (const std::string& one : strings) all.push(one);
+  return all;
+}
+
+std::vector<std::string> strings_of(const Json& json) {
+  std::vector<std::string> all;
+  for (const Json& one : json.items()) all.push_back(one.as_string());
+  return all;
+}
+
+Json json_of_names(const SourceFacts::Names& names) {
+  Json all = Json::object();
+  for (const auto& [key, strings] : names) all.set(key, json_of_strings(strings));
+  return all;
+}
+
+SourceFacts::Names names_from(const Json& holder, std::string_view key) {
+  SourceFacts::Names names;
+  if (const Json* json = holder.find(key))
+    for (const auto& [name, strings] : json->entries()) names[name] = strings_of(strings);
+  return names;
+}
+
+Json json_of_step(const FittedStep& step) {
+  Json numbers = Json::object();
+  for (const auto& [name, values] : step.numbers) {
+    Json all = Json::array();
+    for (const double value : values) all.push(value);
+    numbers.set(name, std::move(all));
+  }
+  return Json::object().set("kind", step.kind).set("numbers", std::move(numbers));
+}
+
+FittedStep step_from(const Json& json) {
+  FittedStep step{json.at("kind").as_string(), {}};
+  for (const auto& [name, values] : json.at("numbers").entries())
+    for (const Json& value : values.items()) step.numbers[name].push_back(value.as_double());
+  return step;
+}
+
+}  // namespace
+
+Json FieldNames::to_json() const {
+  return Json::object().set("inputs", json_of_strings(inputs)).set("targets", json_of_strings(targets));
+}
+
+FieldNames FieldNames::from_json(const Json& json) {
+  return {strings_of(json.at("inputs")), strings_of(json.at("targets"))};
+}
+
+bool SourceFacts::empty() const {
+  return fields.empty() && class_names.empty() && categories.empty() && fills.empty();
+}
+
+Json SourceFacts::to_json() const {
+  Json json = Json::object();
+  if (!fields.empty()) json.set("fields", fields.to_json());
+  if (!class_names.empty()) json.set("class_names", json_of_names(class_names));
+  if (!categories.empty()) json.set("categories", json_of_names(categories));
+  if (!fills.empty()) json.set("fills", json_of_names(fills));
+  return json;
+}
+
+SourceFacts SourceFacts::from_json(const Json& json) {
+  SourceFacts facts;
+  if (const Json* fields = json.find("fields")) facts.fields = FieldNames::from_json(*fields);
+  facts.class_names = names_from(json, "class_names");
+  facts.categories = names_from(json, "categories");
+  facts.fills = names_from(json, "fills");
+  return facts;
+}
+
+Json DataFacts::to_json() const {
+  Json json = source.to_json();
+  if (!fitted.empty()) {
+    Json columns = Json::object();
+    for (const auto& [column, steps] : fitted) {
+      Json all = Json::array();
+      for (const FittedStep& step : steps) all.push(json_of_step(step));
+      columns.set(column, std::move(all));
+    }
+    json.set("fitted", std::move(columns));
+  }
+  if (split_seed) json.set("split_seed", std::to_string(*split_seed));  // 64 bits, of which JSON has 53
+  return json;
+}
+
+DataFacts DataFacts::from_json(const Json& json) {
+  DataFacts facts{SourceFacts::from_json(json), {}, {}};
+  if (const Json* columns = json.find("fitted"))
+    for (const auto& [column, steps] : columns->entries())
+      for (const Json& step : steps.items()) facts.fitted[column].push_back(step_from(step));
+  if (const Json* seed = json.find("split_seed"))
+    facts.split_seed = std::strtoull(seed->as_string().c_str(), nullptr, 10);
+  return facts;
+}
+
+}  // namespace dtrain

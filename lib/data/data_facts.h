@@ -1,0 +1,66 @@
+// What the training split tells about its data: validation, test and predicted samples are read by it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace dtrain {
+
+/// The names of the columns that make the model's inputs, in order, and its targets. Only files with a header
+/// have them; for other files this is empty.
+struct FieldNames {
+  std::vector<std::string> inputs, targets;
+
+  bool empty() const { return inputs.empty() && targets.empty(); }
+  bool operator==(const FieldNames&) const = default;
+  Json to_json() const;
+  /// Throws UserError where a part is missing or is not what it must be.
+  static FieldNames from_json(const Json& json);
+};
+
+/// What a reader finds in the training split's files, and reads other files by.
+struct SourceFacts {
+  using Names = std::map<std::string, std::vector<std::string>>;
+
+  FieldNames fields;
+  Names class_names;  // by target, a lone one as "target": class i is called the i-th
+  Names categories;   // by column of text: its values, sorted
+  /// By input: what becomes of a gap in each element of a row: "mean" or "median" (of the training split), a
+  /// number, or "" where there are no gaps.
+  Names fills;
+
+  bool empty() const;
+  bool operator==(const SourceFacts&) const = default;
+  Json to_json() const;
+  /// Throws UserError as above; parts that are missing are empty.
+  static SourceFacts from_json(const Json& json);
+};
+
+/// What one transform has computed over the samples of the training split for one input or target.
+struct FittedStep {
+  std::string kind;                                    // the transform's
+  std::map<std::string, std::vector<double>> numbers;  // by its own names: "mean", "deviation"
+  bool operator==(const FittedStep&) const = default;
+};
+
+/// A checkpoint keeps them.
+struct DataFacts {
+  SourceFacts source;
+  /// By input or target, a lone target as "target": a step for each of its transforms that are fitted, in
+  /// order.
+  std::map<std::string, std::vector<FittedStep>> fitted;
+  std::optional<uint64_t> split_seed;  // by which splits were drawn
+
+  bool empty() const { return source.empty() && fitted.empty() && !split_seed; }
+  bool operator==(const DataFacts&) const = default;
+  Json to_json() const;
+  /// Throws UserError as above.
+  static DataFacts from_json(const Json& json);
+};
+
+}  // namespace dtrain
