@@ -50,13 +50,22 @@ void check_patterns(const PretrainedWeights& options, const std::vector<std::str
     options.unused->check_each_matches(of_file, "weights.unused", "weight of the file", diagnostics);
 }
 
+/// Keras 3 calls the kernel of a depthwise convolution "kernel".
+std::string name_in_model(const std::string& name, const std::set<std::string>& of_model) {
+  if (of_model.contains(name) || !name.ends_with("/kernel")) return name;
+  const std::string depthwise =
+      name.substr(0, name.size() - std::string("kernel").size()) + "depthwise_kernel";
+  return of_model.contains(depthwise) ? depthwise : name;
+}
+
 /// The file's weights by this model's names, but for those that nobody wants.
 std::vector<std::pair<std::string, const ArrayRef*>> offers_of(const PretrainedWeights& options,
-                                                               const WeightFile& file) {
+                                                               const WeightFile& file,
+                                                               const std::set<std::string>& of_model) {
   std::vector<std::pair<std::string, const ArrayRef*>> offers;
   for (const ArrayRef& weight : file.weights())
     if (!matched(options.unused, weight.name))
-      offers.emplace_back(options.rename.apply(weight.name), &weight);
+      offers.emplace_back(name_in_model(options.rename.apply(weight.name), of_model), &weight);
   return offers;
 }
 
@@ -70,7 +79,8 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
   for (const Wanted& weight : wanted) of_model.push_back(weight.name);
   check_patterns(options, names_of(result.file.weights()), of_model, diagnostics);
 
-  const auto offers = offers_of(options, result.file);
+  const std::set<std::string> known(of_model.begin(), of_model.end());
+  const auto offers = offers_of(options, result.file, known);
   const std::map<std::string, const ArrayRef*> offered(offers.begin(), offers.end());
   for (const Wanted& weight : wanted) {
     const auto offer = offered.find(weight.name);
@@ -84,7 +94,6 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
     else
       result.weights.insert(*offer);
   }
-  const std::set<std::string> known(of_model.begin(), of_model.end());
   for (const auto& [name, weight] : offers)
     if (!known.contains(name)) unused.push_back(weight->name);
   if (!missing.empty())
