@@ -101,7 +101,7 @@ bool Checkpointing::check_directory() {
   }
   if (!complete_) {
     directory_.write_config(config_.resolved.to_yaml());
-    directory_.write_metrics(state_.history.text());
+    write_metrics();
     complete_ = true;
   }
   return !change.empty();
@@ -241,11 +241,23 @@ void Checkpointing::complete_state() {
   state_.good_steps = scale.good_steps;
 }
 
+void Checkpointing::write_metrics() {
+  directory_.write_metrics(state_.history.text());
+  table_.update(state_.history);
+  directory_.write_table(table_.text());
+}
+
+void Checkpointing::append_last_metrics() {
+  directory_.append_metrics(state_.history.last_line());
+  table_.update(state_.history);
+  if (const auto rows = table_.appended()) return directory_.append_table(*rows);
+  directory_.write_table(table_.text());
+}
+
 void Checkpointing::append_metrics() {
   if (!writes_files_) return;
   try {
-    metrics_whole_ ? directory_.append_metrics(state_.history.last_line())
-                   : directory_.write_metrics(state_.history.text());
+    metrics_whole_ ? append_last_metrics() : write_metrics();
     metrics_whole_ = true;
   } catch (...) {
     wait();
@@ -264,7 +276,7 @@ void Checkpointing::end() {
   }
   // The last epoch's metrics are not to be lost with its weights.
   try {
-    if (writes_files_) directory_.write_metrics(state_.history.text());
+    if (writes_files_) write_metrics();
   } catch (...) {
     if (!failure) throw;
   }

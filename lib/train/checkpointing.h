@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "train/background.h"
+#include "train/metrics_table.h"
 #include "train/observer.h"
 #include "train/replicas.h"
 #include "train/run_config.h"
@@ -49,7 +50,7 @@ class Checkpointing {
   void wait();
   /// Writes what save_best() has put off before it returns: what is now is not worth saving.
   void save_held();
-  /// Adds the last epoch's line to metrics.jsonl; all of them where lines are missing there.
+  /// Adds the last epoch's line to metrics.jsonl and metrics.csv; all of them where lines are missing there.
   void append_metrics();
   /// The run ends: what is now is on the disk when this returns, as a checkpoint and in metrics.jsonl. Throws
   /// Error.
@@ -96,6 +97,8 @@ class Checkpointing {
   std::function<void()> checkpoint_task(const HostArrays* arrays);
   std::function<void()> write_task(const TrainingState& state, const HostArrays& arrays) const;
   void complete_state();
+  void write_metrics();
+  void append_last_metrics();
 
   const RunConfig& config_;
   RunDirectory directory_;
@@ -109,7 +112,8 @@ class Checkpointing {
   std::optional<Task> task_;                         // under way
   Point saved_;
   bool complete_ = false;      // the directory: it has the configuration
-  bool metrics_whole_ = true;  // the file, so that lines can be added to it
+  bool metrics_whole_ = true;  // the files, so that lines can be added to them
+  MetricsTable table_;         // of the history
   double longest_save_ = 0;    // seconds
   Clock::time_point last_save_;
   Background background_;  // the last member: it reads what the others hold

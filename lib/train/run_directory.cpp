@@ -28,8 +28,11 @@ namespace {
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kConfig = "config.yaml";
 constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kTable = "metrics.csv";
+constexpr const char* kReport = "report.html";
 constexpr const char* kEvents = "run.jsonl";
-constexpr std::array kOwn{kConfig, kMetrics, kEvents};
+constexpr const char* kTensorboard = "tensorboard";
+constexpr std::array kOwn{kConfig, kMetrics, kTable, kReport, kEvents};
 
 std::string reason(int code) {
   return std::generic_category().message(code);
@@ -66,6 +69,11 @@ fs::path free_name(const fs::path& parent, const std::string& name) {
   return path;
 }
 
+/// Of TensorBoard's files (report/tensorboard.h).
+bool is_own_event_file(const std::string& name) {
+  return name.starts_with("events.out.tfevents.") && name.ends_with(".dtrain");
+}
+
 bool exists(const Location& location) {
   return ::faccessat(location.directory, location.path.c_str(), F_OK, 0) == 0;
 }
@@ -79,9 +87,14 @@ bool same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/// Locks a directory that is open. False where another process has it; some file systems know no locks.
+/// Locks a directory that is open. False where another process has it; some file systems know no locks. Who
+/// only asks whether it is held has it for a moment.
 bool lock(int fd) {
-  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    ::usleep(5000);
+  }
+  return false;
 }
 
 }  // namespace
@@ -129,6 +142,7 @@ struct RunDirectory::Held {
   std::vector<std::string> made;  // by open()
   bool made_checkpoints = false;
   std::vector<const char*> missing;  // of the files of a run, when it was opened
+  bool missing_tensorboard = false;
 };
 
 RunDirectory::RunDirectory(std::string path) : held_(std::make_shared<Held>(std::move(path))) {}
@@ -180,6 +194,15 @@ bool RunDirectory::has_begun() const {
   return exists(at(kConfig));
 }
 
+bool RunDirectory::is_held() const {
+  if (held_->fd >= 0) return true;
+  const int fd = ::open(held_->path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return held;
+}
+
 void RunDirectory::hold() {
   if (held_->fd >= 0) return;
   held_->open();
@@ -192,6 +215,7 @@ void RunDirectory::hold() {
   }
   for (const char* name : kOwn)
     if (!exists(at(name))) held_->missing.push_back(name);
+  held_->missing_tensorboard = !exists(at(kTensorboard));
   refuse_foreign_files();
   remove_leftovers(at(kConfig));
   remove_leftovers(checkpoint_at(0));
@@ -199,7 +223,7 @@ void RunDirectory::hold() {
 
 void RunDirectory::refuse_foreign_files() {
   if (!held_->made_checkpoints || exists(at(kEvents))) return;
-  for (const char* name : {kConfig, kMetrics}) {
+  for (const char* name : {kConfig, kMetrics, kTable, kReport}) {
     const Location file = at(name);
     if (!exists(file)) continue;
     const std::string path = file.shown();
@@ -212,6 +236,7 @@ void RunDirectory::refuse_foreign_files() {
 void RunDirectory::discard() {
   if (held_->fd < 0 || !steps().empty()) return;
   for (const char* name : held_->missing) remove(at(name));
+  if (held_->missing_tensorboard) remove_event_files();
   // What is not empty stays.
   if (held_->made_checkpoints) ::unlinkat(held_->fd, kCheckpoints, AT_REMOVEDIR);
   for (auto path = held_->made.rbegin(); path != held_->made.rend(); ++path) ::rmdir(path->c_str());
@@ -275,6 +300,32 @@ void RunDirectory::write_metrics(const std::string& lines) const {
   write_text(kMetrics, lines);
 }
 
+void RunDirectory::write_table(const std::string& csv) const {
+  write_text(kTable, csv);
+}
+
+void RunDirectory::write_report(const std::string& html) const {
+  write_text(kReport, html);
+}
+
+void RunDirectory::append_table(std::string_view rows) const {
+  append(kTable, rows);
+}
+
+/// What others have put there stays.
+void RunDirectory::remove_event_files() const {
+  const auto remove_folder = [](const Location& folder) {
+    ::unlinkat(folder.directory, folder.path.c_str(), AT_REMOVEDIR);
+  };
+  for (const std::string& part : names_in(at(kTensorboard))) {
+    const std::string folder = fmt::format("{}/{}", kTensorboard, part);
+    for (const std::string& name : names_in(at(folder)))
+      if (is_own_event_file(name)) remove(at(folder + "/" + name));
+    remove_folder(at(folder));
+  }
+  remove_folder(at(kTensorboard));
+}
+
 void RunDirectory::append_metrics(std::string_view line) const {
   append(kMetrics, line);
 }
@@ -330,6 +381,7 @@ void RunDirectory::clear() const {
   };
   for (const int64_t step : steps()) clear_away(checkpoint_at(step));
   for (const char* name : kOwn) clear_away(at(name));
+  remove_event_files();
 }
 
 }  // namespace dtrain

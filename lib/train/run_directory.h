@@ -1,4 +1,5 @@
-// The directory of a run: config.yaml, metrics.jsonl, run.jsonl, checkpoints/.
+// The directory of a run: config.yaml, metrics.jsonl, metrics.csv, run.jsonl, report.html, checkpoints/,
+// tensorboard/.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,8 @@ class RunDirectory {
   /// Whether a configuration was written, as every run does at its start.
   bool has_begun() const;
 
+  /// Whether another process, or this one, trains there now.
+  bool is_held() const;
   /// Makes the directories, keeps every other process of this machine from training here until the last copy
   /// is gone, and removes what runs that were killed left half written. Throws UserError where the
   /// directories cannot be made or another process holds them. Nothing where it is held already.
@@ -46,10 +49,15 @@ class RunDirectory {
   /// Each of these files appears whole or not at all.
   void write_config(const std::string& yaml) const;
   void write_metrics(const std::string& lines) const;
+  void write_table(const std::string& csv) const;
+  void write_report(const std::string& html) const;
   /// Adds a line to those that stand there, without waiting for the disk: checkpoints hold them all.
   void append_metrics(std::string_view line) const;
+  void append_table(std::string_view rows) const;
   /// Adds a line to run.jsonl, which says when and with what the run was begun, gone on with and ended.
   void append_event(const Json& event) const;
+  /// The folder of TensorBoard's files, which may not be there.
+  std::string tensorboard_directory() const { return path() + "/tensorboard"; }
 
   void save(int64_t step, const CheckpointContent& content) const;
   /// Removes all checkpoints but the newest `keep` and that of step `best`; none while another process looks
@@ -61,7 +69,7 @@ class RunDirectory {
   /// Gives checkpoints after `step` another name (".set-aside" behind it, numbered where that is taken), so
   /// that they are neither resumed from nor lost; returns their paths.
   std::vector<std::string> set_aside_after(int64_t step) const;
-  /// Removes config, metrics, events and checkpoints of a run that is to be overwritten.
+  /// Removes the files of a run that is to be overwritten.
   void clear() const;
 
  private:
@@ -70,6 +78,7 @@ class RunDirectory {
   /// A run writes its configuration and its metrics anew; those of a directory that no run had are somebody
   /// else's. Throws UserError, after discard().
   void refuse_foreign_files();
+  void remove_event_files() const;
   Location at(const std::string& name) const;
   Location checkpoint_at(int64_t step) const;
   std::vector<int64_t> steps() const;
