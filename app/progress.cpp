@@ -50,16 +50,28 @@ std::string speed_text(double samples_per_second) {
   return format_count(static_cast<int64_t>(samples_per_second)) + " samples/s";
 }
 
+/// From here on it is worth a word that steps wait for samples.
+constexpr double kMuchWaiting = 0.2;
+
+std::string waiting_text(double share) {
+  return fmt::format("{:.0f} % waiting for samples", 100 * share);
+}
+
 class LineProgress : public QuietProgress {
  public:
+  void on_step(const Progress& progress) override { waiting_ = progress.waiting; }
   void on_epoch(const Json& record, int64_t epochs) override {
     std::vector<std::string> parts = metric_parts(record);
     parts.insert(parts.begin(), fmt::format("epoch {}/{}", record.find("epoch")->as_int(), epochs));
     parts.push_back(fmt::format("{:.1f} s", record.find("seconds")->as_double()));
     parts.push_back(speed_text(record.find("samples_per_second")->as_double()));
+    if (waiting_ >= kMuchWaiting) parts.push_back(waiting_text(waiting_));
     print_note(lay_out(parts));
   }
   void on_note(const std::string& message) override { print_note(message); }
+
+ private:
+  double waiting_ = 0;  // of the epoch under way
 };
 
 /// One line at the bottom, written anew in place; what is printed meanwhile goes above it.
@@ -68,6 +80,7 @@ class BarProgress final : public LineProgress {
   ~BarProgress() override { erase(); }
 
   void on_step(const Progress& progress) override {
+    LineProgress::on_step(progress);
     constexpr std::chrono::milliseconds kBetween(100);
     const auto now = Clock::now();
     if (now - drawn_ < kBetween && progress.step < progress.steps) return;
@@ -98,8 +111,9 @@ class BarProgress final : public LineProgress {
   }
 
   /// At most `width` characters. Parts that do not fit are left out whole, as half a number would be another
-  /// one: the place in the epoch comes first, then the time that is left, a short bar, the loss, the speed,
-  /// other metrics; what is left then makes the bar longer.
+  /// one: the place in the epoch comes first, then the time that is left, a short bar, the loss, that
+  /// samples are waited for, the speed, the time that is left of the run, other metrics; what is left then
+  /// makes the bar longer.
   static std::string draw(const Progress& progress, size_t width) {
     constexpr size_t kLeastBar = 10, kMostBar = 32;  // with its brackets
     const std::string head = fmt::format("epoch {}/{} ", progress.epoch, progress.epochs);
@@ -118,10 +132,16 @@ class BarProgress final : public LineProgress {
     const std::string left = taken(fmt::format("  {} left", format_duration(progress.seconds_left)));
     size_t bar = taken(std::string(kLeastBar, ' ')).size();
     std::string metrics = progress.means.empty() ? "" : metric(0);
+    const std::string waiting =
+        progress.waiting >= kMuchWaiting ? taken("  " + waiting_text(progress.waiting)) : "";
     const std::string speed = taken("  " + speed_text(progress.samples_per_second));
+    std::string of_run;
+    if (progress.epochs > progress.epoch)
+      of_run = taken(fmt::format(", {} of the run", format_duration(progress.run_seconds_left)));
     for (size_t i = 1; i < progress.means.size(); ++i) metrics += metric(i);
     if (bar > 0) bar = std::min(bar + room, kMostBar);
-    std::string line = head + (bar > 0 ? draw_bar(progress, bar - 2) : "") + count + metrics + speed + left;
+    std::string line = head + (bar > 0 ? draw_bar(progress, bar - 2) : "") + count + metrics + speed +
+                       waiting + left + of_run;
     return bar > 0 ? colour_bar(std::move(line), head.size()) : line;
   }
 

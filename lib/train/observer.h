@@ -18,8 +18,11 @@ struct Progress {
   int64_t global_step = 0;
   double step_loss = 0;  // of this step's batch alone
   std::vector<std::pair<std::string, double>> means;
+  double learning_rate = 0;
   double samples_per_second = 0;
-  double seconds_left = 0;  // of the epoch
+  double seconds_left = 0;      // of the epoch
+  double run_seconds_left = 0;  // to the configured end, validation included
+  double waiting = 0;           // the share of the epoch's time that steps waited for samples, 0 to 1
 };
 
 /// Shows a person what happens; all calls come from the trainer's thread.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/stopwatch.h"
+
 namespace dtrain {
 
 Replica::Replica(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
@@ -75,6 +77,7 @@ Frame& Replica::load(const Batch& batch, Range samples, Plan::Purpose purpose, G
   }
   Frame& frame = frames_.try_emplace({key, accumulated}, p).first->second;
   frame.bind(arrays);
+  const Stopwatch stopwatch(step_seconds_.copying);
   feed_.load(batch, samples, frame);
   return frame;
 }
@@ -151,8 +154,16 @@ void Replica::train(const StepOrder& order, Range share, GradientSync& sync, Col
     train_microbatch(order, {share.begin + part.begin, share.begin + part.end}, index, count, mode, sync,
                      member);
   }
-  sync.end(worker(), member);
+  {
+    const Stopwatch stopwatch(step_seconds_.updating);
+    sync.end(worker(), member);
+  }
   end();
+}
+
+void Replica::complete(GradientSync& sync) {
+  const Stopwatch stopwatch(step_seconds_.updating);
+  sync.complete(worker());
 }
 
 void Replica::compute(Frame* frame, const StepInfo& info, bool accumulated,
@@ -179,13 +190,13 @@ void Replica::train_microbatch(const StepOrder& order, Range samples, int index,
     meet(member);
     sync.ready(worker(), layout_.with_gradient());
     worker().context().synchronize();  // before the update's kernels are loaded, too
-    return sync.complete(worker());
+    return complete(sync);
   }
   std::function<void(int64_t)> on_ready;
   if (count == 1) on_ready = [&](int64_t end) { sync.ready(worker(), end); };
   const auto work = [&] {
     compute(frame, info, accumulated, on_ready);
-    if (last) sync.complete(worker());
+    if (last) complete(sync);
   };
   const WorkKey key{{Plan::Purpose::training, samples.size()}, samples.begin, order.batch.size(), index};
   if (mode == StepMode::capture) {

@@ -27,6 +27,12 @@ struct StepOrder {
   StepNumbers numbers;
 };
 
+/// Seconds of a replica's thread, in all steps so far.
+struct StepSeconds {
+  double copying = 0;   // samples to the device, with what is read and converted on the way
+  double updating = 0;  // summing gradients, and the optimizer; 0 where a GPU does so by itself
+};
+
 /// Has a worker for each of its devices, by slot. Used by one thread. A GPU's work for a batch size is done
 /// by plain calls the first time, so that all that libraries load, choose and allocate is there; captured the
 /// second time, in one graph a step (a microbatch of the share, where it has several); and replayed from then
@@ -54,6 +60,7 @@ class Replica {
   /// Valid until the next call. Any thread, while none of these calls runs.
   std::span<const double> totals(int back = 0);
 
+  const StepSeconds& step_seconds() const { return step_seconds_; }
   void forget_captured_graphs() { captured_graphs_.clear(); }
   const Plan& plan(const PlanKey& key);
   /// What the gradients of a slot take, in bytes.
@@ -84,6 +91,7 @@ class Replica {
   void begin(const StepNumbers& numbers);
   void end();
   void clear_totals();
+  void complete(GradientSync& sync);
   void grow_arena(size_t slot, size_t bytes);
   /// A frame with every pointer in place and the batch's samples in its columns. `accumulated`: its gradients
   /// go to the slots' microbatch_gradients, to be added to those of the microbatches before.
@@ -107,6 +115,7 @@ class Replica {
   std::vector<Ops*> ops_;  // of the workers
   Feed feed_;
   std::vector<SlotMemory> memory_;
+  StepSeconds step_seconds_;
   size_t count_;     // of totals
   size_t turn_ = 0;  // of what there are two of
   std::vector<double> totals_;

@@ -66,6 +66,8 @@ class Replicas {
   const BatchTotals& finish();
   /// Steps under way.
   int pending() const { return static_cast<int>(pending_.size()); }
+  /// What the first replica's thread has spent in all steps so far.
+  const StepSeconds& step_seconds() const { return replicas_.front()->step_seconds(); }
   /// How many steps may be under way when the next is launched, so that devices need not wait for the host.
   int most_pending() const;
 

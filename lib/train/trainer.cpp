@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/stopwatch.h"
 #include "train/placement.h"
 #include "train/pretrained_loading.h"
 #include "train/reading.h"
@@ -153,7 +154,11 @@ void Trainer::restore(const Checkpoint& checkpoint) {
 }
 
 void Trainer::run() {
-  checkpointing_->begin(*replicas_, restored_, loader_->steps_per_epoch());
+  run_begin_ = Clock::now();
+  {
+    const Stopwatch stopwatch(spent_.saving);
+    checkpointing_->begin(*replicas_, restored_, loader_->steps_per_epoch());
+  }
   if (const std::string advice = replicas_->gradient_sync().advice(); !advice.empty())
     observer_.on_note(advice);
   const int64_t first_step = state_.step;
@@ -165,7 +170,10 @@ void Trainer::run() {
     save_after_failure(first_step);
     throw;
   }
-  checkpointing_->end();
+  {
+    const Stopwatch stopwatch(spent_.saving);
+    checkpointing_->end();
+  }
   const std::string where = checkpointing_->directory().checkpoint_path(state_.step);
   if (ended) return;
   if (stop_ != 0) throw Interrupted(stop_, fmt::format("stopped at step {}; saved {}", state_.step, where));
@@ -198,10 +206,12 @@ void Trainer::save_after_failure(int64_t first_step) {
 bool Trainer::train_epoch() {
   loader_->begin(state_.epoch, state_.step_in_epoch);
   lap_ = Clock::now();
-  while (const auto batch = read_next(*loader_)) {
+  epoch_waited_ = spent_.waiting;
+  epoch_in_steps_ = in_steps_;
+  while (const auto batch = next_batch()) {
     if (is_to_end()) return false;
     const int64_t step = state_.step + replicas_->pending();
-    replicas_->launch(*batch, step, learning_rate_at(step));
+    launch(*batch, step);
     finish_steps(replicas_->most_pending());
     checkpointing_->poll();
     if (world_.any(checkpointing_->due_after_step(step + 1))) save_async(false);
@@ -210,8 +220,29 @@ bool Trainer::train_epoch() {
   return !is_to_end();
 }
 
+std::shared_ptr<const Batch> Trainer::next_batch() {
+  const Stopwatch stopwatch(spent_.waiting);
+  return read_next(*loader_);
+}
+
+void Trainer::launch(const Batch& batch, int64_t step) {
+  const StepSeconds before = replicas_->step_seconds();
+  replicas_->launch(batch, step, learning_rate_at(step));
+  const StepSeconds after = replicas_->step_seconds();
+  spent_.copying += after.copying - before.copying;
+  spent_.updating += after.updating - before.updating;
+}
+
+TimeSpent Trainer::time_spent() const {
+  TimeSpent spent = spent_;
+  spent.computing = std::max(0.0, in_steps_ - spent.waiting - spent.copying - spent.updating);
+  spent.total = seconds_since(run_begin_);
+  return spent;
+}
+
 void Trainer::save_async(bool announce) {
   finish_steps(0);
+  const Stopwatch stopwatch(spent_.saving);
   checkpointing_->save_async(announce);
   lap_ = Clock::now();
 }
@@ -255,6 +286,7 @@ void Trainer::finish_step() {
   state_.train_seconds += seconds;
   state_.epoch_seconds += seconds;
   step_seconds_ = seconds;
+  in_steps_ += seconds;
   report(step_loss);
 }
 
@@ -270,7 +302,21 @@ void Trainer::report(double step_loss) {
   progress.samples_per_second = static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9);
   progress.seconds_left =
       static_cast<double>(loader_->samples() - state_.samples) / std::max(progress.samples_per_second, 1e-9);
+  progress.learning_rate = learning_rate_at(state_.step - 1);
+  progress.run_seconds_left = run_seconds_left(progress.seconds_left);
+  progress.waiting =
+      std::clamp((spent_.waiting - epoch_waited_) / std::max(in_steps_ - epoch_in_steps_, 1e-9), 0.0, 1.0);
   observer_.on_step(progress);
+}
+
+/// The epochs to come are taken to last as long as the last one that was finished, or else as this one does.
+double Trainer::run_seconds_left(double epoch_seconds_left) const {
+  const Json* last = state_.history.last().find("seconds");
+  const double training = state_.train_seconds + epoch_seconds_left;
+  const double whole = last ? last->as_double() : training;
+  const double validation = std::max(0.0, whole - training);
+  return epoch_seconds_left + validation +
+         whole * static_cast<double>(config_.train.epochs - state_.epoch - 1);
 }
 
 /// The means over the validation split, of the averaged weights where an average is kept; nothing where the
@@ -299,6 +345,7 @@ bool Trainer::finish_epoch() {
   const auto start = Clock::now();
   auto numbers = means_of(config_, state_.sums, state_.samples);
   if (validation_) {
+    const Stopwatch stopwatch(spent_.validating);
     const auto means = validate();
     if (!means) return false;
     for (const auto& [name, value] : *means) numbers.emplace_back("val_" + name, value);
@@ -343,6 +390,7 @@ bool Trainer::finish_epoch() {
   for (const std::string& message : messages)
     if (!message.empty()) observer_.on_note(message);
   if (state_.epoch >= config_.train.epochs || state_.stopped) return true;  // what ends a run is saved then
+  const Stopwatch stopwatch(spent_.saving);
   if (world_.any(checkpointing_->due_after_epoch())) {
     checkpointing_->save_async();
   } else if (improved) {

@@ -20,6 +20,7 @@
 #include "train/run_config.h"
 #include "train/run_directory.h"
 #include "train/saved_run.h"
+#include "train/time_spent.h"
 #include "train/training_state.h"
 
 namespace dtrain {
@@ -57,6 +58,8 @@ class Trainer {
   /// Of the training split; of the validation split, null where there is none.
   const Loader& loader() const { return *loader_; }
   const Loader* validation() const { return validation_.get(); }
+  /// Since run() was called.
+  TimeSpent time_spent() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -74,6 +77,9 @@ class Trainer {
   std::optional<std::vector<std::pair<std::string, double>>> validate();
   bool update_best(const MetricLookup& metric);
   void report(double step_loss);
+  std::shared_ptr<const Batch> next_batch();
+  void launch(const Batch& batch, int64_t step);
+  double run_seconds_left(double epoch_seconds_left) const;
   void save_async(bool announce);
   bool is_to_end(bool may_save = true);
   void save_after_failure(int64_t first_step);
@@ -89,9 +95,12 @@ class Trainer {
   TrainingState state_;
   bool samples_checked_ = false;  // once is enough
   bool restored_ = false;
-  bool sound_ = true;        // no loss says that the weights are ruined
-  double step_seconds_ = 0;  // of the last one
-  Clock::time_point begin_ = Clock::now(), lap_;
+  bool sound_ = true;                             // no loss says that the weights are ruined
+  double step_seconds_ = 0;                       // of the last one
+  TimeSpent spent_;                               // but for `computing` and `total`
+  double in_steps_ = 0;                           // seconds
+  double epoch_waited_ = 0, epoch_in_steps_ = 0;  // as they were when this process began the epoch
+  Clock::time_point begin_ = Clock::now(), run_begin_ = begin_, lap_;
   std::unique_ptr<Checkpointing> checkpointing_;  // the last member: it reads from the replicas' memory
 };
 
