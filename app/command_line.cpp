@@ -33,6 +33,20 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{} (see {} --help)", message, full);
 }
 
+/// The values of one_of(), which CLI11 has in the option's type: "TEXT:{bash,zsh}".
+std::vector<std::string> values_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const size_t open = type.find('{'), close = type.find('}');
+  std::vector<std::string> values;
+  if (open == std::string::npos || close == std::string::npos) return values;
+  for (size_t at = open + 1; at < close;) {
+    const size_t comma = std::min(type.find(',', at), close);
+    values.push_back(type.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return values;
+}
+
 }  // namespace
 
 Option& Option::required() {
@@ -127,6 +141,25 @@ std::vector<std::string> CommandLine::command_names() const {
   std::vector<std::string> names;
   for (const CLI::App* command : app_->get_subcommands({})) names.push_back(command->get_name());
   return names;
+}
+
+std::vector<CommandInfo> CommandLine::commands() const {
+  std::vector<CommandInfo> commands;
+  for (const CLI::App* command : app_->get_subcommands({})) {
+    CommandInfo info{command->get_name(), command->get_description(), {}, {}};
+    for (const CLI::Option* option : command->get_options()) {
+      OptionInfo of{{}, option->get_description(), option->get_items_expected_max() > 0, values_of(*option)};
+      if (option->get_positional() && !option->nonpositional()) {
+        if (!of.values.empty()) info.values = of.values;
+        continue;
+      }
+      for (const std::string& name : option->get_lnames()) of.names.push_back("--" + name);
+      for (const std::string& name : option->get_snames()) of.names.push_back("-" + name);
+      info.options.push_back(std::move(of));
+    }
+    commands.push_back(std::move(info));
+  }
+  return commands;
 }
 
 /// A command that does not exist is said before the parser gets to complain of its arguments one by one.

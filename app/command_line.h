@@ -62,6 +62,19 @@ class Command {
   CLI::App* app_;
 };
 
+/// What completion needs to know of an option.
+struct OptionInfo {
+  std::vector<std::string> names;  // "--output", "-o"
+  std::string description;
+  bool takes_value = false;
+  std::vector<std::string> values;  // where only these are taken
+};
+struct CommandInfo {
+  std::string name, description;
+  std::vector<OptionInfo> options;  // but for arguments
+  std::vector<std::string> values;  // of its argument, where only these are taken
+};
+
 class CommandLine {
  public:
   CommandLine(const std::string& name, const std::string& description);
@@ -74,6 +87,9 @@ class CommandLine {
   /// The text of --help, of the program or of one command. Throws UserError for a command that does not
   /// exist.
   std::string help(const std::string& command = "") const;
+
+  /// All commands with their options, as they were added.
+  std::vector<CommandInfo> commands() const;
 
   /// Reads the command line and runs its command, whose exceptions pass through; --help and --version print
   /// their text. Throws UserError for a line that is wrong: it says which command or option was perhaps

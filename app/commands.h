@@ -5,6 +5,7 @@
 
 namespace dtrain {
 
+void add_new(CommandLine& line);
 void add_fit(CommandLine& line);
 void add_resume(CommandLine& line);
 void add_evaluate(CommandLine& line);
@@ -12,8 +13,11 @@ void add_predict(CommandLine& line);
 void add_check(CommandLine& line);
 void add_summary(CommandLine& line);
 void add_inspect(CommandLine& line);
+void add_report(CommandLine& line);
+void add_runs(CommandLine& line);
 void add_gpus(CommandLine& line);
 void add_schema(CommandLine& line);
+void add_completion(CommandLine& line);
 void add_help(CommandLine& line);
 
 }  // namespace dtrain

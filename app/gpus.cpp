@@ -10,6 +10,7 @@
 #include "device/gpu_info.h"
 #include "options.h"
 #include "text.h"
+#include "watch.h"
 
 namespace dtrain {
 
@@ -176,8 +177,21 @@ void add_gpus(CommandLine& line) {
   command.add_flag(
       "--measure", *measure,
       "Copy memory to, from, within and between the GPUs, sum over all of them, and say how fast");
+  const auto watch = std::make_shared<bool>(false);
+  const auto watching = std::make_shared<WatchOptions>();
+  command
+      .add_flag("--watch", *watch,
+                "Look at the devices again and again: utilisation, memory, power, temperature, who uses them")
+      .excludes(command.option("--measure"));
+  command.add_option("--interval", watching->interval, "Seconds between two looks (1)")
+      .at_least(1)
+      .type_name("SECONDS");
+  command.add_option("--count", watching->count, "End after so many looks").at_least(1).type_name("N");
   add_output_options(command, *output);
-  command.callback([output, measure] { list_devices(*output, *measure); });
+  command.callback([output, measure, watch, watching] {
+    if (*watch) return watch_devices(*output, *watching);
+    list_devices(*output, *measure);
+  });
 }
 
 }  // namespace dtrain

@@ -9,6 +9,7 @@
 #include "console.h"
 #include "invocation.h"
 #include "progress.h"
+#include "run_recorder.h"
 #include "signals.h"
 #include "start.h"
 #include "step_log.h"
@@ -73,17 +74,19 @@ Json event_of(const std::string& name, const TrainingState& state) {
       .set("step", state.step);
 }
 
-Json begin_event(const Trainer& trainer, bool resumed) {
+Json begin_event(Trainer& trainer, bool resumed) {
   Json event = event_of(resumed ? "resume" : "fit", trainer.state());
-  Json devices = Json::array();
-  for (const DeviceId& device : trainer.config().strategy->place().devices()) devices.push(device.str());
-  return describe_invocation(event).set("devices", std::move(devices));
+  return describe_run(describe_invocation(event), trainer);
 }
 
 /// Trains, and notes how that ended.
-void run_noted(Trainer& trainer, const RunDirectory& directory, Observer& observer) {
+void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& observer) {
   const auto note_end = [&](const std::string& how) {
-    note_event(directory, event_of("end", trainer.state()).set("how", how), observer);
+    note_event(
+        directory,
+        event_of("end", trainer.state()).set("how", how).set("seconds", trainer.time_spent().to_json()),
+        observer);
+    observer.end();
   };
   try {
     trainer.run();
@@ -162,7 +165,7 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
   const std::unique_ptr<Observer> progress = make_progress(options.output.quiet);
   std::unique_ptr<Observer> step_log;
   if (!options.step_log.empty()) step_log = std::make_unique<StepLog>(options.step_log, *progress);
-  Observer& observer = step_log ? *step_log : *progress;
+  RunRecorder observer(directory, step_log ? *step_log : *progress);
 
   if (checkpoint) config.dataset.facts = saved_facts(*checkpoint);  // `fit --resume` read a file of its own
   Trainer trainer(std::move(config), directory, observer, catch_signals());
@@ -184,6 +187,7 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
     if (const std::string why = explain_end(state, trainer.config()); !why.empty()) observer.on_note(why);
   }
   note_event(directory, begin_event(trainer, checkpoint != nullptr), observer);
+  observer.begin(trainer);
   observer.on_note(describe_start(trainer, directory));
   run_noted(trainer, directory, observer);
 

@@ -21,6 +21,7 @@ FLOORS = [
     {"data", "checkpoint"},
     {"nn", "optim"},
     {"train"},
+    {"report"},
     {"app"},
 ]
 

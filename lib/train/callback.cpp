@@ -73,6 +73,16 @@ class Ema final : public Callback {
   double decay_;
 };
 
+/// Only says what is wanted: the numbers come to report/tensorboard.h as to any observer.
+class TensorboardCallback final : public Callback {
+ public:
+  explicit TensorboardCallback(const TensorboardOptions& options) : options_(options) {}
+  const TensorboardOptions* tensorboard() const override { return &options_; }
+
+ private:
+  TensorboardOptions options_;
+};
+
 }  // namespace
 
 template <>
@@ -106,6 +116,16 @@ const Registry<Callback>& registry<Callback>() {
             .optional("decay", &EmaOptions::decay,
                       "every step the average becomes decay * average + (1 - decay) * weights",
                       between_excluding_high(0.0, 1.0)));
+    t.add<TensorboardCallback>(
+        "tensorboard",
+        Schema<TensorboardOptions>(
+            "What the run directory's tensorboard/ has besides each epoch's numbers, which are always there.")
+            .example("{update_freq: 100, histogram_freq: 1}")
+            .optional("update_freq", &TensorboardOptions::update_freq,
+                      "when the loss of a batch, the learning rate and the speed are written: `epoch` is "
+                      "never, `batch` every step, a number every so many steps")
+            .optional("histogram_freq", &TensorboardOptions::histogram_freq,
+                      "epochs between two histograms of every weight; 0: none", at_least<int64_t>(0)));
     return t;
   }();
   return table;

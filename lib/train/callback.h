@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "config/registry.h"
 #include "optim/monitor.h"
+#include "train/tensorboard_options.h"
 
 namespace dtrain {
 
@@ -27,6 +28,8 @@ class Callback {
   virtual std::optional<double> average_decay() const { return std::nullopt; }
   /// The metric that the callback watches, to be checked before the run; "" for none.
   virtual std::string monitor() const { return ""; }
+  /// What is to be written for TensorBoard, by a callback that says so; else null.
+  virtual const TensorboardOptions* tensorboard() const { return nullptr; }
 };
 
 template <>

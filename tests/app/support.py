@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -59,10 +60,11 @@ class Case(unittest.TestCase):
                                 stdin=subprocess.DEVNULL, **options)
 
     def dtrain(self, *arguments, expect=0, env=None, **options):
-        """Runs to the end, and checks the exit code."""
+        """Runs to the end, and checks the exit code (unless None is expected, which is any)."""
         process = self.start(*arguments, env=env, **options)
         process.out, process.err = process.communicate(timeout=300)
-        self.assertEqual(process.returncode, expect, f"dtrain {arguments}:\n{process.out}\n{process.err}")
+        if expect is not None:
+            self.assertEqual(process.returncode, expect, f"dtrain {arguments}:\n{process.out}\n{process.err}")
         return process
 
     def json(self, *arguments, **options):
@@ -80,6 +82,19 @@ class Case(unittest.TestCase):
         """The lines of metrics.jsonl without what a clock says."""
         lines = [json.loads(line) for line in (self.dir / run / "metrics.jsonl").read_text().splitlines()]
         return [{k: v for k, v in line.items() if k not in ("seconds", "samples_per_second")} for line in lines]
+
+    def kill_on_the_way(self, *arguments, after=20, **options):
+        """Begins a run and kills it once the step log has so many lines. Returns how many it had then."""
+        log = self.dir / "steps.log"
+        log.unlink(missing_ok=True)
+        process = self.start(*arguments, "--step-log", log, **options)
+        end = time.monotonic() + 60
+        while not log.exists() or len(log.read_bytes().splitlines()) < after:
+            self.assertLess(time.monotonic(), end, "nothing happened")
+            self.assertIsNone(process.poll(), "it ended before it was killed")
+            time.sleep(0.005)
+        process.kill()
+        process.communicate()
 
     def arrays(self, checkpoint):
         """Name to shape and checksum of every array of a checkpoint: equal for equal bits."""

@@ -11,7 +11,7 @@ import termios
 import support
 from support import CONFIG, Case
 
-COMMANDS = ["fit", "resume", "evaluate", "predict", "check", "summary", "inspect", "gpus", "schema"]
+COMMANDS = ["fit", "resume", "evaluate", "predict", "check", "summary", "inspect", "report", "runs", "gpus", "schema"]
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 
@@ -89,6 +89,18 @@ class CommandLine(Case):
         for instruction in plan["instructions"]:
             self.assertIn(instruction["name"], text)
         self.assertNotIn("plan", self.json("check", "config.yaml"))
+
+    def test_watching_the_devices(self):
+        look = self.json("gpus", "--watch", "--count", 1)
+        self.assertTrue(look["cpu"]["busy"])
+        for busy in look["cpu"]["busy"].values():
+            self.assertTrue(0 <= busy <= 1, busy)
+        self.assertTrue(0 < look["cpu"]["memory_used"] <= look["cpu"]["memory_total"])
+        lines = self.dtrain("gpus", "--watch", "--count", 2, "--interval", 1).out.splitlines()
+        self.assertEqual(len([line for line in lines if line.startswith("cpu ")]), 2)
+        self.assertTrue(any(line.startswith("gpu") for line in lines))
+        self.assertNotIn("\x1b", "".join(lines))
+        self.dtrain("gpus", "--watch", "--measure", expect=2)
 
     def test_set_takes_one_value_and_is_repeatable(self):
         self.write("config.yaml", CONFIG)
@@ -178,7 +190,8 @@ class Streams(Case):
             for bar in bars:
                 self.assertLess(len(bar), columns, bar)
                 # Whole parts: a step, perhaps with a bar, metrics, speed and time.
-                self.assertRegex(bar, r"^epoch \d/4 (\[[= ]+\])? \d+/32(  \w+ [\d.]+)*(  [\d,]+ samples/s)?(  \d+:\d\d left)?$")
+                self.assertRegex(bar, r"^epoch \d/4 (\[[= ]+\])? \d+/32(  \w+ [\d.]+)*(  [\d,]+ samples/s)?(  \d+ % waiting for samples)?"
+                                      r"(  \d+:\d\d left(, \d+:\d\d of the run)?)?$")
             self.assertIn("[====", seen) if columns >= 40 else None
             self.assertIn("\x1b[32m", seen) if columns >= 40 else None
 
@@ -196,7 +209,7 @@ class Streams(Case):
             text = " ".join(" ".join(lines).split())
             for epoch in range(1, 5):
                 self.assertRegex(text, rf"epoch {epoch}/4 loss [\d.]+ sparse_categorical_accuracy [\d.]+ val_loss [\d.]+ "
-                                       r"val_sparse_categorical_accuracy [\d.]+ [\d.]+ s [\d,]+ samples/s")
+                                       r"val_sparse_categorical_accuracy [\d.]+ [\d.]+ s [\d,]+ samples/s( \d+ % waiting for samples)?")
             self.assertEqual(len([line for line in lines if line]), 4 if columns == 200 else 8 if columns == 80 else 20)
 
     def test_a_terminal_that_is_made_narrower_meanwhile(self):

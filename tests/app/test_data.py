@@ -63,8 +63,8 @@ class Data(Case):
         self.assertEqual(len((self.dir / "log").read_text().splitlines()), 20)
 
     def test_a_directory_with_a_configuration_that_no_run_wrote(self):
-        for name in ("config.yaml", "metrics.jsonl"):
-            folder = self.dir / name.split(".")[0]
+        for name in ("config.yaml", "metrics.jsonl", "metrics.csv", "report.html"):
+            folder = self.dir / name.replace(".", "-")
             folder.mkdir()
             (folder / name).write_text("mine")
             self.assertIn(name, self.fit(config=CONFIG, output=folder.name, expect=2).err)

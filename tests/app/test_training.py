@@ -39,7 +39,8 @@ class Fit(Case):
     def test_the_run_directory(self):
         self.fit()
         self.assertEqual(sorted(p.name for p in (self.dir / "run").iterdir()),
-                         ["checkpoints", "config.yaml", "metrics.jsonl", "run.jsonl"])
+                         ["checkpoints", "config.yaml", "metrics.csv", "metrics.jsonl", "report.html", "run.jsonl",
+                          "tensorboard"])
         lines = [json.loads(line) for line in (self.dir / "run/metrics.jsonl").read_text().splitlines()]
         self.assertEqual([line["epoch"] for line in lines], [1, 2, 3, 4])
         self.assertEqual([line["step"] for line in lines], [STEPS_PER_EPOCH * n for n in (1, 2, 3, 4)])

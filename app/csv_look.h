@@ -1,0 +1,39 @@
+// What a CSV file seems to hold, for `dtrain new`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dtrain {
+
+struct LookedAtColumn {
+  enum class Kind {
+    number,
+    text,
+    date,   // "2026-01-31", "31.01.2026 12:00"
+    empty,  // nothing in any row
+  };
+  std::string name;  // "" without a header
+  Kind kind = Kind::empty;
+  int64_t gaps = 0;   // rows with nothing, or with what stands for it (NA, nan, null, ?)
+  bool whole = true;  // of numbers: all are whole
+  double least = 0, most = 0;
+  std::vector<std::string> values;  // the different ones, sorted; at most kMostValues
+  std::vector<int64_t> counts;      // how many rows have each
+  bool many_values = false;         // there are more
+  bool distinct = true;             // no value comes twice
+};
+
+struct LookedAtTable {
+  static constexpr size_t kMostValues = 1000;
+  bool header = false;
+  char delimiter = ',';
+  int64_t rows = 0;  // without the header
+  std::vector<LookedAtColumn> columns;
+};
+
+/// Reads the whole file: categories count. Throws UserError where it cannot be read as text in columns.
+LookedAtTable look_at_csv(const std::string& path);
+
+}  // namespace dtrain

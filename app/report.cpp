@@ -1,0 +1,64 @@
+// dtrain report: one page that shows a run, or compares several.
+#include "report/report.h"
+
+#include <fcntl.h>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "base/new_file.h"
+#include "base/paths.h"
+#include "commands.h"
+#include "console.h"
+#include "invocation.h"
+#include "options.h"
+
+namespace dtrain {
+
+namespace {
+
+struct ReportOptions {
+  OutputOptions output;
+  std::vector<std::string> runs;
+  std::string file;
+};
+
+/// A file that this would replace is one of its own, or nothing.
+void refuse_foreign_page(const std::string& path) {
+  if (look_at(path) == Standing::nothing) return;
+  if (look_at(path) == Standing::file && path.ends_with(".html")) return;
+  throw UserError(fmt::format(
+      "{}: expected the name of an .html file, or of no file yet; give another one: --output", path));
+}
+
+void report(const ReportOptions& options) {
+  refuse_foreign_page(options.file);
+  std::vector<RunFiles> runs;
+  for (const std::string& path : options.runs) runs.push_back(read_run_files(path));
+  const std::string program = "dtrain " DTRAIN_VERSION, made = format_time_now();
+  if (!options.file.empty()) {
+    const std::string page = report_page(runs, program, made);
+    NewFile file(options.file);
+    file.append(page.data(), page.size());
+    file.finish();
+  }
+  if (options.output.json) print_json(report_data(runs, program, made));
+  if (options.output.text()) print_text(fmt::format("wrote {}\n", options.file));
+}
+
+}  // namespace
+
+void add_report(CommandLine& line) {
+  Command command = line.add_command("report", "One page that shows a run, or compares several");
+  const auto options = std::make_shared<ReportOptions>();
+  options->file = "report.html";
+  command.add_option("RUN", options->runs, "Run directories").required();
+  command.add_option("--output,-o", options->file, "The page to write (report.html where not given)")
+      .type_name("FILE.html");
+  add_output_options(command, options->output);
+  command.callback([options] { report(*options); });
+}
+
+}  // namespace dtrain

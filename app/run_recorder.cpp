@@ -1,0 +1,118 @@
+#include "run_recorder.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "invocation.h"
+#include "model_table.h"
+#include "report/report.h"
+
+namespace dtrain {
+
+namespace {
+
+Json layers_json(const Graph& graph) {
+  Json layers = Json::array();
+  for (const LayerRow& row : layer_rows(graph))
+    layers.push(Json::object()
+                    .set("name", row.name)
+                    .set("kind", row.kind)
+                    .set("output", row.output.shape.str())
+                    .set("parameters", row.parameters)
+                    .set("trainable", row.trainable));
+  return layers;
+}
+
+Json memory_json(Trainer& trainer) {
+  const auto bytes = [](size_t count) { return static_cast<int64_t>(count); };
+  Json replicas = Json::array();
+  for (const MemoryPlan& plan :
+       trainer.replicas().memory(Plan::Purpose::training, trainer.config().train.batch_size))
+    replicas.push(Json::object()
+                      .set("replica", plan.replica)
+                      .set("device", plan.device.str())
+                      .set("threads", plan.threads)
+                      .set("share", plan.share)
+                      .set("parameters", bytes(plan.parameters))
+                      .set("slots", bytes(plan.slots))
+                      .set("gradients", bytes(plan.gradients))
+                      .set("activations", bytes(plan.activations))
+                      .set("staging", bytes(plan.staging))
+                      .set("data", bytes(plan.data))
+                      .set("total", bytes(plan.total())));
+  return replicas;
+}
+
+}  // namespace
+
+Json& describe_run(Json& event, Trainer& trainer) {
+  const RunConfig& config = trainer.config();
+  Json devices = Json::array(), samples = Json::object();
+  for (const DeviceId& device : config.strategy->place().devices()) devices.push(device.str());
+  samples.set("train", trainer.loader().samples());
+  if (trainer.validation()) samples.set("validation", trainer.validation()->samples());
+  return event.set("devices", std::move(devices))
+      .set("samples", std::move(samples))
+      .set("parameters", config.graph.count_parameters(true) + config.graph.count_parameters(false))
+      .set("layers", layers_json(config.graph))
+      .set("memory", memory_json(trainer));
+}
+
+void RunRecorder::begin(Trainer& trainer) {
+  trainer_ = &trainer;
+  TensorboardOptions options;
+  for (const auto& callback : trainer.config().train.callbacks)
+    if (const TensorboardOptions* wanted = callback->tensorboard()) options = *wanted;
+  const TrainingState& state = trainer.state();
+  tensorboard_ =
+      std::make_unique<TensorBoard>(directory_, options, state.epoch, state.step,
+                                    [this](const std::string& message) { next_.on_warning(message); });
+}
+
+void RunRecorder::end() {
+  tensorboard_->flush();
+  write_report(false);
+}
+
+void RunRecorder::on_step(const Progress& progress) {
+  tensorboard_->add_step(progress);
+  next_.on_step(progress);
+}
+
+void RunRecorder::on_epoch(const Json& record, int64_t epochs) {
+  const int64_t epoch = record.at("epoch").as_int();
+  tensorboard_->add_epoch(record);
+  if (tensorboard_->wants_histograms(epoch)) add_histograms(epoch);
+  if (Clock::now() - reported_ >= between_) write_report(true);
+  next_.on_epoch(record, epochs);
+}
+
+void RunRecorder::add_histograms(int64_t epoch) {
+  const HostArrays arrays = trainer_->replicas().download();
+  for (const ParameterSlice& slice : trainer_->replicas().layout().slices())
+    tensorboard_->add_histogram(
+        epoch, slice.layer + "/" + slice.name,
+        arrays.values.subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.elements())));
+}
+
+void RunRecorder::write_report(bool running) {
+  const auto begin = Clock::now();
+  try {
+    if (!directory_.has_begun()) return;
+    RunFiles run = read_run_files(directory_.path());
+    // The last epoch is on the disk only once it is saved.
+    run.records = parse_json_lines(trainer_->state().history.text());
+    run.running = running;
+    run.seconds = trainer_->time_spent().to_json();
+    directory_.write_report(report_page({&run, 1}, "dtrain " DTRAIN_VERSION, format_time_now()));
+  } catch (const std::exception& error) {
+    if (!report_failed_) next_.on_warning(error.what());
+    report_failed_ = true;
+  }
+  reported_ = Clock::now();
+  constexpr int kHundredth = 100;
+  between_ = std::max<Clock::duration>(std::chrono::seconds(10), kHundredth * (reported_ - begin));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,112 @@
+// dtrain runs: the runs in a folder, with their state and their best.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/paths.h"
+#include "commands.h"
+#include "console.h"
+#include "options.h"
+#include "report/run_files.h"
+#include "text.h"
+
+namespace dtrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct RunsOptions {
+  OutputOptions output;
+  std::string folder = "runs";
+};
+
+/// Run directories in a folder, itself included, and in folders of those that are none (`runs/tuning/a`).
+void find_runs(const fs::path& folder, int depth, std::vector<std::string>& found) {
+  constexpr int kMostDepth = 3;
+  if (is_run_directory(folder.string())) return found.push_back(folder.string());
+  if (depth > kMostDepth) return;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (entry.is_directory(error) && !entry.is_symlink(error)) find_runs(entry.path(), depth + 1, found);
+}
+
+/// When something was last said of the run.
+std::string time_of(const RunFiles& run) {
+  const Json* time = run.events.empty() ? nullptr : run.events.back().find("time");
+  return time && time->is_string() ? time->as_string() : "";
+}
+
+Json to_json(const RunFiles& run) {
+  const auto best = best_record(run);
+  const auto configured = run.epochs_configured();
+  return Json::object()
+      .set("path", run.path)
+      .set("name", run.name())
+      .set("state", run.state())
+      .set("how", run.how())
+      .set("epochs", run.epochs())
+      .set("epochs_configured", configured ? Json(*configured) : Json())
+      .set("step", run.steps())
+      .set("best", best ? Json::object()
+                              .set("monitor", best->monitor)
+                              .set("value", best->value)
+                              .set("epoch", best->epoch)
+                        : Json())
+      .set("last_epoch", run.records.empty() ? Json() : run.records.back())
+      .set("time", time_of(run));
+}
+
+std::string to_text(const std::vector<RunFiles>& runs) {
+  Table table({{"run"},
+               {"state"},
+               {"epochs", Table::Align::right},
+               {"best"},
+               {"at epoch", Table::Align::right},
+               {"when"}});
+  for (const RunFiles& run : runs) {
+    const auto best = best_record(run);
+    const auto configured = run.epochs_configured();
+    const std::string time = time_of(run);
+    table.add({run.path, run.state(),
+               format_count(run.epochs()) + (configured ? "/" + format_count(*configured) : ""),
+               best ? fmt::format("{} {}", best->monitor, format_value(best->value)) : "",
+               best ? format_count(best->epoch) : "",
+               time.size() >= 16 ? time.substr(0, 10) + " " + time.substr(11, 5) : time});
+  }
+  return table.str();
+}
+
+void list_runs(const RunsOptions& options) {
+  if (look_at(options.folder) != Standing::directory)
+    throw UserError(
+        fmt::format("{}: expected a folder with runs, {}", options.folder,
+                    look_at(options.folder) == Standing::nothing ? "there is nothing" : "found a file"));
+  std::vector<std::string> paths;
+  find_runs(fs::path(options.folder).lexically_normal(), 0, paths);
+  std::vector<RunFiles> runs;
+  for (const std::string& path : paths) runs.push_back(read_run_files(path));
+  std::sort(runs.begin(), runs.end(), [](const RunFiles& a, const RunFiles& b) { return a.path < b.path; });
+  if (options.output.json) {
+    Json list = Json::array();
+    for (const RunFiles& run : runs) list.push(to_json(run));
+    print_json(list);
+  }
+  if (options.output.text())
+    print_text(runs.empty() ? fmt::format("no runs in {}\n", options.folder) : to_text(runs));
+}
+
+}  // namespace
+
+void add_runs(CommandLine& line) {
+  Command command = line.add_command("runs", "The runs in a folder: state, epochs, best value");
+  const auto options = std::make_shared<RunsOptions>();
+  command.add_option("FOLDER", options->folder, "Where they are (runs where not given)");
+  add_output_options(command, options->output);
+  command.callback([options] { list_runs(*options); });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,211 @@
+#include "report/event_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace dtrain {
+
+namespace {
+
+constexpr std::array<uint32_t, 256> kCrcTable = [] {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78U : 0U);
+    table[i] = crc;
+  }
+  return table;
+}();
+
+/// TFRecord's: a CRC of data that hold a CRC would be weak.
+uint32_t masked(uint32_t crc) {
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
+}
+
+template <class Number>
+std::string little_endian(Number number) {
+  std::string bytes;
+  for (size_t i = 0; i < sizeof(Number); ++i) bytes += static_cast<char>(number >> (8 * i) & 0xff);
+  return bytes;
+}
+
+uint64_t read_little_endian(std::string_view bytes) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    number |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  return number;
+}
+
+// Protocol buffers: a field is its number and wire type, then its value.
+
+enum class Wire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
+  return bytes + static_cast<char>(value);
+}
+
+std::string key(int field, Wire wire) {
+  return varint(static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(wire));
+}
+
+std::string field_bytes(int field, std::string_view value) {
+  return key(field, Wire::bytes) + varint(value.size()) + std::string(value);
+}
+
+std::string field_varint(int field, int64_t value) {
+  return key(field, Wire::varint) + varint(static_cast<uint64_t>(value));
+}
+
+std::string fixed(double value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return little_endian(bits);
+}
+
+std::string field_double(int field, double value) {
+  return key(field, Wire::fixed64) + fixed(value);
+}
+
+std::string field_float(int field, double value) {
+  // What a float cannot hold is infinite there, not undefined.
+  const double most = std::numeric_limits<float>::max();
+  const float narrow = std::abs(value) > most
+                           ? std::copysign(HUGE_VALF, static_cast<float>(value < 0 ? -1 : 1))
+                           : static_cast<float>(value);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &narrow, sizeof bits);
+  return key(field, Wire::fixed32) + little_endian(bits);
+}
+
+std::string field_packed(int field, std::span<const double> values) {
+  std::string packed;
+  for (const double value : values) packed += fixed(value);
+  return field_bytes(field, packed);
+}
+
+// The numbers of tensorflow.Event's fields, and of what is in it.
+constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
+constexpr int kSummaryValue = 1, kTag = 1, kSimpleValue = 2, kHisto = 5;
+constexpr int kStatus = 1, kStart = 1;
+
+std::string event(double time, int64_t step, const std::string& content) {
+  return field_double(kWallTime, time) + (step != 0 ? field_varint(kStep, step) : "") + content;
+}
+
+/// Takes a varint off the front; false where there is none.
+bool take_varint(std::string_view& bytes, uint64_t& value) {
+  value = 0;
+  for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes.front());
+    bytes.remove_prefix(1);
+    value |= uint64_t{byte & 0x7fU} << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+/// The step of an event's data; 0 where it has none.
+int64_t step_of(std::string_view data) {
+  for (uint64_t head = 0, value = 0; take_varint(data, head);) {
+    const auto wire = static_cast<Wire>(head & 7);
+    size_t skipped = wire == Wire::fixed64 ? 8 : wire == Wire::fixed32 ? 4 : 0;
+    if (skipped == 0 && !take_varint(data, value)) return 0;
+    if (wire == Wire::varint && head >> 3 == kStep) return static_cast<int64_t>(value);
+    if (wire == Wire::bytes) skipped = value;
+    if (skipped > data.size()) return 0;
+    data.remove_prefix(skipped);
+  }
+  return 0;
+}
+
+}  // namespace
+
+uint32_t crc32c(std::string_view bytes) {
+  uint32_t crc = ~0U;
+  for (const char byte : bytes) crc = kCrcTable[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ (crc >> 8);
+  return ~crc;
+}
+
+std::string tf_record(std::string_view data) {
+  const std::string length = little_endian(uint64_t{data.size()});
+  return length + little_endian(masked(crc32c(length))) + std::string(data) +
+         little_endian(masked(crc32c(data)));
+}
+
+std::string version_event(double time) {
+  return event(time, 0, field_bytes(kFileVersion, "brain.Event:2"));
+}
+
+std::string session_start_event(double time, int64_t step) {
+  return event(time, step, field_bytes(kSessionLog, field_varint(kStatus, kStart)));
+}
+
+std::string scalars_event(double time, int64_t step,
+                          std::span<const std::pair<std::string, double>> scalars) {
+  std::string summary;
+  for (const auto& [tag, value] : scalars)
+    summary += field_bytes(kSummaryValue, field_bytes(kTag, tag) + field_float(kSimpleValue, value));
+  return event(time, step, field_bytes(kSummary, summary));
+}
+
+Histogram histogram_of(std::span<const float> values) {
+  constexpr size_t kBuckets = 30;
+  Histogram made;
+  made.min = std::numeric_limits<double>::infinity();
+  made.max = -made.min;
+  for (const float value : values) {
+    if (!std::isfinite(value)) continue;
+    const double wide = static_cast<double>(value);
+    made.min = std::min(made.min, wide);
+    made.max = std::max(made.max, wide);
+    made.sum += wide;
+    made.sum_squares += wide * wide;
+    ++made.count;
+  }
+  if (made.count == 0) made.min = made.max = 0;
+  const double width = (made.max - made.min) / kBuckets;
+  const size_t buckets = width > 0 ? kBuckets : 1;
+  for (size_t i = 1; i < buckets; ++i) made.limits.push_back(made.min + static_cast<double>(i) * width);
+  made.limits.push_back(made.max);
+  made.counts.assign(buckets, 0.0);
+  for (const float value : values) {
+    if (!std::isfinite(value)) continue;
+    const double place = width > 0 ? (static_cast<double>(value) - made.min) / width : 0;
+    ++made.counts[std::min(buckets - 1, static_cast<size_t>(place))];
+  }
+  return made;
+}
+
+std::string histogram_event(double time, int64_t step, const std::string& tag, const Histogram& histogram) {
+  const std::string histo = field_double(1, histogram.min) + field_double(2, histogram.max) +
+                            field_double(3, static_cast<double>(histogram.count)) +
+                            field_double(4, histogram.sum) + field_double(5, histogram.sum_squares) +
+                            field_packed(6, histogram.limits) + field_packed(7, histogram.counts);
+  return event(
+      time, step,
+      field_bytes(kSummary, field_bytes(kSummaryValue, field_bytes(kTag, tag) + field_bytes(kHisto, histo))));
+}
+
+size_t records_up_to(std::string_view file, int64_t last_step) {
+  constexpr size_t kHead = 12, kTail = 4;
+  size_t kept = 0;
+  while (file.size() - kept >= kHead + kTail) {
+    const std::string_view rest = file.substr(kept);
+    const uint64_t length = read_little_endian(rest.substr(0, 8));
+    if (length > rest.size() - kHead - kTail) break;
+    const std::string_view data = rest.substr(kHead, length);
+    if (masked(crc32c(rest.substr(0, 8))) != read_little_endian(rest.substr(8, 4)) ||
+        masked(crc32c(data)) != read_little_endian(rest.substr(kHead + length, 4)) ||
+        step_of(data) > last_step)
+      break;
+    kept += kHead + length + kTail;
+  }
+  return kept;
+}
+
+}  // namespace dtrain

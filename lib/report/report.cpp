@@ -1,0 +1,233 @@
+#include "report/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "optim/monitor.h"
+
+namespace dtrain {
+
+/// page.html, embedded by CMake.
+extern const char* const kReportPage;
+
+namespace {
+
+/// Points of all curves of a page together: about a megabyte.
+constexpr size_t kMostPoints = 60'000;
+
+/// Six digits are more than a page shows; null for what JSON has no number for.
+Json shown(double value) {
+  if (!std::isfinite(value)) return {};
+  return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+}
+
+struct Curve {
+  std::vector<int64_t> epochs;
+  std::vector<double> values;
+};
+
+/// By name, in the order in which the records have them.
+std::vector<std::pair<std::string, Curve>> curves_of(const std::vector<Json>& records) {
+  std::vector<std::pair<std::string, Curve>> curves;
+  std::map<std::string, size_t> places;
+  for (const Json& record : records) {
+    const Json* epoch = record.find("epoch");
+    if (!epoch || !epoch->is_int()) continue;
+    for (const auto& [name, value] : record.entries()) {
+      if (name == "epoch" || name == "step") continue;
+      const bool is_text = value.is_string();
+      if (!value.is_number() && !is_text) continue;
+      const auto [place, is_new] = places.try_emplace(name, curves.size());
+      if (is_new) curves.push_back({name, {}});
+      Curve& curve = curves[place->second].second;
+      curve.epochs.push_back(epoch->as_int());
+      curve.values.push_back(is_text ? std::nan("") : value.as_double());
+    }
+  }
+  return curves;
+}
+
+Json to_json(const Curve& curve, size_t most) {
+  Json epochs = Json::array(), values = Json::array();
+  for (const size_t i : thin_curve(curve.values, most)) {
+    epochs.push(curve.epochs[i]);
+    values.push(shown(curve.values[i]));
+  }
+  return Json::object().set("epochs", std::move(epochs)).set("values", std::move(values));
+}
+
+/// Every scalar of a configuration under its path: "train.optimizer.adam.learning_rate".
+void flatten(const ConfigNode& node, const std::string& path, Json& into) {
+  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (node.is_mapping() && !node.entries().empty()) {
+    for (const auto& [key, value] : node.entries()) flatten(value, below(key.text()), into);
+  } else if (node.is_sequence() && !node.items().empty()) {
+    for (size_t i = 0; i < node.items().size(); ++i) flatten(node.items()[i], below(std::to_string(i)), into);
+  } else if (node.is_scalar()) {
+    into.set(path, node.text());
+  } else if (!path.empty()) {
+    into.set(path, node.is_mapping() ? "{}" : node.is_sequence() ? "[]" : "null");
+  }
+}
+
+Json settings_of(const ConfigNode& config) {
+  Json settings = Json::object();
+  flatten(config, "", settings);
+  return settings;
+}
+
+Json value_of(const Json* event, const char* key, Json otherwise = {}) {
+  const Json* value = event ? event->find(key) : nullptr;
+  return value ? *value : std::move(otherwise);
+}
+
+/// What the page says of the events: of the machines their names, of the commands their words.
+Json history_of(const RunFiles& run) {
+  Json rows = Json::array();
+  for (const Json& event : run.events) {
+    Json row = Json::object();
+    for (const char* key : {"event", "time", "epoch", "step", "how", "command", "version"})
+      if (const Json* value = event.find(key)) row.set(key, *value);
+    if (const Json* machine = event.find("machine")) row.set("machine", value_of(machine, "name"));
+    rows.push(std::move(row));
+  }
+  return rows;
+}
+
+std::string machine_of(const Json* begin) {
+  const Json* machine = begin ? begin->find("machine") : nullptr;
+  const Json *name = machine ? machine->find("name") : nullptr,
+             *cpu = machine ? machine->find("cpu") : nullptr,
+             *cores = machine ? machine->find("cores") : nullptr;
+  if (!name || !cpu || !cores || !name->is_string() || !cpu->is_string() || !cores->is_int()) return "";
+  return fmt::format("On {}: {}, {} cores.", name->as_string(), cpu->as_string(), cores->as_int());
+}
+
+/// What an epoch's record has besides numbers: confusion matrices, values by class.
+Json tables_of(const std::vector<Json>& records) {
+  Json tables = Json::object();
+  if (records.empty()) return tables;
+  for (const auto& [name, value] : records.back().entries())
+    if (value.is_array()) tables.set(name, value);
+  return tables;
+}
+
+double seconds_of(const std::vector<Json>& records) {
+  double seconds = 0;
+  for (const Json& record : records)
+    if (const Json* spent = record.find("seconds"); spent && spent->is_number())
+      seconds += spent->as_double();
+  return seconds;
+}
+
+Json last_of(const std::vector<Json>& records) {
+  Json last = Json::object();
+  if (!records.empty())
+    for (const auto& [name, value] : records.back().entries())
+      if (value.is_number()) last.set(name, shown(value.as_double()));
+  return last;
+}
+
+Json to_json(const std::optional<BestRecord>& best) {
+  if (!best) return {};
+  return Json::object()
+      .set("monitor", best->monitor)
+      .set("value", shown(best->value))
+      .set("epoch", best->epoch);
+}
+
+Json run_json(const RunFiles& run, const std::vector<std::pair<std::string, Curve>>& curves, size_t most) {
+  const Json* begin = run.last_begin();
+  Json series = Json::object(), bests = Json::object();
+  for (const auto& [name, curve] : curves) {
+    series.set(name, to_json(curve, most));
+    if (const auto best = best_record(run.records, name)) bests.set(name, shown(best->value));
+  }
+  const auto epochs = run.epochs_configured();
+  Json json = Json::object().set("name", run.name()).set("path", run.path);
+  json.set("state", run.state()).set("how", run.how());
+  json.set("epochs", run.epochs()).set("epochs_configured", epochs ? Json(*epochs) : Json());
+  json.set("step", run.steps()).set("seconds", shown(seconds_of(run.records)));
+  json.set("began", value_of(run.events.empty() ? nullptr : &run.events.front(), "time"));
+  json.set("last", last_of(run.records)).set("best", to_json(best_record(run)));
+  json.set("bests", std::move(bests)).set("series", std::move(series)).set("tables", tables_of(run.records));
+  json.set("classes", value_of(begin, "classes")).set("parameters", value_of(begin, "parameters"));
+  json.set("layers", value_of(begin, "layers", Json::array()));
+  json.set("memory", value_of(begin, "memory", Json::array()));
+  json.set("devices", value_of(begin, "devices", Json::array())).set("machine", machine_of(begin));
+  json.set("time", run.seconds);
+  json.set("events", history_of(run)).set("settings", settings_of(run.config));
+  return std::move(json.set("config", run.config_text));
+}
+
+/// JSON that may stand in an element <script>: nothing in it can end that.
+std::string for_script(const Json& data) {
+  std::string text;
+  for (const char c : data.dump()) {
+    if (c == '<') {
+      text += "\\u003c";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<size_t> thin_curve(std::span<const double> values, size_t most) {
+  std::vector<size_t> kept;
+  const size_t count = values.size(), stretches = std::max<size_t>(most, 4) / 2 - 1;
+  if (count <= std::max<size_t>(most, 4)) {
+    for (size_t i = 0; i < count; ++i) kept.push_back(i);
+    return kept;
+  }
+  kept.push_back(0);
+  for (size_t n = 0; n < stretches; ++n) {
+    const size_t from = 1 + (count - 2) * n / stretches, to = 1 + (count - 2) * (n + 1) / stretches;
+    size_t least = from, greatest = from;
+    for (size_t i = from; i < to; ++i) {
+      if (std::isnan(values[least]) || values[i] < values[least]) least = i;
+      if (std::isnan(values[greatest]) || values[i] > values[greatest]) greatest = i;
+    }
+    kept.push_back(std::min(least, greatest));
+    if (least != greatest) kept.push_back(std::max(least, greatest));
+  }
+  kept.push_back(count - 1);
+  return kept;
+}
+
+Json report_data(std::span<const RunFiles> runs, const std::string& program, const std::string& made) {
+  std::vector<std::vector<std::pair<std::string, Curve>>> curves;
+  size_t count = 0;
+  for (const RunFiles& run : runs) {
+    curves.push_back(curves_of(run.records));
+    count += curves.back().size();
+  }
+  const size_t most = std::clamp<size_t>(kMostPoints / std::max<size_t>(count, 1), 50, 1000);
+  Json larger = Json::array(), list = Json::array();
+  std::map<std::string, bool> seen;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    list.push(run_json(runs[i], curves[i], most));
+    for (const auto& [name, curve] : curves[i])
+      if (seen.try_emplace(name, true).second && improves(1, 0, MonitorMode::automatic, name))
+        larger.push(name);
+  }
+  return Json::object()
+      .set("program", program)
+      .set("made", made)
+      .set("larger_is_better", std::move(larger))
+      .set("runs", std::move(list));
+}
+
+std::string report_page(std::span<const RunFiles> runs, const std::string& program, const std::string& made) {
+  std::string page = kReportPage;
+  constexpr std::string_view kPlace = "@DATA@";
+  return page.replace(page.find(kPlace), kPlace.size(), for_script(report_data(runs, program, made)));
+}
+
+}  // namespace dtrain

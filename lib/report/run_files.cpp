@@ -1,0 +1,161 @@
+#include "report/run_files.h"
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/yaml.h"
+#include "optim/monitor.h"
+#include "train/run_directory.h"
+
+namespace dtrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string text_of(const std::string& path) {
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  return text.str();
+}
+
+const ConfigNode* value_at(const ConfigNode& node, std::initializer_list<std::string_view> path) {
+  const ConfigNode* at = &node;
+  for (const std::string_view key : path) {
+    if (at) at = at->find(key);
+  }
+  return at && at->is_scalar() ? at : nullptr;
+}
+
+bool is_file(const std::string& path) {
+  std::error_code unknown;
+  return fs::is_regular_file(path, unknown);
+}
+
+int64_t last_count(const std::vector<Json>& records, const char* key) {
+  const Json* count = records.empty() ? nullptr : records.back().find(key);
+  return count && count->is_int() ? count->as_int() : 0;
+}
+
+}  // namespace
+
+std::vector<Json> parse_json_lines(std::string_view text) {
+  std::vector<Json> records;
+  for (size_t at = 0, end; (end = text.find('\n', at)) != std::string_view::npos; at = end + 1) try {
+      if (Json record = Json::parse(text.substr(at, end - at)); record.is_object())
+        records.push_back(std::move(record));
+    } catch (const UserError&) {  // a line that was cut short by a kill has another one behind it
+    }
+  return records;
+}
+
+bool is_run_directory(const std::string& path) {
+  return is_file(path + "/config.yaml") && (is_file(path + "/metrics.jsonl") || is_file(path + "/run.jsonl"));
+}
+
+RunFiles read_run_files(const std::string& path) {
+  RunFiles run;
+  run.path = path;
+  while (run.path.size() > 1 && run.path.ends_with('/')) run.path.pop_back();
+  if (!is_run_directory(run.path)) {
+    std::error_code unknown;
+    throw UserError(fmt::format("{}: expected a run directory (with config.yaml and metrics.jsonl), {}", path,
+                                fs::exists(path, unknown) ? "found something else" : "there is nothing"));
+  }
+  run.config_text = text_of(run.path + "/config.yaml");
+  Diagnostics diagnostics;
+  run.config = parse_yaml(run.config_text, run.path + "/config.yaml", diagnostics);
+  run.records = parse_json_lines(text_of(run.path + "/metrics.jsonl"));
+  run.events = parse_json_lines(text_of(run.path + "/run.jsonl"));
+  run.running = RunDirectory(run.path).is_held();
+  // A process that was killed did not come to say where its time went.
+  const Json *end = run.last_event("end"), *begin = run.last_begin();
+  const Json* seconds = end && begin && end > begin ? end->find("seconds") : nullptr;
+  if (seconds) run.seconds = *seconds;
+  return run;
+}
+
+std::string RunFiles::name() const {
+  if (const ConfigNode* name = value_at(config, {"name"})) return name->text();
+  return fs::path(path).lexically_normal().filename().string();
+}
+
+int64_t RunFiles::epochs() const {
+  return last_count(records, "epoch");
+}
+
+int64_t RunFiles::steps() const {
+  return last_count(records, "step");
+}
+
+std::optional<int64_t> RunFiles::epochs_configured() const {
+  const ConfigNode* epochs = value_at(config, {"train", "epochs"});
+  if (!epochs) return std::nullopt;
+  const std::string& text = epochs->text();
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(count) : std::nullopt;
+}
+
+const Json* RunFiles::last_event(std::string_view name) const {
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    const Json* what = event->find("event");
+    if (what && what->is_string() && what->as_string() == name) return &*event;
+  }
+  return nullptr;
+}
+
+const Json* RunFiles::last_begin() const {
+  const Json *fit = last_event("fit"), *resume = last_event("resume");
+  return resume && (!fit || resume > fit) ? resume : fit;
+}
+
+std::string RunFiles::state() const {
+  if (running) return "running";
+  if (const auto end = epochs_configured(); end && epochs() >= *end) return "finished";
+  if (events.empty() && records.empty()) return "empty";
+  const std::string ended = how();
+  return ended.starts_with("early stopping") || ended == "a callback ended it" ? "finished" : "stopped";
+}
+
+std::string RunFiles::how() const {
+  if (running) return "";
+  const Json *end = last_event("end"), *begin = last_begin();
+  if (begin && (!end || end < begin)) return "killed, or its machine went down";
+  const Json* words = end ? end->find("how") : nullptr;
+  return words && words->is_string() ? words->as_string() : "";
+}
+
+std::optional<BestRecord> best_record(const std::vector<Json>& records, const std::string& monitor,
+                                      const std::string& mode) {
+  MonitorMode known = MonitorMode::automatic;
+  for (const auto& [value, name] : names_of<MonitorMode>)
+    if (name == mode) known = value;
+  std::optional<BestRecord> best;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Json* value = records[i].find(monitor);
+    if (!value || !value->is_number() || std::isnan(value->as_double())) continue;
+    if (best && !improves(value->as_double(), best->value, known, monitor)) continue;
+    const Json* epoch = records[i].find("epoch");
+    best = {monitor, value->as_double(),
+            epoch && epoch->is_int() ? epoch->as_int() : static_cast<int64_t>(i) + 1};
+  }
+  return best;
+}
+
+std::optional<BestRecord> best_record(const RunFiles& run) {
+  const ConfigNode* monitor = value_at(run.config, {"checkpoint", "best", "monitor"});
+  const ConfigNode* mode = value_at(run.config, {"checkpoint", "best", "mode"});
+  if (monitor) return best_record(run.records, monitor->text(), mode ? mode->text() : "auto");
+  if (auto best = best_record(run.records, "val_loss")) return best;
+  return best_record(run.records, "loss");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,60 @@
+// A run as the files in its directory tell of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "config/node.h"
+
+namespace dtrain {
+
+struct RunFiles {
+  std::string path;           // of the run directory, as it was given
+  std::string config_text;    // of config.yaml; "" where it cannot be read
+  ConfigNode config;          // the same; null where it is no YAML
+  std::vector<Json> records;  // of metrics.jsonl
+  std::vector<Json> events;   // of run.jsonl, the oldest first
+  bool running = false;       // a process trains there now
+  Json seconds;  // where the time of the last process went, as TimeSpent says it; null where nobody said
+
+  /// As the configuration says it, or else that of the directory.
+  std::string name() const;
+  /// Epochs and steps that the records tell of.
+  int64_t epochs() const;
+  int64_t steps() const;
+  /// To which the run was to go; nothing where the configuration does not say.
+  std::optional<int64_t> epochs_configured() const;
+  /// The last event of this name ("end") or, of `begin`, either that begins a process ("fit", "resume").
+  const Json* last_event(std::string_view name) const;
+  const Json* last_begin() const;
+
+  /// "running", "finished" (its configured end, or a callback's), "stopped" (before that), or "empty".
+  std::string state() const;
+  /// What run.jsonl says of how it ended; what is known where it does not say ("killed").
+  std::string how() const;
+};
+
+/// Takes what is there: a run that is under way, or was killed in the middle of a line, is read up to there.
+/// Throws UserError where `path` is no run directory (it has neither config.yaml nor metrics.jsonl).
+RunFiles read_run_files(const std::string& path);
+bool is_run_directory(const std::string& path);
+
+/// The records that these lines hold; lines that are none are passed over.
+std::vector<Json> parse_json_lines(std::string_view text);
+
+/// The best value of one of the records' numbers.
+struct BestRecord {
+  std::string monitor;
+  double value = 0;
+  int64_t epoch = 0;
+};
+/// Nothing where no record has that number.
+std::optional<BestRecord> best_record(const std::vector<Json>& records, const std::string& monitor,
+                                      const std::string& mode = "auto");
+/// Of what the run's checkpoint.best watches, else of val_loss, else of the loss.
+std::optional<BestRecord> best_record(const RunFiles& run);
+
+}  // namespace dtrain

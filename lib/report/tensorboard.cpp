@@ -1,0 +1,148 @@
+#include "report/tensorboard.h"
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <ctime>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "report/event_file.h"
+
+namespace dtrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char *kTrain = "train", *kValidation = "validation", *kSteps = "steps";
+constexpr size_t kMostWaiting = size_t{64} << 10;  // bytes
+
+double time_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// TensorBoard reads a folder's files in the order of their names.
+std::string make_file_name() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host = {};
+  return fmt::format("events.out.tfevents.{:010}.{}.{}.dtrain", std::time(nullptr), host.data(), ::getpid());
+}
+
+bool is_own(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with("events.out.tfevents.") && name.ends_with(".dtrain");
+}
+
+void append_to(const std::string& path, const std::string& records) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  // One call, so that records are there as a whole, or nearly always so.
+  const ssize_t written = fd < 0 ? -1 : ::write(fd, records.data(), records.size());
+  const int why = written < 0 ? errno : ENOSPC;
+  if (fd >= 0) ::close(fd);
+  if (written != static_cast<ssize_t>(records.size()))
+    throw Error(fmt::format("{}: could not be written: {}", path, std::generic_category().message(why)));
+}
+
+}  // namespace
+
+TensorBoard::TensorBoard(RunDirectory directory, const TensorboardOptions& options, int64_t epoch,
+                         int64_t step, Warn warn)
+    : directory_(std::move(directory)),
+      options_(options),
+      epoch_(epoch),
+      step_(step),
+      warn_(std::move(warn)),
+      file_name_(make_file_name()) {
+  try {
+    cut(kTrain, epoch);
+    cut(kValidation, epoch);
+    cut(kSteps, step);
+  } catch (const std::exception& error) {
+    warn_(fmt::format("{}; TensorBoard may show steps twice", error.what()));
+  }
+}
+
+void TensorBoard::cut(const std::string& folder, int64_t last_step) {
+  std::error_code error;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(directory_.tensorboard_directory() + "/" + folder, error)) {
+    if (!is_own(entry.path())) continue;
+    const std::ifstream file(entry.path(), std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    const std::string bytes = text.str();
+    const size_t kept = records_up_to(bytes, last_step);
+    if (kept < bytes.size()) fs::resize_file(entry.path(), kept, error);
+  }
+}
+
+void TensorBoard::write(const std::string& folder, const std::string& records) {
+  try {
+    const std::string path = directory_.tensorboard_directory() + "/" + folder;
+    std::string head;
+    // The run directory may have been removed meanwhile, and have another in its place.
+    if (!begun_[folder] || !fs::exists(path)) {
+      fs::create_directories(path);
+      head = tf_record(version_event(time_now()));
+      const int64_t done = folder == kSteps ? step_ : epoch_;
+      if (done > 0) head += tf_record(session_start_event(time_now(), done + 1));
+    }
+    append_to(path + "/" + file_name_, head + records);
+    begun_[folder] = true;
+  } catch (const std::exception& error) {
+    if (!failed_) warn_(fmt::format("{}; TensorBoard will not have it", error.what()));
+    failed_ = true;
+  }
+}
+
+void TensorBoard::add_epoch(const Json& record) {
+  Scalars train, validation;
+  for (const auto& [name, value] : record.entries()) {
+    if (name == "epoch" || name == "step" || !(value.is_number() || value.is_string())) continue;
+    if (name.starts_with("val_")) {
+      validation.emplace_back("epoch_" + name.substr(4), value.as_double());
+    } else {
+      train.emplace_back("epoch_" + name, value.as_double());
+    }
+  }
+  const int64_t epoch = record.at("epoch").as_int();
+  write(kTrain, tf_record(scalars_event(time_now(), epoch, train)));
+  if (!validation.empty()) write(kValidation, tf_record(scalars_event(time_now(), epoch, validation)));
+  flush();
+}
+
+void TensorBoard::add_step(const Progress& progress) {
+  const int64_t interval = options_.update_freq.steps;
+  if (interval == 0 || progress.global_step % interval != 0) return;
+  const std::array<std::pair<std::string, double>, 3> scalars{
+      {{"batch_loss", progress.step_loss},
+       {"batch_learning_rate", progress.learning_rate},
+       {"batch_samples_per_second", progress.samples_per_second}}};
+  steps_ += tf_record(scalars_event(time_now(), progress.global_step, scalars));
+  if (steps_.size() >= kMostWaiting || Clock::now() - flushed_ > std::chrono::seconds(1)) flush();
+}
+
+bool TensorBoard::wants_histograms(int64_t epoch) const {
+  return options_.histogram_freq > 0 && epoch % options_.histogram_freq == 0;
+}
+
+void TensorBoard::add_histogram(int64_t epoch, const std::string& tag, std::span<const float> values) {
+  write(kTrain, tf_record(histogram_event(time_now(), epoch, tag, histogram_of(values))));
+}
+
+void TensorBoard::flush() {
+  flushed_ = Clock::now();
+  if (steps_.empty()) return;
+  write(kSteps, steps_);
+  steps_.clear();
+}
+
+}  // namespace dtrain

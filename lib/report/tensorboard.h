@@ -1,0 +1,59 @@
+// A run's numbers for TensorBoard, in the run directory's tensorboard/.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "train/observer.h"
+#include "train/run_directory.h"
+#include "train/tensorboard_options.h"
+
+namespace dtrain {
+
+/// Writes files of its own, named ...dtrain, one a process, in folders that TensorBoard shows as runs beside
+/// each other: train/ and validation/ (epoch_loss and the like, by epoch, under the same tags, so that they
+/// lie over one another) and steps/ (by global step). What a process that was killed wrote of steps behind
+/// the one that this one goes on from is cut off its files, so that all read as if nothing had happened; a
+/// TensorBoard that has read it is told to forget it. Used by the trainer's thread. Whatever cannot be
+/// written is told once, and is not worth a run.
+class TensorBoard {
+ public:
+  using Warn = std::function<void(const std::string&)>;
+  /// The run goes on behind `epoch` and `step`.
+  TensorBoard(RunDirectory directory, const TensorboardOptions& options, int64_t epoch, int64_t step,
+              Warn warn);
+
+  /// Of an epoch's record every number.
+  void add_epoch(const Json& record);
+  /// Of each step, or every so many, as the options say.
+  void add_step(const Progress& progress);
+  bool wants_histograms(int64_t epoch) const;
+  void add_histogram(int64_t epoch, const std::string& tag, std::span<const float> values);
+  /// Writes what add_step() has put off.
+  void flush();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Scalars = std::vector<std::pair<std::string, double>>;
+
+  void cut(const std::string& folder, int64_t last_step);
+  void write(const std::string& folder, const std::string& records);
+
+  const RunDirectory directory_;
+  const TensorboardOptions options_;
+  const int64_t epoch_, step_;
+  const Warn warn_;
+  const std::string file_name_;
+  std::map<std::string, bool> begun_;  // folders that have this process's file
+  std::string steps_;                  // records that are not written yet
+  Clock::time_point flushed_ = Clock::now();
+  bool failed_ = false;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,108 @@
+"""`dtrain new`: the configuration that it writes for what it looks at."""
+import json
+import random
+import struct
+import zlib
+
+import support
+from support import Case
+
+
+def png(height, width, colour=(10, 200, 30)):
+    """A picture of one colour; grey where that is one number."""
+    colour = (colour,) if isinstance(colour, int) else colour
+    rows = (b"\0" + bytes(colour) * width) * height
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    head = struct.pack(">IIBBBBB", width, height, 8, 0 if len(colour) == 1 else 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+class New(Case):
+    def new(self, *arguments, **options):
+        self.dtrain("new", *arguments, **options)
+        return (self.dir / "data.yaml").read_text(encoding="utf-8")
+
+    def table(self, rows=60, name="data.csv", **texts):
+        random.seed(1)
+        lines = ['id,length,width,"colour, outside",note,when,same,species']
+        for row in range(rows):
+            species = ("setosa", "virginica", "versi\"color")[row % 3]
+            quoted = '"' + species.replace('"', '""') + '"'
+            lines.append(f"{row + 1},{random.random():.3f},{'' if row % 7 == 0 else row},{random.choice(['red', 'blue'])},"
+                         f"text {row},2026-01-{row % 28 + 1:02},1,{quoted}")
+        return self.write(name, "\ufeff" + "\r\n".join(lines) + "\r\n")
+
+    def test_a_table_with_names_gaps_texts_dates_and_ids(self):
+        self.table()
+        text = self.new("data.csv")
+        self.assertTrue(text.startswith("# yaml-language-server: $schema=dtrain.schema.json\n"))
+        json.loads((self.dir / "dtrain.schema.json").read_text())
+        for expected in ("file: data.csv", "header: true", "target: species ", "id: id ", "drop: [note, when, same]",
+                         'categories: ["colour, outside"]', "fill: median", "features: [4]", "dense: {units: 3}",
+                         "validation: {split: {of: train, fraction: 0.15, stratify: true}}", "- standardize ",
+                         "sparse_categorical_crossentropy", 'versi"color (20)'):
+            self.assertIn(expected, text)
+        self.assertNotIn("class_weight", text)
+
+    def test_regression_and_another_target(self):
+        self.table()
+        text = self.new("data.csv", "--target", "length")
+        for expected in ("target: length ", "dense: {units: 1}", "mean_squared_error", "features: [6]"):
+            self.assertIn(expected, text)
+        self.assertNotIn("stratify", text)
+        self.assertIn("the columns are id, length", self.dtrain("new", "data.csv", "--target", "x", "-o", "y.yaml", expect=2).err)
+
+    def test_without_a_header_and_with_rare_classes(self):
+        self.write("data.csv", "".join(f"{i};{i * 0.5};{1 if i % 10 == 0 else 0}\n" for i in range(100)))
+        text = self.new("data.csv")
+        for expected in ('delimiter: ";"', "header: false", "target: -1 ", "features: [2]", "dense: {units: 2}",
+                         "class_weight: balanced"):
+            self.assertIn(expected, text)
+
+    def test_names_that_yaml_would_take_for_something_else(self):
+        self.write("data.csv", "yes,a: b,'# c,no\n" + "".join(f"{i},{i},{i % 5}.5,{'ab'[i % 2]}\n" for i in range(20)))
+        text = self.new("data.csv")
+        self.assertIn('target: "no"', text)
+
+    def test_mistakes(self):
+        self.table()
+        self.new("data.csv")
+        self.write("empty.csv", "")
+        self.write("header.csv", "a,b\n")
+        self.write("ragged.csv", "a,b\n1,2\n1,2,3\n")
+        self.write("binary.csv", "a\0b\n")
+        (self.dir / "folder/only").mkdir(parents=True)
+        for arguments, message in ((["data.csv"], "data.yaml: is there already"), (["missing"], "there is nothing"),
+                                   (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
+                                   (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
+                                   (["folder"], "no folder with pictures")):
+            with self.subTest(arguments):
+                self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)
+        self.assertFalse((self.dir / "ragged.yaml").exists())
+
+    def test_a_folder_of_pictures(self):
+        for name, count in (("cat", 3), ("dog", 12)):
+            for i in range(count):
+                path = self.dir / "data" / name / f"{i}.PNG"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(png(40, 60))
+        text = self.new("data")
+        for expected in ("image: [64, 64, 3]", "directory: data,", "size: [64, 64]", "channels: 3", "dense: {units: 2}",
+                         "cat (3), dog (12)", "class_weight: balanced", "random_flip"):
+            self.assertIn(expected, text)
+
+    def test_folders_of_splits_and_grey_pictures(self):
+        for split in ("train", "val"):
+            for name in ("a", "b"):
+                path = self.dir / "data" / split / name / "1.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(png(20, 28, 77))
+        text = self.new("data")
+        for expected in ("image: [28, 28, 1]", "directory: data/train,", "validation: {images: {directory: data/val,",
+                         "test: {split:"):
+            self.assertIn(expected, text)
+
+
+if __name__ == "__main__":
+    support.main()

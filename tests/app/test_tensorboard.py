@@ -1,0 +1,224 @@
+"""metrics.csv and TensorBoard's files: the numbers of metrics.jsonl, read by Python's standard library and, where it is
+installed (DTRAIN_TENSORBOARD_PYTHON may name an interpreter that has it), by TensorBoard's own reader."""
+import csv
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+import unittest
+
+import support
+from support import CONFIG, STEPS_PER_EPOCH, Case
+
+LONG = CONFIG.replace("epochs: 4", "epochs: 40")
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(path):
+    """The data of a file's records; raises where one is damaged. A last one that is cut short is left out."""
+    data, at = path.read_bytes(), 0
+    while at + 12 <= len(data):
+        length, crc = struct.unpack_from("<QI", data, at)
+        assert crc == masked(data[at:at + 8]), f"{path}: length's checksum at {at}"
+        if at + 12 + length + 4 > len(data):
+            return
+        content = data[at + 12:at + 12 + length]
+        assert struct.unpack_from("<I", data, at + 12 + length)[0] == masked(content), f"{path}: checksum at {at}"
+        yield content
+        at += 12 + length + 4
+
+
+def fields(data):
+    """Number and value of every field of a protocol buffer."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value, shift = 0, 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        elif key & 7 == 2:
+            length = varint()
+            yield key >> 3, data[at:at + length]
+            at += length
+        else:
+            size, form = {1: (8, "<d"), 5: (4, "<f")}[key & 7]
+            yield key >> 3, struct.unpack_from(form, data, at)[0]
+            at += size
+
+
+def scalars(folder):
+    """{tag: [(step, value), ...]} of all files of a folder, in the order in which TensorBoard reads them."""
+    found = {}
+    for path in sorted(folder.glob("events.out.tfevents.*")):
+        events = [dict(fields(record)) for record in records(path)]
+        assert events[0][3] == b"brain.Event:2", path
+        for event in events:
+            if 5 not in event:
+                continue
+            for number, value in fields(event[5]):
+                value = dict(fields(value))
+                if 2 in value:
+                    found.setdefault(value[1].decode(), []).append((event.get(2, 0), value[2]))
+    return found
+
+
+def narrow(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+class Numbers(Case):
+    def lines(self, run="run"):
+        return [json.loads(line) for line in (self.dir / run / "metrics.jsonl").read_text().splitlines()]
+
+    def table(self, run="run"):
+        with open(self.dir / run / "metrics.csv", newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def check_table(self, run="run"):
+        lines, table = self.lines(run), self.table(run)
+        self.assertEqual(len(table), len(lines))
+        for row, line in zip(table, lines):
+            self.assertEqual({key: float(value) for key, value in row.items()}, {key: float(value) for key, value in line.items()})
+
+    def check_epochs(self, run="run"):
+        """Every number of metrics.jsonl is there, once."""
+        lines = self.lines(run)
+        train, validation = (scalars(self.dir / run / "tensorboard" / part) for part in ("train", "validation"))
+        for name in lines[0]:
+            if name in ("epoch", "step"):
+                continue
+            tag, found = ("epoch_" + name[4:], validation) if name.startswith("val_") else ("epoch_" + name, train)
+            self.assertEqual(found[tag], [(line["epoch"], narrow(line[name])) for line in lines], tag)
+
+    def test_a_whole_run(self):
+        self.fit()
+        self.check_table()
+        self.check_epochs()
+        self.assertFalse((self.dir / "run/tensorboard/steps").exists())
+
+    def test_a_resumed_run(self):
+        self.fit("--epochs", 2)
+        self.dtrain("resume", "run", "--epochs", 4)
+        self.fit(output="whole")
+        for run in ("run", "whole"):
+            self.check_table(run)
+            self.check_epochs(run)
+        self.assertEqual([(row["epoch"], row["loss"]) for row in self.table("run")], [(row["epoch"], row["loss"]) for row in self.table("whole")])
+
+    def test_a_killed_run(self):
+        config = LONG.replace("metrics: [sparse_categorical_accuracy]",
+                              "metrics: [sparse_categorical_accuracy]\n  callbacks: [{tensorboard: {update_freq: 3}}]").replace(
+                                  "every: 10 steps", "every: 45 steps")
+        self.write("config.yaml", config)
+        self.kill_on_the_way("fit", "config.yaml", "--output", "run", after=STEPS_PER_EPOCH * 5)
+        self.dtrain("resume", "run")
+        self.check_table()
+        self.check_epochs()
+        steps = scalars(self.dir / "run/tensorboard/steps")["batch_loss"]
+        self.assertEqual([step for step, _ in steps], sorted({step for step, _ in steps}))  # none twice
+        self.assertEqual(steps[-1][0], 40 * STEPS_PER_EPOCH // 3 * 3)
+        self.assertTrue(all(step % 3 == 0 for step, _ in steps))
+
+    def test_every_step_and_histograms(self):
+        self.write("config.yaml", CONFIG)
+        self.dtrain("fit", "config.yaml", "--output", "run", "--step-log", "log",
+                    "--set", "train.callbacks=[{tensorboard: {update_freq: batch, histogram_freq: 2}}]")
+        log = [json.loads(line) for line in (self.dir / "log").read_text().splitlines()]
+        steps = scalars(self.dir / "run/tensorboard/steps")
+        self.assertEqual(steps["batch_loss"], [(line["step"], narrow(line["loss"])) for line in log])
+        self.assertEqual(len(steps["batch_learning_rate"]), len(log))
+        histograms = {}
+        for path in (self.dir / "run/tensorboard/train").iterdir():
+            for record in records(path):
+                event = dict(fields(record))
+                for _, value in fields(event.get(5, b"")):
+                    value = dict(fields(value))
+                    if 5 in value:
+                        histograms.setdefault(value[1].decode(), []).append((event[2], dict(fields(value[5]))))
+        self.assertIn("dense/kernel", histograms)
+        for (epoch, histogram), expected in zip(histograms["dense/kernel"], (2, 4)):
+            self.assertEqual(epoch, expected)
+            counts = struct.unpack(f"<{len(histogram[7]) // 8}d", histogram[7])
+            self.assertEqual(sum(counts), 12 * 16)
+            self.assertEqual(histogram[3], 12 * 16)
+
+    def test_overwriting_removes_what_was_there_and_nothing_else(self):
+        self.fit()
+        self.write("run/tensorboard/train/mine.txt", "mine")
+        self.fit("--overwrite", "--epochs", 1)
+        self.check_table()
+        self.check_epochs()
+        self.assertTrue((self.dir / "run/tensorboard/train/mine.txt").exists())
+
+    def test_a_loss_that_is_no_number(self):
+        config = CONFIG.replace("optimizer: {adam: {learning_rate: {exponential_decay: {initial: 0.01, decay_steps: 50, decay_rate: 0.9}}}}",
+                                "optimizer: {sgd: {learning_rate: 1.0e+30}}\n  callbacks: [{terminate_on_nan: {enabled: false}}]")
+        self.fit("--epochs", 1, config=config, expect=1)
+        found = scalars(self.dir / "run/tensorboard/train")["epoch_loss"]
+        self.assertFalse(math.isfinite(found[0][1]))
+        self.assertIn(self.table()[0]["loss"], ("nan", "inf", "-inf")) if self.table() else None
+
+    def test_a_folder_that_cannot_be_written_is_a_warning(self):
+        self.write("run/tensorboard", "a file is in the way")
+        process = self.fit()
+        self.assertEqual(process.err.count("TensorBoard will not have it"), 1)
+        self.check_table()
+
+    def test_tensorboards_own_reader(self):
+        python = os.environ.get("DTRAIN_TENSORBOARD_PYTHON", sys.executable)
+        probe = "from tensorboard.backend.event_processing import event_accumulator"
+        if subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("TensorBoard is not installed")
+        self.write("config.yaml", LONG.replace("metrics: [sparse_categorical_accuracy]",
+                   "metrics: [sparse_categorical_accuracy]\n  callbacks: [{tensorboard: {update_freq: batch, histogram_freq: 10}}]"))
+        self.kill_on_the_way("fit", "config.yaml", "--output", "run", after=STEPS_PER_EPOCH * 4)
+        self.dtrain("resume", "run")
+        script = probe + """
+import json, sys
+found = {}
+for part in ("train", "validation", "steps"):
+    reader = event_accumulator.EventAccumulator("run/tensorboard/" + part, {"scalars": 0, "histograms": 0})
+    reader.Reload()
+    found[part] = {tag: [(e.step, e.value) for e in reader.Scalars(tag)] for tag in reader.Tags()["scalars"]}
+    found[part + " histograms"] = {tag: [(e.step, e.histogram_value.num) for e in reader.Histograms(tag)] for tag in reader.Tags()["histograms"]}
+json.dump(found, sys.stdout)
+"""
+        run = subprocess.run([python, "-c", script], cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        found = json.loads(run.stdout)
+        lines = self.lines()
+        self.assertEqual(found["train"]["epoch_loss"], [[line["epoch"], narrow(line["loss"])] for line in lines])
+        self.assertEqual(found["validation"]["epoch_sparse_categorical_accuracy"],
+                         [[line["epoch"], narrow(line["val_sparse_categorical_accuracy"])] for line in lines])
+        self.assertEqual([step for step, _ in found["steps"]["batch_loss"]], list(range(1, 40 * STEPS_PER_EPOCH + 1)))
+        self.assertEqual([step for step, _ in found["train histograms"]["dense/kernel"]], [10, 20, 30, 40])
+
+
+if __name__ == "__main__":
+    support.main()

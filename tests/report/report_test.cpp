@@ -1,0 +1,115 @@
+// What the page of a report is given.
+#include "report/report.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "config/yaml.h"
+
+using namespace dtrain;
+
+namespace {
+
+RunFiles run_of(int64_t epochs, const std::string& name = "run") {
+  RunFiles run;
+  run.path = "runs/" + name;
+  run.config_text = fmt::format("name: '{}'\ntrain: {{epochs: 1000, batch_size: 32}}\n", name);
+  Diagnostics diagnostics;
+  run.config = parse_yaml(run.config_text, "config.yaml", diagnostics);
+  for (int64_t epoch = 1; epoch <= epochs; ++epoch) {
+    Json record = Json::object().set("epoch", epoch).set("step", epoch * 10);
+    for (const char* metric :
+         {"loss", "accuracy", "val_loss", "val_accuracy", "learning_rate", "seconds", "samples_per_second"})
+      record.set(metric, 1.0 / static_cast<double>(epoch) + 0.123456789);
+    run.records.push_back(std::move(record));
+  }
+  run.events.push_back(Json::object().set("event", "fit").set("time", "2026-01-01T00:00:00+0000"));
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("a curve keeps its ends and its peaks") {
+  std::vector<double> values(10'000, 1.0);
+  values[1234] = 50;
+  values[7777] = -50;
+  values[5000] = std::nan("");
+  const std::vector<size_t> kept = thin_curve(values, 100);
+  CHECK(kept.size() <= 100);
+  CHECK(kept.front() == 0);
+  CHECK(kept.back() == 9999);
+  for (size_t i = 1; i < kept.size(); ++i) CHECK(kept[i - 1] < kept[i]);
+  CHECK(std::find(kept.begin(), kept.end(), 1234) != kept.end());
+  CHECK(std::find(kept.begin(), kept.end(), 7777) != kept.end());
+  CHECK(thin_curve(std::vector<double>(100, 0.0), 100).size() == 100);
+  CHECK(thin_curve({}, 100).empty());
+}
+
+TEST_CASE("20 runs of 1,000 epochs stay below 2 MB and a second") {
+  std::vector<RunFiles> runs;
+  for (int i = 0; i < 20; ++i) runs.push_back(run_of(1000, fmt::format("run-{}", i)));
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string page = report_page(runs, "dtrain 0", "2026-01-01T00:00:00+0000");
+  CHECK(page.size() < 2'000'000);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(1));
+}
+
+TEST_CASE("nothing that a person named ends the script") {
+  RunFiles run = run_of(1, "</script><script>alert(1)</script><!--");
+  run.records[0].set("</script>", 1.0);
+  const std::string page = report_page({&run, 1}, "dtrain 0", "now");
+  const auto count = [&](std::string_view text) {
+    size_t found = 0;
+    for (size_t at = page.find(text); at != std::string::npos; at = page.find(text, at + 1)) ++found;
+    return found;
+  };
+  RunFiles harmless = run_of(1);
+  const std::string plain = report_page({&harmless, 1}, "dtrain 0", "now");
+  CHECK(count("</script>") == 2);  // those of the page itself
+  CHECK(count("<script") == 2);
+  CHECK(page.find("alert(1)") != std::string::npos);
+  CHECK(plain.find("@DATA@") == std::string::npos);
+}
+
+TEST_CASE("how a run stands") {
+  RunFiles run = run_of(3);
+  CHECK(run.name() == "run");
+  CHECK(run.epochs() == 3);
+  CHECK(run.epochs_configured() == 1000);
+  CHECK(run.state() == "stopped");
+  CHECK(run.how() == "killed, or its machine went down");
+  const auto end = [&](const char* how) {
+    run.events.push_back(Json::object().set("event", "end").set("how", how));
+  };
+  end("early stopping: loss has not improved");
+  CHECK(run.state() == "finished");
+  run.events.push_back(Json::object().set("event", "resume"));
+  CHECK(run.state() == "stopped");
+  CHECK(run.how() == "killed, or its machine went down");
+  end("stopped at step 5");
+  CHECK(run.how() == "stopped at step 5");
+  run.running = true;
+  CHECK(run.state() == "running");
+  CHECK(run_of(1000).state() == "finished");
+}
+
+TEST_CASE("lines that were cut short are passed over") {
+  CHECK(parse_json_lines("{\"a\": 1}\n{\"b\": \n{\"c\": 2}\n{\"d\": 3").size() == 2);
+  CHECK(parse_json_lines("").empty());
+}
+
+TEST_CASE("the best of a run is what its checkpoints watch") {
+  RunFiles run = run_of(5);
+  run.records[2].set("val_accuracy", 0.99).set("val_loss", 0.01);
+  CHECK(best_record(run)->monitor == "val_loss");
+  CHECK(best_record(run)->epoch == 3);
+  CHECK(best_record(run.records, "val_accuracy")->epoch == 1);
+  CHECK(best_record(run.records, "val_accuracy", "min")->value == doctest::Approx(1.0 / 5 + 0.123456789));
+  CHECK_FALSE(best_record(run.records, "f1"));
+  for (Json& record : run.records) record.set("val_loss", "nan");
+  CHECK(best_record(run)->monitor == "loss");
+}
