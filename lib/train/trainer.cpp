@@ -373,7 +373,10 @@ bool Trainer::finish_epoch() {
     if (verdict.stop && stop_reason.empty()) stop_reason = verdict.message;
     stopped = stopped || verdict.stop;
   }
-  if (config_.checkpoint.best) checkpointing_->wait();  // what is being written may be the best
+  if (config_.checkpoint.best) {  // what is being written may be the best
+    const Stopwatch stopwatch(spent_.saving);
+    checkpointing_->wait();
+  }
   state_.history.push(record);
   state_.schedule = std::move(schedule);
   state_.callbacks = std::move(callbacks);
