@@ -16,7 +16,7 @@ bool matched(const std::optional<Patterns>& patterns, const std::string& name) {
   return patterns && patterns->match(name);
 }
 
-std::vector<std::string> names_of(const std::vector<ArrayRef>& weights) {
+std::vector<std::string> file_names(const std::vector<ArrayRef>& weights) {
   std::vector<std::string> names;
   for (const ArrayRef& weight : weights) names.push_back(weight.name);
   return names;
@@ -77,7 +77,7 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
   const std::vector<Wanted> wanted = weights_of(graph);
   std::vector<std::string> of_model, anew, missing, unused;
   for (const Wanted& weight : wanted) of_model.push_back(weight.name);
-  check_patterns(options, names_of(result.file.weights()), of_model, diagnostics);
+  check_patterns(options, file_names(result.file.weights()), of_model, diagnostics);
 
   const std::set<std::string> known(of_model.begin(), of_model.end());
   const auto offers = offers_of(options, result.file, known);
