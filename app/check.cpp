@@ -12,6 +12,7 @@
 #include "options.h"
 #include "plan_table.h"
 #include "text.h"
+#include "train/evaluation.h"
 #include "train/placement.h"
 #include "train/pretrained_loading.h"
 #include "train/replicas.h"
@@ -79,7 +80,7 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
     if (!split) continue;
     try {
       check_cache(with_cache, name);
-      const auto data = open_split(config.dataset, *split, config.graph.input_specs(), config.targets());
+      const auto data = open_samples(config, *split, std::string_view(name) == "train");
       if (config.dataset.facts.empty()) config.dataset.facts = data->facts();
       look_through(config, *data, name);
       splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});

@@ -1,5 +1,8 @@
 // dtrain evaluate: loss and metrics of a trained model.
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -8,8 +11,11 @@
 #include "options.h"
 #include "signals.h"
 #include "text.h"
+#include "train/heads.h"
 #include "train/placement.h"
+#include "train/row_weights.h"
 #include "train/trainer.h"
+#include "train/worst_samples.h"
 
 namespace dtrain {
 
@@ -20,6 +26,8 @@ struct EvaluateOptions {
   std::string path, split;
   std::vector<std::string> sets;
   bool best = false;
+  bool per_class = false;
+  std::optional<int64_t> errors;
 };
 
 /// The split asked for, else test, else validation.
@@ -34,29 +42,167 @@ std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& opti
       fmt::format("{}: its data set has no '{}' split; --split takes one of: {}", options.path, name, there));
 }
 
+constexpr std::string_view kPerClass = "per_class";
+
+std::string name_of_output(const RunConfig& config, size_t head) {
+  return config.graph.layer_name(config.heads[head].output.node);
+}
+
+/// Adds what --per-class shows to every output that has classes.
+void add_class_reports(RunConfig& config, const EvaluateOptions& options) {
+  bool any = false;
+  for (size_t i = 0; i < config.heads.size(); ++i) {
+    const Head& head = config.heads[i];
+    if (!head.loss->tells_classes()) continue;
+    any = true;
+    const std::string prefix = config.heads.size() > 1 ? name_of_output(config, i) + "_" : "";
+    const Shape& shape = config.graph.spec(head.output).shape;
+    const bool of_columns = head.loss->is_of_columns() && shape.rank() > 0 && shape.back() > 1;
+    add_metric(config, i, prefix + std::string(kPerClass), make_class_report(of_columns));
+  }
+  if (!any) throw UserError(fmt::format("{}: --per-class is for losses of classes", options.path));
+}
+
+/// The reports' classes get the names that the data have for them.
+void name_classes(Measures& measures, const RunConfig& config, const DataFacts& facts) {
+  size_t head = 0;
+  for (auto& [name, report] : measures.tables) {
+    if (!name.ends_with(kPerClass)) continue;
+    while (!config.heads[head].loss->tells_classes()) ++head;
+    const std::vector<std::string> names = class_names(config, facts, head++);
+    Json named = Json::array();
+    for (size_t c = 0; c < report.items().size(); ++c) {
+      Json row = report.items()[c];
+      if (c < names.size()) row.set("class", names[c]);
+      named.push(std::move(row));
+    }
+    report = std::move(named);
+  }
+}
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.as_string() : value.dump();
+}
+
+std::string table_of(const std::string& name, const Json& report) {
+  size_t width = 8;
+  for (const Json& row : report.items()) width = std::max(width, text_of(row.at("class")).size());
+  std::string text = fmt::format("\n{}\n{:>{}}  {:>10}  {:>9}  {:>9}  {:>9}\n", name, "class", width,
+                                 "support", "precision", "recall", "f1_score");
+  for (const Json& row : report.items())
+    text += fmt::format("{:>{}}  {:>10}  {:>9.4f}  {:>9.4f}  {:>9.4f}\n", text_of(row.at("class")), width,
+                        row.at("support").dump(), row.at("precision").as_double(),
+                        row.at("recall").as_double(), row.at("f1_score").as_double());
+  return text;
+}
+
+/// Of an array no more than a line takes.
+std::string short_text(const Json& value) {
+  constexpr size_t kMost = 40;
+  std::string text = value.is_number() && !value.is_int() ? format_value(value.as_double()) : text_of(value);
+  return text.size() <= kMost ? text : text.substr(0, kMost - 4) + " ...";
+}
+
+/// What --errors shows.
+struct Errors {
+  std::vector<WorstSample> samples;
+  std::string id_title;  // of their ids
+};
+
+/// Classes get the names that the data have for them.
+void name_classes(Errors& errors, const RunConfig& config, const DataFacts& facts) {
+  for (size_t head = 0; head < config.heads.size(); ++head) {
+    const std::vector<std::string> names = class_names(config, facts, head);
+    const auto size = static_cast<int64_t>(names.size());
+    for (WorstSample& sample : errors.samples)
+      for (const char* key : {"target", "prediction"})
+        if (const Json value = sample.outputs[head].at(key);
+            value.is_int() && value.as_int() >= 0 && value.as_int() < size)
+          sample.outputs[head].set(key, names[static_cast<size_t>(value.as_int())]);
+  }
+}
+
+std::string text_of(const RunConfig& config, const Errors& errors) {
+  size_t width = 8;
+  for (const WorstSample& sample : errors.samples) width = std::max(width, sample.id.size());
+  std::string text = fmt::format("\nlargest losses\n{:>{}}  {:>10}\n", errors.id_title, width, "loss");
+  for (const WorstSample& sample : errors.samples) {
+    text += fmt::format("{:>{}}  {:>10}", sample.id, width, format_value(sample.loss));
+    for (size_t i = 0; i < sample.outputs.size(); ++i) {
+      if (sample.outputs.size() > 1) text += "  " + name_of_output(config, i) + ":";
+      text += fmt::format("  target {}  prediction {}", short_text(sample.outputs[i].at("target")),
+                          short_text(sample.outputs[i].at("prediction")));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+Json json_of(const RunConfig& config, const Errors& errors) {
+  Json all = Json::array();
+  for (const WorstSample& sample : errors.samples) {
+    Json one = Json::object().set("row", sample.row);
+    if (errors.id_title != "row") one.set(errors.id_title, sample.id);
+    one.set("loss", sample.loss);
+    if (sample.outputs.size() == 1) {
+      for (const auto& [key, value] : sample.outputs[0].entries()) one.set(key, value);
+    } else {
+      for (size_t i = 0; i < sample.outputs.size(); ++i)
+        one.set(name_of_output(config, i), sample.outputs[i]);
+    }
+    all.push(std::move(one));
+  }
+  return all;
+}
+
+void print_measures(const RunConfig& config, const std::string& split, int64_t samples,
+                    const Measures& measures, const std::optional<Errors>& errors) {
+  std::string text = fmt::format("{}, {}:", split, format_plural(samples, "sample"));
+  for (const auto& [name, value] : measures.numbers)
+    text += fmt::format("  {} {}", name, format_value(value));
+  text += "\n";
+  for (const auto& [name, value] : measures.tables)
+    text += name.ends_with(kPerClass) ? table_of(name, value) : fmt::format("{} {}\n", name, value.dump());
+  if (errors) text += text_of(config, *errors);
+  print_text(text);
+}
+
+/// The samples with the largest losses, by a model that is loaded anew.
+Errors find_errors(const SavedRun& run, const std::shared_ptr<const Dataset>& data, const Loader& loader,
+                   int64_t count, const std::atomic<int>& stop) {
+  const int64_t batch_size = std::min(run.config.train.batch_size, std::max<int64_t>(loader.samples(), 1));
+  const auto replicas = replicas_for_inference(run, Plan::Purpose::prediction, batch_size, loader);
+  auto worst = worst_samples(run.config, *replicas, data, batch_size, static_cast<size_t>(count),
+                             [&] { return stop != 0; });
+  if (!worst) throw Interrupted(stop, "stopped");
+  return {std::move(*worst), data->id_title()};
+}
+
 void evaluate(const EvaluateOptions& options) {
   const std::atomic<int>& stop = catch_signals().stop;
-  const SavedRun run =
+  SavedRun run =
       load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
-  const RunConfig& config = run.config;
+  RunConfig& config = run.config;
   const std::string split = choose_split(config.dataset, options);
+  if (options.per_class) add_class_reports(config, options);
   place_replicas(config);  // what this machine cannot do is said before the data are opened
-  Loader loader(
-      open_split(config.dataset, *config.dataset.find(split), config.graph.input_specs(), config.targets()),
-      {.batch_size = config.train.batch_size, .prefetch = config.dataset.prefetch});
-  const auto replicas =
-      replicas_for_inference(run, Plan::Purpose::evaluation, config.train.batch_size, loader);
-  const auto means = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });
-  if (!means) throw Interrupted(stop, "stopped");
-
+  const auto data = open_samples(config, *config.dataset.find(split), false);
+  Loader loader(data, {.batch_size = config.train.batch_size, .prefetch = config.dataset.prefetch});
+  auto replicas = replicas_for_inference(run, Plan::Purpose::evaluation, config.train.batch_size, loader);
+  auto measures = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });
+  if (!measures) throw Interrupted(stop, "stopped");
+  replicas.reset();  // its memory is the next one's
+  name_classes(*measures, config, data->facts());
+  std::optional<Errors> errors;
+  if (options.errors) errors = find_errors(run, data, loader, *options.errors, stop);
+  if (errors) name_classes(*errors, config, data->facts());
   if (options.output.json) {
     Json result = Json::object();
-    for (const auto& [name, value] : *means) result.set(name, value);
+    measures->add_to(result);
+    if (errors) result.set("errors", json_of(config, *errors));
     print_json(result.set("samples", loader.samples()));
   } else if (options.output.text()) {
-    std::string text = fmt::format("{}, {}:", split, format_plural(loader.samples(), "sample"));
-    for (const auto& [name, value] : *means) text += fmt::format("  {} {}", name, format_value(value));
-    print_text(text + "\n");
+    print_measures(config, split, loader.samples(), *measures, errors);
   }
 }
 
@@ -71,6 +217,13 @@ void add_evaluate(CommandLine& line) {
       .add_option("--split", options->split,
                   "train, validation or test (test where not given, validation where there is no test split)")
       .one_of({"train", "validation", "test"});
+  command.add_flag("--per-class", options->per_class,
+                   "Support, precision, recall and F1 score of each class, too");
+  command
+      .add_option("--errors", options->errors,
+                  "The N samples with the largest losses, too: row (from 0), loss, target, prediction")
+      .at_least(1)
+      .type_name("N");
   add_best_option(command, options->best);
   add_set_option(command, options->sets);
   add_output_options(command, options->output);

@@ -41,7 +41,7 @@ std::vector<std::string> metric_parts(const Json& record) {
                                                     "samples_per_second"};
   std::vector<std::string> parts;
   for (const auto& [name, value] : record.entries())
-    if (std::find(kOthers.begin(), kOthers.end(), name) == kOthers.end())
+    if (std::find(kOthers.begin(), kOthers.end(), name) == kOthers.end() && !value.is_array())
       parts.push_back(fmt::format("{} {}", name, format_value(value.as_double())));
   return parts;
 }

@@ -240,7 +240,11 @@ std::string reference_markdown(const Json& schema) {
   text += registry("Losses", "loss",
                    "One for every output of the model, or a mapping from outputs to losses: `loss: {digit: "
                    "..., size: ...}`.");
-  text += registry("Metrics", "metric", "What is reported beside the loss, for every output.");
+  text += registry(
+      "Metrics", "metric",
+      "What is reported beside the loss: a list for every output, or a mapping from outputs to lists: "
+      "`metrics: {digit: [accuracy, auc], size: [r2_score]}`. Under `metrics` all rows count the "
+      "same, under `weighted_metrics` by their weights.");
   text += registry("Optimizers", "optimizer", "How gradients move the weights.");
   text +=
       registry("Learning rates", "learning_rate_schedule", "The values of an optimizer's `learning_rate`.");

@@ -71,8 +71,9 @@ class DeviceCollective {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// The n floats at `data` become the sums over all members, the same bits everywhere.
+  /// The n numbers at `data` become the sums over all members, the same bits everywhere.
   virtual void all_reduce(float* data, int64_t n) = 0;
+  virtual void all_reduce(double* data, int64_t n) = 0;
   /// Operations enqueued from now on wait for all that was enqueued here. What a CapturedGraph captures it
   /// must join.
   virtual void join() = 0;

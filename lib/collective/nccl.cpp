@@ -190,12 +190,8 @@ class NcclCollective final : public DeviceCollective {
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
 
-  void all_reduce(float* data, int64_t n) override {
-    enqueue("summing over the GPUs", n, [&](ncclComm_t communicator) {
-      return ncclAllReduce(data, data, static_cast<size_t>(n), ncclFloat, ncclSum, communicator,
-                           context_.collective());
-    });
-  }
+  void all_reduce(float* data, int64_t n) override { all_reduce(data, n, ncclFloat); }
+  void all_reduce(double* data, int64_t n) override { all_reduce(data, n, ncclDouble); }
 
   void join() override {
     // With nothing to join, a capture would meet a stream that is not part of it.
@@ -205,6 +201,12 @@ class NcclCollective final : public DeviceCollective {
   void abort() noexcept override { group_->abort(); }
 
  private:
+  void all_reduce(void* data, int64_t n, ncclDataType_t type) {
+    enqueue("summing over the GPUs", n, [&](ncclComm_t communicator) {
+      return ncclAllReduce(data, data, static_cast<size_t>(n), type, ncclSum, communicator,
+                           context_.collective());
+    });
+  }
   template <class Call>
   void enqueue(const char* what, int64_t n, const Call& call) {
     if (n == 0) return;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/tensor_spec.h"
@@ -20,7 +21,8 @@ struct Bounds {
 enum class Scores { any, logits, probabilities };
 
 /// A prediction of shape [..., columns] is rows = batch * (leading extents) rows of `columns`.
-/// A mean loss is the sum over all rows divided by their number, over the whole global batch.
+/// A mean loss is the sum over all rows divided by their number, or by the sum of their weights where they
+/// have some, over the whole global batch.
 class Loss {
  public:
   virtual ~Loss() = default;
@@ -31,21 +33,28 @@ class Loss {
   /// The bounds that an output like this sets to its target's numbers; nothing where any number will do.
   virtual std::optional<Bounds> target_bounds(const TensorSpec& /*output*/) const { return std::nullopt; }
   virtual Scores takes() const { return Scores::any; }
+  /// What it counts for in the sum of all outputs' losses.
+  virtual double weight() const { return 1; }
+  /// Whether the class that a row's target names is one of the output's columns, or for a single column 0
+  /// or 1.
+  virtual bool tells_classes() const { return false; }
+  /// Whether each column is a yes or no of its own.
+  virtual bool is_of_columns() const { return false; }
+  virtual bool may_be_negative() const { return false; }
   /// Whether the activation turns the logits that the loss is about into its probabilities.
   virtual bool is_probability(const Layer& /*activation*/) const { return false; }
   /// The loss that gives the same from the input of a final activation as this from its output, fused and
   /// stable: cross-entropy from logits for probabilities behind a softmax, binary cross-entropy behind a
   /// sigmoid. Null where there is none.
   virtual std::shared_ptr<const Loss> before(const Layer& /*activation*/) const { return nullptr; }
-  /// Adds the sum over the rows to *total, of device memory; writes scale (times *loss_scale, of device
-  /// memory, unless that is null) times the gradient to `diff` unless that is null.
-  virtual void run(Ops& ops, const void* prediction, const View& target, float scale, const float* loss_scale,
-                   void* diff, double* total, int64_t rows, int64_t columns) const = 0;
+  /// Adds the weighted sum over the rows to the total; weight() is not in it.
+  virtual void run(Ops& ops, const LossArguments& args) const = 0;
   /// Keras's {class_name, config} for the checkpoint's training_config.
   virtual Json keras_config() const = 0;
 };
 
-/// What is reported of an output beside its loss: a mean over rows, as a loss is one.
+/// What is reported of an output beside its loss. A metric keeps sums over rows, which are added over
+/// microbatches, replicas, steps and processes; what it comes to follows from the sums over all of the data.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -53,12 +62,26 @@ class Metric {
   /// else.
   virtual bool check(const TensorSpec& output, const TensorSpec& target,
                      const ReportError& report_error) const = 0;
-  /// Adds the sum over the rows to *total, of device memory.
-  virtual void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
-                   int64_t columns) const = 0;
-  /// Keras's {class_name, config}, of the metric as it is for such an output and target.
+  /// The metric as it is for an output that the loss takes for this; null where that is no other.
+  virtual std::shared_ptr<const Metric> for_scores(Scores /*scores*/) const { return nullptr; }
+  /// How many sums it keeps of such an output.
+  virtual int64_t sums(const TensorSpec& /*output*/, const TensorSpec& /*target*/) const { return 1; }
+  /// Adds the weighted sums over the rows to args.sums.
+  virtual void run(Ops& ops, const MetricArguments& args) const = 0;
+  /// Whether result() is a number; else it is an array, which nothing can go by.
+  virtual bool is_number(const TensorSpec& /*output*/) const { return true; }
+  /// What the sums over all rows come to; `weight` is the rows' number, or the sum of their weights. NaN
+  /// where that is nothing.
+  virtual Json result(std::span<const double> sums, double weight, const TensorSpec& output) const;
+  /// Keras's {class_name, config}, of the metric as it is for such an output and target; null where Keras has
+  /// none.
   virtual Json keras_config(const TensorSpec& output, const TensorSpec& target) const = 0;
 };
+
+/// Of every class its rows, its precision, recall and F1 score: an array of one object a class, {class,
+/// support, precision, recall, f1_score}. An output of one column says yes above 0.5, which is its class 1;
+/// of several columns each says so by itself (`of_columns`), or the greatest is the class.
+std::shared_ptr<const Metric> make_class_report(bool of_columns);
 
 template <>
 const Registry<Loss>& registry<Loss>();

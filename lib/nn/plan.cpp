@@ -4,11 +4,17 @@
 
 namespace dtrain {
 
+int64_t Head::totals() const {
+  int64_t count = weights ? 2 : 1;
+  for (const HeadMetric& metric : metrics) count += metric.sums;
+  return count;
+}
+
 Plan::~Plan() = default;
 
 size_t Plan::count_totals(std::span<const Head> heads) {
   size_t count = 0;
-  for (const Head& head : heads) count += 1 + head.metrics.size();
+  for (const Head& head : heads) count += static_cast<size_t>(head.totals());
   return count;
 }
 

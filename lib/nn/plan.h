@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,12 +20,26 @@
 
 namespace dtrain {
 
+/// A metric of an output.
+struct HeadMetric {
+  std::string name;  // as it is reported
+  std::shared_ptr<const Metric> metric;
+  int64_t sums = 1;       // that it keeps
+  bool weighted = false;  // by the rows' weights, where they have some
+};
+
 /// What is asked of one of the model's outputs.
 struct Head {
   ValueRef output;  // the prediction
   std::shared_ptr<const Loss> loss;
-  std::vector<std::shared_ptr<const Metric>> metrics;
+  std::vector<HeadMetric> metrics;
   TensorSpec target;  // as the loss wants it
+  /// Of the column of the rows' weights, the same for all heads; nothing where all rows count the same. A
+  /// row's weight is that of its sample, or of its part of it.
+  std::optional<TensorSpec> weights = {};
+
+  /// Its totals: the loss's sum, the metrics' sums, and where there are weights their sum.
+  int64_t totals() const;
 };
 
 /// What one run of a plan is about. The same for the same microbatch of batches of one size, so that the run
@@ -96,7 +111,8 @@ class Frame {
   void set_step(const StepInfo& info) { step_ = info; }
 
   /// Where the batch is to be put before the first instruction: the inputs in the model's order, then (but
-  /// for prediction) the heads' targets. An input of float32 is to be put there in the compute type.
+  /// for prediction) the heads' targets, and the weights where they have some. An input of float32 is to be
+  /// put there in the compute type.
   std::span<const View> columns() const { return columns_; }
   /// The model's outputs behind the last instruction, in prediction; plain layout, those of float32 in the
   /// compute type.
@@ -158,7 +174,7 @@ class Plan {
   int64_t batch() const { return key_.batch; }
   int slots() const { return static_cast<int>(arenas_.size()); }
   size_t arena_bytes(int slot = 0) const { return arenas_[static_cast<size_t>(slot)].bytes(); }
-  /// For each head its loss, then its metrics.
+  /// For each head Head::totals(), one head's after the other's.
   static size_t count_totals(std::span<const Head> heads);
 
   /// In an order in which each comes after what it depends on. A schedule may call them otherwise, as long as

@@ -42,7 +42,7 @@ void PlanBuilder::build() {
   size_t total = 0;
   for (size_t h = 0; h < heads_.size(); ++h) {
     emit_head(h, total);
-    total += 1 + heads_[h].metrics.size();
+    total += static_cast<size_t>(heads_[h].totals());
   }
   if (!training()) return;
   phase_ = Phase::backward;

@@ -94,7 +94,11 @@ class PlanBuilder {
   void compute(
       int v);  // emits the reorder or the transfer that makes a value, where one has to and has not yet
   void emit_head(size_t h, size_t first_total);
-  void emit_metrics(size_t h, int target, size_t first_total);
+  void emit_metrics(size_t h, int weights, size_t first_total);
+  /// The weights on a slot; -1 where there are none.
+  int weights_on(int slot);
+  int64_t rows_per_weight(size_t h) const;
+  void emit_sum_of_weights(size_t h, int weights, size_t first_total);
   void emit_outputs();
 
   void emit_backward(int i);
@@ -130,6 +134,7 @@ class PlanBuilder {
   std::map<std::tuple<ValueRef, Layout, int>, int> values_in_;
   std::vector<LossPoint> loss_points_;
   std::vector<int> targets_;    // buffers, by head
+  int weights_ = -1;            // buffer of the column of weights; -1 where there is none
   std::map<int, int> owners_;   // of gradient buffers: contributions that still refer to them
   std::set<int64_t> gathered_;  // offsets of gradients that some layer has written
 };

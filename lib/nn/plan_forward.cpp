@@ -25,6 +25,17 @@ void PlanBuilder::place_columns() {
     targets_.push_back(place_column(head.target, "target of " + value_name(head.output),
                                     slot_of(head.output.node), elements * bytes_of(head.target.dtype)));
   }
+  if (const auto& weights = heads_[0].weights)
+    weights_ = place_column(*weights, "weights", slot_of(heads_[0].output.node),
+                            static_cast<size_t>(plan_.batch() * weights->shape.elements()) * sizeof(float));
+}
+
+int PlanBuilder::weights_on(int slot) {
+  if (weights_ < 0 || plan_.buffer(weights_).slot == slot) return weights_;
+  const size_t bytes = plan_.buffer(weights_).bytes;
+  const int moved = add_buffer("weights", slot, bytes);
+  emit_transfer("weights", weights_, moved, bytes);
+  return moved;
 }
 
 void PlanBuilder::emit_reorder(ValueRef ref, int slot, Layout from, Layout to, int src, int dst) {
@@ -118,51 +129,89 @@ void PlanBuilder::emit_call(int i, bool forward, std::vector<int> reads, std::ve
 
 /// The metrics first: their prediction may share memory with what the loss's gradient overwrites later.
 void PlanBuilder::emit_head(size_t h, size_t total) {
+  const Head& head = heads_[h];
   const LossPoint& point = loss_points_[h];
-  const int slot = slot_of(heads_[h].output.node), target = targets_[h];
+  const int slot = slot_of(head.output.node), target = targets_[h], weights = weights_on(slot);
   const int prediction = value_in(point.value, Layout::plain, slot);
   compute(prediction);
-  if (!heads_[h].metrics.empty()) emit_metrics(h, target, total + 1);
+  if (!head.metrics.empty()) emit_metrics(h, weights, total + 1);
   const Shape& shape = graph_.spec(point.value).shape;
   const int64_t columns = shape.rank() ? shape.back() : 1;
   const int64_t positions = shape.elements() / columns, rows = plan_.batch() * positions;
   const bool gradient = training() && state(point.value.node).needs_gradient;
-  const std::string name = value_name(heads_[h].output);
+  const std::string name = value_name(head.output);
   const int diff =
       gradient ? add_buffer("gradient of " + value_name(point.value), slot, value_bytes(point.value, slot))
                : -1;
   const View view = plan_.columns_[plan_.input_columns_ + h].view;
-  emit(slot, name + " loss", {value(prediction).buffer, target}, {diff},
-       [loss = point.loss, ops = &ops(slot), slot, view, rows, columns, positions, total, target, diff,
-        buffer = value(prediction).buffer](Frame& frame) {
-         View there = view;
-         there.data = frame.at(target);
+  emit(slot, name + " loss", {value(prediction).buffer, target, weights}, {diff},
+       [loss = point.loss, ops = &ops(slot), slot, view, rows, columns, positions, total, target, weights,
+        rows_per_weight = rows_per_weight(h), diff, buffer = value(prediction).buffer](Frame& frame) {
          const SlotArrays& arrays = frame.arrays(slot);
-         const auto scale = static_cast<float>(
-             1.0 / (static_cast<double>(frame.step().global_batch) * static_cast<double>(positions)));
-         loss->run(*ops, frame.at(buffer), there, scale, &arrays.state->gradient.loss_scale, frame.at(diff),
-                   arrays.totals + total, rows, columns);
+         const double mean_over =
+             static_cast<double>(frame.step().global_batch) * static_cast<double>(positions);
+         LossArguments args{.prediction = frame.at(buffer),
+                            .target = view,
+                            .weights = {static_cast<const float*>(frame.at(weights)), rows_per_weight},
+                            .total = arrays.totals + total,
+                            .rows = rows,
+                            .columns = columns,
+                            .diff_prediction = frame.at(diff),
+                            .scale = static_cast<float>(loss->weight() / mean_over),
+                            .loss_scale = &arrays.state->gradient.loss_scale};
+         args.target.data = frame.at(target);
+         loss->run(*ops, args);
        });
+  if (weights >= 0) emit_sum_of_weights(h, weights, total);
   if (gradient) add_contribution(prediction, diff);
 }
 
-void PlanBuilder::emit_metrics(size_t h, int target, size_t first) {
+/// Rows of a head for each of its weights.
+int64_t PlanBuilder::rows_per_weight(size_t h) const {
+  const Head& head = heads_[h];
+  if (!head.weights) return 1;
+  const Shape& shape = graph_.spec(head.output).shape;
+  const int64_t rows = shape.elements() / (shape.rank() ? shape.back() : 1);
+  return rows / head.weights->shape.elements();
+}
+
+/// Into the last of the head's totals.
+void PlanBuilder::emit_sum_of_weights(size_t h, int weights, size_t first_total) {
   const Head& head = heads_[h];
   const int slot = slot_of(head.output.node);
+  const int64_t n = plan_.batch() * head.weights->shape.elements();
+  const size_t total = first_total + static_cast<size_t>(head.totals()) - 1;
+  emit(slot, value_name(head.output) + " weights", {weights}, {},
+       [ops = &ops(slot), slot, weights, n, total](Frame& frame) {
+         ops->add_sum(static_cast<const float*>(frame.at(weights)), frame.arrays(slot).totals + total, n);
+       });
+}
+
+void PlanBuilder::emit_metrics(size_t h, int weights, size_t first) {
+  const Head& head = heads_[h];
+  const int slot = slot_of(head.output.node), target = targets_[h];
   const int output = value_in(head.output, Layout::plain, slot);
   compute(output);
   const Shape& shape = graph_.spec(head.output).shape;
   const int64_t columns = shape.rank() ? shape.back() : 1;
   const int64_t rows = plan_.batch() * (shape.elements() / columns);
   const View view = plan_.columns_[plan_.input_columns_ + h].view;
-  emit(slot, value_name(head.output) + " metrics", {value(output).buffer, target}, {},
-       [metrics = head.metrics, ops = &ops(slot), slot, view, rows, columns, first, target,
-        buffer = value(output).buffer](Frame& frame) {
-         View there = view;
-         there.data = frame.at(target);
-         for (size_t m = 0; m < metrics.size(); ++m)
-           metrics[m]->run(*ops, frame.at(buffer), there, frame.arrays(slot).totals + first + m, rows,
-                           columns);
+  emit(slot, value_name(head.output) + " metrics", {value(output).buffer, target, weights}, {},
+       [metrics = head.metrics, ops = &ops(slot), slot, view, rows, columns, first, target, weights,
+        rows_per_weight = rows_per_weight(h), buffer = value(output).buffer](Frame& frame) {
+         MetricArguments args{.prediction = frame.at(buffer),
+                              .target = view,
+                              .sums = frame.arrays(slot).totals + first,
+                              .rows = rows,
+                              .columns = columns};
+         args.target.data = frame.at(target);
+         for (const HeadMetric& metric : metrics) {
+           args.weights = {};
+           if (metric.weighted)
+             args.weights = {static_cast<const float*>(frame.at(weights)), rows_per_weight};
+           metric.metric->run(*ops, args);
+           args.sums += metric.sums;
+         }
        });
 }
 

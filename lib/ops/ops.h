@@ -131,6 +131,26 @@ struct LayerNormalizationBackwardArguments {
   int64_t rows, columns;
 };
 
+/// What a loss reads and writes, over [rows, columns] predictions.
+struct LossArguments {
+  const void* prediction = nullptr;
+  View target;
+  RowWeights weights = {};
+  double* total = nullptr;  ///< device memory; the weighted sum over the rows is added to it
+  int64_t rows = 0, columns = 0;
+  void* diff_prediction = nullptr;    ///< null, or the sum's gradient, times
+  float scale = 1;                    ///< this,
+  const float* loss_scale = nullptr;  ///< and this where it is not null, of device memory
+};
+/// What a metric reads and writes, over [rows, columns] predictions.
+struct MetricArguments {
+  const void* prediction = nullptr;
+  View target;
+  RowWeights weights = {};
+  double* sums = nullptr;  ///< device memory; the weighted sums over the rows are added to them
+  int64_t rows = 0, columns = 0;
+};
+
 /// The arrays of an optimizer's step over n elements of flat buffers.
 struct UpdateArguments {
   const StepState* state;         ///< device memory
@@ -217,28 +237,27 @@ class Ops {
   virtual void gather_rows(const GatherSpec& spec, const void* src, const int64_t* rows, int64_t n,
                            void* dst) = 0;
 
-  // Losses. Over [rows, columns] predictions: adds the sum over the rows (mean over the columns for
-  // elementwise losses) to *total, and where diff_prediction is not null writes scale times its gradient
-  // there, times *loss_scale unless that is null. `total` and `loss_scale` are device memory.
+  // Losses, fused with their gradients, and metrics.
 
-  virtual void cross_entropy_loss(const CrossEntropySpec& spec, const void* prediction, const View& target,
-                                  float scale, const float* loss_scale, void* diff_prediction, double* total,
-                                  int64_t rows, int64_t columns) = 0;
-  virtual void elementwise_loss(const ElementwiseLossSpec& spec, const void* prediction, const float* target,
-                                float scale, const float* loss_scale, void* diff_prediction, double* total,
-                                int64_t rows, int64_t columns) = 0;
-  /// Adds to *total what the metric sums over rows (per row: 1 or 0 for top-k; the mean over the columns
-  /// else).
-  virtual void metric(const MetricSpec& spec, const void* prediction, const View& target, double* total,
-                      int64_t rows, int64_t columns) = 0;
+  virtual void cross_entropy_loss(const CrossEntropySpec& spec, const LossArguments& args) = 0;
+  virtual void elementwise_loss(const ElementwiseLossSpec& spec, const LossArguments& args) = 0;
+  virtual void row_loss(const RowLossSpec& spec, const LossArguments& args) = 0;
+  /// One sum (per row: 1 or 0 for top-k; the mean over the columns else).
+  virtual void metric(const MetricSpec& spec, const MetricArguments& args) = 0;
+  /// spec.sums(columns) sums.
+  virtual void count(const CountSpec& spec, const MetricArguments& args) = 0;
+  /// Adds the sum of src to *total, both of device memory.
+  virtual void add_sum(const float* src, double* total, int64_t n) = 0;
 
-  // Optimizers. `state` and `squares` are device memory.
+  // Optimizers. `state`, `squares` and `weights` are device memory.
 
   /// *squares = the sum of squares, exactly the same for the same n and threads.
   virtual void sum_of_squares(const float* src, double* squares, int64_t n) = 0;
   /// Sets what a gradient whose sum of squares is *squares is worth in this step, and what the next step
-  /// starts from.
-  virtual void update_gradient_scale(const GradientRule& rule, const double* squares, StepState* state) = 0;
+  /// starts from. `weights`: the sum of the weights of all rows, where the rule asks for it, else null.
+  /// `squares` may be null where the rule does not ask for the norm.
+  virtual void update_gradient_scale(const GradientRule& rule, const double* squares, const double* weights,
+                                     StepState* state) = 0;
   virtual void update(const OptimizerRule& rule, const UpdateArguments& args) = 0;
 };
 

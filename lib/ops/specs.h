@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "base/host_device.h"
 #include "base/view.h"
 
 namespace dtrain {
@@ -95,14 +96,52 @@ struct BatchNormalizationSpec {
 /// probabilities of [rows, columns].
 struct CrossEntropySpec {
   bool sparse = true;
-  bool from_logits = true;  ///< else probabilities, clipped to [1e-7, 1 - 1e-7] as Keras does
+  bool from_logits = true;    ///< else probabilities, clipped to [1e-7, 1 - 1e-7] as Keras does
+  float label_smoothing = 0;  ///< so much of the target is spread evenly over the classes
 };
 
+/// Losses of single elements; a row's is the mean over its columns (kl_divergence: their sum).
 struct ElementwiseLossSpec {
-  enum class Kind : uint8_t { binary_crossentropy, mean_squared_error, mean_absolute_error, huber };
+  enum class Kind : uint8_t {
+    binary_crossentropy,
+    mean_squared_error,
+    mean_absolute_error,
+    huber,
+    mean_absolute_percentage_error,
+    mean_squared_logarithmic_error,
+    hinge,  ///< a target of 0 is as one of -1, in squared_hinge, too
+    squared_hinge,
+    poisson,
+    log_cosh,
+    kl_divergence,
+    binary_focal_crossentropy,
+  };
   Kind kind = Kind::mean_squared_error;
-  bool from_logits = false;  ///< binary_crossentropy
-  float delta = 1;           ///< huber
+  bool from_logits = false;   ///< the binary cross-entropies
+  float delta = 1;            ///< huber
+  float label_smoothing = 0;  ///< the binary cross-entropies: so much of the target becomes a half
+  float gamma = 2;            ///< binary_focal_crossentropy
+  float alpha = 0.25f;        ///< binary_focal_crossentropy, where it balances classes: of a target of 1
+  bool balances_classes = false;
+
+  constexpr int64_t divisor(int64_t columns) const { return kind == Kind::kl_divergence ? 1 : columns; }
+};
+
+/// Losses of whole rows; the target is float32 of [rows, columns].
+struct RowLossSpec {
+  enum class Kind : uint8_t { cosine_similarity, categorical_focal_crossentropy };
+  Kind kind = Kind::cosine_similarity;
+  // categorical_focal_crossentropy:
+  bool from_logits = false;
+  float label_smoothing = 0, gamma = 2, alpha = 0.25f;
+};
+
+/// What each row counts for: row r as much as values[r / rows_per_weight]; 1 where there are no values.
+struct RowWeights {
+  const float* values = nullptr;  ///< device memory
+  int64_t rows_per_weight = 1;
+
+  DTRAIN_HOST_DEVICE float of(int64_t row) const { return values ? values[row / rows_per_weight] : 1.0f; }
 };
 
 struct MetricSpec {
@@ -110,6 +149,36 @@ struct MetricSpec {
   Kind kind = Kind::sparse_top_k;
   int k = 1;  ///< top_k: fewer than k scores are greater, or equal and before it (so that k = 1 is argmax)
   float threshold = 0.5f;  ///< binary_accuracy
+};
+
+/// What is counted of predictions and targets: sums, from which metrics follow that are no means over rows.
+struct CountSpec {
+  enum class Kind : uint8_t {
+    classes,     ///< [3][columns]: how often a class was predicted rightly, was predicted, was the target
+    confusion,   ///< [n][n] by the target's class and then the predicted one; n is 2 for a single column
+    buckets,     ///< [columns, or 1 for all of them][2][buckets] by score: targets that are not, that are
+    regression,  ///< [3][columns] sums of t, t^2 and (t - p)^2 of a target t and its prediction p; and [1] 1
+  };
+  Kind kind = Kind::classes;
+  bool sparse = false;  ///< the target is int32 class numbers of [rows]; else float32 like the prediction
+  bool by_threshold = false;  ///< each column says yes above the threshold, and so does a target above 0.5;
+                              ///< else the class is that of a row's maximum
+  float threshold = 0.5f;
+
+  // buckets: even in the logit of a score, from -kMostLogit to kMostLogit.
+  enum class Scores : uint8_t { probabilities, logits, softmax_logits };
+  Scores scores = Scores::probabilities;
+  int64_t buckets = 0;
+  bool by_column = false;
+  static constexpr float kMostLogit = 16;
+
+  constexpr int64_t sums(int64_t columns) const {
+    const int64_t n = columns == 1 ? 2 : columns;
+    return kind == Kind::classes     ? 3 * columns
+           : kind == Kind::confusion ? n * n
+           : kind == Kind::buckets   ? (by_column ? columns : 1) * 2 * buckets
+                                     : 3 * columns + 1;
+  }
 };
 
 /// Rows of an array of `from` that become rows of an array of `to`: dst = scale * src + offset where there is
@@ -156,6 +225,7 @@ struct StepNumbers {
   float rate = 0;     ///< the learning rate; Adam's has its corrections in it
   float decay = 0;    ///< learning_rate * weight_decay: each weight first loses so much of itself
   float learning_rate = 0;
+  float samples = 1;  ///< of the global batch
 };
 
 /// What an update makes of a step's numbers for a group of parameters.
@@ -193,6 +263,7 @@ struct GradientRule {
   float clip_norm = 0;           ///< greatest L2 norm of the whole gradient; 0: any
   bool dynamic_scaling = false;  ///< loss_scale halves when the gradient overflows, and doubles after
                                  ///< kGrowthSteps steps that went well
+  float rows_per_sample = 0;     ///< not 0: the gradient is of a mean by weights, over so many rows a sample
   static constexpr int kGrowthSteps = 2000;  // as Keras's LossScaleOptimizer, and its first scale
   static constexpr float kFirstLossScale = 32768.0f;
 };

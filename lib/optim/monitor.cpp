@@ -1,6 +1,9 @@
 #include "optim/monitor.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 namespace dtrain {
 
@@ -8,7 +11,10 @@ namespace {
 
 bool larger_is_better(MonitorMode mode, const std::string& monitor) {
   if (mode != MonitorMode::automatic) return mode == MonitorMode::max;
-  return monitor.find("acc") != std::string::npos || monitor.find("top_k") != std::string::npos;
+  constexpr std::array<std::string_view, 9> kLarger{
+      "acc", "top_k", "precision", "recall", "f1_score", "auc", "mean_iou", "r2_score", "cosine_similarity"};
+  return std::any_of(kLarger.begin(), kLarger.end(),
+                     [&](std::string_view part) { return monitor.find(part) != std::string::npos; });
 }
 
 }  // namespace

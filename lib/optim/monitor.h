@@ -12,7 +12,8 @@ namespace dtrain {
 /// Looks up one of an epoch's numbers by name: "loss", "val_loss", a metric's.
 using MetricLookup = std::function<std::optional<double>(const std::string&)>;
 
-/// Whether smaller or larger is better; `automatic` goes by the name (accuracies and top_k: larger).
+/// Whether smaller or larger is better; `automatic` goes by the name (accuracies, top_k, F1, AUC and their
+/// like: larger).
 enum class MonitorMode { automatic, min, max };
 template <>
 inline const EnumNames<MonitorMode> names_of<MonitorMode> = {

@@ -1,21 +1,59 @@
 #include "train/evaluation.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "train/reading.h"
+#include "train/row_weights.h"
 #include "train/sample_check.h"
 
 namespace dtrain {
 
-bool is_suspect(double loss) {
-  return !std::isfinite(loss) || loss < 0;
+namespace {
+
+/// Calls with each head, the rows that it has had, and its totals.
+template <class Visit>
+void for_each_head(const RunConfig& config, std::span<const double> sums, int64_t samples, Visit&& visit) {
+  for (const Head& head : config.heads) {
+    const Shape& shape = config.graph.spec(head.output).shape;
+    const int64_t positions = shape.rank() ? shape.elements() / shape.back() : 1;
+    const auto count = static_cast<size_t>(head.totals());
+    visit(head, static_cast<double>(samples) * static_cast<double>(positions), sums.first(count));
+    sums = sums.subspan(count);
+  }
 }
 
-std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle) {
-  auto data = open_split(config.dataset, split, config.graph.input_specs(), config.targets());
-  const bool train = config.dataset.train && &split == &*config.dataset.train;
+/// The sum of the weights of a head's rows; their number where they have none.
+double weight_of(const RunConfig& config, const Head& head, double rows, std::span<const double> totals) {
+  if (!head.weights) return rows;
+  const Shape& shape = config.graph.spec(head.output).shape;
+  const int64_t positions = shape.rank() ? shape.elements() / shape.back() : 1;
+  return totals.back() * static_cast<double>(positions / head.weights->shape.elements());
+}
+
+/// Rows without weight have no loss.
+double mean_loss(const Head& head, double weight, std::span<const double> totals) {
+  return head.weights && weight == 0 ? 0 : totals[0] / weight;
+}
+
+}  // namespace
+
+bool is_suspect(const RunConfig& config, double loss) {
+  const auto may_be_negative = [](const Head& head) { return head.loss->may_be_negative(); };
+  return !std::isfinite(loss) ||
+         (loss < 0 && std::none_of(config.heads.begin(), config.heads.end(), may_be_negative));
+}
+
+std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const SplitSpec& split, bool training) {
+  return with_weights(open_split(config.dataset, split, config.graph.input_specs(), config.targets()), config,
+                      training);
+}
+
+std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,
+                                    bool training) {
+  auto data = open_samples(config, split, training);
   try {
-    check_targets_at_hand(config, *data, train ? "trained on" : "evaluated");
+    check_targets_at_hand(config, *data, training ? "trained on" : "evaluated");
   } catch (const UserError& error) {
     throw UserError(located(split.mark, error.what()));
   }
@@ -25,35 +63,56 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
                                                                  .prefetch = config.dataset.prefetch});
 }
 
-std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,
-                                                     int64_t samples) {
-  std::vector<std::pair<std::string, double>> means{{"loss", 0.0}};
-  size_t total = 0;
-  for (const Head& head : config.heads) {
-    const Shape& shape = config.graph.spec(head.output).shape;
-    const int64_t positions = shape.rank() ? shape.elements() / shape.back() : 1;
-    const double rows = static_cast<double>(samples) * static_cast<double>(positions);
-    for (size_t i = 0; i <= head.metrics.size(); ++i, ++total) {
-      const double mean = sums[total] / rows;
-      if (i == 0) means[0].second += mean;
-      if (config.total_names[total] != "loss") means.emplace_back(config.total_names[total], mean);
-    }
-  }
-  return means;
+void Measures::add_to(Json& record, const std::string& prefix) const {
+  for (const auto& [name, value] : numbers) record.set(prefix + name, value);
+  for (const auto& [name, value] : tables) record.set(prefix + name, value);
 }
 
-std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(
-    const RunConfig& config, Replicas& replicas, Loader& loader, const std::function<bool()>& is_to_end) {
-  std::vector<double> sums(config.total_names.size(), 0.0);
+double loss_of(const RunConfig& config, std::span<const double> sums, int64_t samples) {
+  double loss = 0;
+  for_each_head(config, sums, samples, [&](const Head& head, double rows, std::span<const double> totals) {
+    loss += head.loss->weight() * mean_loss(head, weight_of(config, head, rows, totals), totals);
+  });
+  return loss;
+}
+
+Measures measures_of(const RunConfig& config, std::span<const double> sums, int64_t samples) {
+  Measures measures{{{"loss", loss_of(config, sums, samples)}}, {}};
+  size_t name = 0;
+  for_each_head(config, sums, samples, [&](const Head& head, double rows, std::span<const double> totals) {
+    const double weight = weight_of(config, head, rows, totals);
+    const TensorSpec& output = config.graph.spec(head.output);
+    if (config.total_names[name] != "loss")
+      measures.numbers.emplace_back(config.total_names[name], mean_loss(head, weight, totals));
+    ++name;
+    size_t first = 1;
+    for (const HeadMetric& metric : head.metrics) {
+      const auto count = static_cast<size_t>(metric.sums);
+      Json value =
+          metric.metric->result(totals.subspan(first, count), metric.weighted ? weight : rows, output);
+      if (metric.metric->is_number(output))
+        measures.numbers.emplace_back(config.total_names[name], value.as_double());
+      else
+        measures.tables.emplace_back(config.total_names[name], std::move(value));
+      first += count;
+      ++name;
+    }
+  });
+  return measures;
+}
+
+std::optional<Measures> evaluate_split(const RunConfig& config, Replicas& replicas, Loader& loader,
+                                       const std::function<bool()>& is_to_end) {
+  std::vector<double> sums(Plan::count_totals(config.heads), 0.0);
   loader.begin(0, 0);
   while (const auto batch = read_next(loader)) {
     if (is_to_end && is_to_end()) return std::nullopt;
     const BatchTotals& totals = replicas.evaluate(*batch);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
   }
-  auto means = means_of(config, sums, loader.samples());
-  if (is_suspect(means[0].second)) check_samples(config, loader.dataset(), "evaluated");
-  return means;
+  Measures measures = measures_of(config, sums, loader.samples());
+  if (is_suspect(config, measures.loss())) check_samples(config, loader.dataset(), "evaluated");
+  return measures;
 }
 
 }  // namespace dtrain

@@ -16,19 +16,35 @@
 namespace dtrain {
 
 /// A loss as samples can give it that the model cannot take.
-bool is_suspect(double loss);
+bool is_suspect(const RunConfig& config, double loss);
+
+/// A split as the run's plans take it. `training`: it is trained on, so that weights of classes count.
+std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const SplitSpec& split, bool training);
 
 /// A split in the run's batches.
-std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle);
+std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,
+                                    bool training);
 
-/// The means of totals by name: "loss" (the sum of the heads' losses where there are several), then
-/// RunConfig::total_names.
-std::vector<std::pair<std::string, double>> means_of(const RunConfig& config, const std::vector<double>& sums,
-                                                     int64_t samples);
+/// What a split's loss and metrics come to.
+struct Measures {
+  /// "loss" (the weighted sum of the heads' losses where there are several), then those of
+  /// RunConfig::total_names that are numbers.
+  std::vector<std::pair<std::string, double>> numbers;
+  std::vector<std::pair<std::string, Json>> tables;  // those that are arrays
+
+  double loss() const { return numbers.front().second; }
+  /// Sets them all, numbers first.
+  void add_to(Json& record, const std::string& prefix = "") const;
+};
+
+/// What the heads' totals over so many samples come to.
+Measures measures_of(const RunConfig& config, std::span<const double> sums, int64_t samples);
+/// The loss alone.
+double loss_of(const RunConfig& config, std::span<const double> sums, int64_t samples);
 
 /// Loss and metrics over a whole split. Ends early, with nothing, once `is_to_end` (asked before each batch;
 /// null: never) says so.
-std::optional<std::vector<std::pair<std::string, double>>> evaluate_split(
-    const RunConfig& config, Replicas& replicas, Loader& loader, const std::function<bool()>& is_to_end);
+std::optional<Measures> evaluate_split(const RunConfig& config, Replicas& replicas, Loader& loader,
+                                       const std::function<bool()>& is_to_end);
 
 }  // namespace dtrain

@@ -84,30 +84,126 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
                                     loss.name, name));
 }
 
-/// A head of one output, its metrics checked as far as the output is known; totals are named with `prefix`
-/// ("" where there is one output only).
-void add_head(RunConfig& config, const ModelOutput& output, const Configured<Loss>& loss,
-              const std::string& prefix, const ConfigNode& train, Diagnostics& diagnostics) {
-  std::optional<TensorSpec> target;
-  if (loss && output.spec)
-    target = loss->target(*output.spec, report_at(place_in(train, {"loss"}), loss.name, diagnostics));
-  Head head{output.value, loss.value, {}, target.value_or(TensorSpec{})};
-  if (!prefix.empty()) head.target.name = prefix.substr(0, prefix.size() - 1);
-  config.total_names.push_back(prefix + "loss");
-  const ConfigNode* written = train.find("metrics");
-  for (size_t i = 0; i < config.train.metrics.size(); ++i) {
-    const Configured<Metric>& metric = config.train.metrics[i];
-    if (!metric) continue;  // reported where it was read
-    const ConfigNode& place = written && written->is_sequence() ? written->items()[i] : train;
-    if (target) metric->check(*output.spec, head.target, report_at(place.mark(), metric.name, diagnostics));
-    const std::string name = prefix + metric.name;
-    if (std::find(config.total_names.begin(), config.total_names.end(), name) != config.total_names.end())
-      diagnostics.error(place, fmt::format("the metric '{}' is there twice", metric.name));
-    head.metrics.push_back(metric.value);
-    config.total_names.push_back(name);
-  }
-  config.heads.push_back(std::move(head));
+/// Metrics as they were written for one output.
+struct WrittenMetrics {
+  std::vector<Configured<Metric>> metrics;  // empty kinds where something was wrong
+  std::vector<Mark> marks;
+};
+
+/// `metrics:` or `weighted_metrics:`, by output.
+struct MetricsByOutput {
+  std::vector<WrittenMetrics> outputs;
+  ConfigNode resolved = ConfigNode::sequence({});
+};
+
+/// A list of kinds, or a single one.
+WrittenMetrics read_list(const ConfigNode& node, Diagnostics& diagnostics) {
+  WrittenMetrics list;
+  const auto add = [&](const ConfigNode& kind) {
+    list.metrics.push_back(registry<Metric>().parse(kind, diagnostics));
+    list.marks.push_back(kind.mark());
+  };
+  if (!node.is_sequence()) add(node);
+  if (node.is_sequence())
+    for (const ConfigNode& kind : node.items()) add(kind);
+  return list;
 }
+
+ConfigNode resolved_list(const WrittenMetrics& list) {
+  std::vector<ConfigNode> kinds;
+  for (const Configured<Metric>& metric : list.metrics)
+    if (metric) kinds.push_back(metric.resolved);
+  return ConfigNode::sequence(std::move(kinds));
+}
+
+/// A list is for every output.
+MetricsByOutput read_metrics(const ConfigNode& train, std::string_view key,
+                             const std::vector<ModelOutput>& outputs, Diagnostics& diagnostics) {
+  MetricsByOutput all;
+  all.outputs.resize(outputs.size());
+  const ConfigNode* node = train.find(key);
+  if (!node || node->is_null()) return all;
+  if (!node->is_mapping()) {
+    if (!node->is_sequence()) {
+      diagnostics.error(*node, fmt::format("{}: expected a list of metrics, or a mapping from outputs", key));
+      return all;
+    }
+    const WrittenMetrics list = read_list(*node, diagnostics);
+    for (WrittenMetrics& output : all.outputs) output = list;
+    all.resolved = resolved_list(list);
+    return all;
+  }
+  std::vector<std::string> names;
+  for (const ModelOutput& output : outputs) names.push_back(output.name);
+  const bool all_known = std::find(names.begin(), names.end(), "") == names.end();
+  std::vector<ConfigNode::Entry> resolved;
+  for (const auto& [name, value] : node->entries()) {
+    WrittenMetrics list = read_list(value, diagnostics);
+    resolved.push_back(ConfigNode::entry(name.text(), resolved_list(list)));
+    const auto found = std::find(names.begin(), names.end(), name.text());
+    if (found != names.end())
+      all.outputs[static_cast<size_t>(found - names.begin())] = std::move(list);
+    else if (all_known)
+      diagnostics.error(name, fmt::format("{}: the model has no output '{}'{}", key, name.text(),
+                                          suggestion(name.text(), names)));
+  }
+  all.resolved = ConfigNode::mapping(std::move(resolved));
+  return all;
+}
+
+/// What the metric is reported as: the kind, unless its option `name` says otherwise.
+std::string name_of_metric(const Configured<Metric>& metric) {
+  if (!metric.resolved.is_mapping()) return metric.name;
+  const ConfigNode* name = metric.resolved.entries().front().second.find("name");
+  return name && !name->is_null() ? name->text() : metric.name;
+}
+
+/// Builds the head of one output; totals are named with `prefix` ("" where there is one output only).
+class HeadBuilder {
+ public:
+  HeadBuilder(RunConfig& config, const ModelOutput& output, const Configured<Loss>& loss, std::string prefix,
+              const ConfigNode& train, Diagnostics& diagnostics)
+      : config_(config), output_(output), prefix_(std::move(prefix)), diagnostics_(diagnostics) {
+    if (loss && output.spec)
+      target_ = loss->target(*output.spec, report_at(place_in(train, {"loss"}), loss.name, diagnostics));
+    head_ = {output.value, loss.value, {}, target_.value_or(TensorSpec{})};
+    if (!prefix_.empty()) head_.target.name = prefix_.substr(0, prefix_.size() - 1);
+    config_.total_names.push_back(prefix_ + "loss");
+  }
+
+  /// Metrics that suit the output as far as it is known.
+  void add(const WrittenMetrics& written, bool weighted) {
+    for (size_t i = 0; i < written.metrics.size(); ++i)
+      if (written.metrics[i])  // else it was reported where it was read
+        add(written.metrics[i], written.marks[i], weighted);
+  }
+  Head take() { return std::move(head_); }
+
+ private:
+  void add(const Configured<Metric>& written, const Mark& mark, bool weighted) {
+    HeadMetric metric{name_of_metric(written), written.value, 1, weighted};
+    const auto is_there = [&] {
+      return std::find(config_.total_names.begin(), config_.total_names.end(), prefix_ + metric.name) !=
+             config_.total_names.end();
+    };
+    if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // as Keras does
+    if (is_there()) diagnostics_.error(mark, fmt::format("the metric '{}' is there twice", metric.name));
+    if (head_.loss)
+      if (auto as_it_is = metric.metric->for_scores(head_.loss->takes())) metric.metric = std::move(as_it_is);
+    if (target_ &&
+        metric.metric->check(*output_.spec, head_.target, report_at(mark, written.name, diagnostics_)))
+      metric.sums = metric.metric->sums(*output_.spec, head_.target);
+    config_.total_names.push_back(prefix_ + metric.name);
+    head_.metrics.push_back(std::move(metric));
+  }
+
+  RunConfig& config_;
+  const ModelOutput& output_;
+  std::string prefix_;
+  Diagnostics& diagnostics_;
+  std::optional<TensorSpec> target_;
+  Head head_;
+};
 
 }  // namespace
 
@@ -117,25 +213,53 @@ ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, con
   ParsedHeads heads;
   std::vector<Configured<Loss>> losses(outputs.size());
   if (const ConfigNode* loss = train.find("loss")) losses = read_losses(*loss, outputs, diagnostics);
+  const MetricsByOutput metrics = read_metrics(train, "metrics", outputs, diagnostics);
+  const MetricsByOutput weighted = read_metrics(train, "weighted_metrics", outputs, diagnostics);
   std::vector<ConfigNode::Entry> resolved;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string prefix = outputs.size() > 1 ? outputs[i].name + "_" : "";
     if (prefix == "_") heads.complete = false;
-    add_head(config, outputs[i], losses[i], prefix, train, diagnostics);
+    HeadBuilder head(config, outputs[i], losses[i], prefix, train, diagnostics);
+    head.add(metrics.outputs[i], false);
+    head.add(weighted.outputs[i], true);
+    config.heads.push_back(head.take());
+    for (const WrittenMetrics& written : {metrics.outputs[i], weighted.outputs[i]})
+      for (const Configured<Metric>& metric : written.metrics) heads.complete = heads.complete && metric;
     if (!losses[i]) continue;
     resolved.push_back(ConfigNode::entry(outputs[i].name, losses[i].resolved));
     if (!config.graph.nodes.empty()) warn_of_scores(config.graph, outputs[i].value, losses[i], diagnostics);
   }
-  for (const Configured<Metric>& metric : config.train.metrics) heads.complete = heads.complete && metric;
   if (!resolved.empty())
     heads.losses = outputs.size() > 1 ? ConfigNode::mapping(std::move(resolved)) : resolved[0].second;
+  heads.metrics = metrics.resolved;
+  heads.weighted_metrics = weighted.resolved;
   return heads;
+}
+
+void add_metric(RunConfig& config, size_t index, const std::string& name,
+                std::shared_ptr<const Metric> metric) {
+  Head& head = config.heads[index];
+  const TensorSpec& output = config.graph.spec(head.output);
+  if (auto as_it_is = metric->for_scores(head.loss->takes())) metric = std::move(as_it_is);
+  size_t end = 0;  // of the head's names
+  for (size_t i = 0; i <= index; ++i) end += 1 + config.heads[i].metrics.size();
+  config.total_names.insert(config.total_names.begin() + static_cast<int64_t>(end), name);
+  const int64_t sums = metric->sums(output, head.target);
+  head.metrics.push_back({name, std::move(metric), sums, false});
 }
 
 Json heads_json_schema() {
   const Json kind = registry<Loss>().json_schema();
   const Json by_output = Json::object().set("type", "object").set("additionalProperties", kind);
   return Json::object().set("anyOf", Json::array().push(kind).push(by_output));
+}
+
+Json metrics_json_schema() {
+  const Json kind = registry<Metric>().json_schema();
+  const Json list = Json::object().set("type", "array").set("items", kind);
+  const Json either = Json::object().set("anyOf", Json::array().push(list).push(kind));
+  const Json by_output = Json::object().set("type", "object").set("additionalProperties", either);
+  return Json::object().set("anyOf", Json::array().push(list).push(by_output));
 }
 
 }  // namespace dtrain

@@ -6,16 +6,21 @@
 namespace dtrain {
 
 struct ParsedHeads {
-  ConfigNode losses;     // as written in full
+  ConfigNode losses, metrics, weighted_metrics;  // as written in full
   bool complete = true;  // RunConfig::total_names has all names, whatever else is wrong
 };
 
-/// Reads `loss:` for the model's outputs, sets config.heads and total_names from it and config.train.metrics.
-/// Mistakes are reported, also where not all is known of the outputs (empty: of none); what is hardly meant
-/// is a warning, once config.graph is whole.
+/// Reads `loss:`, `metrics:` and `weighted_metrics:` for the model's outputs and sets config.heads and
+/// total_names. Mistakes are reported, also where not all is known of the outputs (empty: of none); what is
+/// hardly meant is a warning, once config.graph is whole.
 ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, const ConfigNode& train,
                         Diagnostics& diagnostics);
 
+/// Adds a metric to a head of a run that was parsed.
+void add_metric(RunConfig& config, size_t head, const std::string& name,
+                std::shared_ptr<const Metric> metric);
+
 Json heads_json_schema();
+Json metrics_json_schema();
 
 }  // namespace dtrain

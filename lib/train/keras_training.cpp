@@ -4,17 +4,26 @@ namespace dtrain {
 
 namespace {
 
-/// Of one output, under the names that dtrain reports them by.
-Json metrics_of(const RunConfig& config, const Head& head) {
+/// Of one output, under the names that dtrain reports them by; those that Keras has.
+Json metrics_of(const RunConfig& config, const Head& head, bool weighted) {
   const TensorSpec& output = config.graph.spec(head.output);
   Json metrics = Json::array();
-  for (size_t i = 0; i < head.metrics.size(); ++i) {
-    Json metric = head.metrics[i]->keras_config(output, head.target);
+  for (const HeadMetric& of_head : head.metrics) {
+    if (of_head.weighted != weighted) continue;
+    Json metric = of_head.metric->keras_config(output, head.target);
+    if (metric.is_null()) continue;
     Json options = metric.at("config");
-    metric.set("config", std::move(options.set("name", config.train.metrics[i].name)));
+    metric.set("config", std::move(options.set("name", of_head.name)));
     metrics.push(std::move(metric));
   }
   return metrics;
+}
+
+bool has_weighted_metrics(const RunConfig& config) {
+  for (const Head& head : config.heads)
+    for (const HeadMetric& metric : head.metrics)
+      if (metric.weighted) return true;
+  return false;
 }
 
 }  // namespace
@@ -29,17 +38,22 @@ Json keras_training_config(const RunConfig& config, int64_t steps_per_epoch, con
   };
   add_option("global_clipnorm", config.train.clip_norm);
   add_option("clipvalue", config.train.clip_value);
-  Json losses = Json::array(), metrics = Json::array();
+  Json losses = Json::array(), metrics = Json::array(), weighted = Json::array(), weights = Json::array();
+  bool has_loss_weights = false;
   for (const Head& head : config.heads) {
     losses.push(head.loss->keras_config());
-    metrics.push(metrics_of(config, head));
+    metrics.push(metrics_of(config, head, false));
+    weighted.push(metrics_of(config, head, true));
+    weights.push(head.loss->weight());
+    has_loss_weights = has_loss_weights || head.loss->weight() != 1;
   }
   const bool single = config.heads.size() == 1;
+  if (single) weighted = weighted.items().front();
   return Json::object()
       .set("loss", single ? losses.items().front() : std::move(losses))
       .set("metrics", single ? metrics.items().front() : std::move(metrics))
-      .set("weighted_metrics", Json())
-      .set("loss_weights", Json())
+      .set("weighted_metrics", has_weighted_metrics(config) ? std::move(weighted) : Json())
+      .set("loss_weights", has_loss_weights ? std::move(weights) : Json())
       .set("optimizer_config", std::move(optimizer));
 }
 

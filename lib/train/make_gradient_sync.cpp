@@ -8,12 +8,19 @@ namespace dtrain {
 
 namespace {
 
-/// Where the whole gradient is at hand.
-void update_alone(Worker& worker, const Update& update, const ParameterMemory& memory, Range whole) {
-  if (update.needs_norm()) {
+/// What the gradient is worth, by the sums that are known of it.
+void settle(Worker& worker, const Update& update, const double* weights) {
+  if (update.needs_norm() || update.is_weighted())
+    worker.ops().update_gradient_scale(
+        update.gradient_rule(), update.needs_norm() ? worker.squares() : nullptr, weights, worker.state());
+}
+
+/// Where the whole gradient is at hand, and the sum of the weights where rows have some.
+void update_alone(Worker& worker, const Update& update, const ParameterMemory& memory, Range whole,
+                  const double* weights) {
+  if (update.needs_norm())
     worker.ops().sum_of_squares(worker.gradients(), worker.squares(), update.trained(whole).size());
-    worker.ops().update_gradient_scale(update.gradient_rule(), worker.squares(), worker.state());
-  }
+  settle(worker, update, weights);
   update.apply(worker.ops(), worker.state(), memory, worker.gradients(), whole);
 }
 
@@ -27,25 +34,29 @@ class SingleReplica final : public WholeState {
   std::string_view where() const override { return "in one replica"; }
   bool runs_ahead() const override { return on_gpu(); }
 
-  void complete(Worker& worker) override { update_alone(worker, update_, copy(), whole_); }
+  void complete(Worker& worker) override {
+    update_alone(worker, update_, copy(), whole_, worker.own_weights());
+  }
 
  private:
   Range whole_;
 };
 
-/// The sum of squares over all members' parts, and what follows from it for each of them.
-void all_reduce_norm(Worker& worker, Collective& member, const Update& update, const float* gradient,
-                     Range mine) {
-  if (!update.needs_norm()) return;
+/// The sums of squares over all members' parts, and of weights over their shares, and what follows from them
+/// for each. `computed` has the weights, `worker` the gradient.
+void settle_together(Worker& worker, Worker& computed, Collective& member, const Update& update,
+                     const float* gradient, Range mine) {
+  if (!update.needs_norm() && !update.is_weighted()) return;
   const Range trained = update.trained(mine);
-  double squares = 0;
-  if (trained.size() > 0) {
+  double sums[2] = {0, 0};
+  if (update.needs_norm() && trained.size() > 0) {
     worker.ops().sum_of_squares(gradient + trained.begin, worker.squares(), trained.size());
-    worker.context().copy_to_host(&squares, worker.squares(), sizeof(squares));
+    worker.context().copy_to_host(&sums[0], worker.squares(), sizeof(double));
   }
-  member.all_reduce({&squares, 1});
-  worker.context().copy_to_device(worker.squares(), &squares, sizeof(squares));
-  worker.ops().update_gradient_scale(update.gradient_rule(), worker.squares(), worker.state());
+  if (update.is_weighted()) computed.context().copy_to_host(&sums[1], computed.own_weights(), sizeof(double));
+  member.all_reduce(sums);
+  worker.context().copy_to_device(worker.squares(), sums, sizeof(sums));
+  settle(worker, update, worker.weights());
 }
 
 /// Several replicas in one memory, the host's or one GPU's: each sums and updates a part for all.
@@ -60,7 +71,7 @@ class SharedMemory final : public WholeState {
   void end(Worker& worker, Collective& member) override {
     const auto [gradient, mine] =
         worker.on_gpu() ? sum_on_device(worker, member) : sum_on_host(worker, member);
-    all_reduce_norm(worker, member, update_, gradient, mine);
+    settle_together(worker, worker, member, update_, gradient, mine);
     update_.apply(worker.ops(), worker.state(), copy(), gradient, mine);
     worker.context().synchronize();  // the others read this part in the next step
   }
@@ -124,8 +135,12 @@ class NcclAllReduce final : public WholeState {
     const auto rank = static_cast<size_t>(worker.rank());
     ready(worker, whole_.end);
     next_[rank] = 0;
+    if (update_.is_weighted()) {
+      worker.context().enqueue_copy(worker.weights(), worker.own_weights(), sizeof(double));
+      members_[rank]->all_reduce(worker.weights(), 1);
+    }
     members_[rank]->join();
-    update_alone(worker, update_, copy(rank), whole_);
+    update_alone(worker, update_, copy(rank), whole_, worker.weights());
   }
 
  private:
@@ -196,7 +211,7 @@ class HostStaged final : public WholeState {
       worker.context().copy_to_host(on_host.state(), worker.state(), sizeof(StepState));
     }
     const Range mine = member.reduce_scatter(on_host.gradients(), layout_.with_gradient());
-    all_reduce_norm(on_host, member, update_, on_host.gradients(), mine);
+    settle_together(on_host, worker, member, update_, on_host.gradients(), mine);
     update_.apply(on_host.ops(), on_host.state(), copy(), on_host.gradients(), mine);
     if (host.worker) worker.context().copy_to_device(worker.state(), on_host.state(), sizeof(StepState));
   }

@@ -14,7 +14,23 @@ struct MonitorNames {
   std::vector<std::string> names;
   bool validation;  // names holds each with "val_" before it, too
   bool complete;    // else there are others: of metrics or outputs that could not be made sense of
+  std::vector<std::string> tables;  // metrics that are no numbers
 };
+
+std::vector<std::string> names_of_tables(const RunConfig& config) {
+  std::vector<std::string> names;
+  if (config.graph.nodes.empty()) return names;
+  size_t total = 0;
+  for (const Head& head : config.heads) {
+    ++total;
+    for (const HeadMetric& metric : head.metrics) {
+      if (!metric.metric->is_number(config.graph.spec(head.output)))
+        names.push_back(config.total_names[total]);
+      ++total;
+    }
+  }
+  return names;
+}
 
 /// "loss", the metrics, and with a validation split each with "val_" before it.
 std::vector<std::string> names_of_totals(const RunConfig& config, bool validation) {
@@ -39,6 +55,13 @@ bool may_be_another(const std::string& monitor, const MonitorNames& known) {
 void check_monitor(const MonitorNames& known, const std::string& monitor, const Mark& mark,
                    Diagnostics& diagnostics) {
   const auto& names = known.names;
+  const std::string plain = monitor.starts_with("val_") ? monitor.substr(4) : monitor;
+  if (std::find(known.tables.begin(), known.tables.end(), plain) != known.tables.end())
+    return diagnostics.error(
+        mark, fmt::format("monitor '{}' is no number but a table, which nothing can go by{}", monitor,
+                          plain.find("confusion") == std::string::npos
+                              ? "; an average of it is one ('average: macro')"
+                              : ""));
   if (monitor.empty() || std::find(names.begin(), names.end(), monitor) != names.end()) return;
   const bool needs_validation = monitor.starts_with("val_") && !known.validation;
   if (!needs_validation && may_be_another(monitor, known)) return;
@@ -51,7 +74,8 @@ void check_monitor(const MonitorNames& known, const std::string& monitor, const 
 }  // namespace
 
 void check_monitors(const RunConfig& config, bool validation, bool complete, Diagnostics& diagnostics) {
-  const MonitorNames names{names_of_totals(config, validation), validation, complete};
+  const MonitorNames names{names_of_totals(config, validation), validation, complete,
+                           names_of_tables(config)};
   for (const Configured<Callback>& callback : config.train.callbacks)
     if (callback) check_monitor(names, callback->monitor(), callback.resolved.mark(), diagnostics);
   if (config.checkpoint.best)

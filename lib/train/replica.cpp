@@ -25,6 +25,8 @@ Replica::Replica(const Graph& graph, const ParameterLayout& layout, std::span<co
     memory.host_totals = context.allocate_host(2 * count_ * sizeof(double));
     memory.host_numbers = context.allocate_host(2 * sizeof(StepNumbers));
     for (auto& event : memory.done) event = context.make_event();
+    if (!heads.empty() && heads[0].weights)
+      worker->set_own_weights(static_cast<const double*>(memory.totals.data()) + heads[0].totals() - 1);
     memory_.push_back(std::move(memory));
   }
 }

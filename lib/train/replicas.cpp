@@ -36,10 +36,13 @@ GpuMath math_of(const TrainOptions& train) {
   return math;
 }
 
-Update::Options update_options_of(const TrainOptions& train) {
+Update::Options update_options_of(const RunConfig& config) {
+  const TrainOptions& train = config.train;
+  const auto& weights = config.heads[0].weights;
   Update::Options options;
   options.gradient_rule = {.clip_norm = static_cast<float>(train.clip_norm.value_or(0)),
-                           .dynamic_scaling = train.precision == Precision::mixed_float16};
+                           .dynamic_scaling = train.precision == Precision::mixed_float16,
+                           .rows_per_sample = weights ? static_cast<float>(weights->shape.elements()) : 0.0f};
   options.clip_value = static_cast<float>(train.clip_value.value_or(INFINITY));
   for (const Configured<Callback>& callback : train.callbacks)
     if (const auto decay = callback->average_decay()) options.average_decay = static_cast<float>(*decay);
@@ -65,7 +68,7 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
       world_(world),
       ranks_(world.local_ranks(static_cast<int>(placement_.replicas.size()))),
       layout_(config.graph),
-      update_(layout_, *config.train.optimizer, update_options_of(config.train)),
+      update_(layout_, *config.train.optimizer, update_options_of(config)),
       team_(static_cast<int>(placement_.replicas.size()), each_has_a_core(placement_.replicas.size())) {
   const bool pin = each_has_a_core(placement_.replicas.size());
   const auto cores = share_cores(placement_.replicas.size(), available_cores());
@@ -127,8 +130,9 @@ void Replicas::run_step(const std::function<void(Collective&)>& work) {
 }
 
 void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
-  const StepOrder order{batch, static_cast<uint64_t>(config_.seed), config_.train.accumulate,
-                        config_.train.optimizer->numbers(step, learning_rate)};
+  StepOrder order{batch, static_cast<uint64_t>(config_.seed), config_.train.accumulate,
+                  config_.train.optimizer->numbers(step, learning_rate)};
+  order.numbers.samples = static_cast<float>(batch.size());
   run_step([&](Collective& member) {
     replica_of(member).train(order, share_of(member, batch.size()), *sync_, member);
   });

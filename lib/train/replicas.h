@@ -36,7 +36,7 @@ struct MemoryPlan {
   size_t total() const { return parameters + slots + gradients + activations + staging + data; }
 };
 
-/// Sums over a global batch: for each of RunConfig::total_names the sum over rows, and how many rows.
+/// Sums over a global batch: the heads' totals (Plan::count_totals), and how many samples.
 struct BatchTotals {
   std::vector<double> sums;
   int64_t samples = 0;

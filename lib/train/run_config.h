@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/registry.h"
@@ -34,7 +35,10 @@ struct TrainOptions {
   int64_t batch_size = 32;  // samples of a step, over all replicas
   ConfigNode loss;  // one kind for every output, or a mapping from output names; RunConfig::heads has them
   Configured<Optimizer> optimizer;
-  std::vector<Configured<Metric>> metrics;
+  // One list for every output, or a mapping from output names; RunConfig::heads has them. Those of
+  // weighted_metrics count rows by their weights.
+  ConfigNode metrics, weighted_metrics;
+  ConfigNode class_weight;  // `balanced`, or a mapping from classes; RunConfig::class_weights
   Precision precision = Precision::float32;
   bool deterministic = false;        // the run gives the same bits every time, on GPUs too
   std::optional<double> clip_norm;   // the greatest L2 norm of the whole gradient
@@ -56,6 +60,13 @@ struct CheckpointOptions {
   std::optional<BestOptions> best;
 };
 
+/// What rows count for by the class of their target, in training.
+struct ClassWeights {
+  bool balanced = false;  // each class as all others, by the training split
+  std::vector<std::pair<std::string, double>> weights = {};  // by name or number; 1 for others
+  Mark mark;
+};
+
 struct RunConfig {
   std::string name;
   int64_t seed = 0;
@@ -65,8 +76,8 @@ struct RunConfig {
   TrainOptions train;
   CheckpointOptions checkpoint;
   std::vector<Head> heads;
-  std::vector<std::string>
-      total_names;                    // names of a Plan's totals: "loss" or "<output>_loss", metrics by name
+  std::vector<std::string> total_names;  // of each head: "loss" or "<output>_loss", then its metrics by name
+  std::optional<ClassWeights> class_weights;
   ConfigNode resolved;                // what config.yaml says; parses back to an equal run
   ConfigNode written;                 // the configuration as it was read
   std::vector<std::string> warnings;  // for whoever wrote it: "file:line:column: warning: ..."

@@ -9,6 +9,7 @@
 #include "train/heads.h"
 #include "train/monitors.h"
 #include "train/placement.h"
+#include "train/row_weights.h"
 
 namespace dtrain {
 
@@ -74,7 +75,13 @@ const Schema<TrainOptions>& train_schema() {
           .required("loss", &TrainOptions::loss,
                     "what is minimised: one for every output, or a mapping from outputs")
           .required("optimizer", &TrainOptions::optimizer, "how gradients move the weights")
-          .optional("metrics", &TrainOptions::metrics, "what is reported beside the loss")
+          .optional("metrics", &TrainOptions::metrics,
+                    "what is reported beside the loss: a list for every output, or a mapping from outputs")
+          .optional("weighted_metrics", &TrainOptions::weighted_metrics,
+                    "the same, of rows that count as in the loss, by their weights")
+          .optional("class_weight", &TrainOptions::class_weight,
+                    "what rows count for in the training's loss by the class of their target: a mapping from "
+                    "classes, or 'balanced', for as much as the rows of any other class")
           .optional("precision", &TrainOptions::precision,
                     "the arithmetic of the layers; all but float32 are for GPUs")
           .optional("deterministic", &TrainOptions::deterministic,
@@ -182,6 +189,7 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
     if (auto dataset = parse_dataset(top.dataset, diagnostics)) config.dataset = std::move(*dataset);
   const bool dataset_known = node.find("dataset") && diagnostics.count() == before_dataset;
   if (dataset_known && graph) check_transforms_fit(config, diagnostics);
+  set_row_weights(config, diagnostics);
 
   const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));
   check_monitors(config, validation, heads.complete, diagnostics);
@@ -190,14 +198,18 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
     if (config.strategy) place_replicas(config, diagnostics);
   }
   if (diagnostics.count() > before) return std::nullopt;
-  config.resolved = ConfigNode::mapping(
-      {ConfigNode::entry("name", ConfigNode::scalar(config.name, true)),
-       ConfigNode::entry("seed", ConfigNode::scalar(std::to_string(config.seed))),
-       ConfigNode::entry("model", config.graph.resolved),
-       ConfigNode::entry("dataset", config.dataset.resolved),
-       ConfigNode::entry("strategy", config.strategy.resolved),
-       ConfigNode::entry("train", train_schema().write(config.train).with("loss", heads.losses)),
-       ConfigNode::entry("checkpoint", checkpoint_schema().write(config.checkpoint))});
+  config.resolved =
+      ConfigNode::mapping({ConfigNode::entry("name", ConfigNode::scalar(config.name, true)),
+                           ConfigNode::entry("seed", ConfigNode::scalar(std::to_string(config.seed))),
+                           ConfigNode::entry("model", config.graph.resolved),
+                           ConfigNode::entry("dataset", config.dataset.resolved),
+                           ConfigNode::entry("strategy", config.strategy.resolved),
+                           ConfigNode::entry("train", train_schema()
+                                                          .write(config.train)
+                                                          .with("loss", heads.losses)
+                                                          .with("metrics", heads.metrics)
+                                                          .with("weighted_metrics", heads.weighted_metrics)),
+                           ConfigNode::entry("checkpoint", checkpoint_schema().write(config.checkpoint))});
   config.warnings = diagnostics.warnings();
   return config;
 }
@@ -229,7 +241,15 @@ Json run_config_json_schema() {
   };
   Json train = train_schema().json_schema();
   Json train_properties = *train.find("properties");
-  train.set("properties", train_properties.set("loss", heads_json_schema()));
+  const auto describe = [&train_properties](const char* key, Json part) {
+    if (const Json* said = train_properties.at(key).find("description")) part.set("description", *said);
+    train_properties.set(key, std::move(part));
+  };
+  describe("loss", heads_json_schema());
+  describe("metrics", metrics_json_schema().set("default", Json::array()));
+  describe("weighted_metrics", metrics_json_schema().set("default", Json::array()));
+  describe("class_weight", class_weight_json_schema());
+  train.set("properties", std::move(train_properties));
   properties.set("model", in_file_or_place("model", model_json_schema()));
   properties.set("dataset", in_file_or_place("dataset", dataset_json_schema()));
   properties.set("strategy", in_file_or_place("strategy", registry<Strategy>().json_schema()));

@@ -1,6 +1,7 @@
 #include "train/sample_check.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -55,6 +56,8 @@ std::optional<Taker> taker_of_input(const Graph& graph, int input) {
 std::optional<Taker> taker_of(const RunConfig& config, size_t column) {
   const size_t inputs = config.graph.inputs.size();
   if (column < inputs) return taker_of_input(config.graph, config.graph.inputs[column]);
+  if (column - inputs == config.heads.size())
+    return Taker{"weights", {0, std::numeric_limits<double>::infinity()}};
   const Head& head = config.heads[column - inputs];
   const TensorSpec& output = config.graph.spec(head.output);
   const auto bounds = head.loss->target_bounds(output);

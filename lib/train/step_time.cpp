@@ -13,7 +13,7 @@ namespace dtrain {
 StepTime measure_steps(const RunConfig& config, double most_seconds) {
   using Clock = std::chrono::steady_clock;
   constexpr size_t kWarm = 2, kLeast = 3;  // a GPU's third step is the first that is replayed
-  const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle);
+  const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle, true);
   Replicas replicas(config, place_replicas(config));
   replicas.plan_samples(loader->samples());
   replicas.plan_read_ahead(loader->read_ahead_memory());

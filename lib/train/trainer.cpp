@@ -37,7 +37,8 @@ void check_epoch_goes_on(const std::string& path, const ConfigNode& saved, const
   };
   check(saved, now, "seed");
   check(*saved.find("dataset"), *now.find("dataset"), "shuffle");
-  for (const char* key : {"loss", "metrics"}) check(*saved.find("train"), *now.find("train"), key);
+  for (const char* key : {"loss", "metrics", "weighted_metrics", "class_weight"})
+    check(*saved.find("train"), *now.find("train"), key);
 }
 
 }  // namespace
@@ -46,10 +47,11 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
                  World& world)
     : config_(std::move(config)), observer_(observer), requests_(requests), world_(world) {
   Placement placement = place_for_training(config_);
-  loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle);
+  loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle, true);
   data_["train"] = loader_->dataset().identity();
   config_.dataset.facts = loader_->dataset().facts();
-  if (config_.dataset.validation) validation_ = open_loader(config_, *config_.dataset.validation, false);
+  if (config_.dataset.validation)
+    validation_ = open_loader(config_, *config_.dataset.validation, false, false);
   if (validation_) data_["validation"] = validation_->dataset().identity();
   // Before the replicas bind this thread.
   checkpointing_ = std::make_unique<Checkpointing>(config_, std::move(directory), state_, observer_,
@@ -70,7 +72,7 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
   if (const std::string advice = replicas_->memory_advice(Plan::Purpose::training, config_.train.batch_size);
       !advice.empty())
     observer_.on_warning(advice);
-  state_.sums.assign(config_.total_names.size(), 0.0);
+  state_.sums.assign(Plan::count_totals(config_.heads), 0.0);
   state_.data = data_;
   take_callbacks({});
 }
@@ -131,10 +133,11 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
     replicas_->set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
                                    .good_steps = static_cast<int32_t>(state_.good_steps)});
-  if (state_.step_in_epoch == 0) state_.sums.assign(config_.total_names.size(), 0.0);  // maybe of others
-  if (state_.sums.size() != config_.total_names.size())
+  if (state_.step_in_epoch == 0)
+    state_.sums.assign(Plan::count_totals(config_.heads), 0.0);  // maybe of others
+  if (state_.sums.size() != Plan::count_totals(config_.heads))
     throw UserError(fmt::format("{}: expected sums of {} totals, found {}", checkpoint.path(),
-                                config_.total_names.size(), state_.sums.size()));
+                                Plan::count_totals(config_.heads), state_.sums.size()));
   if (state_.step_in_epoch > loader_->steps_per_epoch() ||
       state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
     throw UserError(fmt::format(
@@ -271,11 +274,11 @@ void Trainer::finish_step() {
   const BatchTotals& totals = replicas_->finish();
   for (size_t i = 0; i < state_.sums.size(); ++i) state_.sums[i] += totals.sums[i];
   state_.samples += totals.samples;
-  const double step_loss = means_of(config_, totals.sums, totals.samples)[0].second;
+  const double step_loss = loss_of(config_, totals.sums, totals.samples);
   ++state_.step;
   ++state_.step_in_epoch;
   sound_ = false;  // unless nobody objects
-  if (is_suspect(step_loss) && !std::exchange(samples_checked_, true))
+  if (is_suspect(config_, step_loss) && !std::exchange(samples_checked_, true))
     check_samples(config_, loader_->dataset(), "trained on");
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
@@ -298,7 +301,7 @@ void Trainer::report(double step_loss) {
   progress.steps = loader_->steps_per_epoch();
   progress.global_step = state_.step;
   progress.step_loss = step_loss;
-  progress.means = means_of(config_, state_.sums, state_.samples);
+  progress.means = measures_of(config_, state_.sums, state_.samples).numbers;
   progress.samples_per_second = static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9);
   progress.seconds_left =
       static_cast<double>(loader_->samples() - state_.samples) / std::max(progress.samples_per_second, 1e-9);
@@ -319,9 +322,9 @@ double Trainer::run_seconds_left(double epoch_seconds_left) const {
          whole * static_cast<double>(config_.train.epochs - state_.epoch - 1);
 }
 
-/// The means over the validation split, of the averaged weights where an average is kept; nothing where the
+/// What the validation split comes to, of the averaged weights where an average is kept; nothing where the
 /// run is to end before that.
-std::optional<std::vector<std::pair<std::string, double>>> Trainer::validate() {
+std::optional<Measures> Trainer::validate() {
   // What is saved is what trains.
   const bool may_save = !replicas_->has_average();
   const auto evaluate = [&] {
@@ -330,9 +333,9 @@ std::optional<std::vector<std::pair<std::string, double>>> Trainer::validate() {
   if (may_save) return evaluate();
   replicas_->swap_average();
   try {
-    auto means = evaluate();
+    auto measures = evaluate();
     replicas_->swap_average();
-    return means;
+    return measures;
   } catch (...) {
     replicas_->swap_average();
     throw;
@@ -343,16 +346,19 @@ std::optional<std::vector<std::pair<std::string, double>>> Trainer::validate() {
 /// where the run is to end before that.
 bool Trainer::finish_epoch() {
   const auto start = Clock::now();
-  auto numbers = means_of(config_, state_.sums, state_.samples);
+  const Measures measures = measures_of(config_, state_.sums, state_.samples);
+  auto numbers = measures.numbers;
+  std::optional<Measures> validation;
   if (validation_) {
     const Stopwatch stopwatch(spent_.validating);
-    const auto means = validate();
-    if (!means) return false;
-    for (const auto& [name, value] : *means) numbers.emplace_back("val_" + name, value);
+    validation = validate();
+    if (!validation) return false;
+    for (const auto& [name, value] : validation->numbers) numbers.emplace_back("val_" + name, value);
   }
   const double seconds = state_.epoch_seconds + seconds_since(start);
   Json record = Json::object().set("epoch", state_.epoch + 1).set("step", state_.step);
-  for (const auto& [name, value] : numbers) record.set(name, value);
+  measures.add_to(record);
+  if (validation) validation->add_to(record, "val_");
   record.set("learning_rate", learning_rate_at(state_.step - 1)).set("seconds", seconds);
   record.set("samples_per_second",
              static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9));

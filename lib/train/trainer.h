@@ -74,7 +74,7 @@ class Trainer {
   void finish_steps(int most_pending);
   void finish_step();
   bool finish_epoch();
-  std::optional<std::vector<std::pair<std::string, double>>> validate();
+  std::optional<Measures> validate();
   bool update_best(const MetricLookup& metric);
   void report(double step_loss);
   std::shared_ptr<const Batch> next_batch();

@@ -8,7 +8,7 @@ Worker::Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, 
       context_(std::move(context)),
       ops_(on_gpu() ? make_cuda_ops(*context_, math) : make_cpu_ops(*context_)),
       state_(context_->allocate(sizeof(StepState))),
-      squares_(context_->allocate(sizeof(double))) {
+      sums_(context_->allocate(2 * sizeof(double))) {
   const StepState fresh;
   context_->copy_to_device(state(), &fresh, sizeof(fresh));
 }

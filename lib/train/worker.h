@@ -24,14 +24,20 @@ class Worker {
   float* gradients();
   StepState* state() { return static_cast<StepState*>(state_.data()); }
   /// One double.
-  double* squares() { return static_cast<double*>(squares_.data()); }
+  double* squares() { return static_cast<double*>(sums_.data()); }
+  /// One double: the sum of the weights of all rows of the global batch.
+  double* weights() { return squares() + 1; }
+  /// Where the plan leaves the sum of the weights of its own rows; null where they have none.
+  const double* own_weights() const { return own_weights_; }
+  void set_own_weights(const double* weights) { own_weights_ = weights; }
 
  private:
   int rank_;
   int64_t with_gradient_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Ops> ops_;
-  Buffer gradients_, state_, squares_;
+  Buffer gradients_, state_, sums_;
+  const double* own_weights_ = nullptr;
 };
 
 }  // namespace dtrain

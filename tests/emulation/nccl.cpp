@@ -17,10 +17,13 @@ using namespace dtrain::emulation;
 namespace {
 
 struct Call {
-  const float* src = nullptr;
-  float* dst = nullptr;
+  const void* src = nullptr;
+  void* dst = nullptr;
   size_t count = 0;
+  ncclDataType_t type = ncclFloat;
   bool captured = false;
+
+  size_t bytes() const { return count * (type == ncclDouble ? sizeof(double) : sizeof(float)); }
 };
 
 /// Members that know each other by one id.
@@ -40,23 +43,26 @@ uint64_t last_id = 0;
 thread_local int groups = 0;
 thread_local std::vector<ncclComm_t> begun, ended;  // in the group that is open
 
+template <class T>
+void sum_calls(std::vector<std::optional<Call>>& calls) {
+  std::vector<T> result(calls[0]->count);
+  for (const auto& call : calls) {
+    for (size_t i = 0; i < result.size(); ++i) result[i] += static_cast<const T*>(call->src)[i];
+  }
+  for (const auto& call : calls) std::copy(result.begin(), result.end(), static_cast<T*>(call->dst));
+}
+
 /// With the last member's call all of them are done.
 void meet(Clique& clique) {
   const Call& first = *clique.met[0];
   for (const auto& call : clique.met) {
-    if (call->count != first.count)
+    if (call->count != first.count || call->type != first.type)
       return fail_device("members of an NCCL communicator sum different things");
     if (call->captured != first.captured)
       return fail_device("members of an NCCL communicator capture a sum, and others do not");
   }
-  std::vector<float> result(first.count);
-  for (const auto& call : clique.met) {
-    for (size_t i = 0; i < first.count; ++i) result[i] += call->src[i];
-  }
-  for (auto& call : clique.met) {
-    std::copy(result.begin(), result.end(), call->dst);
-    call.reset();
-  }
+  first.type == ncclDouble ? sum_calls<double>(clique.met) : sum_calls<float>(clique.met);
+  for (auto& call : clique.met) call.reset();
   clique.done.assign(clique.done.size(), true);
 }
 
@@ -93,7 +99,7 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
   const auto lock = lock_machine();
   Clique& clique = *comm->clique;
   if (clique.aborted) return ncclInvalidUsage;
-  const size_t bytes = what.count * sizeof(float);
+  const size_t bytes = what.bytes();
   if (!is_device_memory(what.src, bytes) || !is_device_memory(what.dst, bytes)) return ncclInvalidArgument;
   if (device_of(what.src) != comm->device || current_device() != comm->device) return ncclInvalidUsage;
   const auto rank = static_cast<size_t>(comm->rank);
@@ -213,9 +219,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* status) {
 
 ncclResult_t ncclAllReduce(const void* src, void* dst, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-  if (type != ncclFloat || op != ncclSum) return ncclInvalidArgument;
-  return call(comm, {static_cast<const float*>(src), static_cast<float*>(dst), count, is_captured(stream)},
-              stream);
+  if ((type != ncclFloat && type != ncclDouble) || op != ncclSum) return ncclInvalidArgument;
+  return call(comm, {src, dst, count, type, is_captured(stream)}, stream);
 }
 
 }  // extern "C"

@@ -50,8 +50,14 @@ double total_of(const Loss& loss, Bench& bench, const View& target, const Values
   const auto own = bench.device.typed(prediction), own_diff = bench.device.typed(prediction.size());
   const auto total = bench.device.array(std::vector<double>{100});
   const auto loss_scale = bench.device.array(Values{4});
-  loss.run(bench.device.ops(), own.data(), target, scale, loss_scale.data(), diff ? own_diff.data() : nullptr,
-           total.data(), kRows, kColumns);
+  loss.run(bench.device.ops(), {.prediction = own.data(),
+                                .target = target,
+                                .total = total.data(),
+                                .rows = kRows,
+                                .columns = kColumns,
+                                .diff_prediction = diff ? own_diff.data() : nullptr,
+                                .scale = scale,
+                                .loss_scale = loss_scale.data()});
   if (diff) *diff = own_diff.read();
   return total.read()[0] - 100;
 }
@@ -165,6 +171,59 @@ DEVICE_TEST_CASE("elementwise losses") {
                }));
 }
 
+DEVICE_TEST_CASE("losses with options are what Keras's are") {
+  Bench bench(device);
+  bench.dense = {0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1};
+  const auto mean = [&](const std::function<double(double, double)>& f) {
+    return [&bench, f](const Values& x, size_t r) {
+      double sum = 0;
+      for (size_t i = r * kColumns; i < (r + 1) * kColumns; ++i) sum += f(x[i], bench.dense[i]);
+      return sum / kColumns;
+    };
+  };
+  const Values wide = spread_values(kRows * kColumns, -3, 3, 4);
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const auto cross = [](double p, double y) { return -y * std::log(p) - (1 - y) * std::log(1 - p); };
+  check_loss(*parse<Loss>("binary_crossentropy: {label_smoothing: 0.2}"), bench, bench.floats(),
+             probabilities(bench), mean([&](double p, double y) { return cross(p, 0.8 * y + 0.1); }));
+  check_loss(*parse<Loss>("binary_focal_crossentropy: {gamma: 3, apply_class_balancing: true, alpha: 0.3, "
+                          "from_logits: true}"),
+             bench, bench.floats(), wide, mean([&](double x, double y) {
+               const double p = sigmoid(x), q = y * p + (1 - y) * (1 - p);
+               return (y == 1 ? 0.3 : 0.7) * std::pow(1 - q, 3) * cross(p, y);
+             }));
+  const auto softmax = [](const Values& x, size_t r, size_t c) {
+    return std::exp(x[r * kColumns + c]) / sum_of_row(x, r, [](double v) { return std::exp(v); });
+  };
+  check_loss(*parse<Loss>("sparse_categorical_crossentropy: {from_logits: true, label_smoothing: 0.3}"),
+             bench, bench.sparse(), wide, [&](const Values& x, size_t r) {
+               double sum = 0;
+               for (size_t c = 0; c < kColumns; ++c)
+                 sum -= (0.1 + (static_cast<int32_t>(c) == bench.classes[r] ? 0.7 : 0)) *
+                        std::log(softmax(x, r, c));
+               return sum;
+             });
+  check_loss(*parse<Loss>("categorical_focal_crossentropy: {from_logits: true, gamma: 1, alpha: 0.5}"), bench,
+             bench.floats(), wide, [&](const Values& x, size_t r) {
+               double sum = 0;
+               for (size_t c = 0; c < kColumns; ++c)
+                 sum -= 0.5 * bench.dense[r * kColumns + c] * (1 - softmax(x, r, c)) *
+                        std::log(softmax(x, r, c));
+               return sum;
+             });
+  check_loss(*parse<Loss>("log_cosh"), bench, bench.floats(), wide,
+             mean([](double x, double y) { return std::log(std::cosh(x - y)); }));
+  check_loss(*parse<Loss>("squared_hinge"), bench, bench.floats(), wide,
+             mean([](double x, double y) { return std::pow(std::max(0.0, 1 - (2 * y - 1) * x), 2); }));
+  check_loss(*parse<Loss>("cosine_similarity"), bench, bench.floats(), wide, [&](const Values& x, size_t r) {
+    double dot = 0;
+    for (size_t c = 0; c < kColumns; ++c) dot += x[r * kColumns + c] * bench.dense[r * kColumns + c];
+    return -dot / std::sqrt(sum_of_row(x, r, [](double v) { return v * v; }));  // targets have a length of 1
+  });
+  CHECK(parse<Loss>("mean_squared_error: {weight: 0.25}")->weight() == 0.25);
+  CHECK(parse<Loss>("mean_squared_error")->weight() == 1);
+}
+
 DEVICE_TEST_CASE("losses from before a final activation are the same losses") {
   Bench bench(device);
   bench.dense = {0, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0};
@@ -188,6 +247,10 @@ DEVICE_TEST_CASE("losses from before a final activation are the same losses") {
   check("sparse_categorical_crossentropy", "softmax", bench.sparse());
   check("categorical_crossentropy", "softmax", bench.floats());
   check("binary_crossentropy", "sigmoid", bench.floats());
+  check("binary_crossentropy: {label_smoothing: 0.1}", "sigmoid", bench.floats());
+  check("binary_focal_crossentropy: {gamma: 1}", "sigmoid", bench.floats());
+  check("sparse_categorical_crossentropy: {label_smoothing: 0.1}", "softmax", bench.sparse());
+  check("categorical_focal_crossentropy", "softmax", bench.floats());
   CHECK(!parse<Loss>("binary_crossentropy")->before(*layer_of("activation: softmax")));
   CHECK(!parse<Loss>("categorical_crossentropy")->before(*layer_of("activation: sigmoid")));
   CHECK(!parse<Loss>("mean_squared_error")->before(*layer_of("activation: sigmoid")));
@@ -215,7 +278,9 @@ DEVICE_TEST_CASE("metrics") {
   const auto total = [&](const std::string& yaml, const View& target, const Values& prediction) {
     const auto own = device.typed(prediction);
     const auto sum = device.array(std::vector<double>{10});
-    parse<Metric>(yaml)->run(device.ops(), own.data(), target, sum.data(), kRows, kColumns);
+    parse<Metric>(yaml)->run(
+        device.ops(),
+        {.prediction = own.data(), .target = target, .sums = sum.data(), .rows = kRows, .columns = kColumns});
     return sum.read()[0] - 10;
   };
   // Classes 2 0 1 1; the best of the rows are 2 0 1 2, and 1 comes after 0 where they are equal.
@@ -245,8 +310,70 @@ DEVICE_TEST_CASE("accuracy of one column is binary") {
   const auto sum = device.array(std::vector<double>{0});
   View target = bench.floats();
   target.shape = {kRows, 1};
-  parse<Metric>("accuracy")->run(device.ops(), prediction.data(), target, sum.data(), kRows, 1);
+  parse<Metric>("accuracy")
+      ->run(device.ops(), {.prediction = prediction.data(),
+                           .target = target,
+                           .sums = sum.data(),
+                           .rows = kRows,
+                           .columns = 1});
   CHECK(sum.read()[0] == 3);
+}
+
+namespace {
+
+/// What a metric comes to with these sums and this weight, of an output of so many columns.
+Json result_of(const std::string& yaml, const std::vector<double>& sums, double weight, int64_t columns) {
+  return parse<Metric>(yaml)->result(sums, weight, {"y", {columns}});
+}
+
+}  // namespace
+
+TEST_CASE("metrics of sums") {
+  // Right, predicted and there, by class; the last class neither is predicted nor there.
+  const std::vector<double> classes{3, 0, 2, 0, 4, 1, 2, 0, 3, 1, 3, 0};
+  CHECK(result_of("precision", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
+  CHECK(result_of("precision: {average: none}", classes, 7, 4).dump() == "[0.75, 0.0, 1.0, 0.0]");
+  CHECK(result_of("recall: {average: macro}", classes, 7, 4).as_double() ==
+        doctest::Approx((1 + 0 + 2.0 / 3) / 3));
+  CHECK(result_of("recall: {average: weighted}", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
+  CHECK(result_of("f1_score: {average: micro}", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
+  CHECK(result_of("f1_score", {3, 4, 6}, 9, 1).as_double() == doctest::Approx(0.6));
+  CHECK(result_of("confusion_matrix", {1, 2, 3, 4.5}, 9, 2).dump() == "[[1, 2], [3, 4.5]]");
+  CHECK(result_of("mean_iou", {1, 2, 0, 4}, 7, 2).as_double() == doctest::Approx((1.0 / 3 + 4.0 / 6) / 2));
+  const std::vector<double> buckets{4, 1, 0, 1, 2, 3};  // those that are not; those that are
+  CHECK(result_of("auc: {num_thresholds: 3}", buckets, 11, 1).as_double() ==
+        doctest::Approx((4 * 5.5 + 1 * 4) / 30));
+  CHECK(result_of("auc: {num_thresholds: 3, curve: PR}", buckets, 11, 1).as_double() ==
+        doctest::Approx((3 * 1 + 2 * 5.0 / 6 + 1 * 6.0 / 11) / 6));
+  CHECK(std::isnan(result_of("auc: {num_thresholds: 3}", {0, 0, 0, 1, 2, 3}, 6, 1).as_double()));
+  CHECK(result_of("r2_score", {6, 14, 0.5, 3}, 3, 1).as_double() == doctest::Approx(0.75));
+  CHECK(result_of("r2_score: {class_aggregation: none}", {6, 6, 14, 12, 0.5, 1, 3}, 3, 2).dump() ==
+        "[0.75, 0.0]");
+  CHECK(result_of("root_mean_squared_error", {18}, 2, 1).as_double() == 3);
+  CHECK(result_of("cosine_similarity", {-1}, 2, 3).as_double() == 0.5);
+  CHECK(!parse<Metric>("f1_score")->is_number({"y", {4}}));
+  CHECK(parse<Metric>("f1_score")->is_number({"y", {1}}));
+  CHECK(parse<Metric>("f1_score: {average: macro}")->is_number({"y", {4}}));
+}
+
+DEVICE_TEST_CASE("a threshold is one of probabilities, whatever the loss takes the output for") {
+  Bench bench(device);
+  bench.dense = {0, 1, 1, 0};
+  View target = bench.floats();
+  target.shape = {kRows, 1};
+  const auto count = [&](const Metric& metric, const Values& scores) {
+    const auto own = device.typed(scores);
+    const auto sums = device.array(std::vector<double>(3));
+    metric.run(
+        device.ops(),
+        {.prediction = own.data(), .target = target, .sums = sums.data(), .rows = kRows, .columns = 1});
+    return sums.read();
+  };
+  const auto metric = parse<Metric>("f1_score: {threshold: 0.75}");
+  CHECK(count(*metric, {0.5f, 0.875f, 0.625f, 0.125f}) == std::vector<double>{1, 1, 2});
+  CHECK(!metric->for_scores(Scores::probabilities));
+  // The logit of 0.75 is 1.0986.
+  CHECK(count(*metric->for_scores(Scores::logits), {0.875f, 1.25f, 1, -2}) == std::vector<double>{1, 1, 2});
 }
 
 TEST_CASE("metrics say where output or target do not suit") {

@@ -18,7 +18,7 @@ GradientScale settled(const Device& device, const GradientRule& rule, double squ
   const StepNumbers now{.step = 5, .rate = 0.5f, .decay = 0.25f};
   const auto state = device.array(std::vector<StepState>{{now, before}});
   const auto own_squares = device.array(Doubles{squares});
-  device.ops().update_gradient_scale(rule, own_squares.data(), state.data());
+  device.ops().update_gradient_scale(rule, own_squares.data(), nullptr, state.data());
   const StepState after = state.read()[0];
   CHECK(after.now.step == now.step);
   CHECK(after.now.rate == now.rate);
@@ -40,6 +40,25 @@ DEVICE_TEST_CASE("a gradient is clipped by its norm") {
   CHECK(after.loss_scale == 1);
   CHECK(after.good_steps == 0);
   CHECK(after.skip == 0);
+}
+
+DEVICE_TEST_CASE("a gradient becomes that of the mean by weights, and is clipped as such") {
+  // 5 samples of 2 rows that weigh 4 together: the gradient counts 10 / 4 of what it does without weights.
+  const auto worth = [&](GradientRule rule, double weights, double squares, float loss_scale) {
+    rule.rows_per_sample = 2;
+    const auto state = device.array(std::vector<StepState>{{{.samples = 5}, {.loss_scale = loss_scale}}});
+    const auto own_weights = device.array(Doubles{weights}), own_squares = device.array(Doubles{squares});
+    const bool norm = rule.clip_norm > 0 || rule.dynamic_scaling;
+    device.ops().update_gradient_scale(rule, norm ? own_squares.data() : nullptr, own_weights.data(),
+                                       state.data());
+    return state.read()[0].gradient.gradient_scale;
+  };
+  CHECK(worth({}, 4, 1e10, 1) == 2.5f);
+  CHECK(worth({}, 4, 1e10, 8) == 2.5f / 8);
+  CHECK(worth({}, 0, 0, 1) == 0);
+  CHECK(worth(kClips, 4, 0.64, 1) == 2.5f);  // a norm of 0.8 becomes 2
+  CHECK(worth(kClips, 4, 16, 1) == 0.5f);    // one of 4 becomes 10, which is clipped to 2
+  CHECK(worth(kBoth, 4, 16 * 64, 8) == 0.0625f);
 }
 
 DEVICE_TEST_CASE("the loss scale is taken out of the gradient, and of its norm before that is clipped") {
@@ -98,7 +117,7 @@ DEVICE_TEST_CASE("a norm, what it is worth, and the update, without the host bet
   const auto squares = device.array(Doubles{NAN});
   const auto state = device.array(std::vector<StepState>{{.now = {.rate = 0.5f}, .gradient = {}}});
   device.ops().sum_of_squares(own_gradient.data(), squares.data(), 4);
-  device.ops().update_gradient_scale(kClips, squares.data(), state.data());
+  device.ops().update_gradient_scale(kClips, squares.data(), nullptr, state.data());
   device.ops().update(SgdRule{0, false}, {.state = state.data(),
                                           .weights = weights.data(),
                                           .gradient = own_gradient.data(),

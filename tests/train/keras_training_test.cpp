@@ -63,6 +63,22 @@ TEST_CASE("of several outputs: lists in their order") {
         R"({"momentum": 0.0, "nesterov": false, "learning_rate": 0.5})");
 }
 
+TEST_CASE("weights of losses, weighted metrics, and what Keras has no form of") {
+  const Json config = keras_training_config(
+      config_from(kRun, {"train.loss.ink={mean_squared_error: {weight: 0.5}}",
+                         "train.metrics={ink: [r2_score], digit: [confusion_matrix, mean_iou, f1_score]}",
+                         "train.weighted_metrics={ink: [mean_absolute_error]}"}),
+      1, {});
+  CHECK(config.at("loss_weights").dump() == "[1.0, 0.5]");
+  CHECK(
+      config.at("metrics").dump() ==
+      R"([[{"class_name": "MeanIoU", "config": {"num_classes": 3, "sparse_y_true": true, )"
+      R"("sparse_y_pred": false, "name": "mean_iou"}}], )"
+      R"([{"class_name": "R2Score", "config": {"class_aggregation": "uniform_average", "name": "r2_score"}}]])");
+  CHECK(config.at("weighted_metrics").dump() ==
+        R"([[], [{"class_name": "MeanAbsoluteError", "config": {"name": "mean_absolute_error"}}]])");
+}
+
 TEST_CASE("optimizers and schedules as both Kerases read them, and none where they have no form in common") {
   CHECK(
       optimizer("rmsprop") ==

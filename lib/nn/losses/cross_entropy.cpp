@@ -1,25 +1,30 @@
 #include <limits>
 
 #include "nn/losses/class_target.h"
+#include "nn/losses/loss_options.h"
 #include "nn/losses/table.h"
 
 namespace dtrain {
 namespace {
 
-struct CrossEntropyOptions {
+struct CrossEntropyOptions : LossOptions {
   bool from_logits = false;
+  double label_smoothing = 0;
 };
 
 Schema<CrossEntropyOptions> schema(const std::string& target) {
-  return Schema<CrossEntropyOptions>("Minus the log of the probability that the output gives " + target + ".")
-      .example("{from_logits: true}")
-      .optional("from_logits", &CrossEntropyOptions::from_logits,
-                "the output is logits, not probabilities behind a softmax");
+  return with_loss_options(
+      Schema<CrossEntropyOptions>("Minus the log of the probability that the output gives " + target + ".")
+          .example("{from_logits: true}")
+          .optional("from_logits", &CrossEntropyOptions::from_logits,
+                    "the output is logits, not probabilities behind a softmax")
+          .optional("label_smoothing", &CrossEntropyOptions::label_smoothing,
+                    "so much of the target is spread evenly over the classes", between(0.0, 1.0)));
 }
 
 class CrossEntropy : public Loss {
  public:
-  explicit CrossEntropy(const CrossEntropySpec& spec) : spec_(spec) {}
+  CrossEntropy(const CrossEntropySpec& spec, double weight) : spec_(spec), weight_(weight) {}
 
   std::optional<TensorSpec> target(const TensorSpec& output, const ReportError& report_error) const override {
     auto classes = class_numbers_for(output, report_error);
@@ -33,27 +38,31 @@ class CrossEntropy : public Loss {
   }
 
   Scores takes() const override { return spec_.from_logits ? Scores::logits : Scores::probabilities; }
+  double weight() const override { return weight_; }
+  bool tells_classes() const override { return true; }
   bool is_probability(const Layer& activation) const override { return activation.is_softmax(); }
 
   std::shared_ptr<const Loss> before(const Layer& activation) const override {
     if (spec_.from_logits || !is_probability(activation)) return nullptr;
-    return std::make_shared<const CrossEntropy>(CrossEntropySpec{spec_.sparse, true});
+    CrossEntropySpec spec = spec_;
+    spec.from_logits = true;
+    return std::make_shared<const CrossEntropy>(spec, weight_);
   }
 
-  void run(Ops& ops, const void* prediction, const View& target, float scale, const float* loss_scale,
-           void* diff, double* total, int64_t rows, int64_t columns) const override {
-    ops.cross_entropy_loss(spec_, prediction, target, scale, loss_scale, diff, total, rows, columns);
-  }
+  void run(Ops& ops, const LossArguments& args) const override { ops.cross_entropy_loss(spec_, args); }
 
+  /// Keras smooths no sparse labels.
   Json keras_config() const override {
-    const Json config = Json::object().set("from_logits", spec_.from_logits);
-    return spec_.sparse
-               ? keras_loss("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", config)
-               : keras_loss("CategoricalCrossentropy", "categorical_crossentropy", config);
+    Json config = Json::object().set("from_logits", spec_.from_logits);
+    if (spec_.sparse)
+      return keras_loss("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", config);
+    if (spec_.label_smoothing != 0) config.set("label_smoothing", static_cast<double>(spec_.label_smoothing));
+    return keras_loss("CategoricalCrossentropy", "categorical_crossentropy", config);
   }
 
  private:
   CrossEntropySpec spec_;
+  double weight_;
 };
 
 }  // namespace
@@ -61,7 +70,8 @@ class CrossEntropy : public Loss {
 void add_cross_entropy(Registry<Loss>& table) {
   const auto of = [](bool sparse) {
     return [sparse](const CrossEntropyOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
-      return std::make_shared<const CrossEntropy>(CrossEntropySpec{sparse, options.from_logits});
+      const CrossEntropySpec spec{sparse, options.from_logits, static_cast<float>(options.label_smoothing)};
+      return std::make_shared<const CrossEntropy>(spec, options.weight);
     };
   };
   table.add_with("sparse_categorical_crossentropy", schema("the class whose number the target is"), of(true));

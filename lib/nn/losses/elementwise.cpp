@@ -1,103 +1,197 @@
+#include "nn/losses/elementwise.h"
+
+#include <limits>
 #include <stdexcept>
 
 #include "nn/losses/class_target.h"
+#include "nn/losses/loss_options.h"
 #include "nn/losses/table.h"
-#include "nn/no_options.h"
 
 namespace dtrain {
 namespace {
 
-struct BinaryCrossentropyOptions {
+using ElementwiseKind = ElementwiseLossSpec::Kind;
+
+struct BinaryOptions : LossOptions {
   bool from_logits = false;
+  double label_smoothing = 0;
 };
-struct HuberOptions {
+struct BinaryFocalOptions : BinaryOptions {
+  bool apply_class_balancing = false;
+  double alpha = 0.25;
+  double gamma = 2;
+};
+struct HuberOptions : LossOptions {
   double delta = 1;
 };
 
-/// The target has the output's shape; a row's loss is the mean over its elements.
-class ElementwiseLoss : public Loss {
- public:
-  explicit ElementwiseLoss(const ElementwiseLossSpec& spec) : spec_(spec) {}
+/// The options of the binary cross-entropies.
+template <class Options>
+Schema<Options> binary_schema(const std::string& doc, const std::string& example) {
+  Schema<Options> schema(doc);
+  schema.example(example)
+      .optional("from_logits", static_cast<bool Options::*>(&Options::from_logits),
+                "the output is logits, not probabilities behind a sigmoid")
+      .optional("label_smoothing", static_cast<double Options::*>(&Options::label_smoothing),
+                "so much of the target becomes a half", between(0.0, 1.0));
+  return with_loss_options(std::move(schema));
+}
 
-  std::optional<TensorSpec> target(const TensorSpec& output, const ReportError& report_error) const override {
-    return floats_for(output, report_error);
-  }
+ElementwiseLossSpec binary_spec(ElementwiseKind kind, const BinaryOptions& options) {
+  return {.kind = kind,
+          .from_logits = options.from_logits,
+          .label_smoothing = static_cast<float>(options.label_smoothing)};
+}
 
-  std::optional<Bounds> target_bounds(const TensorSpec&) const override {
-    if (spec_.kind != ElementwiseLossSpec::Kind::binary_crossentropy) return std::nullopt;
-    return Bounds{0, 1};
-  }
-
-  Scores takes() const override {
-    if (spec_.kind != ElementwiseLossSpec::Kind::binary_crossentropy) return Scores::any;
-    return spec_.from_logits ? Scores::logits : Scores::probabilities;
-  }
-
-  bool is_probability(const Layer& activation) const override {
-    const auto elementwise = activation.elementwise();
-    return elementwise && elementwise->kind == Activation::sigmoid;
-  }
-
-  std::shared_ptr<const Loss> before(const Layer& activation) const override {
-    if (takes() != Scores::probabilities || !is_probability(activation)) return nullptr;
-    ElementwiseLossSpec spec = spec_;
-    spec.from_logits = true;
-    return std::make_shared<const ElementwiseLoss>(spec);
-  }
-
-  void run(Ops& ops, const void* prediction, const View& target, float scale, const float* loss_scale,
-           void* diff, double* total, int64_t rows, int64_t columns) const override {
-    ops.elementwise_loss(spec_, prediction, target.f32(), scale, loss_scale, diff, total, rows, columns);
-  }
-
-  Json keras_config() const override {
-    switch (spec_.kind) {
-      case ElementwiseLossSpec::Kind::binary_crossentropy:
-        return keras_loss("BinaryCrossentropy", "binary_crossentropy",
-                          Json::object().set("from_logits", spec_.from_logits));
-      case ElementwiseLossSpec::Kind::mean_squared_error:
-        return keras_loss("MeanSquaredError", "mean_squared_error");
-      case ElementwiseLossSpec::Kind::mean_absolute_error:
-        return keras_loss("MeanAbsoluteError", "mean_absolute_error");
-      case ElementwiseLossSpec::Kind::huber:
-        return keras_loss("Huber", "huber_loss",
-                          Json::object().set("delta", static_cast<double>(spec_.delta)));
-    }
-    throw std::logic_error("a loss that Keras has no name for");
-  }
-
- private:
-  ElementwiseLossSpec spec_;
-};
-
-std::shared_ptr<const Loss> loss(ElementwiseLossSpec::Kind kind, bool from_logits = false, double delta = 1) {
-  return std::make_shared<const ElementwiseLoss>(
-      ElementwiseLossSpec{kind, from_logits, static_cast<float>(delta)});
+std::shared_ptr<const Loss> loss(const ElementwiseLossSpec& spec, const LossOptions& options) {
+  return std::make_shared<const ElementwiseLoss>(spec, options.weight);
 }
 
 }  // namespace
 
+bool ElementwiseLoss::is_of_two_classes() const {
+  return spec_.kind == ElementwiseKind::binary_crossentropy ||
+         spec_.kind == ElementwiseKind::binary_focal_crossentropy;
+}
+
+std::optional<TensorSpec> ElementwiseLoss::target(const TensorSpec& output,
+                                                  const ReportError& report_error) const {
+  return floats_for(output, report_error);
+}
+
+std::optional<Bounds> ElementwiseLoss::target_bounds(const TensorSpec&) const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (spec_.kind) {
+    case ElementwiseKind::binary_crossentropy:
+    case ElementwiseKind::binary_focal_crossentropy:
+    case ElementwiseKind::kl_divergence:
+      return Bounds{0, 1};
+    case ElementwiseKind::hinge:
+    case ElementwiseKind::squared_hinge:
+      return Bounds{-1, 1};
+    case ElementwiseKind::poisson:
+      return Bounds{0, kInfinity};
+    default:
+      return std::nullopt;
+  }
+}
+
+Scores ElementwiseLoss::takes() const {
+  if (!is_of_two_classes()) return Scores::any;
+  return spec_.from_logits ? Scores::logits : Scores::probabilities;
+}
+
+bool ElementwiseLoss::may_be_negative() const {
+  return spec_.kind == ElementwiseKind::poisson ||
+         spec_.kind == ElementwiseKind::kl_divergence;  // of rows whose sums are not 1
+}
+
+bool ElementwiseLoss::is_probability(const Layer& activation) const {
+  const auto elementwise = activation.elementwise();
+  return is_of_two_classes() && elementwise && elementwise->kind == Activation::sigmoid;
+}
+
+std::shared_ptr<const Loss> ElementwiseLoss::before(const Layer& activation) const {
+  if (takes() != Scores::probabilities || !is_probability(activation)) return nullptr;
+  ElementwiseLossSpec spec = spec_;
+  spec.from_logits = true;
+  return std::make_shared<const ElementwiseLoss>(spec, weight_);
+}
+
+Json ElementwiseLoss::keras_config() const {
+  Json config = Json::object();
+  if (is_of_two_classes()) {
+    config.set("from_logits", spec_.from_logits);
+    if (spec_.label_smoothing != 0) config.set("label_smoothing", static_cast<double>(spec_.label_smoothing));
+  }
+  switch (spec_.kind) {
+    case ElementwiseKind::binary_crossentropy:
+      return keras_loss("BinaryCrossentropy", "binary_crossentropy", config);
+    case ElementwiseKind::binary_focal_crossentropy:
+      config.set("apply_class_balancing", spec_.balances_classes)
+          .set("alpha", static_cast<double>(spec_.alpha))
+          .set("gamma", static_cast<double>(spec_.gamma));
+      return keras_loss("BinaryFocalCrossentropy", "binary_focal_crossentropy", config);
+    case ElementwiseKind::mean_squared_error:
+      return keras_loss("MeanSquaredError", "mean_squared_error");
+    case ElementwiseKind::mean_absolute_error:
+      return keras_loss("MeanAbsoluteError", "mean_absolute_error");
+    case ElementwiseKind::huber:
+      return keras_loss("Huber", "huber_loss", config.set("delta", static_cast<double>(spec_.delta)));
+    case ElementwiseKind::mean_absolute_percentage_error:
+      return keras_loss("MeanAbsolutePercentageError", "mean_absolute_percentage_error");
+    case ElementwiseKind::mean_squared_logarithmic_error:
+      return keras_loss("MeanSquaredLogarithmicError", "mean_squared_logarithmic_error");
+    case ElementwiseKind::hinge:
+      return keras_loss("Hinge", "hinge");
+    case ElementwiseKind::squared_hinge:
+      return keras_loss("SquaredHinge", "squared_hinge");
+    case ElementwiseKind::poisson:
+      return keras_loss("Poisson", "poisson");
+    case ElementwiseKind::log_cosh:
+      return keras_loss("LogCosh", "log_cosh");
+    case ElementwiseKind::kl_divergence:
+      return keras_loss("KLDivergence", "kl_divergence");
+  }
+  throw std::logic_error("a loss that Keras has no name for");
+}
+
 void add_elementwise_losses(Registry<Loss>& table) {
-  using Kind = ElementwiseLossSpec::Kind;
   table.add_with("binary_crossentropy",
-                 Schema<BinaryCrossentropyOptions>(
-                     "Minus the log of the probability that the output gives a target of 0 or 1.")
-                     .example("{from_logits: true}")
-                     .optional("from_logits", &BinaryCrossentropyOptions::from_logits,
-                               "the output is logits, not probabilities behind a sigmoid"),
-                 [](const BinaryCrossentropyOptions& options, const ConfigNode&) {
-                   return loss(Kind::binary_crossentropy, options.from_logits);
+                 binary_schema<BinaryOptions>(
+                     "Minus the log of the probability that the output gives a target of 0 or 1.",
+                     "{from_logits: true}"),
+                 [](const BinaryOptions& options, const ConfigNode&) {
+                   return loss(binary_spec(ElementwiseKind::binary_crossentropy, options), options);
                  });
-  table.add_with("mean_squared_error", Schema<NoOptions>("The squared difference from the target."),
-                 [](const NoOptions&, const ConfigNode&) { return loss(Kind::mean_squared_error); });
-  table.add_with("mean_absolute_error", Schema<NoOptions>("The absolute difference from the target."),
-                 [](const NoOptions&, const ConfigNode&) { return loss(Kind::mean_absolute_error); });
+  table.add_with(
+      "binary_focal_crossentropy",
+      binary_schema<BinaryFocalOptions>("binary_crossentropy times (1 - q)^gamma, q being the probability "
+                                        "that the output gives the target: "
+                                        "what is easy counts little.",
+                                        "{gamma: 2, from_logits: true}")
+          .optional("apply_class_balancing", &BinaryFocalOptions::apply_class_balancing,
+                    "weight targets of 1 with alpha, those of 0 with 1 - alpha")
+          .optional("alpha", &BinaryFocalOptions::alpha, "the weight of targets of 1", between(0.0, 1.0))
+          .optional("gamma", &BinaryFocalOptions::gamma, "how little what is easy counts", at_least(0.0)),
+      [](const BinaryFocalOptions& options, const ConfigNode&) {
+        ElementwiseLossSpec spec = binary_spec(ElementwiseKind::binary_focal_crossentropy, options);
+        spec.balances_classes = options.apply_class_balancing;
+        spec.alpha = static_cast<float>(options.alpha);
+        spec.gamma = static_cast<float>(options.gamma);
+        return loss(spec, options);
+      });
+  const auto plain = [&table](const std::string& name, ElementwiseKind kind, const std::string& doc) {
+    table.add_with(
+        name, with_loss_options(Schema<LossOptions>(doc).example("{weight: 0.5}")),
+        [kind](const LossOptions& options, const ConfigNode&) { return loss({.kind = kind}, options); });
+  };
+  plain("mean_squared_error", ElementwiseKind::mean_squared_error, "The squared difference from the target.");
+  plain("mean_absolute_error", ElementwiseKind::mean_absolute_error,
+        "The absolute difference from the target.");
+  plain("mean_absolute_percentage_error", ElementwiseKind::mean_absolute_percentage_error,
+        "The absolute difference from the target in percent of it.");
+  plain("mean_squared_logarithmic_error", ElementwiseKind::mean_squared_logarithmic_error,
+        "The squared difference of log(1 + x) of output and target, which are from 0 up.");
   table.add_with(
       "huber",
-      Schema<HuberOptions>("Half the squared difference up to delta, linear beyond.")
-          .example("{delta: 0.5}")
-          .optional("delta", &HuberOptions::delta, "where it turns linear", greater_than(0.0)),
-      [](const HuberOptions& options, const ConfigNode&) { return loss(Kind::huber, false, options.delta); });
+      with_loss_options(
+          Schema<HuberOptions>("Half the squared difference up to delta, linear beyond.")
+              .example("{delta: 0.5}")
+              .optional("delta", &HuberOptions::delta, "where it turns linear", greater_than(0.0))),
+      [](const HuberOptions& options, const ConfigNode&) {
+        return loss({.kind = ElementwiseKind::huber, .delta = static_cast<float>(options.delta)}, options);
+      });
+  plain("log_cosh", ElementwiseKind::log_cosh,
+        "The log of the hyperbolic cosine of the difference from the target: squared where that is small, "
+        "linear where it is large.");
+  plain("hinge", ElementwiseKind::hinge,
+        "max(1 - target * output, 0), for targets of -1 and 1, or of 0 and 1.");
+  plain("squared_hinge", ElementwiseKind::squared_hinge, "The square of hinge.");
+  plain("poisson", ElementwiseKind::poisson,
+        "output - target * log(output), for an output that is the mean of counts.");
+  plain("kl_divergence", ElementwiseKind::kl_divergence,
+        "target * log(target / output), summed over the last axis, for probabilities.");
 }
 
 }  // namespace dtrain

@@ -8,6 +8,7 @@ const Registry<Loss>& registry<Loss>() {
     Registry<Loss> t("loss");
     add_cross_entropy(t);
     add_elementwise_losses(t);
+    add_row_losses(t);
     return t;
   }();
   return table;

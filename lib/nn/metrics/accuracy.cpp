@@ -28,17 +28,16 @@ class TopK : public Metric {
     const bool fits = is_sparse(target.dtype) ? is_sparse_target(output, target, report_error)
                                               : is_dense_target(output, target, report_error);
     if (!fits) return false;
-    const int64_t classes = output.shape.rank() == 0 ? 1 : output.shape.back();
+    const int64_t classes = columns_of(output);
     if (k_ <= classes) return true;
     report_error(fmt::format("k {} is more than the {} classes of '{}'", k_, classes, output.name));
     return false;
   }
 
-  void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
-           int64_t columns) const override {
+  void run(Ops& ops, const MetricArguments& args) const override {
     using Kind = MetricSpec::Kind;
-    const Kind kind = is_sparse(target.dtype) ? Kind::sparse_top_k : Kind::categorical_top_k;
-    ops.metric({.kind = kind, .k = k_}, prediction, target, total, rows, columns);
+    const Kind kind = is_sparse(args.target.dtype) ? Kind::sparse_top_k : Kind::categorical_top_k;
+    ops.metric({.kind = kind, .k = k_}, args);
   }
 
   Json keras_config(const TensorSpec&, const TensorSpec& target) const override {
@@ -66,10 +65,8 @@ class BinaryAccuracy : public Metric {
     return is_dense_target(output, target, report_error);
   }
 
-  void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
-           int64_t columns) const override {
-    ops.metric({.kind = MetricSpec::Kind::binary_accuracy, .threshold = threshold_}, prediction, target,
-               total, rows, columns);
+  void run(Ops& ops, const MetricArguments& args) const override {
+    ops.metric({.kind = MetricSpec::Kind::binary_accuracy, .threshold = threshold_}, args);
   }
 
   Json keras_config(const TensorSpec&, const TensorSpec&) const override {
@@ -90,9 +87,8 @@ class Accuracy : public Metric {
     return pick(columns_of(output), target.dtype).check(output, target, report_error);
   }
 
-  void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
-           int64_t columns) const override {
-    pick(columns, target.dtype).run(ops, prediction, target, total, rows, columns);
+  void run(Ops& ops, const MetricArguments& args) const override {
+    pick(args.columns, args.target.dtype).run(ops, args);
   }
 
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
@@ -100,9 +96,6 @@ class Accuracy : public Metric {
   }
 
  private:
-  static int64_t columns_of(const TensorSpec& output) {
-    return output.shape.rank() == 0 ? 1 : output.shape.back();
-  }
   const Metric& pick(int64_t columns, DType target) const {
     if (columns == 1 && target == DType::float32) return binary_;
     return by_class_;

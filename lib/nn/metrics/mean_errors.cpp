@@ -1,3 +1,7 @@
+// Metrics that are means of what losses are means of.
+#include <cmath>
+
+#include "nn/losses/elementwise.h"
 #include "nn/metrics/table.h"
 #include "nn/metrics/target_checks.h"
 #include "nn/no_options.h"
@@ -14,9 +18,8 @@ class MeanAbsoluteError : public Metric {
     return is_dense_target(output, target, report_error);
   }
 
-  void run(Ops& ops, const void* prediction, const View& target, double* total, int64_t rows,
-           int64_t columns) const override {
-    ops.metric({.kind = MetricSpec::Kind::mean_absolute_error}, prediction, target, total, rows, columns);
+  void run(Ops& ops, const MetricArguments& args) const override {
+    ops.metric({.kind = MetricSpec::Kind::mean_absolute_error}, args);
   }
 
   Json keras_config(const TensorSpec&, const TensorSpec&) const override {
@@ -24,11 +27,142 @@ class MeanAbsoluteError : public Metric {
   }
 };
 
+/// A loss as a metric.
+class MeanOfLoss : public Metric {
+ public:
+  using Finish = double (*)(double mean);
+  MeanOfLoss(std::shared_ptr<const Loss> loss, std::string keras_class, Finish finish)
+      : loss_(std::move(loss)), keras_class_(std::move(keras_class)), finish_(finish) {}
+
+  bool check(const TensorSpec& output, const TensorSpec& target,
+             const ReportError& report_error) const override {
+    const std::optional<TensorSpec> wanted = loss_->target(output, report_error);
+    if (!wanted) return false;
+    return wanted->dtype == DType::int32 ? is_sparse_target(output, target, report_error)
+                                         : is_dense_target(output, target, report_error);
+  }
+
+  void run(Ops& ops, const MetricArguments& args) const override {
+    loss_->run(ops, {.prediction = args.prediction,
+                     .target = args.target,
+                     .weights = args.weights,
+                     .total = args.sums,
+                     .rows = args.rows,
+                     .columns = args.columns});
+  }
+
+  Json result(std::span<const double> sums, double weight, const TensorSpec&) const override {
+    return finish_(sums[0] / weight);
+  }
+
+  Json keras_config(const TensorSpec&, const TensorSpec&) const override {
+    const Json of_loss = loss_->keras_config();
+    Json config = Json::object();
+    for (const char* key : {"from_logits", "label_smoothing"})
+      if (const Json* value = of_loss.at("config").find(key)) config.set(key, *value);
+    return keras_metric(keras_class_, std::move(config));
+  }
+
+ private:
+  std::shared_ptr<const Loss> loss_;
+  std::string keras_class_;
+  Finish finish_;
+};
+
+struct CrossEntropyMetricOptions {
+  std::optional<bool> from_logits;
+  double label_smoothing = 0;
+};
+
+double as_it_is(double mean) {
+  return mean;
+}
+
+/// The options of a cross-entropy, and what its own loss takes where it is not said.
+class CrossEntropyMetric : public MeanOfLoss {
+ public:
+  CrossEntropyMetric(std::string loss, std::string keras_class, const CrossEntropyMetricOptions& options)
+      : MeanOfLoss(loss_of(loss, options), keras_class, as_it_is),
+        name_(std::move(loss)),
+        class_(std::move(keras_class)),
+        options_(options) {}
+
+  std::shared_ptr<const Metric> for_scores(Scores scores) const override {
+    if (options_.from_logits) return nullptr;
+    CrossEntropyMetricOptions options = options_;
+    options.from_logits = scores == Scores::logits;
+    return std::make_shared<const CrossEntropyMetric>(name_, class_, options);
+  }
+
+ private:
+  static std::shared_ptr<const Loss> loss_of(const std::string& name,
+                                             const CrossEntropyMetricOptions& options) {
+    std::vector<ConfigNode::Entry> entries{
+        ConfigNode::entry("from_logits",
+                          ConfigNode::scalar(options.from_logits.value_or(false) ? "true" : "false")),
+        ConfigNode::entry("label_smoothing", Codec<double>::write(options.label_smoothing))};
+    Diagnostics diagnostics;
+    return registry<Loss>()
+        .parse(ConfigNode::scalar(name), ConfigNode::mapping(std::move(entries)), diagnostics)
+        .value;
+  }
+
+  std::string name_, class_;
+  CrossEntropyMetricOptions options_;
+};
+
 }  // namespace
+
+Json Metric::result(std::span<const double> sums, double weight, const TensorSpec&) const {
+  return sums[0] / weight;
+}
 
 void add_mean_errors(Registry<Metric>& table) {
   table.add<MeanAbsoluteError>("mean_absolute_error",
                                Schema<NoOptions>("The absolute difference from the target."));
+  const auto of = [&table](const std::string& name, const std::string& loss, const std::string& keras_class,
+                           const std::string& doc, MeanOfLoss::Finish finish = as_it_is) {
+    table.add_with(name, Schema<NoOptions>(doc), [=](const NoOptions&, const ConfigNode&) {
+      return std::make_shared<const MeanOfLoss>(registry<Loss>().make(loss).value, keras_class, finish);
+    });
+  };
+  of("mean_squared_error", "mean_squared_error", "MeanSquaredError",
+     "The squared difference from the target.");
+  of("root_mean_squared_error", "mean_squared_error", "RootMeanSquaredError",
+     "The root of the mean squared difference from the target.", [](double mean) { return std::sqrt(mean); });
+  of("mean_absolute_percentage_error", "mean_absolute_percentage_error", "MeanAbsolutePercentageError",
+     "The absolute difference from the target in percent of it.");
+  of("mean_squared_logarithmic_error", "mean_squared_logarithmic_error", "MeanSquaredLogarithmicError",
+     "The squared difference of log(1 + x) of output and target, which are from 0 up.");
+  of("cosine_similarity", "cosine_similarity", "CosineSimilarity",
+     "The cosine of the angle between output and target, along the last axis.",
+     [](double mean) { return -mean; });
+  of("log_cosh", "log_cosh", "LogCoshError",
+     "The log of the hyperbolic cosine of the difference from the target.");
+  of("hinge", "hinge", "Hinge", "max(1 - target * output, 0).");
+  of("squared_hinge", "squared_hinge", "SquaredHinge", "The square of hinge.");
+  of("poisson", "poisson", "Poisson", "output - target * log(output).");
+  of("kl_divergence", "kl_divergence", "KLDivergence",
+     "target * log(target / output), summed over the last axis.");
+  const auto cross_entropy = [&table](const std::string& name, const std::string& keras_class,
+                                      const std::string& doc) {
+    table.add_with(
+        name,
+        Schema<CrossEntropyMetricOptions>(doc)
+            .example("{from_logits: true}")
+            .optional("from_logits", &CrossEntropyMetricOptions::from_logits,
+                      "the output is logits, not probabilities; as the output's loss has it where not given")
+            .optional("label_smoothing", &CrossEntropyMetricOptions::label_smoothing,
+                      "so much of the target is spread evenly over the classes", between(0.0, 1.0)),
+        [=](const CrossEntropyMetricOptions& options, const ConfigNode&) {
+          return std::make_shared<const CrossEntropyMetric>(name, keras_class, options);
+        });
+  };
+  cross_entropy("binary_crossentropy", "BinaryCrossentropy", "The loss of this name, without weights.");
+  cross_entropy("categorical_crossentropy", "CategoricalCrossentropy",
+                "The loss of this name, without weights.");
+  cross_entropy("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy",
+                "The loss of this name, without weights.");
 }
 
 }  // namespace dtrain

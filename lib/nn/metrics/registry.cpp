@@ -7,7 +7,10 @@ const Registry<Metric>& registry<Metric>() {
   static const Registry<Metric> table = [] {
     Registry<Metric> t("metric");
     add_accuracy(t);
+    add_class_metrics(t);
+    add_auc(t);
     add_mean_errors(t);
+    add_r2_score(t);
     return t;
   }();
   return table;

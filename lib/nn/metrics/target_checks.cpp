@@ -22,6 +22,10 @@ Json keras_metric(const std::string& class_name, Json config) {
   return Json::object().set("class_name", class_name).set("config", std::move(config));
 }
 
+int64_t columns_of(const TensorSpec& output) {
+  return output.shape.rank() == 0 ? 1 : output.shape.back();
+}
+
 bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error) {
   return equal(class_numbers_for(output, report_error), target, report_error);
 }

@@ -82,7 +82,8 @@ class CpuOps final : public Ops {
   Engine engine_;
   int threads_;
   std::vector<Partial> partials_;
-  std::vector<float> column_partials_;  // of column_sum where rows are shared
+  std::vector<float> column_partials_;               // of column_sum where rows are shared
+  std::vector<std::vector<double>> count_partials_;  // of count(), by thread from the second
 };
 
 }  // namespace dtrain::cpu

@@ -77,8 +77,9 @@ void CpuOps::sum_of_squares(const float* src, double* squares, int64_t n) {
                       [&](int64_t begin, int64_t end) { return kernels_.sum_of_squares(src, begin, end); });
 }
 
-void CpuOps::update_gradient_scale(const GradientRule& rule, const double* squares, StepState* state) {
-  state->gradient = math::settled(rule, *squares, state->gradient);
+void CpuOps::update_gradient_scale(const GradientRule& rule, const double* squares, const double* weights,
+                                   StepState* state) {
+  state->gradient = math::settled(rule, squares, weights, *state);
 }
 
 void CpuOps::update(const OptimizerRule& rule, const UpdateArguments& args) {

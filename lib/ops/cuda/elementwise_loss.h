@@ -8,20 +8,35 @@
 
 namespace dtrain::cuda {
 
+/// What an elementwise loss reads and writes, rows of `columns`; a metric has no gradient.
+template <class T>
+struct ElementArrays {
+  const T* prediction;
+  const float* target;
+  RowWeights weights = {};
+  int64_t columns = 1;
+  float scale = 0;
+  const float* loss_scale = nullptr;
+  T* diff_prediction = nullptr;
+};
+
 template <int N, class T, class Loss>
-__device__ double elements_loss(const Loss& of, const T* prediction, const float* target, float scale,
-                                T* diff_prediction, int64_t i) {
+__device__ double elements_loss(const Loss& of, const ElementArrays<T>& arrays, float scale, int64_t i) {
   float values[N], targets[N];
-  load<N>(prediction + i, values);
-  load<N>(target + i, targets);
+  load<N>(arrays.prediction + i, values);
+  load<N>(arrays.target + i, targets);
+  const auto weight = [&](int k) {
+    return arrays.weights.values ? arrays.weights.of(divide(i + k, arrays.columns).quotient) : 1.0f;
+  };
   double sum = 0;
 #pragma unroll
-  for (int k = 0; k < N; ++k) sum += static_cast<double>(of.value(values[k], targets[k]));
+  for (int k = 0; k < N; ++k)
+    sum += static_cast<double>(weight(k)) * static_cast<double>(of.value(values[k], targets[k]));
   if constexpr (requires { of.gradient(0.0f, 0.0f); }) {  // a metric alone has none
-    if (diff_prediction) {
+    if (arrays.diff_prediction) {
 #pragma unroll
-      for (int k = 0; k < N; ++k) values[k] = scale * of.gradient(values[k], targets[k]);
-      store<N>(diff_prediction + i, values);
+      for (int k = 0; k < N; ++k) values[k] = weight(k) * scale * of.gradient(values[k], targets[k]);
+      store<N>(arrays.diff_prediction + i, values);
     }
   }
   return sum;
@@ -29,31 +44,20 @@ __device__ double elements_loss(const Loss& of, const T* prediction, const float
 
 template <int N, class T, class Loss>
 __global__ void __launch_bounds__(kTotalThreads)
-    elementwise_loss_kernel(Loss of, const T* prediction, const float* target, float scale,
-                            const float* loss_scale, T* diff_prediction, int64_t n, Total total) {
-  if (loss_scale) scale *= *loss_scale;
+    elementwise_loss_kernel(Loss of, ElementArrays<T> arrays, int64_t n, Total total) {
+  const float scale = arrays.loss_scale ? arrays.scale * *arrays.loss_scale : arrays.scale;
   double sum = 0;
   const int64_t vectors = n / N;
   for (int64_t i = thread_index(); i < vectors; i += thread_count()) {
-    sum += elements_loss<N>(of, prediction, target, scale, diff_prediction, i * N);
+    sum += elements_loss<N>(of, arrays, scale, i * N);
   }
   if constexpr (N > 1) {
     for (int64_t i = vectors * N + thread_index(); i < n; i += thread_count()) {
-      sum += elements_loss<1>(of, prediction, target, scale, diff_prediction, i);
+      sum += elements_loss<1>(of, arrays, scale, i);
     }
   }
   leave(total, sum);
 }
-
-/// What an elementwise loss reads and writes; a metric has no gradient.
-template <class T>
-struct ElementArrays {
-  const T* prediction;
-  const float* target;
-  float scale = 0;
-  const float* loss_scale = nullptr;
-  T* diff_prediction = nullptr;
-};
 
 /// Enqueues the loss (or metric) `of` over n elements.
 template <class T, class Loss>
@@ -65,8 +69,7 @@ void launch_elements(const CudaContext& context, const Loss& of, const ElementAr
     const bool few = n <= int64_t{8} * N * kTotalThreads;
     const unsigned blocks = few ? 1 : blocks_for((n + N - 1) / N, kThreads, context.multiprocessors());
     launch(elementwise_loss_kernel<N, T, Loss>, blocks, few ? kTotalThreads : kThreads, context.compute(), of,
-           arrays.prediction, arrays.target, arrays.scale, arrays.loss_scale, arrays.diff_prediction, n,
-           total);
+           arrays, n, total);
     finish(total, blocks, context.compute());
   });
 }

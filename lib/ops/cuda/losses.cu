@@ -6,6 +6,7 @@
 #include "ops/cuda/elementwise_loss.h"
 #include "ops/cuda/groups.h"
 #include "ops/cuda/stream.h"
+#include "ops/math/row_losses.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -65,13 +66,38 @@ __device__ double sparse_logits_row(const Group& group, const T* x, int32_t k, f
   return static_cast<double>(math::log(total)) + static_cast<double>(most - chosen);
 }
 
-template <int N, class T, class Group>
-__device__ double dense_logits_row(const Group& group, const T* x, const float* t, float scale, T* diff,
+/// A row's distribution, as it is written or (Spread) with a part of it spread over all classes.
+template <bool Spread>
+struct DenseTarget {
+  const float* t;
+  float kept, spread;
+  template <int N>
+  __device__ void read(int64_t c, float (&targets)[N]) const {
+    load<N>(t + c, targets);
+    if constexpr (Spread) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) targets[i] = kept * targets[i] + spread;
+    }
+  }
+};
+/// A class of which a part is spread over all.
+struct SpreadClass {
+  int64_t k;
+  float kept, spread;
+  template <int N>
+  __device__ void read(int64_t c, float (&targets)[N]) const {
+#pragma unroll
+    for (int i = 0; i < N; ++i) targets[i] = c + i == k ? kept + spread : spread;
+  }
+};
+
+template <int N, class T, class Group, class Target>
+__device__ double dense_logits_row(const Group& group, const T* x, const Target& t, float scale, T* diff,
                                    int64_t columns) {
   float weight = 0.0f;
   const Exponentials sum = exponentials<N>(group, x, columns, [&](int64_t c) {
     float targets[N];
-    load<N>(t + c, targets);
+    t.read(c, targets);
 #pragma unroll
     for (int i = 0; i < N; ++i) weight += targets[i];
   });
@@ -81,7 +107,7 @@ __device__ double dense_logits_row(const Group& group, const T* x, const float* 
   for (int64_t c = group.rank() * N; c < columns; c += group.size() * N) {
     float values[N], targets[N];
     load<N>(x + c, values);
-    load<N>(t + c, targets);
+    t.read(c, targets);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       values[i] -= sum.most;
@@ -108,15 +134,15 @@ __device__ double sparse_probability_row(const Group& group, const T* p, int32_t
   return static_cast<double>(kLoss.value(chosen, 1.0f));
 }
 
-template <int N, class T, class Group>
-__device__ double dense_probability_row(const Group& group, const T* p, const float* t, float scale, T* diff,
+template <int N, class T, class Group, class Target>
+__device__ double dense_probability_row(const Group& group, const T* p, const Target& t, float scale, T* diff,
                                         int64_t columns) {
   constexpr math::NegativeLogLikelihood kLoss;
   float loss = 0.0f;
   for (int64_t c = group.rank() * N; c < columns; c += group.size() * N) {
     float values[N], targets[N];
     load<N>(p + c, values);
-    load<N>(t + c, targets);
+    t.read(c, targets);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       loss += kLoss.value(values[i], targets[i]);
@@ -125,6 +151,14 @@ __device__ double dense_probability_row(const Group& group, const T* p, const fl
     if (diff) store<N>(diff + c, values);
   }
   return static_cast<double>(group.reduce(loss, Add{}));
+}
+
+/// The same, by logits or probabilities.
+template <int N, class T, class Group, class Target>
+__device__ double dense_row(const CrossEntropySpec& spec, const Group& group, const T* p, const Target& t,
+                            float scale, T* diff, int64_t columns) {
+  return spec.from_logits ? dense_logits_row<N>(group, p, t, scale, diff, columns)
+                          : dense_probability_row<N>(group, p, t, scale, diff, columns);
 }
 
 template <int N, class T, class Group>
@@ -139,66 +173,113 @@ __device__ double absent_class_row(const Group& group, T* diff, int64_t columns)
   return static_cast<double>(kNan);
 }
 
+template <int N, class T, class Group>
+__device__ double cross_entropy_row(const CrossEntropySpec& spec, const Group& group, const T* p,
+                                    const void* target, int64_t row, float scale, T* diff, int64_t columns) {
+  const float kept = 1.0f - spec.label_smoothing, spread = spec.label_smoothing / static_cast<float>(columns);
+  if (!spec.sparse) {
+    const float* t = static_cast<const float*>(target) + row * columns;
+    return spec.label_smoothing == 0.0f
+               ? dense_row<N>(spec, group, p, DenseTarget<false>{t, kept, spread}, scale, diff, columns)
+               : dense_row<N>(spec, group, p, DenseTarget<true>{t, kept, spread}, scale, diff, columns);
+  }
+  const int32_t k = static_cast<const int32_t*>(target)[row];
+  if (k < 0 || k >= columns) return absent_class_row<N>(group, diff, columns);
+  if (spec.label_smoothing != 0.0f)
+    return dense_row<N>(spec, group, p, SpreadClass{k, kept, spread}, scale, diff, columns);
+  return spec.from_logits ? sparse_logits_row<N>(group, p, k, scale, diff, columns)
+                          : sparse_probability_row<N>(group, p, k, scale, diff, columns);
+}
+
 template <class Group, int N, class T>
 __global__ void __launch_bounds__(kTotalThreads)
-    cross_entropy_kernel(CrossEntropySpec spec, const T* prediction, const void* target, float scale,
-                         const float* loss_scale, T* diff_prediction, int64_t rows, int64_t columns,
-                         Total total) {
+    cross_entropy_kernel(CrossEntropySpec spec, const T* prediction, const void* target, RowWeights weights,
+                         float scale, const float* loss_scale, T* diff_prediction, int64_t rows,
+                         int64_t columns, Total total) {
   const Group group;
   if (loss_scale) scale *= *loss_scale;
   double sum = 0;
   for (int64_t r = group.index(); r < rows; r += group.count()) {
-    const T* p = prediction + r * columns;
     T* diff = diff_prediction ? diff_prediction + r * columns : nullptr;
-    double loss;
-    if (spec.sparse) {
-      const int32_t k = static_cast<const int32_t*>(target)[r];
-      loss = k < 0 || k >= columns ? absent_class_row<N>(group, diff, columns)
-             : spec.from_logits    ? sparse_logits_row<N>(group, p, k, scale, diff, columns)
-                                   : sparse_probability_row<N>(group, p, k, scale, diff, columns);
-    } else {
-      const float* t = static_cast<const float*>(target) + r * columns;
-      loss = spec.from_logits ? dense_logits_row<N>(group, p, t, scale, diff, columns)
-                              : dense_probability_row<N>(group, p, t, scale, diff, columns);
-    }
-    if (group.rank() == 0) sum += loss;
+    const float weight = weights.of(r);
+    const double loss =
+        cross_entropy_row<N>(spec, group, prediction + r * columns, target, r, weight * scale, diff, columns);
+    if (group.rank() == 0) sum += static_cast<double>(weight) * loss;
+  }
+  leave(total, sum);
+}
+
+/// A thread a row.
+template <class T>
+__global__ void __launch_bounds__(kTotalThreads)
+    row_loss_kernel(RowLossSpec spec, const T* prediction, const float* target, RowWeights weights,
+                    float scale, const float* loss_scale, T* diff_prediction, int64_t rows, int64_t columns,
+                    Total total) {
+  if (loss_scale) scale *= *loss_scale;
+  double sum = 0;
+  for (int64_t r = thread_index(); r < rows; r += thread_count()) {
+    const T* p = prediction + r * columns;
+    T* diff = diff_prediction + r * columns;
+    const auto score = [&](int64_t c) { return to_float(p[c]); };
+    const auto write = [&](int64_t c, float value) { diff[c] = from_float<T>(value); };
+    const float weight = weights.of(r);
+    sum += static_cast<double>(weight) * math::row_loss(spec, score, target + r * columns, weight * scale,
+                                                        columns, diff_prediction ? &write : nullptr);
   }
   leave(total, sum);
 }
 
 }  // namespace
 
-void CudaOps::cross_entropy_loss(const CrossEntropySpec& spec, const void* prediction, const View& target,
-                                 float scale, const float* loss_scale, void* diff_prediction, double* total,
-                                 int64_t rows, int64_t columns) {
+void CudaOps::cross_entropy_loss(const CrossEntropySpec& spec, const LossArguments& args) {
+  const int64_t rows = args.rows, columns = args.columns;
   if (rows <= 0) return;
-  const Total sum{.total = total, .partials = partials()};
+  const Total sum{.total = args.total, .partials = partials()};
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    const auto* p = static_cast<const T*>(prediction);
-    auto* diff = static_cast<T*>(diff_prediction);
+    const auto* p = static_cast<const T*>(args.prediction);
+    auto* diff = static_cast<T*>(args.diff_prediction);
     const bool vectors = columns % kVector<T> == 0 && all_aligned(p, diff) &&
-                         (spec.sparse || aligned_16(static_cast<const float*>(target.data)));
+                         (spec.sparse || aligned_16(static_cast<const float*>(args.target.data)));
     with_width<T>(vectors, [&](auto width) {
       with_group(rows, columns, kPartials, [&](auto group, unsigned blocks, unsigned threads) {
         launch(cross_entropy_kernel<decltype(group), decltype(width)::value, T>, blocks, threads, stream(),
-               spec, p, target.data, scale, loss_scale, diff, rows, columns, sum);
+               spec, p, args.target.data, args.weights, args.scale, args.loss_scale, diff, rows, columns,
+               sum);
         finish(sum, blocks, stream());
       });
     });
   });
 }
 
-void CudaOps::elementwise_loss(const ElementwiseLossSpec& spec, const void* prediction, const float* target,
-                               float scale, const float* loss_scale, void* diff_prediction, double* total,
-                               int64_t rows, int64_t columns) {
-  const Total sum{.total = total, .partials = partials(), .divisor = static_cast<double>(columns)};
+void CudaOps::elementwise_loss(const ElementwiseLossSpec& spec, const LossArguments& args) {
+  const int64_t divisor = spec.divisor(args.columns);
+  const Total sum{.total = args.total, .partials = partials(), .divisor = static_cast<double>(divisor)};
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    const ElementArrays<T> arrays{static_cast<const T*>(prediction), target,
-                                  scale / static_cast<float>(columns), loss_scale,
-                                  static_cast<T*>(diff_prediction)};
-    math::with_loss(spec, [&](auto of) { launch_elements(context_, of, arrays, rows * columns, sum); });
+    const ElementArrays<T> arrays{static_cast<const T*>(args.prediction),
+                                  args.target.f32(),
+                                  args.weights,
+                                  args.columns,
+                                  args.scale / static_cast<float>(divisor),
+                                  args.loss_scale,
+                                  static_cast<T*>(args.diff_prediction)};
+    math::with_loss(spec,
+                    [&](auto of) { launch_elements(context_, of, arrays, args.rows * args.columns, sum); });
+  });
+}
+
+void CudaOps::row_loss(const RowLossSpec& spec, const LossArguments& args) {
+  constexpr int kThreads = 256;
+  if (args.rows <= 0) return;
+  const Total sum{.total = args.total, .partials = partials()};
+  const unsigned blocks = blocks_for(args.rows, kThreads, context_.multiprocessors());
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    launch(row_loss_kernel<T>, blocks, kThreads, stream(), spec, static_cast<const T*>(args.prediction),
+           args.target.f32(), args.weights, args.scale, args.loss_scale,
+           static_cast<T*>(args.diff_prediction), args.rows, args.columns, sum);
+    finish(sum, blocks, stream());
   });
 }
 

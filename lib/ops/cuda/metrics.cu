@@ -5,6 +5,7 @@
 #include "ops/cuda/elementwise_loss.h"
 #include "ops/cuda/groups.h"
 #include "ops/cuda/stream.h"
+#include "ops/math/counts.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -51,8 +52,8 @@ __device__ int64_t argmax(const Group& group, const float* row, int64_t columns)
 
 template <class Group, int N, class T>
 __global__ void __launch_bounds__(kTotalThreads)
-    top_k_kernel(MetricSpec spec, const T* prediction, const void* target, int64_t rows, int64_t columns,
-                 Total total) {
+    top_k_kernel(MetricSpec spec, const T* prediction, const void* target, RowWeights weights, int64_t rows,
+                 int64_t columns, Total total) {
   const Group group;
   double sum = 0;
   for (int64_t r = group.index(); r < rows; r += group.count()) {
@@ -60,24 +61,46 @@ __global__ void __launch_bounds__(kTotalThreads)
                           ? static_cast<const int32_t*>(target)[r]
                           : argmax<N>(group, static_cast<const float*>(target) + r * columns, columns);
     const double hit = top_k_row<N>(group, prediction + r * columns, k, spec.k, columns);
-    if (group.rank() == 0) sum += hit;
+    if (group.rank() == 0) sum += static_cast<double>(weights.of(r)) * hit;
   }
+  leave(total, sum);
+}
+
+/// A thread a row. Sums of whole numbers are the same bits in any order; those of weights and of squares may
+/// differ in their last bits from run to run.
+template <class T>
+__global__ void __launch_bounds__(kTotalThreads)
+    count_kernel(CountSpec spec, const T* prediction, const void* target, RowWeights weights, double* sums,
+                 int64_t rows, int64_t columns) {
+  for (int64_t r = thread_index(); r < rows; r += thread_count()) {
+    const T* p = prediction + r * columns;
+    const double weight = static_cast<double>(weights.of(r));
+    math::count_row(
+        spec, [&](int64_t c) { return to_float(p[c]); }, target, r, columns,
+        [&](int64_t place, double amount) { atomicAdd(sums + place, weight * amount); });
+  }
+}
+
+__global__ void __launch_bounds__(kTotalThreads) sum_kernel(const float* src, int64_t n, Total total) {
+  double sum = 0;
+  for (int64_t i = thread_index(); i < n; i += thread_count()) sum += static_cast<double>(src[i]);
   leave(total, sum);
 }
 
 }  // namespace
 
-void CudaOps::metric(const MetricSpec& spec, const void* prediction, const View& target, double* total,
-                     int64_t rows, int64_t columns) {
+void CudaOps::metric(const MetricSpec& spec, const MetricArguments& args) {
   using Kind = MetricSpec::Kind;
+  const int64_t rows = args.rows, columns = args.columns;
   if (rows <= 0) return;
-  Total sum{.total = total, .partials = partials()};
+  Total sum{.total = args.sums, .partials = partials()};
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    const auto* p = static_cast<const T*>(prediction);
+    const auto* p = static_cast<const T*>(args.prediction);
     if (spec.kind == Kind::mean_absolute_error || spec.kind == Kind::binary_accuracy) {
       sum.divisor = static_cast<double>(columns);
-      const ElementArrays<T> arrays{.prediction = p, .target = target.f32()};
+      const ElementArrays<T> arrays{
+          .prediction = p, .target = args.target.f32(), .weights = args.weights, .columns = columns};
       if (spec.kind == Kind::binary_accuracy) {
         launch_elements(context_, math::BinaryAccuracy{spec.threshold}, arrays, rows * columns, sum);
       } else {
@@ -86,15 +109,35 @@ void CudaOps::metric(const MetricSpec& spec, const void* prediction, const View&
       return;
     }
     const bool vectors = columns % kVector<T> == 0 && aligned_16(p) &&
-                         (spec.kind == Kind::sparse_top_k || aligned_16(target.f32()));
+                         (spec.kind == Kind::sparse_top_k || aligned_16(args.target.f32()));
     with_width<T>(vectors, [&](auto width) {
       with_group(rows, columns, kPartials, [&](auto group, unsigned blocks, unsigned threads) {
         launch(top_k_kernel<decltype(group), decltype(width)::value, T>, blocks, threads, stream(), spec, p,
-               target.data, rows, columns, sum);
+               args.target.data, args.weights, rows, columns, sum);
         finish(sum, blocks, stream());
       });
     });
   });
+}
+
+void CudaOps::count(const CountSpec& spec, const MetricArguments& args) {
+  constexpr int kThreads = 256;
+  if (args.rows <= 0) return;
+  with_type(math_.type, [&](auto type) {
+    using T = decltype(type);
+    launch(count_kernel<T>, blocks_for(args.rows, kThreads, context_.multiprocessors()), kThreads, stream(),
+           spec, static_cast<const T*>(args.prediction), args.target.data, args.weights, args.sums, args.rows,
+           args.columns);
+  });
+}
+
+void CudaOps::add_sum(const float* src, double* total, int64_t n) {
+  constexpr int kThreads = 256;
+  if (n <= 0) return;
+  const Total sum{.total = total, .partials = partials()};
+  const unsigned blocks = blocks_for(n, kThreads, context_.multiprocessors());
+  launch(sum_kernel, blocks, kThreads, stream(), src, n, sum);
+  finish(sum, blocks, stream());
 }
 
 }  // namespace dtrain::cuda

@@ -10,7 +10,8 @@ namespace dtrain::math {
 
 /// `squares`: the sum of squares of the gradient as it is, multiplied by loss_scale. Scaling as in P.
 /// Micikevicius et al., "Mixed precision training", ICLR 2018, section 3.2, with Keras's numbers.
-DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, double squares,
+/// `mean`: what makes the gradient, whose sum was divided by the number of rows, that of a mean by weights.
+DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, double squares, double mean,
                                                 GradientScale scale) {
   scale.skip = 0;
   if (rule.dynamic_scaling && !(squares < 1.7976931348623157e308)) {  // infinite, or NaN
@@ -19,8 +20,8 @@ DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, double
     scale.loss_scale = scale.loss_scale > 1.0f ? 0.5f * scale.loss_scale : 1.0f;
     return scale;
   }
-  const double norm = std::sqrt(squares) / scale.loss_scale;
-  double worth = 1.0 / scale.loss_scale;
+  const double norm = mean * std::sqrt(squares) / scale.loss_scale;
+  double worth = mean / scale.loss_scale;
   if (rule.clip_norm > 0.0f && norm > rule.clip_norm) worth *= rule.clip_norm / norm;
   scale.gradient_scale = static_cast<float>(worth);
   if (rule.dynamic_scaling && ++scale.good_steps >= GradientRule::kGrowthSteps) {
@@ -28,6 +29,18 @@ DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, double
     scale.loss_scale *= 2.0f;  // this step's gradient has been scaled by the old one
   }
   return scale;
+}
+
+/// The same of a step's state and of the sums that there are (null where the rule does not ask for them).
+/// Where no row has a weight, nothing is worth anything.
+DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, const double* squares,
+                                                const double* weights, const StepState& state) {
+  double mean = 1.0;
+  if (rule.rows_per_sample != 0.0f) {
+    const double rows = static_cast<double>(state.now.samples) * static_cast<double>(rule.rows_per_sample);
+    mean = *weights > 0.0 ? rows / *weights : 0.0;
+  }
+  return settled(rule, squares ? *squares : 0.0, mean, state.gradient);
 }
 
 }  // namespace dtrain::math

@@ -14,6 +14,11 @@ DTRAIN_HOST_DEVICE inline float clip_probability(float p) {
   return p > kMost ? kMost : p;
 }
 
+/// x to the y for x in [0, 1]; no more than 1e-7 to the y near 0, so that y may be negative.
+DTRAIN_HOST_DEVICE inline float power(float x, float y) {
+  return exp(y * log(x < 1e-7f ? 1e-7f : x));
+}
+
 /// -t log(p), p a probability. Where p was clipped its gradient is 0.
 struct NegativeLogLikelihood {
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
@@ -68,6 +73,124 @@ struct Huber {
   }
 };
 
+struct AbsolutePercentageError {
+  DTRAIN_HOST_DEVICE float worth(float t) const {
+    const float a = ::fabsf(t);
+    return 100.0f / (a < 1e-7f ? 1e-7f : a);
+  }
+  DTRAIN_HOST_DEVICE float value(float p, float t) const { return worth(t) * ::fabsf(p - t); }
+  DTRAIN_HOST_DEVICE float gradient(float p, float t) const {
+    return worth(t) * AbsoluteError{}.gradient(p, t);
+  }
+};
+
+/// (log(1 + p) - log(1 + t))^2, for numbers from 0 up.
+struct SquaredLogarithmicError {
+  DTRAIN_HOST_DEVICE static float logarithm(float x) { return log1p(x < 1e-7f ? 1e-7f : x); }
+  DTRAIN_HOST_DEVICE float value(float p, float t) const {
+    const float e = logarithm(p) - logarithm(t);
+    return e * e;
+  }
+  DTRAIN_HOST_DEVICE float gradient(float p, float t) const {
+    return p < 1e-7f ? 0.0f : 2.0f * (logarithm(p) - logarithm(t)) / (1.0f + p);
+  }
+};
+
+/// max(1 - t p, 0) for t of -1 and 1, or of 0 and 1.
+struct Hinge {
+  DTRAIN_HOST_DEVICE static float sign(float t) { return t == 0.0f ? -1.0f : t; }
+  DTRAIN_HOST_DEVICE static float margin(float p, float t) {
+    const float m = 1.0f - sign(t) * p;
+    return m <= 0.0f ? 0.0f : m;
+  }
+  DTRAIN_HOST_DEVICE float value(float p, float t) const { return margin(p, t); }
+  DTRAIN_HOST_DEVICE float gradient(float p, float t) const {
+    const float m = margin(p, t);
+    return m == 0.0f ? 0.0f : m * 0.0f - sign(t);  // NaN stays
+  }
+};
+
+struct SquaredHinge {
+  DTRAIN_HOST_DEVICE float value(float p, float t) const {
+    const float m = Hinge::margin(p, t);
+    return m * m;
+  }
+  DTRAIN_HOST_DEVICE float gradient(float p, float t) const {
+    return -2.0f * Hinge::sign(t) * Hinge::margin(p, t);
+  }
+};
+
+/// p - t log(p), p a mean of counts.
+struct Poisson {
+  DTRAIN_HOST_DEVICE float value(float p, float t) const { return p - t * log(p + 1e-7f); }
+  DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return 1.0f - t / (p + 1e-7f); }
+};
+
+/// log cosh e = |e| + log(1 + exp(-2 |e|)) - log 2.
+struct LogCosh {
+  DTRAIN_HOST_DEVICE float value(float p, float t) const {
+    const float a = ::fabsf(p - t);
+    return a + log1p(exp(-2.0f * a)) - 0.693147181f;
+  }
+  DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return tanh(p - t); }
+};
+
+/// t log(t / p), both probabilities.
+struct KlDivergence {
+  DTRAIN_HOST_DEVICE static float bounded(float x) {
+    x = x < 1e-7f ? 1e-7f : x;
+    return x > 1.0f ? 1.0f : x;
+  }
+  DTRAIN_HOST_DEVICE float value(float p, float t) const { return bounded(t) * log(bounded(t) / bounded(p)); }
+  DTRAIN_HOST_DEVICE float gradient(float p, float t) const {
+    return bounded(p) == p ? -bounded(t) / p : p * 0.0f;
+  }
+};
+
+/// (1 - q)^gamma times the binary cross-entropy, q being the probability that p gives the target (T.-Y. Lin
+/// et al., "Focal loss for dense object detection", ICCV 2017).
+struct BinaryFocalCrossEntropy {
+  float gamma, alpha;
+  bool balances;
+
+  DTRAIN_HOST_DEVICE float weight(float t) const {
+    return balances ? t * alpha + (1.0f - t) * (1.0f - alpha) : 1.0f;
+  }
+  DTRAIN_HOST_DEVICE static float miss(float p, float t) { return 1.0f - (t * p + (1.0f - t) * (1.0f - p)); }
+  DTRAIN_HOST_DEVICE float value(float p, float t) const {
+    return weight(t) * power(miss(p, t), gamma) * BinaryCrossEntropy{}.value(p, t);
+  }
+  DTRAIN_HOST_DEVICE float gradient(float p, float t) const {
+    const float slope = gamma * power(miss(p, t), gamma - 1.0f) * (1.0f - 2.0f * t);
+    const BinaryCrossEntropy cross;
+    return weight(t) * (slope * cross.value(p, t) + power(miss(p, t), gamma) * cross.gradient(p, t));
+  }
+};
+
+struct BinaryFocalCrossEntropyLogits {
+  BinaryFocalCrossEntropy of;
+  DTRAIN_HOST_DEVICE float value(float x, float t) const {
+    const float p = sigmoid(x);
+    return of.weight(t) * power(BinaryFocalCrossEntropy::miss(p, t), of.gamma) *
+           BinaryCrossEntropyLogits{}.value(x, t);
+  }
+  DTRAIN_HOST_DEVICE float gradient(float x, float t) const {
+    const float p = sigmoid(x), miss = BinaryFocalCrossEntropy::miss(p, t);
+    const float slope = of.gamma * power(miss, of.gamma - 1.0f) * (1.0f - 2.0f * t) * p * (1.0f - p);
+    const BinaryCrossEntropyLogits cross;
+    return of.weight(t) * (slope * cross.value(x, t) + power(miss, of.gamma) * cross.gradient(x, t));
+  }
+};
+
+/// The loss of a target of which a part is spread over both classes.
+template <class Loss>
+struct Smoothed {
+  Loss of;
+  float kept, spread;  // a target of 0 becomes `spread`
+  DTRAIN_HOST_DEVICE float value(float p, float t) const { return of.value(p, kept * t + spread); }
+  DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return of.gradient(p, kept * t + spread); }
+};
+
 /// The target's answer at 0.5, as the labels are 0 and 1.
 struct BinaryAccuracy {
   float threshold;
@@ -76,19 +199,46 @@ struct BinaryAccuracy {
   }
 };
 
+/// use(loss), or where a part of the target is to be spread, use() of the loss that does so.
+template <class Loss, class Use>
+DTRAIN_HOST_DEVICE inline void with_smoothing(const ElementwiseLossSpec& spec, const Loss& loss, Use&& use) {
+  if (spec.label_smoothing == 0.0f) return use(loss);
+  use(Smoothed<Loss>{loss, 1.0f - spec.label_smoothing, 0.5f * spec.label_smoothing});
+}
+
 /// use(loss) with the loss that the spec names.
 template <class Use>
 DTRAIN_HOST_DEVICE inline void with_loss(const ElementwiseLossSpec& spec, Use&& use) {
   using Kind = ElementwiseLossSpec::Kind;
   switch (spec.kind) {
     case Kind::binary_crossentropy:
-      return spec.from_logits ? use(BinaryCrossEntropyLogits{}) : use(BinaryCrossEntropy{});
+      return spec.from_logits ? with_smoothing(spec, BinaryCrossEntropyLogits{}, use)
+                              : with_smoothing(spec, BinaryCrossEntropy{}, use);
     case Kind::mean_squared_error:
       return use(SquaredError{});
     case Kind::mean_absolute_error:
       return use(AbsoluteError{});
     case Kind::huber:
       return use(Huber{spec.delta});
+    case Kind::mean_absolute_percentage_error:
+      return use(AbsolutePercentageError{});
+    case Kind::mean_squared_logarithmic_error:
+      return use(SquaredLogarithmicError{});
+    case Kind::hinge:
+      return use(Hinge{});
+    case Kind::squared_hinge:
+      return use(SquaredHinge{});
+    case Kind::poisson:
+      return use(Poisson{});
+    case Kind::log_cosh:
+      return use(LogCosh{});
+    case Kind::kl_divergence:
+      return use(KlDivergence{});
+    case Kind::binary_focal_crossentropy: {
+      const BinaryFocalCrossEntropy focal{spec.gamma, spec.alpha, spec.balances_classes};
+      return spec.from_logits ? with_smoothing(spec, BinaryFocalCrossEntropyLogits{focal}, use)
+                              : with_smoothing(spec, focal, use);
+    }
   }
 }
 

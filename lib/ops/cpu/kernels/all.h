@@ -30,7 +30,9 @@ constexpr Kernels kernels_named(const char* instruction_set) {
           .embedding_backward = embedding_backward,
           .cross_entropy = cross_entropy,
           .elementwise_loss = elementwise_loss,
+          .row_loss = row_loss,
           .metric = metric,
+          .sum_of = sum_of,
           .sum_of_squares = sum_of_squares,
           .update = update};
 }

@@ -5,6 +5,7 @@
 #include "ops/cpu/kernels/table.h"
 #include "ops/math/losses.h"
 #include "ops/math/optimizers.h"
+#include "ops/math/row_losses.h"
 
 namespace dtrain::cpu {
 namespace {
@@ -27,8 +28,21 @@ double sparse_logits_row(const float* x, int32_t k, float scale, float* diff, fl
   return static_cast<double>(math::log(total)) + static_cast<double>(most - chosen);
 }
 
+/// A row's distribution as it is written.
+struct PlainTarget {
+  const float* t;
+  DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return t[c]; }
+};
+/// A class of which a part is spread over all.
+struct SpreadClass {
+  int64_t k;
+  float kept, spread;
+  DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return c == k ? kept + spread : spread; }
+};
+
 /// A row's loss by its distribution t: the sum of t (log sum exp x - x).
-double dense_logits_row(const float* x, const float* t, float scale, float* diff, float* spare, int64_t n) {
+template <class Target>
+double dense_logits_row(const float* x, const Target& t, float scale, float* diff, float* spare, int64_t n) {
   const float most = row_max(x, n);
   float total = 0.0f;
   for (int64_t first = 0; first < n; first += kChunk) {
@@ -38,13 +52,13 @@ double dense_logits_row(const float* x, const float* t, float scale, float* diff
   float loss = 0.0f, weight = 0.0f;
 #pragma omp simd reduction(+ : loss, weight)
   for (int64_t c = 0; c < n; ++c) {
-    loss += t[c] * (offset - (x[c] - most));
-    weight += t[c];
+    loss += t(c) * (offset - (x[c] - most));
+    weight += t(c);
   }
   if (diff) {
     const float factor = scale * weight / total;
 #pragma omp simd
-    for (int64_t c = 0; c < n; ++c) diff[c] = factor * math::exp(x[c] - most) - scale * t[c];
+    for (int64_t c = 0; c < n; ++c) diff[c] = factor * math::exp(x[c] - most) - scale * t(c);
   }
   return static_cast<double>(loss);
 }
@@ -59,40 +73,70 @@ double sparse_probability_row(const float* p, int32_t k, float scale, float* dif
   return static_cast<double>(kLoss.value(chosen, 1.0f));
 }
 
-double dense_probability_row(const float* p, const float* t, float scale, float* diff, int64_t n) {
+template <class Target>
+double dense_probability_row(const float* p, const Target& t, float scale, float* diff, int64_t n) {
   constexpr math::NegativeLogLikelihood kLoss;
   float loss = 0.0f;
 #pragma omp simd reduction(+ : loss)
-  for (int64_t c = 0; c < n; ++c) loss += kLoss.value(p[c], t[c]);
+  for (int64_t c = 0; c < n; ++c) loss += kLoss.value(p[c], t(c));
   if (diff) {
 #pragma omp simd
-    for (int64_t c = 0; c < n; ++c) diff[c] = scale * kLoss.gradient(p[c], t[c]);
+    for (int64_t c = 0; c < n; ++c) diff[c] = scale * kLoss.gradient(p[c], t(c));
   }
   return static_cast<double>(loss);
 }
 
-double cross_entropy(const CrossEntropySpec& spec, const float* prediction, const void* target, float scale,
-                     float* diff_prediction, int64_t columns, int64_t begin, int64_t end) {
+/// The same, by logits or probabilities.
+template <class Target>
+double dense_row(const CrossEntropySpec& spec, const float* p, const Target& t, float scale, float* diff,
+                 float* spare, int64_t n) {
+  return spec.from_logits ? dense_logits_row(p, t, scale, diff, spare, n)
+                          : dense_probability_row(p, t, scale, diff, n);
+}
+
+double cross_entropy(const CrossEntropySpec& spec, const float* prediction, const void* target,
+                     const RowWeights& weights, float scale_of_all, float* diff_prediction, int64_t columns,
+                     int64_t begin, int64_t end) {
   alignas(64) float spare[kChunk];
+  const float kept = 1.0f - spec.label_smoothing, spread = spec.label_smoothing / static_cast<float>(columns);
   double total = 0.0;
   for (int64_t r = begin; r < end; ++r) {
     const float* p = prediction + r * columns;
     float* diff = diff_prediction ? diff_prediction + r * columns : nullptr;
+    const float weight = weights.of(r), scale = weight * scale_of_all;
+    double loss = 0.0;
     if (!spec.sparse) {
       const float* t = static_cast<const float*>(target) + r * columns;
-      total += spec.from_logits ? dense_logits_row(p, t, scale, diff, spare, columns)
-                                : dense_probability_row(p, t, scale, diff, columns);
-      continue;
-    }
-    const int32_t k = static_cast<const int32_t*>(target)[r];
-    if (k < 0 || k >= columns) {
+      loss = spec.label_smoothing == 0.0f
+                 ? dense_row(spec, p, PlainTarget{t}, scale, diff, spare, columns)
+                 : dense_row(spec, p, math::SmoothedTarget{t, kept, spread}, scale, diff, spare, columns);
+    } else if (const int32_t k = static_cast<const int32_t*>(target)[r]; k < 0 || k >= columns) {
       const float nan = __builtin_nanf("");
       if (diff) fill(diff, nan, 0, columns);
-      total += static_cast<double>(nan);
+      loss = static_cast<double>(nan);
+    } else if (spec.label_smoothing != 0.0f) {
+      loss = dense_row(spec, p, SpreadClass{k, kept, spread}, scale, diff, spare, columns);
     } else {
-      total += spec.from_logits ? sparse_logits_row(p, k, scale, diff, spare, columns)
-                                : sparse_probability_row(p, k, scale, diff, columns);
+      loss = spec.from_logits ? sparse_logits_row(p, k, scale, diff, spare, columns)
+                              : sparse_probability_row(p, k, scale, diff, columns);
     }
+    total += static_cast<double>(weight) * loss;
+  }
+  return total;
+}
+
+double row_loss(const RowLossSpec& spec, const float* prediction, const float* target,
+                const RowWeights& weights, float scale, float* diff_prediction, int64_t columns,
+                int64_t begin, int64_t end) {
+  double total = 0.0;
+  for (int64_t r = begin; r < end; ++r) {
+    const float* p = prediction + r * columns;
+    float* diff = diff_prediction + r * columns;
+    const auto score = [&](int64_t c) { return p[c]; };
+    const auto write = [&](int64_t c, float value) { diff[c] = value; };
+    const float weight = weights.of(r);
+    total += static_cast<double>(weight) * math::row_loss(spec, score, target + r * columns, weight * scale,
+                                                          columns, diff_prediction ? &write : nullptr);
   }
   return total;
 }
@@ -135,23 +179,36 @@ int64_t argmax(const float* row, int64_t n) {
   return best;
 }
 
-double metric(const MetricSpec& spec, const float* prediction, const void* target, int64_t columns,
-              int64_t begin, int64_t end) {
+/// Of the range's elements where the metric has one of each; else of rows.
+double metric(const MetricSpec& spec, const float* prediction, const void* target, const RowWeights& weights,
+              int64_t columns, int64_t begin, int64_t end) {
   using Kind = MetricSpec::Kind;
   const float* dense = static_cast<const float*>(target);
-  if (spec.kind == Kind::mean_absolute_error) {
-    return sum_of_values(math::AbsoluteError{}, prediction, dense, begin * columns, end * columns);
-  }
-  if (spec.kind == Kind::binary_accuracy) {
-    return sum_of_values(math::BinaryAccuracy{spec.threshold}, prediction, dense, begin * columns,
-                         end * columns);
-  }
+  const auto of_elements = [&](int64_t first, int64_t last) {
+    if (spec.kind == Kind::mean_absolute_error)
+      return sum_of_values(math::AbsoluteError{}, prediction, dense, first, last);
+    return sum_of_values(math::BinaryAccuracy{spec.threshold}, prediction, dense, first, last);
+  };
+  const bool elements = spec.kind == Kind::mean_absolute_error || spec.kind == Kind::binary_accuracy;
+  if (elements && !weights.values) return of_elements(begin * columns, end * columns);
   double total = 0.0;
   for (int64_t r = begin; r < end; ++r) {
+    const double weight = static_cast<double>(weights.of(r));
+    if (elements) {
+      total += weight * of_elements(r * columns, (r + 1) * columns);
+      continue;
+    }
     const int64_t k = spec.kind == Kind::sparse_top_k ? static_cast<const int32_t*>(target)[r]
                                                       : argmax(dense + r * columns, columns);
-    total += top_k_row(prediction + r * columns, k, spec.k, columns);
+    total += weight * top_k_row(prediction + r * columns, k, spec.k, columns);
   }
+  return total;
+}
+
+double sum_of(const float* src, int64_t begin, int64_t end) {
+  double total = 0.0;
+#pragma omp simd reduction(+ : total)
+  for (int64_t i = begin; i < end; ++i) total += static_cast<double>(src[i]);
   return total;
 }
 

@@ -59,13 +59,19 @@ struct Kernels {
   // Give the range's part of the total.
   /// The range is of rows.
   double (*cross_entropy)(const CrossEntropySpec& spec, const float* prediction, const void* target,
-                          float scale, float* diff_prediction, int64_t columns, int64_t begin, int64_t end);
+                          const RowWeights& weights, float scale, float* diff_prediction, int64_t columns,
+                          int64_t begin, int64_t end);
   /// The sum over the elements; no mean is taken.
   double (*elementwise_loss)(const ElementwiseLossSpec& spec, const float* prediction, const float* target,
                              float scale, float* diff_prediction, int64_t begin, int64_t end);
+  /// The range is of rows.
+  double (*row_loss)(const RowLossSpec& spec, const float* prediction, const float* target,
+                     const RowWeights& weights, float scale, float* diff_prediction, int64_t columns,
+                     int64_t begin, int64_t end);
   /// The range is of rows. The sum over the elements where the metric has one of each.
-  double (*metric)(const MetricSpec& spec, const float* prediction, const void* target, int64_t columns,
-                   int64_t begin, int64_t end);
+  double (*metric)(const MetricSpec& spec, const float* prediction, const void* target,
+                   const RowWeights& weights, int64_t columns, int64_t begin, int64_t end);
+  double (*sum_of)(const float* src, int64_t begin, int64_t end);
   double (*sum_of_squares)(const float* src, int64_t begin, int64_t end);
 
   void (*update)(const OptimizerRule& rule, const StepState& state, const GroupRule& group, float* weights,

@@ -1,0 +1,34 @@
+// Losses that are means over single elements.
+#pragma once
+
+#include "nn/loss.h"
+
+namespace dtrain {
+
+/// The target has the output's shape; a row's loss is the mean over its elements.
+class ElementwiseLoss : public Loss {
+ public:
+  explicit ElementwiseLoss(const ElementwiseLossSpec& spec, double weight = 1)
+      : spec_(spec), weight_(weight) {}
+
+  std::optional<TensorSpec> target(const TensorSpec& output, const ReportError& report_error) const override;
+  std::optional<Bounds> target_bounds(const TensorSpec& output) const override;
+  Scores takes() const override;
+  double weight() const override { return weight_; }
+  bool tells_classes() const override { return is_of_two_classes(); }
+  bool is_of_columns() const override { return true; }
+  bool may_be_negative() const override;
+  bool is_probability(const Layer& activation) const override;
+  std::shared_ptr<const Loss> before(const Layer& activation) const override;
+  void run(Ops& ops, const LossArguments& args) const override { ops.elementwise_loss(spec_, args); }
+  Json keras_config() const override;
+
+ private:
+  /// By the probability of one of them.
+  bool is_of_two_classes() const;
+
+  ElementwiseLossSpec spec_;
+  double weight_;
+};
+
+}  // namespace dtrain

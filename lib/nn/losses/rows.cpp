@@ -1,0 +1,103 @@
+// Losses that are no sums over single elements of a row.
+#include "nn/losses/class_target.h"
+#include "nn/losses/loss_options.h"
+#include "nn/losses/table.h"
+
+namespace dtrain {
+namespace {
+
+struct FocalOptions : LossOptions {
+  bool from_logits = false;
+  double label_smoothing = 0;
+  double alpha = 0.25;
+  double gamma = 2;
+};
+
+class CosineSimilarityLoss : public Loss {
+ public:
+  explicit CosineSimilarityLoss(const LossOptions& options) : weight_(options.weight) {}
+
+  std::optional<TensorSpec> target(const TensorSpec& output, const ReportError& report_error) const override {
+    return floats_for(output, report_error);
+  }
+  double weight() const override { return weight_; }
+  bool may_be_negative() const override { return true; }
+  void run(Ops& ops, const LossArguments& args) const override {
+    ops.row_loss({.kind = RowLossSpec::Kind::cosine_similarity}, args);
+  }
+  Json keras_config() const override { return keras_loss("CosineSimilarity", "cosine_similarity"); }
+
+ private:
+  double weight_;
+};
+
+class FocalCrossEntropy : public Loss {
+ public:
+  FocalCrossEntropy(const RowLossSpec& spec, double weight) : spec_(spec), weight_(weight) {}
+
+  std::optional<TensorSpec> target(const TensorSpec& output, const ReportError& report_error) const override {
+    const auto classes = class_numbers_for(output, report_error);
+    return classes ? floats_for(output, report_error) : classes;
+  }
+  std::optional<Bounds> target_bounds(const TensorSpec&) const override { return Bounds{0, 1}; }
+  Scores takes() const override { return spec_.from_logits ? Scores::logits : Scores::probabilities; }
+  double weight() const override { return weight_; }
+  bool tells_classes() const override { return true; }
+  bool is_probability(const Layer& activation) const override { return activation.is_softmax(); }
+
+  std::shared_ptr<const Loss> before(const Layer& activation) const override {
+    if (spec_.from_logits || !is_probability(activation)) return nullptr;
+    RowLossSpec spec = spec_;
+    spec.from_logits = true;
+    return std::make_shared<const FocalCrossEntropy>(spec, weight_);
+  }
+
+  void run(Ops& ops, const LossArguments& args) const override { ops.row_loss(spec_, args); }
+
+  Json keras_config() const override {
+    return keras_loss("CategoricalFocalCrossentropy", "categorical_focal_crossentropy",
+                      Json::object()
+                          .set("alpha", static_cast<double>(spec_.alpha))
+                          .set("gamma", static_cast<double>(spec_.gamma))
+                          .set("from_logits", spec_.from_logits)
+                          .set("label_smoothing", static_cast<double>(spec_.label_smoothing)));
+  }
+
+ private:
+  RowLossSpec spec_;
+  double weight_;
+};
+
+}  // namespace
+
+void add_row_losses(Registry<Loss>& table) {
+  table.add_with(
+      "categorical_focal_crossentropy",
+      with_loss_options(
+          Schema<FocalOptions>("categorical_crossentropy times alpha (1 - q)^gamma, q being the probability "
+                               "that the output gives the class: what is easy counts little.")
+              .example("{gamma: 2, from_logits: true}")
+              .optional("alpha", &FocalOptions::alpha, "what all is multiplied by", greater_than(0.0))
+              .optional("gamma", &FocalOptions::gamma, "how little what is easy counts", at_least(0.0))
+              .optional("from_logits", &FocalOptions::from_logits,
+                        "the output is logits, not probabilities behind a softmax")
+              .optional("label_smoothing", &FocalOptions::label_smoothing,
+                        "so much of the target is spread evenly over the classes", between(0.0, 1.0))),
+      [](const FocalOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
+        const RowLossSpec spec{.kind = RowLossSpec::Kind::categorical_focal_crossentropy,
+                               .from_logits = options.from_logits,
+                               .label_smoothing = static_cast<float>(options.label_smoothing),
+                               .gamma = static_cast<float>(options.gamma),
+                               .alpha = static_cast<float>(options.alpha)};
+        return std::make_shared<const FocalCrossEntropy>(spec, options.weight);
+      });
+  table.add_with("cosine_similarity",
+                 with_loss_options(Schema<LossOptions>("Minus the cosine of the angle between output and "
+                                                       "target, along the last axis.")
+                                       .example("{weight: 0.5}")),
+                 [](const LossOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
+                   return std::make_shared<const CosineSimilarityLoss>(options);
+                 });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,77 @@
+#include "nn/metrics/counted.h"
+#include "nn/metrics/table.h"
+
+namespace dtrain {
+
+enum class ColumnAverage { none, uniform, by_variance };
+template <>
+inline const EnumNames<ColumnAverage> names_of<ColumnAverage> = {
+    {ColumnAverage::none, "none"},
+    {ColumnAverage::uniform, "uniform_average"},
+    {ColumnAverage::by_variance, "variance_weighted_average"}};
+
+namespace {
+
+struct R2Options {
+  ColumnAverage class_aggregation = ColumnAverage::uniform;
+};
+
+class R2Score : public CountedMetric {
+ public:
+  explicit R2Score(const R2Options& options) : average_(options.class_aggregation) {}
+
+  bool check(const TensorSpec& output, const TensorSpec& target,
+             const ReportError& report_error) const override {
+    return is_dense_target(output, target, report_error);
+  }
+  bool is_number(const TensorSpec& output) const override {
+    return average_ != ColumnAverage::none || columns_of(output) == 1;
+  }
+
+  /// 1 - residual / variance; where nothing varies 1 for a residual of 0, else 0, as scikit-learn has it.
+  Json result(std::span<const double> sums, double, const TensorSpec&) const override {
+    const size_t columns = sums.size() / 3;
+    const double weight = sums[3 * columns];
+    Json each = Json::array();
+    double sum = 0, weights = 0;
+    for (size_t c = 0; c < columns; ++c) {
+      const double total = sums[c], squares = sums[columns + c], residual = sums[2 * columns + c];
+      const double variance = squares - total * ratio(total, weight);
+      const bool varies = variance > 1e-12 * squares;  // what rounding leaves of equal targets is less
+      const double value = varies ? 1 - residual / variance : (residual == 0 ? 1 : 0);
+      each.push(value);
+      const double share = average_ == ColumnAverage::by_variance ? (varies ? variance : 0) : 1;
+      sum += share * value;
+      weights += share;
+    }
+    if (weight == 0) return kNoValue;
+    if (average_ == ColumnAverage::none && columns > 1) return each;
+    return weights == 0 ? each.items()[0] : Json(sum / weights);
+  }
+
+  Json keras_config(const TensorSpec&, const TensorSpec&) const override {
+    Json config = Json::object();
+    config.set("class_aggregation",
+               average_ == ColumnAverage::none ? Json() : Json(Codec<ColumnAverage>::write(average_).text()));
+    return keras_metric("R2Score", std::move(config));
+  }
+
+ protected:
+  CountSpec spec(int64_t, DType) const override { return {.kind = CountSpec::Kind::regression}; }
+
+ private:
+  ColumnAverage average_;
+};
+
+}  // namespace
+
+void add_r2_score(Registry<Metric>& table) {
+  table.add<R2Score>(
+      "r2_score",
+      Schema<R2Options>("How much of the targets' variance the output explains: 1 is all of it.")
+          .example("{class_aggregation: none}")
+          .optional("class_aggregation", &R2Options::class_aggregation,
+                    "over columns: their mean, their mean weighted by variance, or a number for each"));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,126 @@
+// What one row adds to the sums of a CountSpec. Functions of a row, the same on the CPU and on a GPU.
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "ops/math/losses.h"
+#include "ops/specs.h"
+
+namespace dtrain::math {
+
+/// The first place of the greatest of a row; NaN is greater than nothing.
+template <class Score>
+DTRAIN_HOST_DEVICE inline int64_t argmax(const Score& score, int64_t columns) {
+  int64_t best = 0;
+  for (int64_t c = 1; c < columns; ++c) best = score(c) > score(best) ? c : best;
+  return best;
+}
+
+/// The bucket of a logit; NaN is in the first.
+DTRAIN_HOST_DEVICE inline int64_t bucket_of(const CountSpec& spec, float logit) {
+  const float at = (logit + CountSpec::kMostLogit) / (2.0f * CountSpec::kMostLogit);
+  if (!(at > 0.0f)) return 0;
+  const float bucket = at * static_cast<float>(spec.buckets);
+  return at >= 1.0f ? spec.buckets - 1 : static_cast<int64_t>(bucket);
+}
+
+DTRAIN_HOST_DEVICE inline float logit_of(float p) {
+  p = clip_probability(p);
+  return log(p) - log(1.0f - p);
+}
+
+/// A row's target: class `number` where it is sparse (below 0 for one that does not exist), else `dense`.
+struct RowTarget {
+  const float* dense;
+  int64_t number;
+
+  DTRAIN_HOST_DEVICE RowTarget(const CountSpec& spec, const void* target, int64_t row, int64_t columns)
+      : dense(static_cast<const float*>(target) + row * columns), number(-1) {
+    if (!spec.sparse) return;
+    dense = nullptr;
+    number = static_cast<const int32_t*>(target)[row];
+    if (number >= columns) number = -1;
+  }
+  DTRAIN_HOST_DEVICE float operator()(int64_t c) const {
+    return dense ? dense[c] : (c == number ? 1.0f : 0.0f);
+  }
+  DTRAIN_HOST_DEVICE bool is(int64_t c) const { return (*this)(c) > 0.5f; }
+};
+
+template <class Score, class Add>
+DTRAIN_HOST_DEVICE inline void count_classes(const CountSpec& spec, const Score& score,
+                                             const RowTarget& target, int64_t columns, const Add& add) {
+  if (spec.by_threshold) {
+    for (int64_t c = 0; c < columns; ++c) {
+      const bool said = score(c) > spec.threshold, is = target.is(c);
+      if (said && is) add(c, 1.0);
+      if (said) add(columns + c, 1.0);
+      if (is) add(2 * columns + c, 1.0);
+    }
+    return;
+  }
+  const int64_t said = argmax(score, columns), is = target.dense ? argmax(target, columns) : target.number;
+  if (is < 0) return;  // the loss tells of it
+  if (said == is) add(is, 1.0);
+  add(columns + said, 1.0);
+  add(2 * columns + is, 1.0);
+}
+
+template <class Score, class Add>
+DTRAIN_HOST_DEVICE inline void count_confusion(const CountSpec& spec, const Score& score,
+                                               const RowTarget& target, int64_t columns, const Add& add) {
+  if (columns == 1) return add((target.is(0) ? 2 : 0) + (score(0) > spec.threshold ? 1 : 0), 1.0);
+  const int64_t is = target.dense ? argmax(target, columns) : target.number;
+  if (is >= 0) add(is * columns + argmax(score, columns), 1.0);
+}
+
+template <class Score, class Add>
+DTRAIN_HOST_DEVICE inline void count_buckets(const CountSpec& spec, const Score& score,
+                                             const RowTarget& target, int64_t columns, const Add& add) {
+  float most = 0.0f, total = 1.0f;
+  const bool softmax = spec.scores == CountSpec::Scores::softmax_logits;
+  if (softmax) {
+    most = score(argmax(score, columns));
+    total = 0.0f;
+    for (int64_t c = 0; c < columns; ++c) total += exp(score(c) - most);
+  }
+  for (int64_t c = 0; c < columns; ++c) {
+    const float logit = softmax                                    ? logit_of(exp(score(c) - most) / total)
+                        : spec.scores == CountSpec::Scores::logits ? score(c)
+                                                                   : logit_of(score(c));
+    const int64_t curve = spec.by_column ? c : 0, side = target.is(c) ? 1 : 0;
+    add((2 * curve + side) * spec.buckets + bucket_of(spec, logit), 1.0);
+  }
+}
+
+template <class Score, class Add>
+DTRAIN_HOST_DEVICE inline void count_regression(const Score& score, const RowTarget& target, int64_t columns,
+                                                const Add& add) {
+  for (int64_t c = 0; c < columns; ++c) {
+    const double t = static_cast<double>(target(c)), error = t - static_cast<double>(score(c));
+    add(c, t);
+    add(columns + c, t * t);
+    add(2 * columns + c, error * error);
+  }
+  add(3 * columns, 1.0);
+}
+
+/// score(c) is the row's; add(place, amount) to the sums.
+template <class Score, class Add>
+DTRAIN_HOST_DEVICE inline void count_row(const CountSpec& spec, const Score& score, const void* target,
+                                         int64_t row, int64_t columns, const Add& add) {
+  const RowTarget row_target(spec, target, row, columns);
+  switch (spec.kind) {
+    case CountSpec::Kind::classes:
+      return count_classes(spec, score, row_target, columns, add);
+    case CountSpec::Kind::confusion:
+      return count_confusion(spec, score, row_target, columns, add);
+    case CountSpec::Kind::buckets:
+      return count_buckets(spec, score, row_target, columns, add);
+    case CountSpec::Kind::regression:
+      return count_regression(score, row_target, columns, add);
+  }
+}
+
+}  // namespace dtrain::math

@@ -1,0 +1,90 @@
+// Losses of whole rows, which read their row several times. Rules as in Keras.
+#pragma once
+
+#include "base/host_device.h"
+#include "ops/math/losses.h"
+#include "ops/specs.h"
+
+namespace dtrain::math {
+
+/// A target of which a part is spread evenly over a row's classes.
+struct SmoothedTarget {
+  const float* target;  // the row's
+  float kept, spread;
+  DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return kept * target[c] + spread; }
+};
+
+/// Minus the cosine of the angle between prediction and target, whose lengths count as no less than 1e-7.
+/// score(c) and target(c) are a row's; with write, write(c, gradient times scale).
+template <class Score, class Target, class Write>
+DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Score& score, const Target& target, float scale,
+                                                       int64_t columns, const Write* write) {
+  float pp = 0.0f, tt = 0.0f, pt = 0.0f;
+  for (int64_t c = 0; c < columns; ++c) {
+    const float p = score(c), t = target(c);
+    pp += p * p;
+    tt += t * t;
+    pt += p * t;
+  }
+  constexpr float kLeast = 1e-7f;
+  const float length = ::sqrtf(pp), target_length = ::sqrtf(tt);
+  const float p_worth = 1.0f / (length < kLeast ? kLeast : length);
+  const float t_worth = 1.0f / (target_length < kLeast ? kLeast : target_length);
+  const float cosine = pt * p_worth * t_worth;
+  if (write) {
+    // A prediction without length has no direction to turn from.
+    const float factor = length < kLeast ? 0.0f : scale * p_worth;
+    for (int64_t c = 0; c < columns; ++c)
+      (*write)(c, factor * (cosine * score(c) * p_worth - target(c) * t_worth));
+  }
+  return -static_cast<double>(cosine);
+}
+
+/// alpha (1 - q)^gamma times the cross-entropy of each class, summed; q is a class's probability: the row's
+/// scores over their sum, or the softmax of logits.
+template <class Score, class Target, class Write>
+DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec, const Score& score,
+                                                        const Target& target, float scale, int64_t columns,
+                                                        const Write* write) {
+  float most = 0.0f;
+  if (spec.from_logits) {
+    most = score(0);
+    for (int64_t c = 1; c < columns; ++c) most = score(c) > most ? score(c) : most;
+  }
+  const auto raised = [&](int64_t c) { return spec.from_logits ? exp(score(c) - most) : score(c); };
+  float total = 0.0f;
+  for (int64_t c = 0; c < columns; ++c) total += raised(c);
+  // The slope by q, where q was not clipped.
+  const auto slope = [&](float q, float t) {
+    if (clip_probability(q) != q) return q * 0.0f;
+    const float lost = spec.gamma * power(1.0f - q, spec.gamma - 1.0f) * log(q);
+    return spec.alpha * t * (lost - power(1.0f - q, spec.gamma) / q);
+  };
+  double loss = 0.0;
+  float mean_slope = 0.0f;
+  for (int64_t c = 0; c < columns; ++c) {
+    const float q = raised(c) / total, t = target(c), clipped = clip_probability(q);
+    loss -= static_cast<double>(spec.alpha * t * power(1.0f - clipped, spec.gamma) * log(clipped));
+    mean_slope += slope(q, t) * q;
+  }
+  if (write) {
+    for (int64_t c = 0; c < columns; ++c) {
+      const float q = raised(c) / total, worth = spec.from_logits ? q : 1.0f / total;
+      (*write)(c, scale * worth * (slope(q, target(c)) - mean_slope));
+    }
+  }
+  return loss;
+}
+
+/// The loss of one row; `write` may be null.
+template <class Score, class Write>
+DTRAIN_HOST_DEVICE inline double row_loss(const RowLossSpec& spec, const Score& score, const float* target,
+                                          float scale, int64_t columns, const Write* write) {
+  const float spread = spec.label_smoothing / static_cast<float>(columns);
+  const SmoothedTarget smoothed{target, 1.0f - spec.label_smoothing, spread};
+  return spec.kind == RowLossSpec::Kind::cosine_similarity
+             ? cosine_similarity_row(score, smoothed, scale, columns, write)
+             : focal_crossentropy_row(spec, score, smoothed, scale, columns, write);
+}
+
+}  // namespace dtrain::math

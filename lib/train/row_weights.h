@@ -1,0 +1,28 @@
+// What rows count for in losses: by their class, and by a column of the data.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/diagnostics.h"
+#include "train/run_config.h"
+
+namespace dtrain {
+
+/// What the data call the classes of an output; empty where they have no names.
+std::vector<std::string> class_names(const RunConfig& config, const DataFacts& facts, size_t head);
+
+/// Reads `class_weight:`, and sets Head::weights where rows have weights, of their class or of the data set.
+/// Parts of the run that could not be made are passed over.
+void set_row_weights(RunConfig& config, Diagnostics& diagnostics);
+Json class_weight_json_schema();
+
+/// A split as the run's plans take it: where rows have weights, with a column of them behind the targets.
+/// Weights of classes are for training alone; balanced ones are counted from `data`, which is the training
+/// split then. Weights of samples are the column that `data` has behind its targets, or 1 where it has none.
+/// Throws UserError, and so does reading, where a weight is no number from 0 up.
+std::shared_ptr<const Dataset> with_weights(std::shared_ptr<const Dataset> data, const RunConfig& config,
+                                            bool training);
+
+}  // namespace dtrain

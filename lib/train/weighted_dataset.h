@@ -1,0 +1,59 @@
+// A data set with what its rows count for.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace dtrain {
+
+/// Another data set with a column of weights behind its targets: of each sample, where that data set has such
+/// a column, times that of each row's class, where classes have weights.
+class WeightedDataset final : public Dataset {
+ public:
+  /// How a target tells its rows' classes, and what those count for.
+  struct Classes {
+    size_t target = 0;                // the column
+    int64_t columns = 1;              // elements of a row: the class is the greatest of them
+    std::vector<float> weights = {};  // by class; empty: all count the same
+
+    /// Of the row of that number among `values`, which are int32 numbers or float32.
+    int64_t of(DType dtype, const void* values, size_t row) const;
+  };
+  /// `spec`: of the column of weights; `own`: of the data set's columns the weights of samples, where it has
+  /// so many.
+  WeightedDataset(std::shared_ptr<const Dataset> data, const TensorSpec& spec, size_t own, Classes classes);
+
+  int64_t size() const override { return data_->size(); }
+  const std::vector<TensorSpec>& columns() const override { return columns_; }
+  void read(const Samples& samples, std::span<const View> dst) const override;
+  void read_column(size_t index, const Samples& samples, void* dst) const override;
+  std::optional<StoredForm> stored_form(size_t index) const override {
+    return index < own_ ? data_->stored_form(index) : std::nullopt;
+  }
+  void read_stored(size_t index, std::span<const int64_t> rows, void* dst) const override {
+    data_->read_stored(index, rows, dst);
+  }
+  DataIdentity identity() const override { return data_->identity(); }
+  DataFacts facts() const override { return data_->facts(); }
+  std::string id_title() const override { return data_->id_title(); }
+  std::string sample_id(int64_t index) const override { return data_->sample_id(index); }
+  bool on_device() const override { return data_->on_device(); }
+  bool in_memory() const override { return data_->in_memory(); }
+  bool is_costly() const override { return data_->is_costly(); }
+  size_t working_bytes(int64_t samples) const override;
+
+ private:
+  bool has_own() const { return data_->columns().size() > own_; }
+  /// `target`: the samples' targets.
+  void weigh(const Samples& samples, const float* own, const void* target, float* weights) const;
+
+  std::shared_ptr<const Dataset> data_;
+  std::vector<TensorSpec> columns_;
+  size_t own_;
+  Classes classes_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,109 @@
+"""Losses by output, weights and metrics as a run reports them; evaluate --per-class and --errors."""
+import json
+
+import support
+from support import Case
+
+RUN = """\
+model:
+  inputs: {pixels: [64]}
+  layers:
+    - dense: {name: trunk, units: 16, activation: relu}
+    - dense: {name: digit, units: 10}
+    - dense: {name: ink, units: 1, inputs: trunk}
+  outputs: [digit, ink]
+dataset:
+  train: {synthetic: {samples: 200, targets: {digit: {classes: 10}, ink: {shape: [1]}}, seed: 3}}
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train:
+  epochs: 2
+  batch_size: 64
+  loss:
+    digit: {sparse_categorical_crossentropy: {from_logits: true, label_smoothing: 0.1}}
+    ink: {mean_squared_error: {weight: 0.5}}
+  metrics: {digit: [sparse_categorical_accuracy, f1_score, confusion_matrix], ink: mean_absolute_error}
+  optimizer: adam
+"""
+
+BINARY = """\
+model:
+  inputs: {x: [4]}
+  layers: [dense: {units: 1, activation: sigmoid}]
+dataset:
+  train: {csv: {file: train.csv, target: 4}}
+  test: {csv: {file: test.csv, target: 4}}
+strategy: single
+train:
+  epochs: 5
+  batch_size: 16
+  loss: binary_crossentropy
+  class_weight: {1: 3}
+  metrics: [precision, recall, f1_score, auc]
+  optimizer: {adam: {learning_rate: 0.05}}
+checkpoint: {best: {monitor: auc}}
+"""
+
+
+class Measures(Case):
+    def test_each_output_has_its_own(self):
+        self.write("run.yaml", RUN)
+        self.dtrain("fit", "run.yaml", "--output", "run")
+        records = [json.loads(line) for line in (self.dir / "run/metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(len(records), 2)
+        last = records[-1]
+        for name in ("loss", "digit_loss", "ink_loss", "digit_sparse_categorical_accuracy", "ink_mean_absolute_error"):
+            self.assertIsInstance(last[name], float, name)
+        self.assertNotIn("ink_f1_score", last)
+        self.assertAlmostEqual(last["loss"], last["digit_loss"] + 0.5 * last["ink_loss"], places=9)
+        self.assertEqual(len(last["digit_f1_score"]), 10)
+        self.assertEqual(sum(map(sum, last["digit_confusion_matrix"])), 200)
+        result = self.json("evaluate", "run", "--split", "train", "--per-class", "--errors", 3)
+        matrix, report = result["digit_confusion_matrix"], result["digit_per_class"]
+        for number, row in enumerate(report):
+            self.assertEqual(row["class"], number)
+            self.assertEqual(row["support"], sum(matrix[number]))
+            predicted = sum(line[number] for line in matrix)
+            right = matrix[number][number]
+            self.assertAlmostEqual(row["precision"], right / predicted if predicted else 0)
+            self.assertAlmostEqual(row["recall"], right / sum(matrix[number]) if sum(matrix[number]) else 0)
+            self.assertAlmostEqual(row["f1_score"], result["digit_f1_score"][number])
+        self.assertEqual(len(result["errors"]), 3)
+        self.assertEqual(sorted((e["loss"] for e in result["errors"]), reverse=True),
+                         [e["loss"] for e in result["errors"]])
+        self.assertGreater(result["errors"][0]["loss"], result["loss"])
+        for error in result["errors"]:
+            self.assertIn(error["digit"]["target"], range(10))
+            self.assertEqual(error["digit"]["prediction"], max(range(10), key=error["digit"]["scores"].__getitem__))
+            self.assertIsInstance(error["ink"]["prediction"], float)
+
+    def test_a_class_that_counts_more_is_found_more(self):
+        rows = [[(i * 7 % 11) / 5 - 1, (i * 5 % 13) / 6 - 1, (i * 3 % 7) / 3 - 1, i % 2] for i in range(120)]
+        lines = ["%g,%g,%g,%g,%d\n" % (*row, row[0] + row[1] > 0.9) for row in rows]
+        self.write("train.csv", "".join(lines))
+        self.write("test.csv", "".join(lines[:50]))
+        self.write("run.yaml", BINARY)
+        self.dtrain("fit", "run.yaml", "--output", "run")
+        weighted = self.json("evaluate", "run", "--per-class", "--errors", 50)
+        self.dtrain("fit", "run.yaml", "--output", "plain", "--set", "train.class_weight=null")
+        plain = self.json("evaluate", "plain")
+        self.assertGreaterEqual(weighted["recall"], plain["recall"])
+        self.assertGreater(weighted["auc"], 0.5)
+        self.assertEqual([row["support"] for row in weighted["per_class"]],
+                         [sum(line.endswith(",%d\n" % c) for line in lines[:50]) for c in (0, 1)])
+        self.assertAlmostEqual(weighted["per_class"][1]["f1_score"], weighted["f1_score"])
+        # The mean of all samples' losses is the loss: weights of classes are for training alone.
+        self.assertEqual(sorted(e["row"] for e in weighted["errors"]), list(range(50)))
+        self.assertAlmostEqual(sum(e["loss"] for e in weighted["errors"]) / 50, weighted["loss"], places=5)
+        text = self.dtrain("evaluate", "run", "--per-class", "--errors", 2).out
+        self.assertIn("support", text)
+        self.assertIn("largest losses", text)
+
+    def test_a_run_goes_on_within_an_epoch_with_its_sums(self):
+        self.fit(config=RUN + "checkpoint: {every: 3 steps, keep: 10}\n")
+        middle = self.checkpoints()[0]  # of the first epoch's four steps
+        self.dtrain("resume", middle, "--output", "again")
+        self.assert_same_run("run", "again")
+
+
+if __name__ == "__main__":
+    support.main()
