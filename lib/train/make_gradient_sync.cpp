@@ -9,7 +9,7 @@ namespace dtrain {
 namespace {
 
 /// What the gradient is worth, by the sums that are known of it.
-void settle(Worker& worker, const Update& update, const double* weights) {
+void update_gradient_scale(Worker& worker, const Update& update, const double* weights) {
   if (update.needs_norm() || update.is_weighted())
     worker.ops().update_gradient_scale(
         update.gradient_rule(), update.needs_norm() ? worker.squares() : nullptr, weights, worker.state());
@@ -20,7 +20,7 @@ void update_alone(Worker& worker, const Update& update, const ParameterMemory& m
                   const double* weights) {
   if (update.needs_norm())
     worker.ops().sum_of_squares(worker.gradients(), worker.squares(), update.trained(whole).size());
-  settle(worker, update, weights);
+  update_gradient_scale(worker, update, weights);
   update.apply(worker.ops(), worker.state(), memory, worker.gradients(), whole);
 }
 
@@ -44,7 +44,7 @@ class SingleReplica final : public WholeState {
 
 /// The sums of squares over all members' parts, and of weights over their shares, and what follows from them
 /// for each. `computed` has the weights, `worker` the gradient.
-void settle_together(Worker& worker, Worker& computed, Collective& member, const Update& update,
+void all_reduce_sums(Worker& worker, Worker& computed, Collective& member, const Update& update,
                      const float* gradient, Range mine) {
   if (!update.needs_norm() && !update.is_weighted()) return;
   const Range trained = update.trained(mine);
@@ -56,7 +56,7 @@ void settle_together(Worker& worker, Worker& computed, Collective& member, const
   if (update.is_weighted()) computed.context().copy_to_host(&sums[1], computed.own_weights(), sizeof(double));
   member.all_reduce(sums);
   worker.context().copy_to_device(worker.squares(), sums, sizeof(sums));
-  settle(worker, update, worker.weights());
+  update_gradient_scale(worker, update, worker.weights());
 }
 
 /// Several replicas in one memory, the host's or one GPU's: each sums and updates a part for all.
@@ -71,7 +71,7 @@ class SharedMemory final : public WholeState {
   void end(Worker& worker, Collective& member) override {
     const auto [gradient, mine] =
         worker.on_gpu() ? sum_on_device(worker, member) : sum_on_host(worker, member);
-    settle_together(worker, worker, member, update_, gradient, mine);
+    all_reduce_sums(worker, worker, member, update_, gradient, mine);
     update_.apply(worker.ops(), worker.state(), copy(), gradient, mine);
     worker.context().synchronize();  // the others read this part in the next step
   }
@@ -211,7 +211,7 @@ class HostStaged final : public WholeState {
       worker.context().copy_to_host(on_host.state(), worker.state(), sizeof(StepState));
     }
     const Range mine = member.reduce_scatter(on_host.gradients(), layout_.with_gradient());
-    settle_together(on_host, worker, member, update_, on_host.gradients(), mine);
+    all_reduce_sums(on_host, worker, member, update_, on_host.gradients(), mine);
     update_.apply(on_host.ops(), on_host.state(), copy(), on_host.gradients(), mine);
     if (host.worker) worker.context().copy_to_device(worker.state(), on_host.state(), sizeof(StepState));
   }
