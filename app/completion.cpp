@@ -18,7 +18,7 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-std::string names_of(const std::vector<CommandInfo>& commands) {
+std::string command_names(const std::vector<CommandInfo>& commands) {
   std::vector<std::string> names;
   for (const CommandInfo& command : commands) names.push_back(command.name);
   return fmt::format("{}", fmt::join(names, " "));
@@ -67,7 +67,7 @@ _dtrain() {{
 # Files where nothing else fits.
 complete -o bashdefault -o default -F _dtrain dtrain
 )",
-                     names_of(commands), options, values);
+                     command_names(commands), options, values);
 }
 
 /// In a specification of zsh's _arguments.
@@ -97,7 +97,7 @@ std::string zsh_script(const std::vector<CommandInfo>& commands) {
     list += fmt::format("    {}\n", quoted(command.name + ":" + command.description));
     std::string options;
     for (const OptionInfo& option : command.options) options += zsh_option(option);
-    const std::string rest = command.name == "help" ? fmt::format(":command:({})", names_of(commands))
+    const std::string rest = command.name == "help" ? fmt::format(":command:({})", command_names(commands))
                              : command.values.empty()
                                  ? std::string(":file:_files")
                                  : fmt::format(":value:({})", fmt::join(command.values, " "));
@@ -136,7 +136,7 @@ std::string fish_script(const std::vector<CommandInfo>& commands) {
     const std::string here =
         fmt::format("complete -c dtrain -n '__fish_seen_subcommand_from {}'", command.name);
     if (!command.values.empty()) text += fmt::format("{} -f -a '{}'\n", here, fmt::join(command.values, " "));
-    if (command.name == "help") text += fmt::format("{} -f -a '{}'\n", here, names_of(commands));
+    if (command.name == "help") text += fmt::format("{} -f -a '{}'\n", here, command_names(commands));
     for (const OptionInfo& option : command.options) {
       std::string line = here;
       for (const std::string& name : option.names)

@@ -18,7 +18,7 @@ namespace dtrain {
 namespace {
 
 using Row = std::vector<std::string>;
-using Kind = LookedAtColumn::Kind;
+using ColumnKind = LookedAtColumn::Kind;
 
 std::string trimmed(const std::string& text) {
   const size_t from = text.find_first_not_of(" \t"), to = text.find_last_not_of(" \t");
@@ -161,11 +161,11 @@ class Look {
 
   LookedAtColumn finish(std::string name) {
     column_.name = std::move(name);
-    column_.kind = seen_ == 0     ? Kind::empty
-                   : texts_ > 0   ? Kind::text
-                   : dates_ == 0  ? Kind::number
-                   : !any_number_ ? Kind::date
-                                  : Kind::text;
+    column_.kind = seen_ == 0     ? ColumnKind::empty
+                   : texts_ > 0   ? ColumnKind::text
+                   : dates_ == 0  ? ColumnKind::number
+                   : !any_number_ ? ColumnKind::date
+                                  : ColumnKind::text;
     for (const auto& [value, count] : counts_) {
       column_.values.push_back(value);
       column_.counts.push_back(count);

@@ -30,7 +30,7 @@ struct NewOptions {
   std::string data, target, file;
 };
 
-using Kind = LookedAtColumn::Kind;
+using ColumnKind = LookedAtColumn::Kind;
 
 /// As YAML has it, also within brackets: plain where nothing can be meant by it, else in quotes as JSON has.
 std::string yaml_string(const std::string& text) {
@@ -96,30 +96,31 @@ size_t find_target(const LookedAtTable& table, const std::string& wanted) {
 }
 
 bool is_id(const LookedAtColumn& column, size_t place) {
-  if (!column.distinct || column.gaps > 0 || column.kind == Kind::empty) return false;
+  if (!column.distinct || column.gaps > 0 || column.kind == ColumnKind::empty) return false;
   const std::string name = lower(column.name);
   if (name == "id" || name == "uuid" || name == "guid" || name == "index" || name == "key" ||
       name.ends_with("_id") || name.ends_with(" id") || name.starts_with("unnamed") ||
       (column.name.size() > 2 && column.name.ends_with("Id")))
-    return column.kind == Kind::text || column.whole;
-  return column.kind == Kind::text && (name == "name" || place == 0);
+    return column.kind == ColumnKind::text || column.whole;
+  return column.kind == ColumnKind::text && (name == "name" || place == 0);
 }
 
 /// What is predicted: a class, or a number.
 void plan_target(const LookedAtTable& table, TablePlan& plan) {
   const LookedAtColumn& target = table.columns[plan.target];
-  if (target.kind == Kind::empty || target.kind == Kind::date)
+  if (target.kind == ColumnKind::empty || target.kind == ColumnKind::date)
     throw UserError(fmt::format("column '{}' cannot be predicted: it holds {}; --target names another",
-                                shown(table, plan.target), target.kind == Kind::date ? "dates" : "nothing"));
+                                shown(table, plan.target),
+                                target.kind == ColumnKind::date ? "dates" : "nothing"));
   if (target.gaps > 0)
     plan.notes.push_back(
         fmt::format("{} of the target '{}' have no value: fit will refuse them, remove those rows first",
                     format_plural(target.gaps, "row"), shown(table, plan.target)));
   constexpr double kMostClassNumbers = 20;
   const bool few = !target.many_values && target.values.size() <= 20;
-  const bool counts = target.kind == Kind::number && target.whole && target.least >= 0 &&
+  const bool counts = target.kind == ColumnKind::number && target.whole && target.least >= 0 &&
                       target.most <= kMostClassNumbers && few;
-  plan.regression = target.kind == Kind::number && !counts;
+  plan.regression = target.kind == ColumnKind::number && !counts;
   if (plan.regression) return;
   if (target.many_values)
     throw UserError(
@@ -128,7 +129,7 @@ void plan_target(const LookedAtTable& table, TablePlan& plan) {
                     shown(table, plan.target), LookedAtTable::kMostValues));
   plan.classes = static_cast<int64_t>(target.values.size());
   // Classes that are numbers are counted from 0.
-  if (target.kind == Kind::number) plan.classes = static_cast<int64_t>(target.most) + 1;
+  if (target.kind == ColumnKind::number) plan.classes = static_cast<int64_t>(target.most) + 1;
   const auto [least, most] = std::minmax_element(target.counts.begin(), target.counts.end());
   constexpr int64_t kRare = 3;
   plan.rare = *most > kRare * *least;
@@ -148,21 +149,22 @@ TablePlan plan_table(const LookedAtTable& table, const std::string& wanted) {
     if (i == plan.target) continue;
     if (!plan.id && table.header && is_id(column, i)) {
       plan.id = i;
-    } else if (column.kind == Kind::empty) {
+    } else if (column.kind == ColumnKind::empty) {
       drop(i, "it is empty");
-    } else if (column.kind == Kind::date) {
+    } else if (column.kind == ColumnKind::date) {
       drop(i, "dates are no numbers; make columns of what matters of them (year, weekday)");
     } else if (!column.many_values && column.values.size() == 1) {
       drop(i, "all rows have the same value");
-    } else if (column.kind == Kind::text && (column.many_values || column.values.size() > kMostCategories)) {
+    } else if (column.kind == ColumnKind::text &&
+               (column.many_values || column.values.size() > kMostCategories)) {
       drop(i, fmt::format("it is text with {} different values",
                           column.many_values ? fmt::format("more than {}", LookedAtTable::kMostValues)
                                              : format_count(static_cast<int64_t>(column.values.size()))));
     } else {
       plan.features.push_back(i);
-      if (column.kind == Kind::text) plan.categories.push_back(i);
-      plan.gaps = plan.gaps || (column.kind == Kind::number && column.gaps > 0);
-      plan.width += column.kind == Kind::text ? static_cast<int64_t>(column.values.size()) : 1;
+      if (column.kind == ColumnKind::text) plan.categories.push_back(i);
+      plan.gaps = plan.gaps || (column.kind == ColumnKind::number && column.gaps > 0);
+      plan.width += column.kind == ColumnKind::text ? static_cast<int64_t>(column.values.size()) : 1;
     }
   }
   if (plan.features.empty())
@@ -172,7 +174,7 @@ TablePlan plan_table(const LookedAtTable& table, const std::string& wanted) {
   return plan;
 }
 
-std::vector<std::string> names_of(const LookedAtTable& table, const std::vector<size_t>& columns) {
+std::vector<std::string> column_names(const LookedAtTable& table, const std::vector<size_t>& columns) {
   std::vector<std::string> names;
   for (const size_t column : columns) names.push_back(shown(table, column));
   return names;
@@ -191,10 +193,10 @@ std::string csv_reader(const LookedAtTable& table, const TablePlan& plan, const 
     text += fmt::format("      id: {:<28}  # no feature: goes along to what `dtrain predict` writes\n",
                         yaml_string(shown(table, *plan.id)));
   if (!plan.drop.empty() && table.header)
-    text += fmt::format("      drop: {}\n", yaml_list(names_of(table, plan.drop)));
+    text += fmt::format("      drop: {}\n", yaml_list(column_names(table, plan.drop)));
   if (!plan.categories.empty() && table.header)
     text += fmt::format("      categories: {}  # text: 0 or 1 for each of its values\n",
-                        yaml_list(names_of(table, plan.categories)));
+                        yaml_list(column_names(table, plan.categories)));
   if (plan.gaps) text += "      fill: median                      # what stands where a number is missing\n";
   return text;
 }
@@ -227,13 +229,13 @@ int64_t batch_size_for(int64_t rows) {
   return rows < 2'000 ? 16 : rows < 20'000 ? 32 : rows < 200'000 ? 128 : 512;
 }
 
-constexpr const char* kHead =
+constexpr const char* kConfigHead =
     "# yaml-language-server: $schema={}\n# Made by `dtrain new {}`. Train:  dtrain fit {}\n{}\nseed: 1\n\n";
 
 std::string table_config(const NewOptions& options, const std::string& path, const std::string& schema) {
   const LookedAtTable table = look_at_csv(options.data);
   const TablePlan plan = plan_table(table, options.target);
-  std::string text = fmt::format(kHead, schema, options.data, options.file, described(table, plan));
+  std::string text = fmt::format(kConfigHead, schema, options.data, options.file, described(table, plan));
   const int64_t outputs = plan.regression ? 1 : plan.classes;
   text += fmt::format("model:\n  inputs: {{features: [{}]}}              # {}\n  layers:\n", plan.width,
                       plan.categories.empty()
@@ -298,7 +300,7 @@ std::string picture_config(const NewOptions& options, const fs::path& from, cons
   }
   std::string described = fmt::format("{}: {}", format_plural(pictures, "picture"), fmt::join(classes, ", "));
   std::replace(described.begin(), described.end(), '\n', ' ');
-  std::string text = fmt::format(kHead, schema, options.data, options.file, "# " + described + ".\n");
+  std::string text = fmt::format(kConfigHead, schema, options.data, options.file, "# " + described + ".\n");
   const int64_t side = side_for(std::max<int64_t>(1, std::min(looked.height, looked.width)));
   const int channels = looked.grey ? 1 : 3;
   text += fmt::format(

@@ -51,8 +51,8 @@ std::optional<Extent> extent_of_jpeg(const std::string& bytes) {
 
 /// Of the header, as far as it goes; the decoders look closely, later.
 std::optional<Extent> extent_of(const fs::path& path) {
-  constexpr size_t kHead = 256 << 10;  // a JPEG's frame stands behind its thumbnails and profiles
-  std::string bytes(kHead, '\0');
+  constexpr size_t kLooked = 256 << 10;  // a JPEG's frame stands behind its thumbnails and profiles
+  std::string bytes(kLooked, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   bytes.resize(static_cast<size_t>(file.gcount()));

@@ -5,18 +5,21 @@
 
 namespace dtrain {
 
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 /// Adds the seconds of its own life to a sum.
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(seconds) {}
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
-  ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+  ~Stopwatch() { seconds_ += seconds_since(start_); }
 
  private:
-  using Clock = std::chrono::steady_clock;
   double& seconds_;
-  const Clock::time_point start_ = Clock::now();
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace dtrain

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/new_file.h"
+#include "base/stopwatch.h"
 #include "train/saved_run.h"
 
 namespace dtrain {
@@ -17,10 +18,6 @@ namespace {
 /// Between the saves of epochs that are shorter: what a kill may cost at most where nothing else is
 /// configured, and enough that saving takes next to nothing of the time.
 constexpr double kSecondsBetween = 10;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// What may go where there is no room: old checkpoints, but for the `kept`.
 struct Room {

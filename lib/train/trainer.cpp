@@ -16,10 +16,6 @@ namespace dtrain {
 
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 /// "shuffle: true", of a part of a configuration.
 std::string written_in(const ConfigNode& part, std::string_view key) {
   std::string text = ConfigNode::mapping({ConfigNode::entry(key, *part.find(key))}).to_yaml();
