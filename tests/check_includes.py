@@ -15,7 +15,7 @@ import tempfile
 # From the ground up. A folder may include itself and every folder on a lower floor, never its neighbour.
 FLOORS = [
     {"base"},
-    {"config"},
+    {"config", "image"},
     {"device"},
     {"ops", "collective"},
     {"data", "checkpoint"},
@@ -31,6 +31,8 @@ CAGES = [
     ("yaml-cpp", r"yaml-cpp/", {"config"}),
     ("HDF5", r"(hdf5|H5)", {"base", "checkpoint", "data"}),
     ("ISA-L", r"isa-l/", {"data"}),
+    ("libjpeg-turbo", r"(jpeglib|jerror|jconfig|jmorecfg)\.h", {"image"}),
+    ("libpng", r"png\.h", {"image"}),
     ("oneDNN", r"(dnnl|oneapi/)", {"device", "ops"}),
     ("OpenMP", r"omp\.h", {"device", "ops"}),
     ("CUDA", r"cuda", {"device", "ops", "collective"}),

@@ -30,6 +30,18 @@ add_library(dtrain_isal INTERFACE)
 target_include_directories(dtrain_isal SYSTEM INTERFACE ${ISAL_INCLUDE_DIR})
 target_link_libraries(dtrain_isal INTERFACE ${ISAL_LIBRARY})
 
+# JPEG: libjpeg-turbo, which decodes several times as fast as others of the same interface. PNG: libpng.
+find_path(JPEG_INCLUDE_DIR jpeglib.h REQUIRED)
+find_library(JPEG_LIBRARY jpeg REQUIRED)
+add_library(dtrain_jpeg INTERFACE)
+target_include_directories(dtrain_jpeg SYSTEM INTERFACE ${JPEG_INCLUDE_DIR})
+target_link_libraries(dtrain_jpeg INTERFACE ${JPEG_LIBRARY})
+find_path(PNG_INCLUDE_DIR png.h REQUIRED)
+find_library(PNG_LIBRARY NAMES png16 png REQUIRED)
+add_library(dtrain_png INTERFACE)
+target_include_directories(dtrain_png SYSTEM INTERFACE ${PNG_INCLUDE_DIR})
+target_link_libraries(dtrain_png INTERFACE ${PNG_LIBRARY})
+
 # CLI11 is headers only; Ubuntu and Debian install them without agreeing on a CMake package.
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 add_library(dtrain_cli11 INTERFACE)

@@ -10,6 +10,7 @@ supported="Debian 12 and 13, Ubuntu 24.04"
 packages=(
   g++ cmake ninja-build ccache                      # the tools
   libyaml-cpp-dev libcli11-dev libfmt-dev libisal-dev libhdf5-dev libdnnl-dev  # the libraries
+  libjpeg-dev libpng-dev                            # and those of pictures
   doctest-dev python3                               # the tests
   "$@"
 )

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "data/vector_clones.h"
+#include "base/vector_clones.h"
 
 namespace dtrain {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "data/vector_clones.h"
+#include "base/vector_clones.h"
 
 namespace dtrain {
 

@@ -1,0 +1,147 @@
+// BMP: uncompressed pictures of 1, 4, 8, 16, 24 and 32 bits a pixel.
+// https://learn.microsoft.com/en-us/windows/win32/gdi/bitmap-storage
+#include <array>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "image/picture_rows.h"
+
+namespace dtrain {
+
+namespace {
+
+class BmpRows final : public PictureRows {
+ public:
+  BmpRows(std::span<const uint8_t> bytes, size_t file_bytes) : bytes_(bytes) {
+    const uint32_t header = number(14, 4);
+    const bool old = header == 12;  // OS/2's, with 16 bits for the size
+    if (!old && (header < 40 || header > 1024))
+      throw UserError(fmt::format("expected a BMP's header, found one of {} bytes", header));
+    const auto stored_height =
+        old ? static_cast<int32_t>(number(20, 2)) : static_cast<int32_t>(number(22, 4));
+    const int64_t width = old ? number(18, 2) : static_cast<int32_t>(number(18, 4));
+    const int64_t height = stored_height < 0 ? -int64_t{stored_height} : stored_height;
+    bottom_up_ = stored_height > 0;
+    bits_ = number(old ? 24 : 28, 2);
+    set_full_size(width, height, file_bytes, 8);
+    const uint32_t compression = old ? 0 : number(30, 4);
+    read_colours(header, old, compression);
+    first_pixel_ = number(10, 4);
+    row_bytes_ = (static_cast<size_t>(width) * bits_ + 31) / 32 * 4;
+    const uint64_t end = first_pixel_ + static_cast<uint64_t>(row_bytes_) * static_cast<uint64_t>(height);
+    if (end > file_bytes)
+      throw UserError(
+          fmt::format("expected a BMP of {} bytes, as its header says, found {}", end, file_bytes));
+  }
+
+  void start(int, double) override {
+    width_ = full_width();
+    height_ = full_height();
+    channels_ = masks_[3].bits ? 4 : 3;
+  }
+
+  void read(uint8_t* row) override {
+    const int64_t stored = bottom_up_ ? height_ - 1 - next_row_ : next_row_;
+    ++next_row_;
+    const uint8_t* src = bytes_.data() + first_pixel_ + static_cast<size_t>(stored) * row_bytes_;
+    const auto width = static_cast<size_t>(width_);
+    if (bits_ <= 8)
+      indexed_row(src, width, row);
+    else if (bits_ == 24)
+      for (size_t x = 0; x < width; ++x)
+        for (size_t c = 0; c < 3; ++c) row[3 * x + c] = src[3 * x + 2 - c];
+    else
+      masked_row(src, width, row);
+  }
+
+ private:
+  /// Where in a pixel of 16 or 32 bits a channel stands.
+  struct Mask {
+    uint32_t bits = 0;
+    uint8_t of(uint32_t pixel) const {
+      if (!bits) return 0;
+      const uint64_t value = (pixel & bits) >> std::countr_zero(bits);
+      return static_cast<uint8_t>(value * 255 / (bits >> std::countr_zero(bits)));
+    }
+  };
+
+  uint32_t number(size_t offset, size_t size) const {
+    if (bytes_.size() < offset + size)
+      throw UserError(fmt::format("expected a BMP's header, found the end after {} bytes", bytes_.size()));
+    uint32_t value = 0;
+    for (size_t i = 0; i < size; ++i) value |= uint32_t{bytes_[offset + i]} << (8 * i);
+    return value;
+  }
+
+  void read_colours(uint32_t header, bool old, uint32_t compression) {
+    constexpr uint32_t kBitFields = 3, kAlphaBitFields = 6;
+    const bool fields = compression == kBitFields || compression == kAlphaBitFields;
+    if (bits_ == 1 || bits_ == 4 || bits_ == 8) {
+      if (compression != 0) fail_compression(compression);
+      return read_palette(header, old);
+    }
+    if (bits_ != 16 && bits_ != 24 && bits_ != 32)
+      throw UserError(fmt::format("expected 1, 4, 8, 16, 24 or 32 bits a pixel, found {}", bits_));
+    if (compression != 0 && (!fields || bits_ == 24)) fail_compression(compression);
+    if (fields) {
+      for (size_t i = 0; i < 3; ++i) masks_[i].bits = number(54 + 4 * i, 4);
+      if (header >= 56 || compression == kAlphaBitFields) masks_[3].bits = number(66, 4);
+    } else if (bits_ == 16) {
+      masks_ = {{{0x7c00}, {0x03e0}, {0x001f}, {0}}};
+    } else {  // the fourth byte means nothing
+      masks_ = {{{0xff0000}, {0x00ff00}, {0x0000ff}, {0}}};
+    }
+  }
+
+  [[noreturn]] static void fail_compression(uint32_t compression) {
+    throw UserError(fmt::format("expected an uncompressed BMP, found compression {}", compression));
+  }
+
+  void read_palette(uint32_t header, bool old) {
+    const size_t entry = old ? 3 : 4, most = size_t{1} << bits_;
+    const size_t said = old ? 0 : number(46, 4);
+    const size_t count = said == 0 || said > most ? most : said;
+    for (size_t i = 0; i < count; ++i) {
+      const uint32_t colour = number(14 + header + entry * i, 3);
+      palette_[i] = {static_cast<uint8_t>(colour >> 16), static_cast<uint8_t>(colour >> 8),
+                     static_cast<uint8_t>(colour)};
+    }
+  }
+
+  void indexed_row(const uint8_t* src, size_t width, uint8_t* row) const {
+    const size_t in_byte = 8 / bits_;
+    for (size_t x = 0; x < width; ++x) {
+      const size_t shift = (in_byte - 1 - x % in_byte) * bits_;
+      const auto& colour =
+          palette_[static_cast<size_t>(src[x / in_byte] >> shift) & ((size_t{1} << bits_) - 1)];
+      for (size_t c = 0; c < 3; ++c) row[3 * x + c] = colour[c];
+    }
+  }
+
+  void masked_row(const uint8_t* src, size_t width, uint8_t* row) const {
+    const size_t bytes = bits_ / 8, channels = static_cast<size_t>(channels_);
+    for (size_t x = 0; x < width; ++x) {
+      uint32_t pixel = 0;
+      for (size_t i = 0; i < bytes; ++i) pixel |= uint32_t{src[bytes * x + i]} << (8 * i);
+      for (size_t c = 0; c < channels; ++c) row[channels * x + c] = masks_[c].of(pixel);
+    }
+  }
+
+  std::span<const uint8_t> bytes_;
+  uint32_t bits_ = 0;
+  bool bottom_up_ = true;
+  size_t first_pixel_ = 0, row_bytes_ = 0;
+  int64_t next_row_ = 0;
+  std::array<Mask, 4> masks_{};  // red, green, blue, alpha
+  std::array<std::array<uint8_t, 3>, 256> palette_{};
+};
+
+}  // namespace
+
+std::unique_ptr<PictureRows> open_bmp(std::span<const uint8_t> bytes, size_t file_bytes) {
+  return std::make_unique<BmpRows>(bytes, file_bytes);
+}
+
+}  // namespace dtrain

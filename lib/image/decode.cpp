@@ -1,0 +1,187 @@
+#include "image/decode.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "image/picture_rows.h"
+#include "image/resampler.h"
+
+namespace dtrain {
+
+namespace {
+
+/// A picture that its decoder shrinks stays this much larger than what is wanted: what the decoder's own
+/// filter blurs or lets through is hardly seen behind the one that follows.
+constexpr double kLeastOversize = 1.5;
+
+/// A part of a picture, in pixels.
+struct Box {
+  int64_t top = 0, left = 0, height = 0, width = 0;
+};
+
+/// EXIF's eight orientations: the stored picture is transposed (columns become rows), then mirrored.
+struct Turn {
+  explicit Turn(int orientation)
+      : transposed(orientation >= 5),
+        mirrored_rows(orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8),
+        mirrored_columns(orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7) {}
+
+  bool is_none() const { return !transposed && !mirrored_rows && !mirrored_columns; }
+
+  bool transposed;
+  bool mirrored_rows, mirrored_columns;  // after transposing
+};
+
+/// The middle of a picture that has the form's shape, as Keras's smart_resize cuts it.
+Box middle_of(int64_t height, int64_t width, const PictureForm& form) {
+  const auto part = [](int64_t other, int64_t wanted, int64_t other_wanted) {
+    return std::max<int64_t>(1, other * wanted / other_wanted);
+  };
+  Box box;
+  box.height = std::min(height, part(width, form.height, form.width));
+  box.width = std::min(width, part(height, form.width, form.height));
+  box.top = (height - box.height) / 2;
+  box.left = (width - box.width) / 2;
+  return box;
+}
+
+/// Where in the form a whole picture of this size has its place.
+Box place_in(int64_t height, int64_t width, const PictureForm& form) {
+  const double factor = std::min(static_cast<double>(form.height) / static_cast<double>(height),
+                                 static_cast<double>(form.width) / static_cast<double>(width));
+  const auto scaled = [&](int64_t extent, int64_t most) {
+    return std::clamp<int64_t>(std::llround(static_cast<double>(extent) * factor), 1, most);
+  };
+  Box box;
+  box.height = scaled(height, form.height);
+  box.width = scaled(width, form.width);
+  box.top = (form.height - box.height) / 2;
+  box.left = (form.width - box.width) / 2;
+  return box;
+}
+
+/// The box of the stored picture that becomes this box of the turned one, which has this size.
+Box before_turn(Box box, int64_t height, int64_t width, const Turn& turn) {
+  if (turn.mirrored_rows) box.top = height - box.top - box.height;
+  if (turn.mirrored_columns) box.left = width - box.left - box.width;
+  if (turn.transposed) {
+    std::swap(box.top, box.left);
+    std::swap(box.height, box.width);
+  }
+  return box;
+}
+
+uint8_t grey_of(const uint8_t* rgb) {  // Rec. 601, as Pillow
+  return static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+}
+
+/// `from` to `to` channels, of a row of `width` pixels. In place where `to` is not more than `from`.
+void convert_row(const uint8_t* src, int from, uint8_t* dst, int to, int64_t width) {
+  const bool grey = from <= 2, alpha = from == 2 || from == 4;
+  for (int64_t x = 0; x < width; ++x, src += from, dst += to) {
+    const uint8_t opacity = alpha ? src[from - 1] : 255;
+    if (to == 1) {
+      dst[0] = grey ? src[0] : grey_of(src);
+      continue;
+    }
+    const uint8_t red = src[0], green = src[grey ? 0 : 1], blue = src[grey ? 0 : 2];
+    dst[0] = red;
+    dst[1] = green;
+    dst[2] = blue;
+    if (to == 4) dst[3] = opacity;
+  }
+}
+
+/// Writes the pixels [height, width] of `src` (stored) to `dst` as they are to be seen.
+void turn_pixels(const std::vector<uint8_t>& src, int64_t height, int64_t width, int channels,
+                 const Turn& turn, uint8_t* dst, size_t dst_row_bytes) {
+  const int64_t rows = turn.transposed ? width : height, columns = turn.transposed ? height : width;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
+      int64_t y = turn.mirrored_rows ? rows - 1 - row : row;
+      int64_t x = turn.mirrored_columns ? columns - 1 - column : column;
+      if (turn.transposed) std::swap(y, x);
+      std::copy_n(src.data() + (y * width + x) * channels, channels,
+                  dst + static_cast<size_t>(row) * dst_row_bytes + column * channels);
+    }
+}
+
+/// The rows of a picture with the channels that are wanted.
+class ConvertedRows {
+ public:
+  ConvertedRows(PictureRows& rows, int channels) : rows_(rows), channels_(channels) {
+    if (rows.channels() != channels) row_.resize(static_cast<size_t>(rows.width() * rows.channels()));
+  }
+  void read(uint8_t* dst) {
+    if (row_.empty()) return rows_.read(dst);
+    rows_.read(row_.data());
+    convert_row(row_.data(), rows_.channels(), dst, channels_, rows_.width());
+  }
+
+ private:
+  PictureRows& rows_;
+  const int channels_;
+  std::vector<uint8_t> row_;
+};
+
+/// Takes the box (of the stored picture, in its full size) to [height, width] pixels.
+void decode_box(PictureRows& rows, const Box& box, int64_t height, int64_t width, int channels, uint8_t* dst,
+                size_t dst_row_bytes) {
+  const auto ratio = [](int64_t wanted, int64_t there) {
+    return static_cast<double>(wanted) / static_cast<double>(there);
+  };
+  rows.start(channels, kLeastOversize * std::max(ratio(height, box.height), ratio(width, box.width)));
+  const auto axis = [&](int64_t extent, int64_t from, int64_t size, int64_t wanted) {
+    const double begin = static_cast<double>(from) * rows.scale();
+    const double end = static_cast<double>(from + size) * rows.scale();
+    return ResampleAxis(extent, begin, std::min(end, static_cast<double>(extent)), wanted);
+  };
+  ConvertedRows source(rows, channels);
+  Resampler resampler(axis(rows.height(), box.top, box.height, height),
+                      axis(rows.width(), box.left, box.width, width), rows.width(), channels);
+  int64_t read = resampler.run([&](uint8_t* row) { source.read(row); }, dst, dst_row_bytes);
+  // The rest is read as well: damage there is damage.
+  std::vector<uint8_t> rest(read < rows.height() ? static_cast<size_t>(rows.width() * channels) : 0);
+  for (; read < rows.height(); ++read) source.read(rest.data());
+  rows.finish();
+}
+
+}  // namespace
+
+void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint8_t* dst) {
+  const auto rows = open_picture(file, file.size());
+  const Turn turn(rows->orientation());
+  int64_t height = rows->full_height(), width = rows->full_width();
+  if (turn.transposed) std::swap(height, width);
+  Box from{0, 0, height, width}, to{0, 0, form.height, form.width};
+  if (form.resize == Resize::crop) from = middle_of(height, width, form);
+  if (form.resize == Resize::pad) to = place_in(height, width, form);
+  if (to.height < form.height || to.width < form.width) std::fill_n(dst, form.bytes(), uint8_t{0});
+
+  const size_t row_bytes = static_cast<size_t>(form.width * form.channels);
+  uint8_t* const first = dst + static_cast<size_t>(to.top) * row_bytes + to.left * form.channels;
+  const Box stored = before_turn(from, height, width, turn);
+  if (turn.is_none()) return decode_box(*rows, stored, to.height, to.width, form.channels, first, row_bytes);
+  int64_t stored_height = to.height, stored_width = to.width;
+  if (turn.transposed) std::swap(stored_height, stored_width);
+  std::vector<uint8_t> pixels(static_cast<size_t>(to.height * to.width * form.channels));
+  decode_box(*rows, stored, stored_height, stored_width, form.channels, pixels.data(),
+             static_cast<size_t>(stored_width * form.channels));
+  turn_pixels(pixels, stored_height, stored_width, form.channels, turn, first, row_bytes);
+}
+
+bool is_picture_file(std::span<const uint8_t> start) {
+  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+  const bool bmp =
+      text.starts_with("BM") && text.size() > 10 && text.substr(6, 4) == std::string_view("\0\0\0\0", 4);
+  return bmp || text.starts_with("\xff\xd8\xff") || text.starts_with("\x89PNG\r\n\x1a\n");
+}
+
+void check_picture_header(std::span<const uint8_t> start, size_t file_bytes) {
+  open_picture(start, file_bytes);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,166 @@
+// JPEG by libjpeg-turbo.
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+// The second goes by what the first defines.
+// clang-format off
+#include <jpeglib.h>
+#include <jerror.h>
+// clang-format on
+
+#include "base/error.h"
+#include "image/exif.h"
+#include "image/picture_rows.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr int kMostScans = 500;  // of a progressive picture; libjpeg-turbo's own fuzzers take the same bound
+
+/// libjpeg tells of errors by a call that must not return: it jumps back to where the library was called
+/// from.
+struct JpegErrors : jpeg_error_mgr {
+  jmp_buf jump;
+  char message[JMSG_LENGTH_MAX];
+};
+
+[[noreturn]] void leave(j_common_ptr decoder) {
+  auto* errors = static_cast<JpegErrors*>(decoder->err);
+  errors->format_message(decoder, errors->message);
+  longjmp(errors->jump, 1);
+}
+
+/// Warnings about pixels that are lost are errors; what only breaks the rules of the format is nothing.
+void take_message(j_common_ptr decoder, int level) {
+  if (level >= 0) return;
+  switch (decoder->err->msg_code) {
+    case JWRN_JPEG_EOF:
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_MUST_RESYNC:
+    case JWRN_BOGUS_PROGRESSION:
+      leave(decoder);
+    default:
+      return;
+  }
+}
+
+void check_scans(j_common_ptr decoder) {
+  if (reinterpret_cast<j_decompress_ptr>(decoder)->input_scan_number <= kMostScans) return;
+  auto* errors = static_cast<JpegErrors*>(decoder->err);
+  std::snprintf(errors->message, sizeof errors->message, "more than %d scans", kMostScans);
+  longjmp(errors->jump, 1);
+}
+
+class JpegRows final : public PictureRows {
+ public:
+  JpegRows(std::span<const uint8_t> bytes, size_t file_bytes) {
+    decoder_.err = jpeg_std_error(&errors_);
+    errors_.error_exit = leave;
+    errors_.emit_message = take_message;
+    errors_.output_message = [](j_common_ptr) {};
+    try {
+      guarded([&] {
+        jpeg_create_decompress(&decoder_);
+        progress_.progress_monitor = check_scans;
+        decoder_.progress = &progress_;
+        jpeg_mem_src(&decoder_, bytes.data(), bytes.size());
+        jpeg_save_markers(&decoder_, JPEG_APP0 + 1, 0xFFFF);
+        jpeg_read_header(&decoder_, TRUE);
+      });
+      // A block of 8 x 8 takes one bit at least.
+      set_full_size(decoder_.image_width, decoder_.image_height, file_bytes, 512);
+    } catch (...) {
+      jpeg_destroy_decompress(&decoder_);
+      throw;
+    }
+    for (const jpeg_marker_struct* marker = decoder_.marker_list; marker; marker = marker->next)
+      if (marker->data_length > 6 && std::memcmp(marker->data, "Exif\0\0", 6) == 0) {
+        orientation_ = exif_orientation({marker->data + 6, marker->data_length - 6});
+        break;
+      }
+  }
+  ~JpegRows() override { jpeg_destroy_decompress(&decoder_); }
+  JpegRows(const JpegRows&) = delete;
+  JpegRows& operator=(const JpegRows&) = delete;
+
+  void start(int channels, double least_scale) override {
+    choose_colours(channels);
+    decoder_.scale_denom = 8;
+    decoder_.scale_num = 1;
+    while (decoder_.scale_num < 8 && decoder_.scale_num < 8 * least_scale) decoder_.scale_num *= 2;
+    scale_ = decoder_.scale_num / 8.0;
+    guarded([&] { jpeg_start_decompress(&decoder_); });
+    width_ = decoder_.output_width;
+    height_ = decoder_.output_height;
+    if (is_cmyk()) cmyk_.resize(static_cast<size_t>(width_) * 4);
+  }
+
+  void read(uint8_t* row) override {
+    JSAMPROW target = is_cmyk() ? cmyk_.data() : row;
+    guarded([&] { jpeg_read_scanlines(&decoder_, &target, 1); });
+    if (is_cmyk()) from_cmyk(row);
+  }
+
+  void finish() override {
+    guarded([&] { jpeg_finish_decompress(&decoder_); });
+  }
+
+ private:
+  /// Calls the library, which may leave `call` by a jump: it must hold nothing that has to be destroyed.
+  template <class Call>
+  void guarded(Call call) {
+    if (setjmp(errors_.jump) != 0)
+      throw UserError(fmt::format("expected a whole JPEG, found it damaged ({})", errors_.message));
+    call();
+  }
+
+  bool is_cmyk() const { return decoder_.out_color_space == JCS_CMYK; }
+
+  void choose_colours(int channels) {
+    const bool grey_file = decoder_.jpeg_color_space == JCS_GRAYSCALE;
+    if (decoder_.jpeg_color_space == JCS_CMYK || decoder_.jpeg_color_space == JCS_YCCK) {
+      decoder_.out_color_space = JCS_CMYK;
+      channels_ = 3;
+    } else if (channels == 1 || grey_file) {
+      decoder_.out_color_space = JCS_GRAYSCALE;
+      channels_ = 1;
+    } else if (decoder_.jpeg_color_space == JCS_YCbCr || decoder_.jpeg_color_space == JCS_RGB) {
+      decoder_.out_color_space = JCS_RGB;
+      channels_ = 3;
+    } else {
+      throw UserError(fmt::format("expected a grey, colour or CMYK JPEG, found one of {} unknown components",
+                                  decoder_.num_components));
+    }
+  }
+
+  /// Adobe's programs, which leave a marker, store ink's absence; others its amount.
+  void from_cmyk(uint8_t* row) const {
+    const unsigned flip = decoder_.saw_Adobe_marker ? 0 : 255;
+    for (size_t i = 0; i < static_cast<size_t>(width_); ++i)
+      for (size_t c = 0; c < 3; ++c)
+        row[3 * i + c] =
+            static_cast<uint8_t>(((cmyk_[4 * i + c] ^ flip) * (cmyk_[4 * i + 3] ^ flip) + 127) / 255);
+  }
+
+  JpegErrors errors_{};
+  jpeg_progress_mgr progress_{};
+  jpeg_decompress_struct decoder_{};
+  std::vector<uint8_t> cmyk_;
+};
+
+}  // namespace
+
+std::unique_ptr<PictureRows> open_jpeg(std::span<const uint8_t> bytes, size_t file_bytes) {
+  return std::make_unique<JpegRows>(bytes, file_bytes);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,53 @@
+#include "image/picture_rows.h"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace {
+
+/// What the first bytes say a file is, for messages.
+std::string_view name_of_format(std::string_view start) {
+  if (start.empty()) return "an empty file";
+  if (start.starts_with("GIF8")) return "a GIF";
+  if (start.starts_with("RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP")
+    return "a WebP picture";
+  if (start.starts_with(std::string_view("II*\0", 4)) || start.starts_with(std::string_view("MM\0*", 4)))
+    return "a TIFF";
+  if (start.size() >= 12 && start.substr(4, 4) == "ftyp") return "a HEIC, AVIF or video file";
+  if (start.starts_with("\x89HDF")) return "an HDF5 file";
+  if (start.starts_with("%PDF")) return "a PDF";
+  if (start.starts_with("<svg") || start.starts_with("<?xml")) return "an SVG or XML file";
+  return "no picture";
+}
+
+}  // namespace
+
+void PictureRows::set_full_size(int64_t width, int64_t height, size_t file_bytes,
+                                int64_t most_pixels_a_byte) {
+  if (width < 1 || height < 1)
+    throw UserError(fmt::format("expected a picture, found one of {} x {} pixels", width, height));
+  if (width > kMostPixels / height)
+    throw UserError(
+        fmt::format("expected a picture of at most {} pixels, found {} x {}", kMostPixels, width, height));
+  if (width * height / most_pixels_a_byte > static_cast<int64_t>(file_bytes))
+    throw UserError(
+        fmt::format("expected the {} x {} pixels that the header says, found a file of {} bytes, too few",
+                    width, height, file_bytes));
+  full_width_ = width;
+  full_height_ = height;
+}
+
+std::unique_ptr<PictureRows> open_picture(std::span<const uint8_t> bytes, size_t file_bytes) {
+  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (start.starts_with("\xff\xd8\xff")) return open_jpeg(bytes, file_bytes);
+  if (start.starts_with("\x89PNG\r\n\x1a\n")) return open_png(bytes, file_bytes);
+  if (start.starts_with("BM")) return open_bmp(bytes, file_bytes);
+  throw UserError(fmt::format("expected a JPEG, PNG or BMP, found {}", name_of_format(start)));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,65 @@
+// A picture in a file of some format, as rows of bytes from top to bottom.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace dtrain {
+
+/// The pixels that a picture may have, Pillow's limit: what claims more is taken for an attack on memory.
+constexpr int64_t kMostPixels = 178'956'970;
+
+/// Gives the rows of one picture, each of width() * channels() bytes. Made from the file's bytes, which stay
+/// alive and as they are. Nothing is allocated for pixels before start(). Every function throws UserError
+/// ("expected ..., found ...", without a path) where the bytes are not what they should be.
+class PictureRows {
+ public:
+  virtual ~PictureRows() = default;
+  /// What the header says: the size as stored, before any orientation.
+  int64_t full_width() const { return full_width_; }
+  int64_t full_height() const { return full_height_; }
+  /// How the picture is to be turned, as EXIF counts: 1 (as it is) to 8.
+  int orientation() const { return orientation_; }
+
+  /// Called once before read(). `channels` are those that are wanted: a format that can give them itself
+  /// does. A format that can shrink pictures while it decodes them may do so, by a factor that is at least
+  /// `least_scale`.
+  virtual void start(int channels, double least_scale) = 0;
+  /// From start() on: the size and the channels of the rows (1 grey, 2 grey and alpha, 3 RGB, 4 RGBA), and
+  /// the factor by which the picture was shrunk.
+  int64_t width() const { return width_; }
+  int64_t height() const { return height_; }
+  int channels() const { return channels_; }
+  double scale() const { return scale_; }
+  /// Writes the next row. Called height() times at most.
+  virtual void read(uint8_t* row) = 0;
+  /// Called behind the last row: looks at what the file has behind its pixels.
+  virtual void finish() {}
+
+ protected:
+  /// What the header says. Throws UserError for no pixels, for more than kMostPixels, and for more than
+  /// `file_bytes` can hold at `most_pixels_a_byte`.
+  void set_full_size(int64_t width, int64_t height, size_t file_bytes, int64_t most_pixels_a_byte);
+
+  int orientation_ = 1;
+  int64_t width_ = 0, height_ = 0;
+  int channels_ = 0;
+  double scale_ = 1;
+
+ private:
+  int64_t full_width_ = 0, full_height_ = 0;
+};
+
+// One for each format. `bytes` may be the beginning of a file of `file_bytes` bytes, where only the header is
+// wanted.
+std::unique_ptr<PictureRows> open_jpeg(std::span<const uint8_t> bytes, size_t file_bytes);
+std::unique_ptr<PictureRows> open_png(std::span<const uint8_t> bytes, size_t file_bytes);
+std::unique_ptr<PictureRows> open_bmp(std::span<const uint8_t> bytes, size_t file_bytes);
+
+/// Opens a picture of the format that its first bytes say. Throws UserError for any other file; the message
+/// names formats that are known but not read (GIF, WebP, ...).
+std::unique_ptr<PictureRows> open_picture(std::span<const uint8_t> bytes, size_t file_bytes);
+
+}  // namespace dtrain

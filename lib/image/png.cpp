@@ -1,0 +1,162 @@
+// PNG by libpng.
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+#include <png.h>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "image/exif.h"
+#include "image/picture_rows.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr int64_t kMostDeflated = 1032;  // bytes that one byte of deflate can unpack to
+
+struct PngState {
+  std::span<const uint8_t> bytes;
+  size_t place = 0;
+  jmp_buf jump;
+  char message[160] = "";
+};
+
+[[noreturn]] void leave(png_structp png, png_const_charp message) {
+  auto* state = static_cast<PngState*>(png_get_error_ptr(png));
+  std::snprintf(state->message, sizeof state->message, "%s", message);
+  longjmp(state->jump, 1);
+}
+
+void take_bytes(png_structp png, png_bytep dst, size_t count) {
+  auto* state = static_cast<PngState*>(png_get_io_ptr(png));
+  if (state->bytes.size() - state->place < count) png_error(png, "its end comes too early");
+  std::memcpy(dst, state->bytes.data() + state->place, count);
+  state->place += count;
+}
+
+class PngRows final : public PictureRows {
+ public:
+  PngRows(std::span<const uint8_t> bytes, size_t file_bytes) : file_bytes_(file_bytes) {
+    state_.bytes = bytes;
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &state_, leave, [](png_structp, png_const_charp) {});
+    info_ = png_ ? png_create_info_struct(png_) : nullptr;
+    if (!info_) {
+      destroy();
+      throw std::bad_alloc();
+    }
+    try {
+      guarded([&] {
+        png_set_read_fn(png_, &state_, take_bytes);
+        png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // checked below, with a better message
+        png_set_chunk_malloc_max(png_, 1 << 20);
+        pass_over_chunks();
+        png_read_info(png_, info_);
+      });
+      set_full_size(png_get_image_width(png_, info_), png_get_image_height(png_, info_), file_bytes,
+                    8 * kMostDeflated);
+      check_unpacked_size();
+      find_orientation();
+    } catch (...) {
+      destroy();
+      throw;
+    }
+  }
+  ~PngRows() override { destroy(); }
+  PngRows(const PngRows&) = delete;
+  PngRows& operator=(const PngRows&) = delete;
+
+  void start(int, double) override {
+    guarded([&] {
+      png_set_expand(png_);    // palettes to RGB, fewer bits to 8, tRNS to alpha
+      png_set_strip_16(png_);  // the high byte, as tf.io.decode_png
+      passes_ = png_set_interlace_handling(png_);
+      png_read_update_info(png_, info_);
+    });
+    channels_ = png_get_channels(png_, info_);
+    width_ = full_width();
+    height_ = full_height();
+    if (passes_ > 1) read_all_passes();
+  }
+
+  void read(uint8_t* row) override {
+    const auto bytes = static_cast<size_t>(width_ * channels_);
+    if (passes_ > 1)
+      std::memcpy(row, pixels_.data() + static_cast<size_t>(next_row_++) * bytes, bytes);
+    else
+      guarded([&] { png_read_row(png_, row, nullptr); });
+  }
+
+  void finish() override {
+    guarded([&] { png_read_end(png_, nullptr); });
+  }
+
+ private:
+  /// Calls the library, which may leave `call` by a jump: it must hold nothing that has to be destroyed.
+  template <class Call>
+  void guarded(Call call) {
+    if (setjmp(state_.jump) != 0)
+      throw UserError(fmt::format("expected a whole PNG, found it damaged ({})", state_.message));
+    call();
+  }
+
+  void destroy() { png_destroy_read_struct(&png_, &info_, nullptr); }
+
+  /// What says nothing about pixels is not even unpacked (texts and colour profiles can be bombs, too).
+  void pass_over_chunks() {
+    static const char names[] =
+        "bKGD\0cHRM\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0sTER\0tEXt\0tIME\0zTX"
+        "t";
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, 0);
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, reinterpret_cast<png_const_bytep>(names),
+                                sizeof names / 5);
+  }
+
+  void check_unpacked_size() const {
+    const int64_t bits = int64_t{png_get_channels(png_, info_)} * png_get_bit_depth(png_, info_);
+    const int64_t bytes = (full_width() * bits + 7) / 8 * full_height();
+    if (bytes / kMostDeflated > static_cast<int64_t>(file_bytes_))
+      throw UserError(
+          fmt::format("expected the {} bytes of pixels that the header says, found a file of {} "
+                      "bytes, too few",
+                      bytes, file_bytes_));
+  }
+
+  void find_orientation() {
+#ifdef PNG_eXIf_SUPPORTED
+    png_bytep exif = nullptr;
+    png_uint_32 bytes = 0;
+    if (png_get_eXIf_1(png_, info_, &bytes, &exif) != 0) orientation_ = exif_orientation({exif, bytes});
+#endif
+  }
+
+  /// The rows of an interlaced picture come to be one by one over the whole of it.
+  void read_all_passes() {
+    const auto bytes = static_cast<size_t>(width_ * channels_);
+    pixels_.resize(bytes * static_cast<size_t>(height_));
+    guarded([&] {
+      for (int pass = 0; pass < passes_; ++pass)
+        for (int64_t row = 0; row < height_; ++row)
+          png_read_row(png_, pixels_.data() + static_cast<size_t>(row) * bytes, nullptr);
+    });
+  }
+
+  PngState state_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  size_t file_bytes_;
+  int passes_ = 1;
+  int64_t next_row_ = 0;
+  std::vector<uint8_t> pixels_;  // of an interlaced picture
+};
+
+}  // namespace
+
+std::unique_ptr<PictureRows> open_png(std::span<const uint8_t> bytes, size_t file_bytes) {
+  return std::make_unique<PngRows>(bytes, file_bytes);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,126 @@
+// Files that are no whole pictures, and such as would take all memory.
+#include <algorithm>
+#include <random>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "image/decode.h"
+#include "pictures.h"
+
+namespace dtrain::test {
+
+namespace {
+
+std::string error_of(const Bytes& file) {
+  const PictureForm form{16, 16, 3, Resize::stretch};
+  Bytes out(form.bytes());
+  try {
+    decode_picture(file, form, out.data());
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::vector<Bytes> one_of_each() {
+  const Pixels pixels = gradient(40, 30, 3);
+  return {jpeg_of(pixels), jpeg_of(pixels, {.progressive = true}), png_of(pixels),
+          png_of(pixels, {.interlaced = true}), bmp_of(pixels)};
+}
+
+/// Signature and header of a PNG of this size, 8 bits of RGB, and the chunks.
+Bytes png_with(uint32_t width, uint32_t height, const std::vector<Bytes>& chunks) {
+  Bytes file{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, header;
+  for (const uint32_t extent : {width, height})
+    for (int shift = 24; shift >= 0; shift -= 8) header.push_back(static_cast<uint8_t>(extent >> shift));
+  header.insert(header.end(), {8, 2, 0, 0, 0});
+  const Bytes first = png_chunk("IHDR", header);
+  file.insert(file.end(), first.begin(), first.end());
+  for (const Bytes& chunk : chunks) file.insert(file.end(), chunk.begin(), chunk.end());
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("a picture that is cut short anywhere is an error") {
+  for (const Bytes& whole : one_of_each()) {
+    CHECK(error_of(whole) == "");
+    for (size_t length = 0; length < whole.size(); length += 1 + length / 16) {
+      CAPTURE(length);
+      CHECK(contains(error_of(Bytes(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(length))),
+                     "expected"));
+    }
+    CHECK(contains(error_of(Bytes(whole.begin(), whole.end() - 3)), "expected"));
+  }
+}
+
+TEST_CASE("any change of bytes gives a picture or an error") {
+  std::mt19937 random(7);
+  for (const Bytes& whole : one_of_each())
+    for (int i = 0; i < 400; ++i) {
+      Bytes changed = whole;
+      for (uint32_t n = random() % 4 + 1; n > 0; --n)
+        changed[random() % changed.size()] = static_cast<uint8_t>(random());
+      const std::string error = error_of(changed);
+      CHECK((error.empty() || contains(error, "expected")));
+    }
+}
+
+TEST_CASE("a header's lies cost no memory") {
+  CHECK(contains(error_of(png_with(20000, 20000, {})), "at most 178956970 pixels, found 20000 x 20000"));
+  CHECK(contains(error_of(png_with(13000, 13000, {})), "too few"));
+  CHECK(contains(error_of(png_with(0xffffffff, 1, {})), "expected"));
+  Bytes jpeg = jpeg_of(gradient(16, 16, 3));
+  const Bytes marker{0xff, 0xc0};
+  const auto frame = std::search(jpeg.begin(), jpeg.end(), marker.begin(), marker.end());
+  REQUIRE(frame != jpeg.end());
+  for (int i = 5; i < 9; ++i) frame[i] = 0x2f;  // 12079 x 12079
+  CHECK(contains(error_of(jpeg), "too few"));
+  for (int i = 5; i < 9; ++i) frame[i] = 0xff;
+  CHECK(contains(error_of(jpeg), "at most"));
+  Bytes bmp = bmp_of(gradient(4, 4, 3));
+  bmp[20] = 1;  // 65536 pixels wide
+  CHECK(contains(error_of(bmp), "expected a BMP of"));
+  bmp[19] = bmp[20] = bmp[21] = 0x7f;
+  CHECK(contains(error_of(bmp), "expected"));
+}
+
+TEST_CASE("texts and colour profiles that unpack to much are passed over") {
+  // A stream of deflate of a megabyte of zeros, and a gigabyte's length said before it.
+  const Pixels pixels = gradient(8, 8, 3);
+  const Bytes whole = png_of(pixels);
+  Bytes text{'k', 0, 0};
+  for (int i = 0; i < 4096; ++i) text.push_back(static_cast<uint8_t>(i * 131));
+  for (const char* type : {"zTXt", "iCCP", "iTXt"}) {
+    CAPTURE(type);
+    Bytes file(whole.begin(), whole.begin() + 33);
+    const Bytes chunk = png_chunk(type, text);
+    file.insert(file.end(), chunk.begin(), chunk.end());
+    file.insert(file.end(), whole.begin() + 33, whole.end());
+    Bytes out(8 * 8 * 3);
+    decode_picture(file, {8, 8, 3, Resize::stretch}, out.data());
+    CHECK(out == pixels.bytes);
+  }
+}
+
+TEST_CASE("what is no picture is called by its name") {
+  const auto of = [](const std::string& text) { return error_of(Bytes(text.begin(), text.end())); };
+  CHECK(of("") == "expected a JPEG, PNG or BMP, found an empty file");
+  CHECK(of("path,label\n") == "expected a JPEG, PNG or BMP, found no picture");
+  CHECK(of("GIF89a......") == "expected a JPEG, PNG or BMP, found a GIF");
+  CHECK(of("RIFF....WEBPVP8 ") == "expected a JPEG, PNG or BMP, found a WebP picture");
+}
+
+TEST_CASE("a header is looked at without the rest of the file") {
+  for (const Bytes& whole : one_of_each()) {
+    check_picture_header(std::span(whole).first(std::min<size_t>(whole.size(), 900)), whole.size());
+    CHECK_THROWS_AS(check_picture_header(std::span(whole).first(8), whole.size()), UserError);
+  }
+}
+
+}  // namespace dtrain::test

@@ -1,0 +1,160 @@
+// What comes out of pictures of every kind that is read.
+#include "image/decode.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <doctest/doctest.h>
+
+#include "pictures.h"
+
+namespace dtrain::test {
+
+namespace {
+
+/// Decoded to the size that it has.
+Pixels decoded(const Bytes& file, int64_t height, int64_t width, int channels = 3,
+               Resize resize = Resize::stretch) {
+  Pixels pixels{height, width, channels, {}};
+  pixels.bytes.assign(static_cast<size_t>(height * width * channels), 77);
+  decode_picture(file, {height, width, channels, resize}, pixels.bytes.data());
+  return pixels;
+}
+
+int most_difference(const Bytes& a, const Bytes& b) {
+  REQUIRE(a.size() == b.size());
+  int most = 0;
+  for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+/// What a picture looks like when it was stored turned as `orientation` says: each case from EXIF's text.
+Pixels stored_for(Pixels& seen, int orientation) {
+  const bool turned = orientation >= 5;
+  Pixels stored{turned ? seen.width : seen.height, turned ? seen.height : seen.width, seen.channels, {}};
+  stored.bytes.resize(seen.bytes.size());
+  const int64_t h = seen.height, w = seen.width;
+  for (int64_t y = 0; y < h; ++y)
+    for (int64_t x = 0; x < w; ++x)
+      for (int c = 0; c < seen.channels; ++c) {
+        const uint8_t value = seen.at(y, x, c);
+        switch (orientation) {
+          case 1:
+            stored.at(y, x, c) = value;
+            break;
+          case 2:
+            stored.at(y, w - 1 - x, c) = value;
+            break;
+          case 3:
+            stored.at(h - 1 - y, w - 1 - x, c) = value;
+            break;
+          case 4:
+            stored.at(h - 1 - y, x, c) = value;
+            break;
+          case 5:
+            stored.at(x, y, c) = value;
+            break;
+          case 6:
+            stored.at(w - 1 - x, y, c) = value;
+            break;
+          case 7:
+            stored.at(w - 1 - x, h - 1 - y, c) = value;
+            break;
+          case 8:
+            stored.at(x, h - 1 - y, c) = value;
+            break;
+        }
+      }
+  return stored;
+}
+
+}  // namespace
+
+TEST_CASE("lossless pictures come out as they went in") {
+  for (const int channels : {1, 3, 4}) {
+    CAPTURE(channels);
+    const Pixels pixels = gradient(37, 53, channels);
+    CHECK(decoded(png_of(pixels), 37, 53, channels).bytes == pixels.bytes);
+    CHECK(decoded(png_of(pixels, {.interlaced = true}), 37, 53, channels).bytes == pixels.bytes);
+    CHECK(decoded(png_of(pixels, {.bits = 16}), 37, 53, channels).bytes == pixels.bytes);
+  }
+  const Pixels colours = gradient(37, 53, 3);
+  CHECK(decoded(bmp_of(colours), 37, 53).bytes == colours.bytes);
+}
+
+TEST_CASE("a JPEG comes out as it went in, but for what JPEG loses") {
+  for (const bool progressive : {false, true})
+    for (const int channels : {1, 3}) {
+      CAPTURE(progressive);
+      CAPTURE(channels);
+      const Pixels pixels = gradient(45, 61, channels);
+      const Pixels back = decoded(jpeg_of(pixels, {.progressive = progressive}), 45, 61, channels);
+      CHECK(most_difference(back.bytes, pixels.bytes) <= 8);
+    }
+}
+
+TEST_CASE("channels are added and dropped as Keras does") {
+  Pixels grey = gradient(8, 9, 1), both{8, 9, 2, {}}, opaque{8, 9, 4, {}}, three{8, 9, 3, {}};
+  for (const uint8_t value : grey.bytes) {
+    both.bytes.insert(both.bytes.end(), {value, 9});
+    three.bytes.insert(three.bytes.end(), {value, value, value});
+    opaque.bytes.insert(opaque.bytes.end(), {value, value, value, 255});
+  }
+  CHECK(decoded(png_of(grey), 8, 9, 3).bytes == three.bytes);
+  CHECK(decoded(png_of(grey), 8, 9, 4).bytes == opaque.bytes);
+  CHECK(decoded(png_of(both), 8, 9, 1).bytes == grey.bytes);
+  CHECK(decoded(png_of(both), 8, 9, 3).bytes == three.bytes);  // what is transparent keeps its colour
+  CHECK(decoded(png_of(three), 8, 9, 1).bytes == grey.bytes);
+  CHECK(decoded(bmp_of(opaque), 8, 9, 3).bytes == three.bytes);
+
+  Pixels rgb{1, 3, 3, {255, 0, 0, 0, 255, 0, 0, 0, 255}};
+  CHECK(decoded(png_of(rgb), 1, 3, 1).bytes == Bytes{76, 150, 29});  // Pillow's "L"
+}
+
+TEST_CASE("palettes, and greys of few bits") {
+  const Pixels indices{1, 4, 1, {0, 1, 2, 1}};
+  PngOptions options{.palette = {1, 2, 3, 40, 50, 60, 250, 251, 252}, .palette_alpha = {255, 7}};
+  CHECK(decoded(png_of(indices, options), 1, 4, 3).bytes ==
+        Bytes{1, 2, 3, 40, 50, 60, 250, 251, 252, 40, 50, 60});
+  CHECK(decoded(png_of(indices, options), 1, 4, 4).bytes ==
+        Bytes{1, 2, 3, 255, 40, 50, 60, 7, 250, 251, 252, 255, 40, 50, 60, 7});
+  CHECK(decoded(png_of({1, 4, 1, {0, 1, 1, 0}}, {.bits = 1}), 1, 4, 1).bytes == Bytes{0, 255, 255, 0});
+  CHECK(decoded(png_of({1, 3, 1, {0, 5, 15}}, {.bits = 4}), 1, 3, 1).bytes == Bytes{0, 85, 255});
+}
+
+TEST_CASE("CMYK is light through ink, whichever way it is stored") {
+  // 16x16 of one colour: cyan 255, magenta 128, yellow 0, black 51.
+  Pixels ink{16, 16, 4, {}}, absence{16, 16, 4, {}};
+  for (int i = 0; i < 256; ++i) {
+    ink.bytes.insert(ink.bytes.end(), {255, 128, 0, 51});
+    absence.bytes.insert(absence.bytes.end(), {0, 127, 255, 204});
+  }
+  Pixels expected{16, 16, 3, {}};
+  for (int i = 0; i < 256; ++i) expected.bytes.insert(expected.bytes.end(), {0, 102, 204});
+  CHECK(most_difference(decoded(jpeg_of(ink), 16, 16).bytes, expected.bytes) <= 2);
+  CHECK(most_difference(decoded(jpeg_of(absence, {.adobe = true}), 16, 16).bytes, expected.bytes) <= 2);
+}
+
+TEST_CASE("pictures are turned as EXIF says, and cut and padded as they are seen") {
+  Pixels seen = gradient(48, 80, 3, 5);
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    CAPTURE(orientation);
+    const Pixels stored = stored_for(seen, orientation);
+    const Bytes file = jpeg_of(stored, {.quality = 100, .orientation = orientation});
+    CHECK(most_difference(decoded(file, 48, 80).bytes, seen.bytes) <= 6);
+    for (const Resize resize : {Resize::stretch, Resize::crop, Resize::pad}) {
+      CAPTURE(static_cast<int>(resize));
+      const Bytes expected = decoded(png_of(seen), 31, 33, 3, resize).bytes;
+      CHECK(most_difference(decoded(file, 31, 33, 3, resize).bytes, expected) <= 4);
+    }
+  }
+}
+
+TEST_CASE("crop takes the middle, pad puts black beside the picture") {
+  Pixels pixels{2, 4, 1, {10, 20, 30, 40, 50, 60, 70, 80}};
+  CHECK(decoded(png_of(pixels), 2, 2, 1, Resize::crop).bytes == Bytes{20, 30, 60, 70});
+  CHECK(decoded(png_of(pixels), 4, 4, 1, Resize::pad).bytes ==
+        Bytes{0, 0, 0, 0, 10, 20, 30, 40, 50, 60, 70, 80, 0, 0, 0, 0});
+}
+
+}  // namespace dtrain::test
