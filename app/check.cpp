@@ -81,6 +81,7 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
     try {
       check_cache(with_cache, name);
       const auto data = open_samples(config, *split, std::string_view(name) == "train");
+      for (const std::string& warning : data->warnings()) print_warning(warning);
       if (config.dataset.facts.empty()) config.dataset.facts = data->facts();
       look_through(config, *data, name);
       splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});

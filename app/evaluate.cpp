@@ -187,6 +187,7 @@ void evaluate(const EvaluateOptions& options) {
   if (options.per_class) add_class_reports(config, options);
   place_replicas(config);  // what this machine cannot do is said before the data are opened
   const auto data = open_samples(config, *config.dataset.find(split), false);
+  for (const std::string& warning : data->warnings()) print_warning(warning);
   Loader loader(data, {.batch_size = config.train.batch_size, .prefetch = config.dataset.prefetch});
   auto replicas = replicas_for_inference(run, Plan::Purpose::evaluation, config.train.batch_size, loader);
   auto measures = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });

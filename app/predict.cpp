@@ -114,6 +114,7 @@ void predict(const PredictOptions& options) {
   place_replicas(config);  // what this machine cannot do is said before the data are opened
   const auto inputs =
       open_inputs(options.input_file, config.dataset, config.graph.input_specs(), text_options(options));
+  for (const std::string& warning : inputs->warnings()) print_warning(warning);
   const int64_t batch_size =
       std::min(options.batch_size.value_or(config.train.batch_size), std::max<int64_t>(inputs->size(), 1));
   check_samples(config, *inputs, "predicted");
@@ -149,9 +150,10 @@ void add_predict(CommandLine& line) {
       .required();
   command
       .add_option("--input,-i", options->input_file,
-                  "The inputs, before the data set's transforms: .h5, .npy, .csv or IDX")
+                  "The inputs, before the data set's transforms: .h5, .npy, .csv or IDX, a picture, or a "
+                  "folder of them")
       .required()
-      .type_name("FILE");
+      .type_name("PATH");
   command
       .add_option("--output,-o", options->output_file,
                   "Where the outputs go, in the inputs' order: .h5, .npy or .csv")

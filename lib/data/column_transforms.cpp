@@ -54,6 +54,33 @@ std::string name_for_of(const TensorSpec& column) {
   return column.name.empty() ? "target" : column.name;
 }
 
+/// Calls `apply`; what it throws gets the place.
+template <class Apply>
+void at_mark(const Mark& mark, Apply apply) {
+  try {
+    apply();
+  } catch (const UserError& error) {
+    throw UserError(located(mark, error.what()));
+  }
+}
+
+/// False where the column is of no pictures yet.
+bool apply_augment(const AugmentPlan& augment, ColumnPlan& plan) {
+  constexpr uint32_t kFirstStream = 0x41554700;  // "AUG"
+  if (augment.augmentations.empty()) return true;
+  if (!is_picture(plan.spec().shape)) return false;
+  for (size_t i = 0; i < augment.augmentations.size(); ++i) {
+    const Configured<Augmentation>& one = augment.augmentations[i];
+    at_mark(one.resolved.mark(), [&] {
+      if (augment.is_training)
+        one->apply(plan, kFirstStream + static_cast<uint32_t>(i));
+      else
+        one->apply_in_evaluation(plan);
+    });
+  }
+  return true;
+}
+
 bool converts_losslessly(DType from, DType to) {
   return from == to || from == DType::uint8 || (from == DType::int32 && to == DType::float32);
 }
@@ -135,15 +162,20 @@ void check_transforms(const std::vector<TransformSpec>& transforms, const std::v
 }
 
 ColumnPlan plan_column(const TensorSpec& stored, const TensorSpec& wanted, bool target,
-                       const std::vector<TransformSpec>& transforms, const Mark& place) {
+                       const std::vector<TransformSpec>& transforms, const AugmentPlan& augment,
+                       const Mark& place) {
   ColumnPlan plan(stored);
+  bool is_augmented = target;
   for (const TransformSpec* spec : transforms_of(wanted, target, transforms).chosen) {
-    try {
-      spec->transform->apply(plan);
-    } catch (const UserError& error) {
-      throw UserError(located(spec->transform.resolved.mark(), error.what()));
-    }
+    if (!is_augmented) is_augmented = apply_augment(augment, plan);
+    at_mark(spec->transform.resolved.mark(), [&] { spec->transform->apply(plan); });
   }
+  if (!is_augmented && !apply_augment(augment, plan))
+    throw UserError(
+        located(augment.augmentations.front().resolved.mark(),
+                fmt::format("augment: expected pictures [height, width, channels], found {} for the "
+                            "input '{}'",
+                            plan.spec().shape.str(), wanted.name)));
   const TensorSpec found = plan.spec();
   const auto describe = [](const TensorSpec& spec) {
     return fmt::format("{} {}", spec.shape.str(), name_of(spec.dtype));

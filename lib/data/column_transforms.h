@@ -1,10 +1,12 @@
 // Which transforms a column undergoes, as `transforms:` says.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "config/registry.h"
+#include "data/augment/augmentation.h"
 #include "data/column_plan.h"
 #include "data/transforms/transform.h"
 
@@ -41,9 +43,17 @@ ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
 void check_transforms(const std::vector<TransformSpec>& transforms, const std::vector<TensorSpec>& inputs,
                       const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
 
-/// The way from a stored column to the wanted one. Throws UserError, with `place` or the transform's, where
+/// What pictures undergo before the transforms, as `augment:` says.
+struct AugmentPlan {
+  std::span<const Configured<Augmentation>> augmentations;  // in order
+  bool is_training = false;                                 // else what they do in evaluation
+};
+
+/// The way from a stored column to the wanted one. An input is augmented as soon as it has the shape of a
+/// picture: a `reshape` before that is done before. Throws UserError, with `place` or the transform's, where
 /// the transforms make something else of it.
 ColumnPlan plan_column(const TensorSpec& stored, const TensorSpec& wanted, bool target,
-                       const std::vector<TransformSpec>& transforms, const Mark& place);
+                       const std::vector<TransformSpec>& transforms, const AugmentPlan& augment,
+                       const Mark& place);
 
 }  // namespace dtrain

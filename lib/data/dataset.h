@@ -54,6 +54,8 @@ class Dataset {
   /// apart by their numbers only.
   virtual std::string id_title() const { return "row"; }
   virtual std::string sample_id(int64_t index) const { return std::to_string(index); }
+  /// What the user should know of the samples, a sentence each.
+  virtual std::vector<std::string> warnings() const { return {}; }
   /// The sample as messages call it: its id, or "row 17" (from 0, in the file).
   std::string sample_name(int64_t index) const;
   /// Whether all samples are to be kept in the memory of the devices that they go to.

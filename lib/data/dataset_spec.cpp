@@ -84,6 +84,10 @@ Schema<DatasetSpec> make_schema() {
       .optional("transforms", &DatasetSpec::transforms,
                 "applied in order, each to what its `of` names; without it rescale and normalize to the "
                 "float inputs, reshape and cast to all inputs, one_hot to the targets")
+      .optional("augment", &DatasetSpec::augment,
+                "what the pictures that are trained on undergo before the transforms, in order; drawn anew "
+                "in every "
+                "epoch from the seed and the sample's place")
       .optional("shuffle", &DatasetSpec::shuffle,
                 "a full permutation of the training split, new each epoch, from the seed")
       .optional("cache", &DatasetSpec::cache,

@@ -27,8 +27,9 @@ struct SplitSpec {
 struct DatasetSpec {
   std::string root;  // absolute: where relative file names are looked up first, then under $DTRAIN_DATA
   std::optional<SplitSpec> train, validation, test;
-  std::vector<TransformSpec> transforms;  // in the order in which they are applied
-  bool shuffle = true;                    // of the training split; others are never shuffled
+  std::vector<TransformSpec> transforms;          // in the order in which they are applied
+  std::vector<Configured<Augmentation>> augment;  // of the training split's pictures, in order
+  bool shuffle = true;                            // of the training split; others are never shuffled
   Configured<Cache> cache = registry<Cache>().make("none");
   int64_t prefetch = 2;
   DataFacts facts;      // of the training split, once it was opened: others are read by them
@@ -46,10 +47,12 @@ Json dataset_json_schema();
 /// that what they hold, after the transforms, fits `inputs` (the model's, in order) and `targets` (what the
 /// losses want: shape, dtype; integer labels are checked against nothing here). Conversion between dtypes is
 /// implied where it loses nothing (uint8 to float32 or int32; int32 labels to float32). Throws UserError with
-/// the place in the configuration, the path, what was expected and what was found.
+/// the place in the configuration, the path, what was expected and what was found. Samples that are trained
+/// on
+/// (`is_training`) are augmented.
 std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
                                           const std::vector<TensorSpec>& inputs,
-                                          const std::vector<TensorSpec>& targets);
+                                          const std::vector<TensorSpec>& targets, bool is_training = false);
 
 /// The paths at which the files of all splits are found now.
 std::vector<std::string> data_files(const DatasetSpec& spec);
@@ -63,10 +66,10 @@ struct TextOptions {
   std::optional<char> delimiter;
 };
 
-/// Opens a file (.h5, .npy, .csv, .idx; .gz of the last two) that holds inputs only, for `dtrain predict`,
-/// with the data set's transforms. Text is read as the data set's csv reader reads it; where both this file
-/// and the one that was trained on have a header, the columns are found by name. A run without a csv reader
-/// takes a first line of names for a header.
+/// Opens a file (.h5, .npy, .csv, .idx; .gz of the last two; a picture, or a folder of pictures) that holds
+/// inputs only, for `dtrain predict`, with the data set's transforms. Text is read as the data set's csv
+/// reader reads it; where both this file and the one that was trained on have a header, the columns are found
+/// by name. A run without a csv reader takes a first line of names for a header.
 std::shared_ptr<const Dataset> open_inputs(const std::string& path, const DatasetSpec& spec,
                                            const std::vector<TensorSpec>& inputs, const TextOptions& options);
 

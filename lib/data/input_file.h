@@ -20,6 +20,10 @@ class InputFile {
 
   const std::string& path() const { return path_; }
   int64_t size() const { return status_.st_size; }
+  /// When its content was last changed, in nanoseconds since 1970.
+  int64_t written_ns() const {
+    return int64_t{status_.st_mtim.tv_sec} * 1'000'000'000 + status_.st_mtim.tv_nsec;
+  }
   /// Throws Error where the file is not any more what it was when it was opened: it was cut short, has grown,
   /// or was written to. A new file under the same name is no such change, for the old one stays open.
   void check_unchanged() const;

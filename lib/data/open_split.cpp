@@ -9,10 +9,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "data/cache.h"
 #include "data/column_transforms.h"
 #include "data/dataset_spec.h"
+#include "data/folder_listing.h"
 #include "data/input_file.h"
+#include "data/pictures/open_pictures.h"
 #include "data/readers/open_any.h"
 #include "data/readers/reader.h"
 #include "data/split_dataset.h"
@@ -29,13 +32,14 @@ std::vector<TensorSpec> before_transforms(std::vector<TensorSpec> wanted, bool t
 }
 
 std::vector<ColumnPlan> plan_columns(const Columns& columns, const std::vector<TensorSpec>& inputs,
-                                     const std::vector<TensorSpec>& targets,
-                                     const std::vector<TransformSpec>& transforms, const Mark& place) {
+                                     const std::vector<TensorSpec>& targets, const DatasetSpec& spec,
+                                     bool is_training, const Mark& place) {
   std::vector<ColumnPlan> plans;
   for (size_t i = 0; i < columns.size(); ++i) {
     const bool target = i >= inputs.size();
     const TensorSpec& wanted = target ? targets[i - inputs.size()] : inputs[i];
-    plans.push_back(plan_column(columns[i]->spec(), wanted, target, transforms, place));
+    plans.push_back(
+        plan_column(columns[i]->spec(), wanted, target, spec.transforms, {spec.augment, is_training}, place));
   }
   return plans;
 }
@@ -55,6 +59,7 @@ std::string fingerprint(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0)
     throw UserError(fmt::format("{}: cannot open the file: {}", path, std::strerror(errno)));
+  if (S_ISDIR(status.st_mode)) return fingerprint_of_folder(path);
   return fmt::format("{} {} bytes, inode {}, written {}.{:09}, changed {}.{:09}\n", path, status.st_size,
                      status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
                      status.st_ctim.tv_nsec);
@@ -133,19 +138,23 @@ auto at_place(const Mark& place, Open open) {
   }
 }
 
-enum class FileFormat { hdf5, npy, idx, csv };
+enum class FileFormat { hdf5, npy, idx, csv, picture };
 
 /// What the first bytes (unpacked) say; text is taken for csv.
 FileFormat format_of(const std::string& path) {
+  if (look_at(path) == Standing::directory) return FileFormat::picture;
   InputStream stream(path);
   std::string start(512, '\0');
   start.resize(stream.read(start.data(), start.size()));
   if (start.starts_with("\x89HDF\r\n\x1a\n")) return FileFormat::hdf5;
   if (start.starts_with("\x93NUMPY")) return FileFormat::npy;
+  if (is_picture_file({reinterpret_cast<const uint8_t*>(start.data()), start.size()}))
+    return FileFormat::picture;
   if (start.size() >= 4 && start[0] == 0 && start[1] == 0) return FileFormat::idx;
   if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::csv;
-  throw UserError(fmt::format("{}: expected an HDF5, .npy, csv or IDX file, found {}", path,
-                              start.empty() ? "an empty one" : "none of these"));
+  throw UserError(
+      fmt::format("{}: expected an HDF5, .npy, csv or IDX file, a picture or a folder of pictures, found {}",
+                  path, start.empty() ? "an empty one" : "none of these"));
 }
 
 /// As the run's own csv reader has it, but for what the options say.
@@ -158,8 +167,17 @@ CsvFormat text_format(const DatasetSpec& spec, const TextOptions& options) {
   return format;
 }
 
-Columns open_inputs_file(const std::string& path, const DatasetSpec& spec,
-                         const std::vector<TensorSpec>& wanted, const TextOptions& options) {
+/// As the run's own reader of pictures has it; else the model's input decides all.
+PictureOptions picture_options(const DatasetSpec& spec) {
+  PictureOptions options;
+  for (const char* name : {"test", "validation", "train"})
+    if (const SplitSpec* split = spec.find(name))
+      options = split->reader->picture_options().value_or(options);
+  return options;
+}
+
+SourceColumns open_inputs_file(const std::string& path, const DatasetSpec& spec,
+                               const std::vector<TensorSpec>& wanted, const TextOptions& options) {
   const FileFormat format = format_of(path);
   if (format != FileFormat::csv && (options.header || options.delimiter))
     throw UserError(
@@ -167,21 +185,23 @@ Columns open_inputs_file(const std::string& path, const DatasetSpec& spec,
   Columns columns;
   if (format == FileFormat::hdf5 && wanted.size() > 1) {
     for (const TensorSpec& one : wanted) columns.push_back(open_hdf5(path, one.name));
-    return columns;
+    return SourceColumns(std::move(columns));
   }
   if (wanted.size() != 1)
     throw UserError(fmt::format("{}: expected an HDF5 file with a dataset for each of the model's {} inputs",
                                 path, wanted.size()));
   switch (format) {
     case FileFormat::hdf5:
-      return {open_hdf5(path, "")};
+      return SourceColumns({open_hdf5(path, "")});
     case FileFormat::npy:
-      return {open_npy(path)};
+      return SourceColumns({open_npy(path)});
     case FileFormat::idx:
-      return {open_idx(path)};
+      return SourceColumns({open_idx(path)});
+    case FileFormat::picture:
+      return open_pictures_at(path, picture_options(spec), wanted[0]);
     default:
-      return {open_csv(path, wanted[0].dtype == DType::int32 ? DType::int32 : DType::float32,
-                       text_format(spec, options), spec.facts.source.fields.inputs)};
+      return SourceColumns({open_csv(path, wanted[0].dtype == DType::int32 ? DType::int32 : DType::float32,
+                                     text_format(spec, options), spec.facts.source.fields.inputs)});
   }
 }
 
@@ -189,7 +209,7 @@ Columns open_inputs_file(const std::string& path, const DatasetSpec& spec,
 
 std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
                                           const std::vector<TensorSpec>& inputs,
-                                          const std::vector<TensorSpec>& targets) {
+                                          const std::vector<TensorSpec>& targets, bool is_training) {
   ReadRequest request{spec.root, split.mark, before_transforms(inputs, false, spec.transforms),
                       before_transforms(targets, true, spec.transforms), spec.facts.source};
   DataSource source;
@@ -207,7 +227,7 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
     throw UserError(located(
         split.mark, fmt::format("rows: expected at most the {} samples of {}, found [{}, {})", held->total,
                                 held->columns.front()->spec().name, source.from, source.to)));
-  auto plans = plan_columns(held->columns, inputs, targets, spec.transforms, split.mark);
+  auto plans = plan_columns(held->columns, inputs, targets, spec, is_training, split.mark);
   return std::make_shared<SplitDataset>(held, std::move(plans), std::move(source));
 }
 
@@ -229,17 +249,17 @@ void check_cache(const DatasetSpec& spec, const std::string& split) {
 std::shared_ptr<const Dataset> open_inputs(const std::string& path, const DatasetSpec& spec,
                                            const std::vector<TensorSpec>& inputs,
                                            const TextOptions& options) {
-  auto held = std::make_shared<CachedColumns>();
-  held->columns = at_place({}, [&] {
+  SourceColumns found = at_place({}, [&] {
     return open_inputs_file(path, spec, before_transforms(inputs, false, spec.transforms), options);
   });
-  held->total = held->columns.front()->size();
+  const int64_t total = found.columns.front()->size();
+  const auto held = std::make_shared<const CachedColumns>(std::move(found), 0, total);
   for (const auto& column : held->columns)
     if (column->size() != held->total)
       throw UserError(fmt::format("{}: expected as many samples for each input, found {} and {}", path,
                                   held->total, column->size()));
   DataSource source{"", {path}, {}, 0, held->total};
-  return std::make_shared<SplitDataset>(held, plan_columns(held->columns, inputs, {}, spec.transforms, {}),
+  return std::make_shared<SplitDataset>(held, plan_columns(held->columns, inputs, {}, spec, false, {}),
                                         std::move(source));
 }
 

@@ -24,6 +24,8 @@ struct SourceColumns {
   std::shared_ptr<const Column> names;
   /// What was known, completed by what the files say.
   SourceFacts facts;
+  /// What its user should know of it, a sentence each.
+  std::vector<std::string> warnings;
 };
 
 /// A column of texts as SourceColumns::names has them. `title` says what they are.

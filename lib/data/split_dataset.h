@@ -29,6 +29,7 @@ class SplitDataset final : public Dataset {
   DataIdentity identity() const override;
   DataFacts facts() const override { return source_.facts; }
   std::string id_title() const override { return held_->names ? held_->names->spec().name : "row"; }
+  std::vector<std::string> warnings() const override { return held_->warnings; }
   std::string sample_id(int64_t index) const override;
   /// Random columns are made anew every epoch, so a device has nothing to keep.
   bool on_device() const override { return held_->on_device && !is_random_; }

@@ -60,6 +60,7 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
     if (!loader) continue;
     if (loader->dataset().on_device()) kept += loader->dataset().stored_bytes();
     samples = std::max(samples, loader->samples());
+    for (const std::string& warning : loader->dataset().warnings()) observer_.on_warning(warning);
     ahead += loader->read_ahead_memory();
   }
   replicas_->plan_data(kept);

@@ -40,6 +40,7 @@ class WeightedDataset final : public Dataset {
   DataFacts facts() const override { return data_->facts(); }
   std::string id_title() const override { return data_->id_title(); }
   std::string sample_id(int64_t index) const override { return data_->sample_id(index); }
+  std::vector<std::string> warnings() const override { return data_->warnings(); }
   bool on_device() const override { return data_->on_device(); }
   bool in_memory() const override { return data_->in_memory(); }
   bool is_costly() const override { return data_->is_costly(); }

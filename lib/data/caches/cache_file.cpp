@@ -70,6 +70,9 @@ std::string make_header(const CacheKey& key, const CachedColumns& cached, int64_
       .set("total", cached.total)
       .set("weights", cached.weights != nullptr)
       .set("names", cached.names != nullptr);
+  Json warnings = Json::array();
+  for (const std::string& warning : cached.warnings) warnings.push(warning);
+  header.set("warnings", std::move(warnings));
   header.set("bytes", offset).set("arrays", std::move(arrays));
   const std::string text = header.dump();
   const auto begin = aligned(static_cast<int64_t>(sizeof(Start) + text.size()));
@@ -132,6 +135,7 @@ std::optional<CachedColumns> map_valid_file(const std::string& path, const Cache
     if (rows * static_cast<int64_t>(column->row_bytes()) > file.size() - offset) return std::nullopt;
     cached.columns.push_back(std::move(column));
   }
+  for (const Json& warning : header.at("warnings").items()) cached.warnings.push_back(warning.as_string());
   if (header.at("names").as_bool()) cached.names = take_last(cached.columns);
   if (header.at("weights").as_bool()) cached.weights = take_last(cached.columns);
   return cached;

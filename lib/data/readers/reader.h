@@ -8,6 +8,7 @@
 #include "base/tensor_spec.h"
 #include "config/registry.h"
 #include "data/column.h"
+#include "data/pictures/picture_options.h"
 #include "data/readers/csv_table.h"
 #include "data/source_columns.h"
 
@@ -39,10 +40,12 @@ class Reader {
   /// rows. Throws UserError for a file that is not what it is said to be, with its path, what was expected
   /// and what was found.
   virtual SourceColumns open(const ReadRequest& request) const = 0;
-  /// The names of the reader's files, as they are written in the configuration.
+  /// The names of the reader's files and folders, as they are written in the configuration.
   virtual std::vector<std::string> files() const = 0;
   /// How the reader reads delimited text; nothing where it reads other files.
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
+  /// How the reader reads pictures; nothing where it reads other files.
+  virtual std::optional<PictureOptions> picture_options() const { return std::nullopt; }
 };
 
 template <>
@@ -55,5 +58,6 @@ void add_csv(Registry<Reader>& table);
 void add_hdf5(Registry<Reader>& table);
 void add_cifar10(Registry<Reader>& table);
 void add_synthetic(Registry<Reader>& table);
+void add_images(Registry<Reader>& table);
 
 }  // namespace dtrain

@@ -17,6 +17,7 @@ const Registry<Reader>& registry<Reader>() {
     add_hdf5(all);
     add_cifar10(all);
     add_synthetic(all);
+    add_images(all);
     return all;
   }();
   return table;

@@ -1,0 +1,23 @@
+#include "data/augment/augmentation.h"
+
+namespace dtrain {
+
+template <>
+const Registry<Augmentation>& registry<Augmentation>() {
+  static const Registry<Augmentation> table = [] {
+    Registry<Augmentation> all("augmentation");
+    add_random_flip(all);
+    add_random_crop(all);
+    add_random_rotation(all);
+    add_random_translation(all);
+    add_random_zoom(all);
+    add_random_brightness(all);
+    add_random_contrast(all);
+    add_random_erasing(all);
+    add_rand_augment(all);
+    return all;
+  }();
+  return table;
+}
+
+}  // namespace dtrain

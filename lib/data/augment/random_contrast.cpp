@@ -1,0 +1,47 @@
+#include "data/augment/colour_ops.h"
+#include "data/augment/options.h"
+
+namespace dtrain {
+
+namespace {
+
+struct RandomContrastOptions {
+  DrawnRange factor;
+  ValueRange value_range{0, 255};
+};
+
+class RandomContrast final : public Augmentation {
+ public:
+  explicit RandomContrast(const RandomContrastOptions& options) : options_(options) {}
+
+  void apply(ColumnPlan& plan, uint32_t stream) const override {
+    const auto least = static_cast<float>(options_.value_range[0]),
+               most = static_cast<float>(options_.value_range[1]);
+    // Keras: [lower, upper] is a factor from 1 - lower to 1 + upper, a lone f both.
+    const double low = options_.factor.lower < 0 ? 1 + options_.factor.lower : 1 - options_.factor.lower;
+    const double high = 1 + options_.factor.upper;
+    add_float_pass(plan, stream, [=](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
+      change_contrast(src, shape, static_cast<float>(draws.uniform(low, high)), least, most, dst);
+    });
+  }
+
+ private:
+  RandomContrastOptions options_;
+};
+
+}  // namespace
+
+void add_random_contrast(Registry<Augmentation>& table) {
+  using Options = RandomContrastOptions;
+  Schema<Options> schema("Multiplies the distance of each value from its channel's mean.");
+  schema.example("{factor: 0.2}");
+  schema
+      .required("factor", &Options::factor,
+                "a number f: by 1 - f to 1 + f; [lower, upper]: by 1 - lower to 1 + upper",
+                range_within(-1, 1))
+      .optional("value_range", &Options::value_range, "[least, most] of the values, which they stay within",
+                two_ascending());
+  table.add<RandomContrast>("random_contrast", schema);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/augment/picture_stage.h"
+
+namespace dtrain {
+
+namespace {
+
+struct RandomCropOptions {
+  int64_t height = 0, width = 0, padding = 0;
+};
+
+/// Copies the part of a picture that begins at (top, left), 0 beyond its edges.
+void copy_part(const std::byte* src, const PictureShape& shape, size_t pixel_bytes, int64_t top, int64_t left,
+               int64_t height, int64_t width, std::byte* dst) {
+  const int64_t from = std::clamp<int64_t>(left, 0, shape.width);
+  const int64_t to = std::clamp<int64_t>(left + width, 0, shape.width);
+  const size_t dst_row_bytes = static_cast<size_t>(width) * pixel_bytes;
+  for (int64_t y = top; y < top + height; ++y, dst += dst_row_bytes) {
+    const bool inside = y >= 0 && y < shape.height;
+    if (!inside || to - from < width) std::memset(dst, 0, dst_row_bytes);
+    if (inside && to > from)
+      std::memcpy(dst + static_cast<size_t>(from - left) * pixel_bytes,
+                  src + static_cast<size_t>(y * shape.width + from) * pixel_bytes,
+                  static_cast<size_t>(to - from) * pixel_bytes);
+  }
+}
+
+class RandomCrop final : public Augmentation {
+ public:
+  explicit RandomCrop(const RandomCropOptions& options) : options_(options) {}
+
+  void apply(ColumnPlan& plan, uint32_t stream) const override { add_pass(plan, stream, true); }
+
+  /// The middle.
+  void apply_in_evaluation(ColumnPlan& plan) const override {
+    const PictureShape shape(plan.spec().shape);
+    if (shape.height != options_.height || shape.width != options_.width) add_pass(plan, 0, false);
+  }
+
+ private:
+  void add_pass(ColumnPlan& plan, uint32_t stream, bool is_random) const {
+    const PictureShape shape(plan.spec().shape);
+    const auto [height, width, padding] = options_;
+    const int64_t rows = shape.height + 2 * padding - height, columns = shape.width + 2 * padding - width;
+    if (rows < 0 || columns < 0)
+      throw UserError(
+          fmt::format("random_crop: expected pictures of at least {}x{} with {} beside them, found "
+                      "{}x{}",
+                      height, width, padding, shape.height, shape.width));
+    const size_t pixel_bytes = static_cast<size_t>(shape.channels) * bytes_of(plan.spec().dtype);
+    const auto change = [=, height = height, width = width, padding = padding](const std::byte* src,
+                                                                               Draws& draws, std::byte* dst) {
+      const int64_t top = is_random ? draws.below(rows + 1) : rows / 2;
+      const int64_t left = is_random ? draws.below(columns + 1) : columns / 2;
+      copy_part(src, shape, pixel_bytes, top - padding, left - padding, height, width, dst);
+    };
+    TensorSpec cropped = plan.spec();
+    cropped.shape[0] = height;
+    cropped.shape[1] = width;
+    plan.add(std::make_shared<PictureStage>(plan.spec(), std::move(cropped), stream, change, is_random));
+  }
+
+  RandomCropOptions options_;
+};
+
+}  // namespace
+
+void add_random_crop(Registry<Augmentation>& table) {
+  Schema<RandomCropOptions> schema("Takes a part of each picture, anywhere in it.");
+  schema.example("{height: 32, width: 32, padding: 4}");
+  schema
+      .required("height", &RandomCropOptions::height, "of the part", between<int64_t>(1, Size2::kMostExtent))
+      .required("width", &RandomCropOptions::width, "of the part", between<int64_t>(1, Size2::kMostExtent))
+      .optional("padding", &RandomCropOptions::padding, "pixels of 0 that are put on all four sides before",
+                between<int64_t>(0, 1 << 20));
+  table.add<RandomCrop>("random_crop", schema);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,43 @@
+#include "data/augment/options.h"
+#include "data/augment/warp.h"
+
+namespace dtrain {
+
+namespace {
+
+struct RandomRotationOptions : WarpOptions {
+  DrawnRange factor;
+};
+
+class RandomRotation final : public Augmentation {
+ public:
+  explicit RandomRotation(const RandomRotationOptions& options) : options_(options) {}
+
+  void apply(ColumnPlan& plan, uint32_t stream) const override {
+    add_float_pass(
+        plan, stream,
+        [options = options_](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
+          constexpr double kTwoPi = 6.283185307179586;
+          const double angle = kTwoPi * draws.uniform(options.factor.lower, options.factor.upper);
+          warp(src, shape, rotation(shape, angle), options, dst);
+        });
+  }
+
+ private:
+  RandomRotationOptions options_;
+};
+
+}  // namespace
+
+void add_random_rotation(Registry<Augmentation>& table) {
+  using Options = RandomRotationOptions;
+  Schema<Options> schema("Turns each picture about its middle.");
+  schema.example("{factor: 0.05}");
+  schema.required("factor", &Options::factor,
+                  "the range of the angle, as a part of a whole turn; a number f is [-f, f]",
+                  range_within(-1, 1));
+  add_warp_options(schema);
+  table.add<RandomRotation>("random_rotation", schema);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,50 @@
+#include "data/augment/options.h"
+#include "data/augment/warp.h"
+
+namespace dtrain {
+
+namespace {
+
+struct RandomZoomOptions : WarpOptions {
+  DrawnRange height_factor;
+  std::optional<DrawnRange> width_factor;
+};
+
+class RandomZoom final : public Augmentation {
+ public:
+  explicit RandomZoom(const RandomZoomOptions& options) : options_(options) {}
+
+  void apply(ColumnPlan& plan, uint32_t stream) const override {
+    add_float_pass(
+        plan, stream,
+        [options = options_](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
+          const double height = draws.uniform(options.height_factor.lower, options.height_factor.upper);
+          const double width = options.width_factor
+                                   ? draws.uniform(options.width_factor->lower, options.width_factor->upper)
+                                   : height;
+          warp(src, shape, zoom(shape, height, width), options, dst);
+        });
+  }
+
+ private:
+  RandomZoomOptions options_;
+};
+
+}  // namespace
+
+void add_random_zoom(Registry<Augmentation>& table) {
+  using Options = RandomZoomOptions;
+  Schema<Options> schema("Zooms each picture in or out.");
+  schema.example("{height_factor: 0.2}");
+  schema
+      .required("height_factor", &Options::height_factor,
+                "the range of what the height grows by, as a part of it: positive zooms out, negative in; a "
+                "number f is [-f, f]",
+                range_within(-1, 1))
+      .optional("width_factor", &Options::width_factor,
+                "the same of the width; as the height where not given (shapes stay)");
+  add_warp_options(schema);
+  table.add<RandomZoom>("random_zoom", schema);
+}
+
+}  // namespace dtrain

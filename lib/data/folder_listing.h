@@ -1,0 +1,33 @@
+// The files of a folder, for data sets of many files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dtrain {
+
+struct ListedFile {
+  std::string path;  // below the folder
+  int64_t bytes = 0;
+  int64_t written_ns = 0;  // the time of the last change of its content
+  /// What keeps it from being read, as messages say it ("expected ..., found ..."); empty where nothing does.
+  std::string problem;
+};
+
+/// All files below a folder, whatever their depth, by their paths in the order of their bytes, folder by
+/// folder. Hidden files and folders (".git") are passed over, symbolic links are followed. A link that leads
+/// nowhere, one that leads back to a folder that it is in, and what is no file are listed with their problem.
+/// Throws UserError where the folder itself cannot be read.
+std::vector<ListedFile> list_folder(const std::string& folder);
+
+/// The same for one file, whose path stays as it is given.
+ListedFile list_file(const std::string& path);
+
+/// The files' paths, sizes and times in one line that is another one when any of them is.
+std::string fingerprint_of_folder(const std::string& folder);
+
+/// Where `path` stands below `folder`.
+std::string path_in(const std::string& folder, const std::string& path);
+
+}  // namespace dtrain

@@ -1,0 +1,153 @@
+#include "data/pictures/picture_column.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "data/input_file.h"
+#include "device/device.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr int64_t kMostFileBytes = int64_t{1} << 30;  // as much is read at once
+
+std::unique_ptr<const InputFile> open_listed(const PictureList& list, size_t i) {
+  const ListedFile& listed = list.files[i];
+  const std::string path = list.path(i);
+  if (!listed.problem.empty()) throw UserError(path + ": " + listed.problem);
+  auto file = std::make_unique<const InputFile>(path);
+  if (file->size() != listed.bytes || file->written_ns() != listed.written_ns)
+    throw Error(fmt::format("{}: the file was changed while it was in use", path));
+  if (file->size() > kMostFileBytes)
+    throw UserError(
+        fmt::format("{}: expected a picture of at most 1 GiB, found {} bytes", path, file->size()));
+  return file;
+}
+
+/// Calls `work` with the first bytes of the file, of its path in messages.
+template <class Work>
+void with_bytes(const InputFile& file, int64_t bytes, Work work) {
+  thread_local std::vector<uint8_t> memory;
+  memory.resize(static_cast<size_t>(bytes));
+  file.read(0, memory.data(), memory.size());
+  try {
+    work(std::span<const uint8_t>(memory));
+  } catch (const UserError& error) {
+    throw UserError(file.path() + ": " + error.what());
+  }
+}
+
+void decode_listed(const PictureList& list, size_t i, const PictureForm& form, uint8_t* dst) {
+  const auto file = open_listed(list, i);
+  with_bytes(*file, file->size(), [&](auto bytes) { decode_picture(bytes, form, dst); });
+}
+
+void check_header(const PictureList& list, size_t i) {
+  constexpr int64_t kStart = 16 << 10;
+  const auto file = open_listed(list, i);
+  const auto check = [&](auto bytes) { check_picture_header(bytes, static_cast<size_t>(file->size())); };
+  if (file->size() > kStart) {
+    try {
+      return with_bytes(*file, kStart, check);
+    } catch (const UserError&) {  // a header may be longer: the whole decides
+    }
+  }
+  with_bytes(*file, file->size(), check);
+}
+
+/// Calls work(i) for all i below `count`, on as many threads as there are cores. The error of the least i
+/// that has one is thrown once all are done.
+void for_each_in_parallel(size_t count, const std::function<void(size_t)>& work) {
+  constexpr size_t kWorthAThread = 16;
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr error;
+  size_t error_at = count;
+  const auto run = [&] {
+    for (size_t i; (i = next++) < count;) try {
+        work(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (i < error_at) error = std::current_exception();
+        error_at = std::min(error_at, i);
+      }
+  };
+  const size_t wanted = std::min(available_cores().size(), count / kWorthAThread);
+  std::vector<std::thread> threads;
+  try {
+    while (threads.size() + 1 < wanted) threads.push_back(start_thread("looking at pictures", run));
+  } catch (const Error&) {  // fewer threads do the same, more slowly
+  }
+  run();
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+}
+
+class PictureColumn final : public Column {
+ public:
+  PictureColumn(std::string name, std::shared_ptr<const PictureList> list, const PictureForm& form)
+      : spec_{std::move(name), Shape{form.height, form.width, form.channels}, DType::uint8},
+        list_(std::move(list)),
+        form_(form) {}
+
+  const TensorSpec& spec() const override { return spec_; }
+  int64_t size() const override { return static_cast<int64_t>(list_->files.size()); }
+  bool in_memory() const override { return false; }
+
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* dst) const override {
+    auto* out = static_cast<uint8_t*>(dst);
+    for (const int64_t row : rows) {
+      decode_listed(*list_, static_cast<size_t>(row), form_, out);
+      out += form_.bytes();
+    }
+  }
+
+ private:
+  TensorSpec spec_;
+  std::shared_ptr<const PictureList> list_;
+  PictureForm form_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<const PictureList> list,
+                                             const PictureForm& form) {
+  return std::make_shared<PictureColumn>(std::move(name), std::move(list), form);
+}
+
+void check_pictures(PictureList& list, const PictureForm& form, OnError on_error) {
+  if (on_error == OnError::error)
+    return for_each_in_parallel(list.files.size(), [&](size_t i) { check_header(list, i); });
+  std::vector<std::string> problems(list.files.size());
+  for_each_in_parallel(list.files.size(), [&](size_t i) {
+    thread_local std::vector<uint8_t> pixels;
+    pixels.resize(form.bytes());
+    try {
+      decode_listed(list, i, form, pixels.data());
+    } catch (const UserError& error) {
+      problems[i] = error.what();
+    }
+  });
+  std::vector<bool> is_good;
+  for (const std::string& problem : problems) {
+    is_good.push_back(problem.empty());
+    if (!problem.empty() && list.first_skipped.empty()) list.first_skipped = problem;
+  }
+  list.keep(is_good);
+  if (list.files.empty())
+    throw UserError(fmt::format("{}: expected pictures, found none of {} to be one ({})", list.folder,
+                                list.skipped, list.first_skipped));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,107 @@
+#include "data/pictures/picture_list.h"
+
+#include <algorithm>
+#include <array>
+#include <dirent.h>
+#include <map>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/paths.h"
+
+namespace dtrain {
+
+namespace {
+
+bool has_ending_of_picture(const std::string& path) {
+  std::string ending = path.substr(std::min(path.rfind('.'), path.size()));
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  constexpr std::array<std::string_view, 4> kEndings{".jpg", ".jpeg", ".png", ".bmp"};
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
+/// The first few of many names.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 10;
+  if (names.size() <= kMost) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}, ... ({} in all)", fmt::join(names.begin(), names.begin() + kMost, ", "),
+                     names.size());
+}
+
+/// The folders of a folder, in the order of their names; hidden ones are none.
+std::vector<std::string> folders_in(const std::string& folder) {
+  std::vector<std::string> names;
+  if (DIR* open = opendir(folder.c_str())) {
+    while (const dirent* entry = readdir(open))
+      if (entry->d_name[0] != '.' && look_at(path_in(folder, entry->d_name)) == Standing::directory)
+        names.emplace_back(entry->d_name);
+    closedir(open);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+void PictureList::keep(const std::vector<bool>& is_good) {
+  size_t kept = 0;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!is_good[i]) continue;
+    if (kept != i) {
+      files[kept] = std::move(files[i]);
+      if (!classes.empty()) classes[kept] = classes[i];
+    }
+    ++kept;
+  }
+  skipped += static_cast<int64_t>(files.size() - kept);
+  files.resize(kept);
+  if (!classes.empty()) classes.resize(kept);
+}
+
+PictureList list_pictures(const std::string& folder) {
+  PictureList list{folder, list_folder(folder), {}, {}, 0, ""};
+  if (list.files.empty())
+    throw UserError(fmt::format("{}: expected pictures, found an empty folder", folder));
+  return list;
+}
+
+PictureList list_classes(const std::string& folder, const std::vector<std::string>& class_names) {
+  PictureList list{folder, {}, {}, class_names, 0, ""};
+  const std::vector<std::string> folders = folders_in(folder);
+  if (list.class_names.empty()) list.class_names = folders;
+  std::map<std::string, int32_t> numbers;
+  for (size_t i = 0; i < list.class_names.size(); ++i) numbers[list.class_names[i]] = static_cast<int32_t>(i);
+  for (const std::string& name : folders)
+    if (!numbers.contains(name))
+      throw UserError(fmt::format("{}: expected a folder for each of the classes {}, found the folder '{}'",
+                                  folder, some_of(list.class_names), name));
+  std::map<std::string, int64_t> counts;
+  for (ListedFile& file : list_folder(folder)) {
+    const size_t slash = file.path.find('/');
+    if (slash == std::string::npos && folders.empty()) continue;
+    const std::string name = file.path.substr(0, slash);
+    const auto number = numbers.find(name);
+    if (slash == std::string::npos && number == numbers.end()) {
+      if (has_ending_of_picture(file.path))
+        throw UserError(
+            fmt::format("{}: expected pictures in folders, one a class, found this one beside them",
+                        path_in(folder, file.path)));
+      continue;
+    }
+    ++counts[name];
+    list.classes.push_back(number->second);
+    list.files.push_back(std::move(file));
+  }
+  if (folders.empty())
+    throw UserError(fmt::format("{}: expected folders of pictures, one a class, found none", folder));
+  for (const std::string& name : folders)
+    if (counts[name] == 0)
+      throw UserError(fmt::format("{}: expected pictures, found an empty folder", path_in(folder, name)));
+  return list;
+}
+
+}  // namespace dtrain

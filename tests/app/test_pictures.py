@@ -1,0 +1,98 @@
+"""Folders of pictures, from files to named predictions."""
+import csv
+import random
+import struct
+import time
+import zlib
+
+import support
+from support import Case
+
+CONFIG = """\
+seed: 5
+model:
+  inputs: {image: [12, 12, 3]}
+  layers:
+    - conv2d: {filters: 4, kernel_size: 3, activation: relu}
+    - flatten: {}
+    - dense: {units: 3}
+dataset:
+  train:      {images: {directory: train, resize: crop, size: [14, 14]}}
+  validation: {images: {directory: validation, resize: crop, size: [14, 14]}}
+  augment:
+    - random_flip: {mode: horizontal}
+    - random_crop: {height: 12, width: 12}
+    - random_rotation: {factor: 0.02}
+    - random_brightness: {factor: 0.1}
+  transforms: [{rescale: {scale: 1/255}}]
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train:
+  epochs: 3
+  batch_size: 8
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.01}}
+  metrics: [sparse_categorical_accuracy]
+checkpoint: {every: 2 steps, keep: 100}
+"""
+
+
+def png(height, width, colour, draw):
+    """A picture of one colour and some noise."""
+    rows = b""
+    for _ in range(height):
+        rows += b"\0" + bytes(min(255, max(0, c + draw.randrange(-40, 41))) for _ in range(width) for c in colour)
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+class Pictures(Case):
+    def setUp(self):
+        super().setUp()
+        draw = random.Random(1)
+        for split, count in (("train", 20), ("validation", 4)):
+            for name, colour in (("blue", (30, 30, 200)), ("green", (30, 200, 30)), ("red", (200, 30, 30))):
+                (self.dir / split / name).mkdir(parents=True)
+                for i in range(count):
+                    path = self.dir / split / name / f"{i:02}.png"
+                    path.write_bytes(png(draw.randrange(10, 40), draw.randrange(10, 40), colour, draw))
+
+    def test_from_a_folder_to_predictions_with_paths(self):
+        self.fit(config=CONFIG)
+        self.assertGreater(self.metrics()[-1]["val_sparse_categorical_accuracy"], 0.9)
+        self.dtrain("predict", "run", "--input", "validation", "--output", "out.csv")
+        with open(self.dir / "out.csv", encoding="utf-8", newline="") as file:
+            self.assertIn(sum(1 for _ in csv.reader(file)), (12, 13))
+        self.dtrain("predict", "run", "--input", "validation/red/00.png", "--output", "one.npy")
+        self.dtrain("evaluate", "run", "--split", "train")
+
+    def test_killed_and_gone_on_with_gives_the_same_bits(self):
+        self.fit(config=CONFIG, output="whole")
+        self.write("config.yaml", CONFIG)
+        first = self.start("fit", "config.yaml", "--output", "run")
+        while first.poll() is None and len(self.checkpoints()) < 3:
+            time.sleep(0.01)
+        first.kill()
+        first.communicate()
+        self.dtrain("resume", "run")
+        self.assert_same_run("run", "whole")
+        # On one replica the samples are the same ones.
+        self.fit("--set", "strategy={single: {device: cpu:0}}", config=CONFIG, output="single")
+        for mine, other in zip(self.metrics("single"), self.metrics("whole")):
+            self.assertAlmostEqual(mine["loss"], other["loss"], places=3)
+
+    def test_a_broken_picture_is_an_error_or_left_out(self):
+        path = self.dir / "train/red/broken.png"
+        path.write_bytes((self.dir / "train/red/00.png").read_bytes()[:200])
+        message = self.fit(config=CONFIG, expect=1).err
+        self.assertRegex(message, "train/red/broken.png: expected a whole PNG")
+        skip = CONFIG.replace("directory: train,", "directory: train, on_error: skip,")
+        self.assertIn("1 of 61 files were left out", self.fit(config=skip, output="other").err)
+        path.write_text("no picture")
+        message = self.fit(config=CONFIG, output="third", expect=2).err
+        self.assertRegex(message, r"config.yaml:9:15: error: .*broken.png: expected a JPEG, PNG or BMP, found no picture")
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,217 @@
+// The reader of pictures: which ones, of which classes, in which order, the same whoever reads them.
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
+
+#include <doctest/doctest.h>
+
+#include "data/folder_listing.h"
+#include "data/loader.h"
+#include "pictures.h"
+#include "support.h"
+
+namespace dtrain::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<TensorSpec> kInput{{"image", {12, 10, 3}, DType::float32}};
+const std::vector<TensorSpec> kTarget{{"", {}, DType::int32}};
+
+void write_picture(const std::string& path, const Bytes& bytes) {
+  fs::create_directories(fs::path(path).parent_path());
+  write_file(path, {bytes.begin(), bytes.end()});
+}
+
+/// Three classes, of 5, 3 and 4 pictures in all formats and several sizes.
+void write_classes(const std::string& folder) {
+  int number = 0;
+  for (const auto& [name, count] : {std::pair{"cat", 5}, {"dog", 3}, {"emu", 4}})
+    for (int i = 0; i < count; ++i, ++number) {
+      const Pixels pixels = gradient(12 + 9 * (number % 4), 10 + 7 * (number % 5), 3, number);
+      const std::string path = folder + "/" + name + "/" + std::to_string(i);
+      if (number % 3 == 0)
+        write_picture(path + ".jpg", jpeg_of(pixels));
+      else if (number % 3 == 1)
+        write_picture(path + ".png", png_of(pixels));
+      else
+        write_picture(path + ".bmp", bmp_of(pixels));
+    }
+}
+
+std::shared_ptr<const Dataset> open(const TempFolder& folder, const std::string& yaml,
+                                    bool is_training = false) {
+  const DatasetSpec spec = parse(folder, yaml);
+  return open_split(spec, *spec.train, kInput, kTarget, is_training);
+}
+
+std::string open_error(const TempFolder& folder, const std::string& yaml) {
+  return error_of([&] { open(folder, yaml); });
+}
+
+/// Every batch of two epochs, all columns' bytes one after the other.
+std::string batches_of(std::shared_ptr<const Dataset> dataset, int threads) {
+  Loader loader(std::move(dataset),
+                {.batch_size = 5, .shuffle = true, .seed = 4, .prefetch = 2, .threads = threads});
+  std::string all;
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    loader.begin(epoch, 0);
+    while (const auto batch = loader.next()) {
+      std::vector<std::string> memory;
+      std::vector<View> views;
+      for (const TensorSpec& spec : loader.dataset().columns()) {
+        View view{nullptr, spec.shape.prepended(batch->size()), spec.dtype};
+        memory.emplace_back(view.bytes(), '\0');
+        views.push_back(view);
+      }
+      for (size_t i = 0; i < views.size(); ++i) views[i].data = memory[i].data();
+      batch->read(0, batch->size(), views);
+      for (const std::string& one : memory) all += one;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a folder a class: sorted names are the classes, paths the samples' names") {
+  const TempFolder folder;
+  write_classes(folder / "all");
+  write_file(folder / "all/.DS_Store", "hidden");
+  write_file(folder / "all/cat/.hidden.jpg", "hidden");
+  write_file(folder / "all/README.txt", "beside the folders");
+  const auto data = open(folder, "train: {images: {directory: all}}");
+  REQUIRE(data->size() == 12);
+  CHECK(read_all(*data, 1) == std::vector<double>{0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2});
+  CHECK(data->facts().source.class_names.at("target") == std::vector<std::string>{"cat", "dog", "emu"});
+  CHECK(data->id_title() == "path");
+  CHECK(data->sample_id(6) == folder / "all/dog/1.jpg");
+  CHECK_FALSE(data->in_memory());
+
+  // The first one is as large as what is wanted: a JPEG of it, but for what JPEG loses.
+  const Pixels first = gradient(12, 10, 3, 0);
+  const std::vector<double> found = read_rows(*data, {0}, 0);
+  for (size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - first.bytes[i]) <= 8);
+}
+
+TEST_CASE("batches are the same bits with any number of threads, in any cache") {
+  const TempFolder folder;
+  write_classes(folder / "all");
+  const std::string augment =
+      "\naugment: [{random_flip: {}}, {random_crop: {height: 12, width: 10, padding: 2}}, "
+      "{random_rotation: {factor: 0.1}}, {random_contrast: {factor: 0.3}}, random_erasing]\n";
+  const std::string yaml = "train: {images: {directory: all, resize: pad}}" + augment;
+  const std::string one = batches_of(open(folder, yaml, true), 1);
+  CHECK(one == batches_of(open(folder, yaml, true), 2));
+  CHECK(one == batches_of(open(folder, yaml, true), 7));
+  CHECK(one == batches_of(open(folder, yaml + "cache: memory\n", true), 2));
+  CHECK(one == batches_of(open(folder, yaml + "cache: {file: kept}\n", true), 2));
+  CHECK(one == batches_of(open(folder, yaml + "cache: {file: kept}\n", true), 3));
+  CHECK(one != batches_of(open(folder, yaml), 2));  // what is evaluated is not augmented
+}
+
+TEST_CASE("other splits have the training split's classes") {
+  const TempFolder folder;
+  write_classes(folder / "all");
+  write_picture(folder / "some/emu/a.png", png_of(gradient(5, 5, 3)));
+  DatasetSpec spec = parse(folder,
+                           "train: {images: {directory: all}}\n"
+                           "validation: {images: {directory: some}}\n");
+  spec.facts = open_split(spec, *spec.train, kInput, kTarget)->facts();
+  CHECK(read_all(*open_split(spec, *spec.validation, kInput, kTarget), 1) == std::vector<double>{2});
+  write_picture(folder / "some/fox/a.png", png_of(gradient(5, 5, 3)));
+  CHECK(contains(error_of([&] { open_split(spec, *spec.validation, kInput, kTarget); }),
+                 "expected a folder for each of the classes cat, dog, emu, found the folder 'fox'"));
+}
+
+TEST_CASE("class_names say the order") {
+  const TempFolder folder;
+  write_picture(folder / "all/no/a.png", png_of(gradient(5, 5, 3)));
+  write_picture(folder / "all/yes/a.png", png_of(gradient(5, 5, 3)));
+  const auto data = open(folder, "train: {images: {directory: all, class_names: [yes, no]}}");
+  CHECK(read_all(*data, 1) == std::vector<double>{1, 0});
+}
+
+TEST_CASE("broken pictures are errors with their path, or left out and counted") {
+  const TempFolder folder;
+  write_classes(folder / "all");
+  const Bytes whole = jpeg_of(gradient(50, 50, 3));
+  write_picture(folder / "all/cat/broken.jpg", Bytes(whole.begin(), whole.begin() + 700));
+  const auto broken = open(folder, "train: {images: {directory: all}}");
+  CHECK(broken->size() == 13);
+  CHECK(contains(error_of([&] { read_all(*broken, 0); }), "all/cat/broken.jpg: expected a whole JPEG"));
+
+  write_file(folder / "all/dog/notes.txt", "no picture");
+  CHECK(contains(open_error(folder, "train: {images: {directory: all}}"),
+                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found no picture"));
+  fs::create_directory_symlink(folder / "all/emu", folder / "all/emu/again");
+  fs::create_symlink("nowhere", folder / "all/emu/nothing.png");
+  const auto kept = open(folder, "train: {images: {directory: all, on_error: skip}}");
+  CHECK(kept->size() == 12);
+  REQUIRE(kept->warnings().size() == 1);
+  CHECK(contains(kept->warnings()[0], "4 of 16 files were left out"));
+  CHECK(contains(kept->warnings()[0], "all/cat/broken.jpg"));
+  CHECK(read_all(*kept, 0).size() == 12 * 360);
+}
+
+TEST_CASE("folders that are not what they should be") {
+  const TempFolder folder;
+  fs::create_directory(folder / "none");
+  CHECK(contains(open_error(folder, "train: {images: {directory: none}}"), "found none"));
+  fs::create_directory(folder / "none/cat");
+  CHECK(contains(open_error(folder, "train: {images: {directory: none}}"),
+                 "none/cat: expected pictures, found an empty"));
+  write_picture(folder / "flat/a.png", png_of(gradient(5, 5, 3)));
+  CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"), "none"));
+  write_picture(folder / "flat/cat/b.png", png_of(gradient(5, 5, 3)));
+  CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"),
+                 "flat/a.png: expected pictures in folders"));
+  fs::create_directory_symlink(folder / "flat", folder / "flat/cat/loop");
+  fs::remove(folder / "flat/a.png");
+  CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"), "leads back to a folder above"));
+}
+
+TEST_CASE("names that are no UTF-8 are kept") {
+  const TempFolder folder;
+  write_picture(folder / "all/caf\xe9/\xe9t\xe9.png", png_of(gradient(5, 5, 3)));
+  const auto data = open(folder, "train: {images: {directory: all}}");
+  CHECK(data->facts().source.class_names.at("target") == std::vector<std::string>{"caf\xe9"});
+  CHECK(data->sample_id(0) == folder / "all/caf\xe9/\xe9t\xe9.png");
+}
+
+TEST_CASE("a picture that is written to while it is in use is an error") {
+  const TempFolder folder;
+  write_classes(folder / "all");
+  const auto data = open(folder, "train: {images: {directory: all}}");
+  write_picture(folder / "all/cat/0.jpg", jpeg_of(gradient(90, 90, 3)));
+  CHECK_THROWS_WITH_AS(read_all(*data, 0), doctest::Contains("all/cat/0.jpg: the file was changed"), Error);
+}
+
+TEST_CASE("pictures to predict for: a folder, or one file") {
+  const TempFolder folder;
+  write_classes(folder / "all");
+  const DatasetSpec spec = parse(folder, "train: {images: {directory: all, resize: crop}}");
+  const auto data = open_inputs(folder / "all", spec, kInput, {});
+  CHECK(data->size() == 12);
+  CHECK(data->sample_id(5) == folder / "all/dog/0.bmp");
+  const auto train = open_split(spec, *spec.train, kInput, kTarget);
+  CHECK(read_all(*data, 0) == read_all(*train, 0));
+  CHECK(open_inputs(folder / "all/dog/0.bmp", spec, kInput, {})->size() == 1);
+}
+
+TEST_CASE("a folder is another one when a file of it is") {
+  const TempFolder folder;
+  write_classes(folder / "all");
+  const auto identity = [&] { return open(folder, "train: {images: {directory: all}}")->identity(); };
+  const DataIdentity before = identity();
+  const std::string fingerprint = fingerprint_of_folder(folder / "all");
+  CHECK(describe_change(before, identity()) == "");
+  write_picture(folder / "all/cat/0.jpg", jpeg_of(gradient(90, 90, 3)));
+  CHECK(contains(describe_change(before, identity()), "all has"));
+  CHECK(fingerprint != fingerprint_of_folder(folder / "all"));
+}
+
+}  // namespace dtrain::test
