@@ -229,6 +229,10 @@ std::string reference_markdown(const Json& schema) {
                    "below the second. File names are relative to `root`.");
   text +=
       registry("Transforms", "transform", "What is done to samples, in the order in which they are listed.");
+  text += registry(
+      "Augmentations", "augmentation",
+      "The values of the data set's `augment`: what the pictures that are trained on undergo, before the "
+      "transforms, by what each draws anew in every epoch.");
   text += registry("Caches", "cache", "The values of the data set's `cache`.");
 
   text += registry("Strategies", "strategy",

@@ -50,6 +50,7 @@ std::string reference_text(const std::string& target) {
                                    {"strategy", "[strategy](#strategies)"},
                                    {"split", "[reader](#readers)"},
                                    {"transform", "[transform](#transforms)"},
+                                   {"augmentation", "[augmentation](#augmentations)"},
                                    {"cache", "[cache](#caches)"}})
     if (noun == name) return text;
   return noun;

@@ -66,14 +66,13 @@ void at_mark(const Mark& mark, Apply apply) {
 
 /// False where the column is of no pictures yet.
 bool apply_augment(const AugmentPlan& augment, ColumnPlan& plan) {
-  constexpr uint32_t kFirstStream = 0x41554700;  // "AUG"
   if (augment.augmentations.empty()) return true;
   if (!is_picture(plan.spec().shape)) return false;
   for (size_t i = 0; i < augment.augmentations.size(); ++i) {
     const Configured<Augmentation>& one = augment.augmentations[i];
     at_mark(one.resolved.mark(), [&] {
       if (augment.is_training)
-        one->apply(plan, kFirstStream + static_cast<uint32_t>(i));
+        one->apply(plan, augment_stream(i));
       else
         one->apply_in_evaluation(plan);
     });

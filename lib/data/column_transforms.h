@@ -43,6 +43,11 @@ ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
 void check_transforms(const std::vector<TransformSpec>& transforms, const std::vector<TensorSpec>& inputs,
                       const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
 
+/// The stream that the augmentation of this place in the list draws from.
+constexpr uint32_t augment_stream(size_t place) {
+  return 0x41554700 + static_cast<uint32_t>(place);  // "AUG"
+}
+
 /// What pictures undergo before the transforms, as `augment:` says.
 struct AugmentPlan {
   std::span<const Configured<Augmentation>> augmentations;  // in order

@@ -44,6 +44,30 @@ std::vector<ColumnPlan> plan_columns(const Columns& columns, const std::vector<T
   return plans;
 }
 
+/// What `augment:` blends. Targets, and the pictures, have to be float32 for that.
+MixPlan plan_mixing(const std::vector<ColumnPlan>& plans, size_t inputs, const DatasetSpec& spec) {
+  MixPlan mix;
+  mix.inputs = inputs;
+  for (size_t i = 0; i < spec.augment.size(); ++i) {
+    const Configured<Augmentation>& one = spec.augment[i];
+    const auto mixing = one->mixing();
+    if (!mixing) continue;
+    mix.mixings.emplace_back(mixing, augment_stream(i));
+    for (size_t column = 0; column < plans.size(); ++column) {
+      const TensorSpec& found = plans[column].spec();
+      const bool is_blended = column >= inputs || is_picture(found.shape);
+      if (is_blended && found.dtype != DType::float32)
+        throw UserError(
+            located(one.resolved.mark(),
+                    fmt::format("{}: expected {} of float32 to blend (classes: the transform one_hot, and a "
+                                "loss of class probabilities), found {}",
+                                one.name, column < inputs ? "pictures" : "targets", name_of(found.dtype))));
+      if (column < inputs && is_blended && mix.picture.rank() == 0) mix.picture = found.shape;
+    }
+  }
+  return mix;
+}
+
 SourceColumns open_reader(const Reader& reader, const ReadRequest& request) {
   SourceColumns source = reader.open(request);
   const Column& first = *source.columns.front();
@@ -228,7 +252,8 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
         split.mark, fmt::format("rows: expected at most the {} samples of {}, found [{}, {})", held->total,
                                 held->columns.front()->spec().name, source.from, source.to)));
   auto plans = plan_columns(held->columns, inputs, targets, spec, is_training, split.mark);
-  return std::make_shared<SplitDataset>(held, std::move(plans), std::move(source));
+  MixPlan mix = is_training ? plan_mixing(plans, inputs.size(), spec) : MixPlan();
+  return std::make_shared<SplitDataset>(held, std::move(plans), std::move(source), std::move(mix));
 }
 
 std::vector<std::string> data_files(const DatasetSpec& spec) {

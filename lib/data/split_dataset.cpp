@@ -3,21 +3,23 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "data/augment/mixing.h"
 #include "data/gather.h"
 
 namespace dtrain {
 
 SplitDataset::SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans,
-                           DataSource source)
+                           DataSource source, MixPlan mix)
     : held_(std::move(held)),
       plans_(std::move(plans)),
       source_(std::move(source)),
+      mix_(std::move(mix)),
       first_(source_.from - held_->first) {
   for (const ColumnPlan& plan : plans_) specs_.push_back(plan.spec());
   in_memory_ = std::all_of(held_->columns.begin(), held_->columns.end(),
                            [](const auto& column) { return column->in_memory(); });
-  is_random_ =
-      std::any_of(plans_.begin(), plans_.end(), [](const ColumnPlan& plan) { return plan.is_random(); });
+  is_random_ = !mix_.mixings.empty() || std::any_of(plans_.begin(), plans_.end(),
+                                                    [](const ColumnPlan& plan) { return plan.is_random(); });
   is_costly_ =
       std::any_of(plans_.begin(), plans_.end(), [](const ColumnPlan& plan) { return plan.is_costly(); });
 }
@@ -33,6 +35,36 @@ void SplitDataset::read(const Samples& samples, std::span<const View> dst) const
 }
 
 void SplitDataset::read_column(size_t index, const Samples& samples, void* dst) const {
+  read_unmixed(index, samples, dst);
+  const bool is_target = index >= mix_.inputs;
+  if (!mix_.mixings.empty() && (is_target || is_picture(specs_[index].shape)))
+    mix(index, samples, static_cast<float*>(dst));
+}
+
+void SplitDataset::mix(size_t index, const Samples& samples, float* dst) const {
+  const bool is_target = index >= mix_.inputs;
+  const int64_t elements = specs_[index].shape.elements();
+  std::vector<float> others(samples.size() * static_cast<size_t>(elements));
+  for (const auto& [mixing, stream] : mix_.mixings) {
+    std::vector<int64_t> partners;
+    std::vector<Mixing::Blend> blends;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      Draws draws(samples.key(i), stream);
+      partners.push_back(draws.below(size()));
+      blends.push_back(mixing->draw(PictureShape(mix_.picture), draws));
+    }
+    read_unmixed(index, {partners, samples.seed, samples.epoch}, others.data());
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const auto first = static_cast<int64_t>(i) * elements;
+      if (is_target)
+        blend_targets(blends[i], others.data() + first, elements, dst + first);
+      else
+        blend_pictures(blends[i], PictureShape(specs_[index].shape), others.data() + first, dst + first);
+    }
+  }
+}
+
+void SplitDataset::read_unmixed(size_t index, const Samples& samples, void* dst) const {
   const Column& column = *held_->columns[index];
   const ColumnPlan& plan = plans_[index];
   if (column.data()) return column.checked([&] { plan.run({data_of(column), samples.rows, samples}, dst); });
@@ -79,7 +111,7 @@ std::string SplitDataset::sample_id(int64_t index) const {
 
 std::optional<StoredForm> SplitDataset::stored_form(size_t index) const {
   const auto map = plans_[index].map();
-  if (!map) return std::nullopt;
+  if (!map || !mix_.mixings.empty()) return std::nullopt;
   const Column& column = *held_->columns[index];
   return StoredForm{
       column.spec().dtype, {map->scale.begin(), map->scale.end()}, {map->offset.begin(), map->offset.end()}};

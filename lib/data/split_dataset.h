@@ -1,6 +1,7 @@
 // A split is a range of rows of stored columns, each with a plan that makes of it what the model wants.
 #pragma once
 
+#include "data/augment/augmentation.h"
 #include "data/cache.h"
 #include "data/column_plan.h"
 #include "data/dataset.h"
@@ -15,10 +16,18 @@ struct DataSource {
   int64_t from = 0, to = 0;        // the split's rows among those that the files hold
 };
 
+/// Ways to blend samples, each with the stream of its draws. The inputs are the first columns.
+struct MixPlan {
+  std::vector<std::pair<std::shared_ptr<const Mixing>, uint32_t>> mixings;  // in order
+  size_t inputs = 0;
+  Shape picture;  // of the first input that is one, by which what is drawn is known
+};
+
 class SplitDataset final : public Dataset {
  public:
   /// The source's rows of what is held, with a plan for each column.
-  SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans, DataSource source);
+  SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans, DataSource source,
+               MixPlan mix = {});
 
   int64_t size() const override { return source_.to - source_.from; }
   const std::vector<TensorSpec>& columns() const override { return specs_; }
@@ -39,6 +48,9 @@ class SplitDataset final : public Dataset {
   bool lies_in_memory() const override;
 
  private:
+  /// As read_column(), before samples are blended.
+  void read_unmixed(size_t index, const Samples& samples, void* dst) const;
+  void mix(size_t index, const Samples& samples, float* dst) const;
   /// Row 0 of the split, where the column's rows lie one after the other; else null.
   const std::byte* data_of(const Column& column) const;
 
@@ -46,6 +58,7 @@ class SplitDataset final : public Dataset {
   std::vector<ColumnPlan> plans_;
   std::vector<TensorSpec> specs_;
   DataSource source_;
+  MixPlan mix_;
   int64_t first_;  // the place of the split's first row in the held columns
   bool in_memory_, is_random_, is_costly_;
 };

@@ -1,6 +1,7 @@
 // Augmentations against Keras's numbers and those of numpy.
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -9,6 +10,7 @@
 #include "config/node.h"
 #include "data/augment/augmentation.h"
 #include "data/augment/colour_ops.h"
+#include "data/augment/mixing.h"
 #include "data/augment/picture_stage.h"
 #include "data/augment/warp.h"
 #include "data/column_plan.h"
@@ -293,6 +295,43 @@ TEST_CASE("random erasing replaces one rectangle, and nothing beside it") {
   }
   CHECK(erased > 25);  // the probability is itself drawn, from 0 to 1
   CHECK(erased < 75);
+}
+
+TEST_CASE("the beta distribution has its mean and variance") {
+  for (const double a : {0.2, 1.0, 4.0}) {
+    CAPTURE(a);
+    double sum = 0, squares = 0;
+    constexpr int kCount = 20000;
+    for (int64_t i = 0; i < kCount; ++i) {
+      Draws draws = draws_of(i);
+      const double x = draw_beta(a, draws);
+      REQUIRE((x >= 0 && x <= 1));
+      sum += x;
+      squares += x * x;
+    }
+    const double mean = sum / kCount;
+    CHECK(mean == doctest::Approx(0.5).epsilon(0.02));
+    CHECK(squares / kCount - mean * mean == doctest::Approx(1 / (4 * (2 * a + 1))).epsilon(0.03));
+  }
+}
+
+TEST_CASE("cut_mix's rectangle has the share that the targets say") {
+  const auto cut = parse_augmentation("cut_mix", {});
+  const PictureShape shape(Shape{12, 10, 3});
+  std::vector<float> whole(360, 1.0f);
+  bool some = false;
+  for (int64_t index = 0; index < 200; ++index) {
+    Draws draws = draws_of(index);
+    const Mixing::Blend blend = cut->mixing()->draw(shape, draws);
+    std::vector<float> picture(360, 0.0f), target{1, 0}, partner{0, 1};
+    blend_pictures(blend, shape, whole.data(), picture.data());
+    const double share = std::accumulate(picture.begin(), picture.end(), 0.0) / 360;
+    blend_targets(blend, partner.data(), 2, target.data());
+    CHECK(static_cast<double>(target[1]) == doctest::Approx(share).epsilon(1e-5));
+    CHECK(static_cast<double>(target[0]) == doctest::Approx(1 - share).epsilon(1e-5));
+    some = some || (share > 0.2 && share < 0.8);
+  }
+  CHECK(some);
 }
 
 TEST_CASE("epochs, samples and places in the list give other draws, batches do not") {

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "data/augment/mixing.h"
 #include "data/folder_listing.h"
 #include "data/loader.h"
 #include "pictures.h"
@@ -111,6 +112,44 @@ TEST_CASE("batches are the same bits with any number of threads, in any cache") 
   CHECK(one == batches_of(open(folder, yaml + "cache: {file: kept}\n", true), 2));
   CHECK(one == batches_of(open(folder, yaml + "cache: {file: kept}\n", true), 3));
   CHECK(one != batches_of(open(folder, yaml), 2));  // what is evaluated is not augmented
+}
+
+TEST_CASE("mix_up blends pictures and targets alike, whoever reads them") {
+  const TempFolder folder;
+  write_classes(folder / "all");
+  const std::vector<TensorSpec> classes{{"", {3}, DType::float32}};
+  const auto open_mixed = [&](const std::string& mixing, const std::string& more) {
+    const DatasetSpec spec = parse(
+        folder, "train: {images: {directory: all}}\ntransforms: [{one_hot: {classes: 3}}]\n" + mixing + more);
+    return open_split(spec, *spec.train, kInput, classes, true);
+  };
+  const std::string mix = "augment: [{random_flip: {}}, {mix_up: {alpha: 1.0}}]\n";
+  const auto plain = open_mixed("augment: [{random_flip: {}}]\n", ""), mixed = open_mixed(mix, "");
+  CHECK(batches_of(mixed, 1) == batches_of(open_mixed(mix, "cache: memory\n"), 7));
+  const std::vector<double> pictures = read_all(*plain, 0), blended = read_all(*mixed, 0);
+  const std::vector<double> targets = read_all(*plain, 1), soft = read_all(*mixed, 1);
+  int softened = 0;
+  for (int64_t i = 0; i < 12; ++i) {
+    // Sample and partner are found by their draws: the weight, behind the partner's number.
+    const SampleKey key{0, 0, i};
+    Draws draws(key, 0x41554701);
+    const int64_t partner = draws.below(12);
+    const double weight = draw_beta(1, draws);
+    for (int64_t k = 0; k < 3; ++k)
+      CHECK(soft[static_cast<size_t>(3 * i + k)] ==
+            doctest::Approx(weight * targets[static_cast<size_t>(3 * i + k)] +
+                            (1 - weight) * targets[static_cast<size_t>(3 * partner + k)])
+                .epsilon(1e-5));
+    for (int64_t k = 0; k < 360; ++k)
+      CHECK(blended[static_cast<size_t>(360 * i + k)] ==
+            doctest::Approx(weight * pictures[static_cast<size_t>(360 * i + k)] +
+                            (1 - weight) * pictures[static_cast<size_t>(360 * partner + k)])
+                .epsilon(1e-5));
+    softened += soft[static_cast<size_t>(3 * i)] > 0 && soft[static_cast<size_t>(3 * i)] < 1;
+  }
+  CHECK(softened > 0);
+  CHECK(contains(error_of([&] { open(folder, "train: {images: {directory: all}}\n" + mix, true); }),
+                 "mix_up: expected targets of float32"));
 }
 
 TEST_CASE("other splits have the training split's classes") {

@@ -72,20 +72,22 @@ TEST_CASE("any change of bytes gives a picture or an error") {
 }
 
 TEST_CASE("a header's lies cost no memory") {
-  CHECK(contains(error_of(png_with(20000, 20000, {})), "at most 178956970 pixels, found 20000 x 20000"));
-  CHECK(contains(error_of(png_with(13000, 13000, {})), "too few"));
-  CHECK(contains(error_of(png_with(0xffffffff, 1, {})), "expected"));
+  const Bytes begin = png_chunk("IDAT", {0x78, 0x9c, 0x63, 0x60});
+  CHECK(contains(error_of(png_with(20000, 20000, {begin})), "at most 178956970 pixels, found 20000 x 20000"));
+  CHECK(contains(error_of(png_with(13000, 13000, {begin})), "too few"));
+  CHECK(contains(error_of(png_with(0xffffffff, 1, {begin})), "expected"));
   Bytes jpeg = jpeg_of(gradient(16, 16, 3));
   const Bytes marker{0xff, 0xc0};
   const auto frame = std::search(jpeg.begin(), jpeg.end(), marker.begin(), marker.end());
   REQUIRE(frame != jpeg.end());
   for (int i = 5; i < 9; ++i) frame[i] = 0x2f;  // 12079 x 12079
   CHECK(contains(error_of(jpeg), "too few"));
-  for (int i = 5; i < 9; ++i) frame[i] = 0xff;
+  for (int i = 5; i < 9; ++i) frame[i] = 0xfe;
   CHECK(contains(error_of(jpeg), "at most"));
   Bytes bmp = bmp_of(gradient(4, 4, 3));
+  CHECK(contains(error_of(Bytes(bmp.begin(), bmp.end() - 1)), "expected a BMP of 102 bytes"));
   bmp[20] = 1;  // 65536 pixels wide
-  CHECK(contains(error_of(bmp), "expected a BMP of"));
+  CHECK(contains(error_of(bmp), "too few"));
   bmp[19] = bmp[20] = bmp[21] = 0x7f;
   CHECK(contains(error_of(bmp), "expected"));
 }

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "config/registry.h"
 #include "data/column_plan.h"
 
 namespace dtrain {
+
+class Mixing;  // mixing.h
 
 /// Holds an augmentation's options. Immutable.
 class Augmentation {
@@ -17,6 +20,8 @@ class Augmentation {
   virtual void apply(ColumnPlan& plan, uint32_t stream) const = 0;
   /// What pictures undergo that are not trained on, so that they come to the same shape.
   virtual void apply_in_evaluation(ColumnPlan& /*plan*/) const {}
+  /// How it blends samples, behind all other augmentations and the transforms; null where it does not.
+  virtual std::shared_ptr<const Mixing> mixing() const { return nullptr; }
 };
 
 template <>
@@ -37,5 +42,7 @@ void add_random_brightness(Registry<Augmentation>& table);
 void add_random_contrast(Registry<Augmentation>& table);
 void add_random_erasing(Registry<Augmentation>& table);
 void add_rand_augment(Registry<Augmentation>& table);
+void add_mix_up(Registry<Augmentation>& table);
+void add_cut_mix(Registry<Augmentation>& table);
 
 }  // namespace dtrain

@@ -15,6 +15,8 @@ const Registry<Augmentation>& registry<Augmentation>() {
     add_random_contrast(all);
     add_random_erasing(all);
     add_rand_augment(all);
+    add_mix_up(all);
+    add_cut_mix(all);
     return all;
   }();
   return table;
