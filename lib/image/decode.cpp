@@ -13,10 +13,6 @@ namespace dtrain {
 
 namespace {
 
-/// A picture that its decoder shrinks stays this much larger than what is wanted: what the decoder's own
-/// filter blurs or lets through is hardly seen behind the one that follows.
-constexpr double kLeastOversize = 1.5;
-
 /// A part of a picture, in pixels.
 struct Box {
   int64_t top = 0, left = 0, height = 0, width = 0;
@@ -133,7 +129,7 @@ void decode_box(PictureRows& rows, const Box& box, int64_t height, int64_t width
   const auto ratio = [](int64_t wanted, int64_t there) {
     return static_cast<double>(wanted) / static_cast<double>(there);
   };
-  rows.start(channels, kLeastOversize * std::max(ratio(height, box.height), ratio(width, box.width)));
+  rows.start(channels, std::max(ratio(height, box.height), ratio(width, box.width)));
   const auto axis = [&](int64_t extent, int64_t from, int64_t size, int64_t wanted) {
     const double begin = static_cast<double>(from) * rows.scale();
     const double end = static_cast<double>(from + size) * rows.scale();

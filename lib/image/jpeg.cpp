@@ -22,6 +22,9 @@ namespace dtrain {
 
 namespace {
 
+/// A picture that is shrunk while it is decoded stays this much larger than what is wanted: what that blurs
+/// or lets through is hardly seen behind the filter that follows.
+constexpr double kLeastOversize = 1.25;
 constexpr int kMostScans = 500;  // of a progressive picture; libjpeg-turbo's own fuzzers take the same bound
 
 /// libjpeg tells of errors by a call that must not return: it jumps back to where the library was called
@@ -92,12 +95,15 @@ class JpegRows final : public PictureRows {
   JpegRows(const JpegRows&) = delete;
   JpegRows& operator=(const JpegRows&) = delete;
 
-  void start(int channels, double least_scale) override {
+  void start(int channels, double wanted_scale) override {
     choose_colours(channels);
     decoder_.scale_denom = 8;
     decoder_.scale_num = 1;
-    while (decoder_.scale_num < 8 && decoder_.scale_num < 8 * least_scale) decoder_.scale_num *= 2;
+    while (decoder_.scale_num < 8 && decoder_.scale_num < 8 * kLeastOversize * wanted_scale)
+      decoder_.scale_num *= 2;
     scale_ = decoder_.scale_num / 8.0;
+    // Colours that were stored at half the size need no interpolation where they are shrunk to half at least.
+    decoder_.do_fancy_upsampling = scale_ < 2 * wanted_scale ? TRUE : FALSE;
     guarded([&] { jpeg_start_decompress(&decoder_); });
     width_ = decoder_.output_width;
     height_ = decoder_.output_height;

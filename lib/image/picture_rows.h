@@ -24,9 +24,9 @@ class PictureRows {
   int orientation() const { return orientation_; }
 
   /// Called once before read(). `channels` are those that are wanted: a format that can give them itself
-  /// does. A format that can shrink pictures while it decodes them may do so, by a factor that is at least
-  /// `least_scale`.
-  virtual void start(int channels, double least_scale) = 0;
+  /// does. `wanted_scale` is the factor by which the picture will be shrunk: a format that can shrink while
+  /// it decodes may do a part of that.
+  virtual void start(int channels, double wanted_scale) = 0;
   /// From start() on: the size and the channels of the rows (1 grey, 2 grey and alpha, 3 RGB, 4 RGBA), and
   /// the factor by which the picture was shrunk.
   int64_t width() const { return width_; }
