@@ -33,9 +33,13 @@ std::optional<double> number_in(const std::string& text) {
   return value;
 }
 
+/// As the csv reader takes it.
 bool is_gap(const std::string& text) {
-  constexpr std::array<std::string_view, 9> kGaps{"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"};
-  return std::find(kGaps.begin(), kGaps.end(), text) != kGaps.end();
+  constexpr std::array<std::string_view, 9> kGaps{"", "na", "n/a", "nan", "null", "none", "nil", "-", "?"};
+  std::string lower = text;
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return std::find(kGaps.begin(), kGaps.end(), lower) != kGaps.end();
 }
 
 /// Digits in three groups between one of "-/.", perhaps with a time behind them.
@@ -136,6 +140,7 @@ class Look {
   void add(const std::string& text) {
     if (is_gap(text)) {
       ++column_.gaps;
+      gaps_.insert(text);
       return;
     }
     ++seen_;
@@ -144,6 +149,8 @@ class Look {
       if (!any_number_ || *number > column_.most) column_.most = *number;
       column_.whole = column_.whole && *number == std::floor(*number);
       any_number_ = true;
+      sum_ += *number;
+      ++numbers_;
     } else {
       ++(is_date(text) ? dates_ : texts_);
     }
@@ -171,15 +178,20 @@ class Look {
       column_.counts.push_back(count);
     }
     if (seen_ == 0) column_.distinct = false;
+    if (numbers_ > 0) column_.mean = sum_ / static_cast<double>(numbers_);
+    column_.gap_spellings = static_cast<int64_t>(gaps_.size());
     return std::move(column_);
   }
 
  private:
   LookedAtColumn column_;
   int64_t seen_ = 0, texts_ = 0, dates_ = 0;
+  int64_t numbers_ = 0;
+  double sum_ = 0;
   bool any_number_ = false;
   std::map<std::string, int64_t> counts_;
   std::unordered_set<size_t> hashes_;
+  std::unordered_set<std::string> gaps_;
 };
 
 /// Names are no numbers, and all different.

@@ -16,9 +16,10 @@ struct LookedAtColumn {
   };
   std::string name;  // "" without a header
   Kind kind = Kind::empty;
-  int64_t gaps = 0;   // rows with nothing, or with what stands for it (NA, nan, null, ?)
-  bool whole = true;  // of numbers: all are whole
-  double least = 0, most = 0;
+  int64_t gaps = 0;           // rows with nothing, or with what stands for it (NA, nan, null, ?)
+  int64_t gap_spellings = 0;  // how many different ones there are
+  bool whole = true;          // of numbers: all are whole
+  double least = 0, most = 0, mean = 0;
   std::vector<std::string> values;  // the different ones, sorted; at most kMostValues
   std::vector<int64_t> counts;      // how many rows have each
   bool many_values = false;         // there are more

@@ -69,8 +69,9 @@ struct TablePlan {
   bool gaps = false;                               // among the features that are numbers
   bool regression = false;
   int64_t classes = 0;
-  bool rare = false;  // some class has few rows beside others
-  int64_t width = 0;  // of the features: a category makes one for each value
+  bool names_of_target = false;  // the classes' numbers are names
+  bool rare = false;             // some class has few rows beside others
+  int64_t width = 0;             // of the features: a category makes one for each value
 };
 
 std::string shown(const LookedAtTable& table, size_t column) {
@@ -129,7 +130,12 @@ void plan_target(const LookedAtTable& table, TablePlan& plan) {
                     shown(table, plan.target), LookedAtTable::kMostValues));
   plan.classes = static_cast<int64_t>(target.values.size());
   // Classes that are numbers are counted from 0.
-  if (target.kind == ColumnKind::number) plan.classes = static_cast<int64_t>(target.most) + 1;
+  // Numbers are classes as they are where they count from 0; else they are the classes' names.
+  const bool counted = target.least == 0 && target.most == static_cast<double>(plan.classes - 1);
+  if (target.kind == ColumnKind::number && !counted) {
+    plan.names_of_target = table.header;
+    if (!table.header) plan.classes = static_cast<int64_t>(target.most) + 1;
+  }
   const auto [least, most] = std::minmax_element(target.counts.begin(), target.counts.end());
   constexpr int64_t kRare = 3;
   plan.rare = *most > kRare * *least;
@@ -164,7 +170,9 @@ TablePlan plan_table(const LookedAtTable& table, const std::string& wanted) {
       plan.features.push_back(i);
       if (column.kind == ColumnKind::text) plan.categories.push_back(i);
       plan.gaps = plan.gaps || (column.kind == ColumnKind::number && column.gaps > 0);
-      plan.width += column.kind == ColumnKind::text ? static_cast<int64_t>(column.values.size()) : 1;
+      plan.width += column.kind == ColumnKind::text
+                        ? static_cast<int64_t>(column.values.size()) + column.gap_spellings
+                        : 1;
     }
   }
   if (plan.features.empty())
@@ -194,9 +202,11 @@ std::string csv_reader(const LookedAtTable& table, const TablePlan& plan, const 
                         yaml_string(shown(table, *plan.id)));
   if (!plan.drop.empty() && table.header)
     text += fmt::format("      drop: {}\n", yaml_list(column_names(table, plan.drop)));
-  if (!plan.categories.empty() && table.header)
-    text += fmt::format("      categories: {}  # text: 0 or 1 for each of its values\n",
-                        yaml_list(column_names(table, plan.categories)));
+  std::vector<size_t> categories = plan.categories;
+  if (plan.names_of_target) categories.push_back(plan.target);
+  if (!categories.empty() && table.header)
+    text += fmt::format("      categories: {}  # names: 0 or 1 for each of a feature's values\n",
+                        yaml_list(column_names(table, categories)));
   if (plan.gaps) text += "      fill: median                      # what stands where a number is missing\n";
   return text;
 }
@@ -236,15 +246,20 @@ std::string table_config(const NewOptions& options, const std::string& path, con
   const LookedAtTable table = look_at_csv(options.data);
   const TablePlan plan = plan_table(table, options.target);
   std::string text = fmt::format(kConfigHead, schema, options.data, options.file, described(table, plan));
-  const int64_t outputs = plan.regression ? 1 : plan.classes;
   text += fmt::format("model:\n  inputs: {{features: [{}]}}              # {}\n  layers:\n", plan.width,
                       plan.categories.empty()
                           ? "the columns that are neither target nor id nor dropped"
                           : "a number for each column, and for each value of columns of text");
-  text += fmt::format(
-      "    - dense: {{units: 64, activation: relu}}\n    - dense: {{units: 64, activation: relu}}\n"
-      "    - dense: {{units: {}}}                   # {}\n\n",
-      outputs, plan.regression ? "the number" : "a score for each class");
+  text += "    - dense: {units: 64, activation: relu}\n    - dense: {units: 64, activation: relu}\n";
+  if (plan.regression) {
+    text += fmt::format(
+        "    # The number itself, which is its mean before anything is learned.\n"
+        "    - dense: {{units: 1, bias_initializer: {{constant: {{value: {:.6g}}}}}}}\n\n",
+        table.columns[plan.target].mean);
+  } else {
+    text += fmt::format("    - dense: {{units: {}}}                   # a score for each class\n\n",
+                        plan.classes);
+  }
   text += "dataset:\n" + csv_reader(table, plan, path);
   const char* stratify = plan.regression ? "" : ", stratify: true";
   text += fmt::format(
@@ -252,12 +267,9 @@ std::string table_config(const NewOptions& options, const std::string& path, con
       "  validation: {{split: {{of: train, fraction: 0.15{0}}}}}\n"
       "  test:       {{split: {{of: train, fraction: 0.15{0}}}}}\n"
       "  transforms:\n"
-      "    - {1}\n"
+      "    - standardize                   # every feature has mean 0 and deviation 1\n"
       "  cache: memory\n\n",
-      stratify,
-      plan.regression ? "standardize: {of: [features, target]}  # means 0, deviations 1; predict gives the "
-                        "target's own scale"
-                      : "standardize                   # every feature has mean 0 and deviation 1");
+      stratify);
   text += fmt::format(
       "train:\n  epochs: 200                         # at most: see early_stopping\n  batch_size: {}\n",
       batch_size_for(table.rows));
@@ -309,8 +321,8 @@ std::string picture_config(const NewOptions& options, const fs::path& from, cons
       "      layers:\n"
       "        - conv2d: {{filters: $filters, kernel_size: 3, padding: same, use_bias: false}}\n"
       "        - batch_normalization\n"
-      "        - relu\n"
-      "        - max_pooling2d: 2\n"
+      "        - activation: relu\n"
+      "        - max_pooling2d: {{pool_size: 2}}\n"
       "  layers:\n",
       side, channels);
   int64_t filters = 32;

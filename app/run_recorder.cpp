@@ -48,12 +48,18 @@ Json memory_json(Trainer& trainer) {
 
 Json& describe_run(Json& event, Trainer& trainer) {
   const RunConfig& config = trainer.config();
-  Json devices = Json::array(), samples = Json::object();
+  Json devices = Json::array(), samples = Json::object(), classes = Json::object();
+  for (const auto& [target, names] : config.dataset.facts.source.class_names) {
+    Json list = Json::array();
+    for (const std::string& name : names) list.push(name);
+    classes.set(target, std::move(list));
+  }
   for (const DeviceId& device : config.strategy->place().devices()) devices.push(device.str());
   samples.set("train", trainer.loader().samples());
   if (trainer.validation()) samples.set("validation", trainer.validation()->samples());
   return event.set("devices", std::move(devices))
       .set("samples", std::move(samples))
+      .set("classes", std::move(classes))
       .set("parameters", config.graph.count_parameters(true) + config.graph.count_parameters(false))
       .set("layers", layers_json(config.graph))
       .set("memory", memory_json(trainer));

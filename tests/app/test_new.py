@@ -23,6 +23,14 @@ class New(Case):
         self.dtrain("new", *arguments, **options)
         return (self.dir / "data.yaml").read_text(encoding="utf-8")
 
+    def check_model(self, classes=3):
+        """The model is one, whatever the data are; what its last layer gives."""
+        target = f"target: {{classes: {classes}}}" if classes else "target: {shape: [1]}"
+        split = f"{{synthetic: {{samples: 9, {target}}}}}"
+        layers = self.json("summary", "data.yaml", "--set", f"dataset={{train: {split}, validation: {split}}}",
+                           "--set", "train.metrics=[]")["layers"]
+        return layers[-1]["output_shape"]
+
     def table(self, rows=60, name="data.csv", **texts):
         random.seed(1)
         lines = ['id,length,width,"colour, outside",note,when,same,species']
@@ -44,11 +52,21 @@ class New(Case):
                          "sparse_categorical_crossentropy", 'versi"color (20)'):
             self.assertIn(expected, text)
         self.assertNotIn("class_weight", text)
+        self.assertEqual(self.check_model(), [3])
+
+    def test_classes_that_are_numbers(self):
+        for labels, expected, units in (("123", "categories: [label]", 3), ("012", "target: label", 3), ("13", "categories: [label]", 2)):
+            self.write("data.csv", "a,label\n" + "".join(f"{i}.5,{labels[i % len(labels)]}\n" for i in range(30)))
+            text = self.new("data.csv")
+            (self.dir / "data.yaml").unlink()
+            self.assertIn(expected, text)
+            self.assertEqual("categories" in text, "categories" in expected)
+            self.assertIn(f"dense: {{units: {units}}}", text)
 
     def test_regression_and_another_target(self):
         self.table()
         text = self.new("data.csv", "--target", "length")
-        for expected in ("target: length ", "dense: {units: 1}", "mean_squared_error", "features: [6]"):
+        for expected in ("target: length ", "dense: {units: 1, bias_initializer: {constant: {value: 0.", "mean_squared_error", "features: [6]"):
             self.assertIn(expected, text)
         self.assertNotIn("stratify", text)
         self.assertIn("the columns are id, length", self.dtrain("new", "data.csv", "--target", "x", "-o", "y.yaml", expect=2).err)
@@ -91,6 +109,8 @@ class New(Case):
         for expected in ("image: [64, 64, 3]", "directory: data,", "size: [64, 64]", "channels: 3", "dense: {units: 2}",
                          "cat (3), dog (12)", "class_weight: balanced", "random_flip"):
             self.assertIn(expected, text)
+        (self.dir / "data.yaml").write_text(text.replace("  class_weight: balanced", "#"))
+        self.assertEqual(self.check_model(2), [2])
 
     def test_folders_of_splits_and_grey_pictures(self):
         for split in ("train", "val"):
