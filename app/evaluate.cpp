@@ -141,8 +141,12 @@ std::string text_of(const RunConfig& config, const Errors& errors) {
 Json json_of(const RunConfig& config, const Errors& errors) {
   Json all = Json::array();
   for (const WorstSample& sample : errors.samples) {
-    Json one = Json::object().set("row", sample.row);
-    if (errors.id_title != "row") one.set(errors.id_title, sample.id);
+    Json one = Json::object();
+    if (errors.id_title == "row") {
+      one.set("row", int64_t{std::stoll(sample.id)});
+    } else {
+      one.set(errors.id_title, sample.id);
+    }
     one.set("loss", sample.loss);
     if (sample.outputs.size() == 1) {
       for (const auto& [key, value] : sample.outputs[0].entries()) one.set(key, value);
@@ -221,8 +225,9 @@ void add_evaluate(CommandLine& line) {
   command.add_flag("--per-class", options->per_class,
                    "Support, precision, recall and F1 score of each class, too");
   command
-      .add_option("--errors", options->errors,
-                  "The N samples with the largest losses, too: row (from 0), loss, target, prediction")
+      .add_option(
+          "--errors", options->errors,
+          "The N samples with the largest losses, too: name (or row, from 0), loss, target, prediction")
       .at_least(1)
       .type_name("N");
   add_best_option(command, options->best);

@@ -45,8 +45,9 @@ bool is_suspect(const RunConfig& config, double loss) {
 }
 
 std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const SplitSpec& split, bool training) {
-  return with_weights(open_split(config.dataset, split, config.graph.input_specs(), config.targets(), training), config,
-                      training);
+  return with_weights(
+      open_split(config.dataset, split, config.graph.input_specs(), config.targets(), training), config,
+      training);
 }
 
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,

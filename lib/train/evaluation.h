@@ -18,7 +18,8 @@ namespace dtrain {
 /// A loss as samples can give it that the model cannot take.
 bool is_suspect(const RunConfig& config, double loss);
 
-/// A split as the run's plans take it. `training`: it is trained on, so that it is augmented, and weights of classes count.
+/// A split as the run's plans take it. `training`: it is trained on, so that it is augmented, and weights of
+/// classes count.
 std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const SplitSpec& split, bool training);
 
 /// A split in the run's batches.

@@ -187,7 +187,16 @@ class HeadBuilder {
              config_.total_names.end();
     };
     if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // as Keras does
-    if (is_there()) diagnostics_.error(mark, fmt::format("the metric '{}' is there twice", metric.name));
+    if (is_there()) {
+      const std::vector<std::string> options = registry<Metric>().fields(written.name);
+      const bool takes_name = std::find(options.begin(), options.end(), "name") != options.end();
+      diagnostics_.error(
+          mark,
+          fmt::format("the metric '{}' is there twice{}", metric.name,
+                      takes_name ? fmt::format("; another name tells them apart: {}: {{name: second_{}}}",
+                                               written.name, metric.name)
+                                 : ""));
+    }
     if (head_.loss)
       if (auto as_it_is = metric.metric->for_scores(head_.loss->takes())) metric.metric = std::move(as_it_is);
     if (target_ &&

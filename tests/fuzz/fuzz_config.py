@@ -410,7 +410,8 @@ def generate(draw, schema):
     train.pop("callbacks", None)
     train.pop("metrics", None)
     if draw.random() < 0.5:
-        suiting = ["accuracy", "sparse_categorical_accuracy"] if sparse else ["mean_absolute_error", "binary_accuracy"]
+        suiting = (["accuracy", "sparse_categorical_accuracy", "f1_score", "recall", "auc", "confusion_matrix", "mean_iou"] if sparse
+                   else ["mean_absolute_error", "binary_accuracy", "precision", "auc", "r2_score", "root_mean_squared_error", "hinge"])
         train["metrics"] = [choice("metric", draw.choice(suiting))] if draw.random() < 0.7 else [choice("metric")]
     dataset = {"train": split()}
     if draw.random() < 0.4:

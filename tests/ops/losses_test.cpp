@@ -353,6 +353,8 @@ DEVICE_TEST_CASE("elementwise losses and their gradients") {
           spec.kind != ElementwiseLossSpec::Kind::binary_focal_crossentropy)
         x[1] = 100, x[2] = -100;
       x = device.kept(x);
+      if (spec.kind == ElementwiseLossSpec::Kind::hinge)
+        for (float& value : x) value = std::abs(value) == 1 ? 0.5f : value;  // it has no slope there
       Doubles gradient(x.size());
       double expected = 0;
       for (size_t i = 0; i < x.size(); ++i) {
