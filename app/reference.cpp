@@ -223,10 +223,15 @@ std::string reference_markdown(const Json& schema) {
   const Json& dataset = part("dataset");
   text += fmt::format("## dataset\n\n{}\n\n{}", sentence(dataset.at("description").as_string()),
                       key_table(dataset));
-  text += registry("Readers", "split",
-                   "Each split is one reader; beside it may stand `rows: [from, to)`, only the samples from "
-                   "the first number up to "
-                   "below the second. File names are relative to `root`.");
+  text +=
+      registry("Readers", "reader",
+               "Each split is one reader; beside it may stand `rows: [from, to)`, only the samples from "
+               "the first number up to "
+               "below the second. File names are relative to `root`. A target may be an input, as that is "
+               "after the transforms: `target: {input: image}`. Instead of a reader a split may have "
+               "`split: {of: train, fraction: 0.15, stratify: true}`: that fraction of another split's "
+               "samples, drawn by the seed and (where it says `stratify`) the same of each class, which "
+               "the other split then lacks.");
   text +=
       registry("Transforms", "transform", "What is done to samples, in the order in which they are listed.");
   text += registry(

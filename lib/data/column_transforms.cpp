@@ -49,11 +49,6 @@ Shape without_ones_at_end(const Shape& shape) {
   return Shape(std::move(extents));
 }
 
-/// What an `of:` calls a column: the lone target of a model has no name of its own (a reader's `target:`).
-std::string name_for_of(const TensorSpec& column) {
-  return column.name.empty() ? "target" : column.name;
-}
-
 /// Calls `apply`; what it throws gets the place.
 template <class Apply>
 void at_mark(const Mark& mark, Apply apply) {
@@ -160,16 +155,34 @@ void check_transforms(const std::vector<TransformSpec>& transforms, const std::v
   }
 }
 
-ColumnPlan plan_column(const TensorSpec& stored, const TensorSpec& wanted, bool target,
-                       const std::vector<TransformSpec>& transforms, const AugmentPlan& augment,
-                       const Mark& place) {
-  ColumnPlan plan(stored);
+std::string name_for_of(const TensorSpec& column) {
+  return column.name.empty() ? "target" : column.name;
+}
+
+ColumnPlan plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target,
+                       const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
+                       Fitter& fitter, const Mark& place) {
+  const TensorSpec stored = plan.stored();
+  // What is fitted goes by samples as they are in evaluation.
+  ColumnPlan calm = plan;
+  const AugmentPlan calmly{augment.augmentations, false};
   bool is_augmented = target;
-  for (const TransformSpec* spec : transforms_of(wanted, target, transforms).chosen) {
-    if (!is_augmented) is_augmented = apply_augment(augment, plan);
-    at_mark(spec->transform.resolved.mark(), [&] { spec->transform->apply(plan); });
+  const auto augmented = [&] { return apply_augment(calmly, calm) && apply_augment(augment, plan); };
+  for (const TransformSpec* spec : chosen) {
+    if (!is_augmented) is_augmented = augmented();
+    const Transform& transform = *spec->transform;
+    at_mark(spec->transform.resolved.mark(), [&] {
+      if (!transform.is_fitted()) {
+        transform.apply(calm);
+        return transform.apply(plan);
+      }
+      const FittedStep step = fitter.next(calm, spec->transform.name,
+                                          [&](const FitSamples& samples) { return transform.fit(samples); });
+      transform.apply_fitted(calm, step);
+      transform.apply_fitted(plan, step);
+    });
   }
-  if (!is_augmented && !apply_augment(augment, plan))
+  if (!is_augmented && !augmented())
     throw UserError(
         located(augment.augmentations.front().resolved.mark(),
                 fmt::format("augment: expected pictures [height, width, channels], found {} for the "

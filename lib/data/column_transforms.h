@@ -1,6 +1,7 @@
 // Which transforms a column undergoes, as `transforms:` says.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,11 +55,24 @@ struct AugmentPlan {
   bool is_training = false;                                 // else what they do in evaluation
 };
 
-/// The way from a stored column to the wanted one. An input is augmented as soon as it has the shape of a
-/// picture: a `reshape` before that is done before. Throws UserError, with `place` or the transform's, where
-/// the transforms make something else of it.
-ColumnPlan plan_column(const TensorSpec& stored, const TensorSpec& wanted, bool target,
-                       const std::vector<TransformSpec>& transforms, const AugmentPlan& augment,
-                       const Mark& place);
+/// Gives the numbers of transforms that are fitted, one step after the other.
+class Fitter {
+ public:
+  virtual ~Fitter() = default;
+  /// The next step of the column that `plan` has come so far with. Throws UserError where it is of another
+  /// kind, or is not known and cannot be found here.
+  virtual FittedStep next(const ColumnPlan& plan, const std::string& kind,
+                          const std::function<FittedStep(const FitSamples&)>& fit) = 0;
+};
+
+/// What an `of:` calls a column: the lone target of a model has no name of its own (a reader's `target:`).
+std::string name_for_of(const TensorSpec& column);
+
+/// The way from a stored column to the wanted one: what `plan` begins with, and the transforms that were
+/// chosen. An input is augmented as soon as it has the shape of a picture: a `reshape` before that is done
+/// before. Throws UserError, with `place` or the transform's, where the transforms make something else of it.
+ColumnPlan plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target,
+                       const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
+                       Fitter& fitter, const Mark& place);
 
 }  // namespace dtrain

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "base/error.h"
+
 namespace dtrain {
 
 namespace {
@@ -51,20 +53,32 @@ FittedStep step_from(const Json& json) {
 }  // namespace
 
 Json FieldNames::to_json() const {
-  return Json::object().set("inputs", json_of_strings(inputs)).set("targets", json_of_strings(targets));
+  Json json = Json::object().set("inputs", json_of_strings(inputs)).set("targets", json_of_strings(targets));
+  if (width == 0) return json;
+  Json all = Json::array();
+  for (const size_t place : places) all.push(place);
+  return json.set("places", std::move(all)).set("width", width);
 }
 
 FieldNames FieldNames::from_json(const Json& json) {
-  return {strings_of(json.at("inputs")), strings_of(json.at("targets"))};
+  FieldNames fields{strings_of(json.at("inputs")), strings_of(json.at("targets")), {}, 0};
+  if (const Json* places = json.find("places")) {
+    fields.width = static_cast<size_t>(json.at("width").as_int());
+    for (const Json& place : places->items()) {
+      fields.places.push_back(static_cast<size_t>(place.as_int()));
+      if (fields.places.back() >= fields.width) throw UserError("a column's place is beyond the line");
+    }
+  }
+  return fields;
 }
 
 bool SourceFacts::empty() const {
-  return fields.empty() && class_names.empty() && categories.empty() && fills.empty();
+  return fields == FieldNames() && class_names.empty() && categories.empty() && fills.empty();
 }
 
 Json SourceFacts::to_json() const {
   Json json = Json::object();
-  if (!fields.empty()) json.set("fields", fields.to_json());
+  if (fields != FieldNames()) json.set("fields", fields.to_json());
   if (!class_names.empty()) json.set("class_names", json_of_names(class_names));
   if (!categories.empty()) json.set("categories", json_of_names(categories));
   if (!fills.empty()) json.set("fills", json_of_names(fills));

@@ -15,6 +15,10 @@ namespace dtrain {
 /// have them; for other files this is empty.
 struct FieldNames {
   std::vector<std::string> inputs, targets;
+  /// Of any delimited text, also without a header: the fields of a line that make the inputs, in order, and
+  /// how many fields a line has. 0: not known.
+  std::vector<size_t> places;
+  size_t width = 0;
 
   bool empty() const { return inputs.empty() && targets.empty(); }
   bool operator==(const FieldNames&) const = default;

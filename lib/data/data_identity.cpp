@@ -68,7 +68,9 @@ Json DataIdentity::to_json() const {
   for (const File& file : files)
     all.push(Json::object().set("name", file.name).set("bytes", file.bytes).set("digest", file.digest));
   Json json = Json::object().set("reader", reader).set("files", std::move(all));
-  return json.set("samples", samples).set("from", from).set("to", to);
+  json.set("samples", samples).set("from", from).set("to", to);
+  if (!drawn.empty()) json.set("drawn", drawn);
+  return json;
 }
 
 DataIdentity DataIdentity::from_json(const Json& json) {
@@ -80,6 +82,7 @@ DataIdentity DataIdentity::from_json(const Json& json) {
   identity.samples = json.at("samples").as_int();
   identity.from = json.at("from").as_int();
   identity.to = json.at("to").as_int();
+  if (const Json* drawn = json.find("drawn")) identity.drawn = drawn->as_string();
   return identity;
 }
 
@@ -117,6 +120,10 @@ std::string describe_change(const DataIdentity& before, const DataIdentity& now)
   if (before.from != now.from || before.to != now.to)
     changes.push_back(
         fmt::format("the rows are [{}, {}) (they were [{}, {}))", now.from, now.to, before.from, before.to));
+  if (before.drawn != now.drawn)
+    changes.push_back(fmt::format("the samples are {} (they were {})",
+                                  now.drawn.empty() ? "not drawn" : now.drawn,
+                                  before.drawn.empty() ? "not drawn" : before.drawn));
   return fmt::format("{}", fmt::join(changes, "; "));
 }
 

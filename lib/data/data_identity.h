@@ -20,6 +20,7 @@ struct DataIdentity {
   std::vector<File> files;
   int64_t samples = 0;       // in the files
   int64_t from = 0, to = 0;  // the split has the samples [from, to) of these
+  std::string drawn = {};    // or some of them: how they were drawn
 
   Json to_json() const;
   /// Throws UserError where a part is missing or is not what it must be.

@@ -1,8 +1,8 @@
 #include "data/dataset_spec.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -17,60 +17,32 @@ namespace dtrain {
 
 namespace {
 
-constexpr std::array<std::string_view, 1> kSplitKeys{"rows"};
-
-bool parse_rows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics) {
-  std::vector<int64_t> rows;
-  if (!Codec<std::vector<int64_t>>::parse(node, "rows", rows, diagnostics)) return false;
-  if (rows.size() != 2 || rows[0] < 0 || rows[0] >= rows[1])
-    return report_unexpected(node, "rows", "[from, to) with 0 <= from < to", diagnostics);
-  out.rows = std::move(rows);
-  return true;
-}
-
-/// Adds what is every split's to the schema of one reader: {"properties": {"idx": ...}, ...}, perhaps among
-/// "oneOf".
-void allow_rows(Json& schema) {
-  Json rows = json_type("array").set("items", json_type("integer").set("minimum", 0)).set("minItems", 2);
-  rows.set("maxItems", 2).set("description", "only the samples [from, to)");
-  if (const Json* choices = schema.find("oneOf")) {
-    Json patched = Json::array();
-    for (Json choice : choices->items()) {
-      allow_rows(choice);
-      patched.push(std::move(choice));
-    }
-    schema.set("oneOf", std::move(patched));
-  } else if (const Json* properties = schema.find("properties")) {
-    Json more = *properties;
-    schema.set("properties", more.set("rows", std::move(rows)));
+/// Reports a drawn split whose other is not there, or is drawn itself, and fractions that leave nothing.
+void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
+  std::map<std::string, double> fractions;
+  for (const char* name : kSplitNames) {
+    const SplitSpec* split = spec.find(name);
+    if (!split || !split->drawn) continue;
+    const std::string& of = split->drawn->of;
+    const SplitSpec* other = spec.find(of);
+    if (!other || other->drawn)
+      diagnostics.error(split->mark,
+                        fmt::format("split: expected 'of' to name a split with a reader, found '{}'", of));
+    else if ((fractions[of] += split->drawn->fraction) >= 1)
+      diagnostics.error(split->mark, fmt::format("split: the fractions leave nothing of '{}'", of));
   }
 }
 
-}  // namespace
-
-template <>
-struct Codec<SplitSpec> {
-  static bool parse(const ConfigNode& node, const std::string&, SplitSpec& out, Diagnostics& diagnostics) {
-    const size_t before = diagnostics.count();
-    out.mark = node.mark();
-    if (const ConfigNode* rows = node.find("rows")) parse_rows(*rows, out, diagnostics);
-    out.reader = registry<Reader>().parse(node.is_mapping() ? node.without(kSplitKeys) : node, diagnostics);
-    return diagnostics.count() == before;
+/// A drawn split is read as the one that it is drawn from.
+void complete_draws(DatasetSpec& spec) {
+  for (auto* split : {&spec.train, &spec.validation, &spec.test}) {
+    if (!*split || !(*split)->drawn) continue;
+    const SplitSpec& other = *spec.find((*split)->drawn->of);
+    (*split)->reader = other.reader;
+    (*split)->rows = other.rows;
+    (*split)->input_targets = other.input_targets;
   }
-  static ConfigNode write(const SplitSpec& split) {
-    return split.rows ? split.reader.resolved.with("rows", Codec<std::vector<int64_t>>::write(*split.rows))
-                      : split.reader.resolved;
-  }
-  static Json schema() {
-    return SchemaDefinitions::define("split", [] {
-      Json json = registry<Reader>().choices_schema();
-      allow_rows(json);
-      return json;
-    });
-  }
-};
-
-namespace {
+}
 
 Schema<DatasetSpec> make_schema() {
   Schema<DatasetSpec> schema("Where samples come from and what is done to them.");
@@ -78,12 +50,13 @@ Schema<DatasetSpec> make_schema() {
       .optional("root", &DatasetSpec::root,
                 "the folder of the files named below; relative to this file, else to $DTRAIN_DATA")
       .optional("train", &DatasetSpec::train,
-                "the samples to train on: a reader, optionally rows: [from, to)")
+                "the samples to train on: a reader, optionally rows: [from, to); or split: {of: train, "
+                "fraction: 0.15, stratify: true}, drawn by the seed")
       .optional("validation", &DatasetSpec::validation, "the samples that are evaluated after each epoch")
       .optional("test", &DatasetSpec::test, "the samples that `evaluate` takes by default")
       .optional("transforms", &DatasetSpec::transforms,
-                "applied in order, each to what its `of` names; without it rescale and normalize to the "
-                "float inputs, reshape and cast to all inputs, one_hot to the targets")
+                "applied in order, each to what its `of` names; without it rescale, normalize and "
+                "standardize to the float inputs, reshape and cast to all inputs, one_hot to the targets")
       .optional("augment", &DatasetSpec::augment,
                 "what the pictures that are trained on undergo before the transforms, in order; drawn anew "
                 "in every "
@@ -98,6 +71,7 @@ Schema<DatasetSpec> make_schema() {
       .rule([](const DatasetSpec& spec, const ConfigNode& node, Diagnostics& diagnostics) {
         if (!spec.train && !spec.validation && !spec.test)
           diagnostics.error(node, "dataset: give at least one of train, validation and test");
+        check_draws(spec, diagnostics);
       });
   return schema;
 }
@@ -149,6 +123,7 @@ const SplitSpec* DatasetSpec::find(const std::string& split) const {
 std::optional<DatasetSpec> parse_dataset(const ConfigNode& node, Diagnostics& diagnostics) {
   DatasetSpec spec;
   if (!dataset_schema().parse(with_absolute_cache(node), "dataset", spec, diagnostics)) return std::nullopt;
+  complete_draws(spec);
   spec.root = absolute_root(spec.root, node);
   spec.resolved = dataset_schema().write(spec);
   return spec;

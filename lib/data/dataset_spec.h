@@ -2,6 +2,7 @@
 // splits.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,19 +11,15 @@
 #include "config/registry.h"
 #include "data/column_transforms.h"
 #include "data/dataset.h"
+#include "data/split_spec.h"
 
 namespace dtrain {
 
-class Reader;  // readers/reader.h: idx, csv, npy, hdf5, cifar10, synthetic
-class Cache;   // cache.h: none, memory, file, device
+class Cache;  // cache.h: none, memory, file, device
 template <>
 const Registry<Cache>& registry<Cache>();
 
-struct SplitSpec {
-  Configured<Reader> reader;
-  std::optional<std::vector<int64_t>> rows;  // [from, to)
-  Mark mark;
-};
+inline constexpr std::array<const char*, 3> kSplitNames{"train", "validation", "test"};
 
 struct DatasetSpec {
   std::string root;  // absolute: where relative file names are looked up first, then under $DTRAIN_DATA
@@ -33,6 +30,7 @@ struct DatasetSpec {
   Configured<Cache> cache = registry<Cache>().make("none");
   int64_t prefetch = 2;
   DataFacts facts;      // of the training split, once it was opened: others are read by them
+  uint64_t seed = 0;    // the run's: splits are drawn by it, unless the facts know another
   ConfigNode resolved;  // as `config.yaml` of the run directory says it: defaults written out, root absolute
 
   /// The split that is called "train", "validation" or "test"; null where it is not given.
@@ -48,11 +46,16 @@ Json dataset_json_schema();
 /// losses want: shape, dtype; integer labels are checked against nothing here). Conversion between dtypes is
 /// implied where it loses nothing (uint8 to float32 or int32; int32 labels to float32). Throws UserError with
 /// the place in the configuration, the path, what was expected and what was found. Samples that are trained
-/// on
-/// (`is_training`) are augmented.
+/// on (`is_training`) are augmented. What the training split tells is in spec.facts; what is not there yet is
+/// found in this split, and Dataset::facts() has all. Where the split's reader has weights of samples, they
+/// are a last column, float32.
 std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
                                           const std::vector<TensorSpec>& inputs,
                                           const std::vector<TensorSpec>& targets, bool is_training = false);
+
+/// Reports targets that are inputs where the model has no such target, or no such input.
+void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
+                         const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
 
 /// The paths at which the files of all splits are found now.
 std::vector<std::string> data_files(const DatasetSpec& spec);

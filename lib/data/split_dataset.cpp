@@ -9,15 +9,16 @@
 namespace dtrain {
 
 SplitDataset::SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans,
-                           DataSource source, MixPlan mix)
+                           DataSource source, MixPlan mix, Columns columns)
     : held_(std::move(held)),
+      columns_(columns.empty() ? held_->columns : std::move(columns)),
       plans_(std::move(plans)),
       source_(std::move(source)),
       mix_(std::move(mix)),
       first_(source_.from - held_->first) {
   for (const ColumnPlan& plan : plans_) specs_.push_back(plan.spec());
-  in_memory_ = std::all_of(held_->columns.begin(), held_->columns.end(),
-                           [](const auto& column) { return column->in_memory(); });
+  in_memory_ =
+      std::all_of(columns_.begin(), columns_.end(), [](const auto& column) { return column->in_memory(); });
   is_random_ = !mix_.mixings.empty() || std::any_of(plans_.begin(), plans_.end(),
                                                     [](const ColumnPlan& plan) { return plan.is_random(); });
   is_costly_ =
@@ -65,9 +66,13 @@ void SplitDataset::mix(size_t index, const Samples& samples, float* dst) const {
 }
 
 void SplitDataset::read_unmixed(size_t index, const Samples& samples, void* dst) const {
-  const Column& column = *held_->columns[index];
+  const Column& column = *columns_[index];
   const ColumnPlan& plan = plans_[index];
-  if (column.data()) return column.checked([&] { plan.run({data_of(column), samples.rows, samples}, dst); });
+  if (column.data()) {
+    std::vector<int64_t> storage;
+    const auto places = places_of(samples.rows, storage);
+    return column.checked([&] { plan.run({data_of(column), places, samples}, dst); });
+  }
   if (plan.is_copy()) return read_stored(index, samples.rows, dst);
   const auto raw = allocate_bytes(samples.size() * column.row_bytes());
   read_stored(index, samples.rows, raw.get());
@@ -77,8 +82,8 @@ void SplitDataset::read_unmixed(size_t index, const Samples& samples, void* dst)
 size_t SplitDataset::working_bytes(int64_t samples) const {
   size_t most = 0;  // columns are read one after the other
   for (size_t i = 0; i < plans_.size(); ++i) {
-    const bool is_read_first = !held_->columns[i]->data() && !plans_[i].is_copy();
-    most = std::max(most, plans_[i].working_bytes() + (is_read_first ? held_->columns[i]->row_bytes() : 0));
+    const bool is_read_first = !columns_[i]->data() && !plans_[i].is_copy();
+    most = std::max(most, plans_[i].working_bytes() + (is_read_first ? columns_[i]->row_bytes() : 0));
   }
   return most * static_cast<size_t>(samples);
 }
@@ -87,32 +92,44 @@ const std::byte* SplitDataset::data_of(const Column& column) const {
   return column.data() ? column.data() + static_cast<size_t>(first_) * column.row_bytes() : nullptr;
 }
 
+std::span<const int64_t> SplitDataset::places_of(std::span<const int64_t> samples,
+                                                 std::vector<int64_t>& storage) const {
+  if (source_.rows.empty()) return samples;
+  storage.reserve(samples.size());
+  for (const int64_t sample : samples) storage.push_back(source_.row(sample) - source_.from);
+  return storage;
+}
+
 void SplitDataset::read_stored(size_t index, std::span<const int64_t> rows, void* dst) const {
-  const Column& column = *held_->columns[index];
+  const Column& column = *columns_[index];
+  std::vector<int64_t> storage;
+  const auto places = places_of(rows, storage);
   if (column.data())
-    return column.checked([&] { gather_copy(data_of(column), column.row_bytes(), rows, dst); });
-  std::vector<int64_t> stored(rows.begin(), rows.end());
+    return column.checked([&] { gather_copy(data_of(column), column.row_bytes(), places, dst); });
+  std::vector<int64_t> stored(places.begin(), places.end());
   for (int64_t& row : stored) row += first_;
   column.read(stored, dst);
 }
 
 bool SplitDataset::lies_in_memory() const {
-  return in_memory_ && std::all_of(held_->columns.begin(), held_->columns.end(),
+  return in_memory_ && std::all_of(columns_.begin(), columns_.end(),
                                    [](const auto& column) { return column->data() != nullptr; });
 }
 
 DataIdentity SplitDataset::identity() const {
-  return {source_.reader, identify_files(source_.paths), held_->total, source_.from, source_.to};
+  return {source_.reader, identify_files(source_.paths), held_->total, source_.from, source_.to,
+          source_.drawn};
 }
 
 std::string SplitDataset::sample_id(int64_t index) const {
-  return held_->names ? text_of(*held_->names, first_ + index) : std::to_string(source_.from + index);
+  const int64_t row = source_.row(index);
+  return held_->names ? text_of(*held_->names, row - held_->first) : std::to_string(row);
 }
 
 std::optional<StoredForm> SplitDataset::stored_form(size_t index) const {
   const auto map = plans_[index].map();
   if (!map || !mix_.mixings.empty()) return std::nullopt;
-  const Column& column = *held_->columns[index];
+  const Column& column = *columns_[index];
   return StoredForm{
       column.spec().dtype, {map->scale.begin(), map->scale.end()}, {map->offset.begin(), map->offset.end()}};
 }

@@ -14,6 +14,13 @@ struct DataSource {
   std::vector<std::string> paths;  // of the reader's files
   DataFacts facts;                 // that the samples were read by
   int64_t from = 0, to = 0;        // the split's rows among those that the files hold
+  /// Where only some of [from, to) are the split's: these, and how they were drawn.
+  std::vector<int64_t> rows = {};
+  std::string drawn = {};
+
+  int64_t row(int64_t sample) const {
+    return rows.empty() ? from + sample : rows[static_cast<size_t>(sample)];
+  }
 };
 
 /// Ways to blend samples, each with the stream of its draws. The inputs are the first columns.
@@ -25,11 +32,14 @@ struct MixPlan {
 
 class SplitDataset final : public Dataset {
  public:
-  /// The source's rows of what is held, with a plan for each column.
+  /// The source's rows of what is held, with a plan for each column: those that are held, or else `columns`,
+  /// which have as many rows.
   SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans, DataSource source,
-               MixPlan mix = {});
+               MixPlan mix = {}, Columns columns = {});
 
-  int64_t size() const override { return source_.to - source_.from; }
+  int64_t size() const override {
+    return source_.rows.empty() ? source_.to - source_.from : static_cast<int64_t>(source_.rows.size());
+  }
   const std::vector<TensorSpec>& columns() const override { return specs_; }
   void read(const Samples& samples, std::span<const View> dst) const override;
   void read_column(size_t index, const Samples& samples, void* dst) const override;
@@ -53,8 +63,11 @@ class SplitDataset final : public Dataset {
   void mix(size_t index, const Samples& samples, float* dst) const;
   /// Row 0 of the split, where the column's rows lie one after the other; else null.
   const std::byte* data_of(const Column& column) const;
+  /// The samples' places behind that; in `storage` where they are not the samples' own numbers.
+  std::span<const int64_t> places_of(std::span<const int64_t> samples, std::vector<int64_t>& storage) const;
 
   std::shared_ptr<const CachedColumns> held_;
+  Columns columns_;
   std::vector<ColumnPlan> plans_;
   std::vector<TensorSpec> specs_;
   DataSource source_;

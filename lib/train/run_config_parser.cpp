@@ -158,6 +158,8 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   const auto has_loss = [](const Head& head) { return head.loss != nullptr; };
   if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
     check_transforms(config.dataset.transforms, config.graph.input_specs(), config.targets(), diagnostics);
+  if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
+    check_input_targets(config.dataset, config.graph.input_specs(), config.targets(), diagnostics);
 }
 
 }  // namespace
@@ -187,6 +189,7 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
   const size_t before_dataset = diagnostics.count();
   if (node.find("dataset"))
     if (auto dataset = parse_dataset(top.dataset, diagnostics)) config.dataset = std::move(*dataset);
+  config.dataset.seed = static_cast<uint64_t>(config.seed);
   const bool dataset_known = node.find("dataset") && diagnostics.count() == before_dataset;
   if (dataset_known && graph) check_transforms_fit(config, diagnostics);
   set_row_weights(config, diagnostics);

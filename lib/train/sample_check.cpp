@@ -33,10 +33,11 @@ void check_column(const Dataset& data, size_t column, const Taker& taker, const 
                static_cast<double>(value) <= taker.bounds.most);
     });
     if (wrong == values.end()) continue;
+    const int64_t sample = first + (wrong - values.begin()) / elements;
     throw UserError(
-        fmt::format("sample {} (from 0) of the split that is {} has {} for '{}', which takes {} to {}",
-                    first + (wrong - values.begin()) / elements, use, *wrong, taker.name, taker.bounds.least,
-                    taker.bounds.most));
+        fmt::format("sample {} (from 0{}) of the split that is {} has {} for '{}', which takes {} to {}",
+                    sample, data.id_title() == "row" ? "" : ", " + data.sample_name(sample), use, *wrong,
+                    taker.name, taker.bounds.least, taker.bounds.most));
   }
 }
 

@@ -72,7 +72,7 @@ TEST_CASE_FIXTURE(Fixture, "inputs to predict from are read as the run's reader 
                     named = "{csv: {file: t, header: true, target: -1}}",
                     semicolon = "{csv: {file: t, header: true, target: -1, delimiter: ';'}}",
                     other = "{synthetic: {samples: 3}}";
-  const FieldNames fields{{"a", "b", "c"}, {"label"}};
+  const FieldNames fields{{"a", "b", "c"}, {"label"}, {}, 0};
   const auto error = [&](const std::string& reader, const std::string& text, const TextOptions& options = {},
                          const FieldNames& known = {}) {
     return error_of([&] { predict(reader, text, options, known); });

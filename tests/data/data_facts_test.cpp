@@ -11,7 +11,7 @@ TEST_CASE("facts of data come back from JSON as they were") {
   DataFacts facts;
   CHECK(facts.empty());
   CHECK(DataFacts::from_json(Json::parse(facts.to_json().dump())) == facts);
-  facts.source.fields = {{"a", "b\xff"}, {"c"}};
+  facts.source.fields = {{"a", "b\xff"}, {"c"}, {2, 0}, 3};
   facts.source.class_names["target"] = {"cat", "dog"};
   facts.source.categories["colour"] = {"", "blue", "red"};
   facts.source.fills["x"] = {"mean", "", "0.5"};

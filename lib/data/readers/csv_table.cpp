@@ -1,230 +1,411 @@
 #include "data/readers/csv_table.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <mutex>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "data/input_file.h"
+#include "data/parallel.h"
+#include "data/readers/csv_text.h"
+#include "data/readers/csv_values.h"
+#include "data/readers/decimal.h"
 
 namespace dtrain {
 
 namespace {
 
-/// A file's lines, without their ends.
-class Lines {
- public:
-  explicit Lines(const std::string& path) : stream_(path), buffer_(size_t{1} << 18, '\0') {}
-
-  /// False at the end. The line is valid until the next call.
-  bool next(std::string_view& line) {
-    partial_.clear();
-    for (;;) {
-      const std::string_view rest(buffer_.data() + at_, end_ - at_);
-      if (const size_t stop = rest.find('\n'); stop != std::string_view::npos) {
-        at_ += stop + 1;
-        line = joined(rest.substr(0, stop));
-        break;
-      }
-      partial_ += rest;
-      at_ = 0;
-      end_ = stream_.read(buffer_.data(), buffer_.size());
-      if (end_ > 0) continue;
-      if (partial_.empty()) return false;
-      line = partial_;
-      break;
-    }
-    if (number_++ == 0 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // a byte order mark
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    return true;
-  }
-  int64_t number() const { return number_; }
-  const std::string& path() const { return stream_.path(); }
-
- private:
-  std::string_view joined(std::string_view tail) {
-    if (partial_.empty()) return tail;
-    partial_ += tail;
-    return partial_;
-  }
-
-  InputStream stream_;
-  std::string buffer_, partial_;
-  size_t at_ = 0, end_ = 0;
-  int64_t number_ = 0;
-};
-
-std::string_view trimmed(std::string_view text) {
-  const auto strip = [&](std::string_view set) {
-    text.remove_prefix(std::min(text.find_first_not_of(set), text.size()));
-    text.remove_suffix(text.size() - (text.find_last_not_of(set) + 1));
-  };
-  strip(" \t");
-  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
-  return text;
-}
-
-void split(std::string_view line, char delimiter, std::vector<std::string_view>& fields) {
-  fields.clear();
-  for (;;) {
-    const size_t stop = line.find(delimiter);
-    fields.push_back(trimmed(line.substr(0, stop)));
-    if (stop == std::string_view::npos) return;
-    line.remove_prefix(stop + 1);
-  }
-}
-
-std::optional<double> number_in(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
-/// Neither a number nor one of the ways to say that there is none.
-bool is_name(std::string_view text) {
-  static constexpr std::array<std::string_view, 7> kGaps = {"", "na", "n/a", "null", "none", "-", "?"};
-  std::string lower(text.substr(0, 16));
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  double value = 0;  // nan and inf are numbers here
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool number = error != std::errc::invalid_argument && end == text.data() + text.size();
-  return !number && std::find(kGaps.begin(), kGaps.end(), lower) == kGaps.end();
-}
-
 /// What the format says, or else what the line looks like: a number where a header would have a name makes it
 /// data, and so an error where it is neither.
-bool is_header(const CsvFormat& format, const std::vector<std::string_view>& fields) {
+bool is_header(const CsvFormat& format, const std::vector<std::string>& fields) {
   if (format.header) return *format.header;
-  const auto is_number = [](std::string_view field) { return number_in(field).has_value(); };
-  return std::any_of(fields.begin(), fields.end(), is_name) &&
-         std::none_of(fields.begin(), fields.end(), is_number);
+  return std::any_of(fields.begin(), fields.end(), is_csv_name) &&
+         std::none_of(fields.begin(), fields.end(), is_csv_number);
 }
 
-std::vector<std::string> names_in(const Lines& lines, std::string_view line,
-                                  const std::vector<std::string_view>& fields) {
-  std::vector<std::string> names(fields.begin(), fields.end());
-  std::unordered_set<std::string_view> met;
-  for (const std::string_view field : fields)
-    if (!met.insert(field).second)
-      throw UserError(
-          fmt::format("{}:{}:{}: expected each column to have a name of its own, found '{}' again",
-                      lines.path(), lines.number(), field.data() - line.data() + 1, field.substr(0, 40)));
-  return names;
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+using TextSet = std::unordered_set<std::string, TextHash, std::equal_to<>>;
+
+std::vector<std::string> sorted(const TextSet& texts) {
+  std::vector<std::string> all(texts.begin(), texts.end());
+  std::sort(all.begin(), all.end());
+  if (std::all_of(all.begin(), all.end(), is_csv_number))
+    std::stable_sort(all.begin(), all.end(), [](const std::string& a, const std::string& b) {
+      return *csv_number(a) < *csv_number(b);
+    });
+  return all;
 }
 
-/// The values of one part so far, as the bits of its type.
-struct Gathered {
-  CsvPart part;
-  std::vector<uint32_t> words;
+/// A table of texts, ready to be asked.
+struct Lookup {
+  Lookup(std::vector<std::string> all, bool with_other) : values(std::move(all)), other(with_other) {
+    for (size_t i = 0; i < values.size(); ++i) index.emplace(values[i], static_cast<int32_t>(i));
+  }
+  /// -1 for what is not there.
+  int32_t find(std::string_view text) const {
+    const auto found = index.find(text);
+    return found == index.end() ? -1 : found->second;
+  }
+
+  std::vector<std::string> values;
+  bool other;
+  std::unordered_map<std::string_view, int32_t> index;  // of views of `values`
 };
 
-/// Both types that csv values become are of four bytes.
-std::optional<uint32_t> word_of(std::string_view text, DType dtype) {
-  const auto value = number_in(text);
-  if (!value) return std::nullopt;
-  if (dtype == DType::float32) {
-    const auto single = static_cast<float>(*value);
-    return std::isfinite(single) ? std::optional(std::bit_cast<uint32_t>(single)) : std::nullopt;
-  }
-  using Limits = std::numeric_limits<int32_t>;
-  if (*value != std::floor(*value) || *value < Limits::min() || *value > Limits::max()) return std::nullopt;
-  return std::bit_cast<uint32_t>(static_cast<int32_t>(*value));
-}
+/// What becomes of one field of every line.
+struct Target {
+  enum class Kind { float32, int32, index32, index_float32, features, weight, text };
+  Kind kind = Kind::float32;
+  std::byte* base = nullptr;  // of row 0
+  size_t stride = 0;          // bytes from one row to the next
+  size_t width = 0;           // bytes of a text
+  const Lookup* lookup = nullptr;
+  std::optional<float> gap;
+};
+
+/// Memory that a column is made in.
+struct Making {
+  TensorSpec spec;
+  std::shared_ptr<std::byte> data;
+};
 
 class Table {
  public:
-  Table(const std::string& path, const CsvFormat& format, const ChooseParts& choose)
-      : lines_(path), format_(format), choose_(choose) {}
+  Table(const std::string& path, const CsvFormat& format)
+      : text_(path, format.delimiter), format_(format), fields_(text_) {}
 
-  Columns read() {
-    std::string_view line;
-    std::vector<std::string_view> fields;
-    while (lines_.next(line)) {
-      if (trimmed(line).empty()) continue;
-      split(line, format_.delimiter, fields);
-      if (width_ == 0 && begin(line, fields)) continue;
-      add(line, fields);
+  CsvColumns read(const PlanCsv& plan) {
+    try {
+      return read_unchecked(plan);
+    } catch (const Error&) {
+      text_.check();
+      throw;
     }
-    if (rows_ == 0) throw UserError(fmt::format("{}: expected rows of numbers, found none", lines_.path()));
-    Columns columns;
-    for (Gathered& gathered : gathered_) columns.push_back(finished(gathered));
-    return columns;
   }
 
  private:
-  /// Looks at the first line; true if it is a header.
-  bool begin(std::string_view line, const std::vector<std::string_view>& fields) {
-    width_ = fields.size();
-    first_line_ = lines_.number();
-    const bool header = is_header(format_, fields);
-    const auto names = header ? names_in(lines_, line, fields) : std::vector<std::string>();
-    for (CsvPart& part : choose_(width_, names)) gathered_.push_back({std::move(part), {}});
-    return header;
+  using Values = std::map<size_t, TextSet>;
+
+  CsvColumns read_unchecked(const PlanCsv& plan) {
+    const char* rows = begin();
+    if (rows == text_.end())
+      throw UserError(fmt::format("{}: expected rows of numbers, found none", text_.path()));
+    plan_ = plan(start_);
+    blocks_ = text_.blocks(rows);
+    rows_ = blocks_.back().first_row + blocks_.back().rows;
+    make_tables();
+    CsvColumns columns;
+    std::vector<Making> parts;
+    for (const CsvPart& part : plan_.parts) parts.push_back(make_part(part));
+    std::optional<Making> weights, names;
+    if (plan_.weight) weights = make(*plan_.weight, {"weight", {}, DType::float32}, Target::Kind::weight);
+    if (plan_.id) {
+      const std::string title = start_.names.empty() ? "id" : start_.names[*plan_.id];
+      names = make(*plan_.id, {title, Shape{static_cast<int64_t>(longest_id_)}, DType::uint8},
+                   Target::Kind::text);
+    }
+    run_blocks(static_cast<int64_t>(blocks_.size()),
+               [&](int64_t i) { fill(blocks_[static_cast<size_t>(i)]); });
+    text_.check();
+    for (Making& part : parts) columns.parts.push_back(finished(part));
+    if (weights) columns.weights = finished(*weights);
+    if (names) columns.names = finished(*names);
+    for (const auto& [field, lookup] : tables_) columns.categories[field] = lookup.values;
+    return columns;
   }
 
-  void add(std::string_view line, const std::vector<std::string_view>& fields) {
-    if (fields.size() != width_)
-      throw UserError(fmt::format("{}:{}: expected {} values as in the first line, found {}", lines_.path(),
-                                  lines_.number(), width_, fields.size()));
-    for (Gathered& gathered : gathered_) {
-      for (const size_t index : gathered.part.fields) {
-        const auto word = word_of(fields[index], gathered.part.dtype);
-        if (!word) refuse(line, fields[index], gathered.part.dtype);
-        gathered.words.push_back(*word);
+  /// Looks at the first line, and the first row; returns where that begins.
+  const char* begin() {
+    const char* p = text_.skip_blank(text_.begin());
+    start_.path = text_.path();
+    if (p == text_.end()) return p;
+    first_ = p;
+    const char* behind = p;
+    std::vector<std::string> fields = read_row(behind);
+    if (!is_header(format_, fields)) {
+      start_.first = std::move(fields);
+      return p;
+    }
+    check_names(p);
+    start_.names = std::move(fields);
+    p = behind = text_.skip_blank(behind);
+    if (p == text_.end()) return p;
+    start_.first = read_row(behind);
+    if (start_.first.size() != start_.names.size())
+      text_.fail_line(p, fmt::format("expected {} values as in the first line, found {}", start_.names.size(),
+                                     start_.first.size()));
+    return p;
+  }
+
+  std::vector<std::string> read_row(const char*& p) {
+    std::vector<std::string> all;
+    CsvField field;
+    do {
+      p = fields_.read(p, field);
+      all.emplace_back(field.text);
+    } while (!field.last);
+    return all;
+  }
+
+  void check_names(const char* p) {
+    std::unordered_set<std::string> met;
+    CsvField field;
+    do {
+      p = fields_.read(p, field);
+      if (!met.emplace(field.text).second)
+        text_.fail(field.at, fmt::format("expected each column to have a name of its own, found '{}' again",
+                                         field.text.substr(0, 40)));
+    } while (!field.last);
+  }
+
+  size_t width() const { return start_.width(); }
+  std::string called(size_t field) const {
+    return start_.names.empty() ? "" : fmt::format(" in the column '{}'", start_.names[field]);
+  }
+
+  /// Before the columns are made, whose width depends on them: all values of the fields whose tables are not
+  /// known, and the length of the longest id.
+  void make_tables() {
+    Values all;
+    for (const auto& [field, category] : plan_.categories)
+      if (!category.values) all[field];
+    if (!all.empty() || plan_.id) {
+      std::mutex mutex;
+      run_blocks(static_cast<int64_t>(blocks_.size()), [&](int64_t i) {
+        Values found;
+        for (const auto& [field, texts] : all) found[field];
+        const size_t longest = collect(blocks_[static_cast<size_t>(i)], found);
+        const std::lock_guard lock(mutex);
+        longest_id_ = std::max(longest_id_, longest);
+        for (auto& [field, texts] : found) all[field].merge(texts);
+      });
+    }
+    for (const auto& [field, category] : plan_.categories)
+      tables_.try_emplace(field, category.values ? *category.values : sorted(all[field]), category.other);
+  }
+
+  size_t collect(const CsvBlock& block, Values& found) const {
+    size_t longest = 1, last = plan_.id.value_or(0);
+    if (!found.empty()) last = std::max(last, found.rbegin()->first);
+    CsvFields fields(text_);
+    CsvField field;
+    for (const char* p = text_.skip_blank(block.begin); p < block.end; p = text_.skip_blank(p)) {
+      field.last = false;
+      for (size_t i = 0; i < width() && !field.last; ++i) {
+        p = fields.read(p, field);
+        if (i > last) continue;
+        if (plan_.id == i) longest = std::max(longest, field.text.size());
+        if (const auto values = found.find(i); values != found.end() && !values->second.contains(field.text))
+          values->second.emplace(field.text);
+      }
+      while (!field.last) p = fields.read(p, field);  // too many are an error later
+    }
+    return longest;
+  }
+
+  /// The elements that a field of a part becomes.
+  size_t elements_of(const CsvPart& part, const CsvElement& element) const {
+    const auto table = tables_.find(element.field);
+    return table == tables_.end() || part.scalar || part.dtype == DType::int32 ? 1
+                                                                               : table->second.values.size();
+  }
+
+  Making make_part(const CsvPart& part) {
+    size_t elements = 0;
+    for (const CsvElement& element : part.fields) elements += elements_of(part, element);
+    Making making{{text_.path(), part.scalar ? Shape{} : Shape{static_cast<int64_t>(elements)}, part.dtype},
+                  nullptr};
+    const size_t stride = 4 * elements;  // both types are of four bytes
+    making.data = allocate_rows(stride);
+    size_t at = 0;
+    for (const CsvElement& element : part.fields) {
+      using Kind = Target::Kind;
+      const auto table = tables_.find(element.field);
+      const bool integers = part.dtype == DType::int32;
+      Target target{integers ? Kind::int32 : Kind::float32,
+                    making.data.get() + 4 * at,
+                    stride,
+                    0,
+                    nullptr,
+                    element.gap};
+      if (table != tables_.end()) {
+        target.lookup = &table->second;
+        target.kind = integers ? Kind::index32 : part.scalar ? Kind::index_float32 : Kind::features;
+      }
+      targets_.emplace(element.field, target);
+      at += elements_of(part, element);
+    }
+    return making;
+  }
+
+  Making make(size_t field, TensorSpec spec, Target::Kind kind) {
+    const size_t bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
+    Making making{std::move(spec), allocate_rows(bytes)};
+    targets_.emplace(field, Target{kind, making.data.get(), bytes, bytes, nullptr, {}});
+    return making;
+  }
+
+  std::shared_ptr<std::byte> allocate_rows(size_t bytes) const {
+    size_t all = 0;
+    if (__builtin_mul_overflow(bytes, static_cast<size_t>(rows_), &all)) throw std::bad_alloc();
+    return allocate_bytes(all);
+  }
+
+  std::shared_ptr<const Column> finished(Making& making) const {
+    return std::make_shared<MemoryColumn>(std::move(making.spec), rows_, making.data);
+  }
+
+  void fill(const CsvBlock& block) {
+    std::vector<std::vector<Target>> targets(width());
+    for (const auto& [field, target] : targets_) targets[field].push_back(target);
+    CsvFields fields(text_);
+    CsvField field;
+    auto row = static_cast<size_t>(block.first_row);
+    for (const char* p = text_.skip_blank(block.begin); p < block.end; p = text_.skip_blank(p), ++row) {
+      const char* const line = p;
+      for (size_t i = 0; i < width(); ++i) {
+        const auto& of_field = targets[i];
+        const bool last = i + 1 == width();
+        if (of_field.size() == 1 && of_field[0].kind == Target::Kind::float32)
+          if (const char* next = read_float(p, last, of_field[0].base + row * of_field[0].stride)) {
+            p = next;
+            continue;
+          }
+        p = fields.read(p, field);
+        if (field.last != last) refuse_width(line);
+        for (const Target& target : of_field)
+          if (!store(target, field.text, row)) refuse(line, field, i, target);
       }
     }
-    ++rows_;
   }
 
-  [[noreturn]] void refuse(std::string_view line, std::string_view field, DType dtype) const {
-    throw UserError(fmt::format(
-        "{}:{}:{}: expected {}, found '{}'{}", lines_.path(), lines_.number(), field.data() - line.data() + 1,
-        dtype == DType::int32 ? "an integer (int32)" : "a finite number", field.substr(0, 40),
-        lines_.number() == first_line_ && is_name(field) ? "; if the first line is a header, say so (header)"
-                                                         : ""));
+  /// The value at `p` where it is a plain number; null for anything else.
+  const char* read_float(const char* p, bool last, std::byte* dst) const {
+    double value = 0;
+    p = read_decimal(p, text_.end(), value);
+    if (!p) return nullptr;
+    if (p < text_.end() && last && *p == '\r') ++p;
+    if (p < text_.end() && *p != (last ? '\n' : text_.delimiter())) return nullptr;
+    if (p == text_.end() && !last) return nullptr;
+    const auto single = static_cast<float>(value);
+    if (!std::isfinite(single)) return nullptr;
+    std::memcpy(dst, &single, sizeof single);
+    return p == text_.end() ? p : p + 1;
   }
 
-  std::shared_ptr<const Column> finished(Gathered& gathered) const {
-    const CsvPart& part = gathered.part;
-    TensorSpec spec{lines_.path(), part.scalar ? Shape{} : Shape{static_cast<int64_t>(part.fields.size())},
-                    part.dtype};
-    const auto words = std::make_shared<const std::vector<uint32_t>>(std::move(gathered.words));
-    return std::make_shared<MemoryColumn>(
-        std::move(spec), rows_,
-        std::shared_ptr<const std::byte>(words, reinterpret_cast<const std::byte*>(words->data())));
+  static void put(std::byte* dst, float value) { std::memcpy(dst, &value, sizeof value); }
+  static void put(std::byte* dst, int32_t value) { std::memcpy(dst, &value, sizeof value); }
+
+  /// False where the text is not what it must be.
+  static bool store(const Target& target, std::string_view text, size_t row) {
+    std::byte* const dst = target.base + row * target.stride;
+    if (target.lookup) return store_index(target, text, dst);
+    if (target.kind == Target::Kind::text) {
+      std::memcpy(dst, text.data(), text.size());
+      std::memset(dst + text.size(), 0, target.width - text.size());
+      return true;
+    }
+    if (target.gap && is_csv_gap(text)) {
+      target.kind == Target::Kind::int32 ? put(dst, static_cast<int32_t>(*target.gap))
+                                         : put(dst, *target.gap);
+      return true;
+    }
+    const auto value = csv_number(text);
+    if (!value) return false;
+    if (target.kind == Target::Kind::int32) {
+      using Limits = std::numeric_limits<int32_t>;
+      if (*value != std::floor(*value) || *value < Limits::min() || *value > Limits::max()) return false;
+      put(dst, static_cast<int32_t>(*value));
+      return true;
+    }
+    const auto single = static_cast<float>(*value);
+    if (!std::isfinite(single) || (target.kind == Target::Kind::weight && single < 0)) return false;
+    put(dst, single);
+    return true;
   }
 
-  Lines lines_;
+  static bool store_index(const Target& target, std::string_view text, std::byte* dst) {
+    const Lookup& lookup = *target.lookup;
+    const int32_t index = lookup.find(text);
+    if (index < 0 && !lookup.other) return false;
+    switch (target.kind) {
+      case Target::Kind::index32:
+        put(dst, index + (lookup.other ? 1 : 0));
+        return true;
+      case Target::Kind::index_float32:
+        put(dst, static_cast<float>(index + (lookup.other ? 1 : 0)));
+        return true;
+      default:
+        std::memset(dst, 0, 4 * lookup.values.size());
+        if (index >= 0) put(dst + 4 * static_cast<size_t>(index), 1.0f);
+        return true;
+    }
+  }
+
+  [[noreturn]] void refuse_width(const char* line) const {
+    text_.fail_line(line, fmt::format("expected {} values as in the first line, found {}", width(),
+                                      CsvFields(text_).count(line)));
+  }
+
+  [[noreturn]] void refuse(const char* line, const CsvField& field, size_t index,
+                           const Target& target) const {
+    if (CsvFields(text_).count(line) != width()) refuse_width(line);
+    const std::string_view found = field.text.substr(0, 40);
+    if (target.lookup) {
+      constexpr size_t kMost = 20;
+      const auto& values = target.lookup->values;
+      const std::vector<std::string> some(
+          values.begin(), values.begin() + static_cast<ptrdiff_t>(std::min(kMost, values.size())));
+      text_.fail(field.at,
+                 fmt::format("expected one of the training file's values{} ({}{}), found '{}'", called(index),
+                             fmt::join(some, ", "), values.size() > kMost ? ", ..." : "", found));
+    }
+    const char* expected = target.kind == Target::Kind::int32    ? "an integer (int32)"
+                           : target.kind == Target::Kind::weight ? "a weight of at least 0"
+                                                                 : "a finite number";
+    text_.fail(field.at, fmt::format("expected {}{}, found '{}'{}", expected, called(index), found,
+                                     advice(line, field.text)));
+  }
+
+  std::string advice(const char* line, std::string_view found) const {
+    if (line == first_ && start_.names.empty() && is_csv_name(found))
+      return "; if the first line is a header, say so (header)";
+    if (plan_.advice.empty()) return "";
+    if (is_csv_gap(found)) return "; a gap becomes what 'fill' says: mean, median or a number";
+    if (is_csv_date(found))
+      return "; a date is no number: make columns of it (year, month, days since a day), or leave it out "
+             "('drop')";
+    return is_csv_name(found) ? "; " + plan_.advice : "";
+  }
+
+  CsvText text_;
   CsvFormat format_;
-  const ChooseParts& choose_;
-  size_t width_ = 0;
-  int64_t rows_ = 0, first_line_ = 0;
-  std::vector<Gathered> gathered_;
+  CsvFields fields_;
+  CsvStart start_;
+  CsvPlan plan_;
+  const char* first_ = nullptr;  // where the first line begins
+  std::vector<CsvBlock> blocks_;
+  int64_t rows_ = 0;
+  size_t longest_id_ = 1;
+  std::map<size_t, Lookup> tables_;
+  std::multimap<size_t, Target> targets_;
 };
 
 }  // namespace
 
-std::vector<std::string> read_csv_names(const std::string& path, const CsvFormat& format) {
-  Lines lines(path);
-  std::string_view line;
-  while (lines.next(line)) {
-    if (trimmed(line).empty()) continue;
-    std::vector<std::string_view> fields;
-    split(line, format.delimiter, fields);
-    if (!is_header(format, fields)) break;
-    return names_in(lines, line, fields);
-  }
-  return {};
+bool is_csv_number(std::string_view text) {
+  return csv_number(text).has_value();
 }
 
 size_t place_of_column(const std::string& path, const std::string& name,
@@ -238,8 +419,8 @@ size_t place_of_column(const std::string& path, const std::string& name,
                               fmt::join(some, ", "), names.size() > kMost ? ", ..." : ""));
 }
 
-Columns read_csv(const std::string& path, const CsvFormat& format, const ChooseParts& choose) {
-  return Table(path, format, choose).read();
+CsvColumns read_csv(const std::string& path, const CsvFormat& format, const PlanCsv& plan) {
+  return Table(path, format).read(plan);
 }
 
 }  // namespace dtrain

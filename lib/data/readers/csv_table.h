@@ -1,22 +1,16 @@
-// Reads tables of numbers in delimited text.
+// Reads tables in delimited text: numbers, and texts that stand for numbers.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "data/column.h"
+#include "data/source_columns.h"
 
 namespace dtrain {
-
-/// Says which fields of a line make up one column of the data set. A row of the column has the shape
-/// [fields.size()], or Shape{} where it is a scalar.
-struct CsvPart {
-  std::vector<size_t> fields;
-  DType dtype = DType::float32;  // or int32, where every value must be an integer
-  bool scalar = false;
-};
 
 struct CsvFormat {
   char delimiter = ',';
@@ -24,21 +18,65 @@ struct CsvFormat {
   std::optional<bool> header = false;
 };
 
-/// Chooses the columns of a file. Called once, with the number of its fields and their names (empty without a
-/// header).
-using ChooseParts = std::function<std::vector<CsvPart>(size_t width, const std::vector<std::string>& names)>;
+/// How the values of one field of the lines are numbers: each is an index into a table of texts.
+struct CsvCategory {
+  /// The table: as it is known, or else (null) all values of the file, sorted: by number where all are
+  /// numbers.
+  std::optional<std::vector<std::string>> values;
+  /// Whether what is not in the table is `other`: index 0, before the table's, or none of the 0/1 features.
+  bool other = false;
+};
 
-/// The names in the first line, where that is a header; else none. Throws UserError for a header that has a
-/// name twice.
-std::vector<std::string> read_csv_names(const std::string& path, const CsvFormat& format);
+/// A field of the lines that goes into a column of the data set.
+struct CsvElement {
+  size_t field = 0;
+  std::optional<float> gap;  // what stands for a value that is not there; unset: that is an error
+};
+
+/// Which fields of a line make up one column. A row of the column has the shape [elements], or Shape{} where
+/// it is a scalar. A field of categories is one element, its index, in an int32 column and as a scalar; among
+/// float32 values it is as many features of 0 and 1 as there are categories.
+struct CsvPart {
+  std::vector<CsvElement> fields;
+  DType dtype = DType::float32;  // or int32, where every value must be an integer
+  bool scalar = false;
+};
+
+/// What the beginning of a file shows.
+struct CsvStart {
+  std::string path;
+  std::vector<std::string> names;  // empty without a header
+  std::vector<std::string> first;  // the values of the first row
+  size_t width() const { return first.size(); }
+};
+
+/// What is to be read of a file.
+struct CsvPlan {
+  std::vector<CsvPart> parts;
+  std::map<size_t, CsvCategory> categories;  // by field
+  std::optional<size_t> weight, id;          // fields
+  std::string advice;                        // for whoever finds text where a number should be, after "; "
+};
+
+/// Decides that. Called once.
+using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
+
+struct CsvColumns {
+  Columns parts;  // of the plan
+  std::shared_ptr<const Column> weights, names;
+  std::map<size_t, std::vector<std::string>> categories;  // by field, the tables that were used
+};
+
+/// Whether a text is a finite number.
+bool is_csv_number(std::string_view text);
 
 /// The index of `name` among `names`. Throws UserError where it is none of them.
 size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names);
 
-/// Reads a whole file (.gz or plain) into memory. Blank lines are passed over; values may be quoted. Throws
-/// UserError "path:line:column: expected ..., found ..." for anything that is no finite number, for lines of
-/// other widths, and for a header that has a name twice.
-Columns read_csv(const std::string& path, const CsvFormat& format, const ChooseParts& choose);
+/// Reads a whole file (.gz or plain) into memory, on all cores. Blank lines are passed over; values may be
+/// quoted as in RFC 4180. Throws UserError "path:line:column: expected ..., found ..." for what is no finite
+/// number and no category, for lines of other widths, and for a header that has a name twice.
+CsvColumns read_csv(const std::string& path, const CsvFormat& format, const PlanCsv& plan);
 
 }  // namespace dtrain

@@ -14,6 +14,8 @@
 
 namespace dtrain {
 
+struct TextOptions;  // data/dataset_spec.h
+
 /// Says where a reader finds its files, and for which inputs and targets it opens them. `inputs` and
 /// `targets` say what the columns should be before the transforms: readers of formats that leave a choice
 /// (csv, synthetic) go by it.
@@ -32,6 +34,9 @@ struct ReadRequest {
   [[noreturn]] void fail(const std::string& message) const;
 };
 
+/// What a path that is predicted from leads to, by its first bytes; a folder is one of pictures.
+enum class FileFormat { hdf5, npy, idx, picture, text, other };
+
 /// Holds a reader's options. Immutable; any thread may open it.
 class Reader {
  public:
@@ -42,6 +47,13 @@ class Reader {
   virtual SourceColumns open(const ReadRequest& request) const = 0;
   /// The names of the reader's files and folders, as they are written in the configuration.
   virtual std::vector<std::string> files() const = 0;
+  /// Opens what `dtrain predict` is given, in the manner of the run's own reader: one column for each of the
+  /// request's inputs, which has no targets. Nothing where this reader reads no such file.
+  virtual std::optional<SourceColumns> open_inputs(const std::string& /*path*/, FileFormat /*format*/,
+                                                   const TextOptions& /*text*/,
+                                                   const ReadRequest& /*request*/) const {
+    return std::nullopt;
+  }
   /// How the reader reads delimited text; nothing where it reads other files.
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
   /// How the reader reads pictures; nothing where it reads other files.

@@ -10,6 +10,7 @@ const Registry<Transform>& registry<Transform>() {
     add_rescale(all);
     add_cast(all);
     add_normalize(all);
+    add_standardize(all);
     add_one_hot(all);
     return all;
   }();

@@ -1,0 +1,85 @@
+#include "data/opening.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "data/column_transforms.h"
+
+namespace dtrain {
+
+std::vector<TensorSpec> before_transforms(std::vector<TensorSpec> wanted, bool targets,
+                                          const std::vector<TransformSpec>& transforms) {
+  for (TensorSpec& spec : wanted) spec = transforms_of(spec, targets, transforms).stored;
+  return wanted;
+}
+
+FitRows ColumnPlanner::fit_rows(const Column& column) const {
+  if (use_ == Use::prediction) return {};
+  return {&column, held_rows_, source_.from - held_.first, source_.to - held_.first};
+}
+
+void ColumnPlanner::add(const TensorSpec& wanted, bool target) {
+  if (held_rows_.empty() && !source_.rows.empty()) {
+    held_rows_ = source_.rows;
+    for (int64_t& row : held_rows_) row -= held_.first;
+  }
+  const auto column = held_.columns[next_++];
+  RowFitter fitter(source_.facts, name_for_of(wanted), fit_rows(*column));
+  ColumnPlan plan(column->spec());
+  const auto& fills = source_.facts.source.fills;
+  if (const auto found = fills.find(wanted.name); !target && found != fills.end())
+    at_place(place_, [&] { add_fill(plan, found->second, fitter); });
+  const auto chosen = transforms_of(wanted, target, spec_.transforms).chosen;
+  const AugmentPlan augment{spec_.augment, use_ == Use::training};
+  plans.push_back(plan_column(std::move(plan), wanted, target, chosen, augment, fitter, place_));
+  columns.push_back(column);
+}
+
+void ColumnPlanner::add_input(const TensorSpec& input) {
+  add(input, false);
+}
+
+void ColumnPlanner::add_target(const TensorSpec& target) {
+  add(target, true);
+}
+
+void ColumnPlanner::add_input_target(const TensorSpec& target, const std::string& input,
+                                     const std::vector<TensorSpec>& inputs) {
+  const auto found =
+      std::find_if(inputs.begin(), inputs.end(), [&](const TensorSpec& one) { return one.name == input; });
+  if (found == inputs.end())
+    throw UserError(located(place_, fmt::format("target: the model has no input '{}'", input)));
+  const auto index = static_cast<size_t>(found - inputs.begin());
+  auto chosen = transforms_of(target, true, spec_.transforms).chosen;
+  std::erase_if(chosen, [](const TransformSpec* spec) { return spec->of.empty(); });
+  RowFitter fitter(source_.facts, name_for_of(target), fit_rows(*columns[index]));
+  plans.push_back(plan_column(plans[index], target, true, chosen, {}, fitter, place_));
+  columns.push_back(columns[index]);
+}
+
+void ColumnPlanner::add_weights() {
+  columns.push_back(held_.weights);
+  plans.emplace_back(columns.back()->spec());
+}
+
+void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
+                         const std::vector<TensorSpec>& targets, Diagnostics& diagnostics) {
+  const auto has = [](const std::vector<TensorSpec>& all, const std::string& name) {
+    return std::any_of(all.begin(), all.end(), [&](const TensorSpec& one) { return one.name == name; });
+  };
+  for (const char* name : kSplitNames) {
+    const SplitSpec* split = spec.find(name);
+    if (!split || split->drawn) continue;
+    for (const InputTarget& one : split->input_targets) {
+      if (!has(inputs, one.input))
+        diagnostics.error(one.mark, fmt::format("target: the model has no input '{}'", one.input));
+      if (one.target.empty() ? targets.size() != 1 : !has(targets, one.target))
+        diagnostics.error(one.mark, one.target.empty()
+                                        ? "target: the model has several outputs; give 'targets', by name"
+                                        : fmt::format("targets: the model has no target '{}'", one.target));
+    }
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,193 @@
+#include "data/split_spec.h"
+
+#include <array>
+#include <functional>
+
+#include "config/schema.h"
+#include "data/readers/reader.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr std::array<std::string_view, 1> kSplitKeys{"rows"};
+constexpr std::array<std::string_view, 1> kTarget{"target"}, kTargets{"targets"};
+
+bool parse_rows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics) {
+  std::vector<int64_t> rows;
+  if (!Codec<std::vector<int64_t>>::parse(node, "rows", rows, diagnostics)) return false;
+  if (rows.size() != 2 || rows[0] < 0 || rows[0] >= rows[1])
+    return report_unexpected(node, "rows", "[from, to) with 0 <= from < to", diagnostics);
+  out.rows = std::move(rows);
+  return true;
+}
+
+/// The input that `{input: NAME}` names; null for anything else.
+const ConfigNode* named_input(const ConfigNode& target) {
+  if (!target.is_mapping() || target.entries().size() != 1) return nullptr;
+  const ConfigNode* input = target.find("input");
+  return input && input->is_scalar() ? input : nullptr;
+}
+
+/// The reader's options without the targets that are inputs.
+ConfigNode take_input_targets(ConfigNode options, SplitSpec& out) {
+  if (const ConfigNode* target = options.find("target"))
+    if (const ConfigNode* input = named_input(*target)) {
+      out.input_targets.push_back({"", input->text(), input->mark()});
+      options = options.without(kTarget);
+    }
+  const ConfigNode* targets = options.find("targets");
+  if (!targets || !targets->is_mapping()) return options;
+  std::vector<ConfigNode::Entry> others;
+  for (const auto& [name, target] : targets->entries()) {
+    const ConfigNode* input = named_input(target);
+    if (input)
+      out.input_targets.push_back({name.text(), input->text(), input->mark()});
+    else
+      others.emplace_back(name, target);
+  }
+  if (others.size() == targets->entries().size()) return options;
+  const Mark mark = targets->mark();
+  options = options.without(kTargets);
+  return others.empty() ? options : options.with("targets", ConfigNode::mapping(std::move(others), mark));
+}
+
+/// The same for {reader: options, rows: ...}, of which the rows are read by others.
+ConfigNode without_input_targets(const ConfigNode& node, SplitSpec& out) {
+  if (!node.is_mapping()) return node;
+  std::vector<ConfigNode::Entry> entries;
+  for (const auto& [key, value] : node.entries())
+    entries.emplace_back(key, value.is_mapping() ? take_input_targets(value, out) : value);
+  return out.input_targets.empty() ? node : ConfigNode::mapping(std::move(entries), node.mark());
+}
+
+ConfigNode with_input_targets(const SplitSpec& split) {
+  const ConfigNode* options = split.reader.resolved.find(split.reader.name);
+  ConfigNode all = options ? *options : ConfigNode::mapping({});
+  std::vector<ConfigNode::Entry> several;
+  if (const ConfigNode* targets = all.find("targets"); targets && targets->is_mapping())
+    several = targets->entries();
+  const size_t before = several.size();
+  for (const InputTarget& one : split.input_targets) {
+    const ConfigNode input = ConfigNode::mapping({ConfigNode::entry("input", string_node(one.input))});
+    if (one.target.empty())
+      all = all.with("target", input);
+    else
+      several.push_back(ConfigNode::entry(one.target, input));
+  }
+  if (several.size() > before) all = all.with("targets", ConfigNode::mapping(std::move(several)));
+  return ConfigNode::mapping({ConfigNode::entry(split.reader.name, all)});
+}
+
+/// Calls `patch` with the schema of each reader as {"properties": {"idx": ...}, ...}, perhaps among "oneOf".
+void for_each_reader(Json& schema, const std::function<void(Json& reader)>& patch) {
+  if (const Json* choices = schema.find("oneOf")) {
+    Json patched = Json::array();
+    for (Json choice : choices->items()) {
+      for_each_reader(choice, patch);
+      patched.push(std::move(choice));
+    }
+    schema.set("oneOf", std::move(patched));
+  } else if (schema.find("properties")) {
+    patch(schema);
+  }
+}
+
+Json either(const Json* one, Json other) {
+  if (!one) return other;
+  Json both = Json::object().set("anyOf", Json::array().push(*one).push(std::move(other)));
+  if (const Json* description = one->find("description")) both.set("description", *description);
+  return both;
+}
+
+/// Adds to the fields of a reader that a target may be an input.
+Json with_input_target(const Json& options) {
+  const Json* fields = options.find("properties");
+  if (!fields) return options;
+  Json input = json_type("object").set("properties", Json::object().set("input", json_type("string")));
+  input.set("required", Json::array().push("input")).set("additionalProperties", false);
+  input.set("description", "the target is this input, as it is after the transforms");
+  Json more = *fields;
+  more.set("target", either(fields->find("target"), input));
+  if (const Json* targets = fields->find("targets")) {
+    Json several = *targets;
+    more.set("targets",
+             several.set("additionalProperties", either(targets->find("additionalProperties"), input)));
+  }
+  return Json(options).set("properties", std::move(more));
+}
+
+/// Adds what is every split's: rows, and targets that are inputs.
+void allow_common_keys(Json& schema) {
+  Json rows = json_type("array").set("items", json_type("integer").set("minimum", 0)).set("minItems", 2);
+  rows.set("maxItems", 2).set("description", "only the samples [from, to)");
+  for_each_reader(schema, [&](Json& reader) {
+    Json more = Json::object();
+    for (const auto& [name, options] : reader.find("properties")->entries())
+      more.set(name, with_input_target(options));
+    reader.set("properties", more.set("rows", rows));
+  });
+}
+
+}  // namespace
+
+const Schema<DrawnSplit>& DrawnSplit::schema() {
+  static const auto all =
+      Schema<DrawnSplit>("Samples that are drawn from another split's by the seed; that keeps what is left.")
+          .required("of", &DrawnSplit::of, "train, validation or test: the split that they are drawn from")
+          .required("fraction", &DrawnSplit::fraction, "of that split's samples",
+                    Check<double>{"a fraction between 0 and 1",
+                                  [](const double& value) { return value > 0 && value < 1; },
+                                  Json::object().set("exclusiveMinimum", 0).set("exclusiveMaximum", 1)})
+          .optional("stratify", &DrawnSplit::stratify,
+                    "the same fraction of each class of the (first) target, as far as whole samples go");
+  return all;
+}
+
+const InputTarget* SplitSpec::find_input_target(const std::string& target) const {
+  for (const InputTarget& one : input_targets)
+    if (one.target.empty() || one.target == target) return &one;
+  return nullptr;
+}
+
+bool Codec<SplitSpec>::parse(const ConfigNode& node, const std::string&, SplitSpec& out,
+                             Diagnostics& diagnostics) {
+  const size_t before = diagnostics.count();
+  out.mark = node.mark();
+  if (const ConfigNode* split = node.find("split")) {
+    if (node.entries().size() > 1)
+      diagnostics.error(node, "give either 'split' (samples of another split) or a reader, not both");
+    DrawnSplit drawn;
+    DrawnSplit::schema().parse(*split, "split", drawn, diagnostics);
+    out.drawn = std::move(drawn);
+    return diagnostics.count() == before;
+  }
+  if (const ConfigNode* rows = node.find("rows")) parse_rows(*rows, out, diagnostics);
+  const ConfigNode reader = node.is_mapping() ? node.without(kSplitKeys) : node;
+  out.reader = registry<Reader>().parse(without_input_targets(reader, out), diagnostics);
+  return diagnostics.count() == before;
+}
+
+ConfigNode Codec<SplitSpec>::write(const SplitSpec& split) {
+  if (split.drawn)
+    return ConfigNode::mapping({ConfigNode::entry("split", DrawnSplit::schema().write(*split.drawn))});
+  const ConfigNode reader = split.input_targets.empty() ? split.reader.resolved : with_input_targets(split);
+  return split.rows ? reader.with("rows", Codec<std::vector<int64_t>>::write(*split.rows)) : reader;
+}
+
+Json Codec<SplitSpec>::schema() {
+  return SchemaDefinitions::define("split", [] {
+    Json readers = SchemaDefinitions::define(registry<Reader>().noun(), [] {
+      Json all = registry<Reader>().choices_schema();
+      allow_common_keys(all);
+      return all;
+    });
+    Json drawn = json_type("object")
+                     .set("properties", Json::object().set("split", DrawnSplit::schema().json_schema()))
+                     .set("required", Json::array().push("split"))
+                     .set("additionalProperties", false);
+    return Json::object().set("anyOf", Json::array().push(std::move(readers)).push(std::move(drawn)));
+  });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,50 @@
+// One split of a `dataset:` as a configuration says it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/registry.h"
+
+namespace dtrain {
+
+class Reader;  // readers/reader.h
+
+/// `split: {of: train, fraction: 0.15, stratify: true}`: samples that are drawn from another split's, which
+/// keeps what is left.
+struct DrawnSplit {
+  std::string of;
+  double fraction = 0;
+  bool stratify = false;
+
+  static const Schema<DrawnSplit>& schema();
+};
+
+/// `target: {input: image}`: a target that is an input, as that is after the transforms.
+struct InputTarget {
+  std::string target;  // "" of a lone one
+  std::string input;
+  Mark mark;
+};
+
+struct SplitSpec {
+  Configured<Reader> reader;  // of a drawn split the other's, once all of the data set is known
+  std::optional<std::vector<int64_t>> rows;  // [from, to)
+  Mark mark;
+  std::optional<DrawnSplit> drawn;
+  std::vector<InputTarget> input_targets;
+
+  /// The one of this target; null where the reader reads it.
+  const InputTarget* find_input_target(const std::string& target) const;
+};
+
+template <>
+struct Codec<SplitSpec> {
+  static bool parse(const ConfigNode& node, const std::string& where, SplitSpec& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const SplitSpec& split);
+  static Json schema();
+};
+
+}  // namespace dtrain

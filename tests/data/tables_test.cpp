@@ -1,0 +1,410 @@
+// Tables as people have them: names, gaps, categories, ids; and what is fitted on the training split.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "data/draw_split.h"
+#include "data/fit.h"
+#include "data/readers/decimal.h"
+#include "data/support.h"
+
+namespace dtrain::test {
+
+namespace {
+
+using Values = std::vector<double>;
+using Names = std::vector<std::string>;
+const TensorSpec kLabel{"", {}, DType::int32};
+
+struct Tables {
+  TempFolder folder;
+  DatasetSpec spec;
+
+  /// The training split of a file, a.csv, for these inputs; its facts are kept for others.
+  std::shared_ptr<const Dataset> train(const std::string& text, const std::string& options,
+                                       const std::vector<TensorSpec>& inputs,
+                                       const std::vector<TensorSpec>& targets = {kLabel},
+                                       const std::string& more = "") {
+    write_file(folder / "a.csv", text);
+    spec = parse(folder, "train: {csv: {file: a.csv, header: true, " + options + "}}" + more);
+    auto data = open_split(spec, *spec.train, inputs, targets);
+    spec.facts = DataFacts::from_json(Json::parse(data->facts().to_json().dump()));
+    return data;
+  }
+  std::string error(const std::string& text, const std::string& options,
+                    const std::vector<TensorSpec>& inputs,
+                    const std::vector<TensorSpec>& targets = {kLabel}) {
+    return error_of([&] { train(text, options, inputs, targets); });
+  }
+  std::shared_ptr<const Dataset> predict(const std::string& text, const std::vector<TensorSpec>& inputs,
+                                         const TextOptions& options = {}) {
+    write_file(folder / "in.csv", text);
+    return open_inputs(folder / "in.csv", spec, inputs, options);
+  }
+};
+
+constexpr const char* kFlowers =
+    "id,size,colour,note,species\n"
+    "f1,1,red,x,rose\n"
+    "f2,2,blue,\"a, b\",iris\n"
+    "f3,4,red,\"two\nlines \"\"quoted\"\"\",rose\n"
+    "\"f,4\",5,,y,tulip\n";
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Tables, "names of classes, categories, ids, columns that are dropped") {
+  const std::string options = "target: species, id: id, drop: [note], categories: [colour]";
+  const auto data = train(kFlowers, options, {{"x", {4}}});
+  CHECK(read_all(*data, 0) == Values{1, 0, 0, 1, 2, 0, 1, 0, 4, 0, 0, 1, 5, 1, 0, 0});
+  CHECK(read_all(*data, 1) == Values{1, 0, 1, 2});
+  CHECK(data->facts().source.class_names == SourceFacts::Names{{"target", {"iris", "rose", "tulip"}}});
+  CHECK(data->facts().source.categories == SourceFacts::Names{{"colour", {"", "blue", "red"}}});
+  CHECK(data->id_title() == "id");
+  CHECK(data->sample_name(3) == "f,4");
+  // Other columns in another order, without the target, or with it.
+  const auto other = predict("colour,more,size,id\nblue,0,7,z\n", {{"x", {4}}});
+  CHECK(read_all(*other, 0) == Values{7, 0, 1, 0});
+  CHECK(other->sample_id(0) == "z");
+  CHECK(read_all(*predict("species,colour,size\nno matter,red,3\n", {{"x", {4}}}), 0) == Values{3, 0, 0, 1});
+  CHECK(predict("colour,size\nred,3\n", {{"x", {4}}})->sample_name(0) == "row 0");
+  CHECK(
+      contains(error_of([&] {
+                 predict("colour,size\ngreen,3\n", {{"x", {4}}});
+               }),
+               "in.csv:2:1: expected one of the training file's values in the column 'colour' (, blue, red), "
+               "found 'green'"));
+  CHECK(contains(error_of([&] {
+                   predict("colour,length\nred,3\n", {{"x", {4}}});
+                 }),
+                 "a column named 'size'"));
+}
+
+TEST_CASE_FIXTURE(Tables, "every cache keeps names, weights and facts") {
+  for (const std::string cache : {"none", "memory", "{file: kept}", "{file: kept}"}) {
+    CAPTURE(cache);
+    const auto data = train("n,w,x,c\na,2,1,u\nb,0.5,3,v\n", "target: c, id: n, weight: w", {{"x", {1}}},
+                            {kLabel}, "\ncache: " + cache);
+    CHECK(read_all(*data, 0) == Values{1, 3});
+    CHECK(read_all(*data, 1) == Values{0, 1});
+    CHECK(read_all(*data, 2) == Values{2, 0.5});
+    CHECK(data->sample_id(1) == "b");
+    CHECK(data->facts().source.class_names.at("target") == Names{"u", "v"});
+    // The same file, read by what it says itself, is one copy.
+    CHECK(read_all(*open_split(spec, *spec.train, {{"x", {1}}}, {kLabel}), 1) == Values{0, 1});
+  }
+  CHECK(contains(error("w,x,c\n-1,1,0\n", "target: c, weight: w", {{"x", {1}}}),
+                 "a.csv:2:1: expected a weight of at least 0 in the column 'w', found '-1'"));
+}
+
+TEST_CASE_FIXTURE(Tables, "an index of categories, and what is unknown") {
+  const std::vector<TensorSpec> inputs{{"colour", {}, DType::int32}, {"rest", {2}}};
+  const std::string text = "a,colour,b,y\n1,red,2,0.5\n3,blue,4,1.5\n";
+  const TensorSpec number{"", {1}};
+  train(text, "target: y, inputs: {colour: colour}, categories: colour", inputs, {number});
+  CHECK(read_all(*predict("b,a,colour\n2,1,blue\n", inputs), 0) == Values{0});
+  CHECK(read_all(*predict("b,a,colour\n2,1,blue\n", inputs), 1) == Values{1, 2});
+  CHECK_THROWS_AS(predict("b,a,colour\n2,1,green\n", inputs), UserError);
+  const auto data = train(text,
+                          "target: y, inputs: {rest: [b, a], colour: [colour]}, categories: [colour], "
+                          "unknown: other",
+                          inputs, {number});
+  CHECK(read_all(*data, 0) == Values{2, 1});
+  CHECK(read_all(*data, 1) == Values{2, 1, 4, 3});
+  CHECK(read_all(*predict("b,a,colour\n2,1,green\n", inputs), 0) == Values{0});
+  // As features, the unknown is none of them.
+  train(text, "target: y, categories: [colour], unknown: other", {{"x", {4}}}, {number});
+  CHECK(read_all(*predict("b,a,colour\n2,1,green\n", {{"x", {4}}}), 0) == Values{1, 0, 0, 2});
+  CHECK(contains(error(text, "target: y, inputs: {hue: colour}, categories: colour", inputs, {number}),
+                 "'hue'"));
+}
+
+TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split, or by a number") {
+  const std::string text = "a,b,y\n1,2,0\n,4,1\nNA,100,0\n4,?,1\n";
+  CHECK(
+      contains(error(text, "target: y", {{"x", {2}}}),
+               "a.csv:3:1: expected a finite number in the column 'a', found ''; a gap becomes what 'fill'"));
+  CHECK(read_all(*train(text, "target: y, fill: mean", {{"x", {2}}}), 0) ==
+        Values{1, 2, 2.5, 4, 2.5, 100, 4, static_cast<float>(106.0 / 3)});
+  CHECK(read_all(*predict("b,a\n,\n", {{"x", {2}}}), 0) == Values{2.5, static_cast<float>(106.0 / 3)});
+  CHECK(read_all(*train(text, "target: y, fill: median", {{"x", {2}}}), 0) ==
+        Values{1, 2, 2.5, 4, 2.5, 100, 4, 4});
+  CHECK(read_all(*train(text, "target: y, fill: -1", {{"x", {2}}}), 0) ==
+        Values{1, 2, -1, 4, -1, 100, 4, -1});
+  // A target's gap is an error, whatever `fill` says.
+  CHECK(contains(error("a,y\n1,0\n2,\n", "target: y, fill: 0", {{"x", {1}}}), "a.csv:3:3"));
+  CHECK(contains(error("a,b,y\n,1,0\n,2,1\n", "target: y, fill: mean", {{"x", {2}}}), "no value at all"));
+  // Only the split's own rows count.
+  write_file(folder / "a.csv", text);
+  spec = parse(folder, "train: {csv: {file: a.csv, header: true, target: y, fill: mean}, rows: [0, 3]}");
+  CHECK(read_all(*open_split(spec, *spec.train, {{"x", {2}}}, {kLabel}), 0) == Values{1, 2, 1, 4, 1, 100});
+}
+
+TEST_CASE_FIXTURE(Tables, "what nothing was said about is an error with its line and column") {
+  const std::vector<TensorSpec> pair{{"x", {2}}};
+  CHECK(contains(error("a,b,y\n1,2,0\n1,red,0\n", "target: y", pair),
+                 "a.csv:3:3: expected a finite number in the column 'b', found 'red'; list the column in"));
+  CHECK(contains(error("a,b,y\n1,2,0\n1,2026-11-22,0\n", "target: y", pair), "; a date is no number"));
+  CHECK(contains(error("a,b,y\n1,2,0\n1,2,red\n", "target: y", pair), "a.csv:3:5: expected an integer"));
+  CHECK(contains(error("a,b,y\n1,\"2\n3,0\n", "target: y", pair), "a.csv:2:3: expected an end of the quote"));
+  CHECK(contains(error("a,b,y\n1,\"2\"3,0\n", "target: y", pair), "a.csv:2:6: expected ',' or the end"));
+  CHECK(contains(error("a,b,y\n1,2,0\n1,\"a\nb\",0\n", "target: y", pair), "a.csv:3:3: "));
+  CHECK(contains(error("a,b,y\n1,2,0,3\n", "target: y", pair), "a.csv:2: expected 3 values"));
+  CHECK(contains(error("a,b,y\n1,2,0\n", "target: y, drop: [c]", pair), "a column named 'c'"));
+  CHECK(contains(error("a,b,y\n1,2,0\n", "target: y, columns: [a], drop: [b]", pair), "'columns'"));
+  CHECK(contains(error("a,b,y\n1,2,0\n", "target: y, fill: some", pair), "mean, median or a number"));
+  // Numbers may be names.
+  CHECK(read_all(*train("a,b,y\n1,2,10\n1,2,9\n", "target: y, categories: [y], columns: [b, a]", pair), 1) ==
+        Values{1, 0});
+  CHECK(spec.facts.source.class_names.at("target") == Names{"9", "10"});
+}
+
+TEST_CASE("tables without a header are predicted from with and without their target") {
+  Tables t;
+  write_file(t.folder / "a.csv", "cat,1,u,2\ndog,3,v,4\n");
+  t.spec = parse(t.folder, "train: {csv: {file: a.csv, target: 0, categories: [2]}}");
+  const std::vector<TensorSpec> inputs{{"x", {4}}};
+  const auto data = open_split(t.spec, *t.spec.train, inputs, {kLabel});
+  t.spec.facts = data->facts();
+  CHECK(read_all(*data, 0) == Values{1, 1, 0, 2, 3, 0, 1, 4});
+  CHECK(read_all(*t.predict("5,v,6\n", inputs), 0) == Values{5, 0, 1, 6});
+  CHECK(read_all(*t.predict("dog,5,v,6\n", inputs), 0) == Values{5, 0, 1, 6});
+  CHECK(contains(error_of([&] { t.predict("5,v\n", inputs); }), "expected 3 values a line, or 4"));
+}
+
+TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere") {
+  TempFolder folder;
+  for (const bool quotes : {false, true}) {
+    std::string text = "id,a,b,y\r\n";
+    Values expected;
+    Names ids;
+    for (int i = 0; i < 60000; ++i) {
+      const double a = i / 8.0, b = -i;
+      ids.push_back(quotes && i % 7 == 0 ? fmt::format("n,\n{}", i) : fmt::format("n{}", i));
+      const bool quoted = ids.back()[1] == ',';
+      text +=
+          fmt::format("{}{}{},{},{:e},{}{}", quoted ? "\"" : "", ids.back(), quoted ? "\"" : "", a, b, i % 3,
+                      i % 5 == 0    ? "\r\n"
+                      : i % 11 == 0 ? "\n \n"
+                                    : "\n");
+      expected.push_back(a);
+      expected.push_back(b);
+    }
+    for (const bool packed : {false, true}) {
+      packed ? write_gzip(folder / "a.csv", text) : write_file(folder / "a.csv", text);
+      const DatasetSpec spec = parse(folder, "train: {csv: {file: a.csv, header: true, target: y, id: id}}");
+      const auto data = open_split(spec, *spec.train, {{"x", {2}}}, {kLabel});
+      CHECK(data->size() == 60000);
+      CHECK(read_all(*data, 0) == expected);
+      CHECK(data->sample_id(59999) == ids.back());
+      CHECK(data->sample_id(14) == ids[14]);
+    }
+    // The first of two mistakes, whichever thread comes first.
+    const size_t late = text.size() - 2000;
+    std::string wrong = text;
+    wrong.replace(wrong.find("\nn30001,") + 8, 1, "x");
+    wrong.replace(wrong.find("\nn", late) + 1, 1, "x,x,x");
+    write_file(folder / "a.csv", wrong);
+    const DatasetSpec spec = parse(folder, "train: {csv: {file: a.csv, header: true, target: y, id: id}}");
+    CHECK(contains(error_of([&] { open_split(spec, *spec.train, {{"x", {2}}}, {kLabel}); }), "found 'x"));
+  }
+}
+
+TEST_CASE("numbers are read to the nearest double") {
+  const Philox random = Philox::of(5, 1);
+  int fast = 0;
+  for (uint64_t i = 0; i < 200000; ++i) {
+    const Philox::Block block = random(0, i);
+    const uint64_t word = static_cast<uint64_t>(block.v[0]) << 32 | block.v[1];
+    const auto number = static_cast<double>(static_cast<int64_t>(word));
+    std::string text;
+    switch (i % 5) {
+      case 0:
+        text = fmt::format("{}", std::ldexp(number, -static_cast<int>(block.v[2] % 90)));
+        break;
+      case 1:
+        text = fmt::format("{:.6f}", number / 1e18);
+        break;
+      case 2:
+        text = fmt::format("{:.17g}", number / 9.3e18);
+        break;
+      case 3:
+        text = fmt::format("{}e{}", word >> block.v[2] % 60, static_cast<int>(block.v[3] % 60) - 30);
+        break;
+      default:  // the middle between two doubles
+        text = fmt::format("{}.5", ((word >> 11) | uint64_t{1} << 52) >> block.v[2] % 8);
+    }
+    double expected = 0, found = 0;
+    const char* const end = text.data() + text.size();
+    std::from_chars(text.data(), end, expected);
+    const char* const stop = read_decimal(text.data(), end, found);
+    if (!stop) continue;
+    ++fast;
+    CHECK(stop == end);
+    CHECK(found == expected);
+  }
+  CHECK(fast > 150000);
+  double value = 0;
+  for (const std::string text : {"", "-", ".", "e5", "1e", "nan", "123456789012345678901"})
+    CHECK(read_decimal(text.data(), text.data() + text.size(), value) == nullptr);
+}
+
+TEST_CASE("moments, means and medians of what a split holds") {
+  constexpr int64_t kRows = 300001;
+  FitSamples samples{{"x", {3}}, kRows, [](int64_t first, int64_t count, float* dst) {
+                       for (int64_t i = first; i < first + count; ++i) {
+                         *dst++ = 0.1f;
+                         *dst++ = static_cast<float>(2000 + i % 5);
+                         *dst++ = i % 2 == 0 ? std::nanf("") : static_cast<float>(i);
+                       }
+                     }};
+  const Moments moments = moments_of(samples);
+  CHECK(moments.deviation[0] == 0);
+  CHECK(moments.mean[0] == static_cast<double>(0.1f));
+  CHECK(moments.mean[1] == doctest::Approx(2002).epsilon(1e-8));
+  CHECK(moments.deviation[1] == doctest::Approx(std::sqrt(2.0)).epsilon(1e-5));
+  CHECK(means_of_elements(samples)[2] == doctest::Approx(150000));
+  CHECK(medians_of_elements(samples, {2})[2] == doctest::Approx(150000));
+  const Moments again = moments_of(samples);
+  CHECK(again.mean == moments.mean);
+  CHECK(again.deviation == moments.deviation);
+}
+
+TEST_CASE_FIXTURE(Tables, "standardize: by the training split, for inputs and for targets") {
+  const std::string more =
+      ", rows: [0, 4]}\nvalidation: {csv: {file: a.csv, header: true, target: y}, rows: [4, 5]}\n"
+      "transforms: [standardize, {standardize: {of: [target]}}]";
+  write_file(folder / "a.csv", "a,b,y\n1,7,10\n3,7,10\n1,7,30\n3,7,30\n5,8,50\n");
+  spec = parse(folder, "train: {csv: {file: a.csv, header: true, target: y}" + more);
+  const std::vector<TensorSpec> inputs{{"x", {2}}}, targets{{"", {1}}};
+  const auto data = open_split(spec, *spec.train, inputs, targets);
+  CHECK(read_all(*data, 0) == Values{-1, 0, 1, 0, -1, 0, 1, 0});
+  CHECK(read_all(*data, 1) == Values{-1, -1, 1, 1});
+  spec.facts = DataFacts::from_json(Json::parse(data->facts().to_json().dump()));
+  const auto validation = open_split(spec, *spec.validation, inputs, targets);
+  CHECK(read_all(*validation, 0) == Values{3, 1});
+  CHECK(read_all(*validation, 1) == Values{3});
+  CHECK(validation->facts() == spec.facts);
+  CHECK(read_all(*predict("b,a\n7,5\n", inputs), 0) == Values{3, 0});
+  spec.facts.fitted.clear();
+  CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "no numbers of its training split"));
+}
+
+TEST_CASE("splits are drawn disjoint, stratified, and by the seed alone") {
+  std::vector<double> labels;
+  for (int i = 0; i < 1000; ++i) labels.push_back(i % 10 == 0 ? 1 : i == 501 ? 2 : 0);
+  const std::vector<Draw> draws{{0.15, labels}, {0.15, labels}};
+  const auto parts = draw_splits(1000, draws, 7);
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[0].size() == 150);
+  CHECK(parts[1].size() == 150);
+  std::set<int64_t> all;
+  for (const auto& part : parts) {
+    CHECK(std::is_sorted(part.begin(), part.end()));
+    all.insert(part.begin(), part.end());
+    std::map<double, int> counts;
+    for (const int64_t row : part) ++counts[labels[static_cast<size_t>(row)]];
+    CHECK(counts[1] == (&part == &parts[2] ? 70 : 15));
+    CHECK(counts[2] == (&part == &parts[2] ? 1 : 0));
+  }
+  CHECK(all.size() == 1000);
+  CHECK(draw_splits(1000, draws, 7) == parts);
+  CHECK(draw_splits(1000, draws, 8)[0] != parts[0]);
+  CHECK(draw_splits(1000, std::vector<Draw>{{0.15, labels}}, 7)[0] == parts[0]);
+  const auto plain = draw_splits(10, std::vector<Draw>{{0.25, {}}}, 7);
+  CHECK(plain[0].size() == 3);
+  CHECK(plain[1].size() == 7);
+}
+
+TEST_CASE("split: of another split, whatever the reader and the cache") {
+  TempFolder folder;
+  std::string labels, values, table = "x,y\n";
+  for (int i = 0; i < 40; ++i) {
+    labels += static_cast<char>(i % 4 == 0);
+    values += static_cast<char>(i);
+    table += fmt::format("{},{}\n", i, i % 4 == 0 ? "a" : "b");
+  }
+  write_file(folder / "x", idx_bytes({40, 1}, values));
+  write_file(folder / "y", idx_bytes({40}, labels));
+  write_file(folder / "a.csv", table);
+  for (const std::string reader :
+       {"idx: {input: x, target: y}", "csv: {file: a.csv, header: true, target: y}"})
+    for (const std::string cache : {"none", "memory", "{file: kept}"}) {
+      CAPTURE(reader);
+      CAPTURE(cache);
+      DatasetSpec spec =
+          parse(folder, "train: {" + reader + ", rows: [0, 32]}\n" +
+                            "validation: {split: {of: train, fraction: 0.25, stratify: true}}\n"
+                            "test: {split: {of: train, fraction: 0.25}}\ncache: " +
+                            cache);
+      spec.seed = 3;
+      const auto train = open_split(spec, *spec.train, {{"x", {1}}}, {kLabel});
+      spec.facts = train->facts();
+      CHECK(spec.facts.split_seed == 3);
+      spec.seed = 4;  // the run's own split stays
+      std::set<double> all;
+      for (const char* name : {"train", "validation", "test"}) {
+        const auto data = open_split(spec, *spec.find(name), {{"x", {1}}}, {kLabel});
+        CHECK(data->size() == (std::string(name) == "train" ? 16 : 8));
+        const Values x = read_all(*data, 0), y = read_all(*data, 1);
+        all.insert(x.begin(), x.end());
+        if (std::string(name) == "validation") CHECK(std::count(y.begin(), y.end(), y[0]) % 2 == 0);
+        for (size_t i = 0; i < x.size(); ++i) {
+          CHECK((static_cast<int>(x[i]) % 4 == 0) == (y[i] == (reader[0] == 'i' ? 1 : 0)));
+          CHECK(data->sample_name(static_cast<int64_t>(i)) == fmt::format("row {}", x[i]));
+        }
+        CHECK(!data->identity().drawn.empty());
+      }
+      CHECK(all.size() == 32);
+      CHECK(*all.rbegin() == 31);
+    }
+  const auto refused = [&](const std::string& yaml) { return error_of([&] { parse(folder, yaml); }); };
+  const std::string train = "train: {idx: {input: x, target: y}}\n";
+  CHECK(contains(refused(train + "test: {split: {of: validation, fraction: 0.1}}"), "'of'"));
+  CHECK(contains(refused(train + "test: {split: {of: train, fraction: 1.5}}"), "a fraction between 0 and 1"));
+  CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}}\n"
+                                 "validation: {split: {of: train, fraction: 0.5}}"),
+                 "leave nothing"));
+  CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}, rows: [0, 2]}"), "not both"));
+}
+
+TEST_CASE("a target that is an input, as it is after the transforms") {
+  TempFolder folder;
+  write_file(folder / "x", idx_bytes({2, 4}, std::string("\x00\x02\x04\x06\x08\x0a\x0c\x0e", 8)));
+  write_file(folder / "y", idx_bytes({2}, std::string("\x03\x04", 2)));
+  const TensorSpec image{"image", {2, 2, 1}};
+  const std::string transforms = "\ntransforms: [{reshape: [2, 2, 1]}, {rescale: {scale: 0.5}}]";
+  DatasetSpec spec = parse(folder, "train: {idx: {input: x, target: {input: image}}}" + transforms);
+  const auto data = open_split(spec, *spec.train, {image}, {{"", {2, 2, 1}}});
+  CHECK(read_all(*data, 1) == Values{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(read_all(*data, 0) == read_all(*data, 1));
+  const std::string written = spec.resolved.to_yaml();
+  CHECK(parse(folder, written).resolved.to_yaml() == written);
+  // Beside others, and with a transform of its own.
+  spec =
+      parse(folder, "train: {idx: {input: x, targets: {same: {input: image}, digit: y}}}" +
+                        transforms.substr(0, transforms.size() - 1) + ", {rescale: {scale: 2, of: [same]}}]");
+  const auto both =
+      open_split(spec, *spec.train, {image}, {{"digit", {}, DType::int32}, {"same", {2, 2, 1}}});
+  CHECK(read_all(*both, 1) == Values{3, 4});
+  CHECK(read_all(*both, 2) == Values{0, 2, 4, 6, 8, 10, 12, 14});
+  CHECK(parse(folder, spec.resolved.to_yaml()).resolved.to_yaml() == spec.resolved.to_yaml());
+  Diagnostics diagnostics;
+  check_input_targets(spec, {{"x", {4}}}, {{"digit", {}, DType::int32}}, diagnostics);
+  CHECK(diagnostics.count() == 2);
+}
+
+TEST_CASE("parquet is refused with a way out") {
+  TempFolder folder;
+  write_file(folder / "a.csv", std::string("PAR1\x15\x04\x00", 7));
+  const DatasetSpec spec = parse(folder, "train: {csv: {file: a.csv, target: 0}}");
+  CHECK(contains(error_of([&] { open_split(spec, *spec.train, {{"x", {1}}}, {kLabel}); }), "to_csv"));
+  CHECK(contains(error_of([&] { open_inputs(folder / "a.csv", spec, {{"x", {1}}}, {}); }), "to_csv"));
+}
+
+}  // namespace dtrain::test
