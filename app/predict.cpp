@@ -12,6 +12,7 @@
 #include "console.h"
 #include "data/array_writer.h"
 #include "options.h"
+#include "prediction_table.h"
 #include "signals.h"
 #include "text.h"
 #include "train/placement.h"
@@ -106,6 +107,14 @@ TextOptions text_options(const PredictOptions& options) {
   return text;
 }
 
+/// A .csv of a run that knows names is a table with them; every other file holds arrays.
+std::unique_ptr<ArrayWriter> open_writer(const std::string& path, const RunConfig& config,
+                                         const std::vector<TensorSpec>& outputs, const Dataset& inputs) {
+  if (std::filesystem::path(path).extension() == ".csv" && has_named_predictions(config, inputs))
+    return open_prediction_table(path, config, outputs, inputs);
+  return open_array_writer(path, outputs, inputs.size());
+}
+
 void predict(const PredictOptions& options) {
   const SavedRun run =
       load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
@@ -120,7 +129,7 @@ void predict(const PredictOptions& options) {
   check_samples(config, *inputs, "predicted");
   Loader loader(inputs, {.batch_size = batch_size, .prefetch = config.dataset.prefetch});
   const std::vector<TensorSpec> outputs = output_specs(config.graph);
-  const auto writer = open_array_writer(options.output_file, outputs, loader.samples());
+  const auto writer = open_writer(options.output_file, config, outputs, *inputs);
   const auto replicas = replicas_for_inference(run, Plan::Purpose::prediction, batch_size, loader);
   predict_all(*replicas, loader, batch_size, outputs, *writer);
 
@@ -156,7 +165,8 @@ void add_predict(CommandLine& line) {
       .type_name("PATH");
   command
       .add_option("--output,-o", options->output_file,
-                  "Where the outputs go, in the inputs' order: .h5, .npy or .csv")
+                  "Where the outputs go, in the inputs' order: .h5, .npy or .csv (with names, where the run "
+                  "knows them)")
       .required()
       .type_name("FILE");
   command

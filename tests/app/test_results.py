@@ -111,7 +111,7 @@ class Digits(Case):
                           ["--input", "inputs.csv", "--output", "nowhere/out.csv"],
                           ["--input", "inputs.csv"],
                           ["--input", "inputs.csv", "--output", "out.csv", "--batch-size", "0"],
-                          ["--input", PROJECT / "datasets/digits.csv.gz", "--output", "out.csv"]):
+                          ["--input", PROJECT / "datasets/digits.csv.gz", "--output", "out.csv", "--delimiter", ";"]):
             with self.subTest(arguments):
                 self.assertIn("error: ", self.dtrain("predict", "run", *arguments, expect=2).err)
         self.assertEqual(sorted(self.dir.iterdir()), before)

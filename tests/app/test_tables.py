@@ -1,0 +1,134 @@
+"""Tables as people have them, from the raw file to predictions with names."""
+import csv
+import math
+import random
+
+import support
+from support import Case
+
+CONFIG = """\
+seed: 5
+model:
+  inputs: {x: [5]}
+  layers:
+    - dense: {units: 16, activation: relu}
+    - dense: {units: 3}
+dataset:
+  train: {csv: {file: flowers.csv, header: true, target: species, id: name, categories: [colour], fill: median, drop: [note]}}
+  validation: {split: {of: train, fraction: 0.2, stratify: true}}
+  test: {split: {of: train, fraction: 0.2, stratify: true}}
+  transforms: [standardize]
+strategy: {single: {device: cpu:0}}
+train:
+  epochs: 6
+  batch_size: 16
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.02}}
+  metrics: [sparse_categorical_accuracy]
+"""
+SPECIES = ["iris", "rose, wild", "tulip"]
+
+
+def flowers(count, seed=1):
+    draw = random.Random(seed)
+    for number in range(count):
+        kind = 2 if number % 10 == 0 else number % 2
+        length = f"{1000 + 10 * kind + draw.random():.3f}" if draw.random() > 0.05 else ""
+        yield {"name": f"f{number}", "colour": ["red", "blue"][draw.randrange(2)], "length": length,
+               "width": f"{draw.random() - kind:.4f}", "note": "as\nfound", "weight": f"{draw.random():.5f}",
+               "species": SPECIES[kind]}
+
+
+class Tables(Case):
+    def table(self, name, rows, fields):
+        with open(self.dir / name, "w", newline="") as file:
+            writer = csv.DictWriter(file, fields, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def read(self, name):
+        with open(self.dir / name, newline="") as file:
+            return list(csv.DictReader(file))
+
+    def setUp(self):
+        super().setUp()
+        self.rows = list(flowers(300))
+        self.table("flowers.csv", self.rows, list(self.rows[0]))
+
+    def test_from_a_raw_file_to_named_predictions(self):
+        self.fit(config=CONFIG)
+        self.assertGreater(self.json("evaluate", "run")["sparse_categorical_accuracy"], 0.9)
+        self.assertEqual(self.json("evaluate", "run", "--split", "validation")["samples"], 60)
+        self.assertEqual(self.json("evaluate", "run", "--split", "train")["samples"], 180)
+        # Other columns, another order, no target.
+        self.table("new.csv", self.rows, ["width", "colour", "more", "name", "weight", "length"])
+        self.dtrain("predict", "run", "-i", "new.csv", "-o", "named.csv")
+        named = self.read("named.csv")
+        self.assertEqual(list(named[0]), ["name", "species"] + SPECIES)
+        self.assertEqual([row["name"] for row in named], [row["name"] for row in self.rows])
+        right = sum(a["species"] == b["species"] for a, b in zip(named, self.rows))
+        self.assertGreater(right, 270)
+        for row in named:
+            values = [float(row[name]) for name in SPECIES]
+            self.assertAlmostEqual(sum(values), 1, places=5)
+            self.assertEqual(row["species"], SPECIES[values.index(max(values))])
+        # Without ids the rows have their numbers; arrays stay arrays.
+        self.table("few.csv", self.rows[:3], ["width", "colour", "weight", "length", "species"])
+        self.dtrain("predict", "run", "-i", "few.csv", "-o", "few-named.csv")
+        self.assertEqual([row["row"] for row in self.read("few-named.csv")], ["0", "1", "2"])
+        self.dtrain("predict", "run", "-i", "few.csv", "-o", "few.npy")
+        self.table("odd.csv", [dict(self.rows[0], colour="green")], list(self.rows[0]))
+        refusal = self.dtrain("predict", "run", "-i", "odd.csv", "-o", "odd-named.csv", expect=2).err
+        self.assertIn("odd.csv:2:4: expected one of the training file's values in the column 'colour' (blue, red)", refusal)
+
+    def test_resumed_with_the_same_bits(self):
+        self.fit(config=CONFIG)
+        self.fit("--epochs", "2", config=CONFIG, output="part")
+        # Neither the seed nor the order of columns changes what was drawn and fitted.
+        self.dtrain("resume", "part", "--epochs", "6")
+        whole, part = (self.metrics(run) for run in ("run", "part"))
+        for key in ("loss", "val_loss", "val_sparse_categorical_accuracy"):
+            self.assertEqual([record[key] for record in whole], [record[key] for record in part])
+        for run in ("run", "part"):
+            self.dtrain("predict", run, "-i", "flowers.csv", "-o", f"{run}.csv")
+        self.assertEqual((self.dir / "run.csv").read_bytes(), (self.dir / "part.csv").read_bytes())
+        seed = self.json("evaluate", "part", "--set", "seed=99", "--split", "test")
+        self.assertEqual(seed, self.json("evaluate", "run", "--split", "test"))
+
+    def test_a_number_has_the_name_of_its_column(self):
+        config = CONFIG.replace("target: species", "target: weight").replace(", stratify: true", "").replace(
+            "drop: [note]", "drop: [note, species]").replace("inputs: {x: [5]}", "inputs: {x: [4]}").replace(
+            "units: 3", "units: 1").replace("{sparse_categorical_crossentropy: {from_logits: true}}", "mean_squared_error").replace(
+            "sparse_categorical_accuracy", "mean_absolute_error")
+        self.fit(config=config)
+        self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "out.csv")
+        out = self.read("out.csv")
+        self.assertEqual(list(out[0]), ["name", "weight"])
+        self.assertTrue(all(math.isfinite(float(row["weight"])) for row in out))
+
+    def test_two_classes_by_one_probability(self):
+        rows = [dict(row, species="yes" if row["species"] == "iris" else "no") for row in self.rows]
+        self.table("flowers.csv", rows, list(rows[0]))
+        config = CONFIG.replace("units: 3", "units: 1").replace(
+            "sparse_categorical_crossentropy", "binary_crossentropy").replace("sparse_categorical", "binary")
+        self.fit(config=config)
+        self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "out.csv")
+        out = self.read("out.csv")
+        self.assertEqual(list(out[0]), ["name", "species", "no", "yes"])
+        self.assertGreater(sum(a["species"] == b["species"] for a, b in zip(out, rows)), 280)
+
+    def test_the_input_is_the_target(self):
+        config = """\
+model: {inputs: {image: [4]}, layers: [{dense: {units: 4}}]}
+dataset: {train: {synthetic: {samples: 64, target: {input: image}}}}
+strategy: {single: {device: cpu:0}}
+train: {epochs: 40, batch_size: 8, loss: mean_squared_error, optimizer: {adam: {learning_rate: 0.05}}}
+"""
+        self.fit(config=config)
+        self.assertLess(self.metrics()[-1]["loss"], 0.01)
+        self.write("config.yaml", config.replace("{input: image}", "{input: picture}"))
+        self.assertRegex(self.dtrain("check", "config.yaml", expect=2).err, r"config.yaml:2:\d+: error: target: the model has no input 'picture'")
+
+
+if __name__ == "__main__":
+    support.main()
