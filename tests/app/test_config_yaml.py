@@ -83,7 +83,7 @@ train:
             self.assertEqual(meaning(one), "string", one)
         slopes = re.findall(r"negative_slope: ([^,}\s]+)", text)
         self.assertEqual([float(one) for one in slopes], numbers)
-        for one in slopes + re.findall(r"(?:value|epsilon): ([^,}\s]+)", text):
+        for one in slopes + re.findall(r"\b(?:value|epsilon): ([^,}\s]+)", text):
             self.assertIn(meaning(one), ("int", "float"), one)
         if yaml is None:
             return
