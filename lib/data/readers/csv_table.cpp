@@ -206,6 +206,7 @@ class Table {
         p = fields.read(p, field);
         if (i > last) continue;
         if (plan_.id == i) longest = std::max(longest, field.text.size());
+        if (is_csv_missing_name(field.text)) continue;
         if (const auto values = found.find(i); values != found.end() && !values->second.contains(field.text))
           values->second.emplace(field.text);
       }
@@ -338,7 +339,9 @@ class Table {
   static bool store_index(const Target& target, std::string_view text, std::byte* dst) {
     const Lookup& lookup = *target.lookup;
     const int32_t index = lookup.find(text);
-    if (index < 0 && !lookup.other) return false;
+    // A gap is none of the features.
+    if (index < 0 && !lookup.other && !(target.kind == Target::Kind::features && is_csv_missing_name(text)))
+      return false;
     switch (target.kind) {
       case Target::Kind::index32:
         put(dst, index + (lookup.other ? 1 : 0));

@@ -29,6 +29,12 @@ bool is_csv_gap(std::string_view text) {
   return std::find(kGaps.begin(), kGaps.end(), lower) != kGaps.end();
 }
 
+bool is_csv_missing_name(std::string_view text) {
+  static constexpr std::array<std::string_view, 9> kMissing = {"",     "NA",   "N/A",  "NaN", "nan",
+                                                               "null", "NULL", "None", "?"};
+  return std::find(kMissing.begin(), kMissing.end(), text) != kMissing.end();
+}
+
 bool is_csv_name(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
