@@ -1,5 +1,6 @@
 #include "pictures.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -137,10 +138,10 @@ Bytes bmp_of(const Pixels& pixels) {
 }
 
 Bytes png_chunk(const std::string& type, const Bytes& data) {
-  Bytes bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<uint8_t>(data.size() >> shift));
-  bytes.insert(bytes.end(), type.begin(), type.end());
-  bytes.insert(bytes.end(), data.begin(), data.end());
+  Bytes bytes(8 + data.size());
+  for (size_t i = 0; i < 4; ++i) bytes[i] = static_cast<uint8_t>(data.size() >> (24 - 8 * i));
+  std::copy_n(type.begin(), 4, bytes.begin() + 4);
+  std::copy(data.begin(), data.end(), bytes.begin() + 8);
   uint32_t sum = 0xffffffffu;
   for (size_t i = 4; i < bytes.size(); ++i) {
     sum ^= bytes[i];

@@ -55,6 +55,25 @@ class Tables(Case):
         self.rows = list(flowers(300))
         self.table("flowers.csv", self.rows, list(self.rows[0]))
 
+    def test_rows_of_weight_0_are_as_if_they_were_not_there(self):
+        config = CONFIG.replace("batch_size: 16", "batch_size: 1000").replace(", id: name", ", WEIGHTid: name").replace(
+            "drop: [note]", "DROP").replace("  validation: {split: {of: train, fraction: 0.2, stratify: true}}\n", "").replace(
+            "  test: {split: {of: train, fraction: 0.2, stratify: true}}\n", "").replace("  transforms: [standardize]\n", "").replace(
+            ", fill: median", "").replace("x: [5]", "x: [4]")
+        rows = [dict(row, counts=str(1 - number % 2)) for number, row in enumerate(self.rows)]
+        fields = list(rows[0])
+        self.table("flowers.csv", rows, fields)
+        self.table("half.csv", rows[::2], fields)
+        # Every colour and species is in both.
+        weighted = config.replace("WEIGHT", "weight: counts, ").replace("DROP", "drop: [note, length]")
+        plain = config.replace("WEIGHT", "").replace("DROP", "drop: [note, length, counts]")
+        for strategy in ("single: {device: cpu:0}", "mirrored: {devices: [cpu:0, cpu:1]}"):
+            for name, text in {"weighted": weighted, "half": plain.replace("flowers.csv", "half.csv"), "all": plain}.items():
+                self.fit("--overwrite", config=text.replace("single: {device: cpu:0}", strategy), output=name)
+            for one, other, unweighted in zip(*map(self.metrics, ("weighted", "half", "all"))):
+                self.assertAlmostEqual(one["loss"], other["loss"], places=4)
+                self.assertNotAlmostEqual(one["loss"], unweighted["loss"], places=3)
+
     def test_from_a_raw_file_to_named_predictions(self):
         self.fit(config=CONFIG)
         self.assertGreater(self.json("evaluate", "run")["sparse_categorical_accuracy"], 0.9)

@@ -94,7 +94,7 @@ TEST_CASE("Keras's weights have their layers' names") {
 
 TEST_CASE("what is no file of weights is said to be none") {
   const test::Directory directory;
-  const auto error = [](const std::string& path) {
+  const auto mistake = [](const std::string& path) {
     try {
       WeightFile::load(path);
     } catch (const UserError& error) {
@@ -102,17 +102,17 @@ TEST_CASE("what is no file of weights is said to be none") {
     }
     return std::string();
   };
-  CHECK(error(directory / "nothing.h5").find("nothing.h5") != std::string::npos);
+  CHECK(mistake(directory / "nothing.h5").find("nothing.h5") != std::string::npos);
   const std::string text = directory / "text.h5";
   test::write_text(text, "weights");
-  CHECK(error(text) == text + ": expected a checkpoint of dtrain, found something else");
+  CHECK(mistake(text) == text + ": expected a checkpoint of dtrain, found something else");
   const std::string cut = directory / "cut.h5";
   test::write_text(cut, "\x89HDF\r\n\x1a\n");
-  CHECK(error(cut) == cut + ": expected an HDF5 file, found a damaged one");
+  CHECK(mistake(cut) == cut + ": expected an HDF5 file, found a damaged one");
   const std::string empty = directory / "empty.h5";
   {
     const Hdf5Session session;
     Hdf5Handle(H5Fcreate(empty.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
   }
-  CHECK(error(empty) == empty + ": expected weights as Keras's .h5 has them, found no layer_names");
+  CHECK(mistake(empty) == empty + ": expected weights as Keras's .h5 has them, found no layer_names");
 }
