@@ -1,0 +1,116 @@
+// How a trainer begins: with fresh weights, with those of a file, where a checkpoint ends.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "train/pretrained_loading.h"
+#include "train/trainer.h"
+
+namespace dtrain {
+
+namespace {
+
+/// "shuffle: true", of a part of a configuration.
+std::string written_in(const ConfigNode& part, std::string_view key) {
+  std::string text = ConfigNode::mapping({ConfigNode::entry(key, *part.find(key))}).to_yaml();
+  text.pop_back();  // the end of the line
+  return text;
+}
+
+/// Refuses what would make an epoch that is under way meet samples twice or never, or its sums be of two
+/// kinds.
+void check_epoch_goes_on(const std::string& path, const ConfigNode& saved, const ConfigNode& now) {
+  const auto check = [&](const ConfigNode& before, const ConfigNode& after, std::string_view key) {
+    if (written_in(before, key) == written_in(after, key)) return;
+    throw UserError(fmt::format("{}: within an epoch, '{}' cannot become '{}'; change it at the end of one",
+                                path, written_in(before, key), written_in(after, key)));
+  };
+  check(saved, now, "seed");
+  check(*saved.find("dataset"), *now.find("dataset"), "shuffle");
+  for (const char* key : {"loss", "metrics", "weighted_metrics", "class_weight"})
+    check(*saved.find("train"), *now.find("train"), key);
+}
+
+}  // namespace
+
+/// Other samples than before are met twice or never within an epoch; from one epoch to the next a person may
+/// want them.
+void Trainer::check_data_goes_on(const std::string& path) {
+  for (const auto& [split, before] : std::exchange(state_.data, data_)) {
+    const auto now = data_.find(split);
+    const std::string change = now == data_.end() ? "" : describe_change(before, now->second);
+    if (change.empty()) continue;
+    if (split == "train" && state_.step_in_epoch > 0)
+      throw UserError(fmt::format(
+          "{}: within an epoch, the data cannot change: {}; change them at the end of one", path, change));
+    observer_.on_warning(fmt::format("the data of '{}' are others than before: {}", split, change));
+  }
+}
+
+/// Each callback's state is the one saved of the next of its kind; those that are new begin with none.
+void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
+  state_.callbacks.clear();
+  for (const Configured<Callback>& callback : config_.train.callbacks) {
+    const auto found =
+        std::find_if(saved.begin(), saved.end(), [&](const auto& one) { return one.kind == callback.name; });
+    state_.callbacks.push_back({callback.name, Json()});
+    if (found == saved.end()) continue;
+    state_.callbacks.back().state = std::move(found->state);
+    saved.erase(found);
+  }
+}
+
+void Trainer::start() {
+  replicas_->allocate(Plan::Purpose::training, config_.train.batch_size);
+  replicas_->initialize();
+  if (config_.graph.pretrained) take_pretrained();
+  replicas_->begin_average();
+}
+
+void Trainer::take_pretrained() {
+  const Pretrained pretrained = load_pretrained(config_.graph);
+  for (const ParameterSlice& slice : replicas_->layout().slices()) {
+    const auto found = pretrained.weights.find(slice.layer + "/" + slice.name);
+    if (found == pretrained.weights.end() || slice.elements() == 0) continue;
+    replicas_->write_state(kParameters, {slice.offset, slice.offset + slice.elements()},
+                           static_cast<const float*>(found->second->data));
+  }
+  replicas_->finish_writing();
+  observer_.on_note(pretrained.description);
+}
+
+void Trainer::restore(const Checkpoint& checkpoint) {
+  state_ = TrainingState::from_json(checkpoint.content().state, checkpoint.content().history);
+  const ConfigNode saved = saved_config(checkpoint, {}).resolved;
+  if (state_.step_in_epoch > 0) check_epoch_goes_on(checkpoint.path(), saved, config_.resolved);
+  check_data_goes_on(checkpoint.path());
+  if (const std::string anew = restore_for_training(checkpoint, config_, *replicas_); !anew.empty())
+    observer_.on_warning(anew);
+  if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
+    replicas_->set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
+                                   .good_steps = static_cast<int32_t>(state_.good_steps)});
+  if (state_.step_in_epoch == 0)
+    state_.sums.assign(Plan::count_totals(config_.heads), 0.0);  // maybe of others
+  if (state_.sums.size() != Plan::count_totals(config_.heads))
+    throw UserError(fmt::format("{}: expected sums of {} totals, found {}", checkpoint.path(),
+                                Plan::count_totals(config_.heads), state_.sums.size()));
+  if (state_.step_in_epoch > loader_->steps_per_epoch() ||
+      state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
+    throw UserError(fmt::format(
+        "{}: {} of the epoch's {} samples were trained on, which batches of {} do not meet; change the "
+        "batch size or the data at the end of an epoch",
+        checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
+  take_callbacks(std::move(state_.callbacks));
+  // What ended it was another run's; a new end was asked for.
+  if (config_.train.epochs != state_.epochs || written_in(*saved.find("train"), "callbacks") !=
+                                                   written_in(*config_.resolved.find("train"), "callbacks"))
+    state_.stopped = false;
+  if (!state_.stopped) state_.stop_reason.clear();
+  const auto& best = config_.checkpoint.best;
+  if (!best || (state_.best && state_.best->watched != watched(best->mode, best->monitor)))
+    state_.best.reset();
+  restored_ = true;
+}
+
+}  // namespace dtrain
