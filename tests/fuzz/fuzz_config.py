@@ -391,7 +391,7 @@ def generate(draw, schema):
         loss_name = "mean_squared_error"
 
     def split():
-        options = maker.options(maker.kind("split", "synthetic"))
+        options = maker.options(maker.kind("reader", "synthetic"))
         options.pop("targets", None)
         if draw.random() < 0.8:
             options.pop("input", None)
@@ -415,7 +415,8 @@ def generate(draw, schema):
         train["metrics"] = [choice("metric", draw.choice(suiting))] if draw.random() < 0.7 else [choice("metric")]
     dataset = {"train": split()}
     if draw.random() < 0.4:
-        dataset["validation"] = split()
+        drawn = {"split": {"of": "train", "fraction": draw.choice([0.1, 0.5, 0.99]), "stratify": draw.random() < 0.5}}
+        dataset["validation"] = drawn if draw.random() < 0.4 else split()
     if draw.random() < 0.3:
         dataset["transforms"] = [choice("transform")]
     if draw.random() < 0.3:
