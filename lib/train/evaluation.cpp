@@ -45,9 +45,17 @@ bool is_suspect(const RunConfig& config, double loss) {
 }
 
 std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const SplitSpec& split, bool training) {
-  return with_weights(
-      open_split(config.dataset, split, config.graph.input_specs(), config.targets(), training), config,
-      training);
+  const auto open = [&](bool is_training) {
+    return open_split(config.dataset, split, config.graph.input_specs(), config.targets(), is_training);
+  };
+  auto data = open(training);
+  if (!training) return with_weights(std::move(data), config, nullptr);
+  // The classes that balanced weights are counted from are those of samples which nothing has blended.
+  const auto& augment = config.dataset.augment;
+  const bool blended = config.class_weights && std::any_of(augment.begin(), augment.end(),
+                                                           [](const auto& one) { return one->mixing(); });
+  const auto counted = blended ? open(false) : data;
+  return with_weights(std::move(data), config, counted.get());
 }
 
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,

@@ -159,14 +159,14 @@ Json class_weight_json_schema() {
 }
 
 std::shared_ptr<const Dataset> with_weights(std::shared_ptr<const Dataset> data, const RunConfig& config,
-                                            bool training) {
+                                            const Dataset* counted) {
   const auto& spec = config.heads[0].weights;
   if (!spec) return data;
   WeightedDataset::Classes classes{.target = config.graph.inputs.size()};
-  if (config.class_weights && training) {
+  if (config.class_weights && counted) {
     const TensorSpec& target = data->columns()[classes.target];
     if (target.dtype == DType::float32 && target.shape.rank() > 0) classes.columns = target.shape.back();
-    classes.weights = weights_by_class(config, *data, classes);
+    classes.weights = weights_by_class(config, *counted, classes);
   }
   const size_t own = config.graph.inputs.size() + config.heads.size();
   return std::make_shared<WeightedDataset>(std::move(data), *spec, own, std::move(classes));

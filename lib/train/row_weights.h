@@ -19,10 +19,11 @@ void set_row_weights(RunConfig& config, Diagnostics& diagnostics);
 Json class_weight_json_schema();
 
 /// A split as the run's plans take it: where rows have weights, with a column of them behind the targets.
-/// Weights of classes are for training alone; balanced ones are counted from `data`, which is the training
-/// split then. Weights of samples are the column that `data` has behind its targets, or 1 where it has none.
-/// Throws UserError, and so does reading, where a weight is no number from 0 up.
+/// Weights of classes are for training alone: `counted`, null else, is the training split as it is without
+/// augmentation, whose classes balanced weights are counted from. Weights of samples are the column that
+/// `data` has behind its targets, or 1 where it has none. Throws UserError, and so does reading, where a
+/// weight is no number from 0 up.
 std::shared_ptr<const Dataset> with_weights(std::shared_ptr<const Dataset> data, const RunConfig& config,
-                                            bool training);
+                                            const Dataset* counted);
 
 }  // namespace dtrain

@@ -141,7 +141,7 @@ Json measure(const RunConfig& config, bool weighted) {
     replicas.write_state(kParameters, {slice.offset, slice.offset + slice.elements()}, kernel.data());
   }
   replicas.finish_writing();
-  Loader loader(with_weights(std::make_shared<Table>(weighted), config, false),
+  Loader loader(with_weights(std::make_shared<Table>(weighted), config, nullptr),
                 {.batch_size = config.train.batch_size});
   const auto measures = evaluate_split(config, replicas, loader, nullptr);
   REQUIRE(measures);
@@ -311,6 +311,28 @@ TEST_CASE("balanced weights let every class count as much as any other") {
   // Rows 1 and 2 are of one class: 4 / (3 * 1), 4 / (3 * 2), 4 / (3 * 1).
   check_same_losses(losses_on({0, 1, 2, 3}, {"train.class_weight=balanced"}),
                     losses_on({0, 0, 1, 2, 3, 3}, {}));
+}
+
+TEST_CASE("balanced weights are counted before anything is blended") {
+  const auto losses = [](const std::string& weights) {
+    const ScratchDirectory directory;
+    std::ofstream(directory / "a.csv") << csv_of({0, 1, 2, 3, 3, 3, 3, 3, 3, 3});
+    return losses_of(fmt::format(R"(
+model: {{inputs: {{x: [1, 3, 1]}}, layers: [flatten: {{}}, dense: {{units: 3}}]}}
+dataset:
+  train: {{csv: {{file: {}, target: 3}}}}
+  transforms: [{{reshape: [1, 3, 1]}}, {{one_hot: 3}}]
+  augment: [mix_up: {{alpha: 2}}]
+train:
+  epochs: 10
+  batch_size: 10
+  class_weight: {}
+  loss: {{categorical_crossentropy: {{from_logits: true}}}}
+  optimizer: {{sgd: {{learning_rate: 0.3}}}}
+)",
+                                 directory / "a.csv", weights));
+  };
+  check_same_losses(losses("balanced"), losses("{0: 3.33333333, 1: 1.66666667, 2: 0.476190476}"));
 }
 
 TEST_CASE("a batch whose rows all count nothing moves nothing") {
