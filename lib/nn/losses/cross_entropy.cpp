@@ -2,6 +2,7 @@
 
 #include "nn/losses/class_target.h"
 #include "nn/losses/loss_options.h"
+#include "nn/losses/softmax_loss.h"
 #include "nn/losses/table.h"
 
 namespace dtrain {
@@ -22,47 +23,32 @@ Schema<CrossEntropyOptions> schema(const std::string& target) {
                     "so much of the target is spread evenly over the classes", between(0.0, 1.0)));
 }
 
-class CrossEntropy : public Loss {
+class CrossEntropy final : public SoftmaxLoss<CrossEntropy, CrossEntropySpec> {
  public:
-  CrossEntropy(const CrossEntropySpec& spec, double weight) : spec_(spec), weight_(weight) {}
+  using SoftmaxLoss::SoftmaxLoss;
 
   std::optional<TensorSpec> target(const TensorSpec& output, const ReportError& report_error) const override {
     auto classes = class_numbers_for(output, report_error);
-    return classes && !spec_.sparse ? floats_for(output, report_error) : classes;
+    return classes && !spec().sparse ? floats_for(output, report_error) : classes;
   }
 
   std::optional<Bounds> target_bounds(const TensorSpec& output) const override {
     // Probabilities may be weighted.
-    return Bounds{0, spec_.sparse ? static_cast<double>(output.shape.back() - 1)
-                                  : std::numeric_limits<double>::infinity()};
+    return Bounds{0, spec().sparse ? static_cast<double>(output.shape.back() - 1)
+                                   : std::numeric_limits<double>::infinity()};
   }
 
-  Scores takes() const override { return spec_.from_logits ? Scores::logits : Scores::probabilities; }
-  double weight() const override { return weight_; }
-  bool tells_classes() const override { return true; }
-  bool is_probability(const Layer& activation) const override { return activation.is_softmax(); }
-
-  std::shared_ptr<const Loss> before(const Layer& activation) const override {
-    if (spec_.from_logits || !is_probability(activation)) return nullptr;
-    CrossEntropySpec spec = spec_;
-    spec.from_logits = true;
-    return std::make_shared<const CrossEntropy>(spec, weight_);
-  }
-
-  void run(Ops& ops, const LossArguments& args) const override { ops.cross_entropy_loss(spec_, args); }
+  void run(Ops& ops, const LossArguments& args) const override { ops.cross_entropy_loss(spec(), args); }
 
   /// Keras smooths no sparse labels.
   Json keras_config() const override {
-    Json config = Json::object().set("from_logits", spec_.from_logits);
-    if (spec_.sparse)
+    Json config = Json::object().set("from_logits", spec().from_logits);
+    if (spec().sparse)
       return keras_loss("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", config);
-    if (spec_.label_smoothing != 0) config.set("label_smoothing", static_cast<double>(spec_.label_smoothing));
+    if (spec().label_smoothing != 0)
+      config.set("label_smoothing", static_cast<double>(spec().label_smoothing));
     return keras_loss("CategoricalCrossentropy", "categorical_crossentropy", config);
   }
-
- private:
-  CrossEntropySpec spec_;
-  double weight_;
 };
 
 }  // namespace

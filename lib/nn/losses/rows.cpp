@@ -1,6 +1,7 @@
 // Losses that are no sums over single elements of a row.
 #include "nn/losses/class_target.h"
 #include "nn/losses/loss_options.h"
+#include "nn/losses/softmax_loss.h"
 #include "nn/losses/table.h"
 
 namespace dtrain {
@@ -31,41 +32,25 @@ class CosineSimilarityLoss : public Loss {
   double weight_;
 };
 
-class FocalCrossEntropy : public Loss {
+class FocalCrossEntropy final : public SoftmaxLoss<FocalCrossEntropy, RowLossSpec> {
  public:
-  FocalCrossEntropy(const RowLossSpec& spec, double weight) : spec_(spec), weight_(weight) {}
+  using SoftmaxLoss::SoftmaxLoss;
 
   std::optional<TensorSpec> target(const TensorSpec& output, const ReportError& report_error) const override {
     const auto classes = class_numbers_for(output, report_error);
     return classes ? floats_for(output, report_error) : classes;
   }
   std::optional<Bounds> target_bounds(const TensorSpec&) const override { return Bounds{0, 1}; }
-  Scores takes() const override { return spec_.from_logits ? Scores::logits : Scores::probabilities; }
-  double weight() const override { return weight_; }
-  bool tells_classes() const override { return true; }
-  bool is_probability(const Layer& activation) const override { return activation.is_softmax(); }
-
-  std::shared_ptr<const Loss> before(const Layer& activation) const override {
-    if (spec_.from_logits || !is_probability(activation)) return nullptr;
-    RowLossSpec spec = spec_;
-    spec.from_logits = true;
-    return std::make_shared<const FocalCrossEntropy>(spec, weight_);
-  }
-
-  void run(Ops& ops, const LossArguments& args) const override { ops.row_loss(spec_, args); }
+  void run(Ops& ops, const LossArguments& args) const override { ops.row_loss(spec(), args); }
 
   Json keras_config() const override {
     return keras_loss("CategoricalFocalCrossentropy", "categorical_focal_crossentropy",
                       Json::object()
-                          .set("alpha", static_cast<double>(spec_.alpha))
-                          .set("gamma", static_cast<double>(spec_.gamma))
-                          .set("from_logits", spec_.from_logits)
-                          .set("label_smoothing", static_cast<double>(spec_.label_smoothing)));
+                          .set("alpha", static_cast<double>(spec().alpha))
+                          .set("gamma", static_cast<double>(spec().gamma))
+                          .set("from_logits", spec().from_logits)
+                          .set("label_smoothing", static_cast<double>(spec().label_smoothing)));
   }
-
- private:
-  RowLossSpec spec_;
-  double weight_;
 };
 
 }  // namespace
