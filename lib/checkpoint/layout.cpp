@@ -12,7 +12,6 @@ namespace dtrain {
 
 namespace {
 constexpr std::string_view kMagic = "dtrain checkpoint\n";
-constexpr std::string_view kHdf5Magic = "\x89HDF\r\n\x1a\n";
 
 std::string header_of(uint64_t format, size_t bytes, uint64_t hash) {
   std::string text = fmt::format("{}format {}\nbytes {}\nchecksum {:016x}\n", kMagic, format, bytes, hash);

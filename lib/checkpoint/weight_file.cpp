@@ -17,10 +17,9 @@ namespace dtrain {
 namespace {
 
 bool begins_as_hdf5(const std::string& path) {
-  constexpr std::string_view kMagic = "\x89HDF\r\n\x1a\n";
-  std::array<char, kMagic.size()> first{};
+  std::array<char, kHdf5Magic.size()> first{};
   std::ifstream(path, std::ios::binary).read(first.data(), first.size());
-  return std::string_view(first.data(), first.size()) == kMagic;
+  return std::string_view(first.data(), first.size()) == kHdf5Magic;
 }
 
 /// An attribute of names, of fixed or of variable length; Keras splits one that is large into name0, name1,
