@@ -176,8 +176,11 @@ bool is_picture_file(std::span<const uint8_t> start) {
   return bmp || text.starts_with("\xff\xd8\xff") || text.starts_with("\x89PNG\r\n\x1a\n");
 }
 
-void check_picture_header(std::span<const uint8_t> start, size_t file_bytes) {
-  open_picture(start, file_bytes);
+PictureHeader read_picture_header(std::span<const uint8_t> start, size_t file_bytes) {
+  const auto rows = open_picture(start, file_bytes);
+  PictureHeader header{rows->full_height(), rows->full_width(), rows->is_grey()};
+  if (Turn(rows->orientation()).transposed) std::swap(header.height, header.width);
+  return header;
 }
 
 }  // namespace dtrain

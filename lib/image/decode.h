@@ -31,8 +31,14 @@ void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint
 /// Whether a file that begins so is a JPEG, PNG or BMP.
 bool is_picture_file(std::span<const uint8_t> start);
 
-/// Throws what decode_picture() would throw for the header of a file of `file_bytes` bytes, of which `start`
-/// is the beginning. A `start` that is too short for the header is an error, too: try again with more.
-void check_picture_header(std::span<const uint8_t> start, size_t file_bytes);
+/// What the header of a picture says, as it is to be shown: turned as EXIF says.
+struct PictureHeader {
+  int64_t height = 0, width = 0;
+  bool grey = false;
+};
+
+/// Of a file of `file_bytes` bytes, of which `start` is the beginning. Throws what decode_picture() would
+/// throw for the header. A `start` that is too short for it is an error, too: try again with more.
+PictureHeader read_picture_header(std::span<const uint8_t> start, size_t file_bytes);
 
 }  // namespace dtrain

@@ -80,6 +80,7 @@ class JpegRows final : public PictureRows {
         jpeg_read_header(&decoder_, TRUE);
       });
       // A block of 8 x 8 takes one bit at least.
+      grey_ = decoder_.jpeg_color_space == JCS_GRAYSCALE;
       set_full_size(decoder_.image_width, decoder_.image_height, file_bytes, 512);
     } catch (...) {
       jpeg_destroy_decompress(&decoder_);

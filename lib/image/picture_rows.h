@@ -22,6 +22,8 @@ class PictureRows {
   int64_t full_height() const { return full_height_; }
   /// How the picture is to be turned, as EXIF counts: 1 (as it is) to 8.
   int orientation() const { return orientation_; }
+  /// Whether it is stored without colours.
+  bool is_grey() const { return grey_; }
 
   /// Called once before read(). `channels` are those that are wanted: a format that can give them itself
   /// does. `wanted_scale` is the factor by which the picture will be shrunk: a format that can shrink while
@@ -44,6 +46,7 @@ class PictureRows {
   void set_full_size(int64_t width, int64_t height, size_t file_bytes, int64_t most_pixels_a_byte);
 
   int orientation_ = 1;
+  bool grey_ = false;
   int64_t width_ = 0, height_ = 0;
   int channels_ = 0;
   double scale_ = 1;

@@ -1,19 +1,14 @@
 #include "data/pictures/picture_column.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <functional>
-#include <mutex>
-#include <thread>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/threads.h"
 #include "data/input_file.h"
-#include "device/device.h"
+#include "data/parallel.h"
 
 namespace dtrain {
 
@@ -52,47 +47,6 @@ void decode_listed(const PictureList& list, size_t i, const PictureForm& form, u
   with_bytes(*file, file->size(), [&](auto bytes) { decode_picture(bytes, form, dst); });
 }
 
-void check_header(const PictureList& list, size_t i) {
-  constexpr int64_t kStart = 16 << 10;
-  const auto file = open_listed(list, i);
-  const auto check = [&](auto bytes) { check_picture_header(bytes, static_cast<size_t>(file->size())); };
-  if (file->size() > kStart) {
-    try {
-      return with_bytes(*file, kStart, check);
-    } catch (const UserError&) {  // a header may be longer: the whole decides
-    }
-  }
-  with_bytes(*file, file->size(), check);
-}
-
-/// Calls work(i) for all i below `count`, on as many threads as there are cores. The error of the least i
-/// that has one is thrown once all are done.
-void for_each_in_parallel(size_t count, const std::function<void(size_t)>& work) {
-  constexpr size_t kWorthAThread = 16;
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr error;
-  size_t error_at = count;
-  const auto run = [&] {
-    for (size_t i; (i = next++) < count;) try {
-        work(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (i < error_at) error = std::current_exception();
-        error_at = std::min(error_at, i);
-      }
-  };
-  const size_t wanted = std::min(available_cores().size(), count / kWorthAThread);
-  std::vector<std::thread> threads;
-  try {
-    while (threads.size() + 1 < wanted) threads.push_back(start_thread("looking at pictures", run));
-  } catch (const Error&) {  // fewer threads do the same, more slowly
-  }
-  run();
-  for (std::thread& thread : threads) thread.join();
-  if (error) std::rethrow_exception(error);
-}
-
 class PictureColumn final : public Column {
  public:
   PictureColumn(std::string name, std::shared_ptr<const PictureList> list, const PictureForm& form)
@@ -126,11 +80,31 @@ std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<c
   return std::make_shared<PictureColumn>(std::move(name), std::move(list), form);
 }
 
+PictureHeader header_of_picture(const PictureList& list, size_t i) {
+  constexpr int64_t kStart = 16 << 10;
+  const auto file = open_listed(list, i);
+  PictureHeader header;
+  const auto read = [&](auto bytes) {
+    header = read_picture_header(bytes, static_cast<size_t>(file->size()));
+  };
+  if (file->size() > kStart) {
+    try {
+      with_bytes(*file, kStart, read);
+      return header;
+    } catch (const UserError&) {  // a header may be longer: the whole decides
+    }
+  }
+  with_bytes(*file, file->size(), read);
+  return header;
+}
+
 void check_pictures(PictureList& list, const PictureForm& form, OnError on_error) {
+  const auto count = static_cast<int64_t>(list.files.size());
   if (on_error == OnError::error)
-    return for_each_in_parallel(list.files.size(), [&](size_t i) { check_header(list, i); });
+    return run_blocks(count, [&](int64_t i) { header_of_picture(list, static_cast<size_t>(i)); });
   std::vector<std::string> problems(list.files.size());
-  for_each_in_parallel(list.files.size(), [&](size_t i) {
+  run_blocks(count, [&](int64_t block) {
+    const auto i = static_cast<size_t>(block);
     thread_local std::vector<uint8_t> pixels;
     pixels.resize(form.bytes());
     try {

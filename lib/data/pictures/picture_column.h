@@ -16,6 +16,9 @@ namespace dtrain {
 std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<const PictureList> list,
                                              const PictureForm& form);
 
+/// The header of a picture of the list. Throws UserError with its path, as decoding would for it.
+PictureHeader header_of_picture(const PictureList& list, size_t i);
+
 /// Looks at the pictures by several threads. OnError::error: at their headers; throws UserError for the first
 /// one that is none or too large. OnError::skip: decodes them whole, and leaves out those that cannot be.
 /// Throws UserError where none is left.
