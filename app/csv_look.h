@@ -1,4 +1,4 @@
-// What a CSV file seems to hold, for `dtrain new`.
+// What a CSV file seems to hold, for `dtrain new`: read by the csv reader's own rules.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,8 @@ struct LookedAtColumn {
   };
   std::string name;  // "" without a header
   Kind kind = Kind::empty;
-  int64_t gaps = 0;           // rows with nothing, or with what stands for it (NA, nan, null, ?)
-  int64_t gap_spellings = 0;  // how many different ones there are
-  bool whole = true;          // of numbers: all are whole
+  int64_t gaps = 0;   // rows without a value, as the csv reader takes it
+  bool whole = true;  // of numbers: all are whole
   double least = 0, most = 0, mean = 0;
   std::vector<std::string> values;  // the different ones, sorted; at most kMostValues
   std::vector<int64_t> counts;      // how many rows have each

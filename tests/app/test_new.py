@@ -63,6 +63,27 @@ class New(Case):
             self.assertEqual("categories" in text, "categories" in expected)
             self.assertIn(f"dense: {{units: {units}}}", text)
 
+    def test_what_it_writes_is_what_fit_takes(self):
+        random.seed(2)
+        lines = ["name,colour,size,weight,kind"]
+        for i in range(120):  # gaps of every spelling, among texts and among numbers
+            lines.append(f"n{i},{('red', 'blue', '', '-', 'NA', 'nil')[i % 6]},{random.random():.3f},"
+                         f"{'nil' if i % 9 == 0 else i},{'abc'[i % 3]}")
+        self.write("data.csv", "\n".join(lines) + "\n")
+        self.assertIn("features: [6]", self.new("data.csv"))  # red, blue, "-", nil; size; weight
+        self.dtrain("fit", "data.yaml", "--epochs", "1")
+        self.dtrain("predict", "runs/data", "-i", "data.csv", "-o", "out.csv")
+        (self.dir / "data.yaml").unlink()
+        self.new("data.csv", "--target", "size")
+        self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
+        for kind in ("cat", "dog"):
+            for i in range(10):
+                path = self.dir / "pictures" / kind / f"{i}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(png(30, 40))
+        self.dtrain("new", "pictures")
+        self.dtrain("fit", "pictures.yaml", "--epochs", "1")
+
     def test_regression_and_another_target(self):
         self.table()
         text = self.new("data.csv", "--target", "length")
@@ -94,7 +115,7 @@ class New(Case):
         for arguments, message in ((["data.csv"], "data.yaml: is there already"), (["missing"], "there is nothing"),
                                    (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
-                                   (["folder"], "no folder with pictures")):
+                                   (["folder"], "folder/only: expected pictures, found an empty folder")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)
         self.assertFalse((self.dir / "ragged.yaml").exists())

@@ -1,0 +1,251 @@
+// dtrain new, for a CSV file.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "csv_look.h"
+#include "new_config.h"
+#include "text.h"
+
+namespace dtrain {
+
+namespace {
+
+using ColumnKind = LookedAtColumn::Kind;
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+/// The part that each of a table's columns plays.
+struct TablePlan {
+  size_t target = 0;
+  std::optional<size_t> id;
+  std::vector<size_t> categories, drop, features;  // features: numbers and categories
+  std::vector<std::string> notes;                  // why columns are dropped, and the like
+  bool gaps = false;                               // among the features that are numbers
+  bool regression = false;
+  int64_t classes = 0;
+  bool names_of_target = false;  // the classes' numbers are names
+  bool rare = false;             // some class has few rows beside others
+  int64_t width = 0;             // of the features: a category makes one for each value
+};
+
+std::string shown(const LookedAtTable& table, size_t column) {
+  return table.header ? table.columns[column].name : std::to_string(column);
+}
+
+size_t find_target(const LookedAtTable& table, const std::string& wanted) {
+  if (!wanted.empty()) {
+    for (size_t i = 0; i < table.columns.size(); ++i)
+      if (shown(table, i) == wanted) return i;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < table.columns.size(); ++i) names.push_back(shown(table, i));
+    throw UserError(
+        fmt::format("--target: no column '{}'; the columns are {}", wanted, fmt::join(names, ", ")));
+  }
+  constexpr std::array<std::string_view, 17> kUsual{
+      "target", "label",    "labels", "class",    "classes",   "species", "category", "outcome", "y",
+      "output", "response", "result", "survived", "diagnosis", "churn",   "quality",  "price"};
+  for (const std::string_view name : kUsual)
+    for (size_t i = 0; i < table.columns.size(); ++i)
+      if (lower(table.columns[i].name) == name) return i;
+  return table.columns.size() - 1;
+}
+
+bool is_id(const LookedAtColumn& column, size_t place) {
+  if (!column.distinct || column.gaps > 0 || column.kind == ColumnKind::empty) return false;
+  const std::string name = lower(column.name);
+  if (name == "id" || name == "uuid" || name == "guid" || name == "index" || name == "key" ||
+      name.ends_with("_id") || name.ends_with(" id") || name.starts_with("unnamed") ||
+      (column.name.size() > 2 && column.name.ends_with("Id")))
+    return column.kind == ColumnKind::text || column.whole;
+  return column.kind == ColumnKind::text && (name == "name" || place == 0);
+}
+
+/// Decides whether the target is a class or a number, and notes what speaks against it.
+void plan_target(const LookedAtTable& table, TablePlan& plan) {
+  const LookedAtColumn& target = table.columns[plan.target];
+  if (target.kind == ColumnKind::empty || target.kind == ColumnKind::date)
+    throw UserError(fmt::format("column '{}' cannot be predicted: it holds {}; --target names another",
+                                shown(table, plan.target),
+                                target.kind == ColumnKind::date ? "dates" : "nothing"));
+  if (target.gaps > 0)
+    plan.notes.push_back(
+        fmt::format("{} of the target '{}' have no value: fit will refuse them, remove those rows first",
+                    format_plural(target.gaps, "row"), shown(table, plan.target)));
+  constexpr double kMostClassNumbers = 20;
+  const bool few = !target.many_values && target.values.size() <= 20;
+  const bool counts = target.kind == ColumnKind::number && target.whole && target.least >= 0 &&
+                      target.most <= kMostClassNumbers && few;
+  plan.regression = target.kind == ColumnKind::number && !counts;
+  if (plan.regression) return;
+  if (target.many_values)
+    throw UserError(
+        fmt::format("column '{}' has more than {} different texts, which are no classes; --target "
+                    "names another",
+                    shown(table, plan.target), LookedAtTable::kMostValues));
+  plan.classes = static_cast<int64_t>(target.values.size());
+  // Numbers are classes as they are where they count from 0; else they are the classes' names.
+  const bool counted = target.least == 0 && target.most == static_cast<double>(plan.classes - 1);
+  if (target.kind == ColumnKind::number && !counted) {
+    plan.names_of_target = table.header;
+    if (!table.header) plan.classes = static_cast<int64_t>(target.most) + 1;
+  }
+  const auto [least, most] = std::minmax_element(target.counts.begin(), target.counts.end());
+  constexpr int64_t kRare = 3;
+  plan.rare = *most > kRare * *least;
+}
+
+TablePlan plan_table(const LookedAtTable& table, const std::string& wanted) {
+  TablePlan plan;
+  plan.target = find_target(table, wanted);
+  plan_target(table, plan);
+  const auto drop = [&](size_t i, const std::string& why) {
+    plan.drop.push_back(i);
+    plan.notes.push_back(fmt::format("'{}' is left out: {}", shown(table, i), why));
+  };
+  constexpr size_t kMostCategories = 50;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const LookedAtColumn& column = table.columns[i];
+    if (i == plan.target) continue;
+    if (!plan.id && table.header && is_id(column, i)) {
+      plan.id = i;
+    } else if (column.kind == ColumnKind::empty) {
+      drop(i, "it is empty");
+    } else if (column.kind == ColumnKind::date) {
+      drop(i, "dates are no numbers; make columns of what matters of them (year, weekday)");
+    } else if (!column.many_values && column.values.size() == 1) {
+      drop(i, "all rows have the same value");
+    } else if (column.kind == ColumnKind::text &&
+               (column.many_values || column.values.size() > kMostCategories)) {
+      drop(i, fmt::format("it is text with {} different values",
+                          column.many_values ? fmt::format("more than {}", LookedAtTable::kMostValues)
+                                             : format_count(static_cast<int64_t>(column.values.size()))));
+    } else {
+      plan.features.push_back(i);
+      if (column.kind == ColumnKind::text) plan.categories.push_back(i);
+      plan.gaps = plan.gaps || (column.kind == ColumnKind::number && column.gaps > 0);
+      plan.width += column.kind == ColumnKind::text ? static_cast<int64_t>(column.values.size()) : 1;
+    }
+  }
+  if (plan.features.empty())
+    throw UserError("the table has no column to predict from: numbers, or text with a few different values");
+  if (!table.header && (!plan.categories.empty() || !plan.drop.empty()))
+    plan.notes.push_back("columns of text have to be picked by name: give the file a first line of names");
+  return plan;
+}
+
+std::vector<std::string> column_names(const LookedAtTable& table, const std::vector<size_t>& columns) {
+  std::vector<std::string> names;
+  for (const size_t column : columns) names.push_back(shown(table, column));
+  return names;
+}
+
+std::string csv_reader(const LookedAtTable& table, const TablePlan& plan, const std::string& path) {
+  std::string text = fmt::format("  train:\n    csv:\n      file: {}\n", yaml_string(path));
+  if (table.delimiter != ',')
+    text += fmt::format("      delimiter: {}\n", Json(std::string(1, table.delimiter)).dump());
+  text += fmt::format("      header: {}\n", table.header);
+  text += fmt::format("      target: {:<24}  # what is predicted\n",
+                      table.header                              ? yaml_string(shown(table, plan.target))
+                      : plan.target + 1 == table.columns.size() ? std::string("-1")
+                                                                : std::to_string(plan.target));
+  if (plan.id)
+    text += fmt::format("      id: {:<28}  # no feature: goes along to what `dtrain predict` writes\n",
+                        yaml_string(shown(table, *plan.id)));
+  if (!plan.drop.empty() && table.header)
+    text += fmt::format("      drop: {}\n", yaml_list(column_names(table, plan.drop)));
+  std::vector<size_t> categories = plan.categories;
+  if (plan.names_of_target) categories.push_back(plan.target);
+  if (!categories.empty() && table.header)
+    text += fmt::format("      categories: {}  # names: 0 or 1 for each of a feature's values\n",
+                        yaml_list(column_names(table, categories)));
+  if (plan.gaps) text += "      fill: median                      # what stands where a number is missing\n";
+  return text;
+}
+
+std::string described(const LookedAtTable& table, const TablePlan& plan) {
+  const LookedAtColumn& target = table.columns[plan.target];
+  std::string text =
+      fmt::format("# {} and {}. Predicts {}: ", format_plural(table.rows, "row"),
+                  format_plural(static_cast<int64_t>(table.columns.size()), "column"),
+                  table.header ? "'" + target.name + "'" : "column " + shown(table, plan.target));
+  if (plan.regression) {
+    text += fmt::format("a number from {:g} to {:g}.\n", target.least, target.most);
+  } else {
+    text += "one of ";
+    constexpr size_t kMostShown = 12;
+    std::vector<std::string> classes;
+    for (size_t i = 0; i < std::min(target.values.size(), kMostShown); ++i)
+      classes.push_back(fmt::format("{} ({})", target.values[i], format_count(target.counts[i])));
+    text +=
+        fmt::format("{}{}.\n", fmt::join(classes, ", "), target.values.size() > kMostShown ? ", ..." : "");
+  }
+  for (const std::string& note : plan.notes) text += fmt::format("# {}.\n", note);
+  // An end of a line in a name of the file would end the comment.
+  for (size_t i = 0; i + 1 < text.size(); ++i)
+    if ((text[i] == '\n' || text[i] == '\r') && text[i + 1] != '#') text[i] = ' ';
+  return text;
+}
+
+int64_t batch_size_for(int64_t rows) {
+  return rows < 2'000 ? 16 : rows < 20'000 ? 32 : rows < 200'000 ? 128 : 512;
+}
+
+}  // namespace
+
+std::string table_config(const NewOptions& options) {
+  const LookedAtTable table = look_at_csv(options.data);
+  const TablePlan plan = plan_table(table, options.target);
+  std::string text = config_head(options, described(table, plan));
+  text += fmt::format("model:\n  inputs: {{features: [{}]}}              # {}\n  layers:\n", plan.width,
+                      plan.categories.empty()
+                          ? "the columns that are neither target nor id nor dropped"
+                          : "a number for each column, and for each value of columns of text");
+  text += "    - dense: {units: 64, activation: relu}\n    - dense: {units: 64, activation: relu}\n";
+  if (plan.regression) {
+    text += fmt::format(
+        "    # The number itself, which is its mean before anything is learned.\n"
+        "    - dense: {{units: 1, bias_initializer: {{constant: {{value: {:.6g}}}}}}}\n\n",
+        table.columns[plan.target].mean);
+  } else {
+    text += fmt::format("    - dense: {{units: {}}}                   # a score for each class\n\n",
+                        plan.classes);
+  }
+  text += "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data));
+  const char* stratify = plan.regression ? "" : ", stratify: true";
+  text += fmt::format(
+      "  # Drawn by the seed; rows of one are in no other.\n"
+      "  validation: {{split: {{of: train, fraction: 0.15{0}}}}}\n"
+      "  test:       {{split: {{of: train, fraction: 0.15{0}}}}}\n"
+      "  transforms:\n"
+      "    - standardize                   # every feature has mean 0 and deviation 1\n"
+      "  cache: memory\n\n",
+      stratify);
+  text += fmt::format(
+      "train:\n  epochs: 200                         # at most: see early_stopping\n  batch_size: {}\n",
+      batch_size_for(table.rows));
+  if (plan.regression) {
+    text += "  loss: mean_squared_error\n  metrics: [mean_absolute_error]\n";
+  } else {
+    text +=
+        "  loss: {sparse_categorical_crossentropy: {from_logits: true}}\n"
+        "  metrics: [sparse_categorical_accuracy, confusion_matrix]\n";
+    if (plan.rare)
+      text += "  class_weight: balanced              # some classes are rare: their rows count more\n";
+  }
+  return text +
+         "  optimizer: {adam: {learning_rate: 0.001}}\n"
+         "  callbacks: [{early_stopping: {monitor: val_loss, patience: 20}}]\n\n"
+         "checkpoint: {best: {monitor: val_loss}}   # `dtrain predict --best` takes it\n";
+}
+
+}  // namespace dtrain
