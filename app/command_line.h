@@ -62,7 +62,7 @@ class Command {
   CLI::App* app_;
 };
 
-/// What completion needs to know of an option.
+/// An option as a shell's completion needs to know it.
 struct OptionInfo {
   std::vector<std::string> names;  // "--output", "-o"
   std::string description;

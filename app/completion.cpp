@@ -11,7 +11,7 @@ namespace dtrain {
 
 namespace {
 
-/// For single quotes of any shell.
+/// The text in single quotes, as every shell reads it.
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);

@@ -96,14 +96,14 @@ std::string table_of(const std::string& name, const Json& report) {
   return text;
 }
 
-/// Of an array no more than a line takes.
+/// A value as text; an array is cut to what a line takes.
 std::string short_text(const Json& value) {
   constexpr size_t kMost = 40;
   std::string text = value.is_number() && !value.is_int() ? format_value(value.as_double()) : text_of(value);
   return text.size() <= kMost ? text : text.substr(0, kMost - 4) + " ...";
 }
 
-/// What --errors shows.
+/// The samples that --errors shows.
 struct Errors {
   std::vector<WorstSample> samples;
   std::string id_title;  // of their ids
