@@ -1,4 +1,5 @@
 // dtrain predict: what a trained model makes of new inputs.
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,6 @@
 #include "train/feed.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "train/reading.h"

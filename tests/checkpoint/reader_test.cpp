@@ -1,5 +1,6 @@
 // dtrain's own reader of checkpoints: it finds all that libhdf5 wrote, however HDF5 stores it, and what a
 // hostile file says does it no harm.
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <span>

@@ -1,4 +1,5 @@
 // Augmentations against Keras's numbers and those of numpy.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>

@@ -2,6 +2,7 @@
 #include "image/decode.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include <doctest/doctest.h>

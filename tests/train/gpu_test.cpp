@@ -1,4 +1,5 @@
 // GPUs against the CPU, alone and together, and against themselves.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 // The lines of metrics.jsonl: written an epoch at a time, read back from checkpoints of every age.
 #include "train/history.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "runs.h"

@@ -1,4 +1,5 @@
 // N replicas against one.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <tuple>
 
 #include "base/error.h"
 #include "ops/cpu/cpu_ops.h"
