@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/name_list.h"
 #include "base/pattern.h"
-#include "train/name_list.h"
 
 namespace dtrain {
 

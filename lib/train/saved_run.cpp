@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "base/name_list.h"
 #include "base/paths.h"
 #include "checkpoint/directory_lock.h"
 #include "config/load.h"
 #include "train/keras_training.h"
-#include "train/name_list.h"
 #include "train/placement.h"
 #include "train/run_config_parser.h"
 #include "train/training_state.h"

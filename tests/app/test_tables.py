@@ -98,7 +98,7 @@ class Tables(Case):
         self.dtrain("predict", "run", "-i", "few.csv", "-o", "few.npy")
         self.table("odd.csv", [dict(self.rows[0], colour="green")], list(self.rows[0]))
         refusal = self.dtrain("predict", "run", "-i", "odd.csv", "-o", "odd-named.csv", expect=2).err
-        self.assertIn("odd.csv:2:4: expected one of the training file's values in the column 'colour' (blue, red)", refusal)
+        self.assertIn("odd.csv:2:4: expected one of the training file's values in the column 'colour' ('blue', 'red')", refusal)
 
     def test_resumed_with_the_same_bits(self):
         self.fit(config=CONFIG)

@@ -73,11 +73,12 @@ TEST_CASE_FIXTURE(Tables, "names of classes, categories, ids, columns that are d
   CHECK(other->sample_id(0) == "z");
   CHECK(read_all(*predict("species,colour,size\nno matter,red,3\n", {{"x", {3}}}), 0) == Values{3, 0, 1});
   CHECK(predict("colour,size\nred,3\n", {{"x", {3}}})->sample_name(0) == "row 0");
-  CHECK(contains(error_of([&] {
-                   predict("colour,size\ngreen,3\n", {{"x", {3}}});
-                 }),
-                 "in.csv:2:1: expected one of the training file's values in the column 'colour' (blue, red), "
-                 "found 'green'"));
+  CHECK(contains(
+      error_of([&] {
+        predict("colour,size\ngreen,3\n", {{"x", {3}}});
+      }),
+      "in.csv:2:1: expected one of the training file's values in the column 'colour' ('blue', 'red'), "
+      "found 'green'"));
   CHECK(contains(error_of([&] {
                    predict("colour,length\nred,3\n", {{"x", {3}}});
                  }),

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/name_list.h"
 #include "base/paths.h"
 
 namespace dtrain {
@@ -22,14 +22,6 @@ bool has_ending_of_picture(const std::string& path) {
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   constexpr std::array<std::string_view, 4> kEndings{".jpg", ".jpeg", ".png", ".bmp"};
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
-}
-
-/// The first few of many names.
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 10;
-  if (names.size() <= kMost) return fmt::format("{}", fmt::join(names, ", "));
-  return fmt::format("{}, ... ({} in all)", fmt::join(names.begin(), names.begin() + kMost, ", "),
-                     names.size());
 }
 
 /// The folders of a folder, in the order of their names; hidden ones are none.
@@ -78,7 +70,7 @@ PictureList list_classes(const std::string& folder, const std::vector<std::strin
   for (const std::string& name : folders)
     if (!numbers.contains(name))
       throw UserError(fmt::format("{}: expected a folder for each of the classes {}, found the folder '{}'",
-                                  folder, some_of(list.class_names), name));
+                                  folder, list_some(list.class_names, 10), name));
   std::map<std::string, int64_t> counts;
   for (ListedFile& file : list_folder(folder)) {
     const size_t slash = file.path.find('/');

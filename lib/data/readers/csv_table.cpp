@@ -1,20 +1,18 @@
 #include "data/readers/csv_table.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <mutex>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/name_list.h"
 #include "data/parallel.h"
+#include "data/readers/csv_destination.h"
 #include "data/readers/csv_text.h"
 #include "data/readers/csv_values.h"
 #include "data/readers/decimal.h"
@@ -31,6 +29,8 @@ bool is_header(const CsvFormat& format, const std::vector<std::string>& fields) 
          std::none_of(fields.begin(), fields.end(), is_csv_number);
 }
 
+constexpr size_t kMostNames = 20;  // in a message
+
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
@@ -46,33 +46,6 @@ std::vector<std::string> sorted(const TextSet& texts) {
     });
   return all;
 }
-
-/// A table of texts, ready to be asked.
-struct Lookup {
-  Lookup(std::vector<std::string> all, bool with_other) : values(std::move(all)), other(with_other) {
-    for (size_t i = 0; i < values.size(); ++i) index.emplace(values[i], static_cast<int32_t>(i));
-  }
-  /// -1 for what is not there.
-  int32_t find(std::string_view text) const {
-    const auto found = index.find(text);
-    return found == index.end() ? -1 : found->second;
-  }
-
-  std::vector<std::string> values;
-  bool other;
-  std::unordered_map<std::string_view, int32_t> index;  // of views of `values`
-};
-
-/// What becomes of one field of every line.
-struct Target {
-  enum class Kind { float32, int32, index32, index_float32, features, weight, text };
-  Kind kind = Kind::float32;
-  std::byte* base = nullptr;  // of row 0
-  size_t stride = 0;          // bytes from one row to the next
-  size_t width = 0;           // bytes of a text
-  const Lookup* lookup = nullptr;
-  std::optional<float> gap;
-};
 
 /// Memory that a column is made in.
 struct Making {
@@ -109,11 +82,12 @@ class Table {
     std::vector<Making> parts;
     for (const CsvPart& part : plan_.parts) parts.push_back(make_part(part));
     std::optional<Making> weights, names;
-    if (plan_.weight) weights = make(*plan_.weight, {"weight", {}, DType::float32}, Target::Kind::weight);
+    if (plan_.weight)
+      weights = make(*plan_.weight, {"weight", {}, DType::float32}, CsvDestination::Kind::weight);
     if (plan_.id) {
       const std::string title = start_.names.empty() ? "id" : start_.names[*plan_.id];
       names = make(*plan_.id, {title, Shape{static_cast<int64_t>(longest_id_)}, DType::uint8},
-                   Target::Kind::text);
+                   CsvDestination::Kind::text);
     }
     run_blocks(static_cast<int64_t>(blocks_.size()),
                [&](int64_t i) { fill(blocks_[static_cast<size_t>(i)]); });
@@ -121,7 +95,7 @@ class Table {
     for (Making& part : parts) columns.parts.push_back(finished(part));
     if (weights) columns.weights = finished(*weights);
     if (names) columns.names = finished(*names);
-    for (const auto& [field, lookup] : tables_) columns.categories[field] = lookup.values;
+    for (const auto& [field, table] : tables_) columns.categories[field] = table.values();
     return columns;
   }
 
@@ -218,8 +192,9 @@ class Table {
   /// The elements that a field of a part becomes.
   size_t elements_of(const CsvPart& part, const CsvElement& element) const {
     const auto table = tables_.find(element.field);
-    return table == tables_.end() || part.scalar || part.dtype == DType::int32 ? 1
-                                                                               : table->second.values.size();
+    return table == tables_.end() || part.scalar || part.dtype == DType::int32
+               ? 1
+               : table->second.values().size();
   }
 
   Making make_part(const CsvPart& part) {
@@ -231,29 +206,28 @@ class Table {
     making.data = allocate_rows(stride);
     size_t at = 0;
     for (const CsvElement& element : part.fields) {
-      using Kind = Target::Kind;
+      using Kind = CsvDestination::Kind;
       const auto table = tables_.find(element.field);
       const bool integers = part.dtype == DType::int32;
-      Target target{integers ? Kind::int32 : Kind::float32,
-                    making.data.get() + 4 * at,
-                    stride,
-                    0,
-                    nullptr,
-                    element.gap};
+      CsvDestination to{.kind = integers ? Kind::int32 : Kind::float32,
+                        .base = making.data.get() + 4 * at,
+                        .stride = stride,
+                        .gap = element.gap};
       if (table != tables_.end()) {
-        target.lookup = &table->second;
-        target.kind = integers ? Kind::index32 : part.scalar ? Kind::index_float32 : Kind::features;
+        to.table = &table->second;
+        to.kind = integers ? Kind::index32 : part.scalar ? Kind::index_float32 : Kind::features;
       }
-      targets_.emplace(element.field, target);
+      destinations_.emplace(element.field, to);
       at += elements_of(part, element);
     }
     return making;
   }
 
-  Making make(size_t field, TensorSpec spec, Target::Kind kind) {
+  Making make(size_t field, TensorSpec spec, CsvDestination::Kind kind) {
     const size_t bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
     Making making{std::move(spec), allocate_rows(bytes)};
-    targets_.emplace(field, Target{kind, making.data.get(), bytes, bytes, nullptr, {}});
+    destinations_.emplace(
+        field, CsvDestination{.kind = kind, .base = making.data.get(), .stride = bytes, .width = bytes});
     return making;
   }
 
@@ -268,25 +242,25 @@ class Table {
   }
 
   void fill(const CsvBlock& block) {
-    std::vector<std::vector<Target>> targets(width());
-    for (const auto& [field, target] : targets_) targets[field].push_back(target);
+    std::vector<std::vector<CsvDestination>> destinations(width());
+    for (const auto& [field, to] : destinations_) destinations[field].push_back(to);
     CsvFields fields(text_);
     CsvField field;
     auto row = static_cast<size_t>(block.first_row);
     for (const char* p = text_.skip_blank(block.begin); p < block.end; p = text_.skip_blank(p), ++row) {
       const char* const line = p;
       for (size_t i = 0; i < width(); ++i) {
-        const auto& of_field = targets[i];
+        const auto& of_field = destinations[i];
         const bool last = i + 1 == width();
-        if (of_field.size() == 1 && of_field[0].kind == Target::Kind::float32)
+        if (of_field.size() == 1 && of_field[0].kind == CsvDestination::Kind::float32)
           if (const char* next = read_float(p, last, of_field[0].base + row * of_field[0].stride)) {
             p = next;
             continue;
           }
         p = fields.read(p, field);
         if (field.last != last) refuse_width(line);
-        for (const Target& target : of_field)
-          if (!store(target, field.text, row)) refuse(line, field, i, target);
+        for (const CsvDestination& to : of_field)
+          if (!to.store(field.text, row)) refuse(line, field, i, to);
       }
     }
   }
@@ -305,80 +279,20 @@ class Table {
     return p == text_.end() ? p : p + 1;
   }
 
-  static void put(std::byte* dst, float value) { std::memcpy(dst, &value, sizeof value); }
-  static void put(std::byte* dst, int32_t value) { std::memcpy(dst, &value, sizeof value); }
-
-  /// False where the text is not what it must be.
-  static bool store(const Target& target, std::string_view text, size_t row) {
-    std::byte* const dst = target.base + row * target.stride;
-    if (target.lookup) return store_index(target, text, dst);
-    if (target.kind == Target::Kind::text) {
-      std::memcpy(dst, text.data(), text.size());
-      std::memset(dst + text.size(), 0, target.width - text.size());
-      return true;
-    }
-    if (target.gap && is_csv_gap(text)) {
-      target.kind == Target::Kind::int32 ? put(dst, static_cast<int32_t>(*target.gap))
-                                         : put(dst, *target.gap);
-      return true;
-    }
-    const auto value = csv_number(text);
-    if (!value) return false;
-    if (target.kind == Target::Kind::int32) {
-      using Limits = std::numeric_limits<int32_t>;
-      if (*value != std::floor(*value) || *value < Limits::min() || *value > Limits::max()) return false;
-      put(dst, static_cast<int32_t>(*value));
-      return true;
-    }
-    const auto single = static_cast<float>(*value);
-    if (!std::isfinite(single) || (target.kind == Target::Kind::weight && single < 0)) return false;
-    put(dst, single);
-    return true;
-  }
-
-  static bool store_index(const Target& target, std::string_view text, std::byte* dst) {
-    const Lookup& lookup = *target.lookup;
-    const int32_t index = lookup.find(text);
-    // A gap is none of the features.
-    if (index < 0 && !lookup.other && !(target.kind == Target::Kind::features && is_csv_missing_name(text)))
-      return false;
-    switch (target.kind) {
-      case Target::Kind::index32:
-        put(dst, index + (lookup.other ? 1 : 0));
-        return true;
-      case Target::Kind::index_float32:
-        put(dst, static_cast<float>(index + (lookup.other ? 1 : 0)));
-        return true;
-      default:
-        std::memset(dst, 0, 4 * lookup.values.size());
-        if (index >= 0) put(dst + 4 * static_cast<size_t>(index), 1.0f);
-        return true;
-    }
-  }
-
   [[noreturn]] void refuse_width(const char* line) const {
     text_.fail_line(line, fmt::format("expected {} values as in the first line, found {}", width(),
                                       CsvFields(text_).count(line)));
   }
 
   [[noreturn]] void refuse(const char* line, const CsvField& field, size_t index,
-                           const Target& target) const {
+                           const CsvDestination& to) const {
     if (CsvFields(text_).count(line) != width()) refuse_width(line);
     const std::string_view found = field.text.substr(0, 40);
-    if (target.lookup) {
-      constexpr size_t kMost = 20;
-      const auto& values = target.lookup->values;
-      const std::vector<std::string> some(
-          values.begin(), values.begin() + static_cast<ptrdiff_t>(std::min(kMost, values.size())));
-      text_.fail(field.at,
-                 fmt::format("expected one of the training file's values{} ({}{}), found '{}'", called(index),
-                             fmt::join(some, ", "), values.size() > kMost ? ", ..." : "", found));
-    }
-    const char* expected = target.kind == Target::Kind::int32    ? "an integer (int32)"
-                           : target.kind == Target::Kind::weight ? "a weight of at least 0"
-                                                                 : "a finite number";
-    text_.fail(field.at, fmt::format("expected {}{}, found '{}'{}", expected, called(index), found,
-                                     advice(line, field.text)));
+    const std::string expected = to.expected() + called(index);
+    if (to.table)
+      text_.fail(field.at, fmt::format("expected {} ({}), found '{}'", expected,
+                                       list_some(to.table->values(), kMostNames), found));
+    text_.fail(field.at, fmt::format("expected {}, found '{}'{}", expected, found, advice(line, field.text)));
   }
 
   std::string advice(const char* line, std::string_view found) const {
@@ -401,8 +315,8 @@ class Table {
   std::vector<CsvBlock> blocks_;
   int64_t rows_ = 0;
   size_t longest_id_ = 1;
-  std::map<size_t, Lookup> tables_;
-  std::multimap<size_t, Target> targets_;
+  std::map<size_t, CategoryTable> tables_;  // by field
+  std::multimap<size_t, CsvDestination> destinations_;
 };
 
 }  // namespace
@@ -415,11 +329,8 @@ size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
-  constexpr size_t kMost = 20;
-  const std::vector<std::string> some(names.begin(),
-                                      names.begin() + static_cast<ptrdiff_t>(std::min(kMost, names.size())));
-  throw UserError(fmt::format("{}: expected a column named '{}', found the columns {}{}", path, name,
-                              fmt::join(some, ", "), names.size() > kMost ? ", ..." : ""));
+  throw UserError(fmt::format("{}: expected a column named '{}', found the columns {}", path, name,
+                              list_some(names, kMostNames)));
 }
 
 CsvColumns read_csv(const std::string& path, const CsvFormat& format, const PlanCsv& plan) {

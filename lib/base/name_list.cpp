@@ -1,12 +1,11 @@
-#include "train/name_list.h"
+#include "base/name_list.h"
 
 #include <fmt/format.h>
 
 namespace dtrain {
 
-std::string list_some(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 3;
-  const size_t shown = names.size() <= kMost + 1 ? names.size() : kMost;  // "and 1 more" would be as long
+std::string list_some(const std::vector<std::string>& names, size_t most) {
+  const size_t shown = names.size() <= most + 1 ? names.size() : most;  // "and 1 more" would be as long
   std::string text;
   for (size_t i = 0; i < shown; ++i) text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
   if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);

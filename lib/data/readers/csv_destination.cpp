@@ -1,0 +1,80 @@
+#include "data/readers/csv_destination.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "data/readers/csv_values.h"
+
+namespace dtrain {
+
+namespace {
+
+template <class T>
+void put(std::byte* dst, T value) {
+  std::memcpy(dst, &value, sizeof value);
+}
+
+}  // namespace
+
+CategoryTable::CategoryTable(std::vector<std::string> values, bool other)
+    : values_(std::move(values)), other_(other) {
+  for (size_t i = 0; i < values_.size(); ++i) index_.emplace(values_[i], static_cast<int32_t>(i));
+}
+
+int32_t CategoryTable::find(std::string_view text) const {
+  const auto found = index_.find(text);
+  return found == index_.end() ? -1 : found->second;
+}
+
+bool CsvDestination::store(std::string_view text, size_t row) const {
+  std::byte* const dst = base + row * stride;
+  if (table) return store_category(text, dst);
+  if (kind == Kind::text) {
+    std::memcpy(dst, text.data(), text.size());
+    std::memset(dst + text.size(), 0, width - text.size());
+    return true;
+  }
+  if (gap && is_csv_gap(text)) {
+    kind == Kind::int32 ? put(dst, static_cast<int32_t>(*gap)) : put(dst, *gap);
+    return true;
+  }
+  const auto value = csv_number(text);
+  if (!value) return false;
+  if (kind == Kind::int32) {
+    using Limits = std::numeric_limits<int32_t>;
+    if (*value != std::floor(*value) || *value < Limits::min() || *value > Limits::max()) return false;
+    put(dst, static_cast<int32_t>(*value));
+    return true;
+  }
+  const auto single = static_cast<float>(*value);
+  if (!std::isfinite(single) || (kind == Kind::weight && single < 0)) return false;
+  put(dst, single);
+  return true;
+}
+
+bool CsvDestination::store_category(std::string_view text, std::byte* dst) const {
+  const int32_t index = table->find(text);
+  // A gap is none of the features.
+  if (index < 0 && !table->has_other() && !(kind == Kind::features && is_csv_missing_name(text)))
+    return false;
+  const int32_t number = index + (table->has_other() ? 1 : 0);
+  if (kind == Kind::index32) {
+    put(dst, number);
+  } else if (kind == Kind::index_float32) {
+    put(dst, static_cast<float>(number));
+  } else {
+    std::memset(dst, 0, sizeof(float) * table->values().size());
+    if (index >= 0) put(dst + sizeof(float) * static_cast<size_t>(index), 1.0f);
+  }
+  return true;
+}
+
+std::string CsvDestination::expected() const {
+  if (table) return "one of the training file's values";
+  return kind == Kind::int32    ? "an integer (int32)"
+         : kind == Kind::weight ? "a weight of at least 0"
+                                : "a finite number";
+}
+
+}  // namespace dtrain
