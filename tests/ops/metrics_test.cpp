@@ -1,0 +1,153 @@
+#include "ops/losses.h"
+
+namespace dtrain::test {
+
+DEVICE_TEST_CASE("metrics") {
+  using Kind = MetricSpec::Kind;
+  const auto sparse = [&](const MetricSpec& spec, const Floats& x, const std::vector<int32_t>& classes) {
+    const TypedArray own_x = device.typed(x);
+    const auto own = device.array(classes);
+    const auto rows = static_cast<int64_t>(classes.size()), columns = static_cast<int64_t>(x.size()) / rows;
+    return added(device, [&](double* total) {
+      device.ops().metric(spec, {.prediction = own_x.data(),
+                                 .target = view_of(own, rows),
+                                 .sums = total,
+                                 .rows = rows,
+                                 .columns = columns});
+    });
+  };
+  const auto dense = [&](const MetricSpec& spec, const Floats& x, const Floats& target,
+                         const Extent& extent) {
+    const TypedArray own_x = device.typed(x);
+    const auto own = device.array(target);
+    return added(device, [&](double* total) {
+      device.ops().metric(spec, {.prediction = own_x.data(),
+                                 .target = view_of(own, extent),
+                                 .sums = total,
+                                 .rows = extent.rows,
+                                 .columns = extent.columns});
+    });
+  };
+  const Floats x{0.1f, 0.7f, 0.2f, 0.4f, 0.4f, 0.2f, 0.3f, 0.3f, 0.4f, kNan, 0.1f, 0.2f};
+  CHECK(sparse({Kind::sparse_top_k, 1, 0}, x, {1, 1, 0, 0}) == 1);
+  CHECK(sparse({Kind::sparse_top_k, 2, 0}, x, {1, 1, 0, 0}) == 3);
+  CHECK(sparse({Kind::sparse_top_k, 3, 0}, x, {1, 1, 0, 0}) == 3);
+  CHECK(sparse({Kind::sparse_top_k, 1, 0}, x, {-1, 3, 2, 2}) == 2);
+  const Floats one_hot{0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1};
+  CHECK(dense({Kind::categorical_top_k, 1, 0}, x, one_hot, {4, 3}) == 4);
+  // Numbers that every type holds.
+  const Floats scores{0.25f, 0.625f, 0.5f, 0.875f, 0.375f, 0.125f}, labels{0, 1, 1, 1, 1, 0};
+  CHECK(dense({Kind::binary_accuracy, 1, 0.5f}, scores, labels, {2, 3}) == doctest::Approx(4.0 / 3));
+  CHECK(dense({Kind::mean_absolute_error, 1, 0}, scores, labels, {2, 3}) ==
+        doctest::Approx((0.25 + 0.375 + 0.5 + 0.125 + 0.625 + 0.125) / 3));
+  const Extent large{1000, 100};
+  const Floats many = device.random(large.rows * large.columns, 5);
+  std::vector<int32_t> best;
+  for (int64_t r = 0; r < large.rows; ++r) {
+    const float* row = many.data() + r * large.columns;
+    best.push_back(static_cast<int32_t>(std::max_element(row, row + large.columns) - row));
+    if (r % 4 == 0) best.back() = (best.back() + 1) % 100;
+  }
+  CHECK(sparse({Kind::sparse_top_k, 1, 0}, many, best) == 750);
+}
+
+DEVICE_TEST_CASE("counts of rows, with weights and without") {
+  using Kind = CountSpec::Kind;
+  const auto count = [&](const CountSpec& spec, const Floats& x, const View& target,
+                         const RowWeights& weights, const Extent& extent) {
+    const TypedArray own_x = device.typed(x);
+    const auto sums = device.array(Doubles(static_cast<size_t>(spec.sums(extent.columns)), 1));
+    device.ops().count(spec, {.prediction = own_x.data(),
+                              .target = target,
+                              .weights = weights,
+                              .sums = sums.data(),
+                              .rows = extent.rows,
+                              .columns = extent.columns});
+    Doubles all = sums.read();
+    for (double& sum : all) sum -= 1;
+    return all;
+  };
+  // The best of the rows are 1 0 2 0.
+  const Extent rows{4, 3};
+  const Floats x{0.25f, 0.75f, 0.5f, 0.5f, 0.5f, 0.25f, -1, 0.125f, 0.25f, 0.875f, 0.75f, 0};
+  const auto classes = device.array(std::vector<int32_t>{1, 1, 2, -1});
+  const auto one_hot = device.array(Floats{0, 1, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0});
+  const auto weights = device.array(Floats{2, 0.5f});
+  const View sparse = view_of(classes, 4), dense = view_of(one_hot, rows);
+  CHECK(count({.kind = Kind::classes, .sparse = true}, x, sparse, {}, rows) ==
+        Doubles{0, 1, 1, 1, 1, 1, 0, 2, 1});
+  CHECK(count({.kind = Kind::classes}, x, dense, {}, rows) == Doubles{1, 1, 1, 2, 1, 1, 1, 2, 1});
+  CHECK(count({.kind = Kind::classes}, x, dense, {weights.data(), 2}, rows) ==
+        Doubles{0.5, 2, 0.5, 2.5, 2, 0.5, 0.5, 4, 0.5});
+  CHECK(count({.kind = Kind::classes, .by_threshold = true, .threshold = 0.5f}, x, dense, {}, rows) ==
+        Doubles{1, 1, 0, 1, 2, 0, 1, 2, 1});
+  CHECK(count({.kind = Kind::confusion, .sparse = true}, x, sparse, {}, rows) ==
+        Doubles{0, 0, 0, 1, 1, 0, 0, 0, 1});
+  const auto labels = device.array(Floats{1, 0, 1, 1});
+  CHECK(count({.kind = Kind::confusion, .threshold = 0.5f}, {0.75f, 0.25f, 0.5f, 1}, view_of(labels, {4, 1}),
+              {}, {4, 1}) == Doubles{1, 0, 1, 2});
+  // Two targets of 1, at 0.5 and at 1 - 1e-7; and 0 at 1e-7. A logit beyond the ends is in the last bucket.
+  const CountSpec buckets{.kind = Kind::buckets, .buckets = 4};
+  const auto three = device.array(Floats{1, 1, 0});
+  CHECK(count(buckets, {0.5f, 1, 0}, view_of(three, {3, 1}), {}, {3, 1}) == Doubles{1, 0, 0, 0, 0, 0, 1, 1});
+  CountSpec logits = buckets;
+  logits.scores = CountSpec::Scores::logits;
+  CHECK(count(logits, {-100, 100, kNan}, view_of(three, {3, 1}), {}, {3, 1}) ==
+        Doubles{1, 0, 0, 0, 1, 0, 0, 1});
+  CountSpec each{.kind = Kind::buckets,
+                 .sparse = true,
+                 .scores = CountSpec::Scores::softmax_logits,
+                 .buckets = 2,
+                 .by_column = true};
+  CHECK(count(each, {4, 0, 0, 0, 4, 0}, view_of(classes, 2), {}, {2, 3}) ==
+        Doubles{1, 1, 0, 0, 0, 0, 1, 1, 2, 0, 0, 0});
+  CHECK(count({.kind = Kind::regression}, {1, 2, 3, 4}, view_of(labels, {2, 2}), {}, {2, 2}) ==
+        Doubles{2, 1, 2, 1, 4, 13, 2});
+  const Extent large{3000, 7};
+  const Floats many = device.random(large.rows * large.columns, 3);
+  std::vector<int32_t> numbers;
+  for (int64_t r = 0; r < large.rows; ++r) numbers.push_back(static_cast<int32_t>(r % 7));
+  const auto own_numbers = device.array(numbers);
+  const Doubles matrix =
+      count({.kind = Kind::confusion, .sparse = true}, many, view_of(own_numbers, large.rows), {}, large);
+  Doubles expected(49);
+  for (int64_t r = 0; r < large.rows; ++r) {
+    const float* row = many.data() + r * 7;
+    expected[static_cast<size_t>(r % 7 * 7 + (std::max_element(row, row + 7) - row))] += 1;
+  }
+  CHECK(matrix == expected);
+}
+
+DEVICE_TEST_CASE("sums are added to a total") {
+  for (const int64_t n : {1, 5, 100000}) {
+    Floats values = random_floats(n, 9);
+    double expected = 0;
+    for (const float value : values) expected += static_cast<double>(value);
+    const auto own = device.array(values);
+    CHECK(added(device, [&](double* total) { device.ops().add_sum(own.data(), total, n); }) ==
+          doctest::Approx(expected).epsilon(1e-12));
+  }
+}
+
+DEVICE_TEST_CASE("metrics count rows by their weights") {
+  using Kind = MetricSpec::Kind;
+  const TypedArray x = device.typed(Floats{0.25f, 0.625f, 0.5f, 0.875f, 0.375f, 0.125f});
+  const auto classes = device.array(std::vector<int32_t>{1, 1, 0});
+  const auto labels = device.array(Floats{0, 1, 1, 1, 1, 0}), weights = device.array(Floats{2, 0.5f, 4});
+  const auto run = [&](const MetricSpec& spec, const View& target) {
+    return added(device, [&](double* total) {
+      device.ops().metric(spec, {.prediction = x.data(),
+                                 .target = target,
+                                 .weights = {weights.data(), 1},
+                                 .sums = total,
+                                 .rows = 3,
+                                 .columns = 2});
+    });
+  };
+  CHECK(run({.kind = Kind::sparse_top_k}, view_of(classes, 3)) == 6.5);
+  CHECK(run({.kind = Kind::binary_accuracy}, view_of(labels, {3, 2})) == doctest::Approx(2 + 0.25 + 2));
+  CHECK(run({.kind = Kind::mean_absolute_error}, view_of(labels, {3, 2})) ==
+        doctest::Approx(2 * 0.3125 + 0.5 * 0.3125 + 4 * 0.375));
+}
+
+}  // namespace dtrain::test

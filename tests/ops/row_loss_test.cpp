@@ -1,0 +1,73 @@
+#include "ops/losses.h"
+
+namespace dtrain::test {
+namespace {
+
+/// The loss of one row in double precision.
+double row_loss(const RowLossSpec& spec, const double* x, const double* t, int64_t n) {
+  double pp = 0, tt = 0, pt = 0, most = x[0], total = 0, loss = 0;
+  for (int64_t c = 0; c < n; ++c) {
+    pp += x[c] * x[c], tt += t[c] * t[c], pt += x[c] * t[c];
+    most = std::max(most, x[c]);
+  }
+  if (spec.kind == RowLossSpec::Kind::cosine_similarity) return -pt / std::sqrt(pp * tt);
+  const auto raised = [&](int64_t c) { return spec.from_logits ? std::exp(x[c] - most) : x[c]; };
+  for (int64_t c = 0; c < n; ++c) total += raised(c);
+  const double smoothing = static_cast<double>(spec.label_smoothing);
+  for (int64_t c = 0; c < n; ++c) {
+    const double q = clipped(raised(c) / total);
+    const double smoothed = (1 - smoothing) * t[c] + smoothing / static_cast<double>(n);
+    loss -= static_cast<double>(spec.alpha) * smoothed * std::pow(1 - q, static_cast<double>(spec.gamma)) *
+            std::log(q);
+  }
+  return loss;
+}
+
+}  // namespace
+
+DEVICE_TEST_CASE("losses of rows and their gradients") {
+  using Kind = RowLossSpec::Kind;
+  const RowLossSpec specs[] = {{.kind = Kind::cosine_similarity},
+                               {.kind = Kind::categorical_focal_crossentropy},
+                               {.kind = Kind::categorical_focal_crossentropy,
+                                .from_logits = true,
+                                .label_smoothing = 0.1f,
+                                .gamma = 1.5f,
+                                .alpha = 0.5f}};
+  for (const Extent& extent : {Extent{1, 5}, Extent{64, 10}, Extent{300, 3}}) {
+    for (const RowLossSpec& spec : specs) {
+      for (const bool weighted : {false, true}) {
+        const Weights weights(device, extent.rows, 2, weighted);
+        CAPTURE(static_cast<int>(spec.kind));
+        CAPTURE(extent.columns);
+        CAPTURE(weighted);
+        const bool probabilities = spec.kind == Kind::categorical_focal_crossentropy && !spec.from_logits;
+        const Floats target = distributions(extent, 2);
+        const Floats scores = device.kept(probabilities ? distributions(extent, 1)
+                                                        : random_floats(extent.rows * extent.columns, 1, 3));
+        Doubles x = doubles_of(scores), t = doubles_of(target), gradient(x.size());
+        double expected = 0;
+        for (int64_t r = 0; r < extent.rows; ++r) {
+          const auto at = static_cast<size_t>(r * extent.columns);
+          const auto loss = [&] { return row_loss(spec, x.data() + at, t.data() + at, extent.columns); };
+          expected += weights.of(r) * loss();
+          for (size_t i = at; i < at + static_cast<size_t>(extent.columns); ++i) {
+            const double before = x[i], step = 1e-6;
+            x[i] = before + step;
+            const double above = loss();
+            x[i] = before - step;
+            gradient[i] = 0.5 * weights.of(r) * (above - loss()) / (2 * step);
+            x[i] = before;
+          }
+        }
+        const TypedArray own_x = device.typed(scores);
+        const auto own_target = device.array(target);
+        const LossBatch batch{device, extent, own_x.data(), view_of(own_target, extent), weights.rows()};
+        const auto run = [&](const LossArguments& args) { device.ops().row_loss(spec, args); };
+        check_close(batch.check(run, expected, 0.5f, 5e-6), gradient, device.tolerance(2e-5));
+      }
+    }
+  }
+}
+
+}  // namespace dtrain::test
