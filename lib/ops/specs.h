@@ -212,12 +212,22 @@ struct AdamRule {  // slots: m, v. w -= rate * m / (sqrt(v) + epsilon), where ra
 struct LionRule {  // slots: m
   float beta_1, beta_2;
 };
+/// The first half of LAMB's step: the weights decay, the slots move, and no weight moves by the gradient.
+struct LambRule {  // slots: m, v, and where the direction is written, which may be the gradient's place
+  float beta_1, beta_2, epsilon;
+};
+/// The second half, whose "gradient" is such a direction d: w -= rate * |w| / |d| * d, or rate * d where a
+/// norm is 0. No slots, no decay; nothing scales the direction.
+struct TrustRatioRule {
+  const double* squares;  // device memory: the sums of squares of the whole w and the whole d
+};
 /// state = momentum * state + (1 - momentum) * gradient: batch normalisation's moving statistics. No slots,
 /// no rate, no decay.
 struct MovingAverageRule {
   float momentum;
 };
-using OptimizerRule = std::variant<SgdRule, RmspropRule, AdagradRule, AdamRule, LionRule, MovingAverageRule>;
+using OptimizerRule = std::variant<SgdRule, RmspropRule, AdagradRule, AdamRule, LionRule, LambRule,
+                                   TrustRatioRule, MovingAverageRule>;
 
 /// What the host says anew before each step.
 struct StepNumbers {

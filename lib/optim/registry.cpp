@@ -38,6 +38,7 @@ const Registry<Optimizer>& registry<Optimizer>() {
     add_adam(table);
     add_adamw(table);
     add_lion(table);
+    add_lamb(table);
     return table;
   }();
   return kTable;

@@ -21,5 +21,6 @@ void add_adagrad(Registry<Optimizer>& table);
 void add_adam(Registry<Optimizer>& table);
 void add_adamw(Registry<Optimizer>& table);
 void add_lion(Registry<Optimizer>& table);
+void add_lamb(Registry<Optimizer>& table);
 
 }  // namespace dtrain

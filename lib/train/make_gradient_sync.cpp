@@ -21,7 +21,10 @@ void update_alone(Worker& worker, const Update& update, const ParameterMemory& m
   if (update.needs_norm())
     worker.ops().sum_of_squares(worker.gradients(), worker.squares(), update.trained(whole).size());
   update_gradient_scale(worker, update, weights);
-  update.apply(worker.ops(), worker.state(), memory, worker.gradients(), whole);
+  double* const squares = worker.parameter_squares();
+  if (update.needs_directions())
+    update.find_directions(worker.ops(), worker.state(), memory, worker.gradients(), whole, squares);
+  update.apply(worker.ops(), worker.state(), memory, worker.gradients(), whole, squares);
 }
 
 /// One replica: the update follows the computation.
@@ -59,6 +62,20 @@ void all_reduce_sums(Worker& worker, Worker& computed, Collective& member, const
   update_gradient_scale(worker, update, worker.weights());
 }
 
+/// The update of a member's part. The norms of whole parameters are sums over all members' parts.
+void update_part(Worker& worker, Collective& member, const Update& update, const ParameterMemory& memory,
+                 float* gradient, Range mine) {
+  double* const squares = worker.parameter_squares();
+  if (update.needs_directions()) {
+    update.find_directions(worker.ops(), worker.state(), memory, gradient, mine, squares);
+    std::vector<double> sums(update.squares());
+    worker.context().copy_to_host(sums.data(), squares, sums.size() * sizeof(double));
+    member.all_reduce(sums);
+    worker.context().copy_to_device(squares, sums.data(), sums.size() * sizeof(double));
+  }
+  update.apply(worker.ops(), worker.state(), memory, gradient, mine, squares);
+}
+
 /// Several replicas in one memory, the host's or one GPU's: each sums and updates a part for all.
 class SharedMemory final : public WholeState {
  public:
@@ -72,13 +89,13 @@ class SharedMemory final : public WholeState {
     const auto [gradient, mine] =
         worker.on_gpu() ? sum_on_device(worker, member) : sum_on_host(worker, member);
     all_reduce_sums(worker, worker, member, update_, gradient, mine);
-    update_.apply(worker.ops(), worker.state(), copy(), gradient, mine);
+    update_part(worker, member, update_, copy(), gradient, mine);
     worker.context().synchronize();  // the others read this part in the next step
   }
 
  private:
   struct Sum {
-    const float* gradient;
+    float* gradient;
     Range mine;
   };
 
@@ -212,7 +229,7 @@ class HostStaged final : public WholeState {
     }
     const Range mine = member.reduce_scatter(on_host.gradients(), layout_.with_gradient());
     all_reduce_sums(on_host, worker, member, update_, on_host.gradients(), mine);
-    update_.apply(on_host.ops(), on_host.state(), copy(), on_host.gradients(), mine);
+    update_part(on_host, member, update_, copy(), on_host.gradients(), mine);
     if (host.worker) worker.context().copy_to_device(worker.state(), on_host.state(), sizeof(StepState));
   }
 

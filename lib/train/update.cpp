@@ -1,6 +1,7 @@
 #include "train/update.h"
 
 #include <algorithm>
+#include <array>
 
 namespace dtrain {
 
@@ -24,7 +25,8 @@ Update::Update(const ParameterLayout& layout, const Optimizer& optimizer, const 
   }
 }
 
-/// Neighbours that are trained alike are one group, so that a model without groups is updated by one call.
+/// Neighbours that are trained alike are one group, so that a model without groups is updated by one call;
+/// but each parameter is one where its norm is asked for.
 void Update::add_trained(const ParameterLayout& layout) {
   std::vector<const ParameterSlice*> slices;
   for (const ParameterSlice& slice : layout.slices())
@@ -35,7 +37,7 @@ void Update::add_trained(const ParameterLayout& layout) {
     const ParameterTraining& training = slice->training;
     const GroupRule rule{training.learning_rate_factor, training.weight_decay.has_value(),
                          training.weight_decay.value_or(0.0f), options_.clip_value};
-    if (!groups_.empty() && groups_.back().rule == rule) continue;
+    if (!groups_.empty() && groups_.back().rule == rule && !needs_directions()) continue;
     if (!groups_.empty()) groups_.back().range.end = slice->offset;
     groups_.push_back({{slice->offset, layout.trained()}, rule});
   }
@@ -46,20 +48,21 @@ Range Update::trained(Range range) const {
 }
 
 void Update::update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,
-                          const float* gradient, Range range, const GroupRule& group) const {
+                          const OptimizerRule& rule, const float* gradient, Range range,
+                          const GroupRule& group) const {
   constexpr size_t kMost = 3;  // slots that a rule has
   float* slots[kMost] = {};
   const size_t count = slots_.size() - (options_.average_decay ? 1 : 0);
   for (size_t i = 0; i < count; ++i) slots[i] = memory.slot(i) + range.begin;
   std::byte* copy = memory.copy();
   if (copy) copy += static_cast<size_t>(range.begin) * bytes_of(ops.compute_type());
-  ops.update(rule_, {.state = state,
-                     .group = group,
-                     .weights = memory.values() + range.begin,
-                     .gradient = gradient + range.begin,
-                     .slots = {slots, count},
-                     .weights_copy = copy,
-                     .n = range.size()});
+  ops.update(rule, {.state = state,
+                    .group = group,
+                    .weights = memory.values() + range.begin,
+                    .gradient = gradient + range.begin,
+                    .slots = {slots, count},
+                    .weights_copy = copy,
+                    .n = range.size()});
 }
 
 void Update::update_average(Ops& ops, const StepState* state, const ParameterMemory& memory,
@@ -73,11 +76,30 @@ void Update::update_average(Ops& ops, const StepState* state, const ParameterMem
               .n = range.size()});
 }
 
-void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
-                   Range range) const {
+void Update::find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
+                             Range range, double* squares) const {
   for (const Group& group : groups_) {
     const Range mine = common(range, group.range);
-    if (mine.size() > 0) update_group(ops, state, memory, gradient, mine, group.rule);
+    if (mine.size() > 0)
+      ops.update(rule_, {.state = state,
+                         .group = group.rule,
+                         .weights = memory.values() + mine.begin,
+                         .gradient = gradient + mine.begin,
+                         .slots = std::array{memory.slot(0) + mine.begin, memory.slot(1) + mine.begin,
+                                             gradient + mine.begin},
+                         .n = mine.size()});
+    ops.sum_of_squares(memory.values() + mine.begin, squares++, mine.size());
+    ops.sum_of_squares(gradient + mine.begin, squares++, mine.size());
+  }
+}
+
+void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
+                   Range range, const double* squares) const {
+  for (const Group& group : groups_) {
+    const Range mine = common(range, group.range);
+    const OptimizerRule rule = needs_directions() ? TrustRatioRule{squares} : rule_;
+    if (mine.size() > 0) update_group(ops, state, memory, rule, gradient, mine, group.rule);
+    squares += 2;
   }
   if (options_.average_decay) update_average(ops, state, memory, trained(range));
   for (const Statistics& statistics : statistics_) {

@@ -40,10 +40,21 @@ class Update {
   const GradientRule& gradient_rule() const { return options_.gradient_rule; }
   /// The part of `range` that the norm is over.
   Range trained(Range range) const;
+
+  /// Whether the rule goes by the norms of whole parameters (LAMB). Then find_directions() comes before
+  /// apply(), and between them the members' sums of squares are added.
+  bool needs_directions() const { return std::holds_alternative<LambRule>(rule_); }
+  /// How many sums of squares there are: two for each trained parameter.
+  size_t squares() const { return 2 * groups_.size(); }
+  /// Enqueues the first half of the update of `range`: the slots move, `gradient` (as apply() has it) becomes
+  /// the direction, and squares[2 i] and squares[2 i + 1] (device memory) the sums of squares of what `range`
+  /// has of the i-th trained parameter and of its direction.
+  void find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
+                       Range range, double* squares) const;
   /// Enqueues the update of `range` in `memory` by `gradient` (a whole layout.with_gradient(); the part in
-  /// `range` is read).
+  /// `range` is read). `squares`: of the whole parameters; read where needs_directions().
   void apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
-             Range range) const;
+             Range range, const double* squares) const;
 
  private:
   struct Group {
@@ -56,15 +67,16 @@ class Update {
   };
 
   void add_trained(const ParameterLayout& layout);
-  void update_group(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
-                    Range range, const GroupRule& group) const;
+  void update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                    const OptimizerRule& rule, const float* gradient, Range range,
+                    const GroupRule& group) const;
   void update_average(Ops& ops, const StepState* state, const ParameterMemory& memory, Range range) const;
 
   int64_t trained_;
   OptimizerRule rule_;
   Options options_;
   std::vector<Optimizer::Slot> slots_;
-  std::vector<Group> groups_;           // the trained parameters, in the layout's order
+  std::vector<Group> groups_;           // the trained parameters, in the layout's order: runs, or one by one
   std::vector<Statistics> statistics_;  // runs of moving averages
 };
 

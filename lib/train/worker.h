@@ -29,6 +29,8 @@ class Worker {
   double* weights() { return squares() + 1; }
   /// Where the plan leaves the sum of the weights of its own rows; null where they have none.
   const double* own_weights() const { return own_weights_; }
+  /// Two doubles for each trained parameter: Update::find_directions().
+  double* parameter_squares() { return squares() + 2; }
   void set_own_weights(const double* weights) { own_weights_ = weights; }
 
  private:

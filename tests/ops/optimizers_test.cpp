@@ -118,6 +118,16 @@ const std::vector<Case> kCases = {
            e.w -= 0.01 * static_cast<double>((direction > 0) - (direction < 0));
            e.s[0] = 0.99 * e.s[0] + 0.01 * g;
          }},
+    {.name = "lamb's direction",  // of step 8, as state_of() says; the last slot is the direction
+     .rule = LambRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
+     .rate = 5,
+     .slots = 3,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] = 0.9 * e.s[0] + 0.1 * g;
+           e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
+           e.s[2] = e.s[0] / (1 - std::pow(0.9, 8)) / (std::sqrt(e.s[1] / (1 - std::pow(0.99, 8))) + 1e-4);
+         }},
     {.name = "moving average",
      .rule = MovingAverageRule{.momentum = 0.99f},
      .rate = 5,
@@ -224,6 +234,25 @@ DEVICE_TEST_CASE("a group has a learning rate and a weight decay of its own, and
   Trained trained(device, sgd, {1.0f});
   trained.step(state, {NAN}, group);
   CHECK(std::isnan(trained.weights.read()[0]));
+}
+
+DEVICE_TEST_CASE("a step by the trust ratio is as long, beside the parameter, as the rate says") {
+  const StepState state{.now = {.rate = 0.5f, .decay = 0.001f}, .gradient = {.gradient_scale = 16}};
+  const GroupRule group{.learning_rate_factor = 0.5f, .clip_value = 1e-6f};
+  const auto moved_by = [&](double weight_squares, double direction_squares) {
+    const auto squares = device.array(Doubles{weight_squares, direction_squares});
+    const Case trust{.name = "trust ratio",
+                     .rule = TrustRatioRule{squares.data()},
+                     .rate = 0.5f,
+                     .slots = 0,
+                     .reference = {}};
+    Trained trained(device, trust, {1.0f, -2.0f});
+    trained.step(state, {0.5f, 2.0f}, group);
+    return trained.weights.read();
+  };
+  check_close(moved_by(9, 4), Doubles{1 - 0.25 * 1.5 * 0.5, -2 - 0.25 * 1.5 * 2}, 1e-6);
+  check_close(moved_by(0, 4), Doubles{1 - 0.25 * 0.5, -2 - 0.25 * 2}, 1e-6);
+  check_close(moved_by(9, 0), Doubles{1 - 0.25 * 0.5, -2 - 0.25 * 2}, 1e-6);
 }
 
 DEVICE_TEST_CASE("a step that is skipped moves nothing") {

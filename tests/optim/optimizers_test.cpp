@@ -41,7 +41,7 @@ using Names = std::vector<std::string>;
 TEST_CASE("defaults are Keras's") {
   const auto rate = [](const std::string& yaml) { return parse(yaml)->learning_rate().at(0, 1, Json()); };
   CHECK(rate("sgd") == 0.01);
-  for (const char* name : {"rmsprop", "adagrad", "adam", "adamw", "lion"}) CHECK(rate(name) == 0.001);
+  for (const char* name : {"rmsprop", "adagrad", "adam", "adamw", "lion", "lamb"}) CHECK(rate(name) == 0.001);
 
   const auto sgd = std::get<SgdRule>(parse("sgd")->rule());
   CHECK(sgd.momentum == 0);
@@ -60,10 +60,14 @@ TEST_CASE("defaults are Keras's") {
   }
 }
 
-TEST_CASE("lion's defaults are Keras's, too") {
+TEST_CASE("lion's and lamb's defaults are Keras's, too") {
   const auto lion = std::get<LionRule>(parse("lion")->rule());
   CHECK(lion.beta_1 == 0.9f);
   CHECK(lion.beta_2 == 0.99f);
+  const auto lamb = std::get<LambRule>(parse("lamb")->rule());
+  CHECK(lamb.beta_1 == 0.9f);
+  CHECK(lamb.beta_2 == 0.999f);
+  CHECK(lamb.epsilon == 1e-7f);
 }
 
 TEST_CASE("slots have Keras's names, and exist where the rule needs them") {
@@ -78,6 +82,7 @@ TEST_CASE("slots have Keras's names, and exist where the rule needs them") {
   CHECK(slot_names("adam") == Names{"momentum", "velocity"});
   CHECK(slot_names("adamw") == Names{"momentum", "velocity"});
   CHECK(slot_names("lion") == Names{"momentum"});
+  CHECK(slot_names("lamb") == Names{"momentum", "velocity"});
 }
 
 TEST_CASE("adam's rate is corrected for the bias of step t, which counts from 1") {
@@ -89,7 +94,7 @@ TEST_CASE("adam's rate is corrected for the bias of step t, which counts from 1"
 }
 
 TEST_CASE("rate and decay reach every step") {
-  for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "lion"}) {
+  for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "lion", "lamb"}) {
     CAPTURE(name);
     const StepNumbers numbers = parse(std::string("{") + name + ": {weight_decay: 0.5}}")->numbers(3, 0.25);
     CHECK(numbers.step == 3);

@@ -101,6 +101,20 @@ TEST_CASE("accumulating over pieces and clipping mean the same on every number o
   CHECK(largest_difference(losses_of(kDense, sets), single) < 1e-4);
 }
 
+TEST_CASE("norms of whole parameters are the same however many replicas have parts of them") {
+  const std::string lamb = "train.optimizer={lamb: {learning_rate: 0.01, weight_decay: 0.1}}";
+  const std::string groups =
+      "train.groups=[{weights: dense_1/*, learning_rate_factor: 0.5, weight_decay: 0}]";
+  const auto single = losses_of(kDense, {lamb, groups});
+  CHECK(single.back() < single.front());
+  for (const int replicas : {2, 3, 5, 8}) {
+    CAPTURE(replicas);
+    auto sets = with_replicas(replicas, 100);
+    sets.insert(sets.end(), {lamb, groups});
+    CHECK(largest_difference(losses_of(kDense, sets), single) < 1e-4);
+  }
+}
+
 TEST_CASE("the same run twice gives the same bits") {
   CHECK(losses_of(kDense, with_replicas(3, 64)) == losses_of(kDense, with_replicas(3, 64)));
 }

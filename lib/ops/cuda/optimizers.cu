@@ -51,12 +51,6 @@ struct UpdateArrays {
   T* copy;  // or null
 };
 
-/// Rules that move by a rate; the others are moving averages, of values that no loss scale is in.
-template <class Rule>
-concept WithRate = requires(Rule rule) {
-  rule.rate;
-};
-
 template <int N, class T, class Rule>
 __device__ void update_some(const Rule& rule, const UpdateNumbers& numbers, const UpdateArrays<T>& arrays,
                             int64_t i) {
@@ -68,7 +62,7 @@ __device__ void update_some(const Rule& rule, const UpdateNumbers& numbers, cons
   for (int s = 0; s < kSlots; ++s) load<N>(arrays.slots[s] + i, slots[s]);
 #pragma unroll
   for (int k = 0; k < N; ++k) {
-    if constexpr (WithRate<Rule>) w[k] -= numbers.decay * w[k];
+    if constexpr (Rule::kOfGradient) w[k] -= numbers.decay * w[k];
     rule(w[k], math::scaled<true>(g[k], numbers), slots[0][k], slots[1][k], slots[2][k]);
   }
   store<N>(arrays.weights + i, w);
@@ -82,7 +76,7 @@ __global__ void __launch_bounds__(kThreads)
     update_kernel(Rule rule, const StepState* state, GroupRule group, UpdateArrays<T> arrays, int64_t n) {
   if (state->gradient.skip) return;
   const UpdateNumbers numbers = math::update_numbers<Rule>(*state, group);
-  if constexpr (WithRate<Rule>) rule.rate = numbers.rate;
+  math::begin_step(rule, numbers, *state, group);
   const int64_t vectors = n / N;
   for (int64_t i = thread_index(); i < vectors; i += thread_count()) {
     update_some<N>(rule, numbers, arrays, i * N);
@@ -118,7 +112,7 @@ void CudaOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
   const auto start = [&]<class T>(T* typed_copy) {
     const UpdateArrays<T> arrays{args.weights, args.gradient, {slot(0), slot(1), slot(2)}, typed_copy};
     const bool vectors = all_aligned(args.weights, args.gradient, slot(0), slot(1), slot(2), typed_copy);
-    math::with_rule(rule, 0.0f, [&](auto of) {
+    math::with_rule(rule, [&](auto of) {
       with_width<float>(vectors, [&](auto width) {
         constexpr int N = decltype(width)::value;
         launch(update_kernel<N, T, decltype(of)>, many_blocks(n / N, context_.multiprocessors()), kThreads,

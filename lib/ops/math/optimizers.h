@@ -1,5 +1,7 @@
 // Optimizer rules: one element's weight `w`, its gradient and its slots, of which a rule uses the first
 // kSlots. Rules as in Keras. kOfGradient: what is given is a gradient, to be scaled, and the weight decays.
+// Before a step's first element begin_step() gives a rule what it goes by: `rate`, or what begin() makes of
+// it.
 #pragma once
 
 #include "base/host_device.h"
@@ -9,14 +11,14 @@
 namespace dtrain::math {
 
 struct Sgd {
-  float rate;
+  float rate = 0;
   static constexpr int kSlots = 0;
   static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float&, float&, float&) const { w -= rate * g; }
 };
 
 struct Momentum {
-  float rate, momentum;
+  float rate = 0, momentum;
   static constexpr int kSlots = 1;
   static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& velocity, float&, float&) const {
@@ -27,7 +29,7 @@ struct Momentum {
 
 /// Y. Nesterov's momentum in the form of I. Sutskever et al., ICML 2013.
 struct Nesterov {
-  float rate, momentum;
+  float rate = 0, momentum;
   static constexpr int kSlots = 1;
   static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& velocity, float&, float&) const {
@@ -39,7 +41,7 @@ struct Nesterov {
 /// Slots: mean square; mean gradient where kCentered; momentum where kMomentum.
 template <bool kCentered, bool kMomentum>
 struct Rmsprop {
-  float rate, rho, momentum, epsilon;
+  float rate = 0, rho, momentum, epsilon;
   static constexpr int kSlots = 1 + kCentered + kMomentum;
   static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& square, float& second, float& third) const {
@@ -59,7 +61,7 @@ struct Rmsprop {
 };
 
 struct Adagrad {
-  float rate, epsilon;
+  float rate = 0, epsilon;
   static constexpr int kSlots = 1;
   static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& accumulator, float&, float&) const {
@@ -70,7 +72,7 @@ struct Adagrad {
 
 /// D. Kingma and J. Ba, "Adam", ICLR 2015, in the form before its section 2.1 ("epsilon hat").
 struct Adam {
-  float rate, beta_1, beta_2, epsilon;
+  float rate = 0, beta_1, beta_2, epsilon;
   static constexpr int kSlots = 2;
   static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float& v, float&) const {
@@ -82,13 +84,48 @@ struct Adam {
 
 /// X. Chen et al., "Symbolic discovery of optimization algorithms", NeurIPS 2023.
 struct Lion {
-  float rate, beta_1, beta_2;
+  float rate = 0, beta_1, beta_2;
   static constexpr int kSlots = 1;
   static constexpr bool kOfGradient = true;
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float&, float&) const {
     const float direction = m * beta_1 + g * (1.0f - beta_1);
     w -= direction > 0.0f ? rate : direction < 0.0f ? -rate : rate * direction;  // NaN and 0 stay so
     m = m * beta_2 + g * (1.0f - beta_2);
+  }
+};
+
+/// Y. You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", ICLR 2020: the
+/// direction, which is Adam's with both corrections.
+struct LambDirection {
+  float beta_1, beta_2, epsilon;
+  float mean_scale = 1, square_scale = 1;
+  static constexpr int kSlots = 3;
+  static constexpr bool kOfGradient = true;
+  DTRAIN_HOST_DEVICE void begin(const StepState& state, const GroupRule&) {
+    const auto t = static_cast<double>(state.now.step + 1);
+    mean_scale = static_cast<float>(1 / (1 - ::pow(static_cast<double>(beta_1), t)));
+    square_scale = static_cast<float>(1 / (1 - ::pow(static_cast<double>(beta_2), t)));
+  }
+  DTRAIN_HOST_DEVICE void operator()(float&, float g, float& m, float& v, float& direction) const {
+    m += (g - m) * (1.0f - beta_1);
+    v += (g * g - v) * (1.0f - beta_2);
+    direction = mean_scale * m / (::sqrtf(square_scale * v) + epsilon);
+  }
+};
+
+/// As long a step, beside the whole parameter, as the rate says.
+struct TrustRatio {
+  const double* squares;
+  float step = 0;
+  static constexpr int kSlots = 0;
+  static constexpr bool kOfGradient = false;
+  DTRAIN_HOST_DEVICE void begin(const StepState& state, const GroupRule& group) {
+    const bool known = squares[0] > 0 && squares[1] > 0;
+    const double ratio = known ? ::sqrt(squares[0]) / ::sqrt(squares[1]) : 1.0;
+    step = static_cast<float>(ratio) * group.learning_rate_factor * state.now.rate;
+  }
+  DTRAIN_HOST_DEVICE void operator()(float& w, float direction, float&, float&, float&) const {
+    w -= step * direction;
   }
 };
 
@@ -120,17 +157,25 @@ DTRAIN_HOST_DEVICE inline float scaled(float gradient, const UpdateNumbers& numb
   return g;
 }
 
-/// use(rule) with the rule that the options name, at this rate.
+/// Before a step's first element.
+template <class Rule>
+DTRAIN_HOST_DEVICE inline void begin_step(Rule& rule, const UpdateNumbers& numbers, const StepState& state,
+                                          const GroupRule& group) {
+  if constexpr (requires { rule.rate; }) rule.rate = numbers.rate;
+  if constexpr (requires { rule.begin(state, group); }) rule.begin(state, group);
+}
+
+/// use(rule) with the rule that the options name, which no step has begun yet.
 template <class Use>
-inline void with_rule(const OptimizerRule& options, float rate, Use&& use) {
+inline void with_rule(const OptimizerRule& options, Use&& use) {
   if (const auto* sgd = std::get_if<SgdRule>(&options)) {
-    if (sgd->momentum == 0.0f) return use(Sgd{rate});
-    if (sgd->nesterov) return use(Nesterov{rate, sgd->momentum});
-    return use(Momentum{rate, sgd->momentum});
+    if (sgd->momentum == 0.0f) return use(Sgd{});
+    if (sgd->nesterov) return use(Nesterov{.momentum = sgd->momentum});
+    return use(Momentum{.momentum = sgd->momentum});
   }
   if (const auto* rms = std::get_if<RmspropRule>(&options)) {
     const auto with = [&]<bool kCentered, bool kMomentum>() {
-      use(Rmsprop<kCentered, kMomentum>{rate, rms->rho, rms->momentum, rms->epsilon});
+      use(Rmsprop<kCentered, kMomentum>{.rho = rms->rho, .momentum = rms->momentum, .epsilon = rms->epsilon});
     };
     if (rms->centered) {
       return rms->momentum != 0.0f ? with.template operator()<true, true>()
@@ -139,10 +184,15 @@ inline void with_rule(const OptimizerRule& options, float rate, Use&& use) {
     return rms->momentum != 0.0f ? with.template operator()<false, true>()
                                  : with.template operator()<false, false>();
   }
-  if (const auto* adagrad = std::get_if<AdagradRule>(&options)) return use(Adagrad{rate, adagrad->epsilon});
+  if (const auto* adagrad = std::get_if<AdagradRule>(&options))
+    return use(Adagrad{.epsilon = adagrad->epsilon});
   if (const auto* adam = std::get_if<AdamRule>(&options))
-    return use(Adam{rate, adam->beta_1, adam->beta_2, adam->epsilon});
-  if (const auto* lion = std::get_if<LionRule>(&options)) return use(Lion{rate, lion->beta_1, lion->beta_2});
+    return use(Adam{.beta_1 = adam->beta_1, .beta_2 = adam->beta_2, .epsilon = adam->epsilon});
+  if (const auto* lion = std::get_if<LionRule>(&options))
+    return use(Lion{.beta_1 = lion->beta_1, .beta_2 = lion->beta_2});
+  if (const auto* lamb = std::get_if<LambRule>(&options))
+    return use(LambDirection{lamb->beta_1, lamb->beta_2, lamb->epsilon});
+  if (const auto* trust = std::get_if<TrustRatioRule>(&options)) return use(TrustRatio{trust->squares});
   if (const auto* average = std::get_if<MovingAverageRule>(&options))
     return use(MovingAverage{average->momentum});
 }

@@ -86,7 +86,7 @@ double dense_probability_row(const float* p, const Target& t, float scale, float
   return static_cast<double>(loss);
 }
 
-/// The same, by logits or probabilities.
+/// One row of a crossentropy with a target for each class: by logits or probabilities, as the spec says.
 template <class Target>
 double dense_row(const CrossEntropySpec& spec, const float* p, const Target& t, float scale, float* diff,
                  float* spare, int64_t n) {
@@ -244,8 +244,9 @@ void update_by(Rule rule, const UpdateNumbers& numbers, float* weights, const fl
 
 void update(const OptimizerRule& options, const StepState& state, const GroupRule& group, float* weights,
             const float* gradient, float* const* slots, int64_t begin, int64_t end) {
-  math::with_rule(options, group.learning_rate_factor * state.now.rate, [&](auto rule) {
+  math::with_rule(options, [&](auto rule) {
     const UpdateNumbers numbers = math::update_numbers<decltype(rule)>(state, group);
+    math::begin_step(rule, numbers, state, group);
     if (numbers.clip_value < INFINITY)
       update_by<true>(rule, numbers, weights, gradient, slots, begin, end);
     else

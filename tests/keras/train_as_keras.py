@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Trains one model with every optimizer and schedule, in dtrain and in Keras, from the same weights with the same batches: the
+predictions after 40 steps are the same to 1e-5 of the largest.
+
+    train_as_keras.py DTRAIN
+
+Asks every Keras that open_in_keras.py finds; exits with 77, which CTest takes for skipped, where there is none.
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import open_in_keras
+
+SAMPLES, BATCH, EPOCHS = 61, 8, 5  # the last batch of an epoch has 5 samples
+
+CONFIG = """\
+seed: 1
+model: {{inputs: {{x: [6]}}, layers: [dense: {{units: 16, activation: tanh}}, dense: {{units: 3}}]}}
+dataset: {{train: {{npy: {{input: x.npy, target: y.npy}}}}, shuffle: false}}
+strategy: {{mirrored: {{devices: [cpu:0, cpu:1], replicas: {replicas}}}}}
+train:
+  epochs: {epochs}
+  batch_size: 8
+  loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}}
+  {train}
+"""
+
+
+def cases(keras):
+    """Name: lines under `train:`, and Keras's optimizer, null where this Keras has none."""
+    o, s = keras.optimizers, keras.optimizers.schedules
+    lamb = getattr(o, "Lamb", None)
+    sgd = "optimizer: {sgd: {learning_rate: %s}}"
+    made = {
+        "sgd": (sgd % 0.1, o.SGD(0.1)),
+        "momentum": ("optimizer: {sgd: {learning_rate: 0.05, momentum: 0.9}}", o.SGD(0.05, momentum=0.9)),
+        "nesterov": ("optimizer: {sgd: {learning_rate: 0.05, momentum: 0.9, nesterov: true}}",
+                     o.SGD(0.05, momentum=0.9, nesterov=True)),
+        "rmsprop": ("optimizer: {rmsprop: {learning_rate: 0.003}}", o.RMSprop(0.003)),
+        "centered rmsprop": ("optimizer: {rmsprop: {learning_rate: 0.003, rho: 0.8, momentum: 0.5, centered: true, epsilon: 0.001}}",
+                             o.RMSprop(0.003, rho=0.8, momentum=0.5, centered=True, epsilon=0.001)),
+        "adagrad": ("optimizer: {adagrad: {learning_rate: 0.1}}", o.Adagrad(0.1)),
+        "adam": ("optimizer: {adam: {learning_rate: 0.01}}", o.Adam(0.01)),
+        "adamw": ("optimizer: {adamw: {learning_rate: 0.01, weight_decay: 0.1}}", o.AdamW(0.01, weight_decay=0.1)),
+        "lion": ("optimizer: {lion: {learning_rate: 0.003}}", o.Lion(0.003)),
+        "lamb": ("optimizer: {lamb: {learning_rate: 0.02}}", lamb and lamb(0.02)),
+        "lamb, decaying": ("optimizer: {lamb: {learning_rate: 0.02, weight_decay: 0.1, epsilon: 0.001}}",
+                           lamb and lamb(0.02, weight_decay=0.1, epsilon=0.001)),
+        "clip_norm": ("clip_norm: 0.1\n  " + sgd % 0.5, o.SGD(0.5, global_clipnorm=0.1)),
+        "clip_value": ("clip_value: 0.01\n  " + sgd % 0.5, o.SGD(0.5, clipvalue=0.01)),
+        "exponential_decay": (sgd % "{exponential_decay: {initial: 0.2, decay_steps: 10, decay_rate: 0.5, staircase: true}}",
+                              o.SGD(s.ExponentialDecay(0.2, 10, 0.5, staircase=True))),
+        "polynomial_decay": (sgd % "{polynomial_decay: {initial: 0.2, steps: 15, end: 0.01, power: 2, cycle: true}}",
+                             o.SGD(s.PolynomialDecay(0.2, 15, 0.01, power=2, cycle=True))),
+        "cosine_decay": (sgd % "{cosine_decay: {initial: 0.2, steps: 20, alpha: 0.1, warmup_steps: 10, warmup_initial: 0.01}}",
+                         o.SGD(s.CosineDecay(0.01, 20, alpha=0.1, warmup_target=0.2, warmup_steps=10))),
+        "piecewise_constant": (sgd % "{piecewise_constant: {boundaries: [10, 20], values: [0.2, 0.1, 0.05]}}",
+                               o.SGD(s.PiecewiseConstantDecay([10, 20], [0.2, 0.1, 0.05]))),
+    }
+    return {name: case for name, case in made.items() if case[1]}
+
+
+def run(program, folder, *arguments):
+    done = subprocess.run([program, *arguments, "--quiet"], cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        raise open_in_keras.Mistake(f"dtrain {arguments[0]}: {done.stderr}")
+
+
+def fit(program, folder, **options):
+    (folder / "run.yaml").write_text(CONFIG.format(**options))
+    run(program, folder, "fit", "run.yaml", "--output", "run", "--overwrite")
+    return next((folder / "run").rglob("*.h5"))
+
+
+def check(program, keras, folder, train, optimizer):
+    """How much the predictions differ at most, of one replica and of three, as a part of the largest."""
+    import numpy
+    random = numpy.random.default_rng(7)
+    x = random.normal(size=(SAMPLES, 6)).astype("float32")
+    y = random.integers(0, 3, SAMPLES).astype("int32")
+    numpy.save(folder / "x.npy", x)
+    numpy.save(folder / "y.npy", y)
+    model = keras.models.load_model(fit(program, folder, train=train, epochs=0, replicas=1), compile=False)
+    before = model.predict(x, verbose=0)
+    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(x, y, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0)
+    expected = model.predict(x, verbose=0)
+    if not abs(expected - before).max() > 0.01:
+        raise open_in_keras.Mistake("nothing moved")
+    differences = []
+    for replicas in (1, 3):
+        fit(program, folder, train=train, epochs=EPOCHS, replicas=replicas)
+        run(program, folder, "predict", "run", "--input", "x.npy", "--output", "found.npy")
+        differences.append(float(abs(numpy.load(folder / "found.npy") - expected).max() / abs(expected).max()))
+    return max(differences)
+
+
+def main():
+    open_in_keras.go_to_named_python()
+    program = pathlib.Path(sys.argv[1]).resolve()
+    kerases = open_in_keras.find_kerases()
+    if not kerases:
+        print("skipped: no Keras here")
+        sys.exit(open_in_keras.SKIPPED)
+    failed = False
+    for keras_name, keras in kerases.items():
+        for name, (train, optimizer) in cases(keras).items():
+            with tempfile.TemporaryDirectory() as folder:
+                difference = check(program, keras, pathlib.Path(folder), train, optimizer)
+            good = difference < open_in_keras.TOLERANCE
+            failed = failed or not good
+            print(f"{keras_name}, {name}: predictions differ by {difference:.1e}{'' if good else ', TOO MUCH'}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
