@@ -22,7 +22,7 @@ class CosineDecay : public Schedule {
   explicit CosineDecay(const CosineDecayOptions& options) : options_(options) {}
   double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
     const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
-    const int64_t steps = std::max<int64_t>(length.steps(steps_per_epoch), 1),
+    const int64_t steps = length.steps_at_least_one(steps_per_epoch),
                   warmup_steps = warmup_length.steps(steps_per_epoch);
     if (step < warmup_steps) {
       const double done = static_cast<double>(step) / static_cast<double>(warmup_steps);
@@ -36,7 +36,7 @@ class CosineDecay : public Schedule {
   /// Keras's initial_learning_rate is that of step 0, with or without a warm-up.
   Json keras_config(int64_t steps_per_epoch, const Json&) const override {
     const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
-    const int64_t steps = std::max<int64_t>(length.steps(steps_per_epoch), 1),
+    const int64_t steps = length.steps_at_least_one(steps_per_epoch),
                   warmup_steps = warmup_length.steps(steps_per_epoch);
     Json config = Json::object().set("decay_steps", steps).set("alpha", alpha);
     if (warmup_steps == 0)

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 
 #include "optim/step_count.h"
@@ -19,23 +18,21 @@ class ExponentialDecay : public Schedule {
  public:
   explicit ExponentialDecay(const ExponentialDecayOptions& options) : options_(options) {}
   double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
-    double power = static_cast<double>(step) / static_cast<double>(steps(steps_per_epoch));
+    double power = static_cast<double>(step) /
+                   static_cast<double>(options_.decay_steps.steps_at_least_one(steps_per_epoch));
     if (options_.staircase) power = std::floor(power);
     return options_.initial * std::pow(options_.decay_rate, power);
   }
   Json keras_config(int64_t steps_per_epoch, const Json&) const override {
-    return keras_schedule("ExponentialDecay", Json::object()
-                                                  .set("initial_learning_rate", options_.initial)
-                                                  .set("decay_steps", steps(steps_per_epoch))
-                                                  .set("decay_rate", options_.decay_rate)
-                                                  .set("staircase", options_.staircase));
+    return keras_schedule("ExponentialDecay",
+                          Json::object()
+                              .set("initial_learning_rate", options_.initial)
+                              .set("decay_steps", options_.decay_steps.steps_at_least_one(steps_per_epoch))
+                              .set("decay_rate", options_.decay_rate)
+                              .set("staircase", options_.staircase));
   }
 
  private:
-  int64_t steps(int64_t steps_per_epoch) const {
-    return std::max<int64_t>(options_.decay_steps.steps(steps_per_epoch), 1);
-  }
-
   ExponentialDecayOptions options_;
 };
 

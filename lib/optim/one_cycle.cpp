@@ -28,7 +28,7 @@ class OneCycle : public Schedule {
   explicit OneCycle(const OneCycleOptions& options) : options_(options) {}
   double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
     const auto& [max, length, warmup, div_factor, final_div_factor] = options_;
-    const double steps = static_cast<double>(std::max<int64_t>(length.steps(steps_per_epoch), 1));
+    const double steps = static_cast<double>(length.steps_at_least_one(steps_per_epoch));
     const double last = steps - 1, top = std::max(warmup * steps - 1, 0.0);
     const double now = std::min(static_cast<double>(step), last);
     const double initial = max / div_factor;

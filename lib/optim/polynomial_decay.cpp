@@ -22,24 +22,21 @@ class PolynomialDecay : public Schedule {
   double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
     const auto& [initial, length, end, power, cycle] = options_;
     const double now = static_cast<double>(step);
-    double steps = static_cast<double>(steps_of(steps_per_epoch));
+    double steps = static_cast<double>(length.steps_at_least_one(steps_per_epoch));
     if (cycle) steps *= std::max(1.0, std::ceil(now / steps));
     return (initial - end) * std::pow(1 - std::min(now, steps) / steps, power) + end;
   }
   Json keras_config(int64_t steps_per_epoch, const Json&) const override {
-    return keras_schedule("PolynomialDecay", Json::object()
-                                                 .set("initial_learning_rate", options_.initial)
-                                                 .set("decay_steps", steps_of(steps_per_epoch))
-                                                 .set("end_learning_rate", options_.end)
-                                                 .set("power", options_.power)
-                                                 .set("cycle", options_.cycle));
+    return keras_schedule("PolynomialDecay",
+                          Json::object()
+                              .set("initial_learning_rate", options_.initial)
+                              .set("decay_steps", options_.steps.steps_at_least_one(steps_per_epoch))
+                              .set("end_learning_rate", options_.end)
+                              .set("power", options_.power)
+                              .set("cycle", options_.cycle));
   }
 
  private:
-  int64_t steps_of(int64_t steps_per_epoch) const {
-    return std::max<int64_t>(options_.steps.steps(steps_per_epoch), 1);
-  }
-
   PolynomialDecayOptions options_;
 };
 

@@ -18,6 +18,10 @@ int64_t StepCount::steps(int64_t steps_per_epoch) const {
   return static_cast<int64_t>(std::min(steps, kMost));
 }
 
+int64_t StepCount::steps_at_least_one(int64_t steps_per_epoch) const {
+  return std::max<int64_t>(steps(steps_per_epoch), 1);
+}
+
 bool Codec<StepCount>::parse(const ConfigNode& node, const std::string& where, StepCount& out,
                              Diagnostics& diagnostics) {
   const auto fail = [&] {

@@ -12,6 +12,8 @@ struct StepCount {
 
   /// The count in steps, rounded to the nearest.
   int64_t steps(int64_t steps_per_epoch) const;
+  /// The same, for what lasts a step at least.
+  int64_t steps_at_least_one(int64_t steps_per_epoch) const;
 };
 
 template <>
