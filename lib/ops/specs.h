@@ -273,7 +273,8 @@ struct GradientRule {
   float clip_norm = 0;           ///< greatest L2 norm of the whole gradient; 0: any
   bool dynamic_scaling = false;  ///< loss_scale halves when the gradient overflows, and doubles after
                                  ///< kGrowthSteps steps that went well
-  float rows_per_sample = 0;     ///< not 0: the gradient is of a mean by weights, over so many rows a sample
+  float weights_per_sample =
+      0;  ///< not 0: the gradient is of a mean by weights, of which each sample has so many
   static constexpr int kGrowthSteps = 2000;  // as Keras's LossScaleOptimizer, and its first scale
   static constexpr float kFirstLossScale = 32768.0f;
 };

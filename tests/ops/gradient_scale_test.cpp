@@ -45,7 +45,7 @@ DEVICE_TEST_CASE("a gradient is clipped by its norm") {
 DEVICE_TEST_CASE("a gradient becomes that of the mean by weights, and is clipped as such") {
   // 5 samples of 2 rows that weigh 4 together: the gradient counts 10 / 4 of what it does without weights.
   const auto worth = [&](GradientRule rule, double weights, double squares, float loss_scale) {
-    rule.rows_per_sample = 2;
+    rule.weights_per_sample = 2;
     const auto state = device.array(std::vector<StepState>{{{.samples = 5}, {.loss_scale = loss_scale}}});
     const auto own_weights = device.array(Doubles{weights}), own_squares = device.array(Doubles{squares});
     const bool norm = rule.clip_norm > 0 || rule.dynamic_scaling;

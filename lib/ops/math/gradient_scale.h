@@ -21,9 +21,9 @@ DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, double
     return scale;
   }
   const double norm = mean * std::sqrt(squares) / scale.loss_scale;
-  double worth = mean / scale.loss_scale;
-  if (rule.clip_norm > 0.0f && norm > rule.clip_norm) worth *= rule.clip_norm / norm;
-  scale.gradient_scale = static_cast<float>(worth);
+  double factor = mean / scale.loss_scale;
+  if (rule.clip_norm > 0.0f && norm > rule.clip_norm) factor *= rule.clip_norm / norm;
+  scale.gradient_scale = static_cast<float>(factor);
   if (rule.dynamic_scaling && ++scale.good_steps >= GradientRule::kGrowthSteps) {
     scale.good_steps = 0;
     scale.loss_scale *= 2.0f;  // this step's gradient has been scaled by the old one
@@ -31,14 +31,15 @@ DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, double
   return scale;
 }
 
-/// The same of a step's state and of the sums that there are (null where the rule does not ask for them).
-/// Where no row has a weight, nothing is worth anything.
+/// The scale that follows from a step's state and the sums of squares and of weights, which are null where
+/// the rule does not ask for them. Where all weights are 0, so is the gradient.
 DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, const double* squares,
                                                 const double* weights, const StepState& state) {
   double mean = 1.0;
-  if (rule.rows_per_sample != 0.0f) {
-    const double rows = static_cast<double>(state.now.samples) * static_cast<double>(rule.rows_per_sample);
-    mean = *weights > 0.0 ? rows / *weights : 0.0;
+  if (rule.weights_per_sample != 0.0f) {
+    const double count =
+        static_cast<double>(state.now.samples) * static_cast<double>(rule.weights_per_sample);
+    mean = *weights > 0.0 ? count / *weights : 0.0;
   }
   return settled(rule, squares ? *squares : 0.0, mean, state.gradient);
 }
