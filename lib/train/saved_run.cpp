@@ -200,12 +200,31 @@ void restore_weights(const Checkpoint& checkpoint, Replicas& replicas) {
     restore_array(checkpoint, checkpoint.weight(weight_name(slice)), slice, kParameters, replicas);
 }
 
+/// The optimizer whose slots the checkpoint has, by its kind; "" where the configuration does not say.
+std::string optimizer_of(const Checkpoint& checkpoint) {
+  Diagnostics diagnostics;
+  const ConfigNode config = parse_yaml(checkpoint.content().config_yaml, checkpoint.path(), diagnostics);
+  const ConfigNode* train = config.is_mapping() ? config.find("train") : nullptr;
+  const ConfigNode* optimizer = train && train->is_mapping() ? train->find("optimizer") : nullptr;
+  if (!optimizer) return "";
+  if (optimizer->is_scalar()) return optimizer->text();
+  return optimizer->is_mapping() && !optimizer->entries().empty() ? optimizer->entries()[0].first.text() : "";
+}
+
+/// Whether an optimizer goes on with another's slots: those of the same names mean the same.
+bool same_slots(std::string a, std::string b) {
+  for (std::string* name : {&a, &b})
+    if (*name == "adamw" || *name == "lamb") *name = "adam";
+  return a == b;
+}
+
 std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas) {
   const auto wanted = config.train.optimizer->slots();
   std::vector<OptimizerSlot> found = checkpoint.content().slots;
   std::erase_if(found, [](const OptimizerSlot& slot) { return slot.name == kUnaveraged; });
   const auto same = [](const Optimizer::Slot& a, const OptimizerSlot& b) { return a.name == b.name; };
-  if (!std::equal(wanted.begin(), wanted.end(), found.begin(), found.end(), same))
+  if (!std::equal(wanted.begin(), wanted.end(), found.begin(), found.end(), same) ||
+      !(wanted.empty() || same_slots(config.train.optimizer.name, optimizer_of(checkpoint))))
     return "the checkpoint is of another optimizer: this one's slots start anew";
   std::vector<std::string> anew;
   for (const ParameterSlice& slice : replicas.layout().slices()) {

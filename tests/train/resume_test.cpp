@@ -147,6 +147,25 @@ TEST_CASE("another number of replicas goes on from a checkpoint; another model d
                        doctest::Contains("expected 576x7 float32, found 576x4"), UserError);
 }
 
+TEST_CASE("slots of one name are another optimizer's") {
+  const auto warnings = [](const std::string& before, const std::string& after) {
+    const ScratchDirectory directory;
+    const RunDirectory run(directory / "run");
+    Recorder recorder(2);
+    Trainer trainer(config_from(kRun, {"train.optimizer=" + before}), run, recorder, recorder.requests);
+    trainer.start();
+    CHECK_THROWS_AS(trainer.run(), Interrupted);
+    SavedRun saved = load_saved_run(run.path(), {"train.optimizer=" + after}, [](const std::string&) {});
+    Recorder resumed;
+    Trainer(std::move(saved.config), *saved.directory, resumed, resumed.requests).restore(saved.checkpoint);
+    return resumed.warnings;
+  };
+  const std::vector<std::string> anew{"the checkpoint is of another optimizer: this one's slots start anew"};
+  CHECK(warnings("{sgd: {momentum: 0.9}}", "lion") == anew);
+  CHECK(warnings("adam", "{adamw: {learning_rate: 0.01}}").empty());
+  CHECK(warnings("{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.8, nesterov: true}}").empty());
+}
+
 TEST_CASE("a loss that is no number ends the run, names the step and saves nothing over what was good") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");
