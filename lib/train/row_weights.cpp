@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/name_list.h"
 #include "data/dataset.h"
 #include "train/weighted_dataset.h"
 
@@ -71,9 +72,6 @@ bool check_class_weights(const RunConfig& config, const ClassWeights& weights, D
   const Shape& shape = config.graph.spec(head.output).shape;
   if (head.loss->is_of_columns() && shape.rank() > 0 && shape.back() != 1)
     return refuse("is for one class a row, and here each column is a yes or no of its own");
-  for (const auto& [name, weight] : weights.weights)
-    if (const auto number = number_of(name); number && *number >= classes_of(config))
-      return refuse(fmt::format("there is no class {}; there are {}", *number, classes_of(config)));
   return true;
 }
 
@@ -118,10 +116,11 @@ std::vector<float> weights_by_class(const RunConfig& config, const Dataset& data
   for (const auto& [name, weight] : config.class_weights->weights) {
     const auto named = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
     const auto number = number_of(name);
-    if (named == names.size() && !number)
-      throw UserError(located(config.class_weights->mark,
-                              fmt::format("class_weight: the data have no class '{}'{}", name,
-                                          names.empty() ? "; write its number" : suggestion(name, names))));
+    if (named == names.size() && !(number && *number < classes_of(config)))
+      throw UserError(located(
+          config.class_weights->mark,
+          fmt::format("class_weight: there is no class '{}'{}; there are {}{}", name, suggestion(name, names),
+                      count, names.empty() ? ", by number from 0" : ": " + list_some(names, 10))));
     weights.at(named < names.size() ? named : static_cast<size_t>(*number)) = static_cast<float>(weight);
   }
   return weights;

@@ -335,6 +335,27 @@ train:
   check_same_losses(losses("balanced"), losses("{0: 3.33333333, 1: 1.66666667, 2: 0.476190476}"));
 }
 
+TEST_CASE("classes are called by name, or by number where they have no names") {
+  CHECK_THROWS_WITH_AS(
+      losses_on({0, 1, 2, 3}, {"train.class_weight={3: 1}"}),
+      doctest::Contains("class_weight: there is no class '3'; there are 3, by number from 0"), UserError);
+  // Names that look like numbers.
+  const auto losses = [](const std::string& weights) {
+    const ScratchDirectory directory;
+    std::ofstream(directory / "a.csv") << "x,y\n0.5,12\n-1,7\n0.25,3\n2,7\n";
+    return losses_of(fmt::format(R"(
+model: {{inputs: {{x: [1]}}, layers: [dense: {{units: 3}}]}}
+dataset: {{train: {{csv: {{file: {}, target: y, header: true, categories: [y]}}}}}}
+train: {{epochs: 2, batch_size: 4, loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}},
+  class_weight: {}, optimizer: {{sgd: {{learning_rate: 0.3}}}}}}
+)",
+                                 directory / "a.csv", weights));
+  };
+  check_same_losses(losses("{7: 0.66666667, 3: 1.33333333, 12: 1.33333333}"), losses("balanced"));
+  CHECK_THROWS_WITH_AS(losses("{4: 1}"),
+                       doctest::Contains("there is no class '4'; there are 3: '3', '7', '12'"), UserError);
+}
+
 TEST_CASE("a batch whose rows all count nothing moves nothing") {
   const auto losses = losses_on({0, 1, 2, 3}, {"train.class_weight={0: 0, 1: 0, 2: 0}"});
   for (const double loss : losses) CHECK(loss == 0);
@@ -376,7 +397,6 @@ TEST_CASE("mistakes in metrics and weights have their places") {
   says({"train.metrics=[auc, auc]"}, "the metric 'auc' is there twice");
   says({"train.metrics=accuracy"}, "expected a list of metrics, or a mapping from outputs");
   says({"train.metrics=[r2_score]"}, "r2_score: expected a target of float32");
-  says({"train.class_weight={3: 1}"}, "class_weight: there is no class 3; there are 3");
   says({"train.class_weight=even"}, "expected 'balanced', or a mapping from classes to weights");
   says({"train.class_weight={0: -1}"}, "class_weight: -1 is below 0");
   CHECK(errors_of({"train.metrics={dense_1: [{f1_score: {average: macro}}]}", "train.class_weight=balanced",
