@@ -81,7 +81,11 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
 
   const std::set<std::string> known(of_model.begin(), of_model.end());
   const auto offers = offers_of(options, result.file, known);
-  const std::map<std::string, const ArrayRef*> offered(offers.begin(), offers.end());
+  std::map<std::string, const ArrayRef*> offered;
+  for (const auto& [name, weight] : offers)
+    if (const auto [first, is_first] = offered.emplace(name, weight); !is_first && known.contains(name))
+      report(fmt::format("'{}' and '{}' are both for '{}' (rename, unused)", first->second->name,
+                         weight->name, name));
   for (const Wanted& weight : wanted) {
     const auto offer = offered.find(weight.name);
     if (matched(options.skip, weight.name))

@@ -22,7 +22,6 @@ struct Before {
     Trainer trainer(config_from(kDenseRun), RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     CHECK_THROWS_AS(trainer.run(), Interrupted);
-    path = trainer.config().name;
     path = directory / "run/checkpoints/ckpt-00000003.h5";
     kernel = weights_of(trainer, "dense/kernel");
   }
@@ -93,6 +92,8 @@ TEST_CASE("what does not fit is an error with its names and both shapes, all at 
   CHECK(has(patterns, "weights.rename: the pattern 'base/*' matches no weight of the file"));
   CHECK(has(patterns, "weights.skip: the pattern 'tail/*' matches no weight of the model"));
   CHECK(has(patterns, "weights.unused: the pattern 'predictions/*' matches no weight of the file"));
+  CHECK(has(before.error({before.from(", rename: {'dense_1/*': 'dense/*'}, skip: 'dense_1/*'")}),
+            "'dense/kernel' and 'dense_1/kernel' are both for 'dense/kernel'"));
   CHECK(has(before.error({"model.weights={from: nowhere.h5}"}), "nowhere.h5"));
   CHECK_THROWS_AS(config_from(kDenseRun, {before.from(", rename: {'a/*': b}")}), UserError);
 }
