@@ -17,13 +17,20 @@ const Schema<ParameterGroup>& ParameterGroup::schema() {
           .optional("weight_decay", &ParameterGroup::weight_decay, "in place of the optimizer's",
                     at_least<std::optional<double>>(0.0))
           .optional("trainable", &ParameterGroup::trainable,
-                    "whether training changes them; where not, they have no optimizer slots");
+                    "whether training changes them; where not, they have no optimizer slots")
+          .rule([](const ParameterGroup& group, const ConfigNode& node, Diagnostics& diagnostics) {
+            if (!group.trainable && (group.learning_rate_factor != 1 || group.weight_decay))
+              diagnostics.error(node,
+                                "weights that are not trained (trainable: false) have neither a "
+                                "learning_rate_factor nor a weight_decay");
+          });
   return kSchema;
 }
 
 void apply_groups(const std::vector<ParameterGroup>& groups, Graph& graph, Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (GraphNode& node : graph.nodes) {
+    if (!node.trainable) continue;
     for (ParameterSpec& parameter : node.parameters) {
       if (parameter.moving_average) continue;
       names.push_back(node.name + "/" + parameter.name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -153,6 +154,16 @@ void add_default_callbacks(std::vector<Configured<Callback>>& callbacks) {
     callbacks.push_back(registry<Callback>().make(kTerminateOnNan));
 }
 
+/// What there can be one of in a run: an average of the weights, TensorBoard's files.
+void check_callbacks_once(const std::vector<Configured<Callback>>& callbacks, Diagnostics& diagnostics) {
+  std::set<std::string> met;
+  for (const Configured<Callback>& callback : callbacks)
+    if (callback && (callback->average_decay() || callback->tensorboard()) &&
+        !met.insert(callback.name).second)
+      diagnostics.error(callback.resolved.mark(),
+                        fmt::format("callbacks: '{}' is there twice, and a run has one", callback.name));
+}
+
 /// Whether the transforms are for inputs and targets of the model, where all of these are known.
 void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   const auto has_loss = [](const Head& head) { return head.loss != nullptr; };
@@ -179,6 +190,7 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
   // everything is said at once.
   if (node.find("train")) train_schema().parse(top.train, "train", config.train, diagnostics);
   add_default_callbacks(config.train.callbacks);
+  check_callbacks_once(config.train.callbacks, diagnostics);
   checkpoint_schema().parse(top.checkpoint, "checkpoint", config.checkpoint, diagnostics);
   std::vector<ModelOutput> outputs;
   std::optional<Graph> graph;

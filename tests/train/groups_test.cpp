@@ -10,14 +10,15 @@ using namespace dtrain::testing;
 
 namespace {
 
-/// The weights "<layer>/<weight>" after three steps of plain gradient descent.
-std::map<std::string, std::vector<float>> trained(const std::vector<std::string>& sets, int replicas = 2) {
+/// The weights "<layer>/<weight>" after a few steps of plain gradient descent.
+std::map<std::string, std::vector<float>> trained(const std::vector<std::string>& sets, int replicas = 2,
+                                                  int steps = 3) {
   std::vector<std::string> all{
       "train.optimizer={sgd: {learning_rate: 0.5, weight_decay: 0.01}}",
       replicas == 1 ? "strategy=single" : "strategy.mirrored.devices=[cpu:0, cpu:1]"};
   all.insert(all.end(), sets.begin(), sets.end());
   const ScratchDirectory directory;
-  Recorder recorder(3);
+  Recorder recorder(steps);
   Trainer trainer(config_from(kDenseRun, all), RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   CHECK_THROWS_AS(trainer.run(), Interrupted);
@@ -54,7 +55,7 @@ TEST_CASE("groups that change nothing change no bit") {
 }
 
 TEST_CASE("a weight that is not trained keeps its bits, and the others move as before") {
-  const auto start = initial(), plain = trained({});
+  const auto start = initial();
   for (const int replicas : {1, 2}) {
     CAPTURE(replicas);
     const auto found = trained({"train.groups=[{weights: dense_1/kernel, trainable: false}]"}, replicas);
@@ -68,7 +69,11 @@ TEST_CASE("a weight that is not trained keeps its bits, and the others move as b
   CHECK(by_group.at("dense/bias") == start.at("dense/bias"));
   CHECK(by_group == trained({"model.freeze=dense"}));
   // The first step of what is trained does not know of it.
-  CHECK(plain.at("dense_1/bias").size() == by_group.at("dense_1/bias").size());
+  const auto first = trained({}, 2, 1), first_of_rest = trained({"model.freeze=dense"}, 2, 1);
+  CHECK(first.at("dense/bias") != first_of_rest.at("dense/bias"));
+  CHECK(first.at("dense_1/bias") != start.at("dense_1/bias"));
+  CHECK(first.at("dense_1/bias") == first_of_rest.at("dense_1/bias"));
+  CHECK(first.at("dense_1/kernel") == first_of_rest.at("dense_1/kernel"));
 }
 
 TEST_CASE("a group's factor is that learning rate, its decay that decay") {
@@ -100,9 +105,15 @@ TEST_CASE("a pattern that matches nothing is an error at its place") {
   CHECK(mistakes({"train.groups=[{weights: [dense/kernal]}]"})
             .find("groups: the pattern 'dense/kernal' matches no trained weight; did you mean "
                   "'dense/kernel'?") != std::string::npos);
+  CHECK(mistakes({"model.freeze=dense", "train.groups=[{weights: 'dense/*', learning_rate_factor: 5}]"})
+            .find("groups: the pattern 'dense/*' matches no trained weight") != std::string::npos);
   CHECK(mistakes({"model.freeze=[dense, head]"}).find("freeze: the pattern 'head' matches no layer") !=
         std::string::npos);
   CHECK(mistakes({"train.clip_value=1", "train.clip_norm=1"})
             .find("give either 'clip_norm' or 'clip_value', not both") != std::string::npos);
+  CHECK(mistakes({"train.groups=[{weights: dense/bias, trainable: false, weight_decay: 0}]"})
+            .find("weights that are not trained") != std::string::npos);
+  CHECK(mistakes({"train.callbacks=[{ema: {decay: 0.9}}, {ema: {decay: 0.5}}]"})
+            .find("callbacks: 'ema' is there twice") != std::string::npos);
   CHECK(mistakes({"train.groups=[{weights: []}]"}).find("groups") != std::string::npos);
 }
