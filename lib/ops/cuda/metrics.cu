@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kTotalThreads)
 }
 
 /// A thread a row. Sums of whole numbers are the same bits in any order; those of weights and of squares may
-/// differ in their last bits from run to run.
+/// differ in their last bits from run to run, unless a single thread makes them.
 template <class T>
 __global__ void __launch_bounds__(kTotalThreads)
     count_kernel(CountSpec spec, const T* prediction, const void* target, RowWeights weights, double* sums,
@@ -125,8 +125,11 @@ void CudaOps::count(const CountSpec& spec, const MetricArguments& args) {
   if (args.rows <= 0) return;
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    launch(count_kernel<T>, blocks_for(args.rows, kThreads, context_.multiprocessors()), kThreads, stream(),
-           spec, static_cast<const T*>(args.prediction), args.target.data, args.weights, args.sums, args.rows,
+    const bool whole_numbers = !args.weights.values && spec.kind != CountSpec::Kind::regression;
+    const bool one_by_one = math_.deterministic && !whole_numbers;
+    const unsigned blocks = one_by_one ? 1 : blocks_for(args.rows, kThreads, context_.multiprocessors());
+    launch(count_kernel<T>, blocks, one_by_one ? 1 : kThreads, stream(), spec,
+           static_cast<const T*>(args.prediction), args.target.data, args.weights, args.sums, args.rows,
            args.columns);
   });
 }
