@@ -1,6 +1,7 @@
 #include <array>
 #include <dlfcn.h>
 #include <fstream>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -82,8 +83,11 @@ std::vector<GpuLoad> GpuWatch::look() const {
     if (call("nvmlDeviceGetTemperature", gpu, kChip, &degrees)) load.temperature = static_cast<int>(degrees);
     if (call("nvmlDeviceGetPowerUsage", gpu, &milliwatts)) load.power = milliwatts / 1e3;
     if (call("nvmlDeviceGetEnforcedPowerLimit", gpu, &milliwatts)) load.power_limit = milliwatts / 1e3;
-    std::array<Process, 64> processes{};
-    auto count = static_cast<unsigned>(processes.size());
+    // The first call says how many there are, and fails for want of room; some may come until the second.
+    unsigned count = 0;
+    call("nvmlDeviceGetComputeRunningProcesses_v3", gpu, &count, static_cast<Process*>(nullptr));
+    std::vector<Process> processes(count + 64);
+    count = static_cast<unsigned>(processes.size());
     if (!call("nvmlDeviceGetComputeRunningProcesses_v3", gpu, &count, processes.data())) count = 0;
     for (unsigned i = 0; i < count; ++i) {
       GpuProcess process{static_cast<int>(processes[i].pid), name_of_process(processes[i].pid), {}};
