@@ -11,6 +11,7 @@
 
 #include "console.h"
 #include "text.h"
+#include "utilisation.h"
 
 namespace dtrain {
 
@@ -77,6 +78,7 @@ class LineProgress : public QuietProgress {
 /// One line at the bottom, written anew in place; what is printed meanwhile goes above it.
 class BarProgress final : public LineProgress {
  public:
+  explicit BarProgress(bool gpus) : utilisation_(gpus) {}
   ~BarProgress() override { erase(); }
 
   void on_step(const Progress& progress) override {
@@ -85,7 +87,7 @@ class BarProgress final : public LineProgress {
     const auto now = Clock::now();
     if (now - drawn_ < kBetween && progress.step < progress.steps) return;
     drawn_ = now;
-    const std::string line = "\r\x1b[K" + draw(progress, terminal_width() - 1);
+    const std::string line = "\r\x1b[K" + draw(progress, utilisation_.text(), terminal_width() - 1);
     std::fwrite(line.data(), 1, line.size(), stderr);
     visible_ = true;
   }
@@ -112,9 +114,9 @@ class BarProgress final : public LineProgress {
 
   /// At most `width` characters. Parts that do not fit are left out whole, as half a number would be another
   /// one: the place in the epoch comes first, then the time that is left, a short bar, the loss, that
-  /// samples are waited for, the speed, the time that is left of the run, other metrics; what is left then
-  /// makes the bar longer.
-  static std::string draw(const Progress& progress, size_t width) {
+  /// samples are waited for, the speed, the time that is left of the run, how busy the devices are, other
+  /// metrics; what is left then makes the bar longer.
+  static std::string draw(const Progress& progress, const std::string& utilisation, size_t width) {
     constexpr size_t kLeastBar = 10, kMostBar = 32;  // with its brackets
     const std::string head = fmt::format("epoch {}/{} ", progress.epoch, progress.epochs);
     const std::string count = fmt::format(" {}/{}", progress.step, progress.steps);
@@ -138,9 +140,10 @@ class BarProgress final : public LineProgress {
     std::string of_run;
     if (progress.epochs > progress.epoch)
       of_run = taken(fmt::format(", {} of the run", format_duration(progress.run_seconds_left)));
+    const std::string busy = utilisation.empty() ? "" : taken("  " + utilisation);
     for (size_t i = 1; i < progress.means.size(); ++i) metrics += metric(i);
     if (bar > 0) bar = std::min(bar + room, kMostBar);
-    std::string line = head + (bar > 0 ? draw_bar(progress, bar - 2) : "") + count + metrics + speed +
+    std::string line = head + (bar > 0 ? draw_bar(progress, bar - 2) : "") + count + metrics + speed + busy +
                        waiting + left + of_run;
     return bar > 0 ? colour_bar(std::move(line), head.size()) : line;
   }
@@ -157,15 +160,16 @@ class BarProgress final : public LineProgress {
     return line.insert(start, "\x1b[32m");
   }
 
+  Utilisation utilisation_;
   Clock::time_point drawn_{};
   bool visible_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Observer> make_progress(bool quiet) {
+std::unique_ptr<Observer> make_progress(bool quiet, bool gpus) {
   if (quiet) return std::make_unique<QuietProgress>();
-  if (stderr_is_lively()) return std::make_unique<BarProgress>();
+  if (stderr_is_lively()) return std::make_unique<BarProgress>(gpus);
   return std::make_unique<LineProgress>();
 }
 

@@ -1,5 +1,6 @@
 #include "training.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -14,6 +15,7 @@
 #include "start.h"
 #include "step_log.h"
 #include "text.h"
+#include "train/placement.h"
 #include "train/trainer.h"
 
 namespace dtrain {
@@ -162,7 +164,10 @@ void in_run_directory(RunDirectory directory, const std::function<void()>& work)
 
 void train(RunConfig config, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
            const TrainingOptions& options) {
-  const std::unique_ptr<Observer> progress = make_progress(options.output.quiet);
+  const std::vector<DeviceId> devices = place_replicas(config).devices();
+  const bool gpus = std::any_of(devices.begin(), devices.end(),
+                                [](DeviceId device) { return device.kind == DeviceId::Kind::gpu; });
+  const std::unique_ptr<Observer> progress = make_progress(options.output.quiet, gpus);
   std::unique_ptr<Observer> step_log;
   if (!options.step_log.empty()) step_log = std::make_unique<StepLog>(options.step_log, *progress);
   RunRecorder observer(directory, step_log ? *step_log : *progress);

@@ -190,8 +190,8 @@ class Streams(Case):
             for bar in bars:
                 self.assertLess(len(bar), columns, bar)
                 # Whole parts: a step, perhaps with a bar, metrics, speed and time.
-                self.assertRegex(bar, r"^epoch \d/4 (\[[= ]+\])? \d+/32(  \w+ [\d.]+)*(  [\d,]+ samples/s)?(  \d+ % waiting for samples)?"
-                                      r"(  \d+:\d\d left(, \d+:\d\d of the run)?)?$")
+                self.assertRegex(bar, r"^epoch \d/4 (\[[= ]+\])? \d+/32(  \w+ [\d.]+)*(  [\d,]+ samples/s)?(  cpu \d+ %)?"
+                                      r"(  \d+ % waiting for samples)?(  \d+:\d\d left(, \d+:\d\d of the run)?)?$")
             self.assertIn("[====", seen) if columns >= 40 else None
             self.assertIn("\x1b[32m", seen) if columns >= 40 else None
 
