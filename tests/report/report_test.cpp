@@ -2,8 +2,8 @@
 #include "report/report.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <ctime>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -49,13 +49,13 @@ TEST_CASE("a curve keeps its ends and its peaks") {
   CHECK(thin_curve({}, 100).empty());
 }
 
-TEST_CASE("20 runs of 1,000 epochs stay below 2 MB and a second") {
+TEST_CASE("20 runs of 1,000 epochs stay below 2 MB and a second of the processor") {
   std::vector<RunFiles> runs;
   for (int i = 0; i < 20; ++i) runs.push_back(run_of(1000, fmt::format("run-{}", i)));
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // other programs run beside the tests
   const std::string page = report_page(runs, "dtrain 0", "2026-01-01T00:00:00+0000");
   CHECK(page.size() < 2'000'000);
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(1));
+  CHECK(std::clock() - begin < CLOCKS_PER_SEC);
 }
 
 TEST_CASE("nothing that a person named ends the script") {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "data/data_facts.h"
 #include "runs.h"
 
 using namespace dtrain;
@@ -68,6 +69,26 @@ TEST_CASE("a state that is malformed anywhere is a UserError") {
                        doctest::Contains("expected an object with 'value', found {}"), UserError);
   CHECK_THROWS_WITH_AS(TrainingState::from_json(Json(good).set("history", "x"), ""),
                        doctest::Contains("expected an array, found \"x\""), UserError);
+}
+
+TEST_CASE("facts of data that are malformed anywhere are a UserError") {
+  DataFacts facts;
+  facts.source.fields = {{"a", "b"}, {"label"}, {0, 1}, 3};
+  facts.source.class_names["label"] = {"cat", "dog"};
+  facts.source.categories["a"] = {"x", "y"};
+  facts.source.fills["x"] = {"mean", "0.5"};
+  facts.fitted["x"] = {{"standardize", {{"mean", {1.0, 2.0}}}}};
+  facts.split_seed = 7;
+  int refused = 0;
+  for_each_damage(facts.to_json(), [&](const Json& json) {
+    CAPTURE(json.dump());
+    try {
+      DataFacts::from_json(Json::parse(json.dump()));
+    } catch (const UserError&) {
+      ++refused;
+    }
+  });
+  CHECK(refused > 100);
 }
 
 TEST_CASE("a callback's state that is malformed is a UserError") {
