@@ -18,7 +18,7 @@
 
 namespace dtrain {
 
-/// How a parameter is trained, other than all are: what `train.groups` says of it.
+/// How a parameter is trained where `train.groups` has it trained otherwise than the rest.
 struct ParameterTraining {
   bool trainable = true;  // else it never moves, and has no slots
   float learning_rate_factor = 1;

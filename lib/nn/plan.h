@@ -34,8 +34,8 @@ struct Head {
   std::shared_ptr<const Loss> loss;
   std::vector<HeadMetric> metrics;
   TensorSpec target;  // as the loss wants it
-  /// Of the column of the rows' weights, the same for all heads; nothing where all rows count the same. A
-  /// row's weight is that of its sample, or of its part of it.
+  /// The column of the rows' weights, which is the same for all heads; nothing where all rows count the same.
+  /// A sample has one weight for all of its rows, or one for each.
   std::optional<TensorSpec> weights = {};
 
   /// Its totals: the loss's sum, the metrics' sums, and where there are weights their sum.

@@ -28,7 +28,7 @@ std::string scalars_event(double time, int64_t step, std::span<const std::pair<s
 struct Histogram {
   double min = 0, max = 0, sum = 0, sum_squares = 0;
   int64_t count = 0;
-  std::vector<double> limits, counts;  // of buckets: the upper ends, and how many values are below each
+  std::vector<double> limits, counts;  // of buckets: their upper ends, and how many values are in each
 };
 /// 30 buckets of the same width between the least and the greatest value; what is no finite number is left
 /// out.

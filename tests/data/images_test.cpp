@@ -163,7 +163,7 @@ TEST_CASE("other splits have the training split's classes") {
   CHECK(read_all(*open_split(spec, *spec.validation, kInput, kTarget), 1) == std::vector<double>{2});
   write_picture(folder / "some/fox/a.png", png_of(gradient(5, 5, 3)));
   CHECK(contains(error_of([&] { open_split(spec, *spec.validation, kInput, kTarget); }),
-                 "expected a folder for each of the classes cat, dog, emu, found the folder 'fox'"));
+                 "expected a folder for each of the classes 'cat', 'dog', 'emu', found the folder 'fox'"));
 }
 
 TEST_CASE("class_names say the order") {

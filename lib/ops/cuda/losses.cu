@@ -153,7 +153,7 @@ __device__ double dense_probability_row(const Group& group, const T* p, const Ta
   return static_cast<double>(group.reduce(loss, Add{}));
 }
 
-/// The same, by logits or probabilities.
+/// One row of a crossentropy with a target for each class: by logits or probabilities, as the spec says.
 template <int N, class T, class Group, class Target>
 __device__ double dense_row(const CrossEntropySpec& spec, const Group& group, const T* p, const Target& t,
                             float scale, T* diff, int64_t columns) {

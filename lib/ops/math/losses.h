@@ -14,7 +14,7 @@ DTRAIN_HOST_DEVICE inline float clip_probability(float p) {
   return p > kMost ? kMost : p;
 }
 
-/// x to the y for x in [0, 1]; no more than 1e-7 to the y near 0, so that y may be negative.
+/// x to the y for x in [0, 1]. Below 1e-7 x counts as 1e-7, so that y may be negative.
 DTRAIN_HOST_DEVICE inline float power(float x, float y) {
   return exp(y * log(x < 1e-7f ? 1e-7f : x));
 }
@@ -191,7 +191,7 @@ struct Smoothed {
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return of.gradient(p, kept * t + spread); }
 };
 
-/// The target's answer at 0.5, as the labels are 0 and 1.
+/// Whether the prediction, above the threshold or not, is the label, 1 or 0.
 struct BinaryAccuracy {
   float threshold;
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
