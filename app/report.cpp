@@ -1,10 +1,8 @@
 // dtrain report: one page that shows a run, or compares several.
 #include "report/report.h"
 
-#include <fcntl.h>
 #include <filesystem>
 #include <memory>
-#include <span>
 
 #include <fmt/format.h>
 
@@ -25,12 +23,12 @@ struct ReportOptions {
   std::string file;
 };
 
-/// A file that this would replace is one of its own, or nothing.
+/// A file that the page would replace is such a page, too, or there is none.
 void refuse_foreign_page(const std::string& path) {
-  if (look_at(path) == Standing::nothing) return;
-  if (look_at(path) == Standing::file && path.ends_with(".html")) return;
+  if (look_at(path) == Standing::nothing || is_report_page(path)) return;
   throw UserError(fmt::format(
-      "{}: expected the name of an .html file, or of no file yet; give another one: --output", path));
+      "{}: expected a report by dtrain, or no file yet, found something else; give another name: --output",
+      path));
 }
 
 void report(const ReportOptions& options) {

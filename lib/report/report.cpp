@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -228,6 +231,18 @@ std::string report_page(std::span<const RunFiles> runs, const std::string& progr
   std::string page = kReportPage;
   constexpr std::string_view kPlace = "@DATA@";
   return page.replace(page.find(kPlace), kPlace.size(), for_script(report_data(runs, program, made)));
+}
+
+bool is_report_page(const std::string& path) {
+  constexpr std::string_view kTitle = "<title>dtrain report</title>";
+  constexpr size_t kHead = 1024;  // bytes that the title stands in
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  std::string start(kHead, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<size_t>(file.gcount()));
+  return start.find(kTitle) != std::string::npos;
 }
 
 }  // namespace dtrain

@@ -14,6 +14,9 @@ namespace dtrain {
 /// run.jsonl writes it; `program`: "dtrain 0.1.0".
 std::string report_page(std::span<const RunFiles> runs, const std::string& program, const std::string& made);
 
+/// Whether there is a file whose first bytes are those of such a page, of whatever version.
+bool is_report_page(const std::string& path);
+
 /// What the page is given, for tests: {program, made, larger_is_better, runs: [...]}.
 Json report_data(std::span<const RunFiles> runs, const std::string& program, const std::string& made);
 

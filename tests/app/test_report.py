@@ -103,13 +103,21 @@ class Reports(Case):
     def test_mistakes(self):
         self.fit("--epochs", 1)
         self.write("other/file.txt", "")
+        foreign = self.write("other/page.html", "<!doctype html>\n<title>mine</title>\n")
         for arguments, message in ((["report"], "RUN"), (["report", "missing"], "missing: expected a run directory"),
                                    (["report", "other"], "found something else"),
-                                   (["report", "run", "-o", "run/config.yaml"], "expected the name of an .html file"),
+                                   (["report", "run", "-o", "run/config.yaml"], "run/config.yaml: expected a report by dtrain"),
+                                   (["report", "run", "-o", "other/page.html"], "other/page.html: expected a report by dtrain"),
+                                   (["report", "run", "-o", "other"], "other: expected a report by dtrain"),
                                    (["runs", "missing"], "missing: expected a folder"),
                                    (["completion"], "SHELL"), (["completion", "csh"], "csh")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain(*arguments, expect=2).err)
+
+        self.assertIn("mine", foreign.read_text())
+        for _ in range(2):  # the second is written over the first, whatever its name
+            self.dtrain("report", "run", "-o", "page")
+        self.page("page")
 
     def test_a_report_that_cannot_be_written_is_a_warning(self):
         os.makedirs(self.dir / "run/report.html/in-the-way")
