@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -170,10 +169,7 @@ void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint
 }
 
 bool is_picture_file(std::span<const uint8_t> start) {
-  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-  const bool bmp =
-      text.starts_with("BM") && text.size() > 10 && text.substr(6, 4) == std::string_view("\0\0\0\0", 4);
-  return bmp || text.starts_with("\xff\xd8\xff") || text.starts_with("\x89PNG\r\n\x1a\n");
+  return picture_format(start) != PictureFormat::none;
 }
 
 PictureHeader read_picture_header(std::span<const uint8_t> start, size_t file_bytes) {

@@ -28,7 +28,7 @@ struct PictureForm {
 /// UserError ("expected ..., found ...", without a path) where the bytes are no whole picture.
 void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint8_t* dst);
 
-/// Whether a file that begins so is a JPEG, PNG or BMP.
+/// Whether a file that begins so is a JPEG, PNG or BMP. At least 18 bytes are needed for that.
 bool is_picture_file(std::span<const uint8_t> start);
 
 /// What the header of a picture says, as it is to be shown: turned as EXIF says.

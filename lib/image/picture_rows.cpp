@@ -10,6 +10,19 @@ namespace dtrain {
 
 namespace {
 
+std::string_view text_of(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Whether behind the 14 bytes of the file's header another one begins: with its length, which is OS/2's or
+/// one of Windows's.
+bool has_bmp_header(std::span<const uint8_t> start) {
+  if (start.size() < 18) return false;
+  const uint32_t length =
+      start[14] | uint32_t{start[15]} << 8 | uint32_t{start[16]} << 16 | uint32_t{start[17]} << 24;
+  return length == 12 || (length >= 40 && length <= 1024);
+}
+
 /// What the first bytes say a file is, for messages.
 std::string_view name_of_format(std::string_view start) {
   if (start.empty()) return "an empty file";
@@ -42,12 +55,25 @@ void PictureRows::set_full_size(int64_t width, int64_t height, size_t file_bytes
   full_height_ = height;
 }
 
+PictureFormat picture_format(std::span<const uint8_t> start) {
+  const std::string_view text = text_of(start);
+  if (text.starts_with("\xff\xd8\xff")) return PictureFormat::jpeg;
+  if (text.starts_with("\x89PNG\r\n\x1a\n")) return PictureFormat::png;
+  return text.starts_with("BM") && has_bmp_header(start) ? PictureFormat::bmp : PictureFormat::none;
+}
+
 std::unique_ptr<PictureRows> open_picture(std::span<const uint8_t> bytes, size_t file_bytes) {
-  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (start.starts_with("\xff\xd8\xff")) return open_jpeg(bytes, file_bytes);
-  if (start.starts_with("\x89PNG\r\n\x1a\n")) return open_png(bytes, file_bytes);
-  if (start.starts_with("BM")) return open_bmp(bytes, file_bytes);
-  throw UserError(fmt::format("expected a JPEG, PNG or BMP, found {}", name_of_format(start)));
+  switch (picture_format(bytes)) {
+    case PictureFormat::jpeg:
+      return open_jpeg(bytes, file_bytes);
+    case PictureFormat::png:
+      return open_png(bytes, file_bytes);
+    case PictureFormat::bmp:
+      return open_bmp(bytes, file_bytes);
+    case PictureFormat::none:
+      break;
+  }
+  throw UserError(fmt::format("expected a JPEG, PNG or BMP, found {}", name_of_format(text_of(bytes))));
 }
 
 }  // namespace dtrain

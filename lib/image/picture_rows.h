@@ -55,13 +55,19 @@ class PictureRows {
   int64_t full_width_ = 0, full_height_ = 0;
 };
 
+enum class PictureFormat { none, jpeg, png, bmp };
+
+/// The format that the first bytes of a file say. Text may begin with a BMP's two letters ("BMI,age"): what
+/// its header begins with has to follow.
+PictureFormat picture_format(std::span<const uint8_t> start);
+
 // One for each format. `bytes` may be the beginning of a file of `file_bytes` bytes, where only the header is
 // wanted.
 std::unique_ptr<PictureRows> open_jpeg(std::span<const uint8_t> bytes, size_t file_bytes);
 std::unique_ptr<PictureRows> open_png(std::span<const uint8_t> bytes, size_t file_bytes);
 std::unique_ptr<PictureRows> open_bmp(std::span<const uint8_t> bytes, size_t file_bytes);
 
-/// Opens a picture of the format that its first bytes say. Throws UserError for any other file; the message
+/// Opens a picture of its picture_format(). Throws UserError for any other file; the message
 /// names formats that are known but not read (GIF, WebP, ...).
 std::unique_ptr<PictureRows> open_picture(std::span<const uint8_t> bytes, size_t file_bytes);
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <string>
 
 #include <doctest/doctest.h>
 
+#include "base/error.h"
 #include "pictures.h"
 
 namespace dtrain::test {
@@ -81,6 +83,19 @@ TEST_CASE("lossless pictures come out as they went in") {
   }
   const Pixels colours = gradient(37, 53, 3);
   CHECK(decoded(bmp_of(colours), 37, 53).bytes == colours.bytes);
+}
+
+TEST_CASE("a BMP is one whatever stands in its reserved bytes, and text is none") {
+  const Pixels pixels = gradient(9, 7, 3);
+  Bytes file = bmp_of(pixels);
+  for (size_t i = 6; i < 10; ++i) file[i] = 0xab;
+  CHECK(is_picture_file(file));
+  CHECK(decoded(file, 9, 7).bytes == pixels.bytes);
+  for (const std::string text : {"BMI,age,height,weight\n21,30,1.8,70\n", "BM"}) {
+    const Bytes bytes(text.begin(), text.end());
+    CHECK_FALSE(is_picture_file(bytes));
+    CHECK_THROWS_WITH_AS(decoded(bytes, 9, 7), "expected a JPEG, PNG or BMP, found no picture", UserError);
+  }
 }
 
 TEST_CASE("a JPEG comes out as it went in, but for what JPEG loses") {
