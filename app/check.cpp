@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -69,15 +70,23 @@ void look_through(const RunConfig& config, const Dataset& data, const char* name
   }
 }
 
+/// Whether the split is drawn from one of these, perhaps by way of others.
+bool is_drawn_from(const DatasetSpec& dataset, const SplitSpec* split, const std::set<std::string>& names) {
+  for (; split && split->drawn; split = dataset.find(split->drawn->of))
+    if (names.contains(split->drawn->of)) return true;
+  return false;
+}
+
 /// Opens every split of the data set; what is wrong with any of them is said at once.
 std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache) {
   DatasetSpec with_cache = config.dataset;
   with_cache.cache = cache;
   std::vector<std::string> mistakes;
+  std::set<std::string> failed;
   std::vector<Split> splits;
-  for (const char* name : {"train", "validation", "test"}) {
+  for (const char* name : kSplitNames) {
     const SplitSpec* split = config.dataset.find(name);
-    if (!split) continue;
+    if (!split || is_drawn_from(config.dataset, split, failed)) continue;  // the same mistakes again
     try {
       check_cache(with_cache, name);
       const auto data = open_samples(config, *split, std::string_view(name) == "train");
@@ -87,6 +96,7 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
       splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});
     } catch (const UserError& error) {
       mistakes.push_back(error.what());
+      failed.insert(name);
     }
   }
   if (!mistakes.empty()) throw UserError(fmt::format("{}", fmt::join(mistakes, "\n")));
@@ -181,25 +191,8 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
       .set("replicas", std::move(replicas));
 }
 
-std::string to_text(const RunConfig& config, const RunPlan& plan) {
-  std::string data;
-  for (const Split& split : plan.splits)
-    data += fmt::format("{}{} {}", data.empty() ? "" : ", ", split.name, format_count(split.samples));
-  const int64_t trainable = config.graph.count_parameters(true);
-  std::string text = fmt::format("model     {}, {} trained\ndata      {} samples\n",
-                                 format_plural(trainable + config.graph.count_parameters(false), "parameter"),
-                                 format_count(trainable), data);
-  text += fmt::format("steps     {} an epoch, {} in {}; batches of {}, the last of {}\n",
-                      format_count(plan.steps_per_epoch), format_count(plan.steps(config)),
-                      format_plural(config.train.epochs, "epoch"), format_count(config.train.batch_size),
-                      format_count(plan.last_batch));
-  if (plan.step_time)
-    text += fmt::format("time      {:.4g} ms a step (of {}), {} in all, without validation and saving\n",
-                        plan.step_time->seconds * 1e3, format_count(plan.step_time->steps),
-                        format_duration(plan.step_time->seconds * static_cast<double>(plan.steps(config))));
-  text += fmt::format("strategy  {}, {}{}\n\n", config.strategy.name,
-                      format_plural(static_cast<int64_t>(plan.replicas.size()), "replica"),
-                      plan.replicas.size() > 1 ? "; gradients meet " + plan.gradients_meet : "");
+/// What each replica does and holds.
+std::string memory_table(const RunPlan& plan) {
   constexpr auto kRight = Table::Align::right;
   Table table({{"replica", kRight},
                {"device"},
@@ -221,7 +214,29 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
                format_bytes(replica.activations), format_bytes(replica.staging), format_bytes(replica.data),
                format_bytes(replica.total())});
   }
-  text += table.str();
+  return table.str();
+}
+
+std::string to_text(const RunConfig& config, const RunPlan& plan) {
+  std::string data;
+  for (const Split& split : plan.splits)
+    data += fmt::format("{}{} {}", data.empty() ? "" : ", ", split.name, format_count(split.samples));
+  const int64_t trainable = config.graph.count_parameters(true);
+  std::string text = fmt::format("model     {}, {} trained\ndata      {} samples\n",
+                                 format_plural(trainable + config.graph.count_parameters(false), "parameter"),
+                                 format_count(trainable), data);
+  text += fmt::format("steps     {} an epoch, {} in {}; batches of {}, the last of {}\n",
+                      format_count(plan.steps_per_epoch), format_count(plan.steps(config)),
+                      format_plural(config.train.epochs, "epoch"), format_count(config.train.batch_size),
+                      format_count(plan.last_batch));
+  if (plan.step_time)
+    text += fmt::format("time      {:.4g} ms a step (of {}), {} in all, without validation and saving\n",
+                        plan.step_time->seconds * 1e3, format_count(plan.step_time->steps),
+                        format_duration(plan.step_time->seconds * static_cast<double>(plan.steps(config))));
+  text += fmt::format("strategy  {}, {}{}\n\n", config.strategy.name,
+                      format_plural(static_cast<int64_t>(plan.replicas.size()), "replica"),
+                      plan.replicas.size() > 1 ? "; gradients meet " + plan.gradients_meet : "");
+  text += memory_table(plan);
   if (plan.snapshot > 0)
     text +=
         fmt::format("\nSaving takes {} of the host's memory besides, for a copy that is written meanwhile.\n",

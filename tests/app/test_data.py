@@ -215,6 +215,12 @@ class Data(Case):
             self.write("config.yaml", CONFIG)
             self.assertRegex(self.dtrain(command, "config.yaml", expect=2).err,
                              r"^config.yaml:4:10: error: .*g.csv:4:3: expected a finite number, found 'two'")
+        # Splits that are drawn from that one would only say it again; what is wrong with another is said.
+        drawn = "  test: {split: {of: validation, fraction: 0.2}}\n  validation: {split: {of: train, fraction: 0.2}}\n"
+        for splits, count in ((drawn, 1), (drawn.replace("{split: {of: train, fraction: 0.2}}", "{csv: {file: none.csv, target: -1}}"), 2)):
+            self.write("config.yaml", CONFIG.replace("strategy", splits + "strategy"))
+            errors = self.dtrain("check", "config.yaml", expect=2).err
+            self.assertEqual(errors.count("error: "), count, errors)
 
 
 if __name__ == "__main__":
