@@ -87,6 +87,11 @@ Option& Option::excludes(const Option& other) {
   return *this;
 }
 
+Option& Option::needs(const Option& other) {
+  option_->needs(other.option_);
+  return *this;
+}
+
 Option& Option::one_value_each() {
   option_->allow_extra_args(false);
   return *this;

@@ -28,6 +28,8 @@ class Option {
   Option& one_of(const std::vector<std::string>& values);
   /// Both in one command line are refused.
   Option& excludes(const Option& other);
+  /// Without the other one it is refused.
+  Option& needs(const Option& other);
   /// One value each time that the option is given.
   Option& one_value_each();
 

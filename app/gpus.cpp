@@ -179,14 +179,20 @@ void add_gpus(CommandLine& line) {
       "Copy memory to, from, within and between the GPUs, sum over all of them, and say how fast");
   const auto watch = std::make_shared<bool>(false);
   const auto watching = std::make_shared<WatchOptions>();
-  command
-      .add_flag("--watch", *watch,
-                "Look at the devices again and again: utilisation, memory, power, temperature, who uses them")
-      .excludes(command.option("--measure"));
+  const Option watch_flag =
+      command
+          .add_flag(
+              "--watch", *watch,
+              "Look at the devices again and again: utilisation, memory, power, temperature, who uses them")
+          .excludes(command.option("--measure"));
   command.add_option("--interval", watching->interval, "Seconds between two looks (1)")
       .at_least(1)
-      .type_name("SECONDS");
-  command.add_option("--count", watching->count, "End after so many looks").at_least(1).type_name("N");
+      .type_name("SECONDS")
+      .needs(watch_flag);
+  command.add_option("--count", watching->count, "End after so many looks")
+      .at_least(1)
+      .type_name("N")
+      .needs(watch_flag);
   add_output_options(command, *output);
   command.callback([output, measure, watch, watching] {
     if (*watch) return watch_devices(*output, *watching);

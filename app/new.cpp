@@ -29,6 +29,10 @@ void make_new(NewOptions options, const OutputOptions& output) {
   if (standing != Standing::file && standing != Standing::directory)
     throw UserError(
         fmt::format("{}: expected a CSV file or a folder of pictures, there is nothing", options.data));
+  if (standing == Standing::directory && !options.target.empty())
+    throw UserError(
+        fmt::format("--target: names a column of a CSV file; {} is a folder, whose folders are the classes",
+                    options.data));
   while (options.data.size() > 1 && options.data.ends_with('/')) options.data.pop_back();
   if (options.file.empty()) {
     const fs::path name = fs::path(real_path(options.data)).filename();

@@ -101,6 +101,8 @@ class CommandLine(Case):
         self.assertTrue(any(line.startswith("gpu") for line in lines))
         self.assertNotIn("\x1b", "".join(lines))
         self.dtrain("gpus", "--watch", "--measure", expect=2)
+        for option in ("--interval", "--count"):
+            self.assertIn("--watch", self.dtrain("gpus", option, 1, expect=2).err)
 
     def test_set_takes_one_value_and_is_repeatable(self):
         self.write("config.yaml", CONFIG)

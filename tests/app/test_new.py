@@ -115,7 +115,8 @@ class New(Case):
         for arguments, message in ((["data.csv"], "data.yaml: is there already"), (["missing"], "there is nothing"),
                                    (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
-                                   (["folder"], "folder/only: expected pictures, found an empty folder")):
+                                   (["folder"], "folder/only: expected pictures, found an empty folder"),
+                                   (["folder", "--target", "x"], "--target: names a column of a CSV file; folder is a folder")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)
         self.assertFalse((self.dir / "ragged.yaml").exists())
