@@ -239,6 +239,12 @@ TEST_CASE("pictures to predict for: a folder, or one file") {
   const auto train = open_split(spec, *spec.train, kInput, kTarget);
   CHECK(read_all(*data, 0) == read_all(*train, 0));
   CHECK(open_inputs(folder / "all/dog/0.bmp", spec, kInput, {})->size() == 1);
+  // What stands beside the classes is passed over there, too; beside other pictures it is a mistake.
+  write_file(folder / "all/README.txt", "beside the folders");
+  CHECK(open_inputs(folder / "all", spec, kInput, {})->size() == 12);
+  write_file(folder / "all/cat/README.txt", "among pictures");
+  CHECK(contains(error_of([&] { open_inputs(folder / "all", spec, kInput, {}); }),
+                 "all/cat/README.txt: expected a JPEG"));
 }
 
 TEST_CASE("a folder is another one when a file of it is") {

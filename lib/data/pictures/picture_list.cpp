@@ -24,7 +24,13 @@ bool has_ending_of_picture(const std::string& path) {
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
-/// The folders of a folder, in the order of their names; hidden ones are none.
+/// Whether a file stands beside the folders of a folder, and is no picture by its name: README.txt.
+bool is_beside_folders(const ListedFile& file) {
+  return file.path.find('/') == std::string::npos && !has_ending_of_picture(file.path);
+}
+
+}  // namespace
+
 std::vector<std::string> folders_in(const std::string& folder) {
   std::vector<std::string> names;
   if (DIR* open = opendir(folder.c_str())) {
@@ -36,8 +42,6 @@ std::vector<std::string> folders_in(const std::string& folder) {
   std::sort(names.begin(), names.end());
   return names;
 }
-
-}  // namespace
 
 void PictureList::keep(const std::vector<bool>& is_good) {
   size_t kept = 0;
@@ -56,6 +60,8 @@ void PictureList::keep(const std::vector<bool>& is_good) {
 
 PictureList list_pictures(const std::string& folder) {
   PictureList list{folder, list_folder(folder), {}, {}, 0, ""};
+  if (!folders_in(folder).empty())
+    std::erase_if(list.files, [](const ListedFile& file) { return is_beside_folders(file); });
   if (list.files.empty())
     throw UserError(fmt::format("{}: expected pictures, found an empty folder", folder));
   return list;
@@ -78,11 +84,9 @@ PictureList list_classes(const std::string& folder, const std::vector<std::strin
     const std::string name = file.path.substr(0, slash);
     const auto number = numbers.find(name);
     if (slash == std::string::npos && number == numbers.end()) {
-      if (has_ending_of_picture(file.path))
-        throw UserError(
-            fmt::format("{}: expected pictures in folders, one a class, found this one beside them",
-                        path_in(folder, file.path)));
-      continue;
+      if (is_beside_folders(file)) continue;
+      throw UserError(fmt::format("{}: expected pictures in folders, one a class, found this one beside them",
+                                  path_in(folder, file.path)));
     }
     ++counts[name];
     list.classes.push_back(number->second);

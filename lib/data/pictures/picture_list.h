@@ -22,13 +22,17 @@ struct PictureList {
   void keep(const std::vector<bool>& is_good);
 };
 
-/// Every file below the folder.
+/// The names of the folders in a folder, sorted; hidden ones are none. Of what is no folder: none.
+std::vector<std::string> folders_in(const std::string& folder);
+
+/// Every file below the folder. Files beside folders are passed over, unless they are pictures by their
+/// names.
 PictureList list_pictures(const std::string& folder);
 
 /// Every file in the folders of a folder, each of which is a class. `class_names` are the folders in the
 /// order in which they are numbered; where it is empty, it is the order of their names. Files beside the
-/// folders are passed over, unless they are pictures. Throws UserError for a folder that is none of the
-/// names, and for one without files.
+/// folders are passed over, unless they are pictures by their names, which is an error. Throws UserError for
+/// a folder that is none of the names, and for one without files.
 PictureList list_classes(const std::string& folder, const std::vector<std::string>& class_names);
 
 }  // namespace dtrain
