@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "data/augment/mixing.h"
 #include "data/folder_listing.h"
@@ -172,6 +173,10 @@ TEST_CASE("class_names say the order") {
   write_picture(folder / "all/yes/a.png", png_of(gradient(5, 5, 3)));
   const auto data = open(folder, "train: {images: {directory: all, class_names: [yes, no]}}");
   CHECK(read_all(*data, 1) == std::vector<double>{1, 0});
+  for (const char* names : {"[yes, no, yes]", "[yes, no, '']"})
+    CHECK(contains(
+        open_error(folder, fmt::format("train: {{images: {{directory: all, class_names: {}}}}}", names)),
+        "class_names: expected names that differ"));
 }
 
 TEST_CASE("broken pictures are errors with their path, or left out and counted") {

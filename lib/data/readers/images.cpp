@@ -1,5 +1,6 @@
 // Pictures in files of their own: a folder a class.
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -58,6 +59,13 @@ void add_images(Registry<Reader>& table) {
       "1 (grey), 3 (RGB) or 4 (RGB and alpha)",
       [](const auto& n) { return !n || *n == 1 || *n == 3 || *n == 4; },
       Json::object().set("enum", Json::array().push(1).push(3).push(4))};
+  const Check<std::vector<std::string>> names{"names that differ, and are not empty",
+                                              [](const auto& all) {
+                                                return std::set(all.begin(), all.end()).size() ==
+                                                           all.size() &&
+                                                       std::find(all.begin(), all.end(), "") == all.end();
+                                              },
+                                              Json::object().set("uniqueItems", true)};
   Schema<ImagesOptions> schema(
       "JPEG, PNG and BMP files, in a folder for each class: turned as EXIF says, resized bilinearly with "
       "antialiasing to [height, width, channels] of 0 to 255. Without a target all files below the folder.");
@@ -69,7 +77,8 @@ void add_images(Registry<Reader>& table) {
       .optional("channels", &ImagesOptions::channels,
                 "1 (grey), 3 (RGB) or 4 (and alpha); the model's input's where not given", kinds)
       .optional("class_names", &ImagesOptions::class_names,
-                "the folders' names in the order in which classes are numbered; sorted where not given")
+                "the folders' names in the order in which classes are numbered; sorted where not given",
+                names)
       .optional(
           "on_error", &ImagesOptions::on_error,
           "a file that is no whole picture: error, or skip, which decodes all of them once before the run "
