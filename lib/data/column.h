@@ -45,6 +45,8 @@ class Column {
     }
     check();
   }
+  /// The most bytes that one call of read() takes besides the destination.
+  virtual size_t working_bytes() const { return 0; }
   /// Whether reading needs no file.
   virtual bool in_memory() const = 0;
 

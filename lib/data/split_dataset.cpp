@@ -83,9 +83,10 @@ size_t SplitDataset::working_bytes(int64_t samples) const {
   size_t most = 0;  // columns are read one after the other
   for (size_t i = 0; i < plans_.size(); ++i) {
     const bool is_read_first = !columns_[i]->data() && !plans_[i].is_copy();
-    most = std::max(most, plans_[i].working_bytes() + (is_read_first ? columns_[i]->row_bytes() : 0));
+    const size_t of_a_sample = plans_[i].working_bytes() + (is_read_first ? columns_[i]->row_bytes() : 0);
+    most = std::max(most, of_a_sample * static_cast<size_t>(samples) + columns_[i]->working_bytes());
   }
-  return most * static_cast<size_t>(samples);
+  return most;
 }
 
 const std::byte* SplitDataset::data_of(const Column& column) const {

@@ -1,4 +1,5 @@
 // The reader of pictures: which ones, of which classes, in which order, the same whoever reads them.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -250,6 +251,17 @@ TEST_CASE("pictures to predict for: a folder, or one file") {
   write_file(folder / "all/cat/README.txt", "among pictures");
   CHECK(contains(error_of([&] { open_inputs(folder / "all", spec, kInput, {}); }),
                  "all/cat/README.txt: expected a JPEG"));
+}
+
+TEST_CASE("reading pictures takes the memory of the largest file besides") {
+  const TempFolder folder;
+  write_classes(folder / "all");
+  size_t largest = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "all"))
+    if (entry.is_regular_file()) largest = std::max<size_t>(largest, entry.file_size());
+  const auto data = open(folder, "train: {images: {directory: all}}");
+  CHECK(data->working_bytes(0) == largest);
+  CHECK(data->working_bytes(2) > largest);
 }
 
 TEST_CASE("a folder is another one when a file of it is") {

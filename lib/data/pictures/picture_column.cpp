@@ -32,7 +32,10 @@ std::unique_ptr<const InputFile> open_listed(const PictureList& list, size_t i) 
 /// Calls `work` with the first bytes of the file, of its path in messages.
 template <class Work>
 void with_bytes(const InputFile& file, int64_t bytes, Work work) {
-  thread_local std::vector<uint8_t> memory;
+  constexpr int64_t kKept = 16 << 20;  // larger memory than a thread keeps for its next picture
+  thread_local std::vector<uint8_t> kept;
+  std::vector<uint8_t> large;
+  std::vector<uint8_t>& memory = bytes > kKept ? large : kept;
   memory.resize(static_cast<size_t>(bytes));
   file.read(0, memory.data(), memory.size());
   try {
@@ -57,6 +60,12 @@ class PictureColumn final : public Column {
   const TensorSpec& spec() const override { return spec_; }
   int64_t size() const override { return static_cast<int64_t>(list_->files.size()); }
   bool in_memory() const override { return false; }
+  /// The largest file.
+  size_t working_bytes() const override {
+    int64_t most = 0;
+    for (const ListedFile& file : list_->files) most = std::max(most, file.bytes);
+    return static_cast<size_t>(std::min(most, kMostFileBytes));
+  }
 
  protected:
   void read_rows(std::span<const int64_t> rows, void* dst) const override {
