@@ -1,7 +1,9 @@
 #include "picture_look.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <array>
+#include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -11,16 +13,29 @@
 
 namespace dtrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
-/// The folder's own folder of one of these names; "" without one.
-std::string folder_called(const fs::path& folder, std::initializer_list<const char*> names) {
-  std::error_code error;
-  for (const char* name : names)
-    if (fs::is_directory(folder / name, error)) return (folder / name).string();
+constexpr std::array<std::string_view, 2> kTrain{"train", "training"}, kTest{"test", "testing"};
+constexpr std::array<std::string_view, 3> kValidation{"validation", "val", "valid"};
+
+/// The folder's own folder of one of these names, where that has folders itself, as a split has one for each
+/// class; else "".
+std::string split_called(const std::string& folder, std::span<const std::string_view> names) {
+  for (const std::string_view name : names)
+    if (const std::string path = path_in(folder, std::string(name)); !folders_in(path).empty()) return path;
   return "";
+}
+
+/// Whether a folder has pictures in folders for splits that have none for classes.
+bool has_flat_splits(const std::string& folder) {
+  const std::vector<std::string> names = folders_in(folder);
+  const auto is_among = [](const std::string& name, const auto& all) {
+    return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  return std::any_of(names.begin(), names.end(), [&](const auto& name) { return is_among(name, kTrain); }) &&
+         std::all_of(names.begin(), names.end(), [&](const auto& name) {
+           return is_among(name, kTrain) || is_among(name, kValidation) || is_among(name, kTest);
+         });
 }
 
 int64_t middle_of(std::vector<int64_t> values) {
@@ -34,11 +49,15 @@ int64_t middle_of(std::vector<int64_t> values) {
 
 LookedAtPictures look_at_pictures(const std::string& folder) {
   LookedAtPictures looked;
-  looked.train = folder_called(folder, {"train", "training"});
+  looked.train = split_called(folder, kTrain);
   if (!looked.train.empty()) {
-    looked.validation = folder_called(folder, {"validation", "val", "valid"});
-    looked.test = folder_called(folder, {"test", "testing"});
-  } else {
+    looked.validation = split_called(folder, kValidation);
+    looked.test = split_called(folder, kTest);
+  } else {  // a class may be called "train", beside "bus"
+    if (has_flat_splits(folder))
+      throw UserError(fmt::format(
+          "{}: expected a folder of pictures for each class, found folders of splits that have none",
+          folder));
     looked.train = folder;
   }
   const PictureList list = list_classes(looked.train, {});

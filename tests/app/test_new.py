@@ -112,11 +112,14 @@ class New(Case):
         self.write("ragged.csv", "a,b\n1,2\n1,2,3\n")
         self.write("binary.csv", "a\0b\n")
         (self.dir / "folder/only").mkdir(parents=True)
+        for split in ("train", "test"):
+            self.picture(f"flat/{split}/1.png")
         for arguments, message in ((["data.csv"], "data.yaml: is there already"), (["missing"], "there is nothing"),
                                    (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
                                    (["folder"], "folder/only: expected pictures, found an empty folder"),
-                                   (["folder", "--target", "x"], "--target: names a column of a CSV file; folder is a folder")):
+                                   (["folder", "--target", "x"], "--target: names a column of a CSV file; folder is a folder"),
+                                   (["flat"], "flat: expected a folder of pictures for each class, found folders of splits")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)
         self.assertFalse((self.dir / "ragged.yaml").exists())
@@ -134,6 +137,11 @@ class New(Case):
         (self.dir / "data.yaml").write_text(text.replace("  class_weight: balanced", "#"))
         self.assertEqual(self.check_model(2), [2])
 
+    def picture(self, name):
+        path = self.dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(30, 40))
+
     def test_folders_of_splits_and_grey_pictures(self):
         for split in ("train", "val"):
             for name in ("a", "b"):
@@ -144,6 +152,22 @@ class New(Case):
         for expected in ("image: [28, 28, 1]", "directory: data/train,", "validation: {images: {directory: data/val,",
                          "test: {split:"):
             self.assertIn(expected, text)
+
+    def test_a_class_that_is_called_like_a_split(self):
+        for name in ("train", "bus", "car"):
+            for i in range(4):
+                self.picture(f"data/{name}/{i}.png")
+        text = self.new("data")
+        for expected in ("directory: data,", "dense: {units: 3}", "bus (4), car (4), train (4)"):
+            self.assertIn(expected, text)
+        # And a folder of classes beside a flat one, whose pictures nobody has sorted.
+        for name in ("bus", "car"):
+            self.picture(f"other/train/{name}/1.png")
+        self.picture("other/test/1.png")
+        self.dtrain("new", "other")
+        text = (self.dir / "other.yaml").read_text()
+        self.assertIn("directory: other/train,", text)
+        self.assertIn("test: {split:", text)
 
 
 if __name__ == "__main__":
