@@ -1,43 +1,60 @@
 #include "new_config.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/json.h"
+#include "base/utf8.h"
+#include "config/codec.h"
+#include "text.h"
 
 namespace dtrain {
 
-/// As YAML has it, also within brackets: plain where nothing can be meant by it, else in quotes as JSON has.
+namespace {
+
+/// A comment of one line, whatever stands in the text: a configuration is UTF-8 without control characters.
+std::string comment(std::string_view text) {
+  std::string line = "# ";
+  for (size_t at = 0, length; at < text.size(); at += length) {
+    length = std::max<size_t>(utf8_length(text.substr(at, 4)), 1);
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x20 || byte == 0x7f)
+      line += ' ';
+    else if (byte >= 0x80 && length == 1)
+      line += escaped_byte(byte);
+    else
+      line += text.substr(at, length);
+  }
+  return line + "\n";
+}
+
+}  // namespace
+
 std::string yaml_string(const std::string& text) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '/' || c == '.' || c == '-';
-  };
-  constexpr std::array<std::string_view, 12> kMeantOtherwise{"true", "false", "yes", "no",   "on",  "off",
-                                                             "null", "y",     "n",   "True", "inf", "nan"};
-  const bool letter_first =
-      !text.empty() && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
-  const bool harmless =
-      letter_first && std::all_of(text.begin(), text.end(), plain) &&
-      std::find(kMeantOtherwise.begin(), kMeantOtherwise.end(), text) == kMeantOtherwise.end();
-  return harmless || text.starts_with("./") ? text : Json(text).dump();
+  std::string escaped;
+  for (const char c : text) escaped += c == '$' ? "$$" : std::string(1, c);
+  std::string yaml = string_node(std::move(escaped)).to_yaml();
+  yaml.pop_back();  // the end of the line
+  return yaml;
 }
 
-std::string yaml_list(const std::vector<std::string>& texts) {
-  std::vector<std::string> quoted;
-  for (const std::string& text : texts) quoted.push_back(yaml_string(text));
-  return fmt::format("[{}]", fmt::join(quoted, ", "));
+std::string config_head(const NewOptions& options, const std::vector<std::string>& found) {
+  std::string text = comment("yaml-language-server: $schema=" + options.schema);
+  text += comment(fmt::format("Made by `dtrain new {}`. Train:  dtrain fit {}", options.data, options.file));
+  for (const std::string& line : found) text += comment(line + ".");
+  return text + "\nseed: 1\n\n";
 }
 
-std::string config_head(const NewOptions& options, const std::string& described) {
-  return fmt::format(
-      "# yaml-language-server: $schema={}\n# Made by `dtrain new {}`. Train:  dtrain fit {}\n{}\nseed: 1\n\n",
-      options.schema, options.data, options.file, described);
+std::string describe_classes(const std::vector<std::string>& names, const std::vector<int64_t>& counts) {
+  constexpr size_t kMostShown = 12;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(names.size(), kMostShown); ++i)
+    shown.push_back(fmt::format("{} ({})", names[i], format_count(counts[i])));
+  if (names.size() > kMostShown) shown.emplace_back("...");
+  return fmt::format("{}", fmt::join(shown, ", "));
 }
 
 std::string path_from_config(const NewOptions& options, const std::string& path) {

@@ -1,6 +1,7 @@
 // What `dtrain new` writes: one text for a table, one for pictures.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,17 +11,19 @@ namespace dtrain {
 struct NewOptions {
   std::string data;    // a CSV file or a folder
   std::string target;  // the column to predict; "" where the guess is good
-  std::string file;    // that is to be written
+  std::string file;    // the configuration that is to be written
   std::string schema;  // the JSON schema's file, beside it
-  std::string folder;  // that `file` will stand in, absolute: what it names is named from there
+  std::string folder;  // where the configuration will stand, absolute: its paths are relative to it
 };
 
-/// As YAML has it, also within brackets: plain where nothing can be meant by it, else in quotes as JSON has.
+/// A string as the configuration has to say it, also within brackets: in quotes where something else could be
+/// meant by it, and with `$$` for a dollar.
 std::string yaml_string(const std::string& text);
-std::string yaml_list(const std::vector<std::string>& texts);
-/// The first lines; `described` is what was found in the data, each line a comment.
-std::string config_head(const NewOptions& options, const std::string& described);
-/// `path` as the file will name it.
+/// The first lines, all of them comments: how the configuration was made, and what was found in the data.
+std::string config_head(const NewOptions& options, const std::vector<std::string>& found);
+/// "cat (3), dog (12)", by class names and how many samples each has; of many classes the first ones.
+std::string describe_classes(const std::vector<std::string>& names, const std::vector<int64_t>& counts);
+/// `path` as the configuration will name it.
 std::string path_from_config(const NewOptions& options, const std::string& path);
 
 /// Both look at the data, and throw UserError where those are not what a network can be trained on.

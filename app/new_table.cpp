@@ -8,15 +8,15 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "csv_look.h"
 #include "new_config.h"
+#include "table_profile.h"
 #include "text.h"
 
 namespace dtrain {
 
 namespace {
 
-using ColumnKind = LookedAtColumn::Kind;
+using ColumnKind = ColumnProfile::Kind;
 
 std::string lower(std::string text) {
   for (char& c : text)
@@ -30,7 +30,7 @@ struct TablePlan {
   std::optional<size_t> id;
   std::vector<size_t> categories, drop, features;  // features: numbers and categories
   std::vector<std::string> notes;                  // why columns are dropped, and the like
-  bool gaps = false;                               // among the features that are numbers
+  bool missing_numbers = false;                    // some feature has rows without its number
   bool regression = false;
   int64_t classes = 0;
   bool names_of_target = false;  // the classes' numbers are names
@@ -38,11 +38,30 @@ struct TablePlan {
   int64_t width = 0;             // of the features: a category makes one for each value
 };
 
-std::string shown(const LookedAtTable& table, size_t column) {
+/// As --target calls a column.
+std::string shown(const TableProfile& table, size_t column) {
   return table.header ? table.columns[column].name : std::to_string(column);
 }
 
-size_t find_target(const LookedAtTable& table, const std::string& wanted) {
+/// As a sentence calls it.
+std::string called(const TableProfile& table, size_t column) {
+  if (!table.header) return "column " + shown(table, column);
+  const std::string name = shown(table, column);
+  return name.empty() ? "the column without a name" : "'" + name + "'";
+}
+
+/// As the configuration calls it: by its name, or without a header by its index.
+std::string yaml_column(const TableProfile& table, size_t column) {
+  return table.header ? yaml_string(shown(table, column)) : shown(table, column);
+}
+
+std::string yaml_columns(const TableProfile& table, const std::vector<size_t>& columns) {
+  std::vector<std::string> names;
+  for (const size_t column : columns) names.push_back(yaml_column(table, column));
+  return fmt::format("[{}]", fmt::join(names, ", "));
+}
+
+size_t find_target(const TableProfile& table, const std::string& wanted) {
   if (!wanted.empty()) {
     for (size_t i = 0; i < table.columns.size(); ++i)
       if (shown(table, i) == wanted) return i;
@@ -60,27 +79,37 @@ size_t find_target(const LookedAtTable& table, const std::string& wanted) {
   return table.columns.size() - 1;
 }
 
-bool is_id(const LookedAtColumn& column, size_t place) {
-  if (!column.distinct || column.gaps > 0 || column.kind == ColumnKind::empty) return false;
+bool is_all_different(const ColumnProfile& column) {
+  return column.distinct && column.missing == 0 && column.kind != ColumnKind::empty;
+}
+
+/// The rows' numbers, which pandas' to_csv() writes under no name, and which it reads under "Unnamed: 0".
+bool is_index(const TableProfile& table, const ColumnProfile& column) {
+  return table.header && (column.name.empty() || column.name.starts_with("Unnamed: ")) &&
+         is_all_different(column) && column.kind == ColumnKind::number && column.whole;
+}
+
+bool is_id(const ColumnProfile& column, size_t place) {
+  if (!is_all_different(column)) return false;
   const std::string name = lower(column.name);
   if (name == "id" || name == "uuid" || name == "guid" || name == "index" || name == "key" ||
-      name.ends_with("_id") || name.ends_with(" id") || name.starts_with("unnamed") ||
+      name.ends_with("_id") || name.ends_with(" id") ||
       (column.name.size() > 2 && column.name.ends_with("Id")))
     return column.kind == ColumnKind::text || column.whole;
   return column.kind == ColumnKind::text && (name == "name" || place == 0);
 }
 
 /// Decides whether the target is a class or a number, and notes what speaks against it.
-void plan_target(const LookedAtTable& table, TablePlan& plan) {
-  const LookedAtColumn& target = table.columns[plan.target];
+void plan_target(const TableProfile& table, TablePlan& plan) {
+  const ColumnProfile& target = table.columns[plan.target];
   if (target.kind == ColumnKind::empty || target.kind == ColumnKind::date)
-    throw UserError(fmt::format("column '{}' cannot be predicted: it holds {}; --target names another",
-                                shown(table, plan.target),
+    throw UserError(fmt::format("{} cannot be predicted: it holds {}; --target names another",
+                                called(table, plan.target),
                                 target.kind == ColumnKind::date ? "dates" : "nothing"));
-  if (target.gaps > 0)
+  if (target.missing > 0)
     plan.notes.push_back(
-        fmt::format("{} of the target '{}' have no value: fit will refuse them, remove those rows first",
-                    format_plural(target.gaps, "row"), shown(table, plan.target)));
+        fmt::format("{} of the target, {}, have no value: fit will refuse them, remove those rows first",
+                    format_plural(target.missing, "row"), called(table, plan.target)));
   constexpr double kMostClassNumbers = 20;
   const bool few = !target.many_values && target.values.size() <= 20;
   const bool counts = target.kind == ColumnKind::number && target.whole && target.least >= 0 &&
@@ -89,35 +118,35 @@ void plan_target(const LookedAtTable& table, TablePlan& plan) {
   if (plan.regression) return;
   if (target.many_values)
     throw UserError(
-        fmt::format("column '{}' has more than {} different texts, which are no classes; --target "
-                    "names another",
-                    shown(table, plan.target), LookedAtTable::kMostValues));
+        fmt::format("{} has more than {} different texts, which are no classes; --target names another",
+                    called(table, plan.target), TableProfile::kMostValues));
   plan.classes = static_cast<int64_t>(target.values.size());
   // Numbers are classes as they are where they count from 0; else they are the classes' names.
   const bool counted = target.least == 0 && target.most == static_cast<double>(plan.classes - 1);
-  if (target.kind == ColumnKind::number && !counted) {
-    plan.names_of_target = table.header;
-    if (!table.header) plan.classes = static_cast<int64_t>(target.most) + 1;
-  }
+  plan.names_of_target = target.kind == ColumnKind::number && !counted;
   const auto [least, most] = std::minmax_element(target.counts.begin(), target.counts.end());
   constexpr int64_t kRare = 3;
   plan.rare = *most > kRare * *least;
 }
 
-TablePlan plan_table(const LookedAtTable& table, const std::string& wanted) {
+TablePlan plan_table(const TableProfile& table, const std::string& wanted) {
   TablePlan plan;
   plan.target = find_target(table, wanted);
   plan_target(table, plan);
   const auto drop = [&](size_t i, const std::string& why) {
     plan.drop.push_back(i);
-    plan.notes.push_back(fmt::format("'{}' is left out: {}", shown(table, i), why));
+    plan.notes.push_back(fmt::format("{} is left out: {}", called(table, i), why));
   };
   constexpr size_t kMostCategories = 50;
   for (size_t i = 0; i < table.columns.size(); ++i) {
-    const LookedAtColumn& column = table.columns[i];
+    const ColumnProfile& column = table.columns[i];
     if (i == plan.target) continue;
-    if (!plan.id && table.header && is_id(column, i)) {
+    if (is_index(table, column)) {
+      drop(i, "it numbers the rows, as tables are saved with an index");
+    } else if (!plan.id && is_id(column, i)) {
       plan.id = i;
+    } else if (is_id(column, i)) {
+      drop(i, "it names the rows, as the id does");
     } else if (column.kind == ColumnKind::empty) {
       drop(i, "it is empty");
     } else if (column.kind == ColumnKind::date) {
@@ -127,73 +156,50 @@ TablePlan plan_table(const LookedAtTable& table, const std::string& wanted) {
     } else if (column.kind == ColumnKind::text &&
                (column.many_values || column.values.size() > kMostCategories)) {
       drop(i, fmt::format("it is text with {} different values",
-                          column.many_values ? fmt::format("more than {}", LookedAtTable::kMostValues)
+                          column.many_values ? fmt::format("more than {}", TableProfile::kMostValues)
                                              : format_count(static_cast<int64_t>(column.values.size()))));
     } else {
       plan.features.push_back(i);
       if (column.kind == ColumnKind::text) plan.categories.push_back(i);
-      plan.gaps = plan.gaps || (column.kind == ColumnKind::number && column.gaps > 0);
+      plan.missing_numbers =
+          plan.missing_numbers || (column.kind == ColumnKind::number && column.missing > 0);
       plan.width += column.kind == ColumnKind::text ? static_cast<int64_t>(column.values.size()) : 1;
     }
   }
   if (plan.features.empty())
     throw UserError("the table has no column to predict from: numbers, or text with a few different values");
-  if (!table.header && (!plan.categories.empty() || !plan.drop.empty()))
-    plan.notes.push_back("columns of text have to be picked by name: give the file a first line of names");
   return plan;
 }
 
-std::vector<std::string> column_names(const LookedAtTable& table, const std::vector<size_t>& columns) {
-  std::vector<std::string> names;
-  for (const size_t column : columns) names.push_back(shown(table, column));
-  return names;
-}
-
-std::string csv_reader(const LookedAtTable& table, const TablePlan& plan, const std::string& path) {
+std::string csv_reader(const TableProfile& table, const TablePlan& plan, const std::string& path) {
   std::string text = fmt::format("  train:\n    csv:\n      file: {}\n", yaml_string(path));
   if (table.delimiter != ',')
     text += fmt::format("      delimiter: {}\n", Json(std::string(1, table.delimiter)).dump());
   text += fmt::format("      header: {}\n", table.header);
-  text += fmt::format("      target: {:<24}  # what is predicted\n",
-                      table.header                              ? yaml_string(shown(table, plan.target))
-                      : plan.target + 1 == table.columns.size() ? std::string("-1")
-                                                                : std::to_string(plan.target));
+  text += fmt::format(
+      "      target: {:<24}  # what is predicted\n",
+      !table.header && plan.target + 1 == table.columns.size() ? "-1" : yaml_column(table, plan.target));
   if (plan.id)
     text += fmt::format("      id: {:<28}  # no feature: goes along to what `dtrain predict` writes\n",
-                        yaml_string(shown(table, *plan.id)));
-  if (!plan.drop.empty() && table.header)
-    text += fmt::format("      drop: {}\n", yaml_list(column_names(table, plan.drop)));
+                        yaml_column(table, *plan.id));
+  if (!plan.drop.empty()) text += fmt::format("      drop: {}\n", yaml_columns(table, plan.drop));
   std::vector<size_t> categories = plan.categories;
   if (plan.names_of_target) categories.push_back(plan.target);
-  if (!categories.empty() && table.header)
+  if (!categories.empty())
     text += fmt::format("      categories: {}  # names: 0 or 1 for each of a feature's values\n",
-                        yaml_list(column_names(table, categories)));
-  if (plan.gaps) text += "      fill: median                      # what stands where a number is missing\n";
+                        yaml_columns(table, categories));
+  if (plan.missing_numbers)
+    text += "      fill: median                      # what stands where a number is missing\n";
   return text;
 }
 
-std::string described(const LookedAtTable& table, const TablePlan& plan) {
-  const LookedAtColumn& target = table.columns[plan.target];
-  std::string text =
-      fmt::format("# {} and {}. Predicts {}: ", format_plural(table.rows, "row"),
-                  format_plural(static_cast<int64_t>(table.columns.size()), "column"),
-                  table.header ? "'" + target.name + "'" : "column " + shown(table, plan.target));
-  if (plan.regression) {
-    text += fmt::format("a number from {:g} to {:g}.\n", target.least, target.most);
-  } else {
-    text += "one of ";
-    constexpr size_t kMostShown = 12;
-    std::vector<std::string> classes;
-    for (size_t i = 0; i < std::min(target.values.size(), kMostShown); ++i)
-      classes.push_back(fmt::format("{} ({})", target.values[i], format_count(target.counts[i])));
-    text +=
-        fmt::format("{}{}.\n", fmt::join(classes, ", "), target.values.size() > kMostShown ? ", ..." : "");
-  }
-  for (const std::string& note : plan.notes) text += fmt::format("# {}.\n", note);
-  // An end of a line in a name of the file would end the comment.
-  for (size_t i = 0; i + 1 < text.size(); ++i)
-    if ((text[i] == '\n' || text[i] == '\r') && text[i + 1] != '#') text[i] = ' ';
-  return text;
+std::string described(const TableProfile& table, const TablePlan& plan) {
+  const ColumnProfile& target = table.columns[plan.target];
+  return fmt::format("{} and {}. Predicts {}: {}", format_plural(table.rows, "row"),
+                     format_plural(static_cast<int64_t>(table.columns.size()), "column"),
+                     called(table, plan.target),
+                     plan.regression ? fmt::format("a number from {:g} to {:g}", target.least, target.most)
+                                     : "one of " + describe_classes(target.values, target.counts));
 }
 
 int64_t batch_size_for(int64_t rows) {
@@ -203,9 +209,11 @@ int64_t batch_size_for(int64_t rows) {
 }  // namespace
 
 std::string table_config(const NewOptions& options) {
-  const LookedAtTable table = look_at_csv(options.data);
+  const TableProfile table = profile_csv(options.data);
   const TablePlan plan = plan_table(table, options.target);
-  std::string text = config_head(options, described(table, plan));
+  std::vector<std::string> found = {described(table, plan)};
+  found.insert(found.end(), plan.notes.begin(), plan.notes.end());
+  std::string text = config_head(options, found);
   text += fmt::format("model:\n  inputs: {{features: [{}]}}              # {}\n  layers:\n", plan.width,
                       plan.categories.empty()
                           ? "the columns that are neither target nor id nor dropped"

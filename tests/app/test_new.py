@@ -23,6 +23,11 @@ class New(Case):
         self.dtrain("new", *arguments, **options)
         return (self.dir / "data.yaml").read_text(encoding="utf-8")
 
+    def fits(self):
+        """What was written is what fit takes; room for the next."""
+        self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
+        (self.dir / "data.yaml").unlink()
+
     def check_model(self, classes=3):
         """The model is one, whatever the data are; what its last layer gives."""
         target = f"target: {{classes: {classes}}}" if classes else "target: {shape: [1]}"
@@ -84,6 +89,39 @@ class New(Case):
         self.dtrain("new", "pictures")
         self.dtrain("fit", "pictures.yaml", "--epochs", "1")
 
+    def test_what_it_writes_without_a_header_is_what_fit_takes(self):
+        random.seed(3)
+        lines = [f"{('red', 'blue')[i % 2]},{random.random():.3f},7,,{'' if i % 9 == 4 else i},{i % 3 + 1}" for i in range(120)]
+        self.write("data.csv", "\n".join(lines) + "\n")
+        text = self.new("data.csv")
+        for expected in ("header: false", "target: -1 ", "drop: [2, 3]", "categories: [0, 5]", "features: [4]", "fill: median",
+                         "dense: {units: 3}", "# column 2 is left out: all rows have the same value."):
+            self.assertIn(expected, text)
+        self.fits()
+        self.dtrain("predict", "runs/data", "-i", "data.csv", "-o", "out.csv")
+        self.assertEqual((self.dir / "out.csv").read_text().split("\n")[0], "row,class,1,2,3")
+        self.assertIn("target: 0 ", self.new("data.csv", "--target", "0"))  # its texts are classes
+        self.fits()
+        self.write("data.csv", "".join(f"n{i},{line}\n" for i, line in enumerate(lines)))
+        self.assertIn("id: 0 ", self.new("data.csv"))
+        self.fits()
+
+    def test_the_index_that_pandas_writes_is_no_feature(self):
+        rows = [f"{i},c{i},{i * 7 % 11},{i % 5}.5,{'ab'[i % 2]}" for i in range(60)]
+        for index, called in (("", "the column without a name"), ("Unnamed: 0", "'Unnamed: 0'")):
+            self.write("data.csv", "\n".join([f"{index},customer_id,x,z,kind"] + rows) + "\n")
+            text = self.new("data.csv")
+            for expected in (f'drop: ["{index}"]', "id: customer_id ", "features: [2]", f"# {called} is left out: it numbers the rows"):
+                self.assertIn(expected, text)
+            self.fits()
+        # What has no name and is no index stays; a second column that names the rows is no feature either.
+        rows = [f"{i * 7 % 11},r{i},c{i},{'ab'[i % 2]}" for i in range(60)]
+        self.write("data.csv", "\n".join([",id,customer_id,kind"] + rows) + "\n")
+        text = self.new("data.csv")
+        for expected in ("id: id ", "drop: [customer_id]", "features: [1]"):
+            self.assertIn(expected, text)
+        self.fits()
+
     def test_regression_and_another_target(self):
         self.table()
         text = self.new("data.csv", "--target", "length")
@@ -103,6 +141,19 @@ class New(Case):
         self.write("data.csv", "yes,a: b,'# c,no\n" + "".join(f"{i},{i},{i % 5}.5,{'ab'[i % 2]}\n" for i in range(20)))
         text = self.new("data.csv")
         self.assertIn('target: "no"', text)
+        (self.dir / "data.yaml").unlink()
+        self.write("data.csv", "./a,{b],${HOME},$$x,3rd,Null\n" + "".join(
+            f"{'pq'[i % 2]},same,{'rst'[i % 3]},same,{i},{'ab'[i % 2]}\n" for i in range(60)))
+        text = self.new("data.csv")
+        for expected in ('target: "Null" ', 'categories: [./a, "$${HOME}"]', 'drop: ["{b]", $$$$x]', "features: [6]"):
+            self.assertIn(expected, text)
+        self.fits()
+
+    def test_bytes_that_no_comment_can_hold(self):
+        rows = "".join(f"{i}.5,{('one', chr(27) + 'two', 'caf' + chr(0xe9))[i % 3]}\n" for i in range(60))
+        (self.dir / "data.csv").write_bytes(('x,"a\nb"\n' + rows).encode("latin-1"))
+        self.assertIn("# 60 rows and 2 columns. Predicts 'a b': one of  two (20), caf\\udce9 (20), one (20).", self.new("data.csv"))
+        self.fits()
 
     def test_mistakes(self):
         self.table()

@@ -1,4 +1,4 @@
-#include "csv_look.h"
+#include "table_profile.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace dtrain {
 namespace {
 
 using Row = std::vector<std::string>;
-using ColumnKind = LookedAtColumn::Kind;
+using ColumnKind = ColumnProfile::Kind;
 
 /// The one that stands most often in the first line.
 char delimiter_of(const std::string& path) {
@@ -32,16 +32,16 @@ char delimiter_of(const std::string& path) {
 }
 
 /// Collects a column's values.
-class Look {
+class ColumnProfiler {
  public:
   void add(const std::string& text) {
     if (is_csv_missing_name(text)) {
-      ++column_.gaps;
+      ++column_.missing;
       return;
     }
-    // A gap among numbers, and a text like others among texts.
+    // Among numbers it stands for a missing value, among texts it is one like others.
     if (is_csv_gap(text))
-      ++number_gaps_;
+      ++missing_numbers_;
     else if (const auto number = csv_number(text))
       add_number(*number);
     else
@@ -51,21 +51,21 @@ class Look {
       column_.distinct = hashes_.insert(std::hash<std::string>()(text)).second;
     if (const auto known = counts_.find(text); known != counts_.end()) {
       ++known->second;
-    } else if (counts_.size() < LookedAtTable::kMostValues) {
+    } else if (counts_.size() < TableProfile::kMostValues) {
       counts_[text] = 1;
     } else {
       column_.many_values = true;
     }
   }
 
-  LookedAtColumn finish(std::string name) {
+  ColumnProfile finish(std::string name) {
     column_.name = std::move(name);
     column_.kind = texts_ > 0 || (dates_ > 0 && numbers_ > 0) ? ColumnKind::text
                    : dates_ > 0                               ? ColumnKind::date
                    : numbers_ > 0                             ? ColumnKind::number
                                                               : ColumnKind::empty;
     if (column_.kind != ColumnKind::text) {
-      column_.gaps += number_gaps_;
+      column_.missing += missing_numbers_;
       std::erase_if(counts_, [](const auto& value) { return is_csv_gap(value.first); });
     }
     for (const auto& [value, count] : counts_) {
@@ -86,8 +86,8 @@ class Look {
     ++numbers_;
   }
 
-  LookedAtColumn column_;
-  int64_t numbers_ = 0, texts_ = 0, dates_ = 0, number_gaps_ = 0;
+  ColumnProfile column_;
+  int64_t numbers_ = 0, texts_ = 0, dates_ = 0, missing_numbers_ = 0;
   double sum_ = 0;
   std::map<std::string, int64_t> counts_;
   std::unordered_set<size_t> hashes_;
@@ -117,8 +117,8 @@ Row read_row(const CsvText& text, CsvFields& fields, const char*& p) {
 
 }  // namespace
 
-LookedAtTable look_at_csv(const std::string& path) {
-  LookedAtTable table;
+TableProfile profile_csv(const std::string& path) {
+  TableProfile table;
   table.delimiter = delimiter_of(path);
   const CsvText text(path, table.delimiter);
   CsvFields fields(text);
@@ -128,19 +128,19 @@ LookedAtTable look_at_csv(const std::string& path) {
   const Row first = read_row(text, fields, p);
   table.header = is_header(first);
   if (!table.header) p = begin;
-  std::vector<Look> looks(first.size());
+  std::vector<ColumnProfiler> profilers(first.size());
   while (p < text.end()) {
     const char* const line = p;
     const Row row = read_row(text, fields, p);
     if (row.size() != first.size())
       text.fail_line(line, fmt::format("expected {} columns, as the first line has, found {}", first.size(),
                                        row.size()));
-    for (size_t i = 0; i < row.size(); ++i) looks[i].add(row[i]);
+    for (size_t i = 0; i < row.size(); ++i) profilers[i].add(row[i]);
     ++table.rows;
   }
   if (table.rows == 0) throw UserError(fmt::format("{}: expected rows of data, found a header only", path));
-  for (size_t i = 0; i < looks.size(); ++i)
-    table.columns.push_back(looks[i].finish(table.header ? first[i] : ""));
+  for (size_t i = 0; i < profilers.size(); ++i)
+    table.columns.push_back(profilers[i].finish(table.header ? first[i] : ""));
   return table;
 }
 
