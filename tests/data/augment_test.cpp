@@ -124,6 +124,30 @@ TEST_CASE("random rotation draws its angle from the sample's key") {
   CHECK(angles.size() == 20);
 }
 
+TEST_CASE("random zoom draws height and width, or one for both, within its ranges") {
+  const std::vector<float> src = numbers();
+  const auto check = [&](const Configured<Augmentation>& one, double lower, double upper, bool is_one) {
+    std::set<std::vector<float>> pictures;
+    for (int64_t index = 0; index < 20; ++index) {
+      Draws draws = draws_of(index);
+      const double height = draws.uniform(lower, upper), width = is_one ? height : draws.uniform(-0.5, 0.5);
+      std::vector<float> expected(20);
+      warp(src.data(), kShape, zoom(kShape, height, width), {}, expected.data());
+      CHECK(seen(*one, kFloats, src, index) == expected);
+      pictures.insert(expected);
+    }
+    CHECK(pictures.size() > 15);
+  };
+  const auto range = ConfigNode::entry("height_factor", Codec<std::vector<double>>::write({-0.3, 0.1}));
+  check(parse_augmentation("random_zoom", {range}), -0.3, 0.1, true);
+  check(parse_augmentation("random_zoom", {range, ConfigNode::entry("width_factor", number(0.5))}), -0.3, 0.1,
+        false);
+  CHECK(contains(error_of([&] {
+                   parse_augmentation("random_zoom", {range, ConfigNode::entry("width_factor", number(50))});
+                 }),
+                 "width_factor: expected numbers from -1 to 1"));
+}
+
 TEST_CASE("random flip mirrors what its mode says") {
   const std::vector<uint8_t> picture{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   const std::vector<uint8_t> mirrored{4, 3, 2, 1, 8, 7, 6, 5, 12, 11, 10, 9};

@@ -1,7 +1,9 @@
 // Options that several augmentations have.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -12,19 +14,19 @@
 
 namespace dtrain {
 
-/// A range that something is drawn from, uniformly. Written as [lower, upper], or as one number f.
-struct DrawnRange {
+/// The range of a uniform distribution. Written as [lower, upper], or as one number f.
+struct UniformRange {
   double lower = 0, upper = 0;
 };
 
 template <>
-struct Codec<DrawnRange> {
-  static bool parse(const ConfigNode& node, const std::string& where, DrawnRange& out,
+struct Codec<UniformRange> {
+  static bool parse(const ConfigNode& node, const std::string& where, UniformRange& out,
                     Diagnostics& diagnostics) {
     if (node.is_scalar()) {  // Keras: [-f, f]
       double f = 0;
       if (!Codec<double>::parse(node, where, f, diagnostics)) return false;
-      out = f < 0 ? DrawnRange{f, -f} : DrawnRange{-f, f};
+      out = f < 0 ? UniformRange{f, -f} : UniformRange{-f, f};
       return true;
     }
     std::vector<double> ends;
@@ -34,7 +36,7 @@ struct Codec<DrawnRange> {
     out = {ends[0], ends[1]};
     return true;
   }
-  static ConfigNode write(const DrawnRange& range) {
+  static ConfigNode write(const UniformRange& range) {
     return Codec<std::vector<double>>::write({range.lower, range.upper});
   }
   static Json schema() {
@@ -44,11 +46,19 @@ struct Codec<DrawnRange> {
   }
 };
 
-/// Ends within [least, most].
-inline Check<DrawnRange> range_within(double least, double most) {
-  return {fmt::format("numbers from {} to {}", least, most),
-          [=](const DrawnRange& range) { return range.lower >= least && range.upper <= most; },
-          Json::object()};
+/// Both ends of a range, or of an optional one that is given, lie within [least, most].
+template <class Range = UniformRange>
+Check<Range> range_within(double least, double most) {
+  const auto is_within = [=](const UniformRange& range) {
+    return range.lower >= least && range.upper <= most;
+  };
+  const auto holds = [=](const Range& range) {
+    if constexpr (std::is_same_v<Range, UniformRange>)
+      return is_within(range);
+    else
+      return !range || is_within(*range);
+  };
+  return {fmt::format("numbers from {} to {}", least, most), holds, Json::object()};
 }
 
 /// The values that pictures have before and stay within behind.

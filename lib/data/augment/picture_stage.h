@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numbers>
 
 #include "base/philox.h"
 #include "data/augment/augmentation.h"
 #include "data/column_stage.h"
 
 namespace dtrain {
+
+inline constexpr double kTwoPi = 2 * std::numbers::pi;  // a whole turn, in radians
 
 struct PictureShape {
   int64_t height = 0, width = 0, channels = 1;
@@ -38,7 +41,6 @@ class Draws {
   }
   /// A normally distributed number (Box and Muller 1958).
   double normal() {
-    constexpr double kTwoPi = 6.283185307179586;
     const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(uniform())));
     return radius * std::cos(kTwoPi * static_cast<double>(uniform()));
   }

@@ -35,7 +35,7 @@ void operate(int64_t operation, const RandAugmentOptions& options, const Picture
       return warp(src, shape, translation(shape, down, right), warp_options, dst);
     }
     case 2:
-      return warp(src, shape, rotation(shape, 6.283185307179586 * strength()), warp_options, dst);
+      return warp(src, shape, rotation(shape, kTwoPi * strength()), warp_options, dst);
     case 3: {
       const float more = 255 * small();
       std::transform(src, src + shape.elements(), dst,

@@ -8,7 +8,7 @@ namespace dtrain {
 namespace {
 
 struct RandomBrightnessOptions {
-  DrawnRange factor;
+  UniformRange factor;
   ValueRange value_range{0, 255};
 };
 

@@ -6,7 +6,7 @@ namespace dtrain {
 namespace {
 
 struct RandomContrastOptions {
-  DrawnRange factor;
+  UniformRange factor;
   ValueRange value_range{0, 255};
 };
 

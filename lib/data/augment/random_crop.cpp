@@ -36,7 +36,7 @@ class RandomCrop final : public Augmentation {
 
   void apply(ColumnPlan& plan, uint32_t stream) const override { add_pass(plan, stream, true); }
 
-  /// The middle.
+  /// Takes the middle of larger pictures.
   void apply_in_evaluation(ColumnPlan& plan) const override {
     const PictureShape shape(plan.spec().shape);
     if (shape.height != options_.height || shape.width != options_.width) add_pass(plan, 0, false);

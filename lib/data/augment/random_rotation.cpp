@@ -6,7 +6,7 @@ namespace dtrain {
 namespace {
 
 struct RandomRotationOptions : WarpOptions {
-  DrawnRange factor;
+  UniformRange factor;
 };
 
 class RandomRotation final : public Augmentation {
@@ -17,7 +17,6 @@ class RandomRotation final : public Augmentation {
     add_float_pass(
         plan, stream,
         [options = options_](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
-          constexpr double kTwoPi = 6.283185307179586;
           const double angle = kTwoPi * draws.uniform(options.factor.lower, options.factor.upper);
           warp(src, shape, rotation(shape, angle), options, dst);
         });

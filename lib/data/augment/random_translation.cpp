@@ -6,7 +6,7 @@ namespace dtrain {
 namespace {
 
 struct RandomTranslationOptions : WarpOptions {
-  DrawnRange height_factor, width_factor;
+  UniformRange height_factor, width_factor;
 };
 
 class RandomTranslation final : public Augmentation {

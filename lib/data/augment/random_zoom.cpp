@@ -6,8 +6,8 @@ namespace dtrain {
 namespace {
 
 struct RandomZoomOptions : WarpOptions {
-  DrawnRange height_factor;
-  std::optional<DrawnRange> width_factor;
+  UniformRange height_factor;
+  std::optional<UniformRange> width_factor;
 };
 
 class RandomZoom final : public Augmentation {
@@ -42,7 +42,8 @@ void add_random_zoom(Registry<Augmentation>& table) {
                 "number f is [-f, f]",
                 range_within(-1, 1))
       .optional("width_factor", &Options::width_factor,
-                "the same of the width; as the height where not given (shapes stay)");
+                "the same of the width; as the height where not given (shapes stay)",
+                range_within<std::optional<UniformRange>>(-1, 1));
   add_warp_options(schema);
   table.add<RandomZoom>("random_zoom", schema);
 }
