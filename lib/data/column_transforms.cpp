@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "config/schema.h"
+#include "config/schema_fields.h"
 
 namespace dtrain {
 
@@ -15,31 +16,10 @@ namespace {
 
 constexpr std::array<std::string_view, 1> kCommonKeys{"of"};
 
-/// Adds `of` to the fields of every kind in a JSON schema of the choice among them.
-void allow_of(Json& schema) {
-  for (const char* choice : {"oneOf", "anyOf"})
-    if (const Json* choices = schema.find(choice)) {
-      Json patched = Json::array();
-      for (Json one : choices->items()) {
-        allow_of(one);
-        patched.push(std::move(one));
-      }
-      schema.set(choice, std::move(patched));
-    }
-  const Json* properties = schema.find("properties");
-  if (!properties) return;
-  Json more = *properties;
-  if (schema.find("description")) {  // the fields of one kind
-    Json of = json_type("array").set("items", json_type("string")).set("minItems", 1);
-    more.set("of", of.set("description", "the inputs or targets that it is for, by name"));
-  } else {
-    for (const auto& [name, options] : properties->entries()) {
-      Json patched = options;
-      allow_of(patched);
-      more.set(name, std::move(patched));
-    }
-  }
-  schema.set("properties", std::move(more));
+/// A transform's fields, and `of` among them.
+Json with_of(const Json& options) {
+  Json of = json_type("array").set("items", json_type("string")).set("minItems", 1);
+  return Json(options).set("of", of.set("description", "the inputs or targets that it is for, by name"));
 }
 
 /// Extents of 1 at the end change nothing about a row.
@@ -109,11 +89,8 @@ ConfigNode Codec<TransformSpec>::write(const TransformSpec& spec) {
 
 Json Codec<TransformSpec>::schema() {
   const Registry<Transform>& kinds = registry<Transform>();
-  return SchemaDefinitions::define(kinds.noun(), [&] {
-    Json json = kinds.choices_schema();
-    allow_of(json);
-    return json;
-  });
+  return SchemaDefinitions::define(kinds.noun(),
+                                   [&] { return with_option_fields(kinds.choices_schema(), with_of); });
 }
 
 ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,

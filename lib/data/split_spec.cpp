@@ -1,9 +1,9 @@
 #include "data/split_spec.h"
 
 #include <array>
-#include <functional>
 
 #include "config/schema.h"
+#include "config/schema_fields.h"
 #include "data/readers/reader.h"
 
 namespace dtrain {
@@ -52,7 +52,7 @@ ConfigNode take_input_targets(ConfigNode options, SplitSpec& out) {
   return others.empty() ? options : options.with("targets", ConfigNode::mapping(std::move(others), mark));
 }
 
-/// The same for {reader: options, rows: ...}, of which the rows are read by others.
+/// The same for a whole split, {reader: options}: each mapping in it is the options of a reader.
 ConfigNode without_input_targets(const ConfigNode& node, SplitSpec& out) {
   if (!node.is_mapping()) return node;
   std::vector<ConfigNode::Entry> entries;
@@ -79,54 +79,35 @@ ConfigNode with_input_targets(const SplitSpec& split) {
   return ConfigNode::mapping({ConfigNode::entry(split.reader.name, all)});
 }
 
-/// Calls `patch` with the schema of each reader as {"properties": {"idx": ...}, ...}, perhaps among "oneOf".
-void for_each_reader(Json& schema, const std::function<void(Json& reader)>& patch) {
-  if (const Json* choices = schema.find("oneOf")) {
-    Json patched = Json::array();
-    for (Json choice : choices->items()) {
-      for_each_reader(choice, patch);
-      patched.push(std::move(choice));
-    }
-    schema.set("oneOf", std::move(patched));
-  } else if (schema.find("properties")) {
-    patch(schema);
-  }
-}
-
 Json either(const Json* one, Json other) {
   if (!one) return other;
   Json both = Json::object().set("anyOf", Json::array().push(*one).push(std::move(other)));
-  if (const Json* description = one->find("description")) both.set("description", *description);
+  for (const char* keyword : {"default", "description"})
+    if (const Json* value = one->find(keyword)) both.set(keyword, *value);
   return both;
 }
 
-/// Adds to the fields of a reader that a target may be an input.
-Json with_input_target(const Json& options) {
-  const Json* fields = options.find("properties");
-  if (!fields) return options;
+/// A reader's fields, in which a target may be an input.
+Json with_input_target(const Json& fields) {
   Json input = json_type("object").set("properties", Json::object().set("input", json_type("string")));
   input.set("required", Json::array().push("input")).set("additionalProperties", false);
   input.set("description", "the target is this input, as it is after the transforms");
-  Json more = *fields;
-  more.set("target", either(fields->find("target"), input));
-  if (const Json* targets = fields->find("targets")) {
+  Json more = fields;
+  more.set("target", either(fields.find("target"), input));
+  if (const Json* targets = fields.find("targets")) {
     Json several = *targets;
     more.set("targets",
              several.set("additionalProperties", either(targets->find("additionalProperties"), input)));
   }
-  return Json(options).set("properties", std::move(more));
+  return more;
 }
 
 /// Adds what is every split's: rows, and targets that are inputs.
-void allow_common_keys(Json& schema) {
+Json with_common_keys(const Json& readers) {
   Json rows = json_type("array").set("items", json_type("integer").set("minimum", 0)).set("minItems", 2);
   rows.set("maxItems", 2).set("description", "only the samples [from, to)");
-  for_each_reader(schema, [&](Json& reader) {
-    Json more = Json::object();
-    for (const auto& [name, options] : reader.find("properties")->entries())
-      more.set(name, with_input_target(options));
-    reader.set("properties", more.set("rows", rows));
-  });
+  return with_fields(with_option_fields(readers, with_input_target),
+                     [&](const Json& reader) { return Json(reader).set("rows", rows); });
 }
 
 }  // namespace
@@ -177,11 +158,8 @@ ConfigNode Codec<SplitSpec>::write(const SplitSpec& split) {
 
 Json Codec<SplitSpec>::schema() {
   return SchemaDefinitions::define("split", [] {
-    Json readers = SchemaDefinitions::define(registry<Reader>().noun(), [] {
-      Json all = registry<Reader>().choices_schema();
-      allow_common_keys(all);
-      return all;
-    });
+    Json readers = SchemaDefinitions::define(
+        registry<Reader>().noun(), [] { return with_common_keys(registry<Reader>().choices_schema()); });
     Json drawn = json_type("object")
                      .set("properties", Json::object().set("split", DrawnSplit::schema().json_schema()))
                      .set("required", Json::array().push("split"))

@@ -1,4 +1,5 @@
 // The JSON schema of the model part.
+#include "config/schema_fields.h"
 #include "nn/graph.h"
 #include "nn/model_spec.h"
 
@@ -15,44 +16,14 @@ Json layer_key(const std::string& name) {
   return *keys.find("properties")->find(name);
 }
 
-/// A layer's options are written among the keys that every layer has: adds those to each object that
-/// `options` allows.
-Json with_layer_keys(const Json& options) {
-  Json result = Json::object();
-  for (const auto& [key, value] : options.entries()) {
-    if (key == "anyOf" || key == "oneOf") {
-      Json choices = Json::array();
-      for (const Json& choice : value.items()) choices.push(with_layer_keys(choice));
-      result.set(key, std::move(choices));
-    } else if (key == "properties") {
-      Json properties = value;
-      for (const std::string& name : LayerKeys::layer_schema().field_names())
-        properties.set(name, layer_key(name));
-      result.set(key, std::move(properties));
-    } else {
-      result.set(key, value);
-    }
-  }
-  return result;
-}
-
-/// The schema of a layer from that of a kind: a name, or an object of one property, the options.
-Json layer_schema(const Json& kind) {
-  Json result = Json::object();
-  for (const auto& [key, value] : kind.entries()) {
-    if (key == "anyOf" || key == "oneOf") {
-      Json choices = Json::array();
-      for (const Json& choice : value.items()) choices.push(layer_schema(choice));
-      result.set(key, std::move(choices));
-    } else if (key == "properties") {
-      Json properties = Json::object();
-      for (const auto& [name, options] : value.entries()) properties.set(name, with_layer_keys(options));
-      result.set(key, std::move(properties));
-    } else {
-      result.set(key, value);
-    }
-  }
-  return result;
+/// The schema of a layer from those of the kinds: its options are written among the keys that every layer
+/// has.
+Json layer_schema() {
+  return with_option_fields(registry<Layer>().choices_schema(), [](const Json& options) {
+    Json fields = options;
+    for (const std::string& name : LayerKeys::layer_schema().field_names()) fields.set(name, layer_key(name));
+    return fields;
+  });
 }
 
 /// A block's use: its name, or an object of one key. Which blocks and parameters there are, the file says.
@@ -94,8 +65,7 @@ Json model_json_schema() {
   // Layers inside of blocks hold $names where values belong, so their options stay unchecked here.
   refine("blocks", "additionalProperties", block_json_schema());
   Json layer = Json::array();
-  layer.push(
-      SchemaDefinitions::define("layer", [] { return layer_schema(registry<Layer>().choices_schema()); }));
+  layer.push(SchemaDefinitions::define("layer", layer_schema));
   layer.push(block_use_schema());
   refine("layers", "items", Json::object().set("anyOf", std::move(layer)));
   return model.set("properties", std::move(properties));

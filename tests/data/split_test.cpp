@@ -1,4 +1,6 @@
 #include <chrono>
+#include <functional>
+#include <set>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -6,6 +8,7 @@
 #include "base/json.h"
 #include "config/load.h"
 #include "data/column_transforms.h"
+#include "data/readers/reader.h"
 #include "data/support.h"
 
 namespace dtrain::test {
@@ -243,6 +246,32 @@ TEST_CASE_FIXTURE(Fixture, "the resolved configuration opens the same data from 
   const auto data = open_split(again, *again.train, {{"x", {4}}}, {kLabel});
   CHECK(read_all(*data, 0) == Values{8, 10, 12, 14});
   CHECK(std::filesystem::exists(folder / "kept.train"));
+}
+
+/// Calls `visit` with the "properties" of every mapping in a JSON schema.
+void for_each_mapping(const Json& schema, const std::function<void(const Json& fields)>& visit) {
+  if (schema.is_array())
+    for (const Json& item : schema.items()) for_each_mapping(item, visit);
+  if (!schema.is_object()) return;
+  for (const auto& [key, value] : schema.entries()) {
+    if (key == "properties") visit(value);
+    for_each_mapping(value, visit);
+  }
+}
+
+TEST_CASE("the JSON schema of every reader takes a target that is an input") {
+  std::set<std::string> readers;
+  for_each_mapping(Codec<SplitSpec>::schema(), [&](const Json& fields) {
+    for (const auto& [name, options] : fields.entries()) {
+      if (!registry<Reader>().contains(name)) continue;
+      for_each_mapping(options, [&, reader = name](const Json& option_fields) {
+        const Json* target = option_fields.find("target");
+        if (target && contains(target->dump(), "the target is this input")) readers.insert(reader);
+      });
+    }
+  });
+  const std::vector<std::string> names = registry<Reader>().names();
+  CHECK(readers == std::set<std::string>(names.begin(), names.end()));
 }
 
 TEST_CASE_FIXTURE(Fixture, "mistakes in the configuration are found without a file") {
