@@ -38,7 +38,7 @@ void undo_transforms(const RunConfig& config, const Head& head, OutputNames& nam
   const auto chosen = transforms_of(head.target, true, config.dataset.transforms).chosen;
   if (names.elements != 1 || chosen.empty()) return;
   RowFitter fitter(facts, name_for_of(head.target), {});
-  const ColumnPlan plan = plan_column(ColumnPlan(number), number, true, chosen, {}, fitter, {});
+  const ColumnPlan plan = plan_column(ColumnPlan(number), number, true, chosen, {}, fitter, {}).plan;
   const auto map = plan.map();
   if (!map || map->scale.size() != 1 || map->scale[0] == 0) return;
   names.scale = 1 / static_cast<double>(map->scale[0]);

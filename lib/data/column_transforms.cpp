@@ -41,7 +41,6 @@ void at_mark(const Mark& mark, Apply apply) {
 
 /// False where the column is of no pictures yet.
 bool apply_augment(const AugmentPlan& augment, ColumnPlan& plan) {
-  if (augment.augmentations.empty()) return true;
   if (!is_picture(plan.spec().shape)) return false;
   for (size_t i = 0; i < augment.augmentations.size(); ++i) {
     const Configured<Augmentation>& one = augment.augmentations[i];
@@ -136,35 +135,33 @@ std::string name_for_of(const TensorSpec& column) {
   return column.name.empty() ? "target" : column.name;
 }
 
-ColumnPlan plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target,
-                       const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
-                       Fitter& fitter, const Mark& place) {
+PlannedColumn plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target,
+                          const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
+                          Fitter& fitter, const Mark& place) {
   const TensorSpec stored = plan.stored();
-  // What is fitted goes by samples as they are in evaluation.
-  ColumnPlan calm = plan;
-  const AugmentPlan calmly{augment.augmentations, false};
-  bool is_augmented = target;
-  const auto augmented = [&] { return apply_augment(calmly, calm) && apply_augment(augment, plan); };
+  // What transforms are fitted to are samples as they are in evaluation.
+  ColumnPlan evaluation = plan;
+  const AugmentPlan evaluation_augment{augment.augmentations, false};
+  bool is_augmented = false;
+  const auto augment_pictures = [&] {
+    if (target || is_augmented) return;
+    is_augmented = apply_augment(evaluation_augment, evaluation) && apply_augment(augment, plan);
+  };
   for (const TransformSpec* spec : chosen) {
-    if (!is_augmented) is_augmented = augmented();
+    augment_pictures();
     const Transform& transform = *spec->transform;
     at_mark(spec->transform.resolved.mark(), [&] {
       if (!transform.is_fitted()) {
-        transform.apply(calm);
+        transform.apply(evaluation);
         return transform.apply(plan);
       }
-      const FittedStep step = fitter.next(calm, spec->transform.name,
+      const FittedStep step = fitter.next(evaluation, spec->transform.name,
                                           [&](const FitSamples& samples) { return transform.fit(samples); });
-      transform.apply_fitted(calm, step);
+      transform.apply_fitted(evaluation, step);
       transform.apply_fitted(plan, step);
     });
   }
-  if (!is_augmented && !augmented())
-    throw UserError(
-        located(augment.augmentations.front().resolved.mark(),
-                fmt::format("augment: expected pictures [height, width, channels], found {} for the "
-                            "input '{}'",
-                            plan.spec().shape.str(), wanted.name)));
+  augment_pictures();
   const TensorSpec found = plan.spec();
   const auto describe = [](const TensorSpec& spec) {
     return fmt::format("{} {}", spec.shape.str(), name_of(spec.dtype));
@@ -178,7 +175,7 @@ ColumnPlan plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target,
   plan.cast(wanted.dtype);
   plan.reshape(wanted.shape);
   plan.rename(wanted.name);
-  return plan;
+  return {std::move(plan), is_augmented};
 }
 
 }  // namespace dtrain

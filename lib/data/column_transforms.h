@@ -68,11 +68,16 @@ class Fitter {
 /// What an `of:` calls a column: the lone target of a model has no name of its own (a reader's `target:`).
 std::string name_for_of(const TensorSpec& column);
 
+struct PlannedColumn {
+  ColumnPlan plan;
+  bool is_augmented = false;  // it has the shape of a picture at some point
+};
+
 /// The way from a stored column to the wanted one: what `plan` begins with, and the transforms that were
 /// chosen. An input is augmented as soon as it has the shape of a picture: a `reshape` before that is done
 /// before. Throws UserError, with `place` or the transform's, where the transforms make something else of it.
-ColumnPlan plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target,
-                       const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
-                       Fitter& fitter, const Mark& place);
+PlannedColumn plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target,
+                          const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
+                          Fitter& fitter, const Mark& place);
 
 }  // namespace dtrain

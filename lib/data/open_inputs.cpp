@@ -115,7 +115,7 @@ std::shared_ptr<const Dataset> open_inputs(const std::string& path, const Datase
                                   held->total, column->size()));
   DataSource source{"", {path}, spec.facts, 0, held->total};
   ColumnPlanner planner(spec, *held, source, {}, Use::prediction);
-  for (const TensorSpec& input : inputs) planner.add_input(input);
+  planner.add_inputs(inputs);
   return std::make_shared<SplitDataset>(held, std::move(planner.plans), std::move(source));
 }
 

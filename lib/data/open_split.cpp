@@ -154,7 +154,7 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
     source.facts.split_seed = drawn->seed;
   }
   ColumnPlanner planner(spec, *held, source, split.mark, is_training ? Use::training : Use::evaluation);
-  for (const TensorSpec& input : inputs) planner.add_input(input);
+  planner.add_inputs(inputs);
   for (const TensorSpec& target : targets) {
     const InputTarget* same = split.find_input_target(target.name);
     same ? planner.add_input_target(target, same->input, inputs) : planner.add_target(target);

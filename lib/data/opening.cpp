@@ -19,7 +19,7 @@ FitRows ColumnPlanner::fit_rows(const Column& column) const {
   return {&column, held_rows_, source_.from - held_.first, source_.to - held_.first};
 }
 
-void ColumnPlanner::add(const TensorSpec& wanted, bool target) {
+bool ColumnPlanner::add(const TensorSpec& wanted, bool target) {
   if (held_rows_.empty() && !source_.rows.empty()) {
     held_rows_ = source_.rows;
     for (int64_t& row : held_rows_) row -= held_.first;
@@ -32,12 +32,24 @@ void ColumnPlanner::add(const TensorSpec& wanted, bool target) {
     at_place(place_, [&] { add_fill(plan, found->second, fitter); });
   const auto chosen = transforms_of(wanted, target, spec_.transforms).chosen;
   const AugmentPlan augment{spec_.augment, use_ == Use::training};
-  plans.push_back(plan_column(std::move(plan), wanted, target, chosen, augment, fitter, place_));
+  PlannedColumn planned = plan_column(std::move(plan), wanted, target, chosen, augment, fitter, place_);
+  plans.push_back(std::move(planned.plan));
   columns.push_back(column);
+  return planned.is_augmented;
 }
 
-void ColumnPlanner::add_input(const TensorSpec& input) {
-  add(input, false);
+void ColumnPlanner::add_inputs(const std::vector<TensorSpec>& inputs) {
+  bool is_augmented = false;
+  std::string found;
+  for (const TensorSpec& input : inputs) {
+    if (add(input, false)) is_augmented = true;
+    found += fmt::format("{}{} for the input '{}'", found.empty() ? "" : ", ",
+                         plans.back().spec().shape.str(), input.name);
+  }
+  if (!is_augmented && !spec_.augment.empty())
+    throw UserError(
+        located(spec_.augment.front().resolved.mark(),
+                fmt::format("augment: expected pictures [height, width, channels], found {}", found)));
 }
 
 void ColumnPlanner::add_target(const TensorSpec& target) {
@@ -54,7 +66,7 @@ void ColumnPlanner::add_input_target(const TensorSpec& target, const std::string
   auto chosen = transforms_of(target, true, spec_.transforms).chosen;
   std::erase_if(chosen, [](const TransformSpec* spec) { return spec->of.empty(); });
   RowFitter fitter(source_.facts, name_for_of(target), fit_rows(*columns[index]));
-  plans.push_back(plan_column(plans[index], target, true, chosen, {}, fitter, place_));
+  plans.push_back(plan_column(plans[index], target, true, chosen, {}, fitter, place_).plan);
   columns.push_back(columns[index]);
 }
 

@@ -32,7 +32,8 @@ class ColumnPlanner {
                 Use use)
       : spec_(spec), held_(held), source_(source), place_(place), use_(use) {}
 
-  void add_input(const TensorSpec& input);
+  /// All of the model's, of which at least one has to be of pictures where there are augmentations.
+  void add_inputs(const std::vector<TensorSpec>& inputs);
   void add_target(const TensorSpec& target);
   /// A target that is one of these inputs, all of which have been added.
   void add_input_target(const TensorSpec& target, const std::string& input,
@@ -45,7 +46,8 @@ class ColumnPlanner {
 
  private:
   FitRows fit_rows(const Column& column) const;
-  void add(const TensorSpec& wanted, bool target);
+  /// Returns whether it is augmented.
+  bool add(const TensorSpec& wanted, bool target);
 
   const DatasetSpec& spec_;
   const CachedColumns& held_;

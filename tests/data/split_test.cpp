@@ -248,6 +248,25 @@ TEST_CASE_FIXTURE(Fixture, "the resolved configuration opens the same data from 
   CHECK(std::filesystem::exists(folder / "kept.train"));
 }
 
+TEST_CASE_FIXTURE(Fixture, "pictures are augmented, whatever other inputs there are") {
+  const std::string train = "train: {idx: {inputs: {v: y, image: x}, target: y}}\n";
+  const std::string augment = "augment: [{random_brightness: {factor: [0.1, 0.1]}}]";
+  const std::vector<TensorSpec> inputs{{"v", {1}}, {"image", {2, 2}}}, vectors{{"v", {1}}, {"image", {4}}};
+  const auto open = [&](const std::string& yaml, const std::vector<TensorSpec>& wanted) {
+    const DatasetSpec spec = parse(folder, yaml);
+    return open_split(spec, *spec.train, wanted, {kLabel}, true);
+  };
+  const auto data = open(train + augment, inputs);
+  CHECK(read_all(*data, 0) == Values{0, 1, 2, 3});
+  CHECK(close(read_rows(*data, {0, 3}, 1), {25.5, 26.5, 27.5, 28.5, 37.5, 38.5, 39.5, 40.5}));
+  // Nothing is ever a picture here.
+  write_file(folder / "x", idx_bytes({4, 4}, std::string(16, 'x')));
+  CHECK(contains(
+      error_of([&] { open(train + augment, vectors); }),
+      "dataset.yaml:2:12: error: augment: expected pictures [height, width, channels], found [1] for "
+      "the input 'v', [4] for the input 'image'"));
+}
+
 /// Calls `visit` with the "properties" of every mapping in a JSON schema.
 void for_each_mapping(const Json& schema, const std::function<void(const Json& fields)>& visit) {
   if (schema.is_array())
