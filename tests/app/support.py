@@ -84,7 +84,7 @@ class Case(unittest.TestCase):
         return [{k: v for k, v in line.items() if k not in ("seconds", "samples_per_second")} for line in lines]
 
     def kill_on_the_way(self, *arguments, after=20, **options):
-        """Begins a run and kills it once the step log has so many lines. Returns how many it had then."""
+        """Begins a run and kills it once the step log has so many lines."""
         log = self.dir / "steps.log"
         log.unlink(missing_ok=True)
         process = self.start(*arguments, "--step-log", log, **options)
@@ -95,6 +95,7 @@ class Case(unittest.TestCase):
             time.sleep(0.005)
         process.kill()
         process.communicate()
+        self.assertEqual(process.returncode, -signal.SIGKILL, "it ended before it was killed")
 
     def arrays(self, checkpoint):
         """Name to shape and checksum of every array of a checkpoint: equal for equal bits."""
