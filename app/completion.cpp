@@ -12,7 +12,7 @@ namespace dtrain {
 namespace {
 
 /// The text in single quotes, as every shell reads it.
-std::string quoted(const std::string& text) {
+std::string shell_quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
@@ -86,7 +86,7 @@ std::string zsh_option(const OptionInfo& option) {
       value =
           option.values.empty() ? ":value:_files" : fmt::format(":value:({})", fmt::join(option.values, " "));
     lines += fmt::format(" \\\n        {}",
-                         quoted(fmt::format("*{}[{}]{}", name, zsh_text(option.description), value)));
+                         shell_quoted(fmt::format("*{}[{}]{}", name, zsh_text(option.description), value)));
   }
   return lines;
 }
@@ -94,7 +94,7 @@ std::string zsh_option(const OptionInfo& option) {
 std::string zsh_script(const std::vector<CommandInfo>& commands) {
   std::string list, cases;
   for (const CommandInfo& command : commands) {
-    list += fmt::format("    {}\n", quoted(command.name + ":" + command.description));
+    list += fmt::format("    {}\n", shell_quoted(command.name + ":" + command.description));
     std::string options;
     for (const OptionInfo& option : command.options) options += zsh_option(option);
     const std::string rest = command.name == "help" ? fmt::format(":command:({})", command_names(commands))
@@ -102,7 +102,7 @@ std::string zsh_script(const std::vector<CommandInfo>& commands) {
                                  ? std::string(":file:_files")
                                  : fmt::format(":value:({})", fmt::join(command.values, " "));
     cases += fmt::format("    {})\n      _arguments{} \\\n        {} ;;\n", command.name, options,
-                         quoted("*" + rest));
+                         shell_quoted("*" + rest));
   }
   return fmt::format(R"(#compdef dtrain
 # dtrain's commands and options for zsh: dtrain completion zsh > a folder of $fpath/_dtrain
@@ -131,7 +131,7 @@ std::string fish_script(const std::vector<CommandInfo>& commands) {
       "~/.config/fish/completions/dtrain.fish\n";
   for (const CommandInfo& command : commands)
     text += fmt::format("complete -c dtrain -n __fish_use_subcommand -f -a {} -d {}\n", command.name,
-                        quoted(command.description));
+                        shell_quoted(command.description));
   for (const CommandInfo& command : commands) {
     const std::string here =
         fmt::format("complete -c dtrain -n '__fish_seen_subcommand_from {}'", command.name);
@@ -143,7 +143,7 @@ std::string fish_script(const std::vector<CommandInfo>& commands) {
         line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       if (option.takes_value) line += " -r";
       if (!option.values.empty()) line += fmt::format(" -f -a '{}'", fmt::join(option.values, " "));
-      text += fmt::format("{} -d {}\n", line, quoted(option.description));
+      text += fmt::format("{} -d {}\n", line, shell_quoted(option.description));
     }
   }
   return text;

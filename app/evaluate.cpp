@@ -36,7 +36,7 @@ std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& opti
   if (name.empty()) name = dataset.test ? "test" : "validation";
   if (dataset.find(name)) return name;
   std::string there;
-  for (const char* split : {"train", "validation", "test"})
+  for (const char* split : kSplitNames)
     if (dataset.find(split)) there += fmt::format("{}{}", there.empty() ? "" : ", ", split);
   throw UserError(
       fmt::format("{}: its data set has no '{}' split; --split takes one of: {}", options.path, name, there));
@@ -221,7 +221,7 @@ void add_evaluate(CommandLine& line) {
   command
       .add_option("--split", options->split,
                   "train, validation or test (test where not given, validation where there is no test split)")
-      .one_of({"train", "validation", "test"});
+      .one_of({kSplitNames.begin(), kSplitNames.end()});
   command.add_flag("--per-class", options->per_class,
                    "Support, precision, recall and F1 score of each class, too");
   command

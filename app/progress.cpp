@@ -51,7 +51,7 @@ std::string speed_text(double samples_per_second) {
   return format_count(static_cast<int64_t>(samples_per_second)) + " samples/s";
 }
 
-/// From here on it is worth a word that steps wait for samples.
+/// The share of an epoch's time from which a line says that steps have waited for samples.
 constexpr double kMuchWaiting = 0.2;
 
 std::string waiting_text(double share) {

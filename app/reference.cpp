@@ -187,83 +187,106 @@ constexpr const char* kModelExample = R"(model:
     - dense: {name: scores, units: 10}
   outputs: scores)";
 
+/// The sections of a schema of runs.
+class Reference {
+ public:
+  explicit Reference(const Json& schema) : schema_(schema), definitions_(schema.at("$defs")) {}
+
+  std::string str() const {
+    std::string text = kIntroduction + run() + model() + dataset();
+    text += registry("Strategies", "strategy",
+                     "How the run is laid over devices. `auto` is all GPUs, or the CPU where there is none.");
+    text += train() + checkpoint();
+    while (text.ends_with("\n\n")) text.pop_back();
+    return text;
+  }
+
+ private:
+  /// The mapping under a key at the top.
+  const Json& part(const char* key) const { return *mapping_in(schema_.at("properties").at(key)); }
+
+  std::string registry(const char* title, const char* noun, const char* introduction) const {
+    return fmt::format("## {}\n\n{}\n\n{}", title, introduction, registry_section(definitions_.at(noun)));
+  }
+
+  std::string run() const {
+    return fmt::format(
+        "## The run\n\nThe keys at the top. `model`, `dataset` and `strategy` stand here or in a file of "
+        "their own.\n\n{}{}",
+        yaml_block(kRunExample), with_links(key_table(schema_)));
+  }
+
+  std::string model() const {
+    const Json& keys = part("model");
+    const Json& layer_keys = definitions_.at("layer_keys");
+    std::vector<std::string> common;
+    for (const auto& [name, property] : layer_keys.at("properties").entries()) common.push_back(name);
+    std::string text = fmt::format("## model\n\n{}\n\n{}{}", sentence(keys.at("description").as_string()),
+                                   yaml_block(kModelExample), key_table(keys));
+    text +=
+        "A block is used like a layer; `repeat: n` lays it n times, each reading the one before. Names "
+        "inside it are its own, and `input` is what flows into it.\n\n";
+    text += inner_tables(keys);
+    text += fmt::format("## Layers\n\nBeside its own options every layer has these keys:\n\n{}{}",
+                        key_table(layer_keys), registry_section(definitions_.at("layer"), common));
+    text += registry("Activations", "activation", "The values of the layers' `activation`.");
+    return text + registry("Initializers", "initializer",
+                           "How parameters begin: drawn from the seed and the parameter's name.");
+  }
+
+  std::string dataset() const {
+    const Json& keys = part("dataset");
+    std::string text =
+        fmt::format("## dataset\n\n{}\n\n{}", sentence(keys.at("description").as_string()), key_table(keys));
+    text += registry(
+        "Readers", "reader",
+        "Each split is one reader; beside it may stand `rows: [from, to)`, only the samples from the first "
+        "number up to below the second. File names are relative to `root`. A target may be an input, as that "
+        "is after the transforms: `target: {input: image}`. Instead of a reader a split may have `split: "
+        "{of: "
+        "train, fraction: 0.15, stratify: true}`: that fraction of another split's samples, drawn by the "
+        "seed and (where it says `stratify`) the same of each class, which the other split then lacks.");
+    text += registry("Transforms", "transform",
+                     "What is done to samples, in the order in which they are listed.");
+    text += registry(
+        "Augmentations", "augmentation",
+        "The values of the data set's `augment`: what the pictures that are trained on undergo, before the "
+        "transforms, by what each draws anew in every epoch.");
+    return text + registry("Caches", "cache", "The values of the data set's `cache`.");
+  }
+
+  std::string train() const {
+    const Json& keys = part("train");
+    std::string text =
+        fmt::format("## train\n\n{}\n\n{}", sentence(keys.at("description").as_string()), key_table(keys));
+    text += registry("Losses", "loss",
+                     "One for every output of the model, or a mapping from outputs to losses: `loss: {digit: "
+                     "..., size: ...}`.");
+    text += registry(
+        "Metrics", "metric",
+        "What is reported beside the loss: a list for every output, or a mapping from outputs to lists: "
+        "`metrics: {digit: [accuracy, auc], size: [r2_score]}`. Under `metrics` all rows count the "
+        "same, under `weighted_metrics` by their weights.");
+    text += registry("Optimizers", "optimizer", "How gradients move the weights.");
+    text +=
+        registry("Learning rates", "learning_rate_schedule", "The values of an optimizer's `learning_rate`.");
+    return text + registry("Callbacks", "callback", "What watches a run.");
+  }
+
+  std::string checkpoint() const {
+    const Json& keys = part("checkpoint");
+    return fmt::format("## checkpoint\n\n{}\n\n{}{}", sentence(keys.at("description").as_string()),
+                       key_table(keys), inner_tables(keys));
+  }
+
+  const Json& schema_;
+  const Json& definitions_;
+};
+
 }  // namespace
 
 std::string reference_markdown(const Json& schema) {
-  const Json& definitions = schema.at("$defs");
-  const auto part = [&](const char* key) -> const Json& {
-    return *mapping_in(schema.at("properties").at(key));
-  };
-  const auto registry = [&](const char* title, const char* noun, const char* introduction) {
-    return fmt::format("## {}\n\n{}\n\n{}", title, introduction, registry_section(definitions.at(noun)));
-  };
-  std::string text = kIntroduction;
-  text += fmt::format(
-      "## The run\n\nThe keys at the top. `model`, `dataset` and `strategy` stand here or in a file of their "
-      "own.\n\n{}{}",
-      yaml_block(kRunExample), with_links(key_table(schema)));
-
-  const Json& model = part("model");
-  const Json& layer_keys = definitions.at("layer_keys");
-  std::vector<std::string> common;
-  for (const auto& [name, property] : layer_keys.at("properties").entries()) common.push_back(name);
-  text += fmt::format("## model\n\n{}\n\n{}{}", sentence(model.at("description").as_string()),
-                      yaml_block(kModelExample), key_table(model));
-  text +=
-      "A block is used like a layer; `repeat: n` lays it n times, each reading the one before. Names inside "
-      "it are its own, and "
-      "`input` is what flows into it.\n\n";
-  text += inner_tables(model);
-  text += fmt::format("## Layers\n\nBeside its own options every layer has these keys:\n\n{}{}",
-                      key_table(layer_keys), registry_section(definitions.at("layer"), common));
-  text += registry("Activations", "activation", "The values of the layers' `activation`.");
-  text += registry("Initializers", "initializer",
-                   "How parameters begin: drawn from the seed and the parameter's name.");
-
-  const Json& dataset = part("dataset");
-  text += fmt::format("## dataset\n\n{}\n\n{}", sentence(dataset.at("description").as_string()),
-                      key_table(dataset));
-  text +=
-      registry("Readers", "reader",
-               "Each split is one reader; beside it may stand `rows: [from, to)`, only the samples from "
-               "the first number up to "
-               "below the second. File names are relative to `root`. A target may be an input, as that is "
-               "after the transforms: `target: {input: image}`. Instead of a reader a split may have "
-               "`split: {of: train, fraction: 0.15, stratify: true}`: that fraction of another split's "
-               "samples, drawn by the seed and (where it says `stratify`) the same of each class, which "
-               "the other split then lacks.");
-  text +=
-      registry("Transforms", "transform", "What is done to samples, in the order in which they are listed.");
-  text += registry(
-      "Augmentations", "augmentation",
-      "The values of the data set's `augment`: what the pictures that are trained on undergo, before the "
-      "transforms, by what each draws anew in every epoch.");
-  text += registry("Caches", "cache", "The values of the data set's `cache`.");
-
-  text += registry("Strategies", "strategy",
-                   "How the run is laid over devices. `auto` is all GPUs, or the CPU where there is none.");
-
-  const Json& train = part("train");
-  text +=
-      fmt::format("## train\n\n{}\n\n{}", sentence(train.at("description").as_string()), key_table(train));
-  text += registry("Losses", "loss",
-                   "One for every output of the model, or a mapping from outputs to losses: `loss: {digit: "
-                   "..., size: ...}`.");
-  text += registry(
-      "Metrics", "metric",
-      "What is reported beside the loss: a list for every output, or a mapping from outputs to lists: "
-      "`metrics: {digit: [accuracy, auc], size: [r2_score]}`. Under `metrics` all rows count the "
-      "same, under `weighted_metrics` by their weights.");
-  text += registry("Optimizers", "optimizer", "How gradients move the weights.");
-  text +=
-      registry("Learning rates", "learning_rate_schedule", "The values of an optimizer's `learning_rate`.");
-  text += registry("Callbacks", "callback", "What watches a run.");
-
-  const Json& checkpoint = part("checkpoint");
-  text += fmt::format("## checkpoint\n\n{}\n\n{}{}", sentence(checkpoint.at("description").as_string()),
-                      key_table(checkpoint), inner_tables(checkpoint));
-  while (text.ends_with("\n\n")) text.pop_back();
-  return text;
+  return Reference(schema).str();
 }
 
 }  // namespace dtrain

@@ -68,7 +68,7 @@ std::vector<std::string> lines_of(const CpuLoad& load) {
   std::vector<std::string> lines = {fmt::format(
       "cpu    {}  {}  memory {}", bar(mean), format_plural(static_cast<int64_t>(load.cores.size()), "core"),
       memory_text(load.memory_used, load.memory_total))};
-  // A number each, where that can be read.
+  // A line of numbers, one for each core, as long as it is short enough to be read.
   constexpr size_t kMost = 32;
   if (load.cores.size() < 2 || load.cores.size() > kMost) return lines;
   std::string each = "       each (%):";
