@@ -16,8 +16,9 @@ class Lamb : public AdamWith<AdamOptions> {
   StepNumbers numbers(int64_t step, double learning_rate) const override {
     return OptimizerWith::numbers(step, learning_rate);
   }
-  /// Keras 2 and the first releases of Keras 3 have no Lamb.
-  Json keras_config(int64_t, const Json&) const override { return {}; }
+
+ protected:
+  std::string keras_class() const override { return ""; }
 };
 
 }  // namespace

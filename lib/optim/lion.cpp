@@ -18,12 +18,6 @@ class Lion : public OptimizerWith<LionOptions> {
   OptimizerRule rule() const override {
     return LionRule{static_cast<float>(options_.beta_1), static_cast<float>(options_.beta_2)};
   }
-
- protected:
-  std::string keras_class() const override { return "Lion"; }
-  Json keras_options() const override {
-    return Json::object().set("beta_1", options_.beta_1).set("beta_2", options_.beta_2);
-  }
 };
 
 }  // namespace
@@ -31,9 +25,9 @@ class Lion : public OptimizerWith<LionOptions> {
 void add_lion(Registry<Optimizer>& table) {
   table.add<Lion>(
       "lion",
-      optimizer_schema<LionOptions>("Chen et al. 2023: every weight moves by the learning rate, against the "
-                                    "sign of the gradients' running "
-                                    "mean. A good rate is a third to a tenth of Adam's.")
+      optimizer_schema<LionOptions>(
+          "Chen et al. 2023: every weight moves by the learning rate, against the "
+          "sign of the gradients' running mean. A good rate is a third to a tenth of Adam's.")
           .example("{learning_rate: 0.0001, weight_decay: 0.1}")
           .optional("beta_1", &LionOptions::beta_1, "how much of the running mean is in a step's direction",
                     between_excluding_high(0.0, 1.0))

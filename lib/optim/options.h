@@ -25,17 +25,18 @@ class OptimizerWith : public Optimizer {
   }
   /// Keras 2 and 3 have no name in common for a weight decay.
   Json keras_config(int64_t steps_per_epoch, const Json& schedule) const override {
-    if (options_.weight_decay != 0) return {};
+    if (options_.weight_decay != 0 || keras_class().empty()) return {};
     Json config = keras_options();
     config.set("learning_rate", learning_rate().keras_config(steps_per_epoch, schedule));
     return Json::object().set("class_name", keras_class()).set("config", std::move(config));
   }
 
  protected:
-  virtual std::string keras_class() const = 0;
+  /// "" where Keras 2 and 3 do not both know the optimizer.
+  virtual std::string keras_class() const { return ""; }
   /// The options less the common ones, with numbers as floats: Keras 3 refuses a momentum that is the integer
   /// 0.
-  virtual Json keras_options() const = 0;
+  virtual Json keras_options() const { return Json::object(); }
 
   Options options_;
 };

@@ -194,7 +194,23 @@ def small_ones():
         "mean_squared_error": run(metrics=["mean_absolute_error"]),
         "mean_absolute_error": run(loss="mean_absolute_error"),
         "huber": run(loss={"huber": {"delta": 0.5}}),
+        "smoothed labels": run(loss={"categorical_crossentropy": {"from_logits": True, "label_smoothing": 0.1}}),
+        "smoothed classes": run(target=classes, loss={"sparse_categorical_crossentropy":
+                                                      {"from_logits": True, "label_smoothing": 0.1}}),
+        "categorical_focal_crossentropy": run(activation="softmax", loss={"categorical_focal_crossentropy": {"gamma": 1.5}},
+                                              metrics=[{"precision": {"thresholds": 0.4}}, "auc", "confusion_matrix"]),
+        "binary_focal_crossentropy": run(activation="sigmoid", loss={"binary_focal_crossentropy": {"gamma": 1.5}},
+                                         metrics=["precision", "recall", {"auc": {"curve": "PR"}}]),
+        "precision, recall, auc of logits": run(loss={"binary_crossentropy": {"from_logits": True}},
+                                                metrics=["precision", "recall", "auc"]),
+        "f1_score": run(activation="softmax", loss="categorical_crossentropy",
+                        metrics=[{"f1_score": {"average": "macro"}}, "mean_iou"]),
+        "r2_score": run(loss="log_cosh", metrics=["r2_score", "root_mean_squared_error", "mean_absolute_percentage_error"]),
+        "class_weight": run(target=classes, loss=sparse, class_weight={0: 2, 2: 0.5}),
+        "groups": run(groups=[{"weights": "last/*", "learning_rate_factor": 0.5}, {"weights": "*/bias", "trainable": False}]),
+        "ema": run(callbacks=[{"ema": {"decay": 0.9}}]),
         "clip_norm": run(clip_norm=0.5),
+        "clip_value": run(clip_value=0.01),
         "gelu by tanh": run(activation={"gelu": {"approximate": True}}),
         "concatenate along another axis": run_of(
             {"inputs": {"x": [2, 3]}, "layers": [{"concatenate": {"axis": 1, "inputs": ["x", "x"]}}, {"flatten": {}},
@@ -206,8 +222,11 @@ def small_ones():
         "sgd": {}, "sgd with momentum": {"momentum": 0.9, "nesterov": True}, "rmsprop": {},
         "rmsprop centered": {"centered": True, "momentum": 0.5, "rho": 0.8}, "adagrad": {},
         "adam": {"beta_1": 0.8}, "adamw": {}, "adamw without decay": {"weight_decay": 0},
-        "sgd with decay": {"weight_decay": 0.01},
+        "sgd with decay": {"weight_decay": 0.01}, "lion": {}, "lamb": {},
     }
+    for name in ("kl_divergence", "cosine_similarity", "hinge", "squared_hinge", "poisson", "log_cosh",
+                 "mean_absolute_percentage_error", "mean_squared_logarithmic_error"):
+        runs[name] = run(activation="softmax", loss=name)
     for name, options in optimizers.items():
         runs[name] = run(optimizer={name.split()[0]: options})
     schedules = {
@@ -216,6 +235,9 @@ def small_ones():
         "cosine_decay": {"initial": 0.1, "steps": 5, "alpha": 0.1},
         "cosine_decay with warm-up": {"initial": 0.1, "steps": 5, "warmup_steps": 2, "warmup_initial": 0.01},
         "reduce_on_plateau": {"initial": 0.1, "monitor": "loss"},
+        "polynomial_decay": {"initial": 0.1, "steps": 5, "power": 2},
+        "one_cycle": {"max": 0.1, "steps": 5},
+        "linear_warmup": {"steps": 2, "then": 0.1},
     }
     for optimizer in ("sgd", "adam", "rmsprop", "adagrad"):
         for name, options in schedules.items():
