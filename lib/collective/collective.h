@@ -41,6 +41,9 @@ class Collective {
   virtual void barrier() = 0;
   /// values become the sums over all members, added in the order of ranks.
   virtual void all_reduce(std::span<double> values) = 0;
+  /// `all`, of size() times as many values as `mine`, becomes what the members brought, one after the other
+  /// by rank. All bring as many.
+  virtual void all_gather(std::span<const double> mine, std::span<double> all) = 0;
   /// Of n floats at `data`, this member's part (part_of(n, rank, size, 16), which is returned) becomes the
   /// sum over all members, added in the order of ranks. The rest of `data`, and everybody else's, must stay
   /// untouched until the next call.
@@ -52,6 +55,13 @@ class Collective {
   /// Makes every pending and later call of every member throw Aborted. Safe from any thread.
   virtual void abort() noexcept = 0;
 };
+
+/// all_gather of n values each, in the memory of each member's device: behind the operations that were
+/// enqueued before, ahead of those that follow. By way of the host, so that the devices may differ; a GPU is
+/// waited for, and this cannot be captured.
+void all_gather(Collective& member, Context& context, const double* mine, double* all, int64_t n);
+/// The part in it of a member that has nothing to bring: the others see zeros.
+void all_gather_zeros(Collective& member, int64_t n);
 
 /// A group of `size` threads of this process. Members wait by spinning while each has a core of its own
 /// (`spin`), else asleep.

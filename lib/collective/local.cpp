@@ -4,6 +4,7 @@
 
 #include "collective/barrier.h"
 #include "collective/collective.h"
+#include "device/device.h"
 
 namespace dtrain {
 
@@ -18,13 +19,15 @@ Range part_of(int64_t n, int index, int parts, int64_t grain) {
 namespace {
 
 struct Group {
-  Group(int size, bool spin) : barrier(size, spin), floats{Pointers(size), Pointers(size)}, doubles(size) {}
+  Group(int size, bool spin)
+      : barrier(size, spin), floats{Pointers(size), Pointers(size)}, doubles(size), gathered(size) {}
   using Pointers = std::vector<float*>;
   Barrier barrier;
   // What each member brought to the call that is under way. There are two to take turns, so that a member
   // that is ahead by one call overwrites nothing that another still reads.
   Pointers floats[2];
   std::vector<std::span<double>> doubles;
+  std::vector<std::span<const double>> gathered;
 };
 
 class LocalCollective final : public Collective {
@@ -44,6 +47,14 @@ class LocalCollective final : public Collective {
       for (size_t i = 0; i < values.size(); ++i) sums_[i] += part[i];
     barrier();  // nobody overwrites what another still reads
     std::copy(sums_.begin(), sums_.end(), values.begin());
+  }
+
+  void all_gather(std::span<const double> mine, std::span<double> all) override {
+    group_->gathered[rank_] = mine;
+    barrier();
+    auto next = all.begin();
+    for (const auto& part : group_->gathered) next = std::copy(part.begin(), part.end(), next);
+    barrier();  // nobody overwrites what another still reads
   }
 
   Range reduce_scatter(float* data, int64_t n) override {
@@ -87,6 +98,22 @@ class LocalCollective final : public Collective {
 };
 
 }  // namespace
+
+void all_gather(Collective& member, Context& context, const double* mine, double* all, int64_t n) {
+  const auto count = static_cast<size_t>(n), total = count * static_cast<size_t>(member.size());
+  if (context.device().kind == DeviceId::Kind::cpu) return member.all_gather({mine, count}, {all, total});
+  std::vector<double> own(count), everybodys(total);
+  context.copy_to_host(own.data(), mine, count * sizeof(double));
+  member.all_gather(own, everybodys);
+  context.copy_to_device(all, everybodys.data(), total * sizeof(double));
+}
+
+void all_gather_zeros(Collective& member, int64_t n) {
+  const auto count = static_cast<size_t>(n);
+  const std::vector<double> zeros(count);
+  std::vector<double> all(count * static_cast<size_t>(member.size()));
+  member.all_gather(zeros, all);
+}
 
 std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin) {
   auto group = std::make_shared<Group>(size, spin);

@@ -25,6 +25,8 @@ class Team {
   Team& operator=(const Team&) = delete;
 
   int size() const { return static_cast<int>(members_.size()); }
+  /// What a member's thread meets the others through while work runs.
+  Collective& member(int rank) { return *members_[static_cast<size_t>(rank)]; }
   /// work(collective) on every member; returns when all are done. Called by the owner's thread only.
   void run(const std::function<void(Collective&)>& work);
   /// The hook is called by the member that failed, with the group's abort: for whatever else the others may

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "collective/team.h"
+#include "device/device.h"
 
 using namespace dtrain;
 
@@ -55,6 +56,35 @@ TEST_CASE("all_reduce and reduce_scatter add in the order of ranks, many times o
       }
       CHECK(same);
     }
+  }
+}
+
+TEST_CASE("all_gather brings everybody's values to everybody, by rank, and zeros of those who have none") {
+  for (const int size : {1, 2, 3, 5}) {
+    CAPTURE(size);
+    constexpr size_t kValues = 7;
+    Team team(size, false);
+    team.run([&](Collective& member) {
+      const auto context = make_cpu_context({}, {available_cores().front()}, false);
+      for (int round = 0; round < 200; ++round) {
+        // Overwritten as soon as the call is over, whoever still copies.
+        std::vector<double> mine(kValues), all(kValues * static_cast<size_t>(size));
+        for (size_t i = 0; i < kValues; ++i)
+          mine[i] = 100.0 * round + 10.0 * member.rank() + static_cast<double>(i);
+        if (member.rank() == round % 4) {
+          all_gather_zeros(member, kValues);
+          continue;
+        }
+        all_gather(member, *context, mine.data(), all.data(), kValues);
+        std::fill(mine.begin(), mine.end(), -1.0);
+        for (size_t i = 0; i < all.size(); ++i) {
+          const auto rank = static_cast<int>(i / kValues);
+          const double expected =
+              rank == round % 4 ? 0.0 : 100.0 * round + 10.0 * rank + static_cast<double>(i % kValues);
+          if (all[i] != expected) throw Error("wrong values");
+        }
+      }
+    });
   }
 }
 
