@@ -103,6 +103,28 @@ class BatchNormalization {
   virtual void backward(const BackwardArguments& args) = 0;
 };
 
+/// The same in training, over the rows of several replicas: each way in two calls, between which the replicas
+/// bring together what each of them says of its own rows (ops/math/normalization.h has what that is). So all
+/// normalise by the same bits. A call leaves alone the arguments that its line does not name.
+class SynchronizedBatchNormalization {
+ public:
+  using TrainingArguments = BatchNormalization::TrainingArguments;
+  using BackwardArguments = BatchNormalization::BackwardArguments;
+  virtual ~SynchronizedBatchNormalization() = default;
+  virtual size_t scratch_bytes() const = 0;
+  virtual size_t saved_bytes() const = 0;
+
+  /// What this replica says of src: math::moments_size doubles.
+  virtual void moments(const TrainingArguments& args, double* mine) = 0;
+  /// `all`: what the replicas say, by rank. dst of src, and the mean and variance of all rows.
+  virtual void forward(const TrainingArguments& args, const double* all) = 0;
+  /// What this replica says of diff_dst: math::gradient_sums_size doubles; diff_gamma and diff_beta are those
+  /// of its own rows.
+  virtual void gradient_sums(const BackwardArguments& args, double* mine) = 0;
+  /// `all`: what the replicas say, by rank. diff_src.
+  virtual void backward(const BackwardArguments& args, const double* all) = 0;
+};
+
 /// Copies an image batch from one memory layout to another.
 class Reorder {
  public:
@@ -173,6 +195,8 @@ class Ops {
   virtual std::unique_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
   virtual std::unique_ptr<Pooling> pooling(const PoolingSpec& spec) = 0;
   virtual std::unique_ptr<BatchNormalization> batch_normalization(const BatchNormalizationSpec& spec) = 0;
+  virtual std::unique_ptr<SynchronizedBatchNormalization> synchronized_batch_normalization(
+      const BatchNormalizationSpec& spec, int replicas) = 0;
   /// `shape` is [n, height, width, channels]; the channels fill whole blocks.
   virtual std::unique_ptr<Reorder> reorder(const Shape& shape, Layout from, Layout to) = 0;
 

@@ -48,101 +48,6 @@ Pooled reference(const PoolingSpec& spec, const Floats& src, const Floats& diff_
   return pooled;
 }
 
-/// Batch normalisation in double precision, of rows of channels.
-struct Normalized {
-  Doubles mean, variance, dst, diff_src, diff_gamma, diff_beta;
-};
-
-Normalized reference(const BatchNormalizationSpec& spec, const Floats& x, const Floats& gamma,
-                     const Floats& beta, const Floats& dy) {
-  const auto channels = static_cast<size_t>(spec.channels);
-  const double n = static_cast<double>(x.size() / channels);
-  Normalized r{Doubles(channels), Doubles(channels), Doubles(x.size()),
-               Doubles(x.size()), Doubles(channels), Doubles(channels)};
-  Doubles diff(x.size());
-  const auto inverse = [&](size_t c) {
-    return 1 / std::sqrt(r.variance[c] + static_cast<double>(spec.epsilon));
-  };
-  const auto normal = [&](size_t i) {
-    return (static_cast<double>(x[i]) - r.mean[i % channels]) * inverse(i % channels);
-  };
-  const auto factor = [&](size_t c) { return spec.scale ? static_cast<double>(gamma[c]) : 1; };
-  for (size_t i = 0; i < x.size(); ++i) r.mean[i % channels] += static_cast<double>(x[i]) / n;
-  for (size_t i = 0; i < x.size(); ++i) {
-    r.variance[i % channels] += std::pow(static_cast<double>(x[i]) - r.mean[i % channels], 2) / n;
-  }
-  for (size_t i = 0; i < x.size(); ++i) {
-    const size_t c = i % channels;
-    const double y = normal(i) * factor(c) + (spec.center ? static_cast<double>(beta[c]) : 0);
-    r.dst[i] = spec.relu ? std::max(y, 0.0) : y;
-    diff[i] = spec.relu && y <= 0 ? 0 : static_cast<double>(dy[i]);
-    r.diff_gamma[c] += diff[i] * normal(i);
-    r.diff_beta[c] += diff[i];
-  }
-  for (size_t i = 0; i < x.size(); ++i) {
-    const size_t c = i % channels;
-    r.diff_src[i] = factor(c) * inverse(c) * (diff[i] - r.diff_beta[c] / n - normal(i) * r.diff_gamma[c] / n);
-  }
-  return r;
-}
-
-void check(Device& device, const BatchNormalizationSpec& spec) {
-  const Shape shape{spec.batch, spec.height, spec.width, spec.channels};
-  const auto channels = static_cast<size_t>(spec.channels);
-  const Floats x = device.random(shape.elements(), 1, 3), dy = device.random(shape.elements(), 2);
-  const Floats gamma = random_floats(spec.channels, 3), beta = random_floats(spec.channels, 4);
-  const Array<float> own_gamma = device.array(gamma), own_beta = device.array(beta);
-  const float *scale = spec.scale ? own_gamma.data() : nullptr,
-              *shift = spec.center ? own_beta.data() : nullptr;
-  const Normalized expected = reference(spec, x, gamma, beta, dy);
-
-  const auto normalization = device.ops().batch_normalization(spec);
-  const auto scratch = device.memory(normalization->scratch_bytes()),
-             saved = device.memory(normalization->saved_bytes());
-  const TypedArray own_x = laid_out(device, x, shape, spec.layout), y = device.typed(x.size());
-  const Array<float> mean = device.floats(channels), variance = device.floats(channels),
-                     diff_gamma = device.floats(channels), diff_beta = device.floats(channels);
-  normalization->forward_training({.src = own_x.data(),
-                                   .gamma = scale,
-                                   .beta = shift,
-                                   .dst = y.data(),
-                                   .mean = mean.data(),
-                                   .variance = variance.data(),
-                                   .saved = saved.data(),
-                                   .scratch = scratch.data()});
-  check_close(plain(device, y, shape, spec.layout), expected.dst, device.tolerance(1e-5));
-  check_close(mean.read(), expected.mean, 1e-6);
-  check_close(variance.read(), expected.variance, 1e-5);
-
-  const TypedArray diff = laid_out(device, dy, shape, spec.layout), apart = device.typed(x.size());
-  for (const TypedArray* to : {&apart, &diff}) {
-    normalization->backward({.src = own_x.data(),
-                             .gamma = scale,
-                             .mean = mean.data(),
-                             .variance = variance.data(),
-                             .diff_dst = diff.data(),
-                             .diff_src = to->data(),
-                             .diff_gamma = spec.scale ? diff_gamma.data() : nullptr,
-                             .diff_beta = spec.center ? diff_beta.data() : nullptr,
-                             .saved = saved.data(),
-                             .scratch = scratch.data()});
-  }
-  CHECK(diff.read() == apart.read());
-  check_close(plain(device, diff, shape, spec.layout), expected.diff_src, device.tolerance(2e-5));
-  if (spec.scale) check_close(diff_gamma.read(), expected.diff_gamma, 2e-5);
-  if (spec.center) check_close(diff_beta.read(), expected.diff_beta, 2e-5);
-
-  const TypedArray inferred = device.typed(x.size());
-  normalization->forward_inference({.src = own_x.data(),
-                                    .gamma = scale,
-                                    .beta = shift,
-                                    .mean = mean.data(),
-                                    .variance = variance.data(),
-                                    .dst = inferred.data(),
-                                    .scratch = scratch.data()});
-  check_close(plain(device, inferred, shape, spec.layout), expected.dst, device.tolerance(1e-5));
-}
-
 }  // namespace
 
 TEST_CASE("reorders between all layouts") {
@@ -199,31 +104,6 @@ DEVICE_TEST_CASE("poolings, forward and backward") {
           check_close(plain(device, dst, out, layout), expected.dst, device.tolerance(1e-6));
           pooling->backward(own_diff.data(), diff_src.data(), saved.data(), scratch.data());
           check_close(plain(device, diff_src, in, layout), expected.diff_src, device.tolerance(1e-6));
-        }
-      }
-    }
-  }
-}
-
-DEVICE_TEST_CASE("batch normalisation of images and rows") {
-  for (const int64_t channels : {1, 5, 16, 32}) {
-    for (const Layout layout : layouts_of(device, channels)) {
-      for (const int parts : {0, 1, 2, 3}) {
-        for (const bool relu : {false, true}) {
-          CAPTURE(channels);
-          CAPTURE(static_cast<int>(layout));
-          CAPTURE(parts);
-          CAPTURE(relu);
-          BatchNormalizationSpec spec{.batch = 6, .height = 5, .width = 3, .channels = channels};
-          spec.scale = (parts & 1) != 0;
-          spec.center = (parts & 2) != 0;
-          spec.relu = relu;
-          spec.layout = layout;
-          check(device, spec);
-          if (layout != Layout::plain) continue;
-          spec.batch = 40;
-          spec.height = spec.width = 1;
-          check(device, spec);
         }
       }
     }

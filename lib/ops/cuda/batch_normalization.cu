@@ -5,67 +5,49 @@
 namespace dtrain::cuda {
 namespace {
 
+/// What both sorts have alike: their tilings, where they put things, and passes over all elements.
 template <class T>
-class CudaBatchNormalization final : public BatchNormalization {
+class Passes {
  public:
-  CudaBatchNormalization(const CudaContext& context, const BatchNormalizationSpec& spec)
+  Passes(const CudaContext& context, const BatchNormalizationSpec& spec)
       : context_(context), spec_(spec), by_one_(tiling(1)), by_vectors_(tiling(kVector<T>)) {}
 
   /// Partial sums, and a Line.
-  size_t scratch_bytes() const override {
+  size_t scratch_bytes() const {
     return partials_bytes() + 2 * static_cast<size_t>(spec_.channels) * sizeof(float);
   }
-  size_t saved_bytes() const override { return 2 * static_cast<size_t>(spec_.channels) * sizeof(float); }
+  size_t kept_bytes() const { return 2 * static_cast<size_t>(spec_.channels) * sizeof(float); }
+  Kept kept_in(void* saved) const {
+    auto* const shift = static_cast<float*>(saved);
+    return {shift, shift + spec_.channels};
+  }
+  Line line_in(void* scratch) const {
+    float* const slope = reinterpret_cast<float*>(static_cast<char*>(scratch) + partials_bytes());
+    return {slope, slope + spec_.channels};
+  }
+  Normalization normalization_of(const BatchNormalization::TrainingArguments& args, const Kept& kept) const {
+    return {args.gamma, args.beta, spec_.epsilon, args.mean, args.variance, kept};
+  }
+  BackwardArrays<T> arrays_of(const BatchNormalization::BackwardArguments& args) const {
+    return {static_cast<const T*>(args.src),
+            static_cast<const T*>(args.diff_dst),
+            args.gamma,
+            args.mean,
+            args.variance,
+            spec_.epsilon,
+            kept_in(const_cast<void*>(args.saved))};
+  }
 
-  void forward_training(const TrainingArguments& args) override {
-    const auto* x = static_cast<const T*>(args.src);
-    auto* partials = static_cast<double*>(args.scratch);
-    const Kept kept = kept_in(args.saved);
+  /// finish(tiling, partials) behind the sums of all elements.
+  template <class Finish>
+  void sum_values(const T* x, double* partials, const Finish& finish) const {
     with_tiling(all_aligned(x), [&](auto width, const Tiling& tiling) {
       launch(statistics_kernel<decltype(width)::value, T>, tiling.grid(), kTileThreads, stream(), tiling, x,
              partials);
-      launch(finish_statistics_kernel<T>, finish_blocks(tiling), kFinishThreads, stream(), tiling, partials,
-             x, args.gamma, args.beta, spec_.epsilon, args.mean, args.variance, kept);
-    });
-    normalize({args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr});
-  }
-
-  void forward_inference(const InferenceArguments& args) override { normalize(args); }
-
-  void backward(const BackwardArguments& args) override {
-    const BackwardArrays<T> arrays{static_cast<const T*>(args.src),
-                                   static_cast<const T*>(args.diff_dst),
-                                   args.gamma,
-                                   args.mean,
-                                   args.variance,
-                                   spec_.epsilon,
-                                   kept_in(const_cast<void*>(args.saved))};
-    if (spec_.relu) {
-      backward_with<true>(arrays, args);
-    } else {
-      backward_with<false>(arrays, args);
-    }
-  }
-
- private:
-  template <bool kRelu>
-  void backward_with(const BackwardArrays<T>& arrays, const BackwardArguments& args) {
-    auto* const diff_src = static_cast<T*>(args.diff_src);
-    auto* partials = static_cast<double*>(args.scratch);
-    float* const slope = reinterpret_cast<float*>(static_cast<char*>(args.scratch) + partials_bytes());
-    const Line line{slope, slope + spec_.channels};
-    with_tiling(all_aligned(arrays.src, arrays.diff_dst, diff_src), [&](auto width, const Tiling& tiling) {
-      constexpr int N = decltype(width)::value;
-      launch(gradient_sums_kernel<N, kRelu, T>, tiling.grid(), kTileThreads, stream(), tiling, arrays,
-             partials);
-      launch(finish_gradients_kernel<T>, finish_blocks(tiling), kFinishThreads, stream(), tiling, partials,
-             arrays, args.diff_gamma, args.diff_beta, line);
-      launch(diff_src_kernel<N, kRelu, T>, tiling.grid(), kTileThreads, stream(), tiling, arrays, line,
-             diff_src);
+      finish(tiling, partials);
     });
   }
-
-  void normalize(const InferenceArguments& args) {
+  void normalize(const BatchNormalization::InferenceArguments& args) const {
     const auto* x = static_cast<const T*>(args.src);
     auto* y = static_cast<T*>(args.dst);
     with_tiling(all_aligned(x, y), [&](auto width, const Tiling& tiling) {
@@ -73,14 +55,36 @@ class CudaBatchNormalization final : public BatchNormalization {
              args.gamma, args.beta, args.mean, args.variance, spec_.epsilon, spec_.relu, y);
     });
   }
+  template <class Finish>
+  void sum_gradients(const BackwardArrays<T>& arrays, double* partials, const Finish& finish) const {
+    with_tiling(all_aligned(arrays.src, arrays.diff_dst), [&](auto width, const Tiling& tiling) {
+      constexpr int N = decltype(width)::value;
+      launch(spec_.relu ? gradient_sums_kernel<N, true, T> : gradient_sums_kernel<N, false, T>, tiling.grid(),
+             kTileThreads, stream(), tiling, arrays, partials);
+      finish(tiling, partials);
+    });
+  }
+  void write_gradient(const BackwardArrays<T>& arrays, const Line& line, T* diff_src) const {
+    with_tiling(all_aligned(arrays.src, arrays.diff_dst, diff_src), [&](auto width, const Tiling& tiling) {
+      constexpr int N = decltype(width)::value;
+      launch(spec_.relu ? diff_src_kernel<N, true, T> : diff_src_kernel<N, false, T>, tiling.grid(),
+             kTileThreads, stream(), tiling, arrays, line, diff_src);
+    });
+  }
 
+  cudaStream_t stream() const { return context_.compute(); }
+  /// Of a thread a channel.
+  unsigned channel_blocks() const {
+    return static_cast<unsigned>((spec_.channels + kTileThreads - 1) / kTileThreads);
+  }
+
+ private:
   /// use(N, tiling).
   template <class Use>
   void with_tiling(bool aligned, const Use& use) const {
     with_width<T>(aligned && spec_.channels % kVector<T> == 0,
                   [&](auto width) { use(width, decltype(width)::value == 1 ? by_one_ : by_vectors_); });
   }
-
   Tiling tiling(int N) const {
     return tiling_of(spec_.batch * spec_.height * spec_.width, spec_.channels, N, context_.multiprocessors());
   }
@@ -88,15 +92,102 @@ class CudaBatchNormalization final : public BatchNormalization {
     return 2 * sizeof(double) * static_cast<size_t>(spec_.channels) *
            std::max(by_one_.row_blocks, by_vectors_.row_blocks);
   }
-  Kept kept_in(void* saved) const {
-    auto* const shift = static_cast<float*>(saved);
-    return {shift, shift + spec_.channels};
-  }
-  cudaStream_t stream() const { return context_.compute(); }
 
   const CudaContext& context_;
   BatchNormalizationSpec spec_;
   Tiling by_one_, by_vectors_;  // for one channel a thread, and for those of one access
+};
+
+template <class T>
+class CudaBatchNormalization final : public BatchNormalization {
+ public:
+  CudaBatchNormalization(const CudaContext& context, const BatchNormalizationSpec& spec)
+      : passes_(context, spec) {}
+
+  size_t scratch_bytes() const override { return passes_.scratch_bytes(); }
+  size_t saved_bytes() const override { return passes_.kept_bytes(); }
+
+  void forward_training(const TrainingArguments& args) override {
+    const auto* x = static_cast<const T*>(args.src);
+    const Kept kept = passes_.kept_in(args.saved);
+    passes_.sum_values(x, static_cast<double*>(args.scratch), [&](const Tiling& tiling, double* partials) {
+      launch(finish_statistics_kernel<T>, finish_blocks(tiling), kFinishThreads, passes_.stream(), tiling,
+             partials, x, passes_.normalization_of(args, kept));
+    });
+    passes_.normalize({args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr});
+  }
+
+  void forward_inference(const InferenceArguments& args) override { passes_.normalize(args); }
+
+  void backward(const BackwardArguments& args) override {
+    const BackwardArrays<T> arrays = passes_.arrays_of(args);
+    const Line line = passes_.line_in(args.scratch);
+    passes_.sum_gradients(
+        arrays, static_cast<double*>(args.scratch), [&](const Tiling& tiling, double* partials) {
+          launch(finish_gradients_kernel<T>, finish_blocks(tiling), kFinishThreads, passes_.stream(), tiling,
+                 partials, arrays, args.diff_gamma, args.diff_beta, line);
+        });
+    passes_.write_gradient(arrays, line, static_cast<T*>(args.diff_src));
+  }
+
+ private:
+  Passes<T> passes_;
+};
+
+template <class T>
+class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormalization {
+ public:
+  CudaSynchronizedBatchNormalization(const CudaContext& context, const BatchNormalizationSpec& spec,
+                                     int replicas)
+      : passes_(context, spec), channels_(spec.channels), replicas_(replicas) {}
+
+  size_t scratch_bytes() const override { return passes_.scratch_bytes(); }
+  /// What an unsynchronised one keeps, behind the rows of all replicas.
+  size_t saved_bytes() const override { return sizeof(double) + passes_.kept_bytes(); }
+
+  void moments(const TrainingArguments& args, double* mine) override {
+    const auto* x = static_cast<const T*>(args.src);
+    passes_.sum_values(x, static_cast<double*>(args.scratch), [&](const Tiling& tiling, double* partials) {
+      launch(finish_moments_kernel<T>, finish_blocks(tiling), kFinishThreads, passes_.stream(), tiling,
+             partials, x, mine);
+    });
+  }
+
+  void forward(const TrainingArguments& args, const double* all) override {
+    auto* const rows = static_cast<double*>(args.saved);
+    const Kept kept = passes_.kept_in(rows + 1);
+    launch(join_moments_kernel, passes_.channel_blocks(), kTileThreads, passes_.stream(), channels_,
+           replicas_, all, passes_.normalization_of(args, kept), rows);
+    passes_.normalize({args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr});
+  }
+
+  void gradient_sums(const BackwardArguments& args, double* mine) override {
+    const BackwardArrays<T> arrays = arrays_of(args);
+    passes_.sum_gradients(
+        arrays, static_cast<double*>(args.scratch), [&](const Tiling& tiling, double* partials) {
+          launch(finish_gradient_sums_kernel<T>, finish_blocks(tiling), kFinishThreads, passes_.stream(),
+                 tiling, partials, arrays, args.diff_gamma, args.diff_beta, mine);
+        });
+  }
+
+  void backward(const BackwardArguments& args, const double* all) override {
+    const BackwardArrays<T> arrays = arrays_of(args);
+    const Line line = passes_.line_in(args.scratch);
+    launch(join_gradient_sums_kernel<T>, passes_.channel_blocks(), kTileThreads, passes_.stream(), channels_,
+           replicas_, all, arrays, static_cast<const double*>(args.saved), line);
+    passes_.write_gradient(arrays, line, static_cast<T*>(args.diff_src));
+  }
+
+ private:
+  BackwardArrays<T> arrays_of(const BackwardArguments& args) const {
+    BackwardArrays<T> arrays = passes_.arrays_of(args);
+    arrays.kept = passes_.kept_in(static_cast<double*>(const_cast<void*>(args.saved)) + 1);
+    return arrays;
+  }
+
+  Passes<T> passes_;
+  int64_t channels_;
+  int replicas_;
 };
 
 }  // namespace
@@ -105,6 +196,16 @@ std::unique_ptr<BatchNormalization> CudaOps::batch_normalization(const BatchNorm
   std::unique_ptr<BatchNormalization> normalization;
   with_type(math_.type, [&](auto type) {
     normalization = std::make_unique<CudaBatchNormalization<decltype(type)>>(context_, spec);
+  });
+  return normalization;
+}
+
+std::unique_ptr<SynchronizedBatchNormalization> CudaOps::synchronized_batch_normalization(
+    const BatchNormalizationSpec& spec, int replicas) {
+  std::unique_ptr<SynchronizedBatchNormalization> normalization;
+  with_type(math_.type, [&](auto type) {
+    normalization =
+        std::make_unique<CudaSynchronizedBatchNormalization<decltype(type)>>(context_, spec, replicas);
   });
   return normalization;
 }

@@ -9,6 +9,7 @@
 #include "ops/cuda/stream.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/activations.h"
+#include "ops/math/normalization.h"
 
 namespace dtrain::cuda {
 
@@ -75,24 +76,64 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   leave_channel_sums<N>(sums, tiling, partials);
 }
 
+/// Of a channel's values.
+struct Statistics {
+  double mean, variance;
+};
 template <class T>
-__global__ void __launch_bounds__(kFinishThreads)
-    finish_statistics_kernel(Tiling tiling, const double* partials, const T* src, const float* gamma,
-                             const float* beta, float epsilon, float* mean, float* variance, Kept kept) {
-  const ChannelSums sums = finished_sums(tiling, partials);
-  if (!sums.mine) return;
-  const int64_t c = sums.channel;
+__device__ Statistics statistics_of(const Tiling& tiling, const ChannelSums& sums, const T* src) {
   const auto rows = static_cast<double>(tiling.rows);
   const double distance = sums.first / rows, square = sums.second / rows - distance * distance;
-  const double exact_mean = static_cast<double>(to_float(src[c])) + distance;
-  const auto own_mean = static_cast<float>(exact_mean);
-  const auto own_variance = static_cast<float>(square < 0 ? 0 : square);
-  const auto residual = static_cast<float>(exact_mean - static_cast<double>(own_mean));
-  mean[c] = own_mean;
-  variance[c] = own_variance;
-  kept.shift[c] =
-      (beta ? beta[c] : 0.0f) - residual * scale_of(gamma, c, inverse_deviation(own_variance, epsilon));
-  kept.residual[c] = residual;
+  return {static_cast<double>(to_float(src[sums.channel])) + distance, square < 0 ? 0 : square};
+}
+
+/// Where the statistics and what the backward pass needs of them go, and what they go by.
+struct Normalization {
+  const float* gamma;
+  const float* beta;
+  float epsilon;
+  float* mean;
+  float* variance;
+  Kept kept;
+
+  __device__ void leave(int64_t c, const Statistics& found) const {
+    const math::Normalizer n = math::normalizer_of(found.mean, found.variance, epsilon,
+                                                   gamma ? gamma[c] : 1.0f, beta ? beta[c] : 0.0f);
+    mean[c] = n.mean;
+    variance[c] = n.variance;
+    kept.shift[c] = n.shift;
+    kept.residual[c] = n.residual;
+  }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads)
+    finish_statistics_kernel(Tiling tiling, const double* partials, const T* src, Normalization to) {
+  const ChannelSums sums = finished_sums(tiling, partials);
+  if (sums.mine) to.leave(sums.channel, statistics_of(tiling, sums, src));
+}
+
+/// The same, but only said to the other replicas.
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads)
+    finish_moments_kernel(Tiling tiling, const double* partials, const T* src, double* mine) {
+  const ChannelSums sums = finished_sums(tiling, partials);
+  if (!sums.mine) return;
+  const Statistics found = statistics_of(tiling, sums, src);
+  const auto rows = static_cast<double>(tiling.rows);
+  if (sums.channel == 0) mine[0] = rows;
+  mine[1 + sums.channel] = found.mean;
+  mine[1 + tiling.channels + sums.channel] = found.variance * rows;
+}
+
+/// The statistics of all replicas' rows, by what each says of its own. A thread a channel.
+__global__ inline void join_moments_kernel(int64_t channels, int replicas, const double* all,
+                                           Normalization to, double* rows) {
+  const int64_t c = thread_index();
+  if (c >= channels) return;
+  const math::Moments whole = math::moments_of(all, replicas, math::moments_size(channels), channels, c);
+  to.leave(c, {whole.mean, whole.squares / whole.count});
+  if (c == 0) *rows = whole.count;
 }
 
 /// shift may be null (0).
@@ -202,23 +243,65 @@ struct Line {
   float* offset;
 };
 
+/// The gradient of gamma, by the sums of a channel.
+template <class T>
+__device__ double product_with_normal(const BackwardArrays<T>& arrays, const ChannelSums& sums) {
+  const float inverse = inverse_deviation(arrays.variance[sums.channel], arrays.epsilon);
+  const auto residual = static_cast<double>(arrays.kept.residual[sums.channel]);
+  return (sums.second - residual * sums.first) * static_cast<double>(inverse);
+}
+
+/// By a channel's gradient sums over all `rows`.
+template <class T>
+__device__ void set_line(const BackwardArrays<T>& arrays, int64_t c, double sum, double product, double rows,
+                         const Line& line) {
+  const float inverse = inverse_deviation(arrays.variance[c], arrays.epsilon);
+  const math::GradientLine found = math::gradient_line(
+      static_cast<double>(scale_of(arrays.gamma, c, inverse)), static_cast<double>(inverse),
+      static_cast<double>(arrays.kept.residual[c]), sum, product, rows);
+  line.slope[c] = found.slope;
+  line.offset[c] = found.offset;
+}
+
 template <class T>
 __global__ void __launch_bounds__(kFinishThreads)
     finish_gradients_kernel(Tiling tiling, const double* partials, BackwardArrays<T> arrays,
                             float* diff_gamma, float* diff_beta, Line line) {
   const ChannelSums sums = finished_sums(tiling, partials);
   if (!sums.mine) return;
-  const int64_t c = sums.channel;
-  const auto rows = static_cast<double>(tiling.rows);
-  const float inverse = inverse_deviation(arrays.variance[c], arrays.epsilon);
-  const auto residual = static_cast<double>(arrays.kept.residual[c]);
-  const auto scale = static_cast<double>(scale_of(arrays.gamma, c, inverse));
-  const double by_gamma = (sums.second - residual * sums.first) * static_cast<double>(inverse);
-  const double slope = -scale * static_cast<double>(inverse) * by_gamma / rows;
-  line.slope[c] = static_cast<float>(slope);
-  line.offset[c] = static_cast<float>(-scale * sums.first / rows - slope * residual);
-  if (diff_gamma) diff_gamma[c] = static_cast<float>(by_gamma);
-  if (diff_beta) diff_beta[c] = static_cast<float>(sums.first);
+  const double by_gamma = product_with_normal(arrays, sums);
+  set_line(arrays, sums.channel, sums.first, by_gamma, static_cast<double>(tiling.rows), line);
+  if (diff_gamma) diff_gamma[sums.channel] = static_cast<float>(by_gamma);
+  if (diff_beta) diff_beta[sums.channel] = static_cast<float>(sums.first);
+}
+
+/// The same, with what is said of the gradients to the other replicas in place of the line.
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads)
+    finish_gradient_sums_kernel(Tiling tiling, const double* partials, BackwardArrays<T> arrays,
+                                float* diff_gamma, float* diff_beta, double* mine) {
+  const ChannelSums sums = finished_sums(tiling, partials);
+  if (!sums.mine) return;
+  const double by_gamma = product_with_normal(arrays, sums);
+  mine[sums.channel] = sums.first;
+  mine[tiling.channels + sums.channel] = by_gamma;
+  if (diff_gamma) diff_gamma[sums.channel] = static_cast<float>(by_gamma);
+  if (diff_beta) diff_beta[sums.channel] = static_cast<float>(sums.first);
+}
+
+/// A thread a channel.
+template <class T>
+__global__ void join_gradient_sums_kernel(int64_t channels, int replicas, const double* all,
+                                          BackwardArrays<T> arrays, const double* rows, Line line) {
+  const int64_t c = thread_index();
+  if (c >= channels) return;
+  double sum = 0, product = 0;
+  for (int replica = 0; replica < replicas; ++replica) {
+    const double* said = all + replica * math::gradient_sums_size(channels);
+    sum += said[c];
+    product += said[channels + c];
+  }
+  set_line(arrays, c, sum, product, *rows, line);
 }
 
 /// diff_src may be diff_dst: each element is read before it is written, by the same thread.

@@ -4,6 +4,7 @@
 // a CPU that lacks it.
 #pragma once
 
+#include "ops/cpu/kernels/channels.h"
 #include "ops/cpu/kernels/elementwise.h"
 #include "ops/cpu/kernels/losses.h"
 #include "ops/cpu/kernels/rows.h"
@@ -28,6 +29,10 @@ constexpr Kernels kernels_named(const char* instruction_set) {
           .column_sum = column_sum,
           .layer_normalization_scale = layer_normalization_scale,
           .embedding_backward = embedding_backward,
+          .channel_moments = channel_moments,
+          .normalize_channels = normalize_channels,
+          .channel_gradient_sums = channel_gradient_sums,
+          .normalize_channels_backward = normalize_channels_backward,
           .cross_entropy = cross_entropy,
           .elementwise_loss = elementwise_loss,
           .row_loss = row_loss,

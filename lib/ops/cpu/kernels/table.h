@@ -6,10 +6,21 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/host_device.h"
 #include "base/philox.h"
 #include "ops/specs.h"
 
 namespace dtrain::cpu {
+
+/// How the channels of images lie: [images, blocks, pixels, inner].
+struct ChannelLayout {
+  int64_t blocks = 1, pixels = 1, inner = 1;
+  DTRAIN_HOST_DEVICE int64_t channels() const { return blocks * inner; }
+};
+/// What each channel's values become (math::Normalizer), of [channels].
+struct NormalizedChannels {
+  const float *mean, *scale, *shift;
+};
 
 /// Arrays are whole; a kernel works on the part [begin, end), of elements unless its line says otherwise, so
 /// that threads share a call. Meanings as in Ops.
@@ -55,6 +66,21 @@ struct Kernels {
   /// The range is of columns of the table and of diff_dst.
   void (*embedding_backward)(const int32_t* indices, const float* diff_dst, float* diff_table, int64_t n,
                              int64_t table_rows, int64_t columns, int64_t begin, int64_t end);
+
+  // Batch normalisation (ops/math/normalization.h). The range is of all images' pixels.
+  /// What the range says of its values; `first_values` of [channels] holds nothing between calls.
+  void (*channel_moments)(const ChannelLayout& layout, const float* src, double* moments,
+                          double* first_values, int64_t begin, int64_t end);
+  void (*normalize_channels)(const ChannelLayout& layout, const NormalizedChannels& channels, bool relu,
+                             const float* src, float* dst, int64_t begin, int64_t end);
+  /// The range's sums of the gradients before the relu, and of their products with src less its mean.
+  void (*channel_gradient_sums)(const ChannelLayout& layout, const NormalizedChannels& channels, bool relu,
+                                const float* src, const float* diff_dst, double* sums, int64_t begin,
+                                int64_t end);
+  /// By the lines of [channels] (math::GradientLine). diff_src may be diff_dst.
+  void (*normalize_channels_backward)(const ChannelLayout& layout, const NormalizedChannels& channels,
+                                      bool relu, const float* src, const float* diff_dst, const float* slopes,
+                                      const float* offsets, float* diff_src, int64_t begin, int64_t end);
 
   // Give the range's part of the total.
   /// The range is of rows.

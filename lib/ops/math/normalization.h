@@ -1,0 +1,77 @@
+// Batch normalisation over rows that several parts have: what each says of its own rows, and what follows.
+//
+// What a part says of its values, channel by channel, is [1 + 2 channels] doubles: how many each channel has,
+// the means, the sums of squared distances from them. What it says of its gradients is [2 channels]: the sums
+// of the gradient, and of its products with the normalised values.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/host_device.h"
+
+namespace dtrain::math {
+
+DTRAIN_HOST_DEVICE inline int64_t moments_size(int64_t channels) {
+  return 1 + 2 * channels;
+}
+DTRAIN_HOST_DEVICE inline int64_t gradient_sums_size(int64_t channels) {
+  return 2 * channels;
+}
+
+/// Of a channel's values: how many there are, their mean, and the sum of their squared distances from it.
+struct Moments {
+  double count = 0, mean = 0, squares = 0;
+
+  /// Those of both together, as in T. Chan, G. Golub, R. LeVeque, "Updating formulae and a pairwise algorithm
+  /// for computing sample variances", 1979: no large sums are subtracted from one another.
+  DTRAIN_HOST_DEVICE void add(const Moments& other) {
+    if (other.count == 0.0) return;
+    const double total = count + other.count, distance = other.mean - mean;
+    mean += distance * (other.count / total);
+    squares += other.squares + distance * distance * (count * other.count / total);
+    count = total;
+  }
+};
+
+/// Of a channel, over all parts in their order; `said` is what they say, `stride` doubles apart.
+DTRAIN_HOST_DEVICE inline Moments moments_of(const double* said, int64_t parts, int64_t stride,
+                                             int64_t channels, int64_t channel) {
+  Moments all;
+  for (int64_t part = 0; part < parts; ++part) {
+    const double* one = said + part * stride;
+    all.add({one[0], one[1 + channel], one[1 + channels + channel]});
+  }
+  return all;
+}
+
+/// How a channel's values become normal ones, in float32: scale * (x - mean) + shift. What float32 does not
+/// hold of the mean is the residual, and is in the shift.
+struct Normalizer {
+  float mean, variance, residual, inverse, scale, shift;
+};
+/// gamma 1 and beta 0 where there are none.
+DTRAIN_HOST_DEVICE inline Normalizer normalizer_of(double mean, double variance, float epsilon, float gamma,
+                                                   float beta) {
+  Normalizer n;
+  n.mean = static_cast<float>(mean);
+  n.variance = static_cast<float>(variance);
+  n.residual = static_cast<float>(mean - static_cast<double>(n.mean));
+  n.inverse = 1.0f / ::sqrtf(n.variance + epsilon);
+  n.scale = gamma * n.inverse;
+  n.shift = beta - n.residual * n.scale;
+  return n;
+}
+
+/// The gradient of x is scale * (the gradient of the normal value) + slope * (x - mean) + offset.
+struct GradientLine {
+  float slope, offset;
+};
+/// `sum` and `product`: a channel's gradient sums over all `rows`.
+DTRAIN_HOST_DEVICE inline GradientLine gradient_line(double scale, double inverse, double residual,
+                                                     double sum, double product, double rows) {
+  const double slope = -scale * inverse * product / rows;
+  return {static_cast<float>(slope), static_cast<float>(-scale * sum / rows - slope * residual)};
+}
+
+}  // namespace dtrain::math

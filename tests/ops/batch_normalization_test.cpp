@@ -1,0 +1,315 @@
+// Batch normalisation, of one device's rows and of several replicas'.
+#include <numeric>
+
+#include <doctest/doctest.h>
+
+#include "ops/images.h"
+#include "ops/math/normalization.h"
+
+namespace dtrain::test {
+namespace {
+
+/// Batch normalisation in double precision, of rows of channels.
+struct Normalized {
+  Doubles mean, variance, dst, diff_src, diff_gamma, diff_beta;
+};
+
+Normalized reference(const BatchNormalizationSpec& spec, const Floats& x, const Floats& gamma,
+                     const Floats& beta, const Floats& dy) {
+  const auto channels = static_cast<size_t>(spec.channels);
+  const double n = static_cast<double>(x.size() / channels);
+  Normalized r{Doubles(channels), Doubles(channels), Doubles(x.size()),
+               Doubles(x.size()), Doubles(channels), Doubles(channels)};
+  Doubles diff(x.size());
+  const auto inverse = [&](size_t c) {
+    return 1 / std::sqrt(r.variance[c] + static_cast<double>(spec.epsilon));
+  };
+  const auto normal = [&](size_t i) {
+    return (static_cast<double>(x[i]) - r.mean[i % channels]) * inverse(i % channels);
+  };
+  const auto factor = [&](size_t c) { return spec.scale ? static_cast<double>(gamma[c]) : 1; };
+  for (size_t i = 0; i < x.size(); ++i) r.mean[i % channels] += static_cast<double>(x[i]) / n;
+  for (size_t i = 0; i < x.size(); ++i) {
+    r.variance[i % channels] += std::pow(static_cast<double>(x[i]) - r.mean[i % channels], 2) / n;
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t c = i % channels;
+    const double y = normal(i) * factor(c) + (spec.center ? static_cast<double>(beta[c]) : 0);
+    r.dst[i] = spec.relu ? std::max(y, 0.0) : y;
+    diff[i] = spec.relu && y <= 0 ? 0 : static_cast<double>(dy[i]);
+    r.diff_gamma[c] += diff[i] * normal(i);
+    r.diff_beta[c] += diff[i];
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t c = i % channels;
+    r.diff_src[i] = factor(c) * inverse(c) * (diff[i] - r.diff_beta[c] / n - normal(i) * r.diff_gamma[c] / n);
+  }
+  return r;
+}
+
+void check(Device& device, const BatchNormalizationSpec& spec) {
+  const Shape shape{spec.batch, spec.height, spec.width, spec.channels};
+  const auto channels = static_cast<size_t>(spec.channels);
+  const Floats x = device.random(shape.elements(), 1, 3), dy = device.random(shape.elements(), 2);
+  const Floats gamma = random_floats(spec.channels, 3), beta = random_floats(spec.channels, 4);
+  const Array<float> own_gamma = device.array(gamma), own_beta = device.array(beta);
+  const float *scale = spec.scale ? own_gamma.data() : nullptr,
+              *shift = spec.center ? own_beta.data() : nullptr;
+  const Normalized expected = reference(spec, x, gamma, beta, dy);
+
+  const auto normalization = device.ops().batch_normalization(spec);
+  const auto scratch = device.memory(normalization->scratch_bytes()),
+             saved = device.memory(normalization->saved_bytes());
+  const TypedArray own_x = laid_out(device, x, shape, spec.layout), y = device.typed(x.size());
+  const Array<float> mean = device.floats(channels), variance = device.floats(channels),
+                     diff_gamma = device.floats(channels), diff_beta = device.floats(channels);
+  normalization->forward_training({.src = own_x.data(),
+                                   .gamma = scale,
+                                   .beta = shift,
+                                   .dst = y.data(),
+                                   .mean = mean.data(),
+                                   .variance = variance.data(),
+                                   .saved = saved.data(),
+                                   .scratch = scratch.data()});
+  check_close(plain(device, y, shape, spec.layout), expected.dst, device.tolerance(1e-5));
+  check_close(mean.read(), expected.mean, 1e-6);
+  check_close(variance.read(), expected.variance, 1e-5);
+
+  const TypedArray diff = laid_out(device, dy, shape, spec.layout), apart = device.typed(x.size());
+  for (const TypedArray* to : {&apart, &diff}) {
+    normalization->backward({.src = own_x.data(),
+                             .gamma = scale,
+                             .mean = mean.data(),
+                             .variance = variance.data(),
+                             .diff_dst = diff.data(),
+                             .diff_src = to->data(),
+                             .diff_gamma = spec.scale ? diff_gamma.data() : nullptr,
+                             .diff_beta = spec.center ? diff_beta.data() : nullptr,
+                             .saved = saved.data(),
+                             .scratch = scratch.data()});
+  }
+  CHECK(diff.read() == apart.read());
+  check_close(plain(device, diff, shape, spec.layout), expected.diff_src, device.tolerance(2e-5));
+  if (spec.scale) check_close(diff_gamma.read(), expected.diff_gamma, 2e-5);
+  if (spec.center) check_close(diff_beta.read(), expected.diff_beta, 2e-5);
+
+  const TypedArray inferred = device.typed(x.size());
+  normalization->forward_inference({.src = own_x.data(),
+                                    .gamma = scale,
+                                    .beta = shift,
+                                    .mean = mean.data(),
+                                    .variance = variance.data(),
+                                    .dst = inferred.data(),
+                                    .scratch = scratch.data()});
+  check_close(plain(device, inferred, shape, spec.layout), expected.dst, device.tolerance(1e-5));
+}
+
+/// What a replica has of a batch, and what it makes of it.
+struct Replica {
+  Replica(Device& device, BatchNormalizationSpec spec, int64_t rows, int replicas, const Floats& x,
+          const Floats& dy)
+      : shape{rows, spec.height, spec.width, spec.channels}, channels(static_cast<size_t>(spec.channels)) {
+    if (rows == 0) return;
+    spec.batch = rows;
+    op = device.ops().synchronized_batch_normalization(spec, replicas);
+    scratch = device.memory(op->scratch_bytes());
+    saved = device.memory(op->saved_bytes());
+    src = laid_out(device, x, shape, spec.layout);
+    diff = laid_out(device, dy, shape, spec.layout);
+    dst = device.typed(x.size());
+    diff_src = device.typed(x.size());
+    for (Array<float>* one : {&mean, &variance, &diff_gamma, &diff_beta}) *one = device.floats(channels);
+  }
+
+  BatchNormalization::TrainingArguments forward(const float* gamma, const float* beta) const {
+    return {.src = src.data(),
+            .gamma = gamma,
+            .beta = beta,
+            .dst = dst.data(),
+            .mean = mean.data(),
+            .variance = variance.data(),
+            .saved = saved.data(),
+            .scratch = scratch.data()};
+  }
+  BatchNormalization::BackwardArguments backward(const float* gamma, bool scale, bool center,
+                                                 void* to) const {
+    return {.src = src.data(),
+            .gamma = gamma,
+            .mean = mean.data(),
+            .variance = variance.data(),
+            .diff_dst = diff.data(),
+            .diff_src = to,
+            .diff_gamma = scale ? diff_gamma.data() : nullptr,
+            .diff_beta = center ? diff_beta.data() : nullptr,
+            .saved = saved.data(),
+            .scratch = scratch.data()};
+  }
+
+  Shape shape;
+  size_t channels;
+  std::unique_ptr<SynchronizedBatchNormalization> op;  // null: it has no rows
+  Array<float> scratch, saved, mean, variance, diff_gamma, diff_beta;
+  TypedArray src, diff, dst, diff_src;
+};
+
+/// `shares`: how many samples each replica has of the spec's batch.
+void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
+                        const std::vector<int64_t>& shares, float offset = 0) {
+  REQUIRE(std::accumulate(shares.begin(), shares.end(), int64_t{0}) == spec.batch);
+  const int64_t sample = spec.height * spec.width * spec.channels;
+  Floats x = device.random(spec.batch * sample, 1, 3);
+  for (float& value : x) value += offset;
+  x = device.exact(x);
+  const Floats dy = device.random(spec.batch * sample, 2);
+  const Floats gamma = random_floats(spec.channels, 3), beta = random_floats(spec.channels, 4);
+  const Array<float> own_gamma = device.array(gamma), own_beta = device.array(beta);
+  const float *scale = spec.scale ? own_gamma.data() : nullptr,
+              *shift = spec.center ? own_beta.data() : nullptr;
+  const Normalized expected = reference(spec, x, gamma, beta, dy);
+
+  const auto count = static_cast<int>(shares.size());
+  std::vector<Replica> replicas;
+  const auto samples_of = [&](const Floats& whole, int64_t begin, int64_t rows) {
+    return Floats(whole.begin() + begin * sample, whole.begin() + (begin + rows) * sample);
+  };
+  int64_t first = 0;
+  for (const int64_t rows : shares) {
+    replicas.emplace_back(device, spec, rows, count, samples_of(x, first, rows), samples_of(dy, first, rows));
+    first += rows;
+  }
+  // What all say, with zeros of those that have no rows.
+  const auto gathered = [&](int64_t numbers, auto&& say) {
+    std::vector<double> all(static_cast<size_t>(count * numbers));
+    for (size_t r = 0; r < replicas.size(); ++r) {
+      if (!replicas[r].op) continue;
+      const Array<double> mine = device.array(std::vector<double>(static_cast<size_t>(numbers), NAN));
+      say(replicas[r], mine.data());
+      const std::vector<double> said = mine.read();
+      std::copy(said.begin(), said.end(), all.begin() + static_cast<long>(r) * numbers);
+    }
+    return device.array(all);
+  };
+
+  const Array<double> moments =
+      gathered(math::moments_size(spec.channels), [&](const Replica& replica, double* mine) {
+        replica.op->moments(replica.forward(scale, shift), mine);
+      });
+  Floats y;
+  for (const Replica& replica : replicas) {
+    if (!replica.op) continue;
+    replica.op->forward(replica.forward(scale, shift), moments.data());
+    const Floats own = plain(device, replica.dst, replica.shape, spec.layout);
+    y.insert(y.end(), own.begin(), own.end());
+    check_close(replica.mean.read(), expected.mean, 1e-6);
+    check_close(replica.variance.read(), expected.variance, 1e-5);
+    CHECK(replica.mean.read() == replicas[0].mean.read());  // to the bit
+    CHECK(replica.variance.read() == replicas[0].variance.read());
+  }
+  check_close(y, expected.dst, device.tolerance(1e-5));
+
+  const Array<double> sums =
+      gathered(math::gradient_sums_size(spec.channels), [&](const Replica& replica, double* mine) {
+        replica.op->gradient_sums(replica.backward(scale, spec.scale, spec.center, nullptr), mine);
+      });
+  Floats diff_src;
+  Floats diff_gamma(replicas[0].channels), diff_beta(replicas[0].channels);
+  for (const Replica& replica : replicas) {
+    if (!replica.op) continue;
+    for (void* to : {replica.diff_src.data(), replica.diff.data()})  // apart, and in place
+      replica.op->backward(replica.backward(scale, spec.scale, spec.center, to), sums.data());
+    CHECK(replica.diff.read() == replica.diff_src.read());
+    const Floats own = plain(device, replica.diff_src, replica.shape, spec.layout);
+    diff_src.insert(diff_src.end(), own.begin(), own.end());
+    const Floats of_gamma = replica.diff_gamma.read(), of_beta = replica.diff_beta.read();
+    for (size_t c = 0; c < replica.channels; ++c) {
+      diff_gamma[c] += of_gamma[c];
+      diff_beta[c] += of_beta[c];
+    }
+  }
+  check_close(diff_src, expected.diff_src, device.tolerance(2e-5));
+  if (spec.scale) check_close(diff_gamma, expected.diff_gamma, 2e-5);
+  if (spec.center) check_close(diff_beta, expected.diff_beta, 2e-5);
+}
+
+}  // namespace
+
+DEVICE_TEST_CASE("batch normalisation of images and rows") {
+  for (const int64_t channels : {1, 5, 16, 32}) {
+    for (const Layout layout : layouts_of(device, channels)) {
+      for (const int parts : {0, 1, 2, 3}) {
+        for (const bool relu : {false, true}) {
+          CAPTURE(channels);
+          CAPTURE(static_cast<int>(layout));
+          CAPTURE(parts);
+          CAPTURE(relu);
+          BatchNormalizationSpec spec{.batch = 6, .height = 5, .width = 3, .channels = channels};
+          spec.scale = (parts & 1) != 0;
+          spec.center = (parts & 2) != 0;
+          spec.relu = relu;
+          spec.layout = layout;
+          check(device, spec);
+          if (layout != Layout::plain) continue;
+          spec.batch = 40;
+          spec.height = spec.width = 1;
+          check(device, spec);
+        }
+      }
+    }
+  }
+}
+
+DEVICE_TEST_CASE("batch normalisation over several replicas' rows is that of one device") {
+  for (const int64_t channels : {1, 5, 16, 32}) {
+    for (const Layout layout : layouts_of(device, channels)) {
+      for (const int parts : {0, 1, 2, 3}) {
+        for (const bool relu : {false, true}) {
+          CAPTURE(channels);
+          CAPTURE(static_cast<int>(layout));
+          CAPTURE(parts);
+          CAPTURE(relu);
+          BatchNormalizationSpec spec{.batch = 7, .height = 5, .width = 3, .channels = channels};
+          spec.scale = (parts & 1) != 0;
+          spec.center = (parts & 2) != 0;
+          spec.relu = relu;
+          spec.layout = layout;
+          check_synchronized(device, spec, {3, 2, 2});
+          if (parts < 3) continue;
+          check_synchronized(device, spec, {7});
+          check_synchronized(device, spec, {6, 0, 1, 0});
+          if (layout != Layout::plain) continue;
+          spec.batch = 40;
+          spec.height = spec.width = 1;
+          check_synchronized(device, spec, {1, 20, 19});
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a mean that is large beside the deviation costs a synchronized normalisation no precision") {
+  on_every_cpu([](Device& device) {
+    for (const Layout layout : layouts_of(device, 16)) {
+      CAPTURE(static_cast<int>(layout));
+      const BatchNormalizationSpec spec{
+          .batch = 64, .height = 20, .width = 9, .channels = 16, .layout = layout};
+      check_synchronized(device, spec, {30, 34}, 10000);
+    }
+  });
+}
+
+TEST_CASE("moments are joined as if all values had been seen at once, none of them included") {
+  math::Moments all;
+  all.add({});
+  CHECK(all.count == 0);
+  const std::vector<std::vector<double>> parts{{}, {1e9 + 4, 1e9 + 7}, {1e9 + 13}, {}, {1e9 + 16}};
+  for (const auto& part : parts) {
+    math::Moments one;
+    for (const double value : part) one.add({1, value, 0});
+    all.add(one);
+  }
+  CHECK(all.count == 4);
+  CHECK(all.mean == 1e9 + 10);
+  CHECK(all.squares == 90);
+}
+
+}  // namespace dtrain::test
