@@ -19,6 +19,7 @@ constexpr std::string_view kInferred = "leave it out: what a layer reads says it
 constexpr std::string_view kUnderTrain = "it stands under train";
 constexpr std::string_view kUnderDataset = "it stands under dataset";
 constexpr std::string_view kClipping = "gradients are clipped under train: clip_norm";
+constexpr std::string_view kSynchronized = "it is batch_normalization: {synchronized: true}";
 constexpr std::string_view kFromLogits =
     "it is sparse_categorical_crossentropy: {from_logits: true}, of class numbers";
 
@@ -137,6 +138,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"batchnorm1d", "batch_normalization"},
     {"batchnorm2d", "batch_normalization"},
     {"bn", "batch_normalization"},
+    {"syncbatchnorm", "batch_normalization", kSynchronized},
+    {"syncbatchnormalization", "batch_normalization", kSynchronized},
     {"layernorm", "layer_normalization"},
     {"ln", "layer_normalization"},
     {"dropout1d", "dropout"},

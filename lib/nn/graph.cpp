@@ -23,6 +23,12 @@ bool GraphNode::has_moving_parameters() const {
   });
 }
 
+bool Graph::is_synchronized() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) {
+    return node.layer && node.layer->is_synchronized() && node.has_moving_parameters();
+  });
+}
+
 int64_t Graph::count_parameters(bool trainable) const {
   int64_t count = 0;
   for (const GraphNode& node : nodes)

@@ -76,6 +76,8 @@ struct Graph {
   }
   /// The name by which people know a node's outputs: the layer's own, where the node is its activation.
   const std::string& layer_name(int node) const;
+  /// Whether replicas that train it meet within forward and backward (Layer::is_synchronized).
+  bool is_synchronized() const;
   /// The trained and the other numbers of all parameters.
   int64_t count_parameters(bool trainable) const;
   /// All layers, inputs included, in the order of Keras's `model.layers`: by depth from the outputs, the

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/tensor_spec.h"
 #include "base/view.h"
+#include "collective/collective.h"
 #include "config/registry.h"
 #include "nn/initializer.h"
 #include "ops/ops.h"
@@ -50,6 +51,7 @@ struct LayerRequest {
   std::vector<bool> input_needs_gradient;
   uint32_t stream = 0;    // a number of this node's own, for random draws
   bool trainable = true;  // else no parameter moves, and batch normalisation goes by its moving statistics
+  Collective* replicas = nullptr;  // to meet within a call; null where there is one replica
 
   const TensorSpec& output() const { return outputs[0]; }  // of layers with a single one
 };
@@ -74,6 +76,10 @@ struct LayerRequirements {
   /// backward undoes the fused activation itself (batch normalisation); else it is given the first output's
   /// gradient before the activation.
   bool undoes_activation = false;
+  /// How many numbers each replica brings where forward (backward) meets the others: once in the call, and
+  /// the same whatever the batch, so that a replica without rows can take its part (Plan::meet). 0: it meets
+  /// nobody.
+  int64_t forward_meeting = 0, backward_meeting = 0;
 
   Layout input_layout(size_t input) const {
     return input_layouts.empty() ? Layout::plain : input_layouts[input];
@@ -148,6 +154,9 @@ class Layer {
   /// The function of an activation layer that is an elementwise one; nothing for all other layers.
   virtual std::optional<ActivationSpec> elementwise() const { return std::nullopt; }
   virtual bool is_softmax() const { return false; }
+  /// Whether what is trained depends on which rows of the replicas' are computed together, so that replicas
+  /// have to meet within calls.
+  virtual bool is_synchronized() const { return false; }
   /// Set where the layer's input holds indices: how many there are, counted from 0.
   virtual std::optional<int64_t> indices() const { return std::nullopt; }
 

@@ -36,6 +36,11 @@ void Plan::run(Frame& frame, const StepInfo& info, const std::function<void(int6
   }
 }
 
+void Plan::meet(Collective& replicas) const {
+  for (const Instruction& instruction : instructions_)
+    if (instruction.meeting > 0) all_gather_zeros(replicas, instruction.meeting);
+}
+
 Frame::Frame(const Plan& plan)
     : plan_(plan),
       arrays_(plan.arenas_.size()),

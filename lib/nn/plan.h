@@ -149,6 +149,7 @@ struct Instruction {
   std::string name;                // "conv2d_1 forward"
   std::vector<int> reads, writes;  // buffers
   std::function<void(Frame&)> call;
+  int64_t meeting = 0;  // numbers that each replica brings to a meeting within the call; 0: there is none
 };
 
 /// Immutable once made, but for what prepared layers keep: each slot's instructions are to be called by one
@@ -163,9 +164,11 @@ class Plan {
   };
 
   /// `ops`: by slot. `slots`: of each node of the graph; empty where all are on slot 0. Values and
-  /// gradients cross slots by Transfer.
+  /// gradients cross slots by Transfer. `replicas`: those that synchronised layers meet, in training; null
+  /// where there is one.
   Plan(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
-       std::span<Ops* const> ops, std::span<const int> slots, const PlanKey& key);
+       std::span<Ops* const> ops, std::span<const int> slots, const PlanKey& key,
+       Collective* replicas = nullptr);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -194,6 +197,9 @@ class Plan {
   /// the layout's trained ones have all been enqueued. The last `end` is that of the last parameter, before
   /// what aligns it.
   void run(Frame& frame, const StepInfo& info, const std::function<void(int64_t)>& on_ready = nullptr) const;
+  /// In the place of run(), where this replica has no rows of a microbatch of which others have some: takes
+  /// part in their meetings, which are the same in a plan for any batch size.
+  void meet(Collective& replicas) const;
 
  private:
   friend class PlanBuilder;

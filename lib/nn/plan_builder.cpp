@@ -9,21 +9,23 @@
 namespace dtrain {
 
 Plan::Plan(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
-           std::span<Ops* const> ops, std::span<const int> slots, const PlanKey& key)
+           std::span<Ops* const> ops, std::span<const int> slots, const PlanKey& key, Collective* replicas)
     : key_(key), arenas_(ops.size()) {
   for (const Ops* slot : ops) element_bytes_.push_back(bytes_of(slot->compute_type()));
-  PlanBuilder(*this, graph, layout, heads, ops, slots).build();
+  PlanBuilder(*this, graph, layout, heads, ops, slots, replicas).build();
   for (Arena& arena : arenas_) arena.assign();
 }
 
 PlanBuilder::PlanBuilder(Plan& plan, const Graph& graph, const ParameterLayout& layout,
-                         std::span<const Head> heads, std::span<Ops* const> ops, std::span<const int> slots)
+                         std::span<const Head> heads, std::span<Ops* const> ops, std::span<const int> slots,
+                         Collective* replicas)
     : plan_(plan),
       graph_(graph),
       layout_(layout),
       heads_(heads),
       ops_(ops),
       slots_(slots),
+      replicas_(replicas),
       states_(graph.nodes.size()) {}
 
 void PlanBuilder::build() {
@@ -142,9 +144,9 @@ void PlanBuilder::prepare_layer(int i) {
     needs_gradient.push_back(state(input.node).needs_gradient);
   }
   try {
-    plan_.layers_.push_back(
-        n.layer->prepare({ops(slot_of(i)), plan_.batch(), training(), inputs, n.outputs, layouts,
-                          s.activation, needs_gradient, stream_of(n.name), n.has_moving_parameters()}));
+    plan_.layers_.push_back(n.layer->prepare({ops(slot_of(i)), plan_.batch(), training(), inputs, n.outputs,
+                                              layouts, s.activation, needs_gradient, stream_of(n.name),
+                                              n.has_moving_parameters(), replicas_}));
   } catch (const Unsupported& refusal) {
     throw error_at(n.mark, fmt::format("{} '{}': {} (an output of {}, batches of {})", n.kind, n.name,
                                        refusal.what(), n.outputs[0].shape.str(), plan_.batch()));

@@ -16,7 +16,7 @@ namespace dtrain {
 class PlanBuilder {
  public:
   PlanBuilder(Plan& plan, const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
-              std::span<Ops* const> ops, std::span<const int> slots);
+              std::span<Ops* const> ops, std::span<const int> slots, Collective* replicas);
   void build();
 
  private:
@@ -128,6 +128,7 @@ class PlanBuilder {
   std::span<const Head> heads_;
   std::span<Ops* const> ops_;
   std::span<const int> slots_;
+  Collective* replicas_;
   Phase phase_ = Phase::forward;
   std::vector<NodeState> states_;
   std::vector<Value> values_;

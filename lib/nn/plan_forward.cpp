@@ -125,6 +125,8 @@ void PlanBuilder::emit_call(int i, bool forward, std::vector<int> reads, std::ve
          const LayerArguments& args = frame.arguments(call, scratch);
          forward ? layer->forward(args) : layer->backward(args);
        });
+  const LayerRequirements& requirements = s.layer->requirements();
+  plan_.instructions_.back().meeting = forward ? requirements.forward_meeting : requirements.backward_meeting;
 }
 
 /// The metrics first: their prediction may share memory with what the loss's gradient overwrites later.

@@ -8,12 +8,14 @@
 namespace dtrain {
 
 Replica::Replica(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
-                 std::span<const int> slots, std::vector<std::unique_ptr<Worker>> workers)
+                 std::span<const int> slots, std::vector<std::unique_ptr<Worker>> workers, Collective& member)
     : graph_(graph),
       layout_(layout),
       heads_(heads),
       slots_(slots),
       workers_(std::move(workers)),
+      member_(member),
+      met_by_layers_(member.size() > 1 && graph.is_synchronized() ? &member : nullptr),
       feed_(workers_.at(0)->ops()),
       count_(std::max<size_t>(Plan::count_totals(heads), 1)),
       totals_(count_) {
@@ -43,7 +45,7 @@ size_t Replica::staging_bytes(const PlanKey& key) {
 
 const Plan& Replica::plan(const PlanKey& key) {
   std::unique_ptr<Plan>& plan = plans_[key];
-  if (!plan) plan = std::make_unique<Plan>(graph_, layout_, heads_, ops_, slots_, key);
+  if (!plan) plan = std::make_unique<Plan>(graph_, layout_, heads_, ops_, slots_, key, met_by_layers_);
   return *plan;
 }
 
@@ -85,20 +87,21 @@ Frame& Replica::load(const Batch& batch, Range samples, Plan::Purpose purpose, G
 }
 
 Replica::StepMode Replica::next_mode(Plan::Purpose purpose, int64_t batch_size) {
+  if (met_by_layers_ && purpose == Plan::Purpose::training) return StepMode::eager;
   const auto [entry, is_new] = modes_.try_emplace({purpose, batch_size}, StepMode::eager);
   StepMode& mode = entry->second;
   if (!is_new) mode = mode == StepMode::eager ? StepMode::capture : StepMode::replay;
   return mode;
 }
 
-void Replica::meet(Collective& member) {
+void Replica::meet() {
   double moved = std::exchange(moved_, false) ? 1 : 0;
-  member.all_reduce({&moved, 1});
+  member_.all_reduce({&moved, 1});
   if (moved == 0) return;
   for (const auto& worker : workers_) worker->context().synchronize();
   forget_captured_graphs();
   for (auto& [key, mode] : modes_) mode = StepMode::eager;
-  member.barrier();
+  member_.barrier();
 }
 
 void Replica::run(const WorkKey& key, const std::function<void()>& work) {
@@ -145,20 +148,15 @@ std::span<const double> Replica::totals(int back) {
   return totals_;
 }
 
-void Replica::train(const StepOrder& order, Range share, GradientSync& sync, Collective& member) {
+void Replica::train(const StepOrder& order, const Microbatches& microbatches, GradientSync& sync) {
   begin(order.numbers);
   sync.begin(worker());
   const StepMode mode = next_mode(Plan::Purpose::training, order.batch.size());
-  // An empty share is one empty microbatch.
-  const auto count = static_cast<int>(std::clamp<int64_t>(share.size(), 1, order.microbatches));
-  for (int index = 0; index < count; ++index) {
-    const Range part = part_of(share.size(), index, count);
-    train_microbatch(order, {share.begin + part.begin, share.begin + part.end}, index, count, mode, sync,
-                     member);
-  }
+  for (int index = 0; index < microbatches.count(); ++index)
+    train_microbatch(order, microbatches[index], index, microbatches.count(), mode, sync);
   {
     const Stopwatch stopwatch(step_seconds_.updating);
-    sync.end(worker(), member);
+    sync.end(worker(), member_);
   }
   end();
 }
@@ -172,6 +170,7 @@ void Replica::compute(Frame* frame, const StepInfo& info, bool accumulated,
                       const std::function<void(int64_t)>& on_ready) {
   if (!accumulated) clear_totals();
   if (frame) frame->plan().run(*frame, info, on_ready);
+  if (!frame && met_by_layers_) plan({Plan::Purpose::training, 1}).meet(*met_by_layers_);
   for (size_t slot = 0; slot < workers_.size(); ++slot) {
     float* mine = gradients(slot, accumulated);
     if (!frame) ops_[slot]->fill(mine, 0.0f, layout_.with_gradient());
@@ -181,7 +180,7 @@ void Replica::compute(Frame* frame, const StepInfo& info, bool accumulated,
 }
 
 void Replica::train_microbatch(const StepOrder& order, Range samples, int index, int count, StepMode mode,
-                               GradientSync& sync, Collective& member) {
+                               GradientSync& sync) {
   const bool accumulated = index > 0, last = index == count - 1;
   Frame* frame = nullptr;
   if (samples.size() > 0) frame = &load(order.batch, samples, Plan::Purpose::training, sync, accumulated);
@@ -189,7 +188,7 @@ void Replica::train_microbatch(const StepOrder& order, Range samples, int index,
   if (mode == StepMode::eager) {
     compute(frame, info, accumulated, nullptr);
     if (!last) return;
-    meet(member);
+    meet();
     sync.ready(worker(), layout_.with_gradient());
     worker().context().synchronize();  // before the update's kernels are loaded, too
     return complete(sync);
@@ -204,12 +203,12 @@ void Replica::train_microbatch(const StepOrder& order, Range samples, int index,
   if (mode == StepMode::capture) {
     // Several devices' work is not one graph.
     if (workers_.size() == 1) captured_graphs_[key] = worker().context().capture(work);
-    if (last) meet(member);
+    if (last) meet();
   }
   run(key, work);
 }
 
-void Replica::evaluate(const Batch& batch, Range share, GradientSync& sync, Collective& member) {
+void Replica::evaluate(const Batch& batch, Range share, GradientSync& sync) {
   begin({});
   sync.begin(worker());
   const StepMode mode = next_mode(Plan::Purpose::evaluation, batch.size());
@@ -223,7 +222,7 @@ void Replica::evaluate(const Batch& batch, Range share, GradientSync& sync, Coll
   if (mode == StepMode::capture && workers_.size() == 1)
     captured_graphs_[key] = worker().context().capture(work);
   run(key, work);
-  if (mode == StepMode::eager) meet(member);
+  if (mode == StepMode::eager) meet();
   end();
 }
 

@@ -15,6 +15,7 @@
 #include "nn/plan.h"
 #include "train/feed.h"
 #include "train/gradient_sync.h"
+#include "train/microbatches.h"
 #include "train/worker.h"
 
 namespace dtrain {
@@ -23,7 +24,6 @@ namespace dtrain {
 struct StepOrder {
   const Batch& batch;
   uint64_t seed = 0;
-  int64_t microbatches = 1;  // that each share is worked through in
   StepNumbers numbers;
 };
 
@@ -36,23 +36,25 @@ struct StepSeconds {
 /// Has a worker for each of its devices, by slot. Used by one thread. A GPU's work for a batch size is done
 /// by plain calls the first time, so that all that libraries load, choose and allocate is there; captured the
 /// second time, in one graph a step (a microbatch of the share, where it has several); and replayed from then
-/// on. All replicas do so in the same steps.
+/// on. All replicas do so in the same steps. Where layers meet the other replicas, which they do by way of
+/// the host, training is never captured.
 class Replica {
  public:
-  /// `slots`: of each node of the graph; empty where all are on slot 0. Refers to all but the workers.
+  /// `slots`: of each node of the graph; empty where all are on slot 0. `member`: of the group of all
+  /// replicas. Refers to all but the workers.
   Replica(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
-          std::span<const int> slots, std::vector<std::unique_ptr<Worker>> workers);
+          std::span<const int> slots, std::vector<std::unique_ptr<Worker>> workers, Collective& member);
 
   int rank() const { return workers_[0]->rank(); }
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }
   /// The first slot's, which the data come to.
   Worker& worker() { return *workers_[0]; }
 
-  /// The gradient of the mean loss over the whole batch as far as `share` of it goes, and totals(), and what
-  /// the gradient sync makes of them. An empty share gives zeros.
-  void train(const StepOrder& order, Range share, GradientSync& sync, Collective& member);
+  /// The gradient of the mean loss over the whole batch as far as this replica's microbatches of it go, and
+  /// totals(), and what the gradient sync makes of them. An empty microbatch gives zeros.
+  void train(const StepOrder& order, const Microbatches& microbatches, GradientSync& sync);
   /// totals() of the share.
-  void evaluate(const Batch& batch, Range share, GradientSync& sync, Collective& member);
+  void evaluate(const Batch& batch, Range share, GradientSync& sync);
   /// The outputs of the share, into these views of the whole batch.
   void predict(const Batch& batch, Range share, GradientSync& sync, std::span<const View> outputs);
 
@@ -86,7 +88,7 @@ class Replica {
   StepMode next_mode(Plan::Purpose purpose, int64_t batch_size);
   /// The replicas meet before anything that makes one's GPU wait for another's: from here on nobody allocates
   /// any more (collective.h). And where the memory of one has moved, all forget what they captured.
-  void meet(Collective& member);
+  void meet();
 
   void begin(const StepNumbers& numbers);
   void end();
@@ -98,11 +100,11 @@ class Replica {
   Frame& load(const Batch& batch, Range samples, Plan::Purpose purpose, GradientSync& sync, bool accumulated);
   float* gradients(size_t slot, bool accumulated);
   /// Runs the frame's plan, and adds its gradients to those of the microbatches before; zeros without a
-  /// frame.
+  /// frame, which others' layers are met with.
   void compute(Frame* frame, const StepInfo& info, bool accumulated,
                const std::function<void(int64_t)>& on_ready);
   void train_microbatch(const StepOrder& order, Range samples, int index, int count, StepMode mode,
-                        GradientSync& sync, Collective& member);
+                        GradientSync& sync);
   /// What was captured under this key, or else the work itself.
   void run(const WorkKey& key, const std::function<void()>& work);
   void download_output(const View& mine, Worker& worker, Range share, const View& whole);
@@ -112,7 +114,9 @@ class Replica {
   std::span<const Head> heads_;
   std::span<const int> slots_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Ops*> ops_;  // of the workers
+  Collective& member_;
+  Collective* met_by_layers_;  // in training; null where none does
+  std::vector<Ops*> ops_;      // of the workers
   Feed feed_;
   std::vector<SlotMemory> memory_;
   StepSeconds step_seconds_;

@@ -71,6 +71,8 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
       layout_(config.graph),
       update_(layout_, *config.train.optimizer, update_options_of(config)),
       team_(static_cast<int>(placement_.replicas.size()), each_has_a_core(placement_.replicas.size())) {
+  if (ranks_.total != size() && config.graph.is_synchronized())
+    throw std::logic_error("synchronized layers cannot meet those of other processes yet");
   const bool pin = each_has_a_core(placement_.replicas.size());
   const auto cores = share_cores(placement_.replicas.size(), available_cores());
   std::vector<Worker*> first_workers;
@@ -84,8 +86,8 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
                                                  make_context(device, cores[rank], pin, config.train),
                                                  math_of(config.train), layout_));
     first_workers.push_back(workers.at(0).get());
-    replicas_.push_back(
-        std::make_unique<Replica>(config.graph, layout_, config.heads, placement_.slots, std::move(workers)));
+    replicas_.push_back(std::make_unique<Replica>(config.graph, layout_, config.heads, placement_.slots,
+                                                  std::move(workers), team_.member(static_cast<int>(rank))));
   }
   team_.run([&](Collective& member) {
     for (const auto& worker : replica_of(member).workers()) worker->context().attach();
@@ -107,8 +109,13 @@ Replicas::~Replicas() {
   for (const auto& replica : replicas_) replica->forget_captured_graphs();
 }
 
-Range Replicas::share_of(const Collective& member, int64_t batch_size) const {
-  return part_of(batch_size, ranks_.first + member.rank(), ranks_.total);
+Range Replicas::share_of(int rank, int64_t batch_size) const {
+  return part_of(batch_size, ranks_.first + rank, ranks_.total);
+}
+
+Microbatches Replicas::microbatches_of(int rank, int64_t batch_size) const {
+  return {batch_size, config_.train.accumulate, ranks_.first + rank, ranks_.total,
+          config_.graph.is_synchronized()};
 }
 
 int Replicas::most_pending() const {
@@ -131,11 +138,11 @@ void Replicas::run_step(const std::function<void(Collective&)>& work) {
 }
 
 void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
-  StepOrder order{batch, static_cast<uint64_t>(config_.seed), config_.train.accumulate,
+  StepOrder order{batch, static_cast<uint64_t>(config_.seed),
                   config_.train.optimizer->numbers(step, learning_rate)};
   order.numbers.samples = static_cast<float>(batch.size());
   run_step([&](Collective& member) {
-    replica_of(member).train(order, share_of(member, batch.size()), *sync_, member);
+    replica_of(member).train(order, microbatches_of(member.rank(), batch.size()), *sync_);
   });
   pending_.push_back(batch.size());
 }
@@ -149,14 +156,14 @@ const BatchTotals& Replicas::finish() {
 
 const BatchTotals& Replicas::evaluate(const Batch& batch) {
   run_step([&](Collective& member) {
-    replica_of(member).evaluate(batch, share_of(member, batch.size()), *sync_, member);
+    replica_of(member).evaluate(batch, share_of(member.rank(), batch.size()), *sync_);
   });
   return collect(batch.size(), 0);
 }
 
 void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
   team_.run([&](Collective& member) {
-    replica_of(member).predict(batch, share_of(member, batch.size()), *sync_, outputs);
+    replica_of(member).predict(batch, share_of(member.rank(), batch.size()), *sync_, outputs);
   });
 }
 
@@ -177,6 +184,18 @@ const BatchTotals& Replicas::collect(int64_t samples, int back) try {
   sync_->abort();
   world_.abort();
   throw;
+}
+
+std::vector<std::string> Replicas::advice() const {
+  std::vector<std::string> all;
+  if (const std::string advice = sync_->advice(); !advice.empty()) all.push_back(advice);
+  const bool on_gpu = std::any_of(replicas_.begin(), replicas_.end(),
+                                  [](const auto& replica) { return replica->worker().on_gpu(); });
+  if (size() > 1 && on_gpu && config_.graph.is_synchronized())
+    all.push_back(
+        "synchronized batch normalization meets in the host's memory, which is slow: GPUs wait for the host "
+        "twice a layer and step");
+  return all;
 }
 
 std::span<float> Replicas::copy_of(StateArray& array) {

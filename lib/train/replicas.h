@@ -129,6 +129,8 @@ class Replicas {
   void swap_average();
 
   const GradientSync& gradient_sync() const { return *sync_; }
+  /// What people should know before the run of how the replicas meet.
+  std::vector<std::string> advice() const;
   /// The first replica's plan for its first microbatch of a training step.
   const Plan& training_plan(int64_t batch_size);
 
@@ -149,7 +151,9 @@ class Replicas {
 
   Replica& replica_of(const Collective& member) { return *replicas_[static_cast<size_t>(member.rank())]; }
   /// The member's share of a batch, of which other processes have theirs.
-  Range share_of(const Collective& member, int64_t batch_size) const;
+  /// Of a batch as it is evaluated and predicted; and as it is trained.
+  Range share_of(int rank, int64_t batch_size) const;
+  Microbatches microbatches_of(int rank, int64_t batch_size) const;
   void run_step(const std::function<void(Collective&)>& work);
   HostArrays host_arrays(const std::function<std::span<float>(StateArray&)>& place);
   std::span<float> copy_of(StateArray& array);

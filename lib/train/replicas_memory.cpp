@@ -55,16 +55,16 @@ MemoryPlan Replicas::memory_of(Replica& replica, Plan::Purpose purpose, int64_t 
   Worker& worker = replica.worker();
   MemoryPlan plan{.device = worker.context().device(), .replica = replica.rank()};
   plan.threads = worker.context().threads();
-  plan.share = part_of(batch_size, ranks_.first + replica.rank(), ranks_.total).size();
+  plan.share = share_of(replica.rank(), batch_size).size();
   const bool training = purpose == Plan::Purpose::training;
-  const int64_t microbatches = training ? std::min(config_.train.accumulate, plan.share) : 1;
+  const Microbatches microbatches = microbatches_of(replica.rank(), batch_size);
   const GradientSync::StateBytes state = sync_->state_bytes(worker);
   plan.parameters = state.parameters;
   if (training) plan.slots = state.slots;
-  if (training) plan.gradients = replica.gradient_bytes(microbatches);
+  if (training) plan.gradients = replica.gradient_bytes(microbatches.count());
   if (plan.share == 0) return plan;
-  const int64_t microbatch = part_of(plan.share, 0, static_cast<int>(microbatches)).size();
-  plan.activations = replica.plan({purpose, microbatch}).arena_bytes();
+  const int64_t most_rows = training ? microbatches[0].size() : plan.share;
+  if (most_rows > 0) plan.activations = replica.plan({purpose, most_rows}).arena_bytes();
   if (training && config_.dataset.validation)
     plan.activations =
         std::max(plan.activations, replica.plan({Plan::Purpose::evaluation, plan.share}).arena_bytes());
@@ -83,10 +83,8 @@ std::vector<MemoryPlan> Replicas::memory(Plan::Purpose purpose, int64_t batch_si
 }
 
 const Plan& Replicas::training_plan(int64_t batch_size) {
-  const int64_t share = part_of(std::min(batch_size, most_samples_), ranks_.first, ranks_.total).size();
-  const int64_t microbatches = std::min(config_.train.accumulate, share);
   return replicas_[0]->plan(
-      {Plan::Purpose::training, part_of(share, 0, static_cast<int>(microbatches)).size()});
+      {Plan::Purpose::training, microbatches_of(0, std::min(batch_size, most_samples_))[0].size()});
 }
 
 /// The host first, then each GPU that has replicas.

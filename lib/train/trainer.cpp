@@ -54,8 +54,7 @@ void Trainer::run() {
     const Stopwatch stopwatch(spent_.saving);
     checkpointing_->begin(*replicas_, restored_, loader_->steps_per_epoch());
   }
-  if (const std::string advice = replicas_->gradient_sync().advice(); !advice.empty())
-    observer_.on_note(advice);
+  for (const std::string& advice : replicas_->advice()) observer_.on_note(advice);
   const int64_t first_step = state_.step;
   bool ended = false;
   try {

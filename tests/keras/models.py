@@ -216,6 +216,10 @@ def small_ones():
             {"inputs": {"x": [2, 3]}, "layers": [{"concatenate": {"axis": 1, "inputs": ["x", "x"]}}, {"flatten": {}},
                                                  {"dense": {"units": 2, "name": "last"}}]},
             targets={"last": {"shape": [2]}}),
+        "synchronized batch normalization": run_of(
+            {"inputs": {"x": [4]}, "layers": [{"batch_normalization": {"synchronized": True}},
+                                              {"dense": {"units": 2, "name": "last"}}]},
+            targets={"last": {"shape": [2]}}),
         "a name that TensorFlow refuses": run() | {"name": "my first run"},
     }
     optimizers = {

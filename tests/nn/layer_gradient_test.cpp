@@ -95,6 +95,9 @@ const std::vector<LayerCase>& cases() {
       {"batch_normalization", {kImage}},
       {.yaml = "batch_normalization: {center: false}", .inputs = {kRow}, .batch = 5},
       {"batch_normalization: {scale: false}", {{"x", {4, 3}}}},
+      {"batch_normalization: {synchronized: true}", {kImage}},
+      {.yaml = "batch_normalization: {synchronized: true, center: false}", .inputs = {kRow}, .batch = 5},
+      {"batch_normalization: {synchronized: true, scale: false}", {{"x", {4, 3}}}},
       {.yaml = "batch_normalization", .inputs = {kImage}, .trainable = false},
       {.yaml = "batch_normalization: {center: false, scale: false}", .inputs = {kImage}, .trainable = false},
       {"layer_normalization", {kImage}},
@@ -183,6 +186,7 @@ TEST_CASE("on a GPU: values and gradients of every layer as on the CPU, in every
       check_as_on_cpu(c, device);
     }
     check_as_on_cpu({"batch_normalization", {kDeepImage}, {Activation::relu}}, device);
+    check_as_on_cpu({"batch_normalization: {synchronized: true}", {kDeepImage}, {Activation::relu}}, device);
   });
 }
 
@@ -222,7 +226,7 @@ TEST_CASE("gradients through every activation that a layer fuses") {
 TEST_CASE("values and gradients in other layouts") {
   const auto check = [](LayerCase c) {
     const Values plain = LayerRun(c).forward();
-    for (const Layout layout : {Layout::blocked8, Layout::blocked16}) {
+    for (const Layout layout : {Layout::planar, Layout::blocked8, Layout::blocked16}) {
       c.layout = layout;
       check_gradients(c);
       const Values values = LayerRun(c).forward();
@@ -236,6 +240,8 @@ TEST_CASE("values and gradients in other layouts") {
         "conv2d: {filters: 16, kernel_size: 3}", "layer_normalization"})
     check({yaml, {kDeepImage}});
   check({"batch_normalization", {kDeepImage}, {Activation::relu}});
+  check({"batch_normalization: {synchronized: true}", {kDeepImage}});
+  check({"batch_normalization: {synchronized: true}", {kDeepImage}, {Activation::relu}});
   check({.yaml = "batch_normalization", .inputs = {kDeepImage}, .trainable = false});
   for (const char* yaml : {"add", "multiply", "concatenate"})
     check({yaml, {kDeepImage, kDeepImage, kDeepImage}});

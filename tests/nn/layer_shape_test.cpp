@@ -172,6 +172,8 @@ TEST_CASE("layers as Keras writes them") {
       R"(MaxPooling2D {"pool_size": 2, "strides": null, "padding": "valid", "data_format": "channels_last"})");
   CHECK(config("zero_padding2d: [1, 2]") ==
         R"(ZeroPadding2D {"padding": [[1, 1], [2, 2]], "data_format": "channels_last"})");
+  CHECK(config("batch_normalization").find("synchronized") == std::string::npos);
+  CHECK(config("batch_normalization: {synchronized: true}").ends_with(R"("synchronized": true})"));
   CHECK(config("reshape: [2, -1]") == R"(Reshape {"target_shape": [2, -1]})");
   CHECK(config("dense: {units: 1}").find(R"("activation": "linear")") != std::string::npos);
 }

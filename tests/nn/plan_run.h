@@ -39,15 +39,16 @@ outputs: [classes, apart]
 /// and writes.
 class PlanRun {
  public:
-  explicit PlanRun(test::Device& on, const std::string& model = kModel)
-      : PlanRun({&on}, good_graph(model), {}) {}
+  explicit PlanRun(test::Device& on, const std::string& model = kModel, Collective* replicas = nullptr)
+      : PlanRun({&on}, good_graph(model), {}, replicas) {}
   /// `slots`: of each node; empty where all are on the first.
-  PlanRun(std::vector<test::Device*> on, Graph made, std::vector<int> slots_of_nodes)
+  PlanRun(std::vector<test::Device*> on, Graph made, std::vector<int> slots_of_nodes,
+          Collective* replicas = nullptr)
       : devices(std::move(on)),
         slots(std::move(slots_of_nodes)),
         graph(std::move(made)),
         layout(graph),
-        plan(graph, layout, heads(), ops(), slots, {Plan::Purpose::training, kBatch}) {
+        plan(graph, layout, heads(), ops(), slots, {Plan::Purpose::training, kBatch}, replicas) {
     values.resize(static_cast<size_t>(layout.size()));
     initialize(graph, layout, 1, values.data());
     for (size_t i = 0; i < values.size(); ++i) values[i] += 0.1f * std::sin(static_cast<float>(i));
@@ -182,6 +183,16 @@ class PlanRun {
     }
   }
 
+  std::vector<Head> heads() const {
+    Diagnostics diagnostics;
+    const auto loss = registry<Loss>().parse(
+        parse_yaml("sparse_categorical_crossentropy: {from_logits: true}", "l.yaml", diagnostics),
+        diagnostics);
+    const auto target =
+        loss->target(graph.spec(graph.outputs[0]), [](const std::string& m) { FAIL_CHECK(m); });
+    return {{graph.outputs[0], loss.value, {}, *target}};
+  }
+
   static constexpr float kUntouched = 12345;
   static constexpr StepInfo kStep{.seed = 1, .first_sample = 0, .global_batch = kBatch};
   std::vector<test::Device*> devices;
@@ -197,16 +208,6 @@ class PlanRun {
     std::vector<Ops*> all;
     for (const test::Device* device : devices) all.push_back(&device->ops());
     return all;
-  }
-
-  std::vector<Head> heads() const {
-    Diagnostics diagnostics;
-    const auto loss = registry<Loss>().parse(
-        parse_yaml("sparse_categorical_crossentropy: {from_logits: true}", "l.yaml", diagnostics),
-        diagnostics);
-    const auto target =
-        loss->target(graph.spec(graph.outputs[0]), [](const std::string& m) { FAIL_CHECK(m); });
-    return {{graph.outputs[0], loss.value, {}, *target}};
   }
 };
 

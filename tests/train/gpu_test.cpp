@@ -130,6 +130,24 @@ TEST_SUITE("gpu") {
     }
   }
 
+  TEST_CASE("synchronised batch normalisation makes them one device, however they meet") {
+    const std::string synchronized = "model.layers.1.batch_normalization.synchronized=true";
+    std::vector<std::string> strategies{mirrored("'gpu:0'", 3), mirrored("'gpu:0', 'cpu:0'", 2)};
+    if (gpu_presence().count >= 2) {
+      strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 2));
+      strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 3));
+    }
+    // A tail of one sample; and microbatches.
+    for (const std::string set : {"dataset.train.synthetic.samples=33", "train.accumulate=3"}) {
+      const auto single = losses_of(kImages, {on("cpu:0"), synchronized, set});
+      for (const std::string& strategy : strategies) {
+        CAPTURE(strategy);
+        CAPTURE(set);
+        CHECK(largest_difference(losses_of(kImages, {strategy, synchronized, set}), single) < 1e-4);
+      }
+    }
+  }
+
   // The validation's batch is larger than the pieces that shares are trained in, of one replica more than of
   // the other; so memory moves, behind steps that were captured.
   TEST_CASE("two GPUs, of which one needs other memory later than the other") {

@@ -2,6 +2,7 @@
 
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
+#include "ops/math/normalization.h"
 
 namespace dtrain {
 namespace {
@@ -15,6 +16,7 @@ struct BatchNormalizationOptions {
   Configured<Initializer> gamma_initializer = registry<Initializer>().make("ones");
   Configured<Initializer> moving_mean_initializer = registry<Initializer>().make("zeros");
   Configured<Initializer> moving_variance_initializer = registry<Initializer>().make("ones");
+  bool synchronized = false;
 
   static const Schema<BatchNormalizationOptions>& schema() {
     using O = BatchNormalizationOptions;
@@ -33,8 +35,12 @@ struct BatchNormalizationOptions {
             .optional("moving_mean_initializer", &O::moving_mean_initializer, "how the mean's average begins")
             .optional("moving_variance_initializer", &O::moving_variance_initializer,
                       "how the variance's average begins")
+            .optional(
+                "synchronized", &O::synchronized,
+                "in training, go by the mean and variance of all replicas' rows together, as one device "
+                "would; else each replica goes by those of its own")
             .details({"momentum", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer",
-                      "moving_mean_initializer", "moving_variance_initializer"});
+                      "moving_mean_initializer", "moving_variance_initializer", "synchronized"});
     return schema;
   }
 };
@@ -56,69 +62,154 @@ Parts<Pointer> parts_of(const std::vector<Pointer>& parameters, const BatchNorma
   return parts;
 }
 
-/// By the batch's own statistics, which lie behind what the op saves.
-class PreparedTraining : public PreparedLayer {
- public:
-  PreparedTraining(const LayerRequest& request, const BatchNormalizationSpec& spec)
-      : ops_(request.ops), spec_(spec), op_(request.ops.batch_normalization(spec)) {
+size_t aligned(size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+/// What is alike of layers that go by a batch's statistics, which lie behind what their op saves.
+class PreparedByBatch : public PreparedLayer {
+ protected:
+  PreparedByBatch(const LayerRequest& request, const BatchNormalizationSpec& spec, size_t saved_by_op)
+      : ops_(request.ops), spec_(spec), saved_by_op_(aligned(saved_by_op)) {
     requirements_.input_layouts = {spec.layout};
     requirements_.output_layouts = {spec.layout};
-    saved_by_op_ = aligned(op_->saved_bytes());
     requirements_.saved_bytes = saved_by_op_ + 2 * static_cast<size_t>(spec.channels) * sizeof(float);
-    // The op always gives the gradient of its source; where nobody wants it, it goes into scratch.
-    scratch_of_op_ = aligned(op_->scratch_bytes());
-    const auto elements = static_cast<size_t>(batch_elements(request, request.output().shape));
-    requirements_.scratch_bytes =
-        scratch_of_op_ +
-        (request.input_needs_gradient[0] ? 0 : elements * bytes_of(request.ops.compute_type()));
     requirements_.backward_reads_inputs = true;
     requirements_.backward_in_place = true;
     requirements_.undoes_activation = spec.relu;
   }
 
-  void forward(const LayerArguments& args) override {
+  BatchNormalization::TrainingArguments forward_arguments(const LayerArguments& args) const {
     const auto parts = parts_of(args.parameters, spec_);
-    op_->forward_training({.src = args.input(),
-                           .gamma = parts.gamma,
-                           .beta = parts.beta,
-                           .dst = args.output(),
-                           .mean = mean(args),
-                           .variance = variance(args),
-                           .saved = args.saved,
-                           .scratch = args.scratch});
+    return {.src = args.input(),
+            .gamma = parts.gamma,
+            .beta = parts.beta,
+            .dst = args.output(),
+            .mean = mean(args),
+            .variance = variance(args),
+            .saved = args.saved,
+            .scratch = args.scratch};
   }
-
-  void backward(const LayerArguments& args) override {
+  BatchNormalization::BackwardArguments backward_arguments(const LayerArguments& args, void* diff_src) const {
     const auto parts = parts_of(args.parameters, spec_);
     const auto diffs = parts_of(args.diff_parameters, spec_);
-    void* diff_src = args.diff_inputs[0];
-    if (!diff_src) diff_src = static_cast<char*>(args.scratch) + scratch_of_op_;
-    op_->backward({.src = args.input(),
-                   .gamma = parts.gamma,
-                   .mean = mean(args),
-                   .variance = variance(args),
-                   .diff_dst = args.diff_output(),
-                   .diff_src = diff_src,
-                   .diff_gamma = diffs.gamma,
-                   .diff_beta = diffs.beta,
-                   .saved = args.saved,
-                   .scratch = args.scratch});
+    return {.src = args.input(),
+            .gamma = parts.gamma,
+            .mean = mean(args),
+            .variance = variance(args),
+            .diff_dst = args.diff_output(),
+            .diff_src = diff_src,
+            .diff_gamma = diffs.gamma,
+            .diff_beta = diffs.beta,
+            .saved = args.saved,
+            .scratch = args.scratch};
+  }
+  /// The moving averages' "gradients".
+  void give_statistics(const LayerArguments& args) {
+    const auto diffs = parts_of(args.diff_parameters, spec_);
     ops_.scale_add(diffs.mean, mean(args), args.share, 0, spec_.channels);
     ops_.scale_add(diffs.variance, variance(args), args.share, 0, spec_.channels);
   }
 
+  Ops& ops_;
+  const BatchNormalizationSpec spec_;
+
  private:
-  static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-  static float* floats(void* base, size_t offset) {
-    return reinterpret_cast<float*>(static_cast<char*>(base) + offset);
+  float* mean(const LayerArguments& args) const {
+    return reinterpret_cast<float*>(static_cast<char*>(args.saved) + saved_by_op_);
   }
-  float* mean(const LayerArguments& args) const { return floats(args.saved, saved_by_op_); }
   float* variance(const LayerArguments& args) const { return mean(args) + spec_.channels; }
 
-  Ops& ops_;
-  BatchNormalizationSpec spec_;
+  const size_t saved_by_op_;
+};
+
+/// By this replica's rows.
+class PreparedTraining : public PreparedByBatch {
+ public:
+  PreparedTraining(const LayerRequest& request, const BatchNormalizationSpec& spec)
+      : PreparedTraining(request, spec, request.ops.batch_normalization(spec)) {}
+
+  void forward(const LayerArguments& args) override { op_->forward_training(forward_arguments(args)); }
+
+  void backward(const LayerArguments& args) override {
+    void* diff_src = args.diff_inputs[0];
+    if (!diff_src) diff_src = static_cast<char*>(args.scratch) + scratch_of_op_;
+    op_->backward(backward_arguments(args, diff_src));
+    give_statistics(args);
+  }
+
+ private:
+  PreparedTraining(const LayerRequest& request, const BatchNormalizationSpec& spec,
+                   std::unique_ptr<BatchNormalization> op)
+      : PreparedByBatch(request, spec, op->saved_bytes()),
+        op_(std::move(op)),
+        scratch_of_op_(aligned(op_->scratch_bytes())) {
+    // The op always gives the gradient of its source; where nobody wants it, it goes into scratch.
+    const auto elements = static_cast<size_t>(batch_elements(request, request.output().shape));
+    requirements_.scratch_bytes =
+        scratch_of_op_ +
+        (request.input_needs_gradient[0] ? 0 : elements * bytes_of(request.ops.compute_type()));
+  }
+
   std::unique_ptr<BatchNormalization> op_;
-  size_t saved_by_op_ = 0, scratch_of_op_ = 0;
+  size_t scratch_of_op_;
+};
+
+/// By all replicas' rows: what each says of its own is brought together, and each goes by all of it. The
+/// gradients of gamma and beta are of its own rows, and summed like others, by the gradient sync. A lone
+/// replica meets nobody, but computes by the same operations, so that rounding differs as little as it can: a
+/// relu behind may turn a difference in the last bit into one that grows.
+class PreparedSynchronized : public PreparedByBatch {
+ public:
+  PreparedSynchronized(const LayerRequest& request, const BatchNormalizationSpec& spec)
+      : PreparedSynchronized(request, spec,
+                             request.ops.synchronized_batch_normalization(spec, count(request))) {}
+
+  void forward(const LayerArguments& args) override {
+    const auto call = forward_arguments(args);
+    op_->moments(call, mine(args));
+    op_->forward(call, gather(args, requirements_.forward_meeting));
+  }
+
+  void backward(const LayerArguments& args) override {
+    const auto call = backward_arguments(args, args.diff_inputs[0]);
+    op_->gradient_sums(call, mine(args));
+    if (call.diff_src) op_->backward(call, gather(args, requirements_.backward_meeting));
+    give_statistics(args);
+  }
+
+ private:
+  PreparedSynchronized(const LayerRequest& request, const BatchNormalizationSpec& spec,
+                       std::unique_ptr<SynchronizedBatchNormalization> op)
+      : PreparedByBatch(request, spec, op->saved_bytes()),
+        replicas_(count(request) > 1 ? request.replicas : nullptr),
+        op_(std::move(op)),
+        scratch_of_op_(aligned(op_->scratch_bytes())) {
+    const int64_t most_numbers = math::moments_size(spec.channels);
+    requirements_.scratch_bytes =
+        scratch_of_op_ + static_cast<size_t>((1 + count(request)) * most_numbers) * sizeof(double);
+    if (!replicas_) return;
+    requirements_.forward_meeting = most_numbers;
+    if (request.input_needs_gradient[0])
+      requirements_.backward_meeting = math::gradient_sums_size(spec.channels);
+  }
+
+  static int count(const LayerRequest& request) { return request.replicas ? request.replicas->size() : 1; }
+
+  /// What this replica says stands in scratch, behind the op's, and behind that what all of them say.
+  double* mine(const LayerArguments& args) const {
+    return reinterpret_cast<double*>(static_cast<char*>(args.scratch) + scratch_of_op_);
+  }
+  const double* gather(const LayerArguments& args, int64_t numbers) {
+    if (!replicas_) return mine(args);
+    double* const all = mine(args) + math::moments_size(spec_.channels);
+    all_gather(*replicas_, ops_.context(), mine(args), all, numbers);
+    return all;
+  }
+
+  Collective* replicas_;  // null: this one is alone
+  std::unique_ptr<SynchronizedBatchNormalization> op_;
+  size_t scratch_of_op_;
 };
 
 /// By the moving averages: at inference, and in training where the layer is frozen. Then it is an affine map,
@@ -199,12 +290,23 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
                                 .relu = request.activation.kind == Activation::relu,
                                 .layout = image ? request.input_layouts[0] : Layout::plain,
                                 .training = trains_parameters(request)};
+    if (spec.training && options_.synchronized) return std::make_unique<PreparedSynchronized>(request, spec);
     if (spec.training) return std::make_unique<PreparedTraining>(request, spec);
     return std::make_unique<PreparedFrozen>(request, spec);
   }
 
   bool can_fuse(const ActivationSpec& spec) const override { return spec.kind == Activation::relu; }
+  bool is_synchronized() const override { return options_.synchronized; }
   std::string keras_class() const override { return "BatchNormalization"; }
+  /// Keras before 2.12 does not know `synchronized`, and Keras 3 takes it with TensorFlow only: it stands
+  /// there where it is asked for.
+  Json keras_config() const override {
+    const Json options = LayerWith::keras_config();
+    Json config = Json::object();
+    for (const auto& [key, value] : options.entries())
+      if (key != "synchronized" || options_.synchronized) config.set(key, value);
+    return config;
+  }
 };
 
 }  // namespace

@@ -1,0 +1,98 @@
+// Plans whose layers meet the other replicas in the middle of a run.
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collective/team.h"
+#include "plan_run.h"
+
+namespace dtrain {
+namespace {
+
+std::string synchronized_model() {
+  std::string model = kModel;
+  const std::string plain = "batch_normalization: {name: normal}";
+  model.replace(model.find(plain), plain.size(), "batch_normalization: {name: normal, synchronized: true}");
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("a plan says which calls meet, the same for every batch size; none do where there is one replica") {
+  const auto device = test::cpu_device();
+  const auto group = make_local_group(2, false), alone = make_local_group(1, false);
+  const auto meetings = [&](Collective* replicas, Plan::Purpose purpose, int64_t batch) {
+    const PlanRun run(*device, synchronized_model(), replicas);
+    Ops* ops[] = {&device->ops()};
+    const Plan plan(run.graph, run.layout, run.heads(), ops, {}, {purpose, batch}, replicas);
+    std::string text;
+    for (const Instruction& instruction : plan.instructions())
+      if (instruction.meeting > 0)
+        text += instruction.name + " " + std::to_string(instruction.meeting) + "; ";
+    return text;
+  };
+  const std::string expected = "normal forward 17; normal backward 16; ";
+  for (const int64_t batch : {1, 4, 9}) {
+    CHECK(meetings(group[0].get(), Plan::Purpose::training, batch) == expected);
+    CHECK(meetings(nullptr, Plan::Purpose::training, batch) == "");
+    CHECK(meetings(alone[0].get(), Plan::Purpose::training, batch) == "");
+    CHECK(meetings(group[0].get(), Plan::Purpose::evaluation, batch) == "");
+  }
+}
+
+TEST_CASE("replicas without rows take part and change nothing") {
+  Values alone, among;
+  Team(1, false).run([&](Collective& member) {
+    const auto device = test::cpu_device();
+    PlanRun run(*device, synchronized_model(), &member);
+    run.run();
+    alone = run.gradients;
+  });
+  Team(3, false).run([&](Collective& member) {
+    const auto device = test::cpu_device();
+    PlanRun run(*device, synchronized_model(), &member);
+    if (member.rank() != 1) return run.plan.meet(member);
+    run.run();
+    among = run.gradients;
+  });
+  CHECK(!alone.empty());
+  CHECK(among == alone);
+}
+
+TEST_CASE("replicas with other rows change the others' gradients; those of one sort are the same bits") {
+  std::vector<Values> gradients(4);
+  Team(2, false).run([&](Collective& member) {
+    const auto device = test::cpu_device();
+    PlanRun run(*device, synchronized_model(), &member);
+    for (const uint64_t seed : {3, 5}) {
+      run.run(PlanRun::kStep, 1, nullptr, member.rank() == 0 ? 3 : seed);
+      gradients[static_cast<size_t>(member.rank()) + (seed == 3 ? 0 : 2)] = run.gradients;
+    }
+  });
+  CHECK(gradients[0] == gradients[1]);
+  CHECK(gradients[2] != gradients[3]);
+  CHECK(gradients[2] != gradients[0]);
+}
+
+TEST_CASE("a replica that fails frees those that wait for it within a plan") {
+  for (const int failing : {0, 1, 2}) {
+    for (const int64_t after : {0, 1, 3}) {  // meetings
+      CAPTURE(failing);
+      CAPTURE(after);
+      Team team(3, false);
+      const auto work = [&](Collective& member) {
+        const auto device = test::cpu_device();
+        PlanRun run(*device, synchronized_model(), &member);
+        if (member.rank() == failing) {
+          for (int64_t meeting = 0; meeting < after; ++meeting)
+            all_gather_zeros(member, meeting % 2 == 0 ? 17 : 16);
+          throw Error("it broke");
+        }
+        for (;;) member.rank() == 1 ? run.plan.meet(member) : run.run();
+      };
+      CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);
+    }
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,218 @@
+// Replicas whose batch normalisation is synchronised against one device.
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+/// Four batches an epoch, the last of 9 samples; so 100 steps.
+constexpr auto kCnn = R"(
+seed: 3
+model:
+  inputs: {image: [8, 8, 3]}
+  layers:
+    - conv2d: {filters: 8, kernel_size: 3, padding: same, use_bias: false}
+    - batch_normalization: {name: first, synchronized: true}
+    - activation: {activation: relu, name: active}
+    - conv2d: {filters: 16, kernel_size: 3, strides: 2, padding: same, use_bias: false}
+    - batch_normalization: {synchronized: true, momentum: 0.8, center: false}
+    - activation: tanh
+    - dropout: {rate: 0.2}
+    - depthwise_conv2d: {kernel_size: 3, padding: same}
+    - batch_normalization: {synchronized: true, scale: false}
+    - global_average_pooling2d: {}
+    - dense: {units: 12}
+    - batch_normalization: {synchronized: true}
+    - activation: silu
+    - dense: {units: 3}
+dataset:
+  train: {synthetic: {samples: 105, target: {classes: 3}, seed: 4}}
+  validation: {synthetic: {samples: 20, target: {classes: 3}, seed: 5}}
+strategy: single
+train:
+  epochs: 25
+  batch_size: 32
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {sgd: {learning_rate: 0.02, momentum: 0.9}}
+  metrics: [sparse_categorical_accuracy]
+)";
+
+const std::vector<std::string> kApart{
+    "model.layers.1.batch_normalization.synchronized=false",
+    "model.layers.4.batch_normalization.synchronized=false",
+    "model.layers.8.batch_normalization.synchronized=false",
+    "model.layers.11.batch_normalization.synchronized=false",
+};
+
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<float> values;  // of all parameters, moving statistics included
+  std::string history;        // what was measured, epoch by epoch
+};
+
+/// A run to its end, which stops (and goes on as another process would) after each of these steps.
+Outcome run_of(const std::vector<std::string>& sets, const std::vector<int64_t>& stops = {}) {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  Outcome outcome;
+  for (size_t i = 0;; ++i) {
+    Recorder recorder(i < stops.size() ? stops[i] : -1);
+    const auto newest = load_newest(run, [](const std::string&) {});
+    Trainer trainer(config_from(kCnn, sets), run, recorder, recorder.requests);
+    newest ? trainer.restore(*newest) : trainer.start();
+    bool ended = true;
+    try {
+      trainer.run();
+    } catch (const Interrupted&) {
+      ended = false;
+    }
+    outcome.losses.insert(outcome.losses.end(), recorder.losses.begin(), recorder.losses.end());
+    if (!ended) continue;
+    outcome.values = arrays_of(trainer);
+    outcome.history = trainer.state().history.text();
+    return outcome;
+  }
+}
+
+std::string on_replicas(int replicas) {
+  return fmt::format("strategy={{mirrored: {{devices: [cpu:0, cpu:1], replicas: {}}}}}", replicas);
+}
+
+std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+/// Relative to the larger of 1 and what is expected.
+template <class Values>
+double difference(const Values& found, const Values& expected) {
+  REQUIRE(found.size() == expected.size());
+  double largest = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double f = static_cast<double>(found[i]), e = static_cast<double>(expected[i]);
+    largest = std::max(largest, std::isfinite(f) ? std::abs(f - e) / std::max(1.0, std::abs(e)) : INFINITY);
+  }
+  return largest;
+}
+
+/// Of one name, in each epoch.
+std::vector<double> measured(const std::string& history, const std::string& name) {
+  std::vector<double> values;
+  std::istringstream lines(history);
+  for (std::string line; std::getline(lines, line);)
+    if (const Json record = Json::parse(line); record.find(name))
+      values.push_back(record.find(name)->as_double());
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("losses of 100 steps of a CNN, weights, statistics and validation are one device's") {
+  const Outcome single = run_of({});
+  REQUIRE(single.losses.size() == 100);
+  CHECK(single.losses.back() < single.losses.front());
+  for (const int replicas : {2, 3, 4}) {
+    CAPTURE(replicas);
+    const Outcome several = run_of({on_replicas(replicas)});
+    CHECK(difference(several.losses, single.losses) < 1e-5);
+    CHECK(difference(several.values, single.values) < 1e-4);
+    const auto losses = measured(single.history, "val_loss");
+    CHECK(losses.size() == 25);
+    CHECK(difference(measured(several.history, "val_loss"), losses) < 1e-4);
+  }
+  // It does make the difference.
+  CHECK(difference(run_of(with({on_replicas(2)}, kApart)).losses, single.losses) > 1e-2);
+}
+
+TEST_CASE("so are those of batches that have fewer samples than there are replicas, and of tails") {
+  // The tail of 105 is 1, 0 and 5 samples. Rows of which there are two or three are normalised to nearly the
+  // same numbers whatever they are: so little depends on them that rounding is most of it.
+  for (const int64_t batch : {2, 3, 10}) {
+    const std::vector<std::string> sets{fmt::format("train.batch_size={}", batch), "train.epochs=1",
+                                        "model.layers.11.batch_normalization.trainable=false"};
+    const Outcome single = run_of(sets);
+    for (const int replicas : {2, 4, 8}) {
+      CAPTURE(batch);
+      CAPTURE(replicas);
+      const Outcome several = run_of(with(sets, {on_replicas(replicas)}));
+      CHECK(difference(several.losses, single.losses) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("so are those of batches in microbatches, which are one device's microbatches, and clipped ones") {
+  for (const int accumulate : {3, 20, 32}) {
+    const std::vector<std::string> sets{fmt::format("train.accumulate={}", accumulate), "train.clip_norm=0.2",
+                                        "train.epochs=6"};
+    const Outcome single = run_of(sets);
+    for (const int replicas : {2, 3, 4}) {
+      CAPTURE(accumulate);
+      CAPTURE(replicas);
+      const Outcome several = run_of(with(sets, {on_replicas(replicas)}));
+      CHECK(difference(several.losses, single.losses) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("a frozen layer, and one that nothing below is trained of, do not disturb the meetings") {
+  const std::vector<std::string> sets{"model.layers.0.conv2d.trainable=false",
+                                      "model.layers.4.batch_normalization.trainable=false", "train.epochs=5"};
+  const Outcome single = run_of(sets), several = run_of(with(sets, {on_replicas(3)}));
+  CHECK(difference(several.losses, single.losses) < 1e-5);
+  CHECK(difference(several.values, single.values) < 1e-4);
+}
+
+TEST_CASE("alone, a synchronised layer is any other") {
+  const Outcome synchronized = run_of({"train.epochs=3"}), apart = run_of(with({"train.epochs=3"}, kApart));
+  CHECK(difference(synchronized.losses, apart.losses) < 1e-5);
+  CHECK(difference(synchronized.values, apart.values) < 1e-4);
+}
+
+TEST_CASE("stopped anywhere and resumed, synchronised replicas end in the same bits") {
+  const std::vector<std::string> sets{on_replicas(3), "train.epochs=3", "train.accumulate=2",
+                                      "train.batch_size=20"};
+  const Outcome whole = run_of(sets);
+  for (const auto& stops : std::vector<std::vector<int64_t>>{{1}, {5, 6}, {4, 9, 17}}) {
+    const Outcome resumed = run_of(sets, stops);
+    CHECK(resumed.losses == whole.losses);
+    REQUIRE(resumed.values.size() == whole.values.size());
+    CHECK(std::memcmp(resumed.values.data(), whole.values.data(), whole.values.size() * sizeof(float)) == 0);
+  }
+}
+
+TEST_CASE(
+    "microbatches cover the batch; those of all replicas together are one device's where they have to be") {
+  for (const int64_t batch : {1, 2, 7, 32, 100})
+    for (const int64_t most : {1, 3, 8, 200})
+      for (const int replicas : {1, 2, 3, 8}) {
+        CAPTURE(batch);
+        CAPTURE(most);
+        CAPTURE(replicas);
+        const Microbatches alone(batch, most, 0, 1, false);
+        std::vector<int> seen(static_cast<size_t>(batch)), seen_together = seen;
+        for (int rank = 0; rank < replicas; ++rank) {
+          const Microbatches apart(batch, most, rank, replicas, false),
+              together(batch, most, rank, replicas, true);
+          CHECK(together.count() == alone.count());
+          for (int number = 0; number < apart.count(); ++number) {
+            CHECK(apart[number].size() <= apart[0].size());
+            for (int64_t i = apart[number].begin; i < apart[number].end; ++i) ++seen[static_cast<size_t>(i)];
+          }
+          for (int number = 0; number < together.count(); ++number) {
+            CHECK(together[number].size() <= together[0].size());
+            CHECK(together[number].begin >= alone[number].begin);
+            CHECK(together[number].end <= alone[number].end);
+            for (int64_t i = together[number].begin; i < together[number].end; ++i)
+              ++seen_together[static_cast<size_t>(i)];
+          }
+        }
+        CHECK(seen == std::vector<int>(static_cast<size_t>(batch), 1));
+        CHECK(seen_together == seen);
+      }
+}
