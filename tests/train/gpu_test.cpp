@@ -132,7 +132,7 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("synchronised batch normalisation makes them one device, however they meet") {
     const std::string synchronized = "model.layers.1.batch_normalization.synchronized=true";
-    std::vector<std::string> strategies{mirrored("'gpu:0'", 3), mirrored("'gpu:0', 'cpu:0'", 2)};
+    std::vector<std::string> strategies{on("gpu:0"), mirrored("'gpu:0'", 3), mirrored("'gpu:0', 'cpu:0'", 2)};
     if (gpu_presence().count >= 2) {
       strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 2));
       strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 3));
