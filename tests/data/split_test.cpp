@@ -261,10 +261,10 @@ TEST_CASE_FIXTURE(Fixture, "pictures are augmented, whatever other inputs there 
   CHECK(close(read_rows(*data, {0, 3}, 1), {25.5, 26.5, 27.5, 28.5, 37.5, 38.5, 39.5, 40.5}));
   // Nothing is ever a picture here.
   write_file(folder / "x", idx_bytes({4, 4}, std::string(16, 'x')));
-  CHECK(contains(
-      error_of([&] { open(train + augment, vectors); }),
-      "dataset.yaml:2:12: error: augment: expected pictures [height, width, channels], found [1] for "
-      "the input 'v', [4] for the input 'image'"));
+  CHECK(
+      contains(error_of([&] { open(train + augment, vectors); }),
+               "dataset.yaml:2:12: error: augment: expected pictures [height, width, channels], found 1 for "
+               "the input 'v', 4 for the input 'image'"));
 }
 
 /// Calls `visit` with the "properties" of every mapping in a JSON schema.
