@@ -49,6 +49,7 @@ std::string reference_text(const std::string& target) {
                                    {"layer", "[layer](#layers)"},
                                    {"strategy", "[strategy](#strategies)"},
                                    {"split", "[reader](#readers)"},
+                                   {"input_target", "`{input: NAME}`"},
                                    {"transform", "[transform](#transforms)"},
                                    {"augmentation", "[augmentation](#augmentations)"},
                                    {"cache", "[cache](#caches)"}})

@@ -11,6 +11,7 @@ namespace dtrain {
 namespace {
 
 constexpr std::array<std::string_view, 1> kSplitKeys{"rows"};
+constexpr const char* kInputTarget = "the target is this input, as it is after the transforms";
 constexpr std::array<std::string_view, 1> kTarget{"target"}, kTargets{"targets"};
 
 bool parse_rows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics) {
@@ -79,25 +80,31 @@ ConfigNode with_input_targets(const SplitSpec& split) {
   return ConfigNode::mapping({ConfigNode::entry(split.reader.name, all)});
 }
 
-Json either(const Json* one, Json other) {
-  if (!one) return other;
-  Json both = Json::object().set("anyOf", Json::array().push(*one).push(std::move(other)));
+Json either(const Json& one, Json other) {
+  Json both = Json::object().set("anyOf", Json::array().push(one).push(std::move(other)));
   for (const char* keyword : {"default", "description"})
-    if (const Json* value = one->find(keyword)) both.set(keyword, *value);
+    if (const Json* value = one.find(keyword)) both.set(keyword, *value);
   return both;
+}
+
+Json input_target_schema() {
+  return SchemaDefinitions::define("input_target", [] {
+    Json input = json_type("object").set("properties", Json::object().set("input", json_type("string")));
+    input.set("required", Json::array().push("input")).set("additionalProperties", false);
+    return input.set("description", kInputTarget);
+  });
 }
 
 /// A reader's fields, in which a target may be an input.
 Json with_input_target(const Json& fields) {
-  Json input = json_type("object").set("properties", Json::object().set("input", json_type("string")));
-  input.set("required", Json::array().push("input")).set("additionalProperties", false);
-  input.set("description", "the target is this input, as it is after the transforms");
+  const Json input = input_target_schema();
+  const Json* target = fields.find("target");
   Json more = fields;
-  more.set("target", either(fields.find("target"), input));
+  more.set("target", target ? either(*target, input) : Json(input).set("description", kInputTarget));
   if (const Json* targets = fields.find("targets")) {
     Json several = *targets;
     more.set("targets",
-             several.set("additionalProperties", either(targets->find("additionalProperties"), input)));
+             several.set("additionalProperties", either(targets->at("additionalProperties"), input)));
   }
   return more;
 }
