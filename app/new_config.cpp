@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "config/codec.h"
+#include "config/environment.h"
 #include "text.h"
 
 namespace dtrain {
@@ -34,9 +35,7 @@ std::string comment(std::string_view text) {
 }  // namespace
 
 std::string yaml_string(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) escaped += c == '$' ? "$$" : std::string(1, c);
-  std::string yaml = string_node(std::move(escaped)).to_yaml();
+  std::string yaml = escape_environment(string_node(text)).to_yaml();
   yaml.pop_back();  // the end of the line
   return yaml;
 }

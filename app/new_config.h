@@ -17,7 +17,7 @@ struct NewOptions {
 };
 
 /// A string as the configuration has to say it, also within brackets: in quotes where something else could be
-/// meant by it, and with `$$` for a dollar.
+/// meant by it, and with `$$` for a dollar that would begin a variable.
 std::string yaml_string(const std::string& text);
 /// The first lines, all of them comments: how the configuration was made, and what was found in the data.
 std::string config_head(const NewOptions& options, const std::vector<std::string>& found);

@@ -59,32 +59,51 @@ std::string expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
   return out;
 }
 
-}  // namespace
-
-ConfigNode expand_environment(const ConfigNode& node, Diagnostics& diagnostics) {
-  if (node.is_scalar()) {
-    if (node.text().find('$') == std::string::npos) return node;
-    std::string text = expand_text(node, diagnostics);
-    if (!node.quoted() && reads_as_null(text)) return ConfigNode::null(node.mark());
-    return ConfigNode::scalar(std::move(text), node.quoted(), node.mark());
-  }
+/// The tree with what `change` makes of every scalar but keys.
+template <class Change>
+ConfigNode with_scalars(const ConfigNode& node, const Change& change) {
+  if (node.is_scalar()) return change(node);
   bool changed = false;
-  const auto expand = [&](const ConfigNode& child) {
-    ConfigNode expanded = expand_environment(child, diagnostics);
-    changed = changed || !expanded.same_as(child);
-    return expanded;
+  const auto visit = [&](const ConfigNode& child) {
+    ConfigNode now = with_scalars(child, change);
+    changed = changed || !now.same_as(child);
+    return now;
   };
   if (node.is_sequence()) {
     std::vector<ConfigNode> items;
-    for (const ConfigNode& item : node.items()) items.push_back(expand(item));
+    for (const ConfigNode& item : node.items()) items.push_back(visit(item));
     return changed ? ConfigNode::sequence(std::move(items), node.mark()) : node;
   }
   if (node.is_mapping()) {
     std::vector<ConfigNode::Entry> entries;
-    for (const auto& [key, value] : node.entries()) entries.emplace_back(key, expand(value));
+    for (const auto& [key, value] : node.entries()) entries.emplace_back(key, visit(value));
     return changed ? ConfigNode::mapping(std::move(entries), node.mark()) : node;
   }
   return node;
+}
+
+}  // namespace
+
+ConfigNode expand_environment(const ConfigNode& node, Diagnostics& diagnostics) {
+  return with_scalars(node, [&](const ConfigNode& scalar) {
+    if (scalar.text().find('$') == std::string::npos) return scalar;
+    std::string text = expand_text(scalar, diagnostics);
+    if (!scalar.quoted() && reads_as_null(text)) return ConfigNode::null(scalar.mark());
+    return ConfigNode::scalar(std::move(text), scalar.quoted(), scalar.mark());
+  });
+}
+
+ConfigNode escape_environment(const ConfigNode& node) {
+  return with_scalars(node, [](const ConfigNode& scalar) {
+    const std::string& text = scalar.text();
+    if (text.find("$$") == std::string::npos && text.find("${") == std::string::npos) return scalar;
+    std::string escaped;
+    for (size_t at = 0; at < text.size(); ++at) {
+      const char next = at + 1 < text.size() ? text[at + 1] : ' ';
+      escaped += text[at] == '$' && (next == '$' || next == '{') ? "$$" : std::string(1, text[at]);
+    }
+    return ConfigNode::scalar(std::move(escaped), scalar.quoted(), scalar.mark());
+  });
 }
 
 }  // namespace dtrain

@@ -11,4 +11,7 @@ namespace dtrain {
 /// default is reported at its scalar.
 ConfigNode expand_environment(const ConfigNode& node, Diagnostics& diagnostics);
 
+/// The tree of which expand_environment() makes this one.
+ConfigNode escape_environment(const ConfigNode& node);
+
 }  // namespace dtrain

@@ -9,6 +9,7 @@
 
 #include "base/new_file.h"
 #include "base/stopwatch.h"
+#include "config/environment.h"
 #include "train/saved_run.h"
 
 namespace dtrain {
@@ -97,7 +98,7 @@ bool Checkpointing::check_directory() {
     if (state_.best && state_.best->step != state_.step) settle_best();
   }
   if (!complete_) {
-    directory_.write_config(config_.resolved.to_yaml());
+    directory_.write_config(escape_environment(config_.resolved).to_yaml());
     write_metrics();
     complete_ = true;
   }

@@ -145,9 +145,12 @@ class New(Case):
         self.write("data.csv", "./a,{b],${HOME},$$x,3rd,Null\n" + "".join(
             f"{'pq'[i % 2]},same,{'rst'[i % 3]},same,{i},{'ab'[i % 2]}\n" for i in range(60)))
         text = self.new("data.csv")
-        for expected in ('target: "Null" ', 'categories: [./a, "$${HOME}"]', 'drop: ["{b]", $$$$x]', "features: [6]"):
+        for expected in ('target: "Null" ', 'categories: [./a, "$${HOME}"]', 'drop: ["{b]", $$$x]', "features: [6]"):
             self.assertIn(expected, text)
         self.fits()
+        self.new("data.csv", "--target", "${HOME}")
+        self.fits()
+        self.dtrain("check", "runs/data/config.yaml")  # what a run says it was is the same once more
 
     def test_bytes_that_no_comment_can_hold(self):
         rows = "".join(f"{i}.5,{('one', chr(27) + 'two', 'caf' + chr(0xe9))[i % 3]}\n" for i in range(60))

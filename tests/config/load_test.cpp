@@ -6,6 +6,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "config/environment.h"
 #include "config/files.h"
 #include "source_dir.h"
 #include "support.h"
@@ -111,6 +112,15 @@ TEST_CASE("the environment in strings") {
                                   bad + ":3:5: error: expected ${NAME} or ${NAME:-default}, found '${1x}'\n" +
                                   bad + ":4:5: error: a '${' without its '}'\n" + bad +
                                   ":5:5: error: expected ${NAME} or ${NAME:-default}, found '${}'");
+}
+
+TEST_CASE("dollars are escaped where they would begin a variable, and nowhere else") {
+  const ConfigNode tree = yaml("{a: '${HOME}', b: [$x, '$$', '$$$', 'x$${y', '$', 7], c: {d: 'a${'}}");
+  const ConfigNode escaped = escape_environment(tree);
+  CHECK(equal(escaped, yaml("{a: '$${HOME}', b: [$x, '$$$', '$$$$$', 'x$$$${y', '$', 7], c: {d: 'a$${'}}")));
+  Diagnostics diagnostics;
+  CHECK(equal(expand_environment(escaped, diagnostics), tree));
+  CHECK_FALSE(diagnostics.has_errors());
 }
 
 TEST_CASE("included files take their place") {
