@@ -1,10 +1,8 @@
 #include "report/tensorboard.h"
 
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <ctime>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -13,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/append_file.h"
 #include "report/event_file.h"
 
 namespace dtrain {
@@ -34,21 +32,6 @@ std::string make_file_name() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host = {};
   return fmt::format("events.out.tfevents.{:010}.{}.{}.dtrain", std::time(nullptr), host.data(), ::getpid());
-}
-
-bool is_own(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.starts_with("events.out.tfevents.") && name.ends_with(".dtrain");
-}
-
-void append_to(const std::string& path, const std::string& records) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  // One call, so that records are there as a whole, or nearly always so.
-  const ssize_t written = fd < 0 ? -1 : ::write(fd, records.data(), records.size());
-  const int why = written < 0 ? errno : ENOSPC;
-  if (fd >= 0) ::close(fd);
-  if (written != static_cast<ssize_t>(records.size()))
-    throw Error(fmt::format("{}: could not be written: {}", path, std::generic_category().message(why)));
 }
 
 }  // namespace
@@ -74,7 +57,7 @@ void TensorBoard::cut(const std::string& folder, int64_t last_step) {
   std::error_code error;
   for (const fs::directory_entry& entry :
        fs::directory_iterator(directory_.tensorboard_directory() + "/" + folder, error)) {
-    if (!is_own(entry.path())) continue;
+    if (!is_event_file(entry.path().filename().string())) continue;
     const std::ifstream file(entry.path(), std::ios::binary);
     std::ostringstream text;
     text << file.rdbuf();
@@ -95,7 +78,7 @@ void TensorBoard::write(const std::string& folder, const std::string& records) {
       const int64_t done = folder == kSteps ? step_ : epoch_;
       if (done > 0) head += tf_record(session_start_event(time_now(), done + 1));
     }
-    append_to(path + "/" + file_name_, head + records);
+    append_file(path + "/" + file_name_, head + records);
     begun_[folder] = true;
   } catch (const std::exception& error) {
     if (!failed_) warn_(fmt::format("{}; TensorBoard will not have it", error.what()));

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "base/append_file.h"
 #include "base/error.h"
 #include "base/new_file.h"
 #include "base/paths.h"
@@ -67,11 +68,6 @@ fs::path free_name(const fs::path& parent, const std::string& name) {
   fs::path path = parent / (name + "-recovered");
   for (int n = 2; fs::exists(path, unknown); ++n) path = parent / fmt::format("{}-recovered-{}", name, n);
   return path;
-}
-
-/// Of TensorBoard's files (report/tensorboard.h).
-bool is_own_event_file(const std::string& name) {
-  return name.starts_with("events.out.tfevents.") && name.ends_with(".dtrain");
 }
 
 bool exists(const Location& location) {
@@ -144,6 +140,10 @@ struct RunDirectory::Held {
   std::vector<const char*> missing;  // of the files of a run, when it was opened
   bool missing_tensorboard = false;
 };
+
+bool is_event_file(std::string_view name) {
+  return name.starts_with("events.out.tfevents.") && name.ends_with(".dtrain");
+}
 
 RunDirectory::RunDirectory(std::string path) : held_(std::make_shared<Held>(std::move(path))) {}
 
@@ -281,15 +281,7 @@ void RunDirectory::write_text(const std::string& name, const std::string& text) 
 }
 
 void RunDirectory::append(const std::string& name, std::string_view line) const {
-  const Location location = at(name);
-  const int fd =
-      ::openat(location.directory, location.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  // One call, so that a line is there as a whole or not at all, or nearly always so.
-  const ssize_t written = fd < 0 ? -1 : ::write(fd, line.data(), line.size());
-  const int why = written < 0 ? errno : ENOSPC;
-  if (fd >= 0) ::close(fd);
-  if (written != static_cast<ssize_t>(line.size()))
-    throw Error(fmt::format("{}: could not be written: {}", location.shown(), reason(why)));
+  append_file(at(name), line);
 }
 
 void RunDirectory::write_config(const std::string& yaml) const {
@@ -320,7 +312,7 @@ void RunDirectory::remove_event_files() const {
   for (const std::string& part : names_in(at(kTensorboard))) {
     const std::string folder = fmt::format("{}/{}", kTensorboard, part);
     for (const std::string& name : names_in(at(folder)))
-      if (is_own_event_file(name)) remove(at(folder + "/" + name));
+      if (is_event_file(name)) remove(at(folder + "/" + name));
     remove_folder(at(folder));
   }
   remove_folder(at(kTensorboard));

@@ -14,6 +14,9 @@
 
 namespace dtrain {
 
+/// Whether a file in tensorboard/ is one of dtrain's (report/tensorboard.h), by its name.
+bool is_event_file(std::string_view name);
+
 /// Copies are of the same directory. One that is held is written to wherever it is moved; the others go by
 /// its path.
 class RunDirectory {
