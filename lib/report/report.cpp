@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-/// page.html, embedded by CMake.
+/// page.html with its scripts, embedded by CMake.
 extern const char* const kReportPage;
 
 namespace {

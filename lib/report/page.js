@@ -1,0 +1,157 @@
+// What the page says of a run, or of several.
+// ---- what a run is
+
+const stateClass = run => run.state === "finished" ? "good" : run.state === "stopped" ? "bad" : "";
+function cards(run) {
+  const made = [], add = (value, label) => { if (value !== "" && value !== undefined && value !== null) made.push(element("div", {class: "card"}, element("b", {}, value), element("span", {}, label))); };
+  for (const [name, value] of Object.entries(run.last)) if (isNumber(value) && !["epoch", "step", "learning_rate", "seconds", "samples_per_second"].includes(name)) add(number(value), plain(name));
+  if (run.best) add(number(run.best.value), `best ${plain(run.best.monitor)}, epoch ${number(run.best.epoch)}`);
+  add(number(run.epochs) + (run.epochs_configured ? " of " + number(run.epochs_configured) : ""), "epochs");
+  add(number(run.step), "steps");
+  if (run.parameters) add(number(run.parameters), "parameters");
+  add(duration(run.seconds), "training and validation");
+  if (run.last.samples_per_second) add(number(Math.round(run.last.samples_per_second)), "samples a second");
+  return element("div", {class: "cards"}, ...made);
+}
+
+function classTables(run) {
+  const made = [];
+  const label = (names, index) => names && names[index] !== undefined ? names[index] : String(index);
+  const named = count => Object.values(run.classes || {}).find(names => names.length === count);
+  const lists = {};
+  for (const [name, value] of Object.entries(run.tables)) {
+    if (!Array.isArray(value) || !value.length) continue;
+    if (Array.isArray(value[0])) made.push(...matrixTables(name, value, named(value.length), label));
+    else if (value.every(each => typeof each !== "object")) (lists[value.length] = lists[value.length] || []).push([name, value]);
+  }
+  for (const [count, metrics] of Object.entries(lists)) {
+    const names = named(+count);
+    made.unshift(element("h3", {}, "By class"), table([{title: "class", of: row => label(names, row)},
+      ...metrics.map(([name, values]) => ({title: plain(name), number: true, of: row => values[row]}))], [...Array(+count).keys()], true));
+  }
+  return made;
+}
+/// Rows are what is true, columns what was predicted.
+function matrixTables(name, matrix, names, label) {
+  const size = matrix.length, sum = list => list.reduce((a, b) => a + b, 0);
+  if (matrix.some(row => row.length !== size)) return [];
+  const rows = matrix.map(sum), columns = matrix.map((_, j) => sum(matrix.map(row => row[j])));
+  const head = element("tr", {}, element("th", {}, "true \\ predicted"), ...matrix.map((_, j) => element("th", {scope: "col"}, label(names, j))));
+  const body = matrix.map((row, i) => element("tr", {}, element("th", {scope: "row"}, label(names, i)), ...row.map((count, j) => {
+    const share = rows[i] > 0 ? count / rows[i] : 0;
+    return element("td", {title: `${label(names, i)} taken for ${label(names, j)}: ${number(count)} (${(share * 100).toFixed(1)} %)`,
+      style: {background: count ? `color-mix(in srgb, var(${i === j ? "--s2" : "--s1"}) ${Math.round(8 + share * 62)}%, transparent)` : ""}}, count ? number(count) : "");
+  })));
+  const measures = matrix.map((row, i) => {
+    const hit = row[i], precision = columns[i] ? hit / columns[i] : 0, recall = rows[i] ? hit / rows[i] : 0;
+    return {i, precision, recall, f1: precision + recall ? 2 * precision * recall / (precision + recall) : 0, support: rows[i]};
+  });
+  const measure = (title, key) => ({title, number: true, of: row => row[key]});
+  return [element("h3", {}, plain(name)), element("div", {class: "scroll"}, element("table", {class: "matrix"}, element("thead", {}, head), element("tbody", {}, ...body))),
+    element("h3", {}, "By class, from " + plain(name)),
+    table([{title: "class", of: row => label(names, row.i)}, measure("precision", "precision"), measure("recall", "recall"), measure("f1 score", "f1"), measure("samples", "support")], measures, true)];
+}
+
+function layerTable(run) {
+  const total = run.layers.reduce((a, row) => a + row.parameters, 0);
+  return table([
+    {title: "layer", of: row => row.name}, {title: "kind", of: row => row.kind}, {title: "output", of: row => row.output},
+    {title: "parameters", number: true, of: row => row.parameters, text: value => value ? number(value) : ""},
+    {title: "share", number: true, of: row => row.parameters, text: value => value && total ? (100 * value / total).toFixed(1) + " %" : ""},
+    {title: "", of: row => row.trainable ? "" : "frozen"}], run.layers, true);
+}
+function memoryTable(run) {
+  const part = (title, key) => ({title, number: true, of: row => row[key], text: value => value ? bytes(value) : ""});
+  return table([{title: "replica", number: true, of: row => row.replica}, {title: "device", of: row => row.device}, {title: "threads", number: true, of: row => row.threads},
+    {title: "samples a step", number: true, of: row => row.share}, part("parameters", "parameters"), part("optimizer", "slots"), part("gradients", "gradients"),
+    part("activations", "activations"), part("staging", "staging"), part("data", "data"), part("in all", "total")], run.memory, true);
+}
+function timeShares(run) {
+  const spent = run.time, kinds = [["waiting", "waiting for samples that are read and decoded ahead"], ["copying", "reading and copying batches to the devices"],
+    ["computing", "computing, forward and backward"], ["updating", "summing gradients, and the optimizer"], ["validating", "validating"], ["saving", "waiting for checkpoints"]];
+  const rest = Math.max(0, spent.total - kinds.reduce((sum, [key]) => sum + spent[key], 0));
+  const parts = [...kinds.map(([key, text], index) => ({text, seconds: spent[key], index})), {text: "everything else", seconds: rest, index: 7}];
+  return [element("div", {class: "shares", role: "img", "aria-label": "shares of the time"}, ...parts.filter(part => part.seconds > 0).map(part =>
+    element("div", {title: `${part.text}: ${duration(part.seconds)}`, style: {flex: `${part.seconds} 0 0`, background: colour(part.index)}}))),
+    table([{title: "", of: part => part.text, wrap: true, show: part => { const made = document.createDocumentFragment(); made.append(element("span", {class: "swatch", style: {borderTopColor: colour(part.index), borderTopWidth: "9px"}}), part.text); return made; }},
+      {title: "time", number: true, of: part => part.seconds, text: duration},
+      {title: "share", number: true, of: part => part.seconds, text: value => spent.total ? (100 * value / spent.total).toFixed(1) + " %" : ""}], parts),
+    element("p", {class: "soft"}, "Of the process that trained last, on the thread that leads it. Where GPUs compute, their update counts as computing. " +
+      "Reading and decoding ahead go on beside the steps, so of them only what steps waited for shows here.")];
+}
+function history(run) {
+  return table([{title: "when", of: row => moment(row.time)}, {title: "what", of: row => row.event, text: value => value === "fit" ? "begun" : value === "resume" ? "gone on" : value === "end" ? "ended" : String(value)},
+    {title: "epoch", number: true, of: row => row.epoch}, {title: "step", number: true, of: row => row.step},
+    {title: "how", wrap: true, of: row => row.how || (row.command || []).join(" ")},
+    {title: "machine", of: row => row.machine || ""}, {title: "dtrain", of: row => row.version || ""}], run.events);
+}
+function details(run) {
+  const made = [], add = (title, ...content) => made.push(several ? element("div", {}, element("h3", {}, title), ...content) : section(title, ...content));
+  const classes = classTables(run);
+  if (classes.length) add("Classes", ...classes);
+  if (run.time) add("Where the time went", ...timeShares(run));
+  if (run.layers.length) add("Layers", layerTable(run));
+  if (run.memory.length) add("Devices and memory", memoryTable(run), ...(run.machine ? [element("p", {class: "soft"}, run.machine)] : []));
+  if (run.events.length) add("History", history(run));
+  add("Configuration", element("div", {class: "scroll", style: {padding: "10px 12px"}}, element("pre", {}, run.config)));
+  return made;
+}
+function line(run) {
+  const parts = [run.state + (run.how && run.how !== "done" ? ": " + run.how : "")];
+  if (run.began) parts.push("begun " + moment(run.began));
+  if (run.devices.length) parts.push("on " + [...new Set(run.devices)].join(", "));
+  return parts.join("; ");
+}
+
+// ---- several runs
+
+function comparison() {
+  const names = [];
+  for (const run of runs) for (const name of Object.keys(run.series)) if (!names.includes(name) && !["learning_rate", "seconds", "samples_per_second"].includes(name)) names.push(name);
+  names.sort((a, b) => b.startsWith("val_") - a.startsWith("val_"));
+  const smaller = name => !data.larger_is_better.includes(name);
+  const extreme = name => {
+    const all = runs.map(run => run.bests[name]).filter(isNumber);
+    return all.length > 1 ? (smaller(name) ? Math.min(...all) : Math.max(...all)) : null;
+  };
+  const rows = runs.map((run, index) => ({run, index}));
+  return section("Runs", table([
+    {title: "run", wrap: true, of: row => row.run.name, show: row => { const made = document.createDocumentFragment(); made.append(element("span", {class: "swatch", style: {borderTopColor: colour(row.index), borderTopStyle: row.index >= 10 ? "dashed" : "solid"}}), row.run.name); return made; }},
+    {title: "state", of: row => row.run.state}, {title: "epochs", number: true, of: row => row.run.epochs},
+    ...names.map(name => { const top = extreme(name); return {title: "best " + plain(name), number: true, of: row => row.run.bests[name], best: row => top !== null && row.run.bests[name] === top}; }),
+    {title: "parameters", number: true, of: row => row.run.parameters}, {title: "time", number: true, of: row => row.run.seconds, text: duration},
+    {title: "samples/s", number: true, of: row => row.run.last.samples_per_second, text: value => isNumber(value) ? number(Math.round(value)) : ""},
+    {title: "begun", of: row => row.run.began, text: moment}], rows, true));
+}
+function differences() {
+  const keys = [];
+  for (const run of runs) for (const key of Object.keys(run.settings)) if (!keys.includes(key)) keys.push(key);
+  const differing = keys.filter(key => runs.some(run => run.settings[key] !== runs[0].settings[key]));
+  if (!differing.length) return section("What differs in the configurations", element("p", {}, "Nothing."));
+  return section("What differs in the configurations", table([{title: "key", of: key => key},
+    ...runs.map(run => ({title: run.name, wrap: true, of: key => run.settings[key], text: value => value === undefined ? "\u2013" : value}))], differing));
+}
+
+// ---- the page
+
+main.replaceChildren();
+if (several) {
+  document.title = runs.map(run => run.name).join(", ");
+  main.append(element("h1", {}, `${runs.length} runs`), comparison(), curves(), differences(), element("h2", {}, "Each run"),
+    ...runs.map(run => {
+      const made = element("details", {}, element("summary", {}, run.name), element("p", {class: "soft"}, line(run)));
+      // What is not looked at is not made.
+      made.fill = () => { if (made.children.length === 2) made.append(cards(run), ...details(run)); };
+      made.addEventListener("toggle", () => { if (made.open) made.fill(); });
+      return made;
+    }));
+} else {
+  const run = runs[0];
+  document.title = run.name;
+  main.append(element("h1", {}, run.name), element("p", {class: stateClass(run)}, line(run)), cards(run), curves(), ...details(run));
+}
+main.append(element("footer", {}, `Made by ${data.program}, ${moment(data.made)}.`));
+addEventListener("beforeprint", () => { document.querySelectorAll("details").forEach(each => { each.fill(); each.open = true; }); charts.forEach(each => each.draw()); });
+let width = innerWidth;
+addEventListener("resize", () => { if (width !== innerWidth) { width = innerWidth; redraw(); } });
+charts.forEach(each => each.draw());
