@@ -376,6 +376,13 @@ DEVICE_TEST_CASE("a threshold is one of probabilities, whatever the loss takes t
   CHECK(count(*metric->for_scores(Scores::logits), {0.875f, 1.25f, 1, -2}) == std::vector<double>{1, 1, 2});
 }
 
+TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
+  // Targets 2 2 2 of each column; the first is met, the second missed by 1 each time.
+  const std::vector<double> sums{6, 6, 12, 12, 0, 3, 3};
+  CHECK(result_of("r2_score: {class_aggregation: variance_weighted_average}", sums, 3, 2).as_double() == 0.5);
+  CHECK(result_of("r2_score", sums, 3, 2).as_double() == 0.5);
+}
+
 TEST_CASE("metrics say where output or target do not suit") {
   const auto said = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
     std::string all;

@@ -28,12 +28,13 @@ class R2Score : public CountedMetric {
     return average_ != ColumnAverage::none || columns_of(output) == 1;
   }
 
-  /// 1 - residual / variance; where nothing varies 1 for a residual of 0, else 0, as scikit-learn has it.
+  /// 1 - residual / variance; where nothing varies 1 for a residual of 0, else 0, and where no column varies
+  /// their plain mean, as scikit-learn has it.
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
     const size_t columns = sums.size() / 3;
     const double weight = sums[3 * columns];
     Json each = Json::array();
-    double sum = 0, weights = 0;
+    double sum = 0, weights = 0, plain = 0;
     for (size_t c = 0; c < columns; ++c) {
       const double total = sums[c], squares = sums[columns + c], residual = sums[2 * columns + c];
       const double variance = squares - total * ratio(total, weight);
@@ -41,12 +42,13 @@ class R2Score : public CountedMetric {
       const double value = varies ? 1 - residual / variance : (residual == 0 ? 1 : 0);
       each.push(value);
       const double share = average_ == ColumnAverage::by_variance ? (varies ? variance : 0) : 1;
+      plain += value;
       sum += share * value;
       weights += share;
     }
     if (weight == 0) return kNoValue;
     if (average_ == ColumnAverage::none && columns > 1) return each;
-    return weights == 0 ? each.items()[0] : Json(sum / weights);
+    return weights == 0 ? plain / static_cast<double>(columns) : sum / weights;
   }
 
   Json keras_config(const TensorSpec&, const TensorSpec&) const override {
