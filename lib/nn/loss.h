@@ -49,7 +49,7 @@ class Loss {
   virtual std::shared_ptr<const Loss> before(const Layer& /*activation*/) const { return nullptr; }
   /// Adds the weighted sum over the rows to the total; weight() is not in it.
   virtual void run(Ops& ops, const LossArguments& args) const = 0;
-  /// Keras's {class_name, config} for the checkpoint's training_config.
+  /// Keras's {class_name, config} for the checkpoint's training_config; null where Keras has no such loss.
   virtual Json keras_config() const = 0;
 };
 

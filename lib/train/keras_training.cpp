@@ -1,5 +1,7 @@
 #include "train/keras_training.h"
 
+#include <algorithm>
+
 namespace dtrain {
 
 namespace {
@@ -26,11 +28,18 @@ bool has_weighted_metrics(const RunConfig& config) {
   return false;
 }
 
+/// Whether a loss of Keras's is the mean that dtrain's is: where rows have weights, Keras divides by their
+/// number, and dtrain by the sum of their weights.
+bool has_kerass_losses(const RunConfig& config) {
+  return std::none_of(config.heads.begin(), config.heads.end(),
+                      [](const Head& head) { return head.weights || head.loss->keras_config().is_null(); });
+}
+
 }  // namespace
 
 Json keras_training_config(const RunConfig& config, int64_t steps_per_epoch, const Json& schedule) {
   Json optimizer = config.train.optimizer->keras_config(steps_per_epoch, schedule);
-  if (optimizer.is_null()) return {};
+  if (optimizer.is_null() || !has_kerass_losses(config)) return {};
   const auto add_option = [&](const char* name, std::optional<double> value) {
     if (!value) return;
     Json options = optimizer.at("config");

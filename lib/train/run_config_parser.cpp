@@ -82,7 +82,9 @@ const Schema<TrainOptions>& train_schema() {
                     "the same, of rows that count as in the loss, by their weights")
           .optional("class_weight", &TrainOptions::class_weight,
                     "what rows count for in the training's loss by the class of their target: a mapping from "
-                    "classes, or 'balanced', for as much as the rows of any other class")
+                    "classes, or 'balanced', for as much as the rows of any other class. A batch's loss is "
+                    "its rows' mean by these weights: they count within batches, and with batch_size 1 not "
+                    "at all")
           .optional("precision", &TrainOptions::precision,
                     "the arithmetic of the layers; all but float32 are for GPUs")
           .optional("deterministic", &TrainOptions::deterministic,

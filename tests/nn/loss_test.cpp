@@ -383,6 +383,13 @@ TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
   CHECK(result_of("r2_score", sums, 3, 2).as_double() == 0.5);
 }
 
+TEST_CASE("losses that Keras would compute otherwise are not told it") {
+  CHECK(parse<Loss>("sparse_categorical_crossentropy: {label_smoothing: 0.1}")->keras_config().is_null());
+  CHECK(parse<Metric>("sparse_categorical_crossentropy: {label_smoothing: 0.1}")
+            ->keras_config({"y", {4}}, {"t", {}, DType::int32})
+            .is_null());
+}
+
 TEST_CASE("metrics say where output or target do not suit") {
   const auto said = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
     std::string all;

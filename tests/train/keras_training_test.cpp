@@ -54,6 +54,16 @@ TEST_CASE("of one output: a loss, a list of metrics, the optimizer") {
         R"("learning_rate": 0.001, "global_clipnorm": 2.0}})");
 }
 
+TEST_CASE("nothing is told where Keras would minimise something else") {
+  const auto told = [](const std::vector<std::string>& sets) {
+    return !keras_training_config(config_from(kSingle, sets), 1, {}).is_null();
+  };
+  CHECK(told({}));
+  // Keras divides a batch's loss by the number of rows, not by the sum of their weights.
+  CHECK(!told({"train.class_weight=balanced"}));
+  CHECK(!told({"train.loss={sparse_categorical_crossentropy: {from_logits: true, label_smoothing: 0.1}}"}));
+}
+
 TEST_CASE("of several outputs: lists in their order") {
   const Json config = keras_training_config(config_from(kRun), 1, {});
   REQUIRE(config.at("loss").items().size() == 2);

@@ -40,9 +40,9 @@ class CrossEntropy final : public SoftmaxLoss<CrossEntropy, CrossEntropySpec> {
 
   void run(Ops& ops, const LossArguments& args) const override { ops.cross_entropy_loss(spec(), args); }
 
-  /// Keras smooths no sparse labels.
   Json keras_config() const override {
     Json config = Json::object().set("from_logits", spec().from_logits);
+    if (spec().sparse && spec().label_smoothing != 0) return {};  // Keras smooths no sparse labels
     if (spec().sparse)
       return keras_loss("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", config);
     if (spec().label_smoothing != 0)

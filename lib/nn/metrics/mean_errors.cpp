@@ -62,6 +62,7 @@ class MeanOfLoss : public Metric {
       if (const Json* value = of_loss.at("config").find(key)) config.set(key, *value);
     return keras_metric(keras_class_, std::move(config));
   }
+    if (of_loss.is_null()) return {};
 
  private:
   std::shared_ptr<const Loss> loss_;
