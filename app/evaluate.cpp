@@ -56,9 +56,7 @@ void add_class_reports(RunConfig& config, const EvaluateOptions& options) {
     if (!head.loss->tells_classes()) continue;
     any = true;
     const std::string prefix = config.heads.size() > 1 ? name_of_output(config, i) + "_" : "";
-    const Shape& shape = config.graph.spec(head.output).shape;
-    const bool of_columns = head.loss->is_of_columns() && shape.rank() > 0 && shape.back() > 1;
-    add_metric(config, i, prefix + std::string(kPerClass), make_class_report(of_columns));
+    add_metric(config, i, prefix + std::string(kPerClass), make_class_report());
   }
   if (!any) throw UserError(fmt::format("{}: --per-class is for losses of classes", options.path));
 }

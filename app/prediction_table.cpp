@@ -62,15 +62,21 @@ OutputNames names_of_output(const RunConfig& config, size_t index, const TensorS
   return names;
 }
 
+double sigmoid(float logit) {
+  return 1 / (1 + std::exp(-static_cast<double>(logit)));
+}
+
 /// The probability of each class.
 std::vector<float> probabilities(const OutputNames& names, const float* scores) {
+  const bool logits = names.scores == Scores::sigmoid_logits || names.scores == Scores::softmax_logits;
   if (names.is_binary()) {
-    const auto score = static_cast<double>(*scores);
-    const double second = names.scores == Scores::logits ? 1 / (1 + std::exp(-score)) : score;
+    const double second = logits ? sigmoid(*scores) : static_cast<double>(*scores);
     return {static_cast<float>(1 - second), static_cast<float>(second)};
   }
   std::vector<float> all(scores, scores + names.elements);
-  if (names.scores != Scores::logits) return all;
+  if (names.scores == Scores::sigmoid_logits)
+    for (float& score : all) score = static_cast<float>(sigmoid(score));
+  if (names.scores != Scores::softmax_logits) return all;
   const auto most = static_cast<double>(*std::max_element(all.begin(), all.end()));
   double sum = 0;
   for (const float score : all) sum += std::exp(static_cast<double>(score) - most);

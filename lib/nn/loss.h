@@ -17,8 +17,9 @@ struct Bounds {
   double least = 0, most = 0;
 };
 
-/// What a loss takes an output's numbers for.
-enum class Scores { any, logits, probabilities };
+/// What a loss takes an output's numbers for: logits that a sigmoid makes probabilities of, each by itself;
+/// or a softmax, all of a row together.
+enum class Scores { any, sigmoid_logits, softmax_logits, probabilities };
 
 /// A prediction of shape [..., columns] is rows = batch * (leading extents) rows of `columns`.
 /// A mean loss is the sum over all rows divided by their number, or by the sum of their weights where they
@@ -62,8 +63,10 @@ class Metric {
   /// else.
   virtual bool check(const TensorSpec& output, const TensorSpec& target,
                      const ReportError& report_error) const = 0;
-  /// The metric as it is for an output that the loss takes for this; null where that is no other.
-  virtual std::shared_ptr<const Metric> for_scores(Scores /*scores*/) const { return nullptr; }
+  /// The metric as it is for an output that has this loss; null where that is no other.
+  virtual std::shared_ptr<const Metric> for_loss(const Loss& /*loss*/) const { return nullptr; }
+  /// Which way is better, of a metric that is a number.
+  virtual bool larger_is_better() const = 0;
   /// How many sums it keeps of such an output.
   virtual int64_t sums(const TensorSpec& /*output*/, const TensorSpec& /*target*/) const { return 1; }
   /// Adds the weighted sums over the rows to args.sums.
@@ -80,8 +83,8 @@ class Metric {
 
 /// Of every class its rows, its precision, recall and F1 score: an array of one object a class, {class,
 /// support, precision, recall, f1_score}. An output of one column says yes above 0.5, which is its class 1;
-/// of several columns each says so by itself (`of_columns`), or the greatest is the class.
-std::shared_ptr<const Metric> make_class_report(bool of_columns);
+/// of several columns each says so by itself, where its loss has it so, or the greatest is the class.
+std::shared_ptr<const Metric> make_class_report();
 
 template <>
 const Registry<Loss>& registry<Loss>();

@@ -154,20 +154,23 @@ struct MetricSpec {
 /// What is counted of predictions and targets: sums, from which metrics follow that are no means over rows.
 struct CountSpec {
   enum class Kind : uint8_t {
-    classes,     ///< [3][columns]: how often a class was predicted rightly, was predicted, was the target
-    confusion,   ///< [n][n] by the target's class and then the predicted one; n is 2 for a single column
-    buckets,     ///< [columns, or 1 for all of them][2][buckets] by score: targets that are not, that are
+    classes,    ///< [3][columns]: how often a class was predicted rightly, was predicted, was the target
+    confusion,  ///< [n][n] by the target's class and then the predicted one; n is 2 for a single column
+    buckets,    ///< [columns, or 1 for all of them][2][buckets] by score: targets that are not, that are
+    answers,    ///< [1]: the share of a row's columns whose answer, 1 above the threshold or 0, is the target
     regression,  ///< [3][columns] sums of t, t^2 and (t - p)^2 of a target t and its prediction p; and [1] 1
   };
   Kind kind = Kind::classes;
   bool sparse = false;  ///< the target is int32 class numbers of [rows]; else float32 like the prediction
   bool by_threshold = false;  ///< each column says yes above the threshold, and so does a target above 0.5;
                               ///< else the class is that of a row's maximum
+  /// What scores are, for buckets and thresholds. Of a row of softmax_logits the softmax is what is compared
+  /// with the threshold; sigmoid_logits are compared with it as they are.
+  enum class Scores : uint8_t { probabilities, sigmoid_logits, softmax_logits };
+  Scores scores = Scores::probabilities;
   float threshold = 0.5f;
 
   // buckets: even in the logit of a score, from -kMostLogit to kMostLogit.
-  enum class Scores : uint8_t { probabilities, logits, softmax_logits };
-  Scores scores = Scores::probabilities;
   int64_t buckets = 0;
   bool by_column = false;
   static constexpr float kMostLogit = 16;
@@ -177,6 +180,7 @@ struct CountSpec {
     return kind == Kind::classes     ? 3 * columns
            : kind == Kind::confusion ? n * n
            : kind == Kind::buckets   ? (by_column ? columns : 1) * 2 * buckets
+           : kind == Kind::answers   ? 1
                                      : 3 * columns + 1;
   }
 };

@@ -74,10 +74,11 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
   const bool softmax = node.layer->is_softmax(), sigmoid = function && function->kind == Activation::sigmoid;
   const std::string& name = graph.layer_name(output.node);
   const Mark& mark = loss.resolved.mark();
-  if (loss->takes() == Scores::logits && (softmax || sigmoid))
+  const bool logits = loss->takes() != Scores::probabilities;
+  if (logits && (softmax || sigmoid))
     diagnostics.warning(mark, fmt::format("{} is from_logits, but '{}' ends in a {}: take one of them away",
                                           loss.name, name, softmax ? "softmax" : "sigmoid"));
-  if (loss->takes() == Scores::probabilities && !softmax && !sigmoid)
+  if (!logits && !softmax && !sigmoid)
     diagnostics.warning(mark,
                         fmt::format("{} takes '{}' for probabilities, but it ends in no softmax or sigmoid: "
                                     "say from_logits: true, or give it one",
@@ -198,7 +199,7 @@ class HeadBuilder {
                                  : ""));
     }
     if (head_.loss)
-      if (auto as_it_is = metric.metric->for_scores(head_.loss->takes())) metric.metric = std::move(as_it_is);
+      if (auto as_it_is = metric.metric->for_loss(*head_.loss)) metric.metric = std::move(as_it_is);
     if (target_ &&
         metric.metric->check(*output_.spec, head_.target, report_at(mark, written.name, diagnostics_)))
       metric.sums = metric.metric->sums(*output_.spec, head_.target);
@@ -249,7 +250,7 @@ void add_metric(RunConfig& config, size_t index, const std::string& name,
                 std::shared_ptr<const Metric> metric) {
   Head& head = config.heads[index];
   const TensorSpec& output = config.graph.spec(head.output);
-  if (auto as_it_is = metric->for_scores(head.loss->takes())) metric = std::move(as_it_is);
+  if (auto as_it_is = metric->for_loss(*head.loss)) metric = std::move(as_it_is);
   size_t end = 0;  // of the head's names
   for (size_t i = 0; i <= index; ++i) end += 1 + config.heads[i].metrics.size();
   config.total_names.insert(config.total_names.begin() + static_cast<int64_t>(end), name);

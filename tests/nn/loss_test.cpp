@@ -370,10 +370,81 @@ DEVICE_TEST_CASE("a threshold is one of probabilities, whatever the loss takes t
     return sums.read();
   };
   const auto metric = parse<Metric>("f1_score: {threshold: 0.75}");
+  const auto of = [&](const char* loss) { return metric->for_loss(*parse<Loss>(loss)); };
   CHECK(count(*metric, {0.5f, 0.875f, 0.625f, 0.125f}) == std::vector<double>{1, 1, 2});
-  CHECK(!metric->for_scores(Scores::probabilities));
+  CHECK(count(*of("binary_crossentropy"), {0.5f, 0.875f, 0.625f, 0.125f}) == std::vector<double>{1, 1, 2});
   // The logit of 0.75 is 1.0986.
-  CHECK(count(*metric->for_scores(Scores::logits), {0.875f, 1.25f, 1, -2}) == std::vector<double>{1, 1, 2});
+  CHECK(count(*of("binary_crossentropy: {from_logits: true}"), {0.875f, 1.25f, 1, -2}) ==
+        std::vector<double>{1, 1, 2});
+}
+
+namespace {
+
+/// The metric over the bench's dense targets, of an output that has this loss.
+double result_with(const std::string& yaml, const std::string& loss, Bench& bench, const Values& scores) {
+  const std::shared_ptr<const Metric> parsed = parse<Metric>(yaml).value;
+  const auto for_loss = parsed->for_loss(*parse<Loss>(loss));
+  const Metric& metric = for_loss ? *for_loss : *parsed;
+  const auto columns = static_cast<int64_t>(scores.size()) / kRows;
+  const TensorSpec output{"y", {columns}}, wanted{"t", {columns}};
+  const auto own = bench.device.typed(scores);
+  const auto sums = bench.device.array(std::vector<double>(static_cast<size_t>(metric.sums(output, wanted))));
+  View target = bench.floats();
+  target.shape = {kRows, columns};
+  metric.run(
+      bench.device.ops(),
+      {.prediction = own.data(), .target = target, .sums = sums.data(), .rows = kRows, .columns = columns});
+  return metric.result(sums.read(), kRows, output).as_double();
+}
+
+}  // namespace
+
+DEVICE_TEST_CASE("metrics are the same of probabilities and of the logits that the loss makes them of") {
+  Bench bench(device);
+  const auto same = [&](const std::vector<const char*>& metrics, const std::string& loss, const Values& p,
+                        const Values& logits, double tolerance) {
+    for (const char* metric : metrics) {
+      CAPTURE(metric);
+      CHECK(result_with(metric, loss + ": {from_logits: true}", bench, logits) ==
+            doctest::Approx(result_with(metric, loss, bench, p)).epsilon(tolerance));
+    }
+  };
+  // Softmaxes of 0.665 0.245 0.090, 0.506 0.307 0.187, 0.422 0.422 0.155 and 0.155 0.422 0.422: by a sigmoid
+  // of each logit other columns would be above a half.
+  bench.dense = {1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1};
+  const Values softmaxes{0.6652f, 0.2447f, 0.09f,   0.5065f, 0.3072f, 0.1863f,
+                         0.4223f, 0.4223f, 0.1554f, 0.1554f, 0.4223f, 0.4223f};
+  const Values logits{2, 1, 0, 0.5f, 0, -0.5f, 1, 1, 0, -1, 0, 0};
+  same({"precision", "recall: {average: macro}", "precision: {thresholds: 0.4}", "f1_score: {average: macro}",
+        "f1_score: {average: macro, threshold: 0.3}", "binary_accuracy", "binary_accuracy: {threshold: 0.3}",
+        "accuracy", "auc", "auc: {curve: PR}", "mean_iou"},
+       "categorical_crossentropy", device.kept(softmaxes), logits, device.tolerance(1e-3));
+  // Sigmoids of 0.62 0.38, 0.73 0.88, 0.27 0.55 and 0.44 0.57.
+  bench.dense = {1, 0, 1, 0, 0, 1, 1, 0};
+  const Values sigmoids{0.6225f, 0.3775f, 0.7311f, 0.8808f, 0.2689f, 0.5469f, 0.4378f, 0.5622f};
+  const Values each{0.5f, -0.5f, 1, 2, -1, 0.1875f, -0.25f, 0.25f};
+  same({"precision", "recall", "f1_score: {average: macro}", "binary_accuracy",
+        "binary_accuracy: {threshold: 0.56}", "auc"},
+       "binary_crossentropy", device.kept(sigmoids), each, device.tolerance(1e-3));
+  // Of one column `accuracy` is binary.
+  bench.dense = {1, 1, 0, 0};
+  same({"accuracy", "binary_accuracy", "f1_score"}, "binary_crossentropy",
+       device.kept({0.5744f, 0.4256f, 0.5622f, 0.25f}), {0.3f, -0.3f, 0.25f, -1.1f}, 1e-6);
+  CHECK(result_with("accuracy", "binary_crossentropy: {from_logits: true}", bench,
+                    {0.3f, -0.3f, 0.25f, -1.1f}) == 0.5);
+}
+
+DEVICE_TEST_CASE("f1_score of columns that say yes or no each is by a threshold, of others by the largest") {
+  Bench bench(device);
+  bench.dense = {1, 1, 0, 1, 1, 0, 0, 0};
+  const Values scores{0.75f, 0.875f, 0.25f, 0.375f, 0.625f, 0.125f, 0.125f, 0.25f};
+  // Right 2 of 2 and 2; right 1 of 1 and 2.
+  CHECK(result_with("f1_score: {average: macro}", "binary_crossentropy", bench, scores) ==
+        doctest::Approx((1 + 2.0 / 3) / 2));
+  // The largest: 1 1 0 1; of the targets 0 1 0 0.
+  for (const char* loss : {"categorical_crossentropy", "mean_squared_error"})
+    CHECK(result_with("f1_score: {average: macro}", loss, bench, scores) ==
+          doctest::Approx((2 * 1.0 / (1 + 3) + 2 * 1.0 / (3 + 1)) / 2));
 }
 
 TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
@@ -381,6 +452,32 @@ TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
   const std::vector<double> sums{6, 6, 12, 12, 0, 3, 3};
   CHECK(result_of("r2_score: {class_aggregation: variance_weighted_average}", sums, 3, 2).as_double() == 0.5);
   CHECK(result_of("r2_score", sums, 3, 2).as_double() == 0.5);
+}
+
+TEST_CASE("metrics that Keras would compute otherwise are not told it") {
+  const TensorSpec one{"y", {1}}, four{"y", {4}};
+  const auto told = [](const std::string& metric, const std::string& loss, const TensorSpec& output) {
+    return !parse<Metric>(metric)->for_loss(*parse<Loss>(loss))->keras_config(output, output).is_null();
+  };
+  const std::string logits = "binary_crossentropy: {from_logits: true}",
+                    softmax_logits = "categorical_crossentropy: {from_logits: true}";
+  for (const char* metric : {"precision", "recall", "f1_score", "binary_accuracy", "accuracy"}) {
+    CAPTURE(metric);
+    CHECK(told(metric, "binary_crossentropy", one));
+    CHECK(!told(metric, logits, one));
+  }
+  CHECK(told("auc", logits, one));
+  CHECK(told("auc", "categorical_crossentropy", four));
+  CHECK(!told("auc", softmax_logits, four));
+  CHECK(!told("precision", softmax_logits, four));
+  CHECK(told("f1_score", softmax_logits, four));
+  CHECK(told("accuracy", softmax_logits, four));
+  CHECK(parse<Metric>("f1_score")
+            ->for_loss(*parse<Loss>("binary_crossentropy"))
+            ->keras_config(four, four)
+            .at("config")
+            .at("threshold")
+            .as_double() == 0.5);
 }
 
 TEST_CASE("losses that Keras would compute otherwise are not told it") {
@@ -407,6 +504,14 @@ TEST_CASE("metrics say where output or target do not suit") {
   CHECK(said("accuracy", output, sparse) == "");
   CHECK(said("accuracy", output, dense) == "");
   CHECK(said("accuracy", {"y", {1}}, {"t", {1}}) == "");
+  CHECK(said("precision: {thresholds: 0.9}", output, dense) == "");
+  CHECK(said("precision", output, sparse) == "");
+  CHECK(
+      said("precision: {thresholds: 0.9}", output, sparse) ==
+      "'thresholds' is for columns that say yes or no each, and the target of 'y' is the number of one of 4 "
+      "classes: the largest score is the answer");
+  CHECK(said("f1_score: {threshold: 0.9}", output, sparse) != "");
+  CHECK(said("f1_score: {threshold: 0.9}", {"y", {1}}, sparse) == "");
   CHECK(said("binary_accuracy", output, dense) == "");
   CHECK(said("binary_accuracy", output, sparse) != "");
   CHECK(said("mean_absolute_error", output, dense) == "");

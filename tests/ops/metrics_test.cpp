@@ -91,9 +91,22 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
   const auto three = device.array(Floats{1, 1, 0});
   CHECK(count(buckets, {0.5f, 1, 0}, view_of(three, {3, 1}), {}, {3, 1}) == Doubles{1, 0, 0, 0, 0, 0, 1, 1});
   CountSpec logits = buckets;
-  logits.scores = CountSpec::Scores::logits;
+  logits.scores = CountSpec::Scores::sigmoid_logits;
   CHECK(count(logits, {-100, 100, kNan}, view_of(three, {3, 1}), {}, {3, 1}) ==
         Doubles{1, 0, 0, 0, 1, 0, 0, 1});
+  // Softmaxes of 0.88 0.06 0.06, of 0.42 0.42 0.16, and of 0.19 0.28 0.53.
+  const Floats scores{2.5f, -0.25f, -0.25f, 3, 3, 2, 1, 1.375f, 2};
+  const auto wanted = device.array(Floats{1, 0, 0, 1, 1, 0, 0, 1, 1});
+  CountSpec softmax{.kind = Kind::classes,
+                    .by_threshold = true,
+                    .scores = CountSpec::Scores::softmax_logits,
+                    .threshold = 0.4f};
+  CHECK(count(softmax, scores, view_of(wanted, {3, 3}), {}, {3, 3}) == Doubles{2, 1, 1, 2, 1, 1, 2, 2, 1});
+  softmax.kind = Kind::answers;
+  CHECK(count(softmax, scores, view_of(wanted, {3, 3}), {}, {3, 3}).at(0) ==
+        doctest::Approx(1 + 1 + 2.0 / 3));
+  CHECK(count(softmax, scores, view_of(wanted, {3, 3}), {weights.data(), 2}, {3, 3}).at(0) ==
+        doctest::Approx(2 + 2 + 0.5 * 2 / 3));
   CountSpec each{.kind = Kind::buckets,
                  .sparse = true,
                  .scores = CountSpec::Scores::softmax_logits,

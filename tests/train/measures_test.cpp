@@ -397,6 +397,7 @@ TEST_CASE("mistakes in metrics and weights have their places") {
   says({"train.metrics=[auc, auc]"}, "the metric 'auc' is there twice");
   says({"train.metrics=accuracy"}, "expected a list of metrics, or a mapping from outputs");
   says({"train.metrics=[r2_score]"}, "r2_score: expected a target of float32");
+  says({"train.metrics=[{precision: {thresholds: 0.9}}]"}, "precision: 'thresholds' is for columns that say");
   says({"train.class_weight=even"}, "expected 'balanced', or a mapping from classes to weights");
   says({"train.class_weight={0: -1}"}, "class_weight: -1 is below 0");
   CHECK(errors_of({"train.metrics={dense_1: [{f1_score: {average: macro}}]}", "train.class_weight=balanced",

@@ -78,7 +78,7 @@ std::optional<Bounds> ElementwiseLoss::target_bounds(const TensorSpec&) const {
 
 Scores ElementwiseLoss::takes() const {
   if (!is_of_two_classes()) return Scores::any;
-  return spec_.from_logits ? Scores::logits : Scores::probabilities;
+  return spec_.from_logits ? Scores::sigmoid_logits : Scores::probabilities;
 }
 
 bool ElementwiseLoss::may_be_negative() const {

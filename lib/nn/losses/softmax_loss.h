@@ -13,7 +13,7 @@ class SoftmaxLoss : public Loss {
  public:
   SoftmaxLoss(const Spec& spec, double weight) : spec_(spec), weight_(weight) {}
 
-  Scores takes() const override { return spec_.from_logits ? Scores::logits : Scores::probabilities; }
+  Scores takes() const override { return spec_.from_logits ? Scores::softmax_logits : Scores::probabilities; }
   double weight() const override { return weight_; }
   bool tells_classes() const override { return true; }
   bool is_probability(const Layer& activation) const override { return activation.is_softmax(); }

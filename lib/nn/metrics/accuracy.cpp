@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include "nn/metrics/counted.h"
 #include "nn/metrics/table.h"
-#include "nn/metrics/target_checks.h"
 #include "nn/no_options.h"
 
 namespace dtrain {
@@ -40,6 +40,8 @@ class TopK : public Metric {
     ops.metric({.kind = kind, .k = k_}, args);
   }
 
+  bool larger_is_better() const override { return true; }
+
   Json keras_config(const TensorSpec&, const TensorSpec& target) const override {
     const std::string sparse = is_sparse(target.dtype) ? "Sparse" : "";
     if (k_ == 1) return keras_metric(sparse + "CategoricalAccuracy");
@@ -57,8 +59,13 @@ class TopK : public Metric {
 
 class BinaryAccuracy : public Metric {
  public:
-  explicit BinaryAccuracy(const BinaryAccuracyOptions& options)
-      : threshold_(static_cast<float>(options.threshold)) {}
+  explicit BinaryAccuracy(const BinaryAccuracyOptions& options) : threshold_(options.threshold) {}
+  BinaryAccuracy(const BinaryAccuracy& other, const Loss& loss)
+      : threshold_(other.threshold_), reading_(ScoreReading::of(loss)) {}
+
+  std::shared_ptr<const Metric> for_loss(const Loss& loss) const override {
+    return std::make_shared<const BinaryAccuracy>(*this, loss);
+  }
 
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
@@ -66,21 +73,35 @@ class BinaryAccuracy : public Metric {
   }
 
   void run(Ops& ops, const MetricArguments& args) const override {
-    ops.metric({.kind = MetricSpec::Kind::binary_accuracy, .threshold = threshold_}, args);
+    const CountSpec::Scores scores = reading_.counted(args.columns);
+    const float threshold = reading_.threshold(threshold_, args.columns);
+    if (scores == CountSpec::Scores::softmax_logits)
+      return ops.count({.kind = CountSpec::Kind::answers, .scores = scores, .threshold = threshold}, args);
+    ops.metric({.kind = MetricSpec::Kind::binary_accuracy, .threshold = threshold}, args);
   }
 
-  Json keras_config(const TensorSpec&, const TensorSpec&) const override {
-    return keras_metric("BinaryAccuracy", Json::object().set("threshold", static_cast<double>(threshold_)));
+  bool larger_is_better() const override { return true; }
+
+  Json keras_config(const TensorSpec& output, const TensorSpec&) const override {
+    if (reading_.is_logits(columns_of(output))) return {};  // Keras's takes probabilities
+    const double threshold = static_cast<double>(static_cast<float>(threshold_));
+    return keras_metric("BinaryAccuracy", Json::object().set("threshold", threshold));
   }
 
  private:
-  float threshold_;
+  double threshold_;
+  ScoreReading reading_;
 };
 
 /// Keras's `accuracy`: binary for an output of one column, else by class, as the target tells it.
 class Accuracy : public Metric {
  public:
   explicit Accuracy(const NoOptions&) {}
+  Accuracy(const Accuracy& other, const Loss& loss) : binary_(other.binary_, loss) {}
+
+  std::shared_ptr<const Metric> for_loss(const Loss& loss) const override {
+    return std::make_shared<const Accuracy>(*this, loss);
+  }
 
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
@@ -90,6 +111,8 @@ class Accuracy : public Metric {
   void run(Ops& ops, const MetricArguments& args) const override {
     pick(args.columns, args.target.dtype).run(ops, args);
   }
+
+  bool larger_is_better() const override { return true; }
 
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
     return pick(columns_of(output), target.dtype).keras_config(output, target);
@@ -128,9 +151,12 @@ void add_accuracy(Registry<Metric>& table) {
        "How often output and target have their maximum at one class.");
   table.add<BinaryAccuracy>(
       "binary_accuracy",
-      Schema<BinaryAccuracyOptions>("How often output and target are on one side of the threshold.")
+      Schema<BinaryAccuracyOptions>(
+          "How often the output's answer, 1 above the threshold and else 0, is the target.")
           .example("{threshold: 0.7}")
-          .optional("threshold", &BinaryAccuracyOptions::threshold, "above it is 1", between(0.0, 1.0)));
+          .optional("threshold", &BinaryAccuracyOptions::threshold,
+                    "above it is 1; of logits, which the output's loss says they are, the probabilities",
+                    between(0.0, 1.0)));
   top_k("sparse_top_k_categorical_accuracy", Target::sparse,
         "How often the target's class is among the k best scores.");
   top_k("top_k_categorical_accuracy", Target::categorical,

@@ -38,16 +38,9 @@ double area(Curve curve, std::span<const double> negatives, std::span<const doub
   return area / (curve == Curve::roc ? all_negatives * all_positives : all_positives);
 }
 
-class Auc : public CountedMetric {
+class Auc : public ScoredMetric<Auc> {
  public:
   explicit Auc(const AucOptions& options) : options_(options) {}
-
-  std::shared_ptr<const Metric> for_scores(Scores scores) const override {
-    if (options_.from_logits) return nullptr;
-    AucOptions options = options_;
-    options.from_logits = scores == Scores::logits;
-    return std::make_shared<const Auc>(options);
-  }
 
   /// The mean over the classes that the targets have, where each has a curve.
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
@@ -64,11 +57,13 @@ class Auc : public CountedMetric {
 
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
     if (target.dtype == DType::int32) return {};  // Keras's takes 0 and 1 for each class
+    const CountSpec::Scores scores = spec(columns_of(output), target.dtype).scores;
+    if (scores == CountSpec::Scores::softmax_logits) return {};  // Keras's has logits of a sigmoid only
     Json config = Json::object()
                       .set("num_thresholds", options_.num_thresholds)
                       .set("curve", Codec<Curve>::write(options_.curve).text())
                       .set("multi_label", options_.multi_label.value_or(false))
-                      .set("from_logits", options_.from_logits.value_or(false));
+                      .set("from_logits", scores == CountSpec::Scores::sigmoid_logits);
     if (options_.multi_label.value_or(false)) config.set("num_labels", columns_of(output));
     return keras_metric("AUC", std::move(config));
   }
@@ -76,16 +71,24 @@ class Auc : public CountedMetric {
  protected:
   CountSpec spec(int64_t columns, DType target) const override {
     const bool sparse = target == DType::int32;
-    using Scores = CountSpec::Scores;
-    const Scores logits = sparse && columns > 1 ? Scores::softmax_logits : Scores::logits;
     return {.kind = CountSpec::Kind::buckets,
             .sparse = sparse,
-            .scores = options_.from_logits.value_or(false) ? logits : Scores::probabilities,
+            .scores = scores(columns, sparse),
             .buckets = options_.num_thresholds,
             .by_column = options_.multi_label.value_or(sparse)};
   }
 
  private:
+  /// As the loss takes them, unless the options say otherwise. Which logits they are the loss says, too, or
+  /// else the targets do.
+  CountSpec::Scores scores(int64_t columns, bool sparse) const {
+    const CountSpec::Scores by_loss = reading().counted(columns);
+    const bool logits = options_.from_logits.value_or(reading().is_logits(columns));
+    if (!logits) return CountSpec::Scores::probabilities;
+    if (reading().is_logits(columns)) return by_loss;
+    return sparse && columns > 1 ? CountSpec::Scores::softmax_logits : CountSpec::Scores::sigmoid_logits;
+  }
+
   AucOptions options_;
 };
 

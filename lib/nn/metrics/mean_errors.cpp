@@ -22,6 +22,8 @@ class MeanAbsoluteError : public Metric {
     ops.metric({.kind = MetricSpec::Kind::mean_absolute_error}, args);
   }
 
+  bool larger_is_better() const override { return false; }
+
   Json keras_config(const TensorSpec&, const TensorSpec&) const override {
     return keras_metric("MeanAbsoluteError");
   }
@@ -31,6 +33,7 @@ class MeanAbsoluteError : public Metric {
 class MeanOfLoss : public Metric {
  public:
   using Finish = double (*)(double mean);
+  /// `finish` makes the metric of the mean.
   MeanOfLoss(std::shared_ptr<const Loss> loss, std::string keras_class, Finish finish)
       : loss_(std::move(loss)), keras_class_(std::move(keras_class)), finish_(finish) {}
 
@@ -54,15 +57,17 @@ class MeanOfLoss : public Metric {
   Json result(std::span<const double> sums, double weight, const TensorSpec&) const override {
     return finish_(sums[0] / weight);
   }
+  /// The smaller the loss is, the better.
+  bool larger_is_better() const override { return finish_(1) > finish_(2); }
 
   Json keras_config(const TensorSpec&, const TensorSpec&) const override {
     const Json of_loss = loss_->keras_config();
+    if (of_loss.is_null()) return {};
     Json config = Json::object();
     for (const char* key : {"from_logits", "label_smoothing"})
       if (const Json* value = of_loss.at("config").find(key)) config.set(key, *value);
     return keras_metric(keras_class_, std::move(config));
   }
-    if (of_loss.is_null()) return {};
 
  private:
   std::shared_ptr<const Loss> loss_;
@@ -88,10 +93,10 @@ class CrossEntropyMetric : public MeanOfLoss {
         class_(std::move(keras_class)),
         options_(options) {}
 
-  std::shared_ptr<const Metric> for_scores(Scores scores) const override {
+  std::shared_ptr<const Metric> for_loss(const Loss& loss) const override {
     if (options_.from_logits) return nullptr;
     CrossEntropyMetricOptions options = options_;
-    options.from_logits = scores == Scores::logits;
+    options.from_logits = loss.takes() == Scores::sigmoid_logits || loss.takes() == Scores::softmax_logits;
     return std::make_shared<const CrossEntropyMetric>(name_, class_, options);
   }
 

@@ -8,6 +8,7 @@ const Registry<Metric>& registry<Metric>() {
     Registry<Metric> t("metric");
     add_accuracy(t);
     add_class_metrics(t);
+    add_confusion_metrics(t);
     add_auc(t);
     add_mean_errors(t);
     add_r2_score(t);

@@ -5,10 +5,11 @@
 
 namespace dtrain {
 
-void add_accuracy(Registry<Metric>& table);       // accuracy and its kinds, top-k
-void add_class_metrics(Registry<Metric>& table);  // precision, recall, f1_score, confusion_matrix, mean_iou
-void add_auc(Registry<Metric>& table);            // auc
-void add_mean_errors(Registry<Metric>& table);    // mean_*_error, root_mean_squared_error, losses as metrics
-void add_r2_score(Registry<Metric>& table);       // r2_score
+void add_accuracy(Registry<Metric>& table);           // accuracy and its kinds, top-k
+void add_class_metrics(Registry<Metric>& table);      // precision, recall, f1_score
+void add_confusion_metrics(Registry<Metric>& table);  // confusion_matrix, mean_iou
+void add_auc(Registry<Metric>& table);                // auc
+void add_mean_errors(Registry<Metric>& table);  // mean_*_error, root_mean_squared_error, losses as metrics
+void add_r2_score(Registry<Metric>& table);     // r2_score
 
 }  // namespace dtrain

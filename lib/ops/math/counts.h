@@ -48,23 +48,58 @@ struct RowTarget {
   DTRAIN_HOST_DEVICE bool is(int64_t c) const { return (*this)(c) > 0.5f; }
 };
 
+/// The softmax of a row of logits, a column at a time.
+template <class Score>
+struct RowSoftmax {
+  const Score& score;
+  float most, total = 0.0f;
+
+  DTRAIN_HOST_DEVICE RowSoftmax(const Score& of_row, int64_t columns)
+      : score(of_row), most(of_row(argmax(of_row, columns))) {
+    for (int64_t c = 0; c < columns; ++c) total += exp(score(c) - most);
+  }
+  DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return exp(score(c) - most) / total; }
+};
+
+/// Calls count(score), with a row's softmax where its scores are the logits of one.
+template <class Score, class Count>
+DTRAIN_HOST_DEVICE inline void after_softmax(const CountSpec& spec, const Score& score, int64_t columns,
+                                             const Count& count) {
+  if (spec.scores == CountSpec::Scores::softmax_logits) {
+    count(RowSoftmax<Score>(score, columns));
+  } else {
+    count(score);
+  }
+}
+
 template <class Score, class Add>
 DTRAIN_HOST_DEVICE inline void count_classes(const CountSpec& spec, const Score& score,
                                              const RowTarget& target, int64_t columns, const Add& add) {
-  if (spec.by_threshold) {
-    for (int64_t c = 0; c < columns; ++c) {
-      const bool said = score(c) > spec.threshold, is = target.is(c);
-      if (said && is) add(c, 1.0);
-      if (said) add(columns + c, 1.0);
-      if (is) add(2 * columns + c, 1.0);
-    }
-    return;
-  }
+  if (spec.by_threshold)
+    return after_softmax(spec, score, columns, [&](const auto& compared) {
+      for (int64_t c = 0; c < columns; ++c) {
+        const bool said = compared(c) > spec.threshold, is = target.is(c);
+        if (said && is) add(c, 1.0);
+        if (said) add(columns + c, 1.0);
+        if (is) add(2 * columns + c, 1.0);
+      }
+    });
   const int64_t said = argmax(score, columns), is = target.dense ? argmax(target, columns) : target.number;
   if (is < 0) return;  // the loss tells of it
   if (said == is) add(is, 1.0);
   add(columns + said, 1.0);
   add(2 * columns + is, 1.0);
+}
+
+template <class Score, class Add>
+DTRAIN_HOST_DEVICE inline void count_answers(const CountSpec& spec, const Score& score,
+                                             const RowTarget& target, int64_t columns, const Add& add) {
+  after_softmax(spec, score, columns, [&](const auto& compared) {
+    int64_t hits = 0;
+    for (int64_t c = 0; c < columns; ++c)
+      hits += (compared(c) > spec.threshold ? 1.0f : 0.0f) == target(c) ? 1 : 0;
+    add(0, static_cast<double>(hits) / static_cast<double>(columns));
+  });
 }
 
 template <class Score, class Add>
@@ -78,20 +113,15 @@ DTRAIN_HOST_DEVICE inline void count_confusion(const CountSpec& spec, const Scor
 template <class Score, class Add>
 DTRAIN_HOST_DEVICE inline void count_buckets(const CountSpec& spec, const Score& score,
                                              const RowTarget& target, int64_t columns, const Add& add) {
-  float most = 0.0f, total = 1.0f;
-  const bool softmax = spec.scores == CountSpec::Scores::softmax_logits;
-  if (softmax) {
-    most = score(argmax(score, columns));
-    total = 0.0f;
-    for (int64_t c = 0; c < columns; ++c) total += exp(score(c) - most);
-  }
-  for (int64_t c = 0; c < columns; ++c) {
-    const float logit = softmax                                    ? logit_of(exp(score(c) - most) / total)
-                        : spec.scores == CountSpec::Scores::logits ? score(c)
-                                                                   : logit_of(score(c));
-    const int64_t curve = spec.by_column ? c : 0, side = target.is(c) ? 1 : 0;
-    add((2 * curve + side) * spec.buckets + bucket_of(spec, logit), 1.0);
-  }
+  const auto count = [&](const auto& logit) {
+    for (int64_t c = 0; c < columns; ++c) {
+      const int64_t curve = spec.by_column ? c : 0, side = target.is(c) ? 1 : 0;
+      add((2 * curve + side) * spec.buckets + bucket_of(spec, logit(c)), 1.0);
+    }
+  };
+  if (spec.scores == CountSpec::Scores::sigmoid_logits) return count(score);
+  after_softmax(spec, score, columns,
+                [&](const auto& probability) { count([&](int64_t c) { return logit_of(probability(c)); }); });
 }
 
 template <class Score, class Add>
@@ -120,6 +150,8 @@ DTRAIN_HOST_DEVICE inline void count_row(const CountSpec& spec, const Score& sco
       return count_buckets(spec, score, row_target, columns, add);
     case CountSpec::Kind::regression:
       return count_regression(score, row_target, columns, add);
+    case CountSpec::Kind::answers:
+      return count_answers(spec, score, row_target, columns, add);
   }
 }
 
