@@ -59,10 +59,11 @@ class ReduceOnPlateau : public Schedule {
   Json keras_config(int64_t, const Json& state) const override { return rate(PlateauState::from(state)); }
 
   Json after_epoch(Json json, const MetricLookup& metric, std::string& message) const override {
-    const std::optional<double> value = metric(options_.monitor);
-    if (!value) return json;
+    const std::optional<MonitoredNumber> number = metric(options_.monitor);
+    if (!number) return json;
+    const MonitorMode mode = resolved(options_.mode, number->larger_is_better);
     PlateauState state = PlateauState::from(json);
-    if (const std::string now = watched(options_.mode, options_.monitor); state.watched != now) {
+    if (const std::string now = watched(mode, options_.monitor); state.watched != now) {
       state.best.reset();  // but the rate stays where it is
       state.wait = state.cooldown = 0;
       state.watched = now;
@@ -71,8 +72,8 @@ class ReduceOnPlateau : public Schedule {
       --state.cooldown;
       state.wait = 0;
     }
-    if (better(*value, state.best)) {
-      state.best = *value;
+    if (better(number->value, state.best, mode)) {
+      state.best = number->value;
       state.wait = 0;
     } else if (state.cooldown == 0) {
       ++state.wait;
@@ -87,9 +88,8 @@ class ReduceOnPlateau : public Schedule {
     return std::min(options_.initial, reduced);  // `min` does not raise it
   }
 
-  bool better(double value, const std::optional<double>& best) const {
-    return best ? improves(value, *best, options_.mode, options_.monitor, options_.min_delta)
-                : std::isfinite(value);
+  bool better(double value, const std::optional<double>& best, MonitorMode mode) const {
+    return best ? improves(value, *best, mode, options_.min_delta) : std::isfinite(value);
   }
 
   void reduce(PlateauState& state, std::string& message) const {
@@ -118,7 +118,7 @@ void add_reduce_on_plateau(Registry<Schedule>& table) {
           .optional("patience", &Options::patience, "epochs without improvement until then",
                     at_least<int64_t>(0))
           .optional("min_delta", &Options::min_delta, "a smaller change is no improvement", at_least(0.0))
-          .optional("mode", &Options::mode, "which way is better; auto: up for accuracies, down for the rest")
+          .optional("mode", &Options::mode, kMonitorMode)
           .optional("cooldown", &Options::cooldown, "epochs after a reduction that are not counted",
                     at_least<int64_t>(0))
           .optional("min", &Options::min, "the rate does not fall below", at_least(0.0)));

@@ -10,8 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "optim/monitor.h"
-
 namespace dtrain {
 
 /// page.html with its scripts, embedded by CMake.
@@ -148,7 +146,7 @@ Json run_json(const RunFiles& run, const std::vector<std::pair<std::string, Curv
   Json series = Json::object(), bests = Json::object();
   for (const auto& [name, curve] : curves) {
     series.set(name, to_json(curve, most));
-    if (const auto best = best_record(run.records, name)) bests.set(name, shown(best->value));
+    if (const auto best = best_record(run, name)) bests.set(name, shown(best->value));
   }
   const auto epochs = run.epochs_configured();
   Json json = Json::object().set("name", run.name()).set("path", run.path);
@@ -217,8 +215,7 @@ Json report_data(std::span<const RunFiles> runs, const std::string& program, con
   for (size_t i = 0; i < runs.size(); ++i) {
     list.push(run_json(runs[i], curves[i], most));
     for (const auto& [name, curve] : curves[i])
-      if (seen.try_emplace(name, true).second && improves(1, 0, MonitorMode::automatic, name))
-        larger.push(name);
+      if (seen.try_emplace(name, true).second && runs[i].metrics.is_larger_better(name)) larger.push(name);
   }
   return Json::object()
       .set("program", program)

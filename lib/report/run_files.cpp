@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "config/yaml.h"
-#include "optim/monitor.h"
+#include "train/run_config_parser.h"
 #include "train/run_directory.h"
 
 namespace dtrain {
@@ -72,6 +72,7 @@ RunFiles read_run_files(const std::string& path) {
   run.config_text = text_of(run.path + "/config.yaml");
   Diagnostics diagnostics;
   run.config = parse_yaml(run.config_text, run.path + "/config.yaml", diagnostics);
+  run.metrics = MetricFacts::of(run.config);
   run.records = parse_json_lines(text_of(run.path + "/metrics.jsonl"));
   run.events = parse_json_lines(text_of(run.path + "/run.jsonl"));
   run.running = RunDirectory(run.path).is_held();
@@ -80,6 +81,27 @@ RunFiles read_run_files(const std::string& path) {
   const Json* seconds = end && begin && end > begin ? end->find("seconds") : nullptr;
   if (seconds) run.seconds = *seconds;
   return run;
+}
+
+MetricFacts MetricFacts::of(const ConfigNode& config) {
+  MetricFacts facts;
+  Diagnostics diagnostics;
+  const auto run = parse_run_config(config, "", diagnostics, false);
+  if (!run) return facts;
+  size_t total = 0;
+  for (const Head& head : run->heads) {
+    ++total;  // the loss
+    for (const HeadMetric& metric : head.metrics) {
+      const std::string& name = run->total_names[total++];
+      if (metric.metric->larger_is_better()) facts.larger_is_better.insert(name);
+    }
+  }
+  return facts;
+}
+
+bool MetricFacts::is_larger_better(const std::string& name) const {
+  return larger_is_better.contains(name) ||
+         (name.starts_with("val_") && larger_is_better.contains(name.substr(4)));
 }
 
 std::string RunFiles::name() const {
@@ -133,17 +155,14 @@ std::string RunFiles::how() const {
   return words && words->is_string() ? words->as_string() : "";
 }
 
-std::optional<BestRecord> best_record(const std::vector<Json>& records, const std::string& monitor,
-                                      const std::string& mode) {
-  MonitorMode known = MonitorMode::automatic;
-  for (const auto& [value, name] : names_of<MonitorMode>)
-    if (name == mode) known = value;
+std::optional<BestRecord> best_record(const RunFiles& run, const std::string& monitor, MonitorMode mode) {
+  mode = resolved(mode, run.metrics.is_larger_better(monitor));
   std::optional<BestRecord> best;
-  for (size_t i = 0; i < records.size(); ++i) {
-    const Json* value = records[i].find(monitor);
+  for (size_t i = 0; i < run.records.size(); ++i) {
+    const Json* value = run.records[i].find(monitor);
     if (!value || !value->is_number() || std::isnan(value->as_double())) continue;
-    if (best && !improves(value->as_double(), best->value, known, monitor)) continue;
-    const Json* epoch = records[i].find("epoch");
+    if (best && !improves(value->as_double(), best->value, mode)) continue;
+    const Json* epoch = run.records[i].find("epoch");
     best = {monitor, value->as_double(),
             epoch && epoch->is_int() ? epoch->as_int() : static_cast<int64_t>(i) + 1};
   }
@@ -152,10 +171,13 @@ std::optional<BestRecord> best_record(const std::vector<Json>& records, const st
 
 std::optional<BestRecord> best_record(const RunFiles& run) {
   const ConfigNode* monitor = value_at(run.config, {"checkpoint", "best", "monitor"});
-  const ConfigNode* mode = value_at(run.config, {"checkpoint", "best", "mode"});
-  if (monitor) return best_record(run.records, monitor->text(), mode ? mode->text() : "auto");
-  if (auto best = best_record(run.records, "val_loss")) return best;
-  return best_record(run.records, "loss");
+  const ConfigNode* written = value_at(run.config, {"checkpoint", "best", "mode"});
+  MonitorMode mode = MonitorMode::automatic;
+  for (const auto& [value, name] : names_of<MonitorMode>)
+    if (written && name == written->text()) mode = value;
+  if (monitor) return best_record(run, monitor->text(), mode);
+  if (auto best = best_record(run, "val_loss")) return best;
+  return best_record(run, "loss");
 }
 
 }  // namespace dtrain

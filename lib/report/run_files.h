@@ -2,19 +2,31 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json.h"
 #include "config/node.h"
+#include "optim/monitor.h"
 
 namespace dtrain {
+
+/// What a run's configuration says of the metrics that its records have, by their names without "val_".
+struct MetricFacts {
+  std::set<std::string> larger_is_better;
+
+  /// Nothing of a configuration that this version does not take.
+  static MetricFacts of(const ConfigNode& config);
+  bool is_larger_better(const std::string& name) const;
+};
 
 struct RunFiles {
   std::string path;           // of the run directory, as it was given
   std::string config_text;    // of config.yaml; "" where it cannot be read
   ConfigNode config;          // the same; null where it is no YAML
+  MetricFacts metrics;        // that it tells of
   std::vector<Json> records;  // of metrics.jsonl
   std::vector<Json> events;   // of run.jsonl, the oldest first
   bool running = false;       // a process trains there now
@@ -52,8 +64,8 @@ struct BestRecord {
   int64_t epoch = 0;
 };
 /// Nothing where no record has that number.
-std::optional<BestRecord> best_record(const std::vector<Json>& records, const std::string& monitor,
-                                      const std::string& mode = "auto");
+std::optional<BestRecord> best_record(const RunFiles& run, const std::string& monitor,
+                                      MonitorMode mode = MonitorMode::automatic);
 /// Of what the run's checkpoint.best watches, else of val_loss, else of the loss.
 std::optional<BestRecord> best_record(const RunFiles& run);
 

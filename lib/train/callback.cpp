@@ -23,15 +23,17 @@ class EarlyStopping final : public Callback {
   std::string monitor() const override { return options_.monitor; }
 
   Verdict after_epoch(Json& state, const MetricLookup& metric) const override {
-    const std::optional<double> value = metric(options_.monitor);
-    if (!value) return {};
-    const std::string now = watched(options_.mode, options_.monitor);
+    const std::optional<MonitoredNumber> number = metric(options_.monitor);
+    if (!number) return {};
+    const double value = number->value;
+    const MonitorMode mode = resolved(options_.mode, number->larger_is_better);
+    const std::string now = watched(mode, options_.monitor);
     const bool goes_on = !state.is_null() && state.at("watched").as_string() == now;
     const double best = goes_on ? state.at("best").as_double() : std::nan("");
     const int64_t waited = goes_on ? state.at("waited").as_int() : 0;
-    const bool better = improves(*value, best, options_.mode, options_.monitor, options_.min_delta);
+    const bool better = improves(value, best, mode, options_.min_delta);
     const int64_t waiting = better ? 0 : waited + 1;
-    state = Json::object().set("best", better ? *value : best).set("waited", waiting).set("watched", now);
+    state = Json::object().set("best", better ? value : best).set("waited", waiting).set("watched", now);
     if (waiting < std::max<int64_t>(options_.patience, 1)) return {};
     return {true, fmt::format("early stopping: {} has not improved on {:.6g} for {} epoch{}",
                               options_.monitor, best, waiting, waiting == 1 ? "" : "s")};
@@ -99,7 +101,7 @@ const Registry<Callback>& registry<Callback>() {
                       at_least<int64_t>(0))
             .optional("min_delta", &EarlyStoppingOptions::min_delta, "the least change that counts",
                       at_least<double>(0))
-            .optional("mode", &EarlyStoppingOptions::mode, "whether smaller or larger is better"));
+            .optional("mode", &EarlyStoppingOptions::mode, kMonitorMode));
     t.add<TerminateOnNan>(
         "terminate_on_nan",
         Schema<TerminateOnNanOptions>("Ends the run, as failed, when the loss is no finite number.")

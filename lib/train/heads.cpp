@@ -273,3 +273,14 @@ Json metrics_json_schema() {
 }
 
 }  // namespace dtrain
+std::optional<MetricOfHead> find_metric(const RunConfig& config, const std::string& name) {
+  size_t total = 0;
+  for (const Head& head : config.heads) {
+    ++total;  // the loss
+    for (const HeadMetric& metric : head.metrics)
+      if (config.total_names[total++] == name) return MetricOfHead{&head, &metric};
+  }
+  if (name.starts_with("val_")) return find_metric(config, name.substr(4));
+  return std::nullopt;
+}
+

@@ -16,6 +16,15 @@ struct ParsedHeads {
 ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, const ConfigNode& train,
                         Diagnostics& diagnostics);
 
+/// A metric of one of the outputs. Refers to the configuration.
+struct MetricOfHead {
+  const Head* head;
+  const HeadMetric* metric;
+};
+/// The metric that is reported under this name, with "val_" before it or without; nothing for a loss, or
+/// where there is none.
+std::optional<MetricOfHead> find_metric(const RunConfig& config, const std::string& name);
+
 /// Adds a metric to a head of a run that was parsed.
 void add_metric(RunConfig& config, size_t head, const std::string& name,
                 std::shared_ptr<const Metric> metric);

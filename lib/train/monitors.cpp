@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "train/heads.h"
+
 namespace dtrain {
 
 namespace {
@@ -14,22 +16,13 @@ struct MonitorNames {
   std::vector<std::string> names;
   bool validation;  // names holds each with "val_" before it, too
   bool complete;    // else there are others: of metrics or outputs that could not be made sense of
-  std::vector<std::string> tables;  // metrics that are no numbers
 };
 
-std::vector<std::string> names_of_tables(const RunConfig& config) {
-  std::vector<std::string> names;
-  if (config.graph.nodes.empty()) return names;
-  size_t total = 0;
-  for (const Head& head : config.heads) {
-    ++total;
-    for (const HeadMetric& metric : head.metrics) {
-      if (!metric.metric->is_number(config.graph.spec(head.output)))
-        names.push_back(config.total_names[total]);
-      ++total;
-    }
-  }
-  return names;
+/// Whether this is a metric that is no number.
+bool is_table(const RunConfig& config, const std::string& monitor) {
+  if (config.graph.nodes.empty()) return false;
+  const auto found = find_metric(config, monitor);
+  return found && !found->metric->metric->is_number(config.graph.spec(found->head->output));
 }
 
 /// "loss", the metrics, and with a validation split each with "val_" before it.
@@ -52,14 +45,13 @@ bool may_be_another(const std::string& monitor, const MonitorNames& known) {
 }
 
 /// Reports a monitor that names no metric of the run.
-void check_monitor(const MonitorNames& known, const std::string& monitor, const Mark& mark,
-                   Diagnostics& diagnostics) {
+void check_monitor(const RunConfig& config, const MonitorNames& known, const std::string& monitor,
+                   const Mark& mark, Diagnostics& diagnostics) {
   const auto& names = known.names;
-  const std::string plain = monitor.starts_with("val_") ? monitor.substr(4) : monitor;
-  if (std::find(known.tables.begin(), known.tables.end(), plain) != known.tables.end())
+  if (is_table(config, monitor))
     return diagnostics.error(
         mark, fmt::format("monitor '{}' is no number but a table, which nothing can go by{}", monitor,
-                          plain.find("confusion") == std::string::npos
+                          monitor.find("confusion") == std::string::npos
                               ? "; an average of it is one ('average: macro')"
                               : ""));
   if (monitor.empty() || std::find(names.begin(), names.end(), monitor) != names.end()) return;
@@ -73,15 +65,21 @@ void check_monitor(const MonitorNames& known, const std::string& monitor, const 
 
 }  // namespace
 
+bool larger_is_better(const RunConfig& config, const std::string& monitor) {
+  const auto found = find_metric(config, monitor);
+  return found && found->metric->metric->larger_is_better();
+}
+
 void check_monitors(const RunConfig& config, bool validation, bool complete, Diagnostics& diagnostics) {
-  const MonitorNames names{names_of_totals(config, validation), validation, complete,
-                           names_of_tables(config)};
+  const MonitorNames names{names_of_totals(config, validation), validation, complete};
   for (const Configured<Callback>& callback : config.train.callbacks)
-    if (callback) check_monitor(names, callback->monitor(), callback.resolved.mark(), diagnostics);
+    if (callback) check_monitor(config, names, callback->monitor(), callback.resolved.mark(), diagnostics);
   if (config.checkpoint.best)
-    check_monitor(names, config.checkpoint.best->monitor, config.place({"checkpoint", "best"}), diagnostics);
+    check_monitor(config, names, config.checkpoint.best->monitor, config.place({"checkpoint", "best"}),
+                  diagnostics);
   if (const Configured<Optimizer>& optimizer = config.train.optimizer)
-    check_monitor(names, optimizer->learning_rate().monitor(), optimizer.resolved.mark(), diagnostics);
+    check_monitor(config, names, optimizer->learning_rate().monitor(), optimizer.resolved.mark(),
+                  diagnostics);
 }
 
 }  // namespace dtrain

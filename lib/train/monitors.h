@@ -6,6 +6,10 @@
 
 namespace dtrain {
 
+/// Which way one of the run's numbers gets better, by its name: as the metric has it; losses are better
+/// smaller.
+bool larger_is_better(const RunConfig& config, const std::string& monitor);
+
 /// Reports every monitor of the run that is no metric of it. Parts of the run that could not be made are
 /// passed over. `validation`: there is a validation split, though it may be wrong. `complete`:
 /// config.total_names has all names; else a monitor may be a metric of an output that is not known.

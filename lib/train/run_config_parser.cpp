@@ -117,7 +117,7 @@ const Schema<BestOptions>& best_schema() {
   static const auto schema =
       Schema<BestOptions>("Keep the best checkpoint, too.")
           .optional("monitor", &BestOptions::monitor, "the metric, as metrics.jsonl names it")
-          .optional("mode", &BestOptions::mode, "whether smaller or larger is better");
+          .optional("mode", &BestOptions::mode, kMonitorMode);
   return schema;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/stopwatch.h"
+#include "train/monitors.h"
 #include "train/placement.h"
 #include "train/reading.h"
 #include "train/sample_check.h"
@@ -253,9 +254,9 @@ bool Trainer::finish_epoch() {
   record.set("learning_rate", learning_rate_at(state_.step - 1)).set("seconds", seconds);
   record.set("samples_per_second",
              static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9));
-  const MetricLookup metric = [&](const std::string& name) -> std::optional<double> {
+  const MetricLookup metric = [&](const std::string& name) -> std::optional<MonitoredNumber> {
     for (const auto& [known, value] : numbers)
-      if (known == name) return value;
+      if (known == name) return MonitoredNumber{value, larger_is_better(config_, name)};
     return std::nullopt;
   };
   // What may fail comes first, so that the state is of one epoch or of the next whatever happens.
@@ -304,10 +305,11 @@ bool Trainer::finish_epoch() {
 bool Trainer::update_best(const MetricLookup& metric) {
   if (!config_.checkpoint.best) return false;
   const BestOptions& best = *config_.checkpoint.best;
-  const std::optional<double> value = metric(best.monitor);
-  if (!value || std::isnan(*value)) return false;
-  if (state_.best && !improves(*value, state_.best->value, best.mode, best.monitor)) return false;
-  state_.best = TrainingState::Best{*value, state_.step, watched(best.mode, best.monitor)};
+  const std::optional<MonitoredNumber> number = metric(best.monitor);
+  if (!number || std::isnan(number->value)) return false;
+  const MonitorMode mode = resolved(best.mode, number->larger_is_better);
+  if (state_.best && !improves(number->value, state_.best->value, mode)) return false;
+  state_.best = TrainingState::Best{number->value, state_.step, watched(mode, best.monitor)};
   return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "train/monitors.h"
 #include "train/pretrained_loading.h"
 #include "train/trainer.h"
 
@@ -108,8 +109,10 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     state_.stopped = false;
   if (!state_.stopped) state_.stop_reason.clear();
   const auto& best = config_.checkpoint.best;
-  if (!best || (state_.best && state_.best->watched != watched(best->mode, best->monitor)))
-    state_.best.reset();
+  const auto watches = [&](const BestOptions& options) {
+    return watched(resolved(options.mode, larger_is_better(config_, options.monitor)), options.monitor);
+  };
+  if (!best || (state_.best && state_.best->watched != watches(*best))) state_.best.reset();
   restored_ = true;
 }
 

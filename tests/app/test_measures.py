@@ -76,6 +76,17 @@ class Measures(Case):
             self.assertEqual(error["digit"]["prediction"], max(range(10), key=error["digit"]["scores"].__getitem__))
             self.assertIsInstance(error["ink"]["prediction"], float)
 
+    def test_the_best_is_by_what_the_metric_is(self):
+        """Whatever it is called."""
+        self.write("train.csv", "".join("%g,%g,%g,%g,%d\n" % (i % 7 / 3 - 1, i % 5 / 2 - 1, 0, 1, i % 7 + i % 5 > 5) for i in range(100)))
+        self.write("test.csv", "0,0,0,0,1\n")
+        self.write("run.yaml", BINARY.replace("auc]", "{auc: {name: roc}}]").replace("monitor: auc", "monitor: roc"))
+        self.dtrain("fit", "run.yaml", "--output", "run")
+        values = [json.loads(line)["roc"] for line in (self.dir / "run/metrics.jsonl").read_text().splitlines()]
+        self.assertGreater(max(values), min(values))
+        (listed,) = self.json("runs", ".")
+        self.assertEqual(listed["best"], {"monitor": "roc", "value": max(values), "epoch": values.index(max(values)) + 1})
+
     def test_a_class_that_counts_more_is_found_more(self):
         rows = [[(i * 7 % 11) / 5 - 1, (i * 5 % 13) / 6 - 1, (i * 3 % 7) / 3 - 1, i % 2] for i in range(120)]
         lines = ["%g,%g,%g,%g,%d\n" % (*row, row[0] + row[1] > 0.9) for row in rows]

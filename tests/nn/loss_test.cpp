@@ -447,6 +447,16 @@ DEVICE_TEST_CASE("f1_score of columns that say yes or no each is by a threshold,
           doctest::Approx((2 * 1.0 / (1 + 3) + 2 * 1.0 / (3 + 1)) / 2));
 }
 
+TEST_CASE("which way a metric gets better") {
+  for (const char* larger : {"accuracy", "binary_accuracy", "sparse_categorical_accuracy", "top_k",
+                             "precision: {name: acc_loss}", "recall: {name: misses}", "f1_score",
+                             "auc: {name: roc}", "mean_iou", "r2_score", "cosine_similarity"})
+    CHECK(parse<Metric>(larger)->larger_is_better());
+  for (const char* smaller : {"mean_absolute_error", "mean_squared_error", "root_mean_squared_error",
+                              "log_cosh", "binary_crossentropy", "hinge", "poisson", "kl_divergence"})
+    CHECK(!parse<Metric>(smaller)->larger_is_better());
+}
+
 TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
   // Targets 2 2 2 of each column; the first is met, the second missed by 1 each time.
   const std::vector<double> sums{6, 6, 12, 12, 0, 3, 3};

@@ -41,7 +41,7 @@ double rate(const Configured<Schedule>& schedule, int64_t step) {
 
 /// The rates after each epoch with these values of the metric.
 std::vector<double> plateau(const std::string& yaml, const std::vector<double>& values,
-                            const std::string& name = "val_loss") {
+                            const std::string& name = "val_loss", bool larger_is_better = false) {
   const auto schedule = parse(yaml);
   CHECK(schedule->monitor() == name);
   Json state;
@@ -51,7 +51,9 @@ std::vector<double> plateau(const std::string& yaml, const std::vector<double>& 
     const double before = schedule->at(0, kStepsPerEpoch, state);
     state = schedule->after_epoch(
         state,
-        [&](const std::string& wanted) { return wanted == name ? std::optional(value) : std::nullopt; },
+        [&](const std::string& wanted) {
+          return wanted == name ? std::optional(MonitoredNumber{value, larger_is_better}) : std::nullopt;
+        },
         message);
     state = Json::parse(state.dump());  // as through a checkpoint
     rates.push_back(schedule->at(0, kStepsPerEpoch, state));
@@ -206,13 +208,14 @@ TEST_CASE("reduce_on_plateau: epochs of the cooldown are not counted, as in Kera
                 {1, 1, 1, 1, 1, 1}) == std::vector<double>{1, 0.5, 0.5, 0.25, 0.25, 0.125});
 }
 
-TEST_CASE("reduce_on_plateau: not below min, and accuracies go up") {
+TEST_CASE("reduce_on_plateau: not below min, and better the way that the metric has it") {
   const std::string options = "initial: 1, factor: 0.1, patience: 1, min: 0.05";
   CHECK(plateau("{reduce_on_plateau: {" + options + "}}", {1, 1, 1, 1}) ==
         std::vector<double>{1, 0.1, 0.05, 0.05});
-  const std::string name = "val_sparse_categorical_accuracy";
-  CHECK(plateau("{reduce_on_plateau: {monitor: " + name + ", " + options + "}}", {0.5, 0.6, 0.7, 0.7},
-                name) == std::vector<double>{1, 1, 1, 0.1});
+  const std::string of_roc = "{reduce_on_plateau: {monitor: val_roc, " + options + "}}";
+  CHECK(plateau(of_roc, {0.5, 0.6, 0.7, 0.7}, "val_roc", true) == std::vector<double>{1, 1, 1, 0.1});
+  const std::string of_loss = "{reduce_on_plateau: {monitor: val_vaccine_loss, " + options + "}}";
+  CHECK(plateau(of_loss, {0.7, 0.6, 0.5, 0.5}, "val_vaccine_loss") == std::vector<double>{1, 1, 1, 0.1});
   CHECK(plateau("{reduce_on_plateau: {monitor: gain, mode: max, " + options + "}}", {1, 2, 1}, "gain") ==
         std::vector<double>{1, 1, 0.1});
 }
@@ -221,7 +224,7 @@ TEST_CASE("reduce_on_plateau: a metric that is not there or not a number changes
   const auto schedule = parse("{reduce_on_plateau: {initial: 1}}");
   std::string message;
   const Json state = schedule->after_epoch(
-      Json(), [](const std::string&) { return std::optional<double>(); }, message);
+      Json(), [](const std::string&) { return std::optional<MonitoredNumber>(); }, message);
   CHECK(state.is_null());
   CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 2}}", {NAN, NAN, 1.0, 0.5}) ==
         std::vector<double>{1, 0.5, 0.5, 0.5});
@@ -232,7 +235,7 @@ TEST_CASE("reduce_on_plateau: another monitor, or the other way, begins anew at 
     std::string message;
     return parse("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 1" + more + "}}")
         ->after_epoch(
-            std::move(state), [&](const std::string&) { return std::optional(value); }, message);
+            std::move(state), [&](const std::string&) { return MonitoredNumber{value}; }, message);
   };
   const Json state = after("", after("", Json(), 0.25), 0.5);
   CHECK(state.at("scale").as_double() == 0.5);

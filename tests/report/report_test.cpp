@@ -17,13 +17,27 @@ namespace {
 RunFiles run_of(int64_t epochs, const std::string& name = "run") {
   RunFiles run;
   run.path = "runs/" + name;
-  run.config_text = fmt::format("name: '{}'\ntrain: {{epochs: 1000, batch_size: 32}}\n", name);
+  run.config_text = fmt::format(R"(
+name: '{}'
+model:
+  inputs: {{x: [4]}}
+  layers: [{{dense: {{units: 3, name: kind}}}}, {{dense: {{units: 3, name: size, inputs: x}}}}]
+  outputs: [kind, size]
+dataset: {{train: {{synthetic: {{samples: 8, targets: {{kind: {{classes: 3}}, size: {{classes: 3}}}}}}}}}}
+train:
+  epochs: 1000
+  loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}}
+  optimizer: sgd
+  metrics: {{kind: [accuracy, confusion_matrix], size: [{{auc: {{name: roc}}}}, confusion_matrix, f1_score]}}
+)",
+                                name);
   Diagnostics diagnostics;
   run.config = parse_yaml(run.config_text, "config.yaml", diagnostics);
+  run.metrics = MetricFacts::of(run.config);
   for (int64_t epoch = 1; epoch <= epochs; ++epoch) {
     Json record = Json::object().set("epoch", epoch).set("step", epoch * 10);
-    for (const char* metric :
-         {"loss", "accuracy", "val_loss", "val_accuracy", "learning_rate", "seconds", "samples_per_second"})
+    for (const char* metric : {"loss", "kind_accuracy", "val_loss", "val_kind_accuracy", "size_roc",
+                               "learning_rate", "seconds", "samples_per_second"})
       record.set(metric, 1.0 / static_cast<double>(epoch) + 0.123456789);
     run.records.push_back(std::move(record));
   }
@@ -104,12 +118,16 @@ TEST_CASE("lines that were cut short are passed over") {
 
 TEST_CASE("the best of a run is what its checkpoints watch") {
   RunFiles run = run_of(5);
-  run.records[2].set("val_accuracy", 0.99).set("val_loss", 0.01);
+  run.records[2].set("val_kind_accuracy", 0.99).set("val_loss", 0.01);
   CHECK(best_record(run)->monitor == "val_loss");
   CHECK(best_record(run)->epoch == 3);
-  CHECK(best_record(run.records, "val_accuracy")->epoch == 1);
-  CHECK(best_record(run.records, "val_accuracy", "min")->value == doctest::Approx(1.0 / 5 + 0.123456789));
-  CHECK_FALSE(best_record(run.records, "f1"));
+  CHECK(best_record(run, "val_kind_accuracy")->epoch == 1);
+  CHECK(best_record(run, "size_roc")->epoch == 1);
+  CHECK(best_record(run, "val_kind_accuracy", MonitorMode::min)->value ==
+        doctest::Approx(1.0 / 5 + 0.123456789));
+  CHECK_FALSE(best_record(run, "f1"));
+  CHECK(report_data({&run, 1}, "dtrain 0", "now").at("larger_is_better").dump() ==
+        R"(["kind_accuracy", "val_kind_accuracy", "size_roc"])");
   for (Json& record : run.records) record.set("val_loss", "nan");
   CHECK(best_record(run)->monitor == "loss");
 }

@@ -10,6 +10,7 @@
 
 #include "runs.h"
 #include "train/evaluation.h"
+#include "train/monitors.h"
 #include "train/placement.h"
 #include "train/row_weights.h"
 
@@ -402,4 +403,37 @@ TEST_CASE("mistakes in metrics and weights have their places") {
   says({"train.class_weight={0: -1}"}, "class_weight: -1 is below 0");
   CHECK(errors_of({"train.metrics={dense_1: [{f1_score: {average: macro}}]}", "train.class_weight=balanced",
                    "checkpoint.best={monitor: val_f1_score}"}) == "");
+}
+
+TEST_CASE("a monitor goes by what the metric is, not by what it is called") {
+  const auto best_of = [](const std::string& metric, const std::string& monitor) {
+    const ScratchDirectory directory;
+    Recorder recorder;
+    Trainer trainer(config_from(kDenseRun, {"train.epochs=2", "train.metrics=[" + metric + "]",
+                                            "checkpoint.best={monitor: " + monitor + "}"}),
+                    RunDirectory(directory / "run"), recorder, recorder.requests);
+    trainer.start();
+    trainer.run();
+    REQUIRE(trainer.state().best);
+    return trainer.state().best->watched;
+  };
+  CHECK(best_of("accuracy", "val_accuracy") == "max val_accuracy");
+  CHECK(best_of("{auc: {name: roc}}", "val_roc") == "max val_roc");
+  CHECK(best_of("{sparse_categorical_crossentropy: {}}", "val_sparse_categorical_crossentropy") ==
+        "min val_sparse_categorical_crossentropy");
+  CHECK(best_of("{recall: {name: my_loss}}", "my_loss") == "max my_loss");
+
+  const RunConfig config = config_from(R"(
+model:
+  inputs: {x: [4]}
+  layers: [{dense: {units: 1, name: vaccine}}, {dense: {units: 1, name: ink, inputs: x}}]
+  outputs: [vaccine, ink]
+dataset:
+  train: {synthetic: {samples: 8, targets: {vaccine: {shape: [1]}, ink: {shape: [1]}}}}
+train: {loss: mean_squared_error, optimizer: sgd, metrics: {vaccine: [mean_absolute_error, r2_score]}}
+)");
+  for (const char* smaller : {"loss", "vaccine_loss", "val_vaccine_loss", "val_vaccine_mean_absolute_error"})
+    CHECK(!larger_is_better(config, smaller));
+  for (const char* larger : {"vaccine_r2_score", "val_vaccine_r2_score"})
+    CHECK(larger_is_better(config, larger));
 }

@@ -47,7 +47,7 @@ Callback::Verdict after_epoch(const std::string& options, Json& state, double va
   const auto callback = registry<Callback>().parse(
       parse_yaml("early_stopping: " + options, "c.yaml", diagnostics), diagnostics);
   diagnostics.throw_if_errors();
-  return callback->after_epoch(state, [&](const std::string&) { return std::optional(value); });
+  return callback->after_epoch(state, [&](const std::string&) { return MonitoredNumber{value}; });
 }
 
 }  // namespace
