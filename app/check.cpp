@@ -157,6 +157,7 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
     memory.set("parameters", bytes(replica.parameters)).set("slots", bytes(replica.slots));
     memory.set("gradients", bytes(replica.gradients)).set("activations", bytes(replica.activations));
     memory.set("staging", bytes(replica.staging)).set("data", bytes(replica.data));
+    memory.set("metrics", bytes(replica.metrics));
     memory.set("total", bytes(replica.total()));
     replicas.push(Json::object()
                       .set("replica", replica.replica)
@@ -205,6 +206,7 @@ std::string memory_table(const RunPlan& plan) {
                {"activations", kRight},
                {"staging", kRight},
                {"data", kRight},
+               {"metrics", kRight},
                {"in all", kRight}});
   for (size_t i = 0; i < plan.replicas.size(); ++i) {
     const MemoryPlan& replica = plan.replicas[i];
@@ -212,7 +214,7 @@ std::string memory_table(const RunPlan& plan) {
                format_count(replica.share), format_count(plan.last_shares[i]),
                format_bytes(replica.parameters), format_bytes(replica.slots), format_bytes(replica.gradients),
                format_bytes(replica.activations), format_bytes(replica.staging), format_bytes(replica.data),
-               format_bytes(replica.total())});
+               format_bytes(replica.metrics), format_bytes(replica.total())});
   }
   return table.str();
 }

@@ -127,13 +127,14 @@ class BarProgress final : public LineProgress {
       room -= part.size();
       return part;
     };
+    const auto means = progress.means();
     const auto metric = [&](size_t i) {
-      const auto& [name, value] = progress.means[i];
+      const auto& [name, value] = means[i];
       return taken(fmt::format("  {} {}", name, format_value(value)));
     };
     const std::string left = taken(fmt::format("  {} left", format_duration(progress.seconds_left)));
     size_t bar = taken(std::string(kLeastBar, ' ')).size();
-    std::string metrics = progress.means.empty() ? "" : metric(0);
+    std::string metrics = means.empty() ? "" : metric(0);
     const std::string waiting =
         progress.waiting >= kMuchWaiting ? taken("  " + waiting_text(progress.waiting)) : "";
     const std::string speed = taken("  " + speed_text(progress.samples_per_second));
@@ -141,7 +142,7 @@ class BarProgress final : public LineProgress {
     if (progress.epochs > progress.epoch)
       of_run = taken(fmt::format(", {} of the run", format_duration(progress.run_seconds_left)));
     const std::string busy = utilisation.empty() ? "" : taken("  " + utilisation);
-    for (size_t i = 1; i < progress.means.size(); ++i) metrics += metric(i);
+    for (size_t i = 1; i < means.size(); ++i) metrics += metric(i);
     if (bar > 0) bar = std::min(bar + room, kMostBar);
     std::string line = head + (bar > 0 ? draw_bar(progress, bar - 2) : "") + count + metrics + speed + busy +
                        waiting + left + of_run;

@@ -40,6 +40,7 @@ Json memory_json(Trainer& trainer) {
                       .set("activations", bytes(plan.activations))
                       .set("staging", bytes(plan.staging))
                       .set("data", bytes(plan.data))
+                      .set("metrics", bytes(plan.metrics))
                       .set("total", bytes(plan.total())));
   return replicas;
 }

@@ -64,7 +64,7 @@ function memoryTable(run) {
   const part = (title, key) => ({title, number: true, of: row => row[key], text: value => value ? bytes(value) : ""});
   return table([{title: "replica", number: true, of: row => row.replica}, {title: "device", of: row => row.device}, {title: "threads", number: true, of: row => row.threads},
     {title: "samples a step", number: true, of: row => row.share}, part("parameters", "parameters"), part("optimizer", "slots"), part("gradients", "gradients"),
-    part("activations", "activations"), part("staging", "staging"), part("data", "data"), part("in all", "total")], run.memory, true);
+    part("activations", "activations"), part("staging", "staging"), part("data", "data"), part("metrics", "metrics"), part("in all", "total")], run.memory, true);
 }
 function timeShares(run) {
   const spent = run.time, kinds = [["waiting", "waiting for samples that are read and decoded ahead"], ["copying", "reading and copying batches to the devices"],

@@ -36,6 +36,39 @@ double mean_loss(const Head& head, double weight, std::span<const double> totals
   return head.weights && weight == 0 ? 0 : totals[0] / weight;
 }
 
+/// One of a head's totals: the loss, or a metric.
+struct Total {
+  const Head& head;
+  const HeadMetric* metric;  // null: the loss
+  const TensorSpec& output;
+  std::span<const double> sums;
+  double rows, weight;  // how many there are, and the sum of their weights
+
+  bool is_number() const { return !metric || metric->metric->is_number(output); }
+  Json value() const {
+    if (!metric) return mean_loss(head, weight, sums);
+    return metric->metric->result(sums, metric->weighted ? weight : rows, output);
+  }
+};
+
+/// Calls with the name of each total, and the total.
+template <class Visit>
+void for_each_total(const RunConfig& config, std::span<const double> sums, int64_t samples, Visit&& visit) {
+  size_t name = 0;
+  for_each_head(config, sums, samples, [&](const Head& head, double rows, std::span<const double> totals) {
+    const double weight = weight_of(config, head, rows, totals);
+    const TensorSpec& output = config.graph.spec(head.output);
+    visit(config.total_names[name++], Total{head, nullptr, output, totals.first(1), rows, weight});
+    size_t first = 1;
+    for (const HeadMetric& metric : head.metrics) {
+      const auto count = static_cast<size_t>(metric.sums);
+      visit(config.total_names[name++],
+            Total{head, &metric, output, totals.subspan(first, count), rows, weight});
+      first += count;
+    }
+  });
+}
+
 }  // namespace
 
 bool is_suspect(const RunConfig& config, double loss) {
@@ -85,27 +118,19 @@ double loss_of(const RunConfig& config, std::span<const double> sums, int64_t sa
   return loss;
 }
 
+std::vector<std::pair<std::string, double>> numbers_of(const RunConfig& config, std::span<const double> sums,
+                                                       int64_t samples) {
+  std::vector<std::pair<std::string, double>> numbers{{"loss", loss_of(config, sums, samples)}};
+  for_each_total(config, sums, samples, [&](const std::string& name, const Total& total) {
+    if (name != "loss" && total.is_number()) numbers.emplace_back(name, total.value().as_double());
+  });
+  return numbers;
+}
+
 Measures measures_of(const RunConfig& config, std::span<const double> sums, int64_t samples) {
-  Measures measures{{{"loss", loss_of(config, sums, samples)}}, {}};
-  size_t name = 0;
-  for_each_head(config, sums, samples, [&](const Head& head, double rows, std::span<const double> totals) {
-    const double weight = weight_of(config, head, rows, totals);
-    const TensorSpec& output = config.graph.spec(head.output);
-    if (config.total_names[name] != "loss")
-      measures.numbers.emplace_back(config.total_names[name], mean_loss(head, weight, totals));
-    ++name;
-    size_t first = 1;
-    for (const HeadMetric& metric : head.metrics) {
-      const auto count = static_cast<size_t>(metric.sums);
-      Json value =
-          metric.metric->result(totals.subspan(first, count), metric.weighted ? weight : rows, output);
-      if (metric.metric->is_number(output))
-        measures.numbers.emplace_back(config.total_names[name], value.as_double());
-      else
-        measures.tables.emplace_back(config.total_names[name], std::move(value));
-      first += count;
-      ++name;
-    }
+  Measures measures{numbers_of(config, sums, samples), {}};
+  for_each_total(config, sums, samples, [&](const std::string& name, const Total& total) {
+    if (!total.is_number()) measures.tables.emplace_back(name, total.value());
   });
   return measures;
 }

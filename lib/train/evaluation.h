@@ -40,6 +40,9 @@ struct Measures {
 
 /// What the heads' totals over so many samples come to.
 Measures measures_of(const RunConfig& config, std::span<const double> sums, int64_t samples);
+/// The numbers alone; tables, which may be large, are not made.
+std::vector<std::pair<std::string, double>> numbers_of(const RunConfig& config, std::span<const double> sums,
+                                                       int64_t samples);
 /// The loss alone.
 double loss_of(const RunConfig& config, std::span<const double> sums, int64_t samples);
 

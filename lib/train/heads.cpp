@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "train/training_state.h"
+
 namespace dtrain {
 
 namespace {
@@ -200,11 +202,20 @@ class HeadBuilder {
     }
     if (head_.loss)
       if (auto as_it_is = metric.metric->for_loss(*head_.loss)) metric.metric = std::move(as_it_is);
-    if (target_ &&
-        metric.metric->check(*output_.spec, head_.target, report_at(mark, written.name, diagnostics_)))
-      metric.sums = metric.metric->sums(*output_.spec, head_.target);
+    const ReportError report_error = report_at(mark, written.name, diagnostics_);
+    if (target_ && metric.metric->check(*output_.spec, head_.target, report_error))
+      metric.sums = sums_of(*metric.metric, report_error);
     config_.total_names.push_back(prefix_ + metric.name);
     head_.metrics.push_back(std::move(metric));
+  }
+
+  int64_t sums_of(const Metric& metric, const ReportError& report_error) const {
+    const int64_t sums = metric.sums(*output_.spec, head_.target);
+    const auto kept = static_cast<int64_t>(Plan::count_totals(config_.heads)) + head_.totals();
+    if (sums > TrainingState::kMostSums - kept)
+      report_error(fmt::format("keeps {} counts of an output of {}; a run's metrics may keep {} in all", sums,
+                               output_.spec->shape.str(), TrainingState::kMostSums));
+    return sums;
   }
 
   RunConfig& config_;

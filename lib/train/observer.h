@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,14 +11,15 @@
 
 namespace dtrain {
 
-/// Where an epoch stands; names and values are RunConfig's totals so far ("loss" first), means over the
-/// epoch's samples.
+/// Where an epoch stands.
 struct Progress {
   int64_t epoch = 0, epochs = 0;  // epoch from 1
   int64_t step = 0, steps = 0;    // in the epoch, done and in all
   int64_t global_step = 0;
   double step_loss = 0;  // of this step's batch alone
-  std::vector<std::pair<std::string, double>> means;
+  /// What RunConfig's totals that are numbers come to so far, by name, over the epoch's samples ("loss"
+  /// first). Computed when it is called, as not every step is shown; only within on_step().
+  std::function<std::vector<std::pair<std::string, double>>()> means;
   double learning_rate = 0;
   double samples_per_second = 0;
   double seconds_left = 0;      // of the epoch

@@ -67,6 +67,9 @@ class Replica {
   const Plan& plan(const PlanKey& key);
   /// What the gradients of a slot take, in bytes.
   size_t gradient_bytes(int64_t microbatches) const;
+  /// What the totals of steps take, in bytes: on the replica's devices, and of the host's memory.
+  size_t totals_bytes() const { return memory_.size() * count_ * sizeof(double); }
+  size_t host_totals_bytes() const { return 2 * totals_bytes() + count_ * sizeof(double); }
   /// What a GPU has besides, for batches of this share: two staging areas (of float32 samples at most), and
   /// the libraries' workspace.
   size_t staging_bytes(const PlanKey& key);

@@ -33,7 +33,8 @@ struct MemoryPlan {
   size_t parameters = 0, slots = 0, gradients = 0, activations = 0;
   size_t staging = 0;  // batches on their way to a GPU, and its libraries' workspace
   size_t data = 0;     // samples that a GPU keeps
-  size_t total() const { return parameters + slots + gradients + activations + staging + data; }
+  size_t metrics = 0;  // sums of losses and metrics
+  size_t total() const { return parameters + slots + gradients + activations + staging + data + metrics; }
 };
 
 /// Sums over a global batch: the heads' totals (Plan::count_totals), and how many samples.

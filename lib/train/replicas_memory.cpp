@@ -18,8 +18,8 @@ struct Replicas::Demand {
   std::optional<int> gpu;  // nothing: the host
   size_t left = 0;
   std::string whose;  // limit that is
-  size_t parameters = 0, slots = 0, gradients = 0, activations = 0, staging = 0, data = 0, ahead = 0,
-         copies = 0;
+  size_t parameters = 0, slots = 0, gradients = 0, activations = 0, staging = 0, data = 0, metrics = 0,
+         ahead = 0, copies = 0;
 
   void add(const MemoryPlan& plan) {
     parameters += plan.parameters;
@@ -28,9 +28,10 @@ struct Replicas::Demand {
     activations += plan.activations;
     staging += plan.staging;
     data += plan.data;
+    metrics += plan.metrics;
   }
   size_t total() const {
-    return parameters + slots + gradients + activations + staging + data + ahead + copies;
+    return parameters + slots + gradients + activations + staging + data + metrics + ahead + copies;
   }
   /// Bytes that are not there; negative where some are left.
   double excess() const { return static_cast<double>(total()) - static_cast<double>(left); }
@@ -44,6 +45,7 @@ struct Replicas::Demand {
                                       {activations, "activations"},
                                       {staging, "batches on their way"},
                                       {data, "samples"},
+                                      {metrics, "sums of metrics"},
                                       {ahead, "batches read ahead"},
                                       {copies, "copies on the host"}})
       if (bytes > 0) texts.push_back(fmt::format("{} of {}", format_bytes(bytes), what));
@@ -62,6 +64,7 @@ MemoryPlan Replicas::memory_of(Replica& replica, Plan::Purpose purpose, int64_t 
   plan.parameters = state.parameters;
   if (training) plan.slots = state.slots;
   if (training) plan.gradients = replica.gradient_bytes(microbatches.count());
+  plan.metrics = replica.totals_bytes() + (worker.on_gpu() ? 0 : replica.host_totals_bytes());
   if (plan.share == 0) return plan;
   const int64_t most_rows = training ? microbatches[0].size() : plan.share;
   if (most_rows > 0) plan.activations = replica.plan({purpose, most_rows}).arena_bytes();
@@ -97,12 +100,15 @@ std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t b
   on_host.left = host.left();
   on_host.whose = host.whose;
   on_host.data = host_bytes_;
+  // Those of a batch, and of the epoch.
+  on_host.metrics = 2 * totals_.sums.size() * sizeof(double);
   on_host.ahead = read_ahead_.bytes(std::min(batch_size, most_samples_));
   for (const MemoryPlan& plan : memory(purpose, batch_size))
     by_device[plan.device.kind == DeviceId::Kind::gpu ? plan.device.index : kHost].add(plan);
   for (const auto& replica : replicas_) {
     Worker& worker = replica->worker();
     if (!worker.on_gpu()) continue;
+    on_host.metrics += replica->host_totals_bytes();
     Demand& demand = by_device[worker.context().device().index];
     demand.gpu = worker.context().device().index;
     demand.left = worker.context().free_bytes();

@@ -193,7 +193,7 @@ void Trainer::report(double step_loss) {
   progress.steps = loader_->steps_per_epoch();
   progress.global_step = state_.step;
   progress.step_loss = step_loss;
-  progress.means = measures_of(config_, state_.sums, state_.samples).numbers;
+  progress.means = [this] { return numbers_of(config_, state_.sums, state_.samples); };
   progress.samples_per_second = static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9);
   progress.seconds_left =
       static_cast<double>(loader_->samples() - state_.samples) / std::max(progress.samples_per_second, 1e-9);

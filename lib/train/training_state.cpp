@@ -6,12 +6,48 @@
 
 namespace dtrain {
 
+namespace {
+
+/// Metrics count in many places of which most stay 0: runs of others, [the first one's place, its value, the
+/// next one's value, ...] each.
+Json sums_json(const std::vector<double>& sums) {
+  Json runs = Json::array();
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (sums[i] == 0) continue;
+    Json run = Json::array().push(i);
+    for (; i < sums.size() && sums[i] != 0; ++i) run.push(sums[i]);
+    runs.push(std::move(run));
+  }
+  return Json::object().set("count", sums.size()).set("runs", std::move(runs));
+}
+
+/// Checkpoints of earlier versions have an array of all sums.
+std::vector<double> sums_from(const Json& json) {
+  std::vector<double> sums;
+  if (json.is_array()) {
+    for (const Json& sum : json.items()) sums.push_back(sum.as_double());
+    return sums;
+  }
+  const int64_t count = json.at("count").as_int();
+  if (count < 0 || count > TrainingState::kMostSums) throw UserError(fmt::format("'count' is {}", count));
+  sums.resize(static_cast<size_t>(count));
+  for (const Json& run : json.at("runs").items()) {
+    const std::vector<Json>& values = run.items();
+    const int64_t first = values.empty() ? -1 : values[0].as_int();
+    if (first < 0 || first > count || static_cast<int64_t>(values.size()) - 1 > count - first)
+      throw UserError(fmt::format("'sums' has a run of {} from {} on", values.size(), first));
+    for (size_t i = 1; i < values.size(); ++i)
+      sums[static_cast<size_t>(first) + i - 1] = values[i].as_double();
+  }
+  return sums;
+}
+
+}  // namespace
+
 Json TrainingState::to_json() const {
   Json json = Json::object();
   json.set("step", step).set("epoch", epoch).set("step_in_epoch", step_in_epoch);
-  Json json_sums = Json::array();
-  for (const double sum : sums) json_sums.push(sum);
-  json.set("sums", json_sums).set("samples", samples);
+  json.set("sums", step_in_epoch > 0 ? sums_json(sums) : Json::array()).set("samples", samples);
   json.set("train_seconds", train_seconds).set("epoch_seconds", epoch_seconds);
   if (loss_scale != 0) json.set("loss_scale", loss_scale).set("good_steps", good_steps);
   json.set("schedule", schedule);
@@ -42,7 +78,7 @@ TrainingState TrainingState::from_json(const Json& json, const std::string& hist
   state.step = count(json, "step");
   state.epoch = count(json, "epoch");
   state.step_in_epoch = count(json, "step_in_epoch");
-  for (const Json& sum : json.at("sums").items()) state.sums.push_back(sum.as_double());
+  state.sums = sums_from(json.at("sums"));
   state.samples = count(json, "samples");
   state.train_seconds = json.at("train_seconds").as_double();
   state.epoch_seconds = json.at("epoch_seconds").as_double();

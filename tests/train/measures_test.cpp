@@ -399,6 +399,9 @@ TEST_CASE("mistakes in metrics and weights have their places") {
   says({"train.metrics=accuracy"}, "expected a list of metrics, or a mapping from outputs");
   says({"train.metrics=[r2_score]"}, "r2_score: expected a target of float32");
   says({"train.metrics=[{precision: {thresholds: 0.9}}]"}, "precision: 'thresholds' is for columns that say");
+  says({"model.layers=[{dense: {units: 1000}}]", "dataset.train.synthetic.target.classes=1000",
+        "dataset.validation.synthetic.target.classes=1000", "train.metrics=[{auc: {num_thresholds: 65536}}]"},
+       "auc: keeps 131072000 counts of an output of 1000; a run's metrics may keep 16777216 in all");
   says({"train.class_weight=even"}, "expected 'balanced', or a mapping from classes to weights");
   says({"train.class_weight={0: -1}"}, "class_weight: -1 is below 0");
   CHECK(errors_of({"train.metrics={dense_1: [{f1_score: {average: macro}}]}", "train.class_weight=balanced",
@@ -436,4 +439,35 @@ train: {loss: mean_squared_error, optimizer: sgd, metrics: {vaccine: [mean_absol
     CHECK(!larger_is_better(config, smaller));
   for (const char* larger : {"vaccine_r2_score", "val_vaccine_r2_score"})
     CHECK(larger_is_better(config, larger));
+}
+
+TEST_CASE("what metrics keep is counted in the memory plan") {
+  const auto planned = [](const std::string& metrics) {
+    const RunConfig config = config_from(kDenseRun, {"train.metrics=" + metrics});
+    Replicas replicas(config, place_replicas(config));
+    return replicas.memory(Plan::Purpose::training, 8).at(0).metrics;
+  };
+  const size_t plain = planned("[]"), with_auc = planned("[{auc: {num_thresholds: 65536}}]");
+  CHECK(plain < 1000);
+  // On the CPU: a step's, two on their way to the host and their sum; three curves of 2 * 65536 counts.
+  CHECK(with_auc - plain == 4 * size_t{3} * 2 * 65536 * sizeof(double));
+}
+
+TEST_CASE("numbers are computed when they are asked for, and tables not at all") {
+  class Shown : public Recorder {
+   public:
+    void on_step(const Progress& progress) override {
+      Recorder::on_step(progress);
+      for (const auto& [name, value] : progress.means()) names.push_back(name);
+    }
+    std::vector<std::string> names;
+  };
+  const ScratchDirectory directory;
+  Shown shown;
+  Trainer trainer(config_from(kDenseRun, {"train.epochs=1", "train.batch_size=40",
+                                          "train.metrics=[confusion_matrix, accuracy, f1_score]"}),
+                  RunDirectory(directory / "run"), shown, shown.requests);
+  trainer.start();
+  trainer.run();
+  CHECK(shown.names == std::vector<std::string>{"loss", "accuracy"});
 }

@@ -1,4 +1,6 @@
 // What a run remembers from one process to the next, and the directory that it is kept in.
+#include <cmath>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <regex>
@@ -16,7 +18,8 @@ namespace {
 Json sample_state() {
   TrainingState state;
   state.step = 3;
-  state.sums = {1.5};
+  state.step_in_epoch = 2;
+  state.sums = {1.5, 0, 0, 2, 0.1, 0};
   state.loss_scale = 2;
   state.good_steps = 1;
   state.callbacks = {{"early_stopping", Json()}};
@@ -89,6 +92,35 @@ TEST_CASE("facts of data that are malformed anywhere are a UserError") {
     }
   });
   CHECK(refused > 100);
+}
+
+TEST_CASE("sums are saved within an epoch, without the zeros between them") {
+  TrainingState state;
+  state.step_in_epoch = 1;
+  state.sums.assign(1'000'000, 0.0);
+  state.sums[0] = 0.1;
+  state.sums[999'998] = 3;
+  state.sums[999'999] = std::nan("");
+  const std::string text = state.to_json().dump();
+  CHECK(text.size() < 500);
+  const TrainingState back = TrainingState::from_json(Json::parse(text), "");
+  REQUIRE(back.sums.size() == state.sums.size());
+  CHECK(std::memcmp(back.sums.data(), state.sums.data(), 999'999 * sizeof(double)) == 0);
+  CHECK(std::isnan(back.sums.back()));
+  state.step_in_epoch = 0;
+  CHECK(state.to_json().at("sums").dump() == "[]");
+}
+
+TEST_CASE("sums of checkpoints of earlier versions are an array of all") {
+  const auto sums_of = [](const std::string& sums) {
+    return TrainingState::from_json(sample_state().set("sums", Json::parse(sums)), "").sums;
+  };
+  CHECK(sums_of("[1.5, 0, 2]") == std::vector<double>{1.5, 0, 2});
+  CHECK(sums_of(R"({"count": 4, "runs": [[1, 7, 8]]})") == std::vector<double>{0, 7, 8, 0});
+  for (const char* wrong : {R"({"count": 4, "runs": [[3, 7, 8]]})", R"({"count": 4, "runs": [[-1, 7]]})",
+                            R"({"count": 4, "runs": [[]]})", R"({"count": 99999999999, "runs": []})",
+                            R"({"count": -1, "runs": []})"})
+    CHECK_THROWS_AS(sums_of(wrong), UserError);
 }
 
 TEST_CASE("a callback's state that is malformed is a UserError") {

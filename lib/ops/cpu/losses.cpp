@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ops/cpu/cpu_ops.h"
 #include "ops/math/counts.h"
 
@@ -58,12 +60,15 @@ void CpuOps::metric(const MetricSpec& spec, const MetricArguments& args) {
   *args.sums += of_rows ? values : values / static_cast<double>(args.columns);
 }
 
-/// The first thread adds to the sums themselves, the others to sums of their own.
+/// The first thread adds to the sums themselves, the others to sums of their own: as many threads as have
+/// more to read than to clear.
 void CpuOps::count(const CountSpec& spec, const MetricArguments& args) {
   const auto sums = static_cast<size_t>(spec.sums(args.columns));
-  count_partials_.resize(static_cast<size_t>(threads_ - 1));
+  const int64_t worth = args.rows * args.columns / std::max<int64_t>(spec.sums(args.columns), 1);
+  const auto threads = static_cast<int>(std::clamp<int64_t>(worth, 1, threads_));
+  count_partials_.resize(static_cast<size_t>(threads - 1));
   for (std::vector<double>& partial : count_partials_) partial.clear();
-  parallel(threads_, args.rows, 1, args.columns, [&](int64_t begin, int64_t end, int thread) {
+  parallel(threads, args.rows, 1, args.columns, [&](int64_t begin, int64_t end, int thread) {
     double* mine = args.sums;
     if (thread > 0) {
       std::vector<double>& partial = count_partials_[static_cast<size_t>(thread - 1)];
