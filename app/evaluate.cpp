@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -42,32 +43,43 @@ std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& opti
       fmt::format("{}: its data set has no '{}' split; --split takes one of: {}", options.path, name, there));
 }
 
-constexpr std::string_view kPerClass = "per_class";
-
 std::string name_of_output(const RunConfig& config, size_t head) {
   return config.graph.layer_name(config.heads[head].output.node);
 }
 
+/// What --per-class shows of one output.
+struct ClassTable {
+  size_t head;
+  std::string name;  // in Measures::tables
+};
+
 /// Adds what --per-class shows to every output that has classes.
-void add_class_reports(RunConfig& config, const EvaluateOptions& options) {
-  bool any = false;
+std::vector<ClassTable> add_class_reports(RunConfig& config, const EvaluateOptions& options) {
+  std::vector<ClassTable> tables;
   for (size_t i = 0; i < config.heads.size(); ++i) {
     const Head& head = config.heads[i];
     if (!head.loss->tells_classes()) continue;
-    any = true;
     const std::string prefix = config.heads.size() > 1 ? name_of_output(config, i) + "_" : "";
-    add_metric(config, i, prefix + std::string(kPerClass), make_class_report());
+    tables.push_back({i, prefix + "per_class"});
+    add_metric(config, i, tables.back().name, make_class_report());
   }
-  if (!any) throw UserError(fmt::format("{}: --per-class is for losses of classes", options.path));
+  if (!tables.empty()) return tables;
+  throw UserError(fmt::format("{}: --per-class is for losses of classes", options.path));
+}
+
+const ClassTable* find_table(const std::vector<ClassTable>& tables, const std::string& name) {
+  const auto found =
+      std::find_if(tables.begin(), tables.end(), [&](const ClassTable& table) { return table.name == name; });
+  return found == tables.end() ? nullptr : &*found;
 }
 
 /// The reports' classes get the names that the data have for them.
-void name_classes(Measures& measures, const RunConfig& config, const DataFacts& facts) {
-  size_t head = 0;
+void name_classes(Measures& measures, const std::vector<ClassTable>& tables, const RunConfig& config,
+                  const DataFacts& facts) {
   for (auto& [name, report] : measures.tables) {
-    if (!name.ends_with(kPerClass)) continue;
-    while (!config.heads[head].loss->tells_classes()) ++head;
-    const std::vector<std::string> names = class_names(config, facts, head++);
+    const ClassTable* table = find_table(tables, name);
+    if (!table) continue;
+    const std::vector<std::string> names = class_names(config, facts, table->head);
     Json named = Json::array();
     for (size_t c = 0; c < report.items().size(); ++c) {
       Json row = report.items()[c];
@@ -158,13 +170,14 @@ Json json_of(const RunConfig& config, const Errors& errors) {
 }
 
 void print_measures(const RunConfig& config, const std::string& split, int64_t samples,
-                    const Measures& measures, const std::optional<Errors>& errors) {
+                    const Measures& measures, const std::vector<ClassTable>& tables,
+                    const std::optional<Errors>& errors) {
   std::string text = fmt::format("{}, {}:", split, format_plural(samples, "sample"));
   for (const auto& [name, value] : measures.numbers)
     text += fmt::format("  {} {}", name, format_value(value));
   text += "\n";
   for (const auto& [name, value] : measures.tables)
-    text += name.ends_with(kPerClass) ? table_of(name, value) : fmt::format("{} {}\n", name, value.dump());
+    text += find_table(tables, name) ? table_of(name, value) : fmt::format("{} {}\n", name, value.dump());
   if (errors) text += text_of(config, *errors);
   print_text(text);
 }
@@ -186,7 +199,8 @@ void evaluate(const EvaluateOptions& options) {
       load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
   RunConfig& config = run.config;
   const std::string split = choose_split(config.dataset, options);
-  if (options.per_class) add_class_reports(config, options);
+  std::vector<ClassTable> tables;
+  if (options.per_class) tables = add_class_reports(config, options);
   place_replicas(config);  // what this machine cannot do is said before the data are opened
   const auto data = open_samples(config, *config.dataset.find(split), false);
   for (const std::string& warning : data->warnings()) print_warning(warning);
@@ -195,7 +209,7 @@ void evaluate(const EvaluateOptions& options) {
   auto measures = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });
   if (!measures) throw Interrupted(stop, "stopped");
   replicas.reset();  // its memory is the next one's
-  name_classes(*measures, config, data->facts());
+  name_classes(*measures, tables, config, data->facts());
   std::optional<Errors> errors;
   if (options.errors) errors = find_errors(run, data, loader, *options.errors, stop);
   if (errors) name_classes(*errors, config, data->facts());
@@ -205,7 +219,7 @@ void evaluate(const EvaluateOptions& options) {
     if (errors) result.set("errors", json_of(config, *errors));
     print_json(result.set("samples", loader.samples()));
   } else if (options.output.text()) {
-    print_measures(config, split, loader.samples(), *measures, errors);
+    print_measures(config, split, loader.samples(), *measures, tables, errors);
   }
 }
 

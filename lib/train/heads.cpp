@@ -1,6 +1,7 @@
 #include "train/heads.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -87,11 +88,12 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
                                     loss.name, name));
 }
 
-/// Metrics as they were written for one output.
-struct WrittenMetrics {
-  std::vector<Configured<Metric>> metrics;  // empty kinds where something was wrong
-  std::vector<Mark> marks;
+/// A metric as it was written.
+struct WrittenMetric {
+  Configured<Metric> kind;  // empty where something was wrong
+  Mark mark, name_mark;     // of the whole, and of its option `name` where it has one
 };
+using WrittenMetrics = std::vector<WrittenMetric>;  // for one output
 
 /// `metrics:` or `weighted_metrics:`, by output.
 struct MetricsByOutput {
@@ -103,8 +105,10 @@ struct MetricsByOutput {
 WrittenMetrics read_list(const ConfigNode& node, Diagnostics& diagnostics) {
   WrittenMetrics list;
   const auto add = [&](const ConfigNode& kind) {
-    list.metrics.push_back(registry<Metric>().parse(kind, diagnostics));
-    list.marks.push_back(kind.mark());
+    const bool has_options = kind.is_mapping() && kind.entries().size() == 1;
+    const ConfigNode* name = has_options ? kind.entries().front().second.find("name") : nullptr;
+    list.push_back(
+        {registry<Metric>().parse(kind, diagnostics), kind.mark(), name ? name->mark() : kind.mark()});
   };
   if (!node.is_sequence()) add(node);
   if (node.is_sequence())
@@ -114,8 +118,8 @@ WrittenMetrics read_list(const ConfigNode& node, Diagnostics& diagnostics) {
 
 ConfigNode resolved_list(const WrittenMetrics& list) {
   std::vector<ConfigNode> kinds;
-  for (const Configured<Metric>& metric : list.metrics)
-    if (metric) kinds.push_back(metric.resolved);
+  for (const WrittenMetric& metric : list)
+    if (metric.kind) kinds.push_back(metric.kind.resolved);
   return ConfigNode::sequence(std::move(kinds));
 }
 
@@ -161,6 +165,33 @@ std::string name_of_metric(const Configured<Metric>& metric) {
   return name && !name->is_null() ? name->text() : metric.name;
 }
 
+/// Why a metric cannot be reported under this name, behind its output's prefix; "" where it can. The records
+/// of epochs, and what evaluate prints, have keys of their own.
+std::string name_problem(const std::string& prefix, const std::string& name) {
+  constexpr std::array<std::string_view, 8> kKeys{
+      "epoch", "step", "loss", "learning_rate", "seconds", "samples_per_second", "samples", "errors"};
+  if (name.empty()) return "expected a name, found ''";
+  if (name.starts_with("val_"))
+    return fmt::format("'{}' would be taken for what '{}' is over the validation split", name,
+                       name.substr(4));
+  if (name == "per_class" || std::find(kKeys.begin(), kKeys.end(), prefix + name) != kKeys.end())
+    return fmt::format("'{}' is what something else is reported as", prefix + name);
+  return "";
+}
+
+/// Totals that are called as others are over the validation split, as those of an output 'val' are.
+void check_validation_names(const std::vector<std::string>& totals, const Mark& mark,
+                            Diagnostics& diagnostics) {
+  for (const std::string& name : totals) {
+    if (!name.starts_with("val_")) continue;
+    const std::string plain = name.substr(4);
+    if (plain == "loss" || std::find(totals.begin(), totals.end(), plain) != totals.end())
+      diagnostics.error(mark, fmt::format("'{}' of an output would be taken for what '{}' is over the "
+                                          "validation split: give the output another name",
+                                          name, plain));
+  }
+}
+
 /// Builds the head of one output; totals are named with `prefix` ("" where there is one output only).
 class HeadBuilder {
  public:
@@ -176,15 +207,18 @@ class HeadBuilder {
 
   /// Metrics that suit the output as far as it is known.
   void add(const WrittenMetrics& written, bool weighted) {
-    for (size_t i = 0; i < written.metrics.size(); ++i)
-      if (written.metrics[i])  // else it was reported where it was read
-        add(written.metrics[i], written.marks[i], weighted);
+    for (const WrittenMetric& metric : written)
+      if (metric.kind) add(metric, weighted);  // else it was reported where it was read
   }
   Head take() { return std::move(head_); }
 
  private:
-  void add(const Configured<Metric>& written, const Mark& mark, bool weighted) {
+  void add(const WrittenMetric& as_written, bool weighted) {
+    const Configured<Metric>& written = as_written.kind;
+    const Mark& mark = as_written.mark;
     HeadMetric metric{name_of_metric(written), written.value, 1, weighted};
+    if (const std::string problem = name_problem(prefix_, metric.name); !problem.empty())
+      diagnostics_.error(as_written.name_mark, "name: " + problem);
     const auto is_there = [&] {
       return std::find(config_.total_names.begin(), config_.total_names.end(), prefix_ + metric.name) !=
              config_.total_names.end();
@@ -245,16 +279,28 @@ ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, con
     head.add(weighted.outputs[i], true);
     config.heads.push_back(head.take());
     for (const WrittenMetrics& written : {metrics.outputs[i], weighted.outputs[i]})
-      for (const Configured<Metric>& metric : written.metrics) heads.complete = heads.complete && metric;
+      for (const WrittenMetric& metric : written) heads.complete = heads.complete && metric.kind;
     if (!losses[i]) continue;
     resolved.push_back(ConfigNode::entry(outputs[i].name, losses[i].resolved));
     if (!config.graph.nodes.empty()) warn_of_scores(config.graph, outputs[i].value, losses[i], diagnostics);
   }
+  check_validation_names(config.total_names, place_in(train, {"loss"}), diagnostics);
   if (!resolved.empty())
     heads.losses = outputs.size() > 1 ? ConfigNode::mapping(std::move(resolved)) : resolved[0].second;
   heads.metrics = metrics.resolved;
   heads.weighted_metrics = weighted.resolved;
   return heads;
+}
+
+std::optional<MetricOfHead> find_metric(const RunConfig& config, const std::string& name) {
+  size_t total = 0;
+  for (const Head& head : config.heads) {
+    ++total;  // the loss
+    for (const HeadMetric& metric : head.metrics)
+      if (config.total_names[total++] == name) return MetricOfHead{&head, &metric};
+  }
+  if (name.starts_with("val_")) return find_metric(config, name.substr(4));
+  return std::nullopt;
 }
 
 void add_metric(RunConfig& config, size_t index, const std::string& name,
@@ -284,14 +330,3 @@ Json metrics_json_schema() {
 }
 
 }  // namespace dtrain
-std::optional<MetricOfHead> find_metric(const RunConfig& config, const std::string& name) {
-  size_t total = 0;
-  for (const Head& head : config.heads) {
-    ++total;  // the loss
-    for (const HeadMetric& metric : head.metrics)
-      if (config.total_names[total++] == name) return MetricOfHead{&head, &metric};
-  }
-  if (name.starts_with("val_")) return find_metric(config, name.substr(4));
-  return std::nullopt;
-}
-

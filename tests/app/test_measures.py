@@ -76,6 +76,13 @@ class Measures(Case):
             self.assertEqual(error["digit"]["prediction"], max(range(10), key=error["digit"]["scores"].__getitem__))
             self.assertIsInstance(error["ink"]["prediction"], float)
 
+    def test_a_metric_may_be_called_like_a_table_of_classes(self):
+        self.write("run.yaml", RUN.replace("f1_score,", "{f1_score: {name: my_per_class}},"))
+        self.dtrain("fit", "run.yaml", "--output", "run", "--epochs", 1)
+        text = self.dtrain("evaluate", "run", "--split", "train", "--per-class").out
+        self.assertRegex(text, r"\ndigit_my_per_class \[[\d., ]+\]\n")
+        self.assertRegex(text, r"\ndigit_per_class\n +class +support +precision")
+
     def test_the_best_is_by_what_the_metric_is(self):
         """Whatever it is called."""
         self.write("train.csv", "".join("%g,%g,%g,%g,%d\n" % (i % 7 / 3 - 1, i % 5 / 2 - 1, 0, 1, i % 7 + i % 5 > 5) for i in range(100)))

@@ -398,6 +398,12 @@ TEST_CASE("mistakes in metrics and weights have their places") {
   says({"train.metrics=[auc, auc]"}, "the metric 'auc' is there twice");
   says({"train.metrics=accuracy"}, "expected a list of metrics, or a mapping from outputs");
   says({"train.metrics=[r2_score]"}, "r2_score: expected a target of float32");
+  says({"train.metrics=[{recall: {name: epoch}}]"}, "name: 'epoch' is what something else is reported as");
+  says({"train.metrics=[{recall: {name: seconds}}]"}, "name: 'seconds' is what something else");
+  says({"train.metrics=[{recall: {name: per_class}}]"}, "name: 'per_class' is what something else");
+  says({"train.metrics=[{recall: {name: ''}}]"}, "name: expected a name, found ''");
+  says({"train.metrics=[{recall: {name: val_loss}}]"},
+       "name: 'val_loss' would be taken for what 'loss' is over the validation split");
   says({"train.metrics=[{precision: {thresholds: 0.9}}]"}, "precision: 'thresholds' is for columns that say");
   says({"model.layers=[{dense: {units: 1000}}]", "dataset.train.synthetic.target.classes=1000",
         "dataset.validation.synthetic.target.classes=1000", "train.metrics=[{auc: {num_thresholds: 65536}}]"},
@@ -470,4 +476,19 @@ TEST_CASE("numbers are computed when they are asked for, and tables not at all")
   trainer.start();
   trainer.run();
   CHECK(shown.names == std::vector<std::string>{"loss", "accuracy"});
+}
+
+TEST_CASE("an output whose totals are called as another's over the validation split is a mistake") {
+  const std::string yaml = R"(
+model:
+  inputs: {x: [4]}
+  layers: [{dense: {units: 1, name: val}}, {dense: {units: 1, name: ink, inputs: x}}]
+  outputs: [val, ink]
+dataset: {train: {synthetic: {samples: 8, targets: {val: {shape: [1]}, ink: {shape: [1]}}}}}
+train: {loss: mean_squared_error, optimizer: sgd}
+)";
+  CHECK_THROWS_WITH_AS(config_from(yaml),
+                       doctest::Contains("'val_loss' of an output would be taken for what "
+                                         "'loss' is over the validation split"),
+                       UserError);
 }
