@@ -17,17 +17,20 @@ function cards(run) {
 function classTables(run) {
   const made = [];
   const label = (names, index) => names && names[index] !== undefined ? names[index] : String(index);
-  const named = count => Object.values(run.classes || {}).find(names => names.length === count);
-  const lists = {};
+  const named = (name, count) => { const names = run.classes[name]; return names && names.length === count ? names : null; };
+  const lists = new Map();  // of the metrics that are of the same classes
   for (const [name, value] of Object.entries(run.tables)) {
     if (!Array.isArray(value) || !value.length) continue;
-    if (Array.isArray(value[0])) made.push(...matrixTables(name, value, named(value.length), label));
-    else if (value.every(each => typeof each !== "object")) (lists[value.length] = lists[value.length] || []).push([name, value]);
+    if (Array.isArray(value[0])) made.push(...matrixTables(name, value, named(name, value.length), label));
+    else if (value.every(each => typeof each !== "object")) {
+      const names = named(name, value.length), key = JSON.stringify(names || value.length);
+      if (!lists.has(key)) lists.set(key, {names, count: value.length, metrics: []});
+      lists.get(key).metrics.push([name, value]);
+    }
   }
-  for (const [count, metrics] of Object.entries(lists)) {
-    const names = named(+count);
+  for (const {names, count, metrics} of lists.values()) {
     made.unshift(element("h3", {}, "By class"), table([{title: "class", of: row => label(names, row)},
-      ...metrics.map(([name, values]) => ({title: plain(name), number: true, of: row => values[row]}))], [...Array(+count).keys()], true));
+      ...metrics.map(([name, values]) => ({title: plain(name), number: true, of: row => values[row]}))], [...Array(count).keys()], true));
   }
   return made;
 }

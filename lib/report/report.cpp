@@ -108,6 +108,19 @@ std::string machine_of(const Json* begin) {
   return fmt::format("On {}: {}, {} cores.", name->as_string(), cpu->as_string(), cores->as_int());
 }
 
+/// The names of the classes that tables count, by table.
+Json class_names_of(const RunFiles& run, const Json& tables) {
+  const Json* begin = run.last_begin();
+  const Json* by_target = begin ? begin->find("classes") : nullptr;
+  Json names = Json::object();
+  for (const auto& [table, values] : tables.entries()) {
+    const std::string target = run.metrics.target_of(table);
+    const Json* found = by_target && by_target->is_object() ? by_target->find(target) : nullptr;
+    if (found) names.set(table, *found);
+  }
+  return names;
+}
+
 /// What an epoch's record has besides numbers: confusion matrices, values by class.
 Json tables_of(const std::vector<Json>& records) {
   Json tables = Json::object();
@@ -155,8 +168,11 @@ Json run_json(const RunFiles& run, const std::vector<std::pair<std::string, Curv
   json.set("step", run.steps()).set("seconds", shown(seconds_of(run.records)));
   json.set("began", value_of(run.events.empty() ? nullptr : &run.events.front(), "time"));
   json.set("last", last_of(run.records)).set("best", to_json(best_record(run)));
-  json.set("bests", std::move(bests)).set("series", std::move(series)).set("tables", tables_of(run.records));
-  json.set("classes", value_of(begin, "classes")).set("parameters", value_of(begin, "parameters"));
+  json.set("bests", std::move(bests)).set("series", std::move(series));
+  const Json tables = tables_of(run.records);
+  json.set("tables", tables)
+      .set("classes", class_names_of(run, tables))
+      .set("parameters", value_of(begin, "parameters"));
   json.set("layers", value_of(begin, "layers", Json::array()));
   json.set("memory", value_of(begin, "memory", Json::array()));
   json.set("devices", value_of(begin, "devices", Json::array())).set("machine", machine_of(begin));

@@ -17,7 +17,8 @@ std::string report_page(std::span<const RunFiles> runs, const std::string& progr
 /// Whether there is a file whose first bytes are those of such a page, of whatever version.
 bool is_report_page(const std::string& path);
 
-/// What the page is given, for tests: {program, made, larger_is_better, runs: [...]}.
+/// What the page is given, for tests: {program, made, larger_is_better, runs: [...]}. A run has the names of
+/// the classes that its tables count, by table.
 Json report_data(std::span<const RunFiles> runs, const std::string& program, const std::string& made);
 
 /// Which of so many values a curve of at most `most` points keeps, ascending: the first and last, and of each

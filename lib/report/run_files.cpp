@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "config/yaml.h"
+#include "data/column_transforms.h"
 #include "train/run_config_parser.h"
 #include "train/run_directory.h"
 
@@ -94,6 +95,7 @@ MetricFacts MetricFacts::of(const ConfigNode& config) {
     for (const HeadMetric& metric : head.metrics) {
       const std::string& name = run->total_names[total++];
       if (metric.metric->larger_is_better()) facts.larger_is_better.insert(name);
+      facts.targets[name] = name_for_of(head.target);
     }
   }
   return facts;
@@ -102,6 +104,12 @@ MetricFacts MetricFacts::of(const ConfigNode& config) {
 bool MetricFacts::is_larger_better(const std::string& name) const {
   return larger_is_better.contains(name) ||
          (name.starts_with("val_") && larger_is_better.contains(name.substr(4)));
+}
+
+std::string MetricFacts::target_of(const std::string& name) const {
+  auto found = targets.find(name);
+  if (found == targets.end() && name.starts_with("val_")) found = targets.find(name.substr(4));
+  return found == targets.end() ? "" : found->second;
 }
 
 std::string RunFiles::name() const {

@@ -1,6 +1,7 @@
 // A run as the files in its directory tell of it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,10 +17,13 @@ namespace dtrain {
 /// What a run's configuration says of the metrics that its records have, by their names without "val_".
 struct MetricFacts {
   std::set<std::string> larger_is_better;
+  std::map<std::string, std::string> targets;  // as the data call it that a metric compares an output with
 
   /// Nothing of a configuration that this version does not take.
   static MetricFacts of(const ConfigNode& config);
   bool is_larger_better(const std::string& name) const;
+  /// "" where nothing is known.
+  std::string target_of(const std::string& name) const;
 };
 
 struct RunFiles {

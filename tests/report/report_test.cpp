@@ -131,3 +131,15 @@ TEST_CASE("the best of a run is what its checkpoints watch") {
   for (Json& record : run.records) record.set("val_loss", "nan");
   CHECK(best_record(run)->monitor == "loss");
 }
+
+TEST_CASE("tables have the names of their own output's classes") {
+  RunFiles run = run_of(1);
+  const Json matrix = Json::parse("[[1, 0, 0], [0, 1, 0], [0, 0, 1]]");
+  run.records[0].set("kind_confusion_matrix", matrix).set("size_confusion_matrix", matrix);
+  run.records[0].set("val_size_f1_score", Json::parse("[1, 0.5, 0]"));
+  run.events[0].set("classes", Json::parse(R"({"kind": ["cat", "dog", "owl"], "size": ["s", "m", "l"]})"));
+  const Json classes = report_data({&run, 1}, "dtrain 0", "now").at("runs").items()[0].at("classes");
+  CHECK(classes.at("kind_confusion_matrix").dump() == R"(["cat", "dog", "owl"])");
+  CHECK(classes.at("size_confusion_matrix").dump() == R"(["s", "m", "l"])");
+  CHECK(classes.at("val_size_f1_score").dump() == R"(["s", "m", "l"])");
+}
