@@ -1,7 +1,6 @@
 """against_peers.py DTRAIN: metrics and losses as dtrain evaluates them, against scikit-learn's and Keras's on the whole split.
 
 Each is skipped where its package is missing (DTRAIN_PEERS_PYTHON may name an interpreter that has them); exits with 77 where both are."""
-import csv
 import json
 import os
 import pathlib
@@ -17,8 +16,8 @@ model:
   inputs: {x: [6]}
   layers: [dense: {units: %(units)d%(activation)s}]
 dataset:
-  train: {csv: {file: data.csv, target: 6%(header)s}}
-strategy: {mirrored: {devices: [cpu:0, cpu:1], replicas: %(replicas)d}}
+  train: {npy: {input: input.npy, target: target.npy}}
+%(transforms)sstrategy: {mirrored: {devices: [cpu:0, cpu:1], replicas: %(replicas)d}}
 train: {epochs: 2, batch_size: %(batch)d, loss: %(loss)s, optimizer: {adam: {learning_rate: 0.02}}, metrics: %(metrics)s}
 """
 
@@ -33,41 +32,53 @@ def run(binary, directory, *arguments):
 
 
 def evaluate(binary, directory, rows, cut, **options):
-    """The targets, the outputs, and what dtrain says of them."""
-    with open(directory / "data.csv", "w", newline="") as file:
-        csv.writer(file).writerows(rows)
-    with open(directory / "inputs.csv", "w", newline="") as file:
-        csv.writer(file).writerows(row[:6] for row in rows)
+    """The outputs, and what dtrain says of them. Targets of one column that are whole numbers are classes where `units` are several."""
+    import numpy
+    y = numpy.array([row[6:] for row in rows], numpy.float32)
+    if options.get("units", 1) > y.shape[1]:
+        y = y[:, 0].astype(numpy.int32)
+    numpy.save(directory / "input.npy", numpy.array([row[:6] for row in rows], numpy.float32))
+    numpy.save(directory / "target.npy", y)
     replicas, batch = cut
-    options = {"activation": "", "header": "", "units": 1, "metrics": "[]", **options}
+    options = {"activation": "", "transforms": "", "units": 1, "metrics": "[]", **options}
     (directory / "run.yaml").write_text(CONFIG % {**options, "replicas": replicas, "batch": batch})
     run(binary, directory, "fit", "run.yaml", "--output", "run", "--overwrite", "--quiet")
     said = json.loads(run(binary, directory, "evaluate", "run", "--split", "train", "--json"))
-    run(binary, directory, "predict", "run", "--input", "inputs.csv", "--output", "out.npy", "--quiet")
-    import numpy
+    run(binary, directory, "predict", "run", "--input", "input.npy", "--output", "out.npy", "--quiet")
     return numpy.load(directory / "out.npy").astype(float), said
 
 
 def close(name, found, expected, tolerance):
     import numpy
     difference = numpy.abs(numpy.asarray(found, float) - numpy.asarray(expected, float))
-    if not numpy.all(difference <= tolerance * (1 + numpy.abs(expected))):
+    if not numpy.all(difference <= tolerance * numpy.maximum(1, numpy.abs(expected))):
         sys.exit(f"{name}: expected {expected}, found {found}")
 
 
-def table(target):
+def bucketed(p):
+    """The scores as auc counts them: equal where they are in one of its buckets, which are even in the logit."""
+    import numpy
+    p = numpy.clip(p, 1e-7, 1 - 1e-7)
+    return numpy.floor((numpy.log(p) - numpy.log1p(-p) + 16) * (4096 / 32))
+
+
+def table(*targets):
     draw = random.Random(7)
     rows = []
     for _ in range(ROWS):
         x = [round(draw.gauss(0, 1), 5) for _ in range(6)]
-        rows.append([*x, target(x, draw)])
+        rows.append([*x, *(target(x, draw) for target in targets)])
     return rows
+
+
+def best_class(x, draw):
+    return max(range(CLASSES), key=x.__getitem__) if draw.random() < 0.6 else draw.randrange(CLASSES - 1)
 
 
 def check_classes(binary, directory, cut):
     from sklearn import metrics as sk
     import numpy
-    rows = table(lambda x, draw: max(range(CLASSES), key=x.__getitem__) if draw.random() < 0.6 else draw.randrange(CLASSES - 1))
+    rows = table(best_class)
     scores, said = evaluate(binary, directory, rows, cut, units=CLASSES,
                             loss="{sparse_categorical_crossentropy: {from_logits: true}}",
                             metrics="[accuracy, confusion_matrix, mean_iou, auc, {auc: {curve: PR, name: pr}}, " + ", ".join(
@@ -83,8 +94,8 @@ def check_classes(binary, directory, cut):
                   of(y, predicted, average=average, zero_division=0), 1e-6)
     close("confusion_matrix", said["confusion_matrix"], sk.confusion_matrix(y, predicted), 0)
     close("mean_iou", said["mean_iou"], sk.jaccard_score(y, predicted, average="macro"), 1e-6)
-    close("auc", said["auc"], numpy.mean([sk.roc_auc_score(y == c, p[:, c]) for c in range(CLASSES)]), 5e-3)
-    close("pr", said["pr"], numpy.mean([sk.average_precision_score(y == c, p[:, c]) for c in range(CLASSES)]), 5e-3)
+    close("auc", said["auc"], numpy.mean([sk.roc_auc_score(y == c, bucketed(p[:, c])) for c in range(CLASSES)]), 1e-3)
+    close("pr", said["pr"], numpy.mean([sk.average_precision_score(y == c, bucketed(p[:, c])) for c in range(CLASSES)]), 1e-3)
     close("loss", said["loss"], sk.log_loss(y, p), 1e-5)
 
 
@@ -99,9 +110,50 @@ def check_binary(binary, directory, cut):
                                       ("recall", sk.recall_score(y, p > 0.5), 1e-6),
                                       ("f1_score", sk.f1_score(y, p > 0.5), 1e-6),
                                       ("binary_accuracy", sk.accuracy_score(y, p > 0.5), 1e-6),
-                                      ("auc", sk.roc_auc_score(y, p), 5e-3),
-                                      ("pr", sk.average_precision_score(y, p), 5e-3)):
+                                      ("auc", sk.roc_auc_score(y, bucketed(p)), 1e-3),
+                                      ("pr", sk.average_precision_score(y, bucketed(p)), 1e-3)):
         close(name, said[name], expected, tolerance)
+
+
+def check_one_hot(binary, directory, cut):
+    """Probabilities of a softmax, or logits that the loss takes for one, count as the same."""
+    from sklearn import metrics as sk
+    import numpy
+    rows = table(best_class)
+    y = numpy.eye(CLASSES)[[row[-1] for row in rows]]
+    for activation, loss in ((", activation: softmax", "categorical_crossentropy"),
+                             ("", "{categorical_crossentropy: {from_logits: true}}")):
+        p, said = evaluate(binary, directory, rows, cut, units=CLASSES, activation=activation, loss=loss,
+                           transforms="  transforms: [{one_hot: %d}]\n" % CLASSES,
+                           metrics="[precision, recall, auc, {auc: {curve: PR, name: pr}}, binary_accuracy, {f1_score: {average: macro}}]")
+        if not activation:
+            p = numpy.exp(p - p.max(1, keepdims=True))
+            p /= p.sum(1, keepdims=True)
+        for name, expected, tolerance in (("precision", sk.precision_score(y, p > 0.5, average="micro", zero_division=0), 1e-6),
+                                          ("recall", sk.recall_score(y, p > 0.5, average="micro"), 1e-6),
+                                          ("binary_accuracy", numpy.mean((p > 0.5) == y), 1e-6),
+                                          ("f1_score", sk.f1_score(y.argmax(1), p.argmax(1), average="macro"), 1e-6),
+                                          ("auc", sk.roc_auc_score(y.ravel(), bucketed(p.ravel())), 1e-3),
+                                          ("pr", sk.average_precision_score(y.ravel(), bucketed(p.ravel())), 1e-3)):
+            close(f"{loss} {name}", said[name], expected, tolerance)
+
+
+def check_columns(binary, directory, cut):
+    """Columns that say yes or no each, as probabilities and as logits."""
+    from sklearn import metrics as sk
+    import numpy
+    rows = table(*(lambda x, draw, i=i: int(x[i] + draw.gauss(0, 1) > 0.4 * i) for i in range(3)))
+    y = numpy.array([row[6:] for row in rows])
+    for activation, loss in ((", activation: sigmoid", "binary_crossentropy"), ("", "{binary_crossentropy: {from_logits: true}}")):
+        p, said = evaluate(binary, directory, rows, cut, units=3, activation=activation, loss=loss,
+                           metrics="[precision, {f1_score: {average: macro}}, binary_accuracy, {auc: {multi_label: true}}, confusion_matrix]")
+        if not activation:
+            p = 1 / (1 + numpy.exp(-p))
+        for name, expected, tolerance in (("precision", sk.precision_score(y, p > 0.5, average="micro", zero_division=0), 1e-6),
+                                          ("f1_score", sk.f1_score(y, p > 0.5, average="macro", zero_division=0), 1e-6),
+                                          ("binary_accuracy", numpy.mean((p > 0.5) == y), 1e-6),
+                                          ("auc", numpy.mean([sk.roc_auc_score(y[:, c], bucketed(p[:, c])) for c in range(3)]), 1e-3)):
+            close(f"{loss} {name}", said[name], expected, tolerance)
 
 
 def check_regression(binary, directory, cut):
@@ -134,18 +186,37 @@ LOSSES = [("binary_crossentropy", {"label_smoothing": 0.2}, "sigmoid", "yes"),
           ("squared_hinge", {}, "tanh", "yes"),
           ("poisson", {}, "sigmoid", "yes"),
           ("kl_divergence", {}, "sigmoid", "yes"),
-          ("cosine_similarity", {}, "linear", "number")]
+          ("cosine_similarity", {}, "linear", "number"),
+          ("sparse_categorical_crossentropy", {}, "softmax", "class"),
+          ("sparse_categorical_crossentropy", {"from_logits": True}, "linear", "class"),
+          ("categorical_crossentropy", {}, "softmax", "one_hot"),
+          ("categorical_crossentropy", {"from_logits": True, "label_smoothing": 0.2}, "linear", "one_hot"),
+          ("categorical_focal_crossentropy", {"alpha": 0.5, "gamma": 1.5}, "softmax", "one_hot"),
+          ("categorical_focal_crossentropy", {"from_logits": True, "label_smoothing": 0.1}, "linear", "one_hot")]
 KERAS_NAMES = {"kl_divergence": "KLDivergence"}
+COLUMNS = 3  # of targets that are neither a class nor one hot
 
 
 def check_losses(binary, directory):
     import keras
     import numpy
     for name, options, activation, target in LOSSES:
-        rows = table(lambda x, draw: int(x[0] + draw.gauss(0, 1) > 0) if target == "yes" else round(2 + x[1] + draw.gauss(0, 1), 5))
         written = ", ".join(f"{key}: {str(value).lower()}" for key, value in options.items())
-        p, said = evaluate(binary, directory, rows, (3, 64), activation=f", activation: {activation}", loss="{%s: {%s}}" % (name, written))
-        y = numpy.array([[row[-1]] for row in rows], numpy.float32)
+        of_run = dict(activation=f", activation: {activation}", loss="{%s: {%s}}" % (name, written))
+        if target in ("class", "one_hot"):
+            rows = table(best_class)
+            of_run["units"] = CLASSES
+        else:
+            one = {"yes": lambda x, draw: int(x[0] + draw.gauss(0, 1) > 0), "number": lambda x, draw: round(2 + x[1] + draw.gauss(0, 1), 5)}[target]
+            rows = table(*[one] * COLUMNS)
+            of_run.update(units=COLUMNS)
+        y = numpy.array([row[6:] for row in rows], numpy.float32)
+        if target == "one_hot":
+            of_run["transforms"] = "  transforms: [{one_hot: %d}]\n" % CLASSES
+            y = numpy.eye(CLASSES, dtype=numpy.float32)[y[:, 0].astype(int)]
+        if target == "class":
+            y = y[:, 0].astype(numpy.int32)
+        p, said = evaluate(binary, directory, rows, (3, 64), **of_run)
         keras_class = getattr(keras.losses, KERAS_NAMES.get(name, "".join(part.title() for part in name.split("_"))))
         close(f"{name} {options}", said["loss"], float(keras_class(**options)(y, p.astype(numpy.float32))), 1e-5)
 
@@ -158,7 +229,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         asked = 0
         for package, checks in (("sklearn", lambda d: [check(binary, d, cut) for cut in CUTS
-                                                        for check in (check_classes, check_binary, check_regression)]),
+                                                        for check in (check_classes, check_binary, check_one_hot, check_columns, check_regression)]),
                                 ("keras", lambda d: check_losses(binary, d))):
             try:
                 __import__(package)
