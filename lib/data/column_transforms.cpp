@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -119,7 +120,12 @@ void check_transforms(const std::vector<TransformSpec>& transforms, const std::v
     }
   for (const TransformSpec& spec : transforms) {
     for (size_t i = 0; i < spec.of.size(); ++i)
-      if (std::find(names.begin(), names.end(), spec.of[i]) == names.end())
+      if (std::count(names.begin(), names.end(), spec.of[i]) > 1)
+        diagnostics.error(spec.written_of.items()[i],
+                          fmt::format("{}'s of: both an input and the model's only target are called '{}'; "
+                                      "give the input another name",
+                                      spec.transform.name, spec.of[i]));
+      else if (std::find(names.begin(), names.end(), spec.of[i]) == names.end())
         diagnostics.error(spec.written_of.items()[i],
                           fmt::format("{}'s of: the model has no input or target '{}'{}", spec.transform.name,
                                       spec.of[i], suggestion_or_list(spec.of[i], names)));
@@ -143,6 +149,7 @@ PlannedColumn plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target
   ColumnPlan evaluation = plan;
   const AugmentPlan evaluation_augment{augment.augmentations, false};
   bool is_augmented = false;
+  std::string options;  // of the transforms since the last one that was fitted
   const auto augment_pictures = [&] {
     if (target || is_augmented) return;
     is_augmented = apply_augment(evaluation_augment, evaluation) && apply_augment(augment, plan);
@@ -150,12 +157,13 @@ PlannedColumn plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target
   for (const TransformSpec* spec : chosen) {
     augment_pictures();
     const Transform& transform = *spec->transform;
+    options += spec->transform.resolved.to_yaml() + "\n";
     at_mark(spec->transform.resolved.mark(), [&] {
       if (!transform.is_fitted()) {
         transform.apply(evaluation);
         return transform.apply(plan);
       }
-      const FittedStep step = fitter.next(evaluation, spec->transform.name,
+      const FittedStep step = fitter.next(evaluation, spec->transform.name, std::exchange(options, ""),
                                           [&](const FitSamples& samples) { return transform.fit(samples); });
       transform.apply_fitted(evaluation, step);
       transform.apply_fitted(plan, step);

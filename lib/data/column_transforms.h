@@ -59,9 +59,10 @@ struct AugmentPlan {
 class Fitter {
  public:
   virtual ~Fitter() = default;
-  /// The next step of the column that `plan` has come so far with. Throws UserError where it is of another
+  /// The next step of the column that `plan` has come so far with. `options`: those of the steps since the
+  /// last call, this one's included, which its numbers depend on. Throws UserError where it is of another
   /// kind, or is not known and cannot be found here.
-  virtual FittedStep next(const ColumnPlan& plan, const std::string& kind,
+  virtual FittedStep next(const ColumnPlan& plan, const std::string& kind, const std::string& options,
                           const std::function<FittedStep(const FitSamples&)>& fit) = 0;
 };
 

@@ -40,13 +40,15 @@ Json json_of_step(const FittedStep& step) {
     for (const double value : values) all.push(value);
     numbers.set(name, std::move(all));
   }
-  return Json::object().set("kind", step.kind).set("numbers", std::move(numbers));
+  Json json = Json::object().set("kind", step.kind).set("numbers", std::move(numbers));
+  return step.chain.empty() ? json : json.set("chain", step.chain);
 }
 
 FittedStep step_from(const Json& json) {
   FittedStep step{json.at("kind").as_string(), {}};
   for (const auto& [name, values] : json.at("numbers").entries())
     for (const Json& value : values.items()) step.numbers[name].push_back(value.as_double());
+  if (const Json* chain = json.find("chain")) step.chain = chain->as_string();
   return step;
 }
 

@@ -49,6 +49,9 @@ struct SourceFacts {
 struct FittedStep {
   std::string kind;                                    // the transform's
   std::map<std::string, std::vector<double>> numbers;  // by its own names: "mean", "deviation"
+  /// What they were computed for: the options of this step and of those before it. "": not known, in
+  /// checkpoints of earlier versions.
+  std::string chain = {};
   bool operator==(const FittedStep&) const = default;
 };
 

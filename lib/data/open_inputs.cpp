@@ -114,7 +114,7 @@ std::shared_ptr<const Dataset> open_inputs(const std::string& path, const Datase
       throw UserError(fmt::format("{}: expected as many samples for each input, found {} and {}", path,
                                   held->total, column->size()));
   DataSource source{"", {path}, spec.facts, 0, held->total};
-  ColumnPlanner planner(spec, *held, source, {}, Use::prediction);
+  ColumnPlanner planner(spec, *held, source, {}, Purpose::prediction);
   planner.add_inputs(inputs);
   return std::make_shared<SplitDataset>(held, std::move(planner.plans), std::move(source));
 }

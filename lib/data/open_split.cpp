@@ -153,7 +153,8 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
     source.drawn = std::move(drawn->words);
     source.facts.split_seed = drawn->seed;
   }
-  ColumnPlanner planner(spec, *held, source, split.mark, is_training ? Use::training : Use::evaluation);
+  ColumnPlanner planner(spec, *held, source, split.mark,
+                        is_training ? Purpose::training : Purpose::evaluation);
   planner.add_inputs(inputs);
   for (const TensorSpec& target : targets) {
     const InputTarget* same = split.find_input_target(target.name);

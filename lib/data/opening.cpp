@@ -15,8 +15,9 @@ std::vector<TensorSpec> before_transforms(std::vector<TensorSpec> wanted, bool t
 }
 
 FitRows ColumnPlanner::fit_rows(const Column& column) const {
-  if (use_ == Use::prediction) return {};
-  return {&column, held_rows_, source_.from - held_.first, source_.to - held_.first};
+  if (purpose_ == Purpose::prediction) return {};
+  return {&column, held_rows_, source_.from - held_.first, source_.to - held_.first,
+          purpose_ == Purpose::training};
 }
 
 bool ColumnPlanner::add(const TensorSpec& wanted, bool target) {
@@ -31,7 +32,7 @@ bool ColumnPlanner::add(const TensorSpec& wanted, bool target) {
   if (const auto found = fills.find(wanted.name); !target && found != fills.end())
     at_place(place_, [&] { add_fill(plan, found->second, fitter); });
   const auto chosen = transforms_of(wanted, target, spec_.transforms).chosen;
-  const AugmentPlan augment{spec_.augment, use_ == Use::training};
+  const AugmentPlan augment{spec_.augment, purpose_ == Purpose::training};
   PlannedColumn planned = plan_column(std::move(plan), wanted, target, chosen, augment, fitter, place_);
   plans.push_back(std::move(planned.plan));
   columns.push_back(column);

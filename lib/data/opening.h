@@ -21,7 +21,7 @@ std::vector<TensorSpec> before_transforms(std::vector<TensorSpec> wanted, bool t
 
 /// What samples are for. Those that are trained on are augmented; on those that are predicted from nothing is
 /// fitted.
-enum class Use { training, evaluation, prediction };
+enum class Purpose { training, evaluation, prediction };
 
 /// Makes a plan for each column that a data set is to have. Refers to its arguments; adds to the source's
 /// facts what it fits.
@@ -29,8 +29,8 @@ class ColumnPlanner {
  public:
   /// The held columns are taken one after the other, as they are added.
   ColumnPlanner(const DatasetSpec& spec, const CachedColumns& held, DataSource& source, const Mark& place,
-                Use use)
-      : spec_(spec), held_(held), source_(source), place_(place), use_(use) {}
+                Purpose purpose)
+      : spec_(spec), held_(held), source_(source), place_(place), purpose_(purpose) {}
 
   /// All of the model's, of which at least one has to be of pictures where there are augmentations.
   void add_inputs(const std::vector<TensorSpec>& inputs);
@@ -53,7 +53,7 @@ class ColumnPlanner {
   const CachedColumns& held_;
   DataSource& source_;
   Mark place_;
-  Use use_;
+  Purpose purpose_;
   std::vector<int64_t> held_rows_;  // of a drawn split, in the held columns
   size_t next_ = 0;                 // of the held columns
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -11,15 +10,20 @@
 
 namespace dtrain {
 
-FittedStep RowFitter::next(const ColumnPlan& plan, const std::string& kind,
+FittedStep RowFitter::next(const ColumnPlan& plan, const std::string& kind, const std::string& options,
                            const std::function<FittedStep(const FitSamples&)>& fit) {
   auto& steps = facts_.fitted[name_];
-  if (done_ < steps.size() && steps[done_].kind == kind) return steps[done_++];
+  chain_ += options;
+  const auto is_known = [&](const FittedStep& step) {
+    return step.kind == kind && (!rows_.is_training || step.chain.empty() || step.chain == chain_);
+  };
+  if (done_ < steps.size() && is_known(steps[done_])) return steps[done_++];
   if (!rows_.column)
     throw UserError(fmt::format("{}: the run has no numbers of its training split for '{}'", kind, name_));
   // What was fitted for other transforms than these says nothing any more.
   steps.resize(done_++);
   steps.push_back(found(plan, fit));
+  steps.back().chain = chain_;
   return steps.back();
 }
 
@@ -39,34 +43,49 @@ FittedStep RowFitter::found(const ColumnPlan& plan,
   return fit(samples);
 }
 
+namespace {
+
+/// What each element of a row is to be filled with.
+FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& samples) {
+  if (static_cast<int64_t>(fills.size()) != samples.spec.shape.elements())
+    throw UserError(
+        fmt::format("fill: expected {} elements, found {}", fills.size(), samples.spec.shape.elements()));
+  std::vector<size_t> of_median;
+  for (size_t i = 0; i < fills.size(); ++i)
+    if (fills[i] == "median") of_median.push_back(i);
+  const bool has_mean = std::find(fills.begin(), fills.end(), "mean") != fills.end();
+  const std::vector<double> means = has_mean ? means_of_elements(samples) : std::vector<double>();
+  const std::vector<double> medians = medians_of_elements(samples, of_median);
+  FittedStep fitted{"fill", {}};
+  for (size_t i = 0; i < fills.size(); ++i) {
+    const double value = fills[i] == "mean" ? means[i] : fills[i] == "median" ? medians[i] : 0.0;
+    if (std::isnan(value))
+      throw UserError(fmt::format(
+          "fill: the training split has no value at all for element {} (from 0) of '{}', of which to take "
+          "the {}",
+          i, samples.spec.name, fills[i]));
+    fitted.numbers["values"].push_back(value);
+  }
+  return fitted;
+}
+
+/// The option as it was written, which all gaps of an input have in common.
+std::string options_of(const std::vector<std::string>& fills) {
+  const auto some = std::find_if(fills.begin(), fills.end(), [](const auto& fill) { return !fill.empty(); });
+  return fmt::format("fill: {}\n", some == fills.end() ? "" : *some);
+}
+
+}  // namespace
+
 void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& fitter) {
-  const FittedStep step = fitter.next(plan, "fill", [&](const FitSamples& samples) {
-    if (static_cast<int64_t>(fills.size()) != samples.spec.shape.elements())
-      throw UserError(
-          fmt::format("fill: expected {} elements, found {}", fills.size(), samples.spec.shape.elements()));
-    std::vector<size_t> of_median;
-    for (size_t i = 0; i < fills.size(); ++i)
-      if (fills[i] == "median") of_median.push_back(i);
-    const bool has_mean = std::find(fills.begin(), fills.end(), "mean") != fills.end();
-    const std::vector<double> means = has_mean ? means_of_elements(samples) : std::vector<double>();
-    const std::vector<double> medians = medians_of_elements(samples, of_median);
-    FittedStep fitted{"fill", {}};
-    for (size_t i = 0; i < fills.size(); ++i) {
-      const double value = fills[i] == "mean"     ? means[i]
-                           : fills[i] == "median" ? medians[i]
-                                                  : std::strtod(fills[i].c_str(), nullptr);
-      if (std::isnan(value))
-        throw UserError(fmt::format(
-            "fill: the training split has no value at all for element {} (from 0) of '{}', of which to take "
-            "the {}",
-            i, plan.spec().name, fills[i]));
-      fitted.numbers["values"].push_back(value);
-    }
-    return fitted;
-  });
+  plan.cast(DType::float32);  // an array of integers has no gaps
+  const std::string options = options_of(fills);
+  const FittedStep step =
+      fitter.next(plan, "fill", options, [&](const FitSamples& samples) { return fit_fill(fills, samples); });
+  if (!step.chain.empty() && step.chain != options)
+    throw UserError("fill: the run's training split was filled otherwise; resume or train the run with it");
   const auto& values = step.numbers.at("values");
-  if (static_cast<int64_t>(values.size()) != plan.spec().shape.elements() ||
-      plan.spec().dtype != DType::float32)
+  if (static_cast<int64_t>(values.size()) != plan.spec().shape.elements())
     throw UserError(fmt::format("fill: the training split had {} elements, found {}", values.size(),
                                 plan.spec().shape.elements()));
   plan.add(std::make_shared<FillStage>(plan.spec(), std::vector<float>(values.begin(), values.end())));

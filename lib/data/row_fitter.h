@@ -14,6 +14,7 @@ struct FitRows {
   const Column* column = nullptr;  // null: on none
   std::span<const int64_t> rows;   // of the column; empty: all of [from, to)
   int64_t from = 0, to = 0;
+  bool is_training = false;  // of the training split: what is known of other transforms is found anew
 
   int64_t size() const { return rows.empty() ? to - from : static_cast<int64_t>(rows.size()); }
 };
@@ -24,7 +25,7 @@ class RowFitter final : public Fitter {
   /// Adds what it finds to `facts`, under `name`.
   RowFitter(DataFacts& facts, std::string name, const FitRows& rows)
       : facts_(facts), name_(std::move(name)), rows_(rows) {}
-  FittedStep next(const ColumnPlan& plan, const std::string& kind,
+  FittedStep next(const ColumnPlan& plan, const std::string& kind, const std::string& options,
                   const std::function<FittedStep(const FitSamples&)>& fit) override;
 
  private:
@@ -33,7 +34,8 @@ class RowFitter final : public Fitter {
   DataFacts& facts_;
   std::string name_;
   FitRows rows_;
-  size_t done_ = 0;  // steps
+  size_t done_ = 0;    // steps
+  std::string chain_;  // the options of these, and of the transforms between them
 };
 
 /// Adds the pass that fills gaps as SourceFacts::fills says for this column.
