@@ -20,30 +20,6 @@ namespace dtrain {
 
 namespace {
 
-/// What `augment:` blends. Targets, and the pictures, have to be float32 for that.
-MixPlan plan_mixing(const std::vector<ColumnPlan>& plans, size_t inputs, const DatasetSpec& spec) {
-  MixPlan mix;
-  mix.inputs = inputs;
-  for (size_t i = 0; i < spec.augment.size(); ++i) {
-    const Configured<Augmentation>& one = spec.augment[i];
-    const auto mixing = one->mixing();
-    if (!mixing) continue;
-    mix.mixings.emplace_back(mixing, augment_stream(i));
-    for (size_t column = 0; column < plans.size(); ++column) {
-      const TensorSpec& found = plans[column].spec();
-      const bool is_blended = column >= inputs || is_picture(found.shape);
-      if (is_blended && found.dtype != DType::float32)
-        throw UserError(
-            located(one.resolved.mark(),
-                    fmt::format("{}: expected {} of float32 to blend (classes: the transform one_hot, and a "
-                                "loss of class probabilities), found {}",
-                                one.name, column < inputs ? "pictures" : "targets", name_of(found.dtype))));
-      if (column < inputs && is_blended && mix.picture.rank() == 0) mix.picture = found.shape;
-    }
-  }
-  return mix;
-}
-
 SourceColumns open_reader(const Reader& reader, const ReadRequest& request) {
   SourceColumns source = reader.open(request);
   const Column& first = *source.columns.front();
@@ -161,7 +137,8 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
     same ? planner.add_input_target(target, same->input, inputs) : planner.add_target(target);
   }
   if (held->weights) planner.add_weights();
-  MixPlan mix = is_training ? plan_mixing(planner.plans, inputs.size(), spec) : MixPlan();
+  MixPlan mix = is_training ? plan_mixing(planner.plans, inputs.size(), planner.input_targets, spec.augment)
+                            : MixPlan();
   return std::make_shared<SplitDataset>(held, std::move(planner.plans), std::move(source), std::move(mix),
                                         std::move(planner.columns));
 }

@@ -47,9 +47,11 @@ void ColumnPlanner::add_inputs(const std::vector<TensorSpec>& inputs) {
     found += fmt::format("{}{} for the input '{}'", found.empty() ? "" : ", ",
                          plans.back().spec().shape.str(), input.name);
   }
-  if (!is_augmented && !spec_.augment.empty())
+  const auto wants = std::find_if(spec_.augment.begin(), spec_.augment.end(),
+                                  [](const auto& augmentation) { return augmentation->needs_pictures(); });
+  if (!is_augmented && wants != spec_.augment.end())
     throw UserError(
-        located(spec_.augment.front().resolved.mark(),
+        located(wants->resolved.mark(),
                 fmt::format("augment: expected pictures [height, width, channels], found {}", found)));
 }
 
@@ -68,6 +70,7 @@ void ColumnPlanner::add_input_target(const TensorSpec& target, const std::string
   std::erase_if(chosen, [](const TransformSpec* spec) { return spec->of.empty(); });
   RowFitter fitter(source_.facts, name_for_of(target), fit_rows(*columns[index]));
   plans.push_back(plan_column(plans[index], target, true, chosen, {}, fitter, place_).plan);
+  input_targets[columns.size()] = index;
   columns.push_back(columns[index]);
 }
 

@@ -2,6 +2,7 @@
 // from.
 #pragma once
 
+#include <map>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -32,7 +33,7 @@ class ColumnPlanner {
                 Purpose purpose)
       : spec_(spec), held_(held), source_(source), place_(place), purpose_(purpose) {}
 
-  /// All of the model's, of which at least one has to be of pictures where there are augmentations.
+  /// All of the model's, of which at least one has to be of pictures where an augmentation needs them.
   void add_inputs(const std::vector<TensorSpec>& inputs);
   void add_target(const TensorSpec& target);
   /// A target that is one of these inputs, all of which have been added.
@@ -43,6 +44,7 @@ class ColumnPlanner {
 
   std::vector<ColumnPlan> plans;
   Columns columns;
+  std::map<size_t, size_t> input_targets;  // columns of targets that are inputs: the inputs' columns
 
  private:
   FitRows fit_rows(const Column& column) const;

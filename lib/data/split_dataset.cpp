@@ -37,13 +37,10 @@ void SplitDataset::read(const Samples& samples, std::span<const View> dst) const
 
 void SplitDataset::read_column(size_t index, const Samples& samples, void* dst) const {
   read_unmixed(index, samples, dst);
-  const bool is_target = index >= mix_.inputs;
-  if (!mix_.mixings.empty() && (is_target || is_picture(specs_[index].shape)))
-    mix(index, samples, static_cast<float*>(dst));
+  if (!mix_.mixings.empty()) mix(index, samples, static_cast<float*>(dst));
 }
 
 void SplitDataset::mix(size_t index, const Samples& samples, float* dst) const {
-  const bool is_target = index >= mix_.inputs;
   const int64_t elements = specs_[index].shape.elements();
   std::vector<float> others(samples.size() * static_cast<size_t>(elements));
   for (const auto& [mixing, stream] : mix_.mixings) {
@@ -57,10 +54,10 @@ void SplitDataset::mix(size_t index, const Samples& samples, float* dst) const {
     read_unmixed(index, {partners, samples.seed, samples.epoch}, others.data());
     for (size_t i = 0; i < samples.size(); ++i) {
       const auto first = static_cast<int64_t>(i) * elements;
-      if (is_target)
-        blend_targets(blends[i], others.data() + first, elements, dst + first);
-      else
+      if (mix_.is_picture[index])
         blend_pictures(blends[i], PictureShape(specs_[index].shape), others.data() + first, dst + first);
+      else
+        blend_targets(blends[i], others.data() + first, elements, dst + first);
     }
   }
 }

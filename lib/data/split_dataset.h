@@ -1,10 +1,10 @@
 // A split is a range of rows of stored columns, each with a plan that makes of it what the model wants.
 #pragma once
 
-#include "data/augment/augmentation.h"
 #include "data/cache.h"
 #include "data/column_plan.h"
 #include "data/dataset.h"
+#include "data/mix_plan.h"
 
 namespace dtrain {
 
@@ -21,13 +21,6 @@ struct DataSource {
   int64_t row(int64_t sample) const {
     return rows.empty() ? from + sample : rows[static_cast<size_t>(sample)];
   }
-};
-
-/// Ways to blend samples, each with the stream of its draws. The inputs are the first columns.
-struct MixPlan {
-  std::vector<std::pair<std::shared_ptr<const Mixing>, uint32_t>> mixings;  // in order
-  size_t inputs = 0;
-  Shape picture;  // of the first input that is one, by which what is drawn is known
 };
 
 class SplitDataset final : public Dataset {

@@ -20,6 +20,8 @@ class Augmentation {
   virtual void apply(ColumnPlan& plan, uint32_t stream) const = 0;
   /// What pictures undergo that are not trained on, so that they come to the same shape.
   virtual void apply_in_evaluation(ColumnPlan& /*plan*/) const {}
+  /// Whether it means nothing for inputs that are no pictures.
+  virtual bool needs_pictures() const { return true; }
   /// How it blends samples, behind all other augmentations and the transforms; null where it does not.
   virtual std::shared_ptr<const Mixing> mixing() const { return nullptr; }
 };

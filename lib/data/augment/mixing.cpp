@@ -43,6 +43,7 @@ class MixUp final : public Augmentation {
  public:
   explicit MixUp(const MixUpOptions& options) : mixing_(std::make_shared<MixUpBlend>(options.alpha)) {}
   void apply(ColumnPlan&, uint32_t) const override {}
+  bool needs_pictures() const override { return false; }
   std::shared_ptr<const Mixing> mixing() const override { return mixing_; }
 
  private:
@@ -112,7 +113,8 @@ void blend_targets(const Mixing::Blend& blend, const float* partner, int64_t cou
 
 void add_mix_up(Registry<Augmentation>& table) {
   Schema<MixUpOptions> schema(
-      "Blends each picture, and its float target (one_hot), with another one's of the training split.");
+      "Blends each sample, its float inputs (pictures or not) and its float targets (one_hot), with another "
+      "one of the training split.");
   schema.example("{alpha: 0.2}");
   schema.optional("alpha", &MixUpOptions::alpha,
                   "the weight is drawn from the beta distribution of (alpha, alpha)",
@@ -122,9 +124,8 @@ void add_mix_up(Registry<Augmentation>& table) {
 
 void add_cut_mix(Registry<Augmentation>& table) {
   Schema<CutMixOptions> schema(
-      "Puts a rectangle of another picture of the training split into each one; float targets (one_hot) are "
-      "blended by "
-      "its share.");
+      "Puts a rectangle of another picture of the training split into each one; float targets (one_hot), and "
+      "inputs that are no pictures, are blended by its share.");
   schema.example("{factor: 1.0}");
   schema.optional("factor", &CutMixOptions::factor,
                   "the share that stays is drawn from the beta distribution of (factor, factor)",

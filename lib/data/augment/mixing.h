@@ -23,7 +23,7 @@ class Mixing {
 /// Blends a picture of this shape with its partner's, in place.
 void blend_pictures(const Mixing::Blend& blend, const PictureShape& shape, const float* partner,
                     float* picture);
-/// Blends targets, class probabilities or other numbers, in place.
+/// Blends targets, class probabilities or other numbers, in place; a rectangle counts by its share.
 void blend_targets(const Mixing::Blend& blend, const float* partner, int64_t count, float* target);
 
 /// A number from the beta distribution of (a, a).
