@@ -20,6 +20,10 @@ bool same_folder(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+int64_t nanoseconds_of(const struct timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 ListedFile listed(const std::string& path, struct stat& status) {
   ListedFile file{path, 0, 0, ""};
   if (stat(path.c_str(), &status) != 0) {
@@ -30,7 +34,9 @@ ListedFile listed(const std::string& path, struct stat& status) {
     file.problem = "expected a file, found something else";
   } else {
     file.bytes = status.st_size;
-    file.written_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    file.written_ns = nanoseconds_of(status.st_mtim);
+    file.inode = status.st_ino;
+    file.changed_ns = nanoseconds_of(status.st_ctim);
   }
   return file;
 }
@@ -102,7 +108,8 @@ std::string fingerprint_of_folder(const std::string& folder) {
   uint64_t digest = 0;
   const std::vector<ListedFile> files = list_folder(folder);
   for (const ListedFile& file : files) {
-    const std::string line = fmt::format("{}\n{} {}\n", file.path, file.bytes, file.written_ns);
+    const std::string line =
+        fmt::format("{}\n{} {} {} {}\n", file.path, file.bytes, file.written_ns, file.inode, file.changed_ns);
     digest = crc64_ecma_refl(digest, reinterpret_cast<const unsigned char*>(line.data()), line.size());
   }
   return fmt::format("{} {} files, {:016x}\n", folder, files.size(), digest);

@@ -13,6 +13,10 @@ struct ListedFile {
   int64_t written_ns = 0;  // the time of the last change of its content
   /// What keeps it from being read, as messages say it ("expected ..., found ..."); empty where nothing does.
   std::string problem;
+  /// Where the file stands on its disk, and when anything about it was changed: whoever writes a file anew
+  /// and sets its time back changes these.
+  uint64_t inode = 0;
+  int64_t changed_ns = 0;
 };
 
 /// All files below a folder, whatever their depth, by their paths in the order of their bytes, folder by
@@ -24,7 +28,7 @@ std::vector<ListedFile> list_folder(const std::string& folder);
 /// The same for one file, whose path stays as it is given.
 ListedFile list_file(const std::string& path);
 
-/// The files' paths, sizes and times in one line that is another one when any of them is.
+/// The files' paths, sizes, inodes and times in one line that is another one when any of them is.
 std::string fingerprint_of_folder(const std::string& folder);
 
 /// Where `path` stands below `folder`.

@@ -6,6 +6,7 @@
 #include <hdf5.h>
 
 #include "data/support.h"
+#include "pictures.h"
 
 namespace dtrain::test {
 
@@ -129,6 +130,29 @@ TEST_CASE("what is in memory needs its file no more") {
   const std::vector<double> before = read_all(*data, 0);
   fs::resize_file(folder / "x", 0);
   CHECK(read_all(*data, 0) == before);
+}
+
+TEST_CASE("a cache's folder of pictures that were written anew, whatever their times say") {
+  const TempFolder folder;
+  fs::create_directories(folder / "all/a");
+  const std::string path = folder / "all/a/0.bmp";
+  const auto write = [&](int number) {
+    const Bytes bytes = bmp_of(gradient(4, 4, 3, number));
+    write_file(path, {bytes.begin(), bytes.end()});
+  };
+  const auto read = [&] {
+    const DatasetSpec spec = parse(folder, "train: {images: all}\ncache: {file: kept}");
+    return read_all(*open_split(spec, *spec.train, {{"x", {4, 4, 3}}}, {{"", {}, DType::int32}}), 0);
+  };
+  write(1);
+  const auto time = fs::last_write_time(path);
+  const auto size = fs::file_size(path);
+  const std::vector<double> before = read();
+  CHECK(read() == before);
+  write(2);
+  fs::last_write_time(path, time);
+  REQUIRE(fs::file_size(path) == size);
+  CHECK(read() != before);
 }
 
 TEST_CASE("the identity of data: what they are, not where they stand") {
