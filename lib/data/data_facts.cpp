@@ -56,6 +56,8 @@ FittedStep step_from(const Json& json) {
 
 Json FieldNames::to_json() const {
   Json json = Json::object().set("inputs", json_of_strings(inputs)).set("targets", json_of_strings(targets));
+  if (!id.empty()) json.set("id", id);
+  if (!weight.empty()) json.set("weight", weight);
   if (width == 0) return json;
   Json all = Json::array();
   for (const size_t place : places) all.push(place);
@@ -63,7 +65,11 @@ Json FieldNames::to_json() const {
 }
 
 FieldNames FieldNames::from_json(const Json& json) {
-  FieldNames fields{strings_of(json.at("inputs")), strings_of(json.at("targets")), {}, 0};
+  FieldNames fields;
+  fields.inputs = strings_of(json.at("inputs"));
+  fields.targets = strings_of(json.at("targets"));
+  if (const Json* id = json.find("id")) fields.id = id->as_string();
+  if (const Json* weight = json.find("weight")) fields.weight = weight->as_string();
   if (const Json* places = json.find("places")) {
     fields.width = static_cast<size_t>(json.at("width").as_int());
     for (const Json& place : places->items()) {

@@ -11,16 +11,18 @@
 
 namespace dtrain {
 
-/// The names of the columns that make the model's inputs, in order, and its targets. Only files with a header
-/// have them; for other files this is empty.
+/// Which columns of the training file are for what.
 struct FieldNames {
+  /// The names of those that make the model's inputs, in order, and of those that are its targets, without
+  /// the targets that are inputs. Files without a header have none.
   std::vector<std::string> inputs, targets;
   /// Of any delimited text, also without a header: the fields of a line that make the inputs, in order, and
   /// how many fields a line has. 0: not known.
   std::vector<size_t> places;
   size_t width = 0;
+  std::string id = {}, weight = {};  // names; "" where there is no such column, or no header
 
-  bool empty() const { return inputs.empty() && targets.empty(); }
+  bool has_names() const { return !inputs.empty() || !targets.empty(); }
   bool operator==(const FieldNames&) const = default;
   Json to_json() const;
   /// Throws UserError where a part is missing or is not what it must be.
@@ -34,8 +36,8 @@ struct SourceFacts {
   FieldNames fields;
   Names class_names;  // by target, a lone one as "target": class i is called the i-th
   Names categories;   // by column of text: its values, sorted
-  /// By input: what becomes of a gap in each element of a row: "mean" or "median" (of the training split), a
-  /// number, or "" where there are no gaps.
+  /// By input: what becomes of a gap in each element of a row: "mean" or "median" (of the training split), or
+  /// "" where there are no gaps. A number needs no training split: it stands in the column already.
   Names fills;
 
   bool empty() const;

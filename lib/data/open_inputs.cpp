@@ -91,8 +91,8 @@ SourceColumns open_as_run(const std::string& path, const DatasetSpec& spec,
   const FileFormat format = format_of(path);
   if (format != FileFormat::text && (options.header || options.delimiter))
     throw UserError(
-        fmt::format("{}: expected text, which a header or a delimiter is of, found another format", path));
-  const ReadRequest request{spec.root, {}, wanted, {}, spec.facts.source};
+        fmt::format("{}: expected text, as a header or a delimiter was given, found another format", path));
+  const ReadRequest request{spec.root, {}, wanted, {}, spec.facts.source, true};
   for (const char* name : kSplitNames)
     if (const SplitSpec* split = spec.find(name))
       if (auto source = split->reader->open_inputs(path, format, options, request)) return *std::move(source);

@@ -150,7 +150,8 @@ TEST_CASE_FIXTURE(Tables, "what nothing was said about is an error with its line
   CHECK(contains(error("a,b,y\n1,2,0\n1,red,0\n", "target: y", pair),
                  "a.csv:3:3: expected a finite number in the column 'b', found 'red'; list the column in"));
   CHECK(contains(error("a,b,y\n1,2,0\n1,2026-11-22,0\n", "target: y", pair), "; a date is no number"));
-  CHECK(contains(error("a,b,y\n1,2,0\n1,2,red\n", "target: y", pair), "a.csv:3:5: expected an integer"));
+  CHECK(contains(error("a,b,y\n1,2,0\n1,2,red\n", "target: y", pair, {{"", {1}}}),
+                 "a.csv:3:5: expected a finite number in the column 'y', found 'red'; list the column in"));
   CHECK(contains(error("a,b,y\n1,\"2\n3,0\n", "target: y", pair), "a.csv:2:3: expected an end of the quote"));
   CHECK(contains(error("a,b,y\n1,\"2\"3,0\n", "target: y", pair), "a.csv:2:6: expected ',' or the end"));
   CHECK(contains(error("a,b,y\n1,2,0\n1,\"a\nb\",0\n", "target: y", pair), "a.csv:3:3: "));
@@ -353,9 +354,10 @@ TEST_CASE("split: of another split, whatever the reader and the cache") {
         CHECK(data->size() == (std::string(name) == "train" ? 16 : 8));
         const Values x = read_all(*data, 0), y = read_all(*data, 1);
         all.insert(x.begin(), x.end());
-        if (std::string(name) == "validation") CHECK(std::count(y.begin(), y.end(), y[0]) % 2 == 0);
+        const double rare = reader[0] == 'i' ? 1 : 0;  // of 8 in 32 rows
+        if (std::string(name) == "validation") CHECK(std::count(y.begin(), y.end(), rare) == 2);
         for (size_t i = 0; i < x.size(); ++i) {
-          CHECK((static_cast<int>(x[i]) % 4 == 0) == (y[i] == (reader[0] == 'i' ? 1 : 0)));
+          CHECK((static_cast<int>(x[i]) % 4 == 0) == (y[i] == rare));
           CHECK(data->sample_name(static_cast<int64_t>(i)) == fmt::format("row {}", x[i]));
         }
         CHECK(!data->identity().drawn.empty());

@@ -31,12 +31,13 @@ bool CsvDestination::store(std::string_view text, size_t row) const {
   std::byte* const dst = base + row * stride;
   if (table) return store_category(text, dst);
   if (kind == Kind::text) {
+    if (text.size() > width) return false;
     std::memcpy(dst, text.data(), text.size());
     std::memset(dst + text.size(), 0, width - text.size());
     return true;
   }
   if (gap && is_csv_gap(text)) {
-    kind == Kind::int32 ? put(dst, static_cast<int32_t>(*gap)) : put(dst, *gap);
+    kind == Kind::int32 ? put(dst, static_cast<int32_t>(*gap)) : put(dst, static_cast<float>(*gap));
     return true;
   }
   const auto value = csv_number(text);

@@ -45,9 +45,10 @@ struct CsvDestination {
   size_t stride = 0;          // bytes from one row to the next
   size_t width = 0;           // bytes of a text
   const CategoryTable* table = nullptr;
-  std::optional<float> gap = {};  // what stands for a value that is not there
+  std::optional<double> gap = {};  // what stands for a value that is not there
+  std::string_view advice_for_gap = {};
 
-  /// Writes the row's element; false where the text is not what it must be.
+  /// Writes the row's element; false where the text is not what it must be, or is longer than `width`.
   bool store(std::string_view text, size_t row) const;
   /// As the text must be, for a message: "a finite number"; of categories, one of the table's.
   std::string expected() const;

@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <mutex>
+#include <iterator>
+#include <set>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/name_list.h"
 #include "data/parallel.h"
+#include "data/readers/csv_categories.h"
 #include "data/readers/csv_destination.h"
 #include "data/readers/csv_text.h"
 #include "data/readers/csv_values.h"
@@ -31,26 +34,15 @@ bool is_header(const CsvFormat& format, const std::vector<std::string>& fields) 
 
 constexpr size_t kMostNames = 20;  // in a message
 
-struct TextHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-};
-using TextSet = std::unordered_set<std::string, TextHash, std::equal_to<>>;
-
-std::vector<std::string> sorted(const TextSet& texts) {
-  std::vector<std::string> all(texts.begin(), texts.end());
-  std::sort(all.begin(), all.end());
-  if (std::all_of(all.begin(), all.end(), is_csv_number))
-    std::stable_sort(all.begin(), all.end(), [](const std::string& a, const std::string& b) {
-      return *csv_number(a) < *csv_number(b);
-    });
-  return all;
-}
-
 /// Memory that a column is made in.
 struct Making {
   TensorSpec spec;
   std::shared_ptr<std::byte> data;
+};
+
+/// Thrown where a field that was taken for numbers has something else, which may make it one of texts.
+struct TextAmongNumbers {
+  size_t field = 0;
 };
 
 class Table {
@@ -68,15 +60,41 @@ class Table {
   }
 
  private:
-  using Values = std::map<size_t, TextSet>;
-
   CsvColumns read_unchecked(const PlanCsv& plan) {
     const char* rows = begin();
     if (rows == text_.end())
       throw UserError(fmt::format("{}: expected rows of numbers, found none", text_.path()));
     plan_ = plan(start_);
+    set_numbers_aside();
     blocks_ = text_.blocks(rows);
     rows_ = blocks_.back().first_row + blocks_.back().rows;
+    for (;;) {
+      try {
+        return read_rows();
+      } catch (const TextAmongNumbers& found) {
+        plan_.categories.insert(doubtful_.extract(found.field));
+        tables_.clear();
+        destinations_.clear();
+      }
+    }
+  }
+
+  /// What is to be categories only if it holds names is numbers as long as nothing else is met: that takes no
+  /// pass over the file.
+  void set_numbers_aside() {
+    for (auto one = plan_.categories.begin(); one != plan_.categories.end();) {
+      const auto next = std::next(one);
+      const std::string& first = start_.first[one->first];
+      if (one->second.when != CsvCategory::When::always && !is_csv_name(first)) {
+        const bool settled = one->second.when == CsvCategory::When::all_are_names && is_csv_number(first);
+        auto taken = plan_.categories.extract(one);
+        if (!settled) doubtful_.insert(std::move(taken));
+      }
+      one = next;
+    }
+  }
+
+  CsvColumns read_rows() {
     make_tables();
     CsvColumns columns;
     std::vector<Making> parts;
@@ -148,45 +166,20 @@ class Table {
     return start_.names.empty() ? "" : fmt::format(" in the column '{}'", start_.names[field]);
   }
 
-  /// Before the columns are made, whose width depends on them: all values of the fields whose tables are not
-  /// known, and the length of the longest id.
+  /// Before the columns are made, whose width depends on them: the tables of categories, and the length of
+  /// the longest id.
   void make_tables() {
-    Values all;
+    std::set<size_t> unknown;
     for (const auto& [field, category] : plan_.categories)
-      if (!category.values) all[field];
-    if (!all.empty() || plan_.id) {
-      std::mutex mutex;
-      run_blocks(static_cast<int64_t>(blocks_.size()), [&](int64_t i) {
-        Values found;
-        for (const auto& [field, texts] : all) found[field];
-        const size_t longest = collect(blocks_[static_cast<size_t>(i)], found);
-        const std::lock_guard lock(mutex);
-        longest_id_ = std::max(longest_id_, longest);
-        for (auto& [field, texts] : found) all[field].merge(texts);
-      });
+      if (!category.values) unknown.insert(field);
+    CsvTexts texts;
+    if (!unknown.empty() || plan_.id) texts = collect_csv_texts(text_, blocks_, width(), unknown, plan_.id);
+    longest_id_ = texts.longest;
+    for (const auto& [field, category] : plan_.categories) {
+      std::vector<std::string> values =
+          category.values ? *category.values : std::move(texts.values.at(field));
+      if (has_table(category.when, values)) tables_.try_emplace(field, std::move(values), category.other);
     }
-    for (const auto& [field, category] : plan_.categories)
-      tables_.try_emplace(field, category.values ? *category.values : sorted(all[field]), category.other);
-  }
-
-  size_t collect(const CsvBlock& block, Values& found) const {
-    size_t longest = 1, last = plan_.id.value_or(0);
-    if (!found.empty()) last = std::max(last, found.rbegin()->first);
-    CsvFields fields(text_);
-    CsvField field;
-    for (const char* p = text_.skip_blank(block.begin); p < block.end; p = text_.skip_blank(p)) {
-      field.last = false;
-      for (size_t i = 0; i < width() && !field.last; ++i) {
-        p = fields.read(p, field);
-        if (i > last) continue;
-        if (plan_.id == i) longest = std::max(longest, field.text.size());
-        if (is_csv_missing_name(field.text)) continue;
-        if (const auto values = found.find(i); values != found.end() && !values->second.contains(field.text))
-          values->second.emplace(field.text);
-      }
-      while (!field.last) p = fields.read(p, field);  // too many are an error later
-    }
-    return longest;
   }
 
   /// The elements that a field of a part becomes.
@@ -212,9 +205,11 @@ class Table {
       CsvDestination to{.kind = integers ? Kind::int32 : Kind::float32,
                         .base = making.data.get() + 4 * at,
                         .stride = stride,
-                        .gap = element.gap};
+                        .gap = element.gap,
+                        .advice_for_gap = part.advice_for_gap};
       if (table != tables_.end()) {
         to.table = &table->second;
+        if (!part.scalar) to.advice_for_gap = "'unknown: other' makes it a category of its own";
         to.kind = integers ? Kind::index32 : part.scalar ? Kind::index_float32 : Kind::features;
       }
       destinations_.emplace(element.field, to);
@@ -226,8 +221,11 @@ class Table {
   Making make(size_t field, TensorSpec spec, CsvDestination::Kind kind) {
     const size_t bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
     Making making{std::move(spec), allocate_rows(bytes)};
-    destinations_.emplace(
-        field, CsvDestination{.kind = kind, .base = making.data.get(), .stride = bytes, .width = bytes});
+    destinations_.emplace(field, CsvDestination{.kind = kind,
+                                                .base = making.data.get(),
+                                                .stride = bytes,
+                                                .width = bytes,
+                                                .advice_for_gap = "each row must have one"});
     return making;
   }
 
@@ -247,8 +245,10 @@ class Table {
     CsvFields fields(text_);
     CsvField field;
     auto row = static_cast<size_t>(block.first_row);
+    const size_t end = row + static_cast<size_t>(block.rows);
     for (const char* p = text_.skip_blank(block.begin); p < block.end; p = text_.skip_blank(p), ++row) {
       const char* const line = p;
+      if (row == end) fail_changed();
       for (size_t i = 0; i < width(); ++i) {
         const auto& of_field = destinations[i];
         const bool last = i + 1 == width();
@@ -263,6 +263,12 @@ class Table {
           if (!to.store(field.text, row)) refuse(line, field, i, to);
       }
     }
+    if (row != end) fail_changed();
+  }
+
+  /// The rows were counted before; memory is for so many, and holds nothing where there are fewer.
+  [[noreturn]] void fail_changed() const {
+    throw Error(text_.path() + ": the file was changed while it was in use");
   }
 
   /// The value at `p` where it is a plain number; null for anything else.
@@ -287,19 +293,22 @@ class Table {
   [[noreturn]] void refuse(const char* line, const CsvField& field, size_t index,
                            const CsvDestination& to) const {
     if (CsvFields(text_).count(line) != width()) refuse_width(line);
+    if (doubtful_.contains(index)) throw TextAmongNumbers{index};
     const std::string_view found = field.text.substr(0, 40);
     const std::string expected = to.expected() + called(index);
-    if (to.table)
+    if (to.table && !is_csv_missing_name(field.text))
       text_.fail(field.at, fmt::format("expected {} ({}), found '{}'", expected,
                                        list_some(to.table->values(), kMostNames), found));
-    text_.fail(field.at, fmt::format("expected {}, found '{}'{}", expected, found, advice(line, field.text)));
+    text_.fail(field.at,
+               fmt::format("expected {}, found '{}'{}", expected, found, advice(line, field.text, to)));
   }
 
-  std::string advice(const char* line, std::string_view found) const {
+  std::string advice(const char* line, std::string_view found, const CsvDestination& to) const {
     if (line == first_ && start_.names.empty() && is_csv_name(found))
       return "; if the first line is a header, say so (header)";
     if (plan_.advice.empty()) return "";
-    if (is_csv_gap(found)) return "; a gap becomes what 'fill' says: mean, median or a number";
+    if (to.table ? is_csv_missing_name(found) : is_csv_gap(found))
+      return to.advice_for_gap.empty() ? "" : fmt::format("; {}", to.advice_for_gap);
     if (is_csv_date(found))
       return "; a date is no number: make columns of it (year, month, days since a day), or leave it out "
              "('drop')";
@@ -311,7 +320,8 @@ class Table {
   CsvFields fields_;
   CsvStart start_;
   CsvPlan plan_;
-  const char* first_ = nullptr;  // where the first line begins
+  const char* first_ = nullptr;             // where the first line begins
+  std::map<size_t, CsvCategory> doubtful_;  // as CsvPlan::categories: those that are read as numbers so far
   std::vector<CsvBlock> blocks_;
   int64_t rows_ = 0;
   size_t longest_id_ = 1;

@@ -25,12 +25,16 @@ struct CsvCategory {
   std::optional<std::vector<std::string>> values;
   /// Whether what is not in the table is `other`: index 0, before the table's, or none of the 0/1 features.
   bool other = false;
+  /// Whether there is a table at all. It depends on all values of the file, but for those that say that there
+  /// is none.
+  enum class When { always, some_are_names, all_are_names };
+  When when = When::always;
 };
 
 /// A field of the lines that goes into a column of the data set.
 struct CsvElement {
   size_t field = 0;
-  std::optional<float> gap;  // what stands for a value that is not there; unset: that is an error
+  std::optional<double> gap;  // what stands for a value that is not there; unset: that is an error
 };
 
 /// Which fields of a line make up one column. A row of the column has the shape [elements], or Shape{} where
@@ -40,6 +44,7 @@ struct CsvPart {
   std::vector<CsvElement> fields;
   DType dtype = DType::float32;  // or int32, where every value must be an integer
   bool scalar = false;
+  std::string advice_for_gap = {};  // for whoever has a value that is not there, where that is an error
 };
 
 /// What the beginning of a file shows.
@@ -55,10 +60,11 @@ struct CsvPlan {
   std::vector<CsvPart> parts;
   std::map<size_t, CsvCategory> categories;  // by field
   std::optional<size_t> weight, id;          // fields
-  std::string advice;                        // for whoever finds text where a number should be, after "; "
+  /// What messages add where text stands in the place of a number; "": no message has any advice.
+  std::string advice;
 };
 
-/// Decides that. Called once.
+/// Decides what is to be read of a file that begins so. Called once.
 using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
 
 struct CsvColumns {

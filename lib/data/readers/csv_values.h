@@ -11,7 +11,8 @@ namespace dtrain {
 std::optional<double> csv_number(std::string_view text);
 /// One of the ways to say that there is no value: nothing at all, NA, null, ?, ...
 bool is_csv_gap(std::string_view text);
-/// The same where a name may be: only what tables write for it, as it is written there.
+/// Whether a text says so where names may stand: only what tables write for a missing value, as they write
+/// it.
 bool is_csv_missing_name(std::string_view text);
 /// Neither a number (nan and inf are numbers here) nor a gap.
 bool is_csv_name(std::string_view text);

@@ -27,6 +27,8 @@ struct ReadRequest {
   /// What is known of the training split, by which other files are read; empty: the options decide, and the
   /// reader finds out.
   SourceFacts facts;
+  /// Whether the files are for `dtrain predict`: targets and weights are not read, and need not be there.
+  bool for_prediction = false;
 
   /// The path at which a file is found.
   std::string find(const std::string& file_name) const;
