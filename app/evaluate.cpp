@@ -116,7 +116,8 @@ std::string short_text(const Json& value) {
 /// The samples that --errors shows.
 struct Errors {
   std::vector<WorstSample> samples;
-  std::string id_title;  // of their ids
+  bool has_ids = false;  // else their ids are their rows
+  std::string id_title;
 };
 
 /// Classes get the names that the data have for them.
@@ -152,11 +153,11 @@ Json json_of(const RunConfig& config, const Errors& errors) {
   Json all = Json::array();
   for (const WorstSample& sample : errors.samples) {
     Json one = Json::object();
-    if (errors.id_title == "row") {
+    // The column of ids may have any name, also that of what follows.
+    if (errors.has_ids)
+      one.set("id", sample.id).set("id_title", errors.id_title);
+    else
       one.set("row", int64_t{std::stoll(sample.id)});
-    } else {
-      one.set(errors.id_title, sample.id);
-    }
     one.set("loss", sample.loss);
     if (sample.outputs.size() == 1) {
       for (const auto& [key, value] : sample.outputs[0].entries()) one.set(key, value);
@@ -190,7 +191,7 @@ Errors find_errors(const SavedRun& run, const std::shared_ptr<const Dataset>& da
   auto worst = worst_samples(run.config, *replicas, data, batch_size, static_cast<size_t>(count),
                              [&] { return stop != 0; });
   if (!worst) throw Interrupted(stop, "stopped");
-  return {std::move(*worst), data->id_title()};
+  return {std::move(*worst), data->has_ids(), data->id_title()};
 }
 
 void evaluate(const EvaluateOptions& options) {

@@ -150,7 +150,7 @@ class PredictionTable final : public ArrayWriter {
 
 bool has_named_predictions(const RunConfig& config, const Dataset& inputs) {
   const SourceFacts& facts = config.dataset.facts.source;
-  return !facts.fields.targets.empty() || !facts.class_names.empty() || inputs.id_title() != "row";
+  return !facts.fields.targets.empty() || !facts.class_names.empty() || inputs.has_ids();
 }
 
 std::unique_ptr<ArrayWriter> open_prediction_table(const std::string& path, const RunConfig& config,

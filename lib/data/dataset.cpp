@@ -13,8 +13,7 @@ size_t Dataset::stored_bytes() const {
 }
 
 std::string Dataset::sample_name(int64_t index) const {
-  const std::string title = id_title();
-  return title == "row" ? title + " " + sample_id(index) : sample_id(index);
+  return has_ids() ? sample_id(index) : "row " + sample_id(index);
 }
 
 }  // namespace dtrain

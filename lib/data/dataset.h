@@ -50,8 +50,9 @@ class Dataset {
   virtual DataIdentity identity() const { return {}; }
   /// What it was read by: of the training split what others are to be read by.
   virtual DataFacts facts() const { return {}; }
-  /// What sample_id() gives: the name of the column of ids, "path" of a picture; "row" where samples are told
-  /// apart by their numbers only.
+  /// Whether samples have names of their own; else they are told apart by their numbers only.
+  virtual bool has_ids() const { return false; }
+  /// What sample_id() gives: the name of the column of ids, "path" of a picture; "row" without ids.
   virtual std::string id_title() const { return "row"; }
   virtual std::string sample_id(int64_t index) const { return std::to_string(index); }
   /// What the user should know of the samples, a sentence each.

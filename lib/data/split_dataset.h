@@ -40,7 +40,8 @@ class SplitDataset final : public Dataset {
   void read_stored(size_t index, std::span<const int64_t> rows, void* dst) const override;
   DataIdentity identity() const override;
   DataFacts facts() const override { return source_.facts; }
-  std::string id_title() const override { return held_->names ? held_->names->spec().name : "row"; }
+  bool has_ids() const override { return held_->names != nullptr; }
+  std::string id_title() const override { return has_ids() ? held_->names->spec().name : "row"; }
   std::vector<std::string> warnings() const override { return held_->warnings; }
   std::string sample_id(int64_t index) const override;
   /// Random columns are made anew every epoch, so a device has nothing to keep.

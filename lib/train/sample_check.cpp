@@ -36,8 +36,8 @@ void check_column(const Dataset& data, size_t column, const Taker& taker, const 
     const int64_t sample = first + (wrong - values.begin()) / elements;
     throw UserError(
         fmt::format("sample {} (from 0{}) of the split that is {} has {} for '{}', which takes {} to {}",
-                    sample, data.id_title() == "row" ? "" : ", " + data.sample_name(sample), use, *wrong,
-                    taker.name, taker.bounds.least, taker.bounds.most));
+                    sample, data.has_ids() ? ", " + data.sample_name(sample) : "", use, *wrong, taker.name,
+                    taker.bounds.least, taker.bounds.most));
   }
 }
 

@@ -38,6 +38,7 @@ class WeightedDataset final : public Dataset {
   }
   DataIdentity identity() const override { return data_->identity(); }
   DataFacts facts() const override { return data_->facts(); }
+  bool has_ids() const override { return data_->has_ids(); }
   std::string id_title() const override { return data_->id_title(); }
   std::string sample_id(int64_t index) const override { return data_->sample_id(index); }
   std::vector<std::string> warnings() const override { return data_->warnings(); }
