@@ -18,6 +18,7 @@
 #include "text.h"
 #include "train/placement.h"
 #include "train/sample_check.h"
+#include "train/target_scale.h"
 #include "train/trainer.h"
 
 namespace dtrain {
@@ -80,13 +81,16 @@ void check_output(const PredictOptions& options, const SavedRun& run) {
           fmt::format("{}: is a file of the run's data set; give another --output", options.output_file));
 }
 
-/// The loader's samples through the model, in order.
-void predict_all(Replicas& replicas, Loader& loader, int64_t batch_size,
+/// The loader's samples through the model, in order; numbers in the units of the data's targets.
+void predict_all(const RunConfig& config, Replicas& replicas, Loader& loader, int64_t batch_size,
                  const std::vector<TensorSpec>& outputs, ArrayWriter& writer) {
   const std::atomic<int>& stop = catch_signals().stop;
   std::vector<std::vector<float>> memory;
-  for (const TensorSpec& spec : outputs)
-    memory.emplace_back(static_cast<size_t>(batch_size * spec.shape.elements()));
+  std::vector<TargetScale> scales;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    memory.emplace_back(static_cast<size_t>(batch_size * outputs[i].shape.elements()));
+    scales.emplace_back(config, i);
+  }
   loader.begin(0, 0);
   while (const auto batch = loader.next()) {
     if (stop != 0) throw Interrupted(stop, "stopped; nothing was written");
@@ -94,6 +98,7 @@ void predict_all(Replicas& replicas, Loader& loader, int64_t batch_size,
     for (size_t i = 0; i < outputs.size(); ++i)
       views.push_back({memory[i].data(), outputs[i].shape.prepended(batch->size())});
     replicas.predict(*batch, views);
+    for (size_t i = 0; i < outputs.size(); ++i) scales[i].undo(memory[i].data(), views[i].elements());
     writer.append(views);
   }
   writer.finish();
@@ -132,7 +137,7 @@ void predict(const PredictOptions& options) {
   const std::vector<TensorSpec> outputs = output_specs(config.graph);
   const auto writer = open_writer(options.output_file, config, outputs, *inputs);
   const auto replicas = replicas_for_inference(run, Plan::Purpose::prediction, batch_size, loader);
-  predict_all(*replicas, loader, batch_size, outputs, *writer);
+  predict_all(config, *replicas, loader, batch_size, outputs, *writer);
 
   if (options.output.json) {
     Json shapes = Json::object();

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/new_file.h"
-#include "data/row_fitter.h"
+#include "train/row_weights.h"
 
 namespace dtrain {
 
@@ -27,29 +27,13 @@ struct OutputNames {
   std::vector<std::string> classes;  // empty: numbers
   Scores scores = Scores::any;
   int64_t elements = 1;
-  double scale = 1, offset = 0;  // a number's way back to the target's own scale
   bool is_binary() const { return classes.size() == 2 && elements == 1; }
 };
-
-/// Undoes what the transforms made of a target of one number, as far as that was one affine map.
-void undo_transforms(const RunConfig& config, const Head& head, OutputNames& names) {
-  DataFacts facts = config.dataset.facts;
-  const TensorSpec number{"", Shape{1}, DType::float32};
-  const auto chosen = transforms_of(head.target, true, config.dataset.transforms).chosen;
-  if (names.elements != 1 || chosen.empty()) return;
-  RowFitter fitter(facts, name_for_of(head.target), {});
-  const ColumnPlan plan = plan_column(ColumnPlan(number), number, true, chosen, {}, fitter, {}).plan;
-  const auto map = plan.map();
-  if (!map || map->scale.size() != 1 || map->scale[0] == 0) return;
-  names.scale = 1 / static_cast<double>(map->scale[0]);
-  names.offset = -static_cast<double>(map->offset[0]) * names.scale;
-}
 
 OutputNames names_of_output(const RunConfig& config, size_t index, const TensorSpec& output) {
   const SourceFacts& facts = config.dataset.facts.source;
   const Head& head = config.heads[index];
-  OutputNames names{"", {}, head.loss->takes(), output.shape.elements()};
-  if (index < facts.fields.targets.size()) names.target = facts.fields.targets[index];
+  OutputNames names{target_column(config, index), {}, head.loss->takes(), output.shape.elements()};
   const auto found = facts.class_names.find(name_for_of(head.target));
   const bool rank_one = output.shape.rank() == 1;
   if (found != facts.class_names.end()) names.classes = found->second;
@@ -58,7 +42,6 @@ OutputNames names_of_output(const RunConfig& config, size_t index, const TensorS
   // A network may have more or fewer outputs than there are classes.
   const auto count = static_cast<int64_t>(names.classes.size());
   if (!rank_one || (count != names.elements && !names.is_binary())) names.classes.clear();
-  if (names.classes.empty()) undo_transforms(config, head, names);
   return names;
 }
 
@@ -133,9 +116,6 @@ class PredictionTable final : public ArrayWriter {
       const auto best = std::max_element(numbers.begin(), numbers.end()) - numbers.begin();
       fmt::format_to(std::back_inserter(text), ",{}", quoted(names.classes[static_cast<size_t>(best)]));
     }
-    for (float& number : numbers)
-      if (names.classes.empty() && (names.scale != 1 || names.offset != 0))
-        number = static_cast<float>(static_cast<double>(number) * names.scale + names.offset);
     // Each number as short as it can be and still be read back to the same float32.
     for (const float number : numbers) fmt::format_to(std::back_inserter(text), ",{}", number);
   }

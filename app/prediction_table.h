@@ -16,8 +16,7 @@ bool has_named_predictions(const RunConfig& config, const Dataset& inputs);
 
 /// Writes a .csv with a header: the sample's id (or its row), then for each output the class and the
 /// probability of each class, or the numbers under the target's name. Scores that a loss takes for logits
-/// become probabilities; what the transforms did to a target of one number is undone. Refers to its
-/// arguments.
+/// become probabilities. Refers to its arguments.
 std::unique_ptr<ArrayWriter> open_prediction_table(const std::string& path, const RunConfig& config,
                                                    const std::vector<TensorSpec>& outputs,
                                                    const Dataset& inputs);

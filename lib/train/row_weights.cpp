@@ -134,6 +134,18 @@ std::vector<std::string> class_names(const RunConfig& config, const DataFacts& f
   return found == facts.source.class_names.end() ? std::vector<std::string>() : found->second;
 }
 
+std::string target_column(const RunConfig& config, size_t head) {
+  const auto is_input = [&](const Head& one) {
+    return config.dataset.train && config.dataset.train->find_input_target(one.target.name);
+  };
+  if (is_input(config.heads[head])) return "";
+  const auto begin = config.heads.begin();
+  const auto before = std::count_if(begin, begin + static_cast<ptrdiff_t>(head),
+                                    [&](const Head& one) { return !is_input(one); });
+  const std::vector<std::string>& names = config.dataset.facts.source.fields.targets;
+  return static_cast<size_t>(before) < names.size() ? names[static_cast<size_t>(before)] : "";
+}
+
 void set_row_weights(RunConfig& config, Diagnostics& diagnostics) {
   const DatasetSpec& dataset = config.dataset;
   const bool by_sample =

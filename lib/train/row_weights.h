@@ -12,6 +12,9 @@ namespace dtrain {
 
 /// What the data call the classes of an output; empty where they have no names.
 std::vector<std::string> class_names(const RunConfig& config, const DataFacts& facts, size_t head);
+/// The name of the training file's column that an output's target is; "" where it has none, as a target that
+/// is an input.
+std::string target_column(const RunConfig& config, size_t head);
 
 /// Reads `class_weight:`, and sets Head::weights where rows have weights, of their class or of the data set.
 /// Parts of the run that could not be made are passed over.

@@ -6,6 +6,7 @@
 
 #include "data/loader.h"
 #include "device/device.h"
+#include "train/target_scale.h"
 
 namespace dtrain {
 
@@ -56,6 +57,7 @@ class Judge {
       : head_(config.heads[head]),
         output_(config.graph.spec(head_.output)),
         target_column_(config.graph.inputs.size() + head),
+        scale_(config, head),
         predictions_(static_cast<size_t>(batch_size) * elements(output_)),
         targets_(static_cast<size_t>(batch_size) * elements(head_.target)) {}
 
@@ -78,32 +80,38 @@ class Judge {
     return head_.loss->weight() * total / static_cast<double>(rows);
   }
   Json describe(size_t sample) const {
-    const float* scores = predictions_.data() + sample * elements(output_);
-    const float* target = targets_.data() + sample * elements(head_.target);
     const int64_t n = output_.shape.elements(), target_n = head_.target.shape.elements();
-    const auto best = [n](const float* values) {
-      return Json(std::max_element(values, values + n) - values);
+    std::vector<float> scores = row_of(predictions_, sample, n), target = row_of(targets_, sample, target_n);
+    scale_.undo(scores.data(), n);
+    scale_.undo(target.data(), target_n);
+    const auto best = [](const std::vector<float>& values) {
+      return Json(std::max_element(values.begin(), values.end()) - values.begin());
     };
     // One row, of which the greatest column is the class.
     const bool is_class =
         head_.loss->tells_classes() && !head_.loss->is_of_columns() && output_.shape.rank() == 1;
     const bool is_number = head_.target.dtype == DType::int32;
     Json described = Json::object();
-    described.set("target", is_number  ? numbers(reinterpret_cast<const int32_t*>(target), target_n,
+    described.set("target", is_number  ? numbers(reinterpret_cast<const int32_t*>(target.data()), target_n,
                                                  head_.target.shape.rank() == 0)
                             : is_class ? best(target)
-                                       : numbers(target, target_n, target_n == 1));
-    described.set("prediction", is_class ? best(scores) : numbers(scores, n, n == 1));
-    if (is_class) described.set("scores", numbers(scores, n, false));
+                                       : numbers(target.data(), target_n, target_n == 1));
+    described.set("prediction", is_class ? best(scores) : numbers(scores.data(), n, n == 1));
+    if (is_class) described.set("scores", numbers(scores.data(), n, false));
     return described;
   }
 
  private:
+  static std::vector<float> row_of(const std::vector<float>& rows, size_t row, int64_t elements) {
+    const auto first = rows.begin() + static_cast<ptrdiff_t>(row) * elements;
+    return {first, first + elements};
+  }
   static size_t elements(const TensorSpec& spec) { return static_cast<size_t>(spec.shape.elements()); }
 
   const Head& head_;
   const TensorSpec& output_;
   size_t target_column_;
+  TargetScale scale_;
   std::vector<float> predictions_, targets_;  // both types of targets have elements of this size
 };
 

@@ -16,8 +16,8 @@ struct WorstSample {
   int64_t row = 0;  // in the split, from 0
   std::string id;   // as the data call it: its name, or its row in the file
   double loss = 0;  // as that of a batch of this sample alone, without weights
-  /// By output: {target, prediction}, and where it has a class {target, prediction, scores}: numbers, or
-  /// arrays of them.
+  /// By output: {target, prediction}, and where it has a class {target, prediction, scores}: numbers in the
+  /// units of the data's targets, or arrays of them.
   std::vector<Json> outputs;
 };
 

@@ -2,6 +2,7 @@
 import csv
 import math
 import random
+import struct
 
 import support
 from support import Case
@@ -139,6 +140,71 @@ class Tables(Case):
         out = self.read("out.csv")
         self.assertEqual(list(out[0]), ["name", "species", "no", "yes"])
         self.assertGreater(sum(a["species"] == b["species"] for a, b in zip(out, rows)), 280)
+
+    def numbers(self):
+        """A run for each of two tables, with a header and without, that scales its target."""
+        draw = random.Random(7)
+        rows = [[f"{draw.random():.4f}" for _ in range(2)] for _ in range(64)]
+        rows = [[a, b, f"{1000 + 50 * float(a) - 20 * float(b):.3f}"] for a, b in rows]
+        lines = "".join(",".join(row) + "\n" for row in rows)
+        self.write("headed.csv", "a,b,price\n" + lines)
+        self.write("plain.csv", lines)
+        for name in ("headed", "plain"):
+            self.fit(config=f"""\
+model: {{inputs: {{x: [2]}}, layers: [{{dense: {{units: 1}}}}]}}
+dataset:
+  train: {{csv: {{file: {name}.csv, header: {str(name == "headed").lower()}, target: 2}}}}
+  transforms: [standardize: {{of: [x, target]}}]
+strategy: {{single: {{device: cpu:0}}}}
+train: {{epochs: 30, batch_size: 16, loss: mean_squared_error, optimizer: {{adam: {{learning_rate: 0.05}}}}}}
+""", output=name)
+        return [float(row[2]) for row in rows]
+
+    def test_predictions_are_in_the_units_of_the_data_in_every_format(self):
+        prices = self.numbers()
+        for name in ("headed", "plain"):
+            self.dtrain("predict", name, "-i", f"{name}.csv", "-o", f"{name}-out.csv")
+            self.dtrain("predict", name, "-i", f"{name}.csv", "-o", f"{name}-out.npy")
+        headed = [float(row["price"]) for row in self.read("headed-out.csv")]
+        plain = [float(line) for line in (self.dir / "plain-out.csv").read_text().split()]
+        self.assertEqual(headed, plain)
+        for price, found in zip(prices, headed):
+            self.assertLess(abs(price - found), 5)
+        for name in ("headed", "plain"):
+            numbers = (self.dir / f"{name}-out.npy").read_bytes()[-4 * len(prices):]
+            for one, other in zip(struct.unpack(f"<{len(prices)}f", numbers), headed):
+                self.assertAlmostEqual(one, other, delta=1e-3)
+            for error in self.json("evaluate", name, "--split", "train", "--errors", 3)["errors"]:
+                self.assertAlmostEqual(error["target"], prices[error["row"]], places=2)
+                self.assertAlmostEqual(error["prediction"], headed[error["row"]], places=2)
+
+    def test_a_target_that_is_an_input_has_no_column(self):
+        self.write("house.csv", "a,b,price\n1,2,3\n2,3,4\n3,5,6\n")
+        self.fit(config="""\
+model:
+  inputs: {x: [2]}
+  layers:
+    - dense: {name: back, units: 2, inputs: x}
+    - dense: {name: value, units: 1, inputs: x}
+  outputs: [back, value]
+dataset: {train: {csv: {file: house.csv, header: true, targets: {back: {input: x}, value: price}}}}
+strategy: {single: {device: cpu:0}}
+train: {epochs: 1, batch_size: 3, loss: mean_squared_error, optimizer: sgd}
+""")
+        self.dtrain("predict", "run", "-i", "house.csv", "-o", "out.csv")
+        self.assertEqual(list(self.read("out.csv")[0]), ["row", "back.0", "back.1", "price"])
+
+    def test_a_column_of_ids_may_have_any_name(self):
+        for title in ("row", "loss"):
+            rows = [dict(row, **{title: row["name"]}) for row in self.rows]
+            self.table("flowers.csv", rows, [title] + [field for field in self.rows[0] if field != "name"])
+            self.fit("--overwrite", config=CONFIG.replace("id: name", f"id: {title}").replace("epochs: 6", "epochs: 1"))
+            names = {row["name"] for row in self.rows}
+            for error in self.json("evaluate", "run", "--errors", 2)["errors"]:
+                self.assertIn(error["id"], names)
+                self.assertEqual(error["id_title"], title)
+                self.assertIsInstance(error["loss"], float)
+            self.assertIn(f"\nlargest losses\n{title:>8}  ", self.dtrain("evaluate", "run", "--errors", 2).out)
 
     def test_the_input_is_the_target(self):
         config = """\

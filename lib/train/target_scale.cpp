@@ -1,0 +1,36 @@
+#include "train/target_scale.h"
+
+#include <algorithm>
+
+#include "data/row_fitter.h"
+
+namespace dtrain {
+
+TargetScale::TargetScale(const RunConfig& config, size_t head) {
+  const TensorSpec& target = config.heads[head].target;
+  if (config.heads[head].loss->tells_classes() || target.dtype != DType::float32) return;
+  const ColumnTransforms transforms = transforms_of(target, true, config.dataset.transforms);
+  if (transforms.chosen.empty()) return;
+  DataFacts facts = config.dataset.facts;
+  RowFitter fitter(facts, name_for_of(target), {});
+  ColumnPlan stored({"", transforms.stored.shape, DType::float32});
+  const PlannedColumn planned =
+      plan_column(std::move(stored), target, true, transforms.chosen, {}, fitter, {});
+  const auto map = planned.plan.map();  // views the plan's numbers
+  const auto is_zero = [](float scale) { return scale == 0; };
+  if (!map || std::any_of(map->scale.begin(), map->scale.end(), is_zero)) return;
+  for (size_t i = 0; i < map->scale.size(); ++i) {
+    scale_.push_back(1 / static_cast<double>(map->scale[i]));
+    offset_.push_back(-static_cast<double>(map->offset[i]) * scale_.back());
+  }
+}
+
+void TargetScale::undo(float* values, int64_t count) const {
+  if (scale_.empty()) return;
+  for (int64_t i = 0; i < count; ++i) {
+    const size_t element = static_cast<size_t>(i) % scale_.size();
+    values[i] = static_cast<float>(static_cast<double>(values[i]) * scale_[element] + offset_[element]);
+  }
+}
+
+}  // namespace dtrain
