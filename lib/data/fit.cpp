@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "data/parallel.h"
 
@@ -10,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// Of numbers that are not NaN.
+/// The count, the mean and the spread of numbers, NaN left out.
 struct Tally {
   double count = 0, mean = 0, squares = 0;  // squares: of the differences from the mean
 
@@ -23,7 +26,8 @@ struct Tally {
   }
 };
 
-/// Of values[i], values[i + step], ... Counting from the first value, what is constant has no squares.
+/// The tally of values[0], values[step], ... It counts from the first value, so that what is constant has no
+/// squares.
 Tally tally(const float* values, size_t size, size_t step) {
   size_t begin = 0;
   while (begin < size && std::isnan(values[begin])) begin += step;
@@ -53,7 +57,7 @@ int64_t rows_of_block(int64_t elements) {
 
 /// Calls visit(block, values, count) for blocks of rows, by several threads.
 template <class Visit>
-int64_t for_row_blocks(const FitSamples& samples, Visit visit) {
+void for_row_blocks(const FitSamples& samples, Visit visit) {
   const int64_t elements = samples.spec.shape.elements(), rows = rows_of_block(elements);
   const int64_t blocks = (samples.size + rows - 1) / rows;
   run_blocks(blocks, [&](int64_t block) {
@@ -62,21 +66,27 @@ int64_t for_row_blocks(const FitSamples& samples, Visit visit) {
     samples.read(block * rows, count, values.data());
     visit(block, values);
   });
-  return blocks;
 }
 
-/// One for each of `channels` that elements take turns in.
+/// A tally for each of `channels` that elements take turns in.
 std::vector<Tally> tallies(const FitSamples& samples, size_t channels) {
-  const int64_t rows = rows_of_block(samples.spec.shape.elements());
-  std::vector<std::vector<Tally>> parts(static_cast<size_t>((samples.size + rows - 1) / rows));
+  std::vector<Tally> all(channels);
+  // Blocks are merged in order as soon as those before them are done: wide rows make large tallies.
+  std::map<int64_t, std::vector<Tally>> waiting;
+  int64_t merged = 0;
+  std::mutex mutex;
   for_row_blocks(samples, [&](int64_t block, const std::vector<float>& values) {
-    auto& part = parts[static_cast<size_t>(block)];
+    std::vector<Tally> part;
+    part.reserve(channels);
     for (size_t c = 0; c < channels; ++c)
       part.push_back(tally(values.data() + c, values.size() - std::min(c, values.size()), channels));
+    const std::lock_guard lock(mutex);
+    waiting.emplace(block, std::move(part));
+    for (auto next = waiting.find(merged); next != waiting.end(); next = waiting.find(++merged)) {
+      for (size_t c = 0; c < channels; ++c) all[c].add(next->second[c]);
+      waiting.erase(next);
+    }
   });
-  std::vector<Tally> all(channels);
-  for (const auto& part : parts)
-    for (size_t c = 0; c < channels; ++c) all[c].add(part[c]);
   return all;
 }
 

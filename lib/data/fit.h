@@ -18,7 +18,8 @@ struct FitSamples {
   std::function<void(int64_t first, int64_t count, float* dst)> read;
 };
 
-/// Mean and population deviation of each channel (the last axis), or of all where a row is a scalar.
+/// Mean and population standard deviation of each channel (the last axis), or of all elements where a row is
+/// a scalar.
 struct Moments {
   std::vector<double> mean, deviation;
 };

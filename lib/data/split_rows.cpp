@@ -25,7 +25,6 @@ std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t t
   if (!column || column->row_elements() != 1)
     throw UserError(located(place, "stratify: expected a target of one class a sample, found none"));
   std::vector<double> labels(static_cast<size_t>(to - from));
-  std::vector<std::byte> row(column->row_bytes());
   std::set<double> distinct;
   for_each_block(*column, from - held.first, to - held.first, [&](int64_t first, int64_t count, size_t) {
     const auto block = allocate_bytes(static_cast<size_t>(count) * column->row_bytes());

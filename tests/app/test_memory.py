@@ -1,5 +1,6 @@
 """Runs that need more memory than there is."""
 import json
+import os
 import re
 import resource
 import shlex
@@ -53,6 +54,24 @@ class Memory(Case):
                 self.assertIn("warning: cpu: ", process.err)
                 self.assertIn("are free now: the run may be slow", process.err)
             self.dtrain("check", "config.yaml", *sets, "--set", f"train.batch_size={most * 101 // 100}", expect=2)
+
+    def test_numbers_of_wide_rows_are_fitted_in_little_memory(self):
+        rows, width = 100, 1 << 18
+        (self.dir / "x").write_bytes(b"\0\0\x08\x02" + struct.pack(">2I", rows, width) + bytes(range(256)) * (rows * width // 256))
+        self.write("config.yaml", f"""\
+model: {{inputs: {{x: [{width}]}}, layers: [{{dense: {{units: 1}}}}]}}
+dataset: {{train: {{idx: {{input: x, target: y}}}}, transforms: [standardize]}}
+strategy: {{single: {{device: cpu:0}}}}
+train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
+""")
+        (self.dir / "y").write_bytes(b"\0\0\x08\x02" + struct.pack(">2I", rows, 1) + bytes(rows))
+        process = self.start("check", "config.yaml", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0)
+        threads = len(os.sched_getaffinity(0))
+        # What each thread works on, and no tally of every block: those would take 24 bytes an element, 600 MB.
+        self.assertLess(usage.ru_maxrss, (200 + 30 * min(threads, 8)) * 1024)
 
     def test_a_batch_larger_than_the_data_takes_no_more_than_those(self):
         self.write("config.yaml", CONFIG)
