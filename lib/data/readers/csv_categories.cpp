@@ -21,7 +21,7 @@ using TextSet = std::unordered_set<std::string, TextHash, std::equal_to<>>;
 std::vector<std::string> sorted(const TextSet& texts) {
   std::vector<std::string> all(texts.begin(), texts.end());
   std::sort(all.begin(), all.end());
-  if (std::all_of(all.begin(), all.end(), is_csv_number))
+  if (std::all_of(all.begin(), all.end(), [](const auto& text) { return csv_number(text).has_value(); }))
     std::stable_sort(all.begin(), all.end(), [](const std::string& a, const std::string& b) {
       return *csv_number(a) < *csv_number(b);
     });
@@ -70,13 +70,6 @@ CsvTexts collect_csv_texts(const CsvText& text, const std::vector<CsvBlock>& blo
   });
   for (const auto& [field, values] : all) texts.values[field] = sorted(values);
   return texts;
-}
-
-bool has_table(CsvCategory::When when, const std::vector<std::string>& values) {
-  if (when == CsvCategory::When::always) return true;
-  return std::any_of(values.begin(), values.end(), is_csv_name) &&
-         (when == CsvCategory::When::some_are_names ||
-          std::none_of(values.begin(), values.end(), is_csv_number));
 }
 
 }  // namespace dtrain

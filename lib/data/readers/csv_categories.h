@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "data/readers/csv_table.h"
 #include "data/readers/csv_text.h"
 
 namespace dtrain {
@@ -23,8 +22,5 @@ struct CsvTexts {
 /// several threads.
 CsvTexts collect_csv_texts(const CsvText& text, const std::vector<CsvBlock>& blocks, size_t width,
                            const std::set<size_t>& fields, std::optional<size_t> id);
-
-/// Whether a field that holds these values is one of categories.
-bool has_table(CsvCategory::When when, const std::vector<std::string>& values);
 
 }  // namespace dtrain

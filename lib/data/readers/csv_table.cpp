@@ -34,6 +34,14 @@ bool is_header(const CsvFormat& format, const std::vector<std::string>& fields) 
 
 constexpr size_t kMostNames = 20;  // in a message
 
+/// Whether a field that holds these values is one of categories.
+bool has_table(CsvCategory::When when, const std::vector<std::string>& values) {
+  if (when == CsvCategory::When::always) return true;
+  return std::any_of(values.begin(), values.end(), is_csv_name) &&
+         (when == CsvCategory::When::some_are_names ||
+          std::none_of(values.begin(), values.end(), is_csv_number));
+}
+
 /// Memory that a column is made in.
 struct Making {
   TensorSpec spec;
