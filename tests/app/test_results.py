@@ -87,7 +87,7 @@ class Digits(Case):
         self.assertEqual(read_csv(self.dir / "of_npy.csv"), read_csv(self.dir / "of_csv.csv"))
         for option in ("--header", "--no-header"):
             refusal = self.dtrain("predict", "run", "--input", "inputs.npy", "--output", "out.csv", option, expect=2)
-            self.assertIn("which a header or a delimiter is of", refusal.err)
+            self.assertIn("as a header or a delimiter was given", refusal.err)
 
     def test_neither_the_input_nor_a_checkpoint_is_written_over(self):
         checkpoint = self.checkpoints()[-1]
