@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "data/pictures/picture_column.h"
+#include "data/pictures/picture_files.h"
 #include "data/pictures/picture_list.h"
 
 namespace dtrain {
@@ -60,7 +61,7 @@ LookedAtPictures look_at_pictures(const std::string& folder) {
           folder));
     looked.train = folder;
   }
-  const PictureList list = list_classes(looked.train, {});
+  const PictureClasses list = list_classes(looked.train, {});
   if (list.class_names.size() < 2)
     throw UserError(
         fmt::format("{}: expected a folder of pictures for each class, found a single class", looked.train));
@@ -69,11 +70,12 @@ LookedAtPictures look_at_pictures(const std::string& folder) {
   for (const int32_t number : list.classes) ++looked.counts[static_cast<size_t>(number)];
   std::vector<int64_t> heights, widths;
   bool all_grey = true;
-  constexpr size_t kLooks = 1000;
-  const size_t stride = (list.files.size() + kLooks - 1) / kLooks;
-  for (size_t i = 0; i < list.files.size(); i += stride) {
+  constexpr int64_t kLooks = 1000;
+  const auto pictures = picture_files(list.files);
+  const int64_t stride = (pictures->size() + kLooks - 1) / kLooks;
+  for (int64_t i = 0; i < pictures->size(); i += stride) {
     try {
-      const PictureHeader header = header_of_picture(list, i);
+      const PictureHeader header = header_of_picture(*pictures, i);
       heights.push_back(header.height);
       widths.push_back(header.width);
       all_grey = all_grey && header.grey;

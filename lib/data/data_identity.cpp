@@ -1,6 +1,7 @@
 #include "data/data_identity.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -8,12 +9,13 @@
 #include <isa-l/crc64.h>
 
 #include "base/paths.h"
-#include "data/folder_listing.h"
 #include "data/input_file.h"
 
 namespace dtrain {
 
 namespace {
+
+constexpr std::array<const char*, 4> kEmptyValues{": null", ": \"\"", ": []", ": {}"};  // as YAML has them
 
 /// All of a small file; of a large one its first and its last bytes and as much at equal distances between.
 std::string digest_of(const InputFile& file) {
@@ -38,27 +40,19 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// The names and sizes of a folder's files, and the beginnings of some at equal distances.
-DataIdentity::File identify_folder(const std::string& path) {
-  constexpr size_t kMostRead = 64, kBlock = size_t{16} << 10;
-  const std::vector<ListedFile> files = list_folder(path);
-  DataIdentity::File identity{std::filesystem::path(path).filename().string(), 0, ""};
-  uint64_t digest = 0;
-  const auto add = [&](const std::string& bytes) {
-    digest = crc64_ecma_refl(digest, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  };
-  const size_t step = std::max<size_t>(1, files.size() / kMostRead);
-  for (size_t i = 0; i < files.size(); ++i) {
-    add(fmt::format("{}\n{}\n", files[i].path, files[i].bytes));
-    identity.bytes += files[i].bytes;
-    if (i % step != 0 || !files[i].problem.empty()) continue;
-    const InputFile file(path_in(path, files[i].path));
-    std::string start(std::min(kBlock, static_cast<size_t>(file.size())), '\0');
-    file.read(0, start.data(), start.size());
-    add(start);
+/// The options that say something: a version that does not have an option writes none, a later one that it is
+/// empty.
+std::string options_that_are_set(const std::string& yaml) {
+  std::string set;
+  for (size_t at = 0; at < yaml.size();) {
+    const size_t end = std::min(yaml.find('\n', at), yaml.size());
+    const std::string line = yaml.substr(at, end - at);
+    const bool is_empty = std::any_of(kEmptyValues.begin(), kEmptyValues.end(),
+                                      [&](const char* value) { return line.ends_with(value); });
+    if (!is_empty) set += line + "\n";
+    at = end + 1;
   }
-  identity.digest = fmt::format("{:016x}", digest);
-  return identity;
+  return set;
 }
 
 }  // namespace
@@ -90,7 +84,8 @@ std::vector<DataIdentity::File> identify_files(const std::vector<std::string>& p
   std::vector<DataIdentity::File> files;
   for (const std::string& path : paths) {
     if (look_at(path) == Standing::directory) {
-      files.push_back(identify_folder(path));
+      files.push_back(
+          identify_listing(std::filesystem::path(path).filename().string(), {path, list_folder(path)}));
       continue;
     }
     const InputFile file(path);
@@ -99,9 +94,34 @@ std::vector<DataIdentity::File> identify_files(const std::vector<std::string>& p
   return files;
 }
 
+DataIdentity::File identify_listing(std::string name, const FileListing& listing) {
+  constexpr size_t kMostRead = 64, kBlock = size_t{16} << 10;
+  const std::vector<ListedFile>& files = listing.files;
+  DataIdentity::File identity{std::move(name), 0, ""};
+  uint64_t digest = 0;
+  const auto add = [&](const std::string& bytes) {
+    digest = crc64_ecma_refl(digest, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  };
+  const size_t step = std::max<size_t>(1, files.size() / kMostRead);
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string& path = files[i].path;
+    // Whole paths are others where the same files stand elsewhere.
+    add(fmt::format("{}\n{}\n", listing.folder.empty() ? path.substr(path.rfind('/') + 1) : path,
+                    files[i].bytes));
+    identity.bytes += files[i].bytes;
+    if (i % step != 0 || !files[i].problem.empty()) continue;
+    const InputFile file(path_in(listing.folder, path));
+    std::string start(std::min(kBlock, static_cast<size_t>(file.size())), '\0');
+    file.read(0, start.data(), start.size());
+    add(start);
+  }
+  identity.digest = fmt::format("{:016x}", digest);
+  return identity;
+}
+
 std::string describe_change(const DataIdentity& before, const DataIdentity& now) {
   std::vector<std::string> changes;
-  if (before.reader != now.reader)
+  if (options_that_are_set(before.reader) != options_that_are_set(now.reader))
     changes.push_back(
         fmt::format("it is read by {} (it was by {})", one_line(now.reader), one_line(before.reader)));
   if (before.files.size() != now.files.size())

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "data/folder_listing.h"
 
 namespace dtrain {
 
@@ -30,6 +31,9 @@ struct DataIdentity {
 /// Looks at the files at these paths, and reads at most a few megabytes of each. Throws what InputFile
 /// throws.
 std::vector<DataIdentity::File> identify_files(const std::vector<std::string>& paths);
+
+/// The same for files that are one together: their names and sizes, and the beginnings of some.
+DataIdentity::File identify_listing(std::string name, const FileListing& listing);
 
 /// Says in words what is different now; "" where nothing is. A file that only has another name is no
 /// difference.

@@ -11,6 +11,8 @@
 #include <isa-l/crc64.h>
 
 #include "base/error.h"
+#include "data/input_file.h"
+#include "data/parallel.h"
 
 namespace dtrain {
 
@@ -24,12 +26,20 @@ int64_t nanoseconds_of(const struct timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+bool is_link(const std::string& path) {
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+}
+
 ListedFile listed(const std::string& path, struct stat& status) {
   ListedFile file{path, 0, 0, ""};
   if (stat(path.c_str(), &status) != 0) {
-    file.problem = errno == ENOENT  ? "expected a file, found a link that leads nowhere"
-                   : errno == ELOOP ? "expected a file, found a link that leads in a circle"
-                                    : fmt::format("cannot be looked at: {}", std::strerror(errno));
+    const int error = errno;
+    const bool is_nothing = error == ENOENT || error == ENOTDIR;
+    file.problem = is_nothing && is_link(path) ? "expected a file, found a link that leads nowhere"
+                   : is_nothing                ? "expected a file, found nothing"
+                   : error == ELOOP            ? "expected a file, found a link that leads in a circle"
+                                               : fmt::format("cannot be looked at: {}", std::strerror(error));
   } else if (!S_ISREG(status.st_mode)) {
     file.problem = "expected a file, found something else";
   } else {
@@ -104,15 +114,31 @@ ListedFile list_file(const std::string& path) {
   return listed(path, status);
 }
 
-std::string fingerprint_of_folder(const std::string& folder) {
+std::vector<ListedFile> list_files(const std::vector<std::string>& paths) {
+  std::vector<ListedFile> files(paths.size());
+  run_blocks(static_cast<int64_t>(paths.size()), [&](int64_t i) {
+    const auto place = static_cast<size_t>(i);
+    files[place] = list_file(paths[place]);
+  });
+  return files;
+}
+
+std::unique_ptr<const InputFile> open_listed(const std::string& path, const ListedFile& listed) {
+  if (!listed.problem.empty()) throw UserError(path + ": " + listed.problem);
+  auto file = std::make_unique<const InputFile>(path);
+  if (file->size() != listed.bytes || file->written_ns() != listed.written_ns)
+    throw Error(fmt::format("{}: the file was changed while it was in use", path));
+  return file;
+}
+
+std::string fingerprint_of(const FileListing& listing) {
   uint64_t digest = 0;
-  const std::vector<ListedFile> files = list_folder(folder);
-  for (const ListedFile& file : files) {
+  for (const ListedFile& file : listing.files) {
     const std::string line =
         fmt::format("{}\n{} {} {} {}\n", file.path, file.bytes, file.written_ns, file.inode, file.changed_ns);
     digest = crc64_ecma_refl(digest, reinterpret_cast<const unsigned char*>(line.data()), line.size());
   }
-  return fmt::format("{} {} files, {:016x}\n", folder, files.size(), digest);
+  return fmt::format("{} {} files, {:016x}\n", listing.folder, listing.files.size(), digest);
 }
 
 std::string path_in(const std::string& folder, const std::string& path) {

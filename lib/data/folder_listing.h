@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace dtrain {
+
+class InputFile;
 
 struct ListedFile {
   std::string path;  // below the folder
@@ -19,6 +22,12 @@ struct ListedFile {
   int64_t changed_ns = 0;
 };
 
+/// Files that count as one part of a data set.
+struct FileListing {
+  std::string folder;  // that their paths are below; "" where they are whole
+  std::vector<ListedFile> files;
+};
+
 /// All files below a folder, whatever their depth, by their paths in the order of their bytes, folder by
 /// folder. Hidden files and folders (".git") are passed over, symbolic links are followed. A link that leads
 /// nowhere, one that leads back to a folder that it is in, and what is no file are listed with their problem.
@@ -28,8 +37,15 @@ std::vector<ListedFile> list_folder(const std::string& folder);
 /// The same for one file, whose path stays as it is given.
 ListedFile list_file(const std::string& path);
 
+/// The same for several, looked at by several threads.
+std::vector<ListedFile> list_files(const std::vector<std::string>& paths);
+
+/// Opens a file that was listed as `listed` and stands at `path`. Throws UserError where it cannot be read,
+/// and Error where it was changed since.
+std::unique_ptr<const InputFile> open_listed(const std::string& path, const ListedFile& listed);
+
 /// The files' paths, sizes, inodes and times in one line that is another one when any of them is.
-std::string fingerprint_of_folder(const std::string& folder);
+std::string fingerprint_of(const FileListing& listing);
 
 /// Where `path` stands below `folder`.
 std::string path_in(const std::string& folder, const std::string& path);

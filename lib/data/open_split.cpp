@@ -35,7 +35,7 @@ std::string fingerprint(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0)
     throw UserError(fmt::format("{}: cannot open the file: {}", path, std::strerror(errno)));
-  if (S_ISDIR(status.st_mode)) return fingerprint_of_folder(path);
+  if (S_ISDIR(status.st_mode)) return fingerprint_of({path, list_folder(path)});
   return fmt::format("{} {} bytes, inode {}, written {}.{:09}, changed {}.{:09}\n", path, status.st_size,
                      status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
                      status.st_ctim.tv_nsec);
@@ -52,14 +52,9 @@ std::vector<std::string> splits_like(const DatasetSpec& spec, const SplitSpec& s
   return names;
 }
 
-std::vector<std::string> paths_of(const SplitSpec& split, const ReadRequest& request) {
-  std::vector<std::string> paths;
-  for (const std::string& file : split.reader->files()) paths.push_back(request.find(file));
-  return paths;
-}
-
 /// Splits that differ in their rows only have one key.
-CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRequest& request) {
+CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRequest& request,
+                   const DataSource& source) {
   const std::vector<std::string> names = splits_like(spec, split);
   CacheKey key{split.reader.resolved.to_yaml(), names.empty() ? "split" : names.front(), split.rows,
                request.facts};
@@ -72,7 +67,8 @@ CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRe
     (*key.rows)[0] = std::min((*key.rows)[0], (*rows)[0]);
     (*key.rows)[1] = std::max((*key.rows)[1], (*rows)[1]);
   }
-  for (const std::string& path : paths_of(split, request)) key.identity += fingerprint(path);
+  for (const std::string& path : source.paths) key.identity += fingerprint(path);
+  if (!source.named.files.empty()) key.identity += fingerprint_of(source.named);
   for (const auto* wanted : {&request.inputs, &request.targets})
     for (const TensorSpec& one : *wanted)
       key.identity += fmt::format("{} {} {}\n", one.name, one.shape.str(), name_of(one.dtype));
@@ -111,8 +107,9 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
   DataSource source;
   const auto held = at_place(split.mark, [&] {
     source.reader = without_names(split.reader.resolved, split.reader->files()).to_yaml();
-    source.paths = paths_of(split, request);
-    return spec.cache->get(cache_key(spec, split, request),
+    source.paths = split.reader->paths(request);
+    source.named = split.reader->named_files(request);
+    return spec.cache->get(cache_key(spec, split, request, source),
                            [&] { return open_reader(*split.reader, request); });
   });
   source.facts = spec.facts;
@@ -147,7 +144,7 @@ std::vector<std::string> data_files(const DatasetSpec& spec) {
   std::vector<std::string> all;
   for (const char* name : {"train", "validation", "test"})
     if (const SplitSpec* split = spec.find(name)) {
-      const auto paths = paths_of(*split, {spec.root, split->mark, {}, {}, {}});
+      const auto paths = split->reader->paths({spec.root, split->mark, {}, {}, {}});
       all.insert(all.end(), paths.begin(), paths.end());
     }
   return all;

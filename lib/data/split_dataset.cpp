@@ -115,8 +115,9 @@ bool SplitDataset::lies_in_memory() const {
 }
 
 DataIdentity SplitDataset::identity() const {
-  return {source_.reader, identify_files(source_.paths), held_->total, source_.from, source_.to,
-          source_.drawn};
+  std::vector<DataIdentity::File> files = identify_files(source_.paths);
+  if (!source_.named.files.empty()) files.push_back(identify_listing("named files", source_.named));
+  return {source_.reader, std::move(files), held_->total, source_.from, source_.to, source_.drawn};
 }
 
 std::string SplitDataset::sample_id(int64_t index) const {

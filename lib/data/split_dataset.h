@@ -17,6 +17,7 @@ struct DataSource {
   /// Where only some of [from, to) are the split's: these, and how they were drawn.
   std::vector<int64_t> rows = {};
   std::string drawn = {};
+  FileListing named = {};  // the files that those at `paths` name
 
   int64_t row(int64_t sample) const {
     return rows.empty() ? from + sample : rows[static_cast<size_t>(sample)];

@@ -74,6 +74,58 @@ class Pictures(Case):
         self.dtrain("predict", "run", "--input", "validation/red/00.png", "--output", "one.npy")
         self.dtrain("evaluate", "run", "--split", "train")
 
+    def table(self, name, rows):
+        with open(self.dir / name, "w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(rows)
+
+    def labels(self, split="train", every=1):
+        """A table of the split's pictures, with a number for each that its colour tells."""
+        paths = sorted(path.relative_to(self.dir / split) for path in (self.dir / split).glob("*/*.png"))
+        return [("id", "file", "colour", "warmth")] + [
+            (i, path, path.parts[0], {"blue": 0.1, "green": 0.5, "red": 0.9}[path.parts[0]])
+            for i, path in enumerate(paths[::every])]
+
+    def test_from_a_table_of_paths_to_predictions_by_path(self):
+        self.table("labels.csv", self.labels())
+        options = "csv: {file: labels.csv, path: file, target: colour}, directory: train, size: [14, 14], resize: crop"
+        config = CONFIG.replace("images: {directory: train, resize: crop, size: [14, 14]}", f"images: {{{options}}}")
+        self.assertNotEqual(config, CONFIG)
+        config = config.replace("{images: {directory: validation, resize: crop, size: [14, 14]}}",
+                                "{split: {of: train, fraction: 0.2, stratify: true}}")
+        self.fit(config=config)
+        self.assertGreater(self.metrics()[-1]["val_sparse_categorical_accuracy"], 0.9)
+        self.assertIn("/0", self.dtrain("evaluate", "run", "--errors", "2").out)  # paths
+        # Other pictures, beside a table that has no targets and another order of columns.
+        rows = self.labels("validation")
+        self.table("validation/new.csv", [(row[1], row[0]) for row in rows])
+        self.dtrain("predict", "run", "--input", "validation/new.csv", "--output", "out.csv")
+        with open(self.dir / "out.csv", encoding="utf-8", newline="") as file:
+            found = list(csv.DictReader(file))
+        self.assertEqual([row["file"] for row in found], [str(row[1]) for row in rows[1:]])
+        right = sum(row["colour"] == row["file"].split("/")[0] for row in found)
+        self.assertGreater(right, 9)
+
+    def test_numbers_that_a_table_has_for_pictures(self):
+        self.table("labels.csv", self.labels())
+        config = CONFIG.replace("images: {directory: train, ", "images: {csv: {file: labels.csv, path: file, target: warmth}, directory: train, ")
+        config = config.replace("  validation: {images: {directory: validation, resize: crop, size: [14, 14]}}\n", "")
+        config = config.replace("dense: {units: 3}", "dense: {units: 1}").replace("[sparse_categorical_accuracy]", "[mean_absolute_error]")
+        config = config.replace("{sparse_categorical_crossentropy: {from_logits: true}}", "mean_squared_error").replace("epochs: 3", "epochs: 8")
+        self.fit(config=config)
+        self.assertLess(self.metrics()[-1]["mean_absolute_error"], 0.25)
+
+    def test_mistakes_of_a_table(self):
+        rows = self.labels()
+        rows[7] = (6, "blue/missing.png", "blue", 0.1)
+        self.table("labels.csv", rows)
+        config = CONFIG.replace("images: {directory: train, ", "images: {csv: {file: labels.csv, path: file, target: colour}, directory: train, ")
+        message = self.fit(config=config, expect=2).err
+        self.assertRegex(message, r"config.yaml:9:15: error: .*labels.csv:8:3: .*train/blue/missing.png: expected a file, found nothing")
+        skip = config.replace("directory: train,", "directory: train, on_error: skip,")
+        self.assertIn("1 of 60 files were left out", self.fit(config=skip, output="other").err)
+        message = self.fit("--set", "dataset.train.images.csv.path=name", config=config, expect=2).err
+        self.assertIn("expected a column named 'name', found the columns id, file, colour, warmth", message)
+
     def test_killed_and_gone_on_with_gives_the_same_bits(self):
         self.fit("--epochs", 12, config=CONFIG, output="whole")
         self.kill_on_the_way("fit", "config.yaml", "--output", "run", "--epochs", 12, after=13)

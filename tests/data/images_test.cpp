@@ -269,11 +269,19 @@ TEST_CASE("a folder is another one when a file of it is") {
   write_classes(folder / "all");
   const auto identity = [&] { return open(folder, "train: {images: {directory: all}}")->identity(); };
   const DataIdentity before = identity();
-  const std::string fingerprint = fingerprint_of_folder(folder / "all");
+  const auto fingerprint = [&] { return fingerprint_of({folder / "all", list_folder(folder / "all")}); };
+  const std::string first = fingerprint();
   CHECK(describe_change(before, identity()) == "");
   write_picture(folder / "all/cat/0.jpg", jpeg_of(gradient(90, 90, 3)));
   CHECK(contains(describe_change(before, identity()), "all has"));
-  CHECK(fingerprint != fingerprint_of_folder(folder / "all"));
+  CHECK(first != fingerprint());
+  // Options that are not set are as those that an earlier version did not have.
+  DataIdentity earlier = identity(), later = earlier;
+  earlier.reader = "images:\n  directory: file 0\n  size: null\n";
+  later.reader = "images:\n  directory: file 0\n  csv: null\n  size: null\n  class_names: []\n";
+  CHECK(describe_change(earlier, later) == "");
+  later.reader += "  resize: pad\n";
+  CHECK(contains(describe_change(earlier, later), "it is read by"));
 }
 
 }  // namespace dtrain::test

@@ -6,8 +6,44 @@
 
 #include "base/error.h"
 #include "base/paths.h"
+#include "data/pictures/picture_column.h"
+#include "data/pictures/picture_files.h"
 
 namespace dtrain {
+
+namespace {
+
+std::shared_ptr<const Column> only(const std::shared_ptr<const Column>& column,
+                                   const std::vector<int64_t>& rows) {
+  const auto data = allocate_bytes(rows.size() * column->row_bytes());
+  column->read(rows, data.get());
+  return std::make_shared<MemoryColumn>(column->spec(), static_cast<int64_t>(rows.size()), data);
+}
+
+/// Leaves out what is known of other rows.
+void keep_rows(SourceColumns& source, const std::vector<int64_t>& rows) {
+  for (auto& column : source.columns) column = only(column, rows);
+  for (auto* column : {&source.weights, &source.names})
+    if (*column) *column = only(*column, rows);
+}
+
+}  // namespace
+
+PictureSet picture_set(FileListing files) {
+  std::string where = files.folder;
+  return {std::move(where), picture_files(std::move(files)), {}};
+}
+
+PictureSet picture_set(PictureClasses classes) {
+  const size_t bytes = classes.classes.size() * sizeof(int32_t);
+  const auto labels = allocate_bytes(bytes);
+  std::memcpy(labels.get(), classes.classes.data(), bytes);
+  PictureSet set = picture_set(std::move(classes.files));
+  set.known.columns.push_back(std::make_shared<MemoryColumn>(TensorSpec{set.where, Shape{}, DType::int32},
+                                                             set.pictures->size(), labels));
+  set.known.facts.class_names["target"] = std::move(classes.class_names);
+  return set;
+}
 
 PictureForm picture_form(const PictureOptions& options, const TensorSpec& input) {
   const Shape& shape = input.shape;
@@ -27,34 +63,32 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
   return form;
 }
 
-SourceColumns open_pictures(PictureList list, const PictureOptions& options, const TensorSpec& input) {
+SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input) {
   const PictureForm form = picture_form(options, input);
-  check_pictures(list, form, options.on_error);
-  const auto kept = std::make_shared<const PictureList>(std::move(list));
-  SourceColumns source({picture_column(kept->folder, kept, form)});
-  const auto count = static_cast<int64_t>(kept->files.size());
-  if (!kept->classes.empty()) {
-    const auto bytes = static_cast<size_t>(count) * sizeof(int32_t);
-    const auto labels = allocate_bytes(bytes);
-    std::memcpy(labels.get(), kept->classes.data(), bytes);
-    source.columns.push_back(
-        std::make_shared<MemoryColumn>(TensorSpec{kept->folder, Shape{}, DType::int32}, count, labels));
-    source.facts.class_names["target"] = kept->class_names;
+  CheckedPictures checked = check_pictures(*set.pictures, set.where, form, options.on_error);
+  SourceColumns source = std::move(set.known);
+  if (checked.skipped > 0) keep_rows(source, checked.kept);
+  if (!source.names) {
+    std::vector<std::string> names;
+    for (const int64_t i : checked.kept) names.push_back(set.pictures->name(i));
+    source.names = text_column("path", names);
   }
-  std::vector<std::string> paths;
-  for (size_t i = 0; i < kept->files.size(); ++i) paths.push_back(kept->path(i));
-  source.names = text_column("path", paths);
-  if (kept->skipped > 0)
-    source.warnings.push_back(
-        fmt::format("{}: {} of {} files were left out, which are no whole pictures; the first: {}",
-                    kept->folder, kept->skipped, kept->skipped + count, kept->first_skipped));
+  if (checked.skipped > 0)
+    source.warnings.push_back(fmt::format(
+        "{}: {} of {} files were left out, which are no whole pictures; the first: {}", set.where,
+        checked.skipped, static_cast<size_t>(checked.skipped) + checked.kept.size(), checked.first_skipped));
+  source.columns.insert(source.columns.begin(),
+                        picture_column(set.where, set.pictures, std::move(checked), form));
   return source;
 }
 
 SourceColumns open_pictures_at(const std::string& path, const PictureOptions& options,
                                const TensorSpec& input) {
-  if (look_at(path) == Standing::directory) return open_pictures(list_pictures(path), options, input);
-  return open_pictures(PictureList{"", {list_file(path)}, {}, {}, 0, ""}, options, input);
+  if (look_at(path) == Standing::directory)
+    return open_pictures(picture_set(list_pictures(path)), options, input);
+  PictureSet one = picture_set(FileListing{"", {list_file(path)}});
+  one.where = path;
+  return open_pictures(std::move(one), options, input);
 }
 
 }  // namespace dtrain

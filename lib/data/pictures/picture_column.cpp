@@ -1,136 +1,142 @@
 #include "data/pictures/picture_column.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/input_file.h"
 #include "data/parallel.h"
 
 namespace dtrain {
 
 namespace {
 
-constexpr int64_t kMostFileBytes = int64_t{1} << 30;  // as much is read at once
+constexpr int64_t kWhole = std::numeric_limits<int64_t>::max();
 
-std::unique_ptr<const InputFile> open_listed(const PictureList& list, size_t i) {
-  const ListedFile& listed = list.files[i];
-  const std::string path = list.path(i);
-  if (!listed.problem.empty()) throw UserError(path + ": " + listed.problem);
-  auto file = std::make_unique<const InputFile>(path);
-  if (file->size() != listed.bytes || file->written_ns() != listed.written_ns)
-    throw Error(fmt::format("{}: the file was changed while it was in use", path));
-  if (file->size() > kMostFileBytes)
-    throw UserError(
-        fmt::format("{}: expected a picture of at most 1 GiB, found {} bytes", path, file->size()));
-  return file;
-}
-
-/// Calls `work` with the first bytes of the file, of its path in messages.
+/// Calls `work` with the first bytes of a picture, and with how many it has; what that says is wrong gets the
+/// picture's name.
 template <class Work>
-void with_bytes(const InputFile& file, int64_t bytes, Work work) {
-  constexpr int64_t kKept = 16 << 20;  // larger memory than a thread keeps for its next picture
-  thread_local std::vector<uint8_t> kept;
-  std::vector<uint8_t> large;
-  std::vector<uint8_t>& memory = bytes > kKept ? large : kept;
-  memory.resize(static_cast<size_t>(bytes));
-  file.read(0, memory.data(), memory.size());
+void with_bytes(const PictureSource& source, int64_t i, int64_t most, Work work) {
+  constexpr size_t kKept = 16 << 20;  // larger memory than a thread keeps for its next picture
+  thread_local std::vector<uint8_t> bytes;
+  if (bytes.capacity() > kKept) std::vector<uint8_t>().swap(bytes);
+  const int64_t length = source.read(i, most, bytes);
   try {
-    work(std::span<const uint8_t>(memory));
+    work(std::span<const uint8_t>(bytes), length);
   } catch (const UserError& error) {
-    throw UserError(file.path() + ": " + error.what());
+    throw UserError(source.name(i) + ": " + error.what());
   }
 }
 
-void decode_listed(const PictureList& list, size_t i, const PictureForm& form, uint8_t* dst) {
-  const auto file = open_listed(list, i);
-  with_bytes(*file, file->size(), [&](auto bytes) { decode_picture(bytes, form, dst); });
+/// Returns how many bytes the picture has.
+int64_t decode_one(const PictureSource& source, int64_t i, const PictureForm& form, uint8_t* dst) {
+  int64_t length = 0;
+  with_bytes(source, i, kWhole, [&](auto bytes, int64_t all) {
+    decode_picture(bytes, form, dst);
+    length = all;
+  });
+  return length;
 }
 
 class PictureColumn final : public Column {
  public:
-  PictureColumn(std::string name, std::shared_ptr<const PictureList> list, const PictureForm& form)
+  PictureColumn(std::string name, std::shared_ptr<const PictureSource> source, std::vector<int64_t> pictures,
+                const PictureForm& form, int64_t largest)
       : spec_{std::move(name), Shape{form.height, form.width, form.channels}, DType::uint8},
-        list_(std::move(list)),
-        form_(form) {}
+        source_(std::move(source)),
+        pictures_(std::move(pictures)),
+        form_(form),
+        largest_(largest) {}
 
   const TensorSpec& spec() const override { return spec_; }
-  int64_t size() const override { return static_cast<int64_t>(list_->files.size()); }
+  int64_t size() const override { return static_cast<int64_t>(pictures_.size()); }
   bool in_memory() const override { return false; }
-  /// The largest file.
-  size_t working_bytes() const override {
-    int64_t most = 0;
-    for (const ListedFile& file : list_->files) most = std::max(most, file.bytes);
-    return static_cast<size_t>(std::min(most, kMostFileBytes));
-  }
+  void check() const override { source_->check(); }
+  size_t working_bytes() const override { return static_cast<size_t>(largest_); }
 
  protected:
   void read_rows(std::span<const int64_t> rows, void* dst) const override {
     auto* out = static_cast<uint8_t*>(dst);
     for (const int64_t row : rows) {
-      decode_listed(*list_, static_cast<size_t>(row), form_, out);
+      decode_one(*source_, pictures_[static_cast<size_t>(row)], form_, out);
       out += form_.bytes();
     }
   }
 
  private:
   TensorSpec spec_;
-  std::shared_ptr<const PictureList> list_;
+  std::shared_ptr<const PictureSource> source_;
+  std::vector<int64_t> pictures_;
   PictureForm form_;
+  int64_t largest_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<const PictureList> list,
-                                             const PictureForm& form) {
-  return std::make_shared<PictureColumn>(std::move(name), std::move(list), form);
+std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<const PictureSource> source,
+                                             CheckedPictures pictures, const PictureForm& form) {
+  return std::make_shared<PictureColumn>(std::move(name), std::move(source), std::move(pictures.kept), form,
+                                         pictures.largest);
 }
 
-PictureHeader header_of_picture(const PictureList& list, size_t i) {
+PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t* bytes_of_all) {
   constexpr int64_t kStart = 16 << 10;
-  const auto file = open_listed(list, i);
   PictureHeader header;
-  const auto read = [&](auto bytes) {
-    header = read_picture_header(bytes, static_cast<size_t>(file->size()));
+  bool is_whole = true;
+  const auto read = [&](auto bytes, int64_t length) {
+    if (bytes_of_all) *bytes_of_all = length;
+    is_whole = static_cast<int64_t>(bytes.size()) == length;
+    header = read_picture_header(bytes, static_cast<size_t>(length));
   };
-  if (file->size() > kStart) {
-    try {
-      with_bytes(*file, kStart, read);
-      return header;
-    } catch (const UserError&) {  // a header may be longer: the whole decides
-    }
+  try {
+    with_bytes(source, i, kStart, read);
+    return header;
+  } catch (const UserError&) {
+    if (is_whole) throw;
   }
-  with_bytes(*file, file->size(), read);
+  with_bytes(source, i, kWhole, read);  // a header may be longer
   return header;
 }
 
-void check_pictures(PictureList& list, const PictureForm& form, OnError on_error) {
-  const auto count = static_cast<int64_t>(list.files.size());
-  if (on_error == OnError::error)
-    return run_blocks(count, [&](int64_t i) { header_of_picture(list, static_cast<size_t>(i)); });
-  std::vector<std::string> problems(list.files.size());
-  run_blocks(count, [&](int64_t block) {
-    const auto i = static_cast<size_t>(block);
+CheckedPictures check_pictures(const PictureSource& source, const std::string& where, const PictureForm& form,
+                               OnError on_error) {
+  CheckedPictures checked;
+  std::vector<int64_t> lengths(static_cast<size_t>(source.size()));
+  const auto find_largest = [&] {
+    for (const int64_t i : checked.kept)
+      checked.largest = std::max(checked.largest, lengths[static_cast<size_t>(i)]);
+  };
+  if (on_error == OnError::error) {
+    run_blocks(source.size(),
+               [&](int64_t i) { header_of_picture(source, i, &lengths[static_cast<size_t>(i)]); });
+    checked.kept = row_numbers(0, source.size());
+    find_largest();
+    return checked;
+  }
+  std::vector<std::string> problems(static_cast<size_t>(source.size()));
+  run_blocks(source.size(), [&](int64_t i) {
     thread_local std::vector<uint8_t> pixels;
     pixels.resize(form.bytes());
     try {
-      decode_listed(list, i, form, pixels.data());
+      lengths[static_cast<size_t>(i)] = decode_one(source, i, form, pixels.data());
     } catch (const UserError& error) {
-      problems[i] = error.what();
+      problems[static_cast<size_t>(i)] = error.what();
     }
   });
-  std::vector<bool> is_good;
-  for (const std::string& problem : problems) {
-    is_good.push_back(problem.empty());
-    if (!problem.empty() && list.first_skipped.empty()) list.first_skipped = problem;
+  for (int64_t i = 0; i < source.size(); ++i) {
+    const std::string& problem = problems[static_cast<size_t>(i)];
+    if (problem.empty())
+      checked.kept.push_back(i);
+    else if (++checked.skipped == 1)
+      checked.first_skipped = problem;
   }
-  list.keep(is_good);
-  if (list.files.empty())
-    throw UserError(fmt::format("{}: expected pictures, found none of {} to be one ({})", list.folder,
-                                list.skipped, list.first_skipped));
+  if (checked.kept.empty())
+    throw UserError(fmt::format("{}: expected pictures, found none of {} to be one ({})", where,
+                                checked.skipped, checked.first_skipped));
+  find_largest();
+  return checked;
 }
 
 }  // namespace dtrain

@@ -1,27 +1,37 @@
-// Columns of pictures that are files of their own.
+// Columns of pictures, decoded when they are asked for.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/column.h"
-#include "data/pictures/picture_list.h"
 #include "data/pictures/picture_options.h"
+#include "data/pictures/picture_source.h"
 
 namespace dtrain {
 
-/// Decodes pictures when they are asked for: rows of [height, width, channels] bytes. Reading throws
-/// UserError with the path of a picture that is damaged, and Error for one that was changed since it was
-/// listed.
-std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<const PictureList> list,
-                                             const PictureForm& form);
+/// The pictures of a source that can be decoded, and what became of the others.
+struct CheckedPictures {
+  std::vector<int64_t> kept;  // their numbers
+  int64_t largest = 0;        // bytes, as it is encoded
+  int64_t skipped = 0;
+  std::string first_skipped;  // its name and what was wrong
+};
 
-/// The header of a picture of the list. Throws UserError with its path, as decoding would for it.
-PictureHeader header_of_picture(const PictureList& list, size_t i);
+/// Rows of [height, width, channels] bytes, of the source's pictures that were kept. Reading throws UserError
+/// with the name of a picture that is damaged, and Error for one that was changed since the source was made.
+std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<const PictureSource> source,
+                                             CheckedPictures pictures, const PictureForm& form);
+
+/// The header of a picture. Throws UserError with its name, as decoding would for it. `bytes` becomes
+/// how many it has.
+PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t* bytes = nullptr);
 
 /// Looks at the pictures by several threads. OnError::error: at their headers; throws UserError for the first
 /// one that is none or too large. OnError::skip: decodes them whole, and leaves out those that cannot be.
-/// Throws UserError where none is left.
-void check_pictures(PictureList& list, const PictureForm& form, OnError on_error);
+/// Throws UserError where none is left of those that `where` holds.
+CheckedPictures check_pictures(const PictureSource& source, const std::string& where, const PictureForm& form,
+                               OnError on_error);
 
 }  // namespace dtrain

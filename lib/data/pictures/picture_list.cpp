@@ -43,23 +43,8 @@ std::vector<std::string> folders_in(const std::string& folder) {
   return names;
 }
 
-void PictureList::keep(const std::vector<bool>& is_good) {
-  size_t kept = 0;
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (!is_good[i]) continue;
-    if (kept != i) {
-      files[kept] = std::move(files[i]);
-      if (!classes.empty()) classes[kept] = classes[i];
-    }
-    ++kept;
-  }
-  skipped += static_cast<int64_t>(files.size() - kept);
-  files.resize(kept);
-  if (!classes.empty()) classes.resize(kept);
-}
-
-PictureList list_pictures(const std::string& folder) {
-  PictureList list{folder, list_folder(folder), {}, {}, 0, ""};
+FileListing list_pictures(const std::string& folder) {
+  FileListing list{folder, list_folder(folder)};
   if (!folders_in(folder).empty())
     std::erase_if(list.files, [](const ListedFile& file) { return is_beside_folders(file); });
   if (list.files.empty())
@@ -67,8 +52,8 @@ PictureList list_pictures(const std::string& folder) {
   return list;
 }
 
-PictureList list_classes(const std::string& folder, const std::vector<std::string>& class_names) {
-  PictureList list{folder, {}, {}, class_names, 0, ""};
+PictureClasses list_classes(const std::string& folder, const std::vector<std::string>& class_names) {
+  PictureClasses list{{folder, {}}, {}, class_names};
   const std::vector<std::string> folders = folders_in(folder);
   if (list.class_names.empty()) list.class_names = folders;
   std::map<std::string, int32_t> numbers;
@@ -90,7 +75,7 @@ PictureList list_classes(const std::string& folder, const std::vector<std::strin
     }
     ++counts[name];
     list.classes.push_back(number->second);
-    list.files.push_back(std::move(file));
+    list.files.files.push_back(std::move(file));
   }
   if (folders.empty())
     throw UserError(fmt::format("{}: expected folders of pictures, one a class, found none", folder));

@@ -2,32 +2,7 @@
 
 #include <cmath>
 
-#include "config/scalar.h"
-
 namespace dtrain {
-
-template <>
-struct Codec<CsvName> {
-  static bool parse(const ConfigNode& node, const std::string& where, CsvName& out,
-                    Diagnostics& diagnostics) {
-    if (!node.is_scalar()) return report_unexpected(node, where, "a column's name or index", diagnostics);
-    int64_t index = 0;
-    out = {};
-    if (!node.quoted() && parse_number(node.text(), index) == std::errc())
-      out.index = index;
-    else
-      out.name = node.text();
-    return true;
-  }
-  static ConfigNode write(const CsvName& field) {
-    return field.index ? Codec<int64_t>::write(*field.index) : Codec<std::string>::write(field.name);
-  }
-  static Json schema() {
-    Json choices = Json::array();
-    choices.push(json_type("integer")).push(json_type("string"));
-    return Json::object().set("anyOf", std::move(choices));
-  }
-};
 
 template <>
 struct Codec<CsvNames> {
@@ -75,9 +50,6 @@ struct Codec<CsvFill> {
 namespace {
 
 Schema<CsvOptions> make_csv_schema() {
-  const Check<std::string> one_character{"one character",
-                                         [](const std::string& text) { return text.size() == 1; },
-                                         Json::object().set("minLength", 1).set("maxLength", 1)};
   Schema<CsvOptions> schema(
       "Text (.gz or plain), a sample a line: numbers between delimiters, and texts that stand for classes "
       "and "
@@ -92,7 +64,7 @@ Schema<CsvOptions> make_csv_schema() {
                 "the first line holds the columns' names; validation, test and predicted files that have "
                 "them, too, "
                 "are read by them, whatever their order")
-      .optional("delimiter", &CsvOptions::delimiter, "what stands between the numbers", one_character)
+      .optional("delimiter", &CsvOptions::delimiter, "what stands between the numbers", one_character())
       .optional("columns", &CsvOptions::columns,
                 "the columns that make the model's only input, in this order; all that have no other use "
                 "where not given")
@@ -126,6 +98,11 @@ Schema<CsvOptions> make_csv_schema() {
 }
 
 }  // namespace
+
+Check<std::string> one_character() {
+  return {"one character", [](const std::string& text) { return text.size() == 1; },
+          Json::object().set("minLength", 1).set("maxLength", 1)};
+}
 
 const Schema<CsvOptions>& csv_schema() {
   static const Schema<CsvOptions> schema = make_csv_schema();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "config/scalar.h"
 #include "data/readers/binding.h"
 
 namespace dtrain {
@@ -15,6 +16,29 @@ namespace dtrain {
 struct CsvName {
   std::optional<int64_t> index;
   std::string name;
+};
+
+template <>
+struct Codec<CsvName> {
+  static bool parse(const ConfigNode& node, const std::string& where, CsvName& out,
+                    Diagnostics& diagnostics) {
+    if (!node.is_scalar()) return report_unexpected(node, where, "a column's name or index", diagnostics);
+    int64_t index = 0;
+    out = {};
+    if (!node.quoted() && parse_number(node.text(), index) == std::errc())
+      out.index = index;
+    else
+      out.name = node.text();
+    return true;
+  }
+  static ConfigNode write(const CsvName& field) {
+    return field.index ? Codec<int64_t>::write(*field.index) : Codec<std::string>::write(field.name);
+  }
+  static Json schema() {
+    Json choices = Json::array();
+    choices.push(json_type("integer")).push(json_type("string"));
+    return Json::object().set("anyOf", std::move(choices));
+  }
 };
 
 /// One field, or a list of them.
@@ -45,5 +69,7 @@ struct CsvOptions {
 };
 
 const Schema<CsvOptions>& csv_schema();
+/// Of a delimiter.
+Check<std::string> one_character();
 
 }  // namespace dtrain

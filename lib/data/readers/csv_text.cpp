@@ -152,6 +152,17 @@ void CsvText::fail_line(const char* at, const std::string& message) const {
   throw UserError(fmt::format("{}:{}: {}", path_, line_of(at), message));
 }
 
+const char* CsvText::find(int64_t row, size_t field) const {
+  CsvFields fields(*this);
+  CsvField found;
+  const char* p = skip_blank(begin_);
+  for (int64_t i = 0; p < end_; ++i, p = skip_blank(p)) {
+    for (size_t f = 0; p = fields.read(p, found), !found.last && (i < row || f < field);) ++f;
+    if (i == row) return found.at;
+  }
+  return end_;
+}
+
 const char* CsvFields::read(const char* p, CsvField& field) {
   const char* const end = text_.end();
   const char delimiter = text_.delimiter();

@@ -44,6 +44,8 @@ class CsvText {
   /// Throws UserError: "path:line:column: message", or without the column.
   [[noreturn]] void fail(const char* at, const std::string& message) const;
   [[noreturn]] void fail_line(const char* at, const std::string& message) const;
+  /// Where a field of a row is, found by its number from the first row on; end() where there is none.
+  const char* find(int64_t row, size_t field) const;
   int64_t line_of(const char* at) const;
 
  private:

@@ -1,24 +1,22 @@
-// Pictures in files of their own: a folder a class.
+// Pictures in files of their own: a folder a class, or those that a table names.
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/pictures/open_pictures.h"
+#include "data/dataset_spec.h"
+#include "data/readers/picture_fields.h"
+#include "data/readers/picture_table.h"
 #include "data/readers/reader.h"
 
 namespace dtrain {
 
 namespace {
 
-struct ImagesOptions {
-  std::string directory;
-  std::optional<Size2> size;
-  Resize resize = Resize::stretch;
-  std::optional<int64_t> channels;
+struct ImagesOptions : PictureOptions {
+  std::optional<std::string> directory;
+  std::optional<PictureCsv> csv;
   std::vector<std::string> class_names;
-  OnError on_error = OnError::error;
 };
 
 class ImagesReader final : public Reader {
@@ -26,63 +24,93 @@ class ImagesReader final : public Reader {
   explicit ImagesReader(const ImagesOptions& options) : options_(options) {}
 
   SourceColumns open(const ReadRequest& request) const override {
-    if (request.inputs.size() != 1 || request.targets.size() > 1)
-      request.fail(
-          fmt::format("images feeds a model of one input and at most one target; this one has {} and {}",
-                      request.inputs.size(), request.targets.size()));
-    const std::string folder = request.find(options_.directory);
-    if (request.targets.empty())
-      return open_pictures(list_pictures(folder), *picture_options(), request.inputs[0]);
-    const auto known = request.facts.class_names.find("target");
-    const bool is_known = known != request.facts.class_names.end();
-    SourceColumns source =
-        open_pictures(list_classes(folder, is_known ? known->second : options_.class_names),
-                      *picture_options(), request.inputs[0]);
-    source.facts.fields = request.facts.fields;
-    return source;
+    check_one_picture(request);
+    return open_pictures(options_.csv ? list_table(table(request), options_.on_error, with_names(request))
+                                      : list_folder_of(request),
+                         options_, request.inputs[0]);
   }
 
-  std::vector<std::string> files() const override { return {options_.directory}; }
-
-  std::optional<PictureOptions> picture_options() const override {
-    return PictureOptions{options_.size, options_.resize, options_.channels, options_.on_error};
+  std::vector<std::string> files() const override {
+    std::vector<std::string> all;
+    if (options_.csv) all.push_back(options_.csv->file);
+    if (options_.directory) all.push_back(*options_.directory);
+    return all;
   }
+  std::vector<std::string> paths(const ReadRequest& request) const override {
+    return {request.find(options_.csv ? options_.csv->file : *options_.directory)};
+  }
+  FileListing named_files(const ReadRequest& request) const override {
+    return options_.csv ? files_of_table(table(request)) : FileListing();
+  }
+
+  std::optional<SourceColumns> open_inputs(const std::string& path, FileFormat format,
+                                           const TextOptions& text,
+                                           const ReadRequest& request) const override {
+    if (!options_.csv || format != FileFormat::text || request.inputs.size() != 1) return std::nullopt;
+    PictureTable other = table(request);
+    other.path = path;
+    if (text.header) other.format.header = text.header;
+    if (text.delimiter) other.format.delimiter = *text.delimiter;
+    return open_pictures(list_table(other, options_.on_error, request), options_, request.inputs[0]);
+  }
+
+  std::optional<PictureOptions> picture_options() const override { return options_; }
 
  private:
+  /// The names of the lone target's classes, if the options have them and nothing else is known.
+  ReadRequest with_names(const ReadRequest& request) const {
+    ReadRequest all = request;
+    if (!options_.class_names.empty()) all.facts.class_names.try_emplace("target", options_.class_names);
+    return all;
+  }
+
+  PictureSet list_folder_of(const ReadRequest& request) const {
+    const std::string folder = request.find(*options_.directory);
+    if (request.targets.empty()) return picture_set(list_pictures(folder));
+    if (request.targets.size() > 1)
+      request.fail(fmt::format("images in folders feed a model of at most one target; this one has {}",
+                               request.targets.size()));
+    const auto known = with_names(request).facts.class_names;
+    const auto names = known.find("target");
+    PictureSet set =
+        picture_set(list_classes(folder, names == known.end() ? std::vector<std::string>() : names->second));
+    set.known.facts.fields = request.facts.fields;
+    return set;
+  }
+
+  PictureTable table(const ReadRequest& request) const {
+    return {request.find(options_.csv->file), options_.directory ? request.find(*options_.directory) : "",
+            *options_.csv, options_.csv->format()};
+  }
+
   ImagesOptions options_;
 };
 
 }  // namespace
 
 void add_images(Registry<Reader>& table) {
-  const Check<std::optional<int64_t>> kinds{
-      "1 (grey), 3 (RGB) or 4 (RGB and alpha)",
-      [](const auto& n) { return !n || *n == 1 || *n == 3 || *n == 4; },
-      Json::object().set("enum", Json::array().push(1).push(3).push(4))};
-  const Check<std::vector<std::string>> names{"names that differ, and are not empty",
-                                              [](const auto& all) {
-                                                return std::set(all.begin(), all.end()).size() ==
-                                                           all.size() &&
-                                                       std::find(all.begin(), all.end(), "") == all.end();
-                                              },
-                                              Json::object().set("uniqueItems", true)};
   Schema<ImagesOptions> schema(
-      "JPEG, PNG and BMP files, in a folder for each class: turned as EXIF says, resized bilinearly with "
-      "antialiasing to [height, width, channels] of 0 to 255. Without a target all files below the folder.");
+      "JPEG, PNG and BMP files, in a folder for each class or named by a CSV file: turned as EXIF says, "
+      "resized bilinearly with antialiasing to [height, width, channels] of 0 to 255. Without a target all "
+      "files below the folder.");
   schema.example("{directory: flowers/train, size: [224, 224], resize: crop}");
-  schema.required("directory", &ImagesOptions::directory, "the folder of the classes' folders")
-      .optional("size", &ImagesOptions::size, "[height, width]; the model's input's where not given")
-      .optional("resize", &ImagesOptions::resize,
-                "stretch (both axes, each by its own factor), crop (the middle) or pad (black beside it)")
-      .optional("channels", &ImagesOptions::channels,
-                "1 (grey), 3 (RGB) or 4 (and alpha); the model's input's where not given", kinds)
-      .optional("class_names", &ImagesOptions::class_names,
-                "the folders' names in the order in which classes are numbered; sorted where not given",
-                names)
+  schema
       .optional(
-          "on_error", &ImagesOptions::on_error,
-          "a file that is no whole picture: error, or skip, which decodes all of them once before the run "
-          "and says how many it left out")
+          "directory", &ImagesOptions::directory,
+          "the folder of the classes' folders; with csv, the one that its paths begin in (the file's own "
+          "where not given)")
+      .optional("csv", &ImagesOptions::csv, "a table that names the pictures, and says what each shows");
+  add_picture_fields(schema);
+  schema
+      .optional("class_names", &ImagesOptions::class_names,
+                "the classes in the order in which they are numbered; sorted where not given",
+                different_names())
+      .rule([](const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+        if (!options.csv && !options.directory)
+          diagnostics.error(node,
+                            "give 'directory' (a folder of pictures for each class) or 'csv' (a table of "
+                            "their paths)");
+      })
       .positional("directory");
   table.add<ImagesReader>("images", schema);
 }

@@ -8,6 +8,7 @@
 #include "base/tensor_spec.h"
 #include "config/registry.h"
 #include "data/column.h"
+#include "data/folder_listing.h"
 #include "data/pictures/picture_options.h"
 #include "data/readers/csv_table.h"
 #include "data/source_columns.h"
@@ -49,6 +50,10 @@ class Reader {
   virtual SourceColumns open(const ReadRequest& request) const = 0;
   /// The names of the reader's files and folders, as they are written in the configuration.
   virtual std::vector<std::string> files() const = 0;
+  /// Where they stand. Throws UserError where they are not found.
+  virtual std::vector<std::string> paths(const ReadRequest& request) const;
+  /// The files that those name, which are as much a part of the data: the pictures of a table.
+  virtual FileListing named_files(const ReadRequest& /*request*/) const { return {}; }
   /// Opens what `dtrain predict` is given, in the manner of the run's own reader: one column for each of the
   /// request's inputs, which has no targets. Nothing where this reader reads no such file.
   virtual std::optional<SourceColumns> open_inputs(const std::string& /*path*/, FileFormat /*format*/,

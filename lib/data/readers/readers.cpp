@@ -32,6 +32,12 @@ std::string ReadRequest::find(const std::string& file_name) const {
   return path;
 }
 
+std::vector<std::string> Reader::paths(const ReadRequest& request) const {
+  std::vector<std::string> all;
+  for (const std::string& file : files()) all.push_back(request.find(file));
+  return all;
+}
+
 void ReadRequest::fail(const std::string& message) const {
   throw UserError(message);
 }

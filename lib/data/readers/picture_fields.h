@@ -1,0 +1,52 @@
+// Options that readers of pictures have in common.
+#pragma once
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "config/schema.h"
+#include "data/pictures/picture_options.h"
+#include "data/readers/reader.h"
+
+namespace dtrain {
+
+/// Throws UserError unless the request is for a single input.
+inline void check_one_picture(const ReadRequest& request) {
+  if (request.inputs.size() != 1)
+    request.fail(fmt::format("pictures feed a model of one input; this one has {}", request.inputs.size()));
+}
+
+/// Of names of classes.
+inline Check<std::vector<std::string>> different_names() {
+  return {"names that differ, and are not empty",
+          [](const auto& all) {
+            return std::set(all.begin(), all.end()).size() == all.size() &&
+                   std::find(all.begin(), all.end(), "") == all.end();
+          },
+          Json::object().set("uniqueItems", true)};
+}
+
+/// Adds the fields of PictureOptions, from which `Options` derives.
+template <class Options>
+void add_picture_fields(Schema<Options>& schema) {
+  const Check<std::optional<int64_t>> kinds{
+      "1 (grey), 3 (RGB) or 4 (RGB and alpha)",
+      [](const auto& n) { return !n || *n == 1 || *n == 3 || *n == 4; },
+      Json::object().set("enum", Json::array().push(1).push(3).push(4))};
+  schema
+      .optional("size", static_cast<std::optional<Size2> Options::*>(&Options::size),
+                "[height, width]; the model's input's where not given")
+      .optional("resize", static_cast<Resize Options::*>(&Options::resize),
+                "stretch (both axes, each by its own factor), crop (the middle) or pad (black beside it)")
+      .optional("channels", static_cast<std::optional<int64_t> Options::*>(&Options::channels),
+                "1 (grey), 3 (RGB) or 4 (and alpha); the model's input's where not given", kinds)
+      .optional("on_error", static_cast<OnError Options::*>(&Options::on_error),
+                "a file that is no whole picture: error, or skip, which decodes all of them once before the "
+                "run and says how many it left out");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,165 @@
+#include "data/readers/picture_table.h"
+
+#include <array>
+#include <filesystem>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/pictures/picture_files.h"
+#include "data/readers/csv_planner.h"
+#include "data/readers/csv_text.h"
+
+namespace dtrain {
+
+namespace {
+
+/// What was read of a table.
+struct ReadTable {
+  CsvStart start;
+  size_t field = 0;  // that has the paths
+  CsvColumns columns;
+  SourceFacts facts;
+  std::vector<ListedFile> files;
+};
+
+std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths) {
+  const std::string beside = std::filesystem::path(table.path).parent_path().string();
+  const std::string& folder = table.folder.empty() ? beside : table.folder;
+  std::vector<std::string> below, written;
+  for (int64_t row = 0; row < paths.size(); ++row) {
+    written.push_back(text_of(paths, row));
+    below.push_back(path_in(folder, written.back() + table.options.extension));
+  }
+  std::vector<ListedFile> files = list_files(below);
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (written[i].empty()) files[i].problem = "expected the path of a picture, found nothing";
+    if (files[i].problem.empty() || written[i].empty() || folder == beside) continue;
+    ListedFile other = list_file(path_in(beside, written[i] + table.options.extension));
+    if (other.problem.empty()) files[i] = std::move(other);
+  }
+  return files;
+}
+
+ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
+  ReadTable read;
+  read.facts = request.facts;
+  CsvOptions known;  // as a csv reader has it
+  known.target = table.options.target;
+  known.targets = table.options.targets;
+  known.weight = table.options.weight;
+  std::optional<CsvPlanner> planner;
+  read.columns = read_csv(table.path, table.format, [&](const CsvStart& found) {
+    read.start = found;
+    CsvPlan plan;
+    if (!request.for_prediction) plan = planner.emplace(known, request, read.start).plan();
+    plan.advice.clear();  // a csv reader's
+    plan.id = read.field = place_of_field(read.start, table.options.path);
+    return plan;
+  });
+  if (planner) read.facts = planner->facts(read.columns);
+  read.files = files_in(table, *read.columns.names);
+  return read;
+}
+
+/// The table's text again, and where the rows' paths stand in it.
+class Places {
+ public:
+  Places(const PictureTable& table, const ReadTable& read)
+      : text_(table.path, table.format.delimiter), field_(read.field), header_(!read.start.names.empty()) {}
+
+  int64_t line_of(size_t row) const { return text_.line_of(at(row)); }
+  [[noreturn]] void fail(size_t row, const std::string& message) const { text_.fail(at(row), message); }
+
+ private:
+  const char* at(size_t row) const { return text_.find(static_cast<int64_t>(row) + header_, field_); }
+
+  CsvText text_;
+  size_t field_;
+  int64_t header_;  // rows
+};
+
+/// What may be meant by a path that leads to nothing.
+std::string advice_for(const PictureTable& table, const std::string& path) {
+  constexpr std::array<const char*, 5> kEndings{".jpg", ".jpeg", ".png", ".bmp", ".JPG"};
+  if (table.options.extension.empty())
+    for (const char* ending : kEndings)
+      if (list_file(path + ending).problem.empty())
+        return fmt::format("; there is {0}{1}: give 'extension: {1}'", path, ending);
+  return table.folder.empty() ? "; 'directory' says which folder the pictures are in" : "";
+}
+
+void refuse_duplicates(const PictureTable& table, const ReadTable& read) {
+  std::unordered_map<std::string, size_t> met;
+  for (size_t i = 0; i < read.files.size(); ++i) {
+    const std::string& path = read.files[i].path;
+    const auto [first, is_new] = met.emplace(std::filesystem::path(path).lexically_normal().string(), i);
+    if (is_new || text_of(*read.columns.names, static_cast<int64_t>(i)).empty()) continue;
+    const Places places(table, read);
+    places.fail(i, fmt::format("expected each picture once, found {} again, which is in line {}", path,
+                               places.line_of(first->second)));
+  }
+}
+
+void refuse_missing(const PictureTable& table, const ReadTable& read) {
+  for (size_t i = 0; i < read.files.size(); ++i) {
+    const ListedFile& file = read.files[i];
+    if (file.problem.empty()) continue;
+    const bool is_named = !text_of(*read.columns.names, static_cast<int64_t>(i)).empty();
+    const std::string why = advice_for(table, file.path);
+    Places(table, read)
+        .fail(i, is_named ? fmt::format("{}: {}{}", file.path, file.problem, why) : file.problem);
+  }
+}
+
+}  // namespace
+
+const Schema<PictureCsv>& PictureCsv::schema() {
+  static const auto all =
+      Schema<PictureCsv>("A CSV file with a row for each picture.")
+          .required("file", &PictureCsv::file, "the file")
+          .required("path", &PictureCsv::path, "the column of the pictures' paths, by name or index")
+          .optional("extension", &PictureCsv::extension, "what the paths lack: .jpg")
+          .optional("target", &PictureCsv::target,
+                    "the column of the only target: a number, or the name of a class")
+          .optional("targets", &PictureCsv::targets, "the column of each target, by output name")
+          .optional("weight", &PictureCsv::weight,
+                    "the column of numbers, at least 0, that the samples' losses are multiplied by")
+          .optional(
+              "header", &PictureCsv::header,
+              "whether the first line holds the columns' names; it does where columns are called by name")
+          .optional("delimiter", &PictureCsv::delimiter, "what stands between the values", one_character())
+          .rule([](const PictureCsv& options, const ConfigNode& node, Diagnostics& diagnostics) {
+            if (options.target && !options.targets.empty())
+              diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
+          });
+  return all;
+}
+
+CsvFormat PictureCsv::format() const {
+  const bool by_name = !path.index || (target && !target->index);
+  return {delimiter[0], header.value_or(by_name)};
+}
+
+FileListing files_of_table(const PictureTable& table) {
+  ReadRequest nothing_else;
+  nothing_else.for_prediction = true;
+  return {"", read_table(table, nothing_else).files};
+}
+
+PictureSet list_table(const PictureTable& table, OnError on_error, const ReadRequest& request) {
+  ReadRequest of_targets = request;
+  of_targets.inputs.clear();  // the picture is none of the table's numbers
+  ReadTable read = read_table(table, of_targets);
+  if (!request.for_prediction) refuse_duplicates(table, read);
+  if (on_error == OnError::error) refuse_missing(table, read);
+  PictureSet set{table.path, picture_files({"", std::move(read.files)}), {}};
+  set.known.columns = std::move(read.columns.parts);
+  set.known.weights = std::move(read.columns.weights);
+  set.known.names = std::move(read.columns.names);
+  set.known.facts = std::move(read.facts);
+  return set;
+}
+
+}  // namespace dtrain
