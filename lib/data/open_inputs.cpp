@@ -7,6 +7,8 @@
 #include "data/input_file.h"
 #include "data/opening.h"
 #include "data/pictures/open_pictures.h"
+#include "data/pictures/tar_index.h"
+#include "data/pictures/tar_pictures.h"
 #include "data/readers/csv_text.h"
 #include "data/readers/open_any.h"
 #include "data/readers/reader.h"
@@ -27,12 +29,14 @@ FileFormat format_of(const std::string& path) {
   if (start.starts_with("\x93NUMPY")) return FileFormat::npy;
   if (is_picture_file({reinterpret_cast<const uint8_t*>(start.data()), start.size()}))
     return FileFormat::picture;
+  if (is_tar_file(start)) return FileFormat::tar;
   if (start.size() >= 4 && start[0] == 0 && start[1] == 0) return FileFormat::idx;
   if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::text;
   if (start.empty())
-    throw UserError(fmt::format(
-        "{}: expected an HDF5, .npy, csv or IDX file, a picture or a folder of pictures, found an empty one",
-        path));
+    throw UserError(
+        fmt::format("{}: expected an HDF5, .npy, csv or IDX file, a picture, or a folder or tar archive of "
+                    "pictures, found an empty one",
+                    path));
   return FileFormat::other;
 }
 
@@ -59,9 +63,10 @@ PictureOptions picture_options(const DatasetSpec& spec) {
 SourceColumns open_arrays(const std::string& path, FileFormat format, const DatasetSpec& spec,
                           const std::vector<TensorSpec>& wanted, const TextOptions& options) {
   if (format == FileFormat::other)
-    throw UserError(fmt::format(
-        "{}: expected an HDF5, .npy, csv or IDX file, a picture or a folder of pictures, found none of these",
-        path));
+    throw UserError(
+        fmt::format("{}: expected an HDF5, .npy, csv or IDX file, a picture, or a folder or tar archive of "
+                    "pictures, found none of these",
+                    path));
   Columns columns;
   if (format == FileFormat::hdf5 && wanted.size() > 1) {
     for (const TensorSpec& one : wanted) columns.push_back(open_hdf5(path, one.name));
@@ -77,6 +82,9 @@ SourceColumns open_arrays(const std::string& path, FileFormat format, const Data
       return SourceColumns({open_npy(path)});
     case FileFormat::idx:
       return SourceColumns({open_idx(path)});
+    case FileFormat::tar:
+      return open_pictures({path, list_tar_samples({path}, "").pictures, {}}, picture_options(spec),
+                           wanted[0]);
     case FileFormat::picture:
       return open_pictures_at(path, picture_options(spec), wanted[0]);
     default:

@@ -1,7 +1,9 @@
 """Folders of pictures, from files to named predictions."""
 import csv
+import io
 import random
 import struct
+import tarfile
 import zlib
 
 import support
@@ -113,6 +115,41 @@ class Pictures(Case):
         config = config.replace("{sparse_categorical_crossentropy: {from_logits: true}}", "mean_squared_error").replace("epochs: 3", "epochs: 8")
         self.fit(config=config)
         self.assertLess(self.metrics()[-1]["mean_absolute_error"], 0.25)
+
+    def shards(self, split, form, count):
+        """The split's pictures in tar archives, as Python's own module writes them."""
+        paths = sorted((self.dir / split).glob("*/*.png"))
+        random.Random(2).shuffle(paths)
+        for number in range(count):
+            with tarfile.open(self.dir / f"{split}-{number:02}.tar", "w", format=form) as archive:
+                for path in paths[number::count]:
+                    # Longer than a header has place for, so that each form says it in its own way.
+                    key = f"{'long/' * 30}{path.parent.name}/{path.stem}"
+                    for ending, data in (("png", path.read_bytes()), ("cls", path.parent.name.encode()), ("json", b"{}")):
+                        member = tarfile.TarInfo(f"{key}.{ending}")
+                        member.size = len(data)
+                        archive.addfile(member, io.BytesIO(data))
+
+    def test_shards_of_every_form_are_the_same_data(self):
+        config = CONFIG.replace("{images: {directory: train, ", "{webdataset: {files: 'train-{00..02}.tar', ")
+        config = config.replace("{images: {directory: validation, ", "{webdataset: {files: validation-*.tar, ")
+        losses = []
+        for form in (tarfile.USTAR_FORMAT, tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
+            self.shards("train", form, 3)
+            self.shards("validation", form, 1)
+            self.fit("--overwrite", config=config)
+            losses.append([one["loss"] for one in self.metrics()])
+        self.assertGreater(self.metrics()[-1]["val_sparse_categorical_accuracy"], 0.9)
+        self.assertEqual(losses[0], losses[1])
+        self.assertEqual(losses[0], losses[2])
+        self.dtrain("predict", "run", "--input", "validation-00.tar", "--output", "out.csv")
+        with open(self.dir / "out.csv", encoding="utf-8", newline="") as file:
+            found = list(csv.reader(file))[1:]
+        self.assertEqual(len(found), 12)
+        self.assertGreater(sum(row[1] in row[0] for row in found), 9)  # the class is part of the name
+        path = self.dir / "train-01.tar"
+        path.write_bytes(path.read_bytes()[:5000])
+        self.assertRegex(self.fit(config=config, output="cut", expect=2).err, r"config.yaml:9:15: error: .*train-01.tar: expected .* at byte \d+, found")
 
     def test_mistakes_of_a_table(self):
         rows = self.labels()

@@ -148,8 +148,9 @@ TEST_CASE("options that do not go together") {
   const auto error = [&](const std::string& options) {
     return error_of([&] { parse(folder, "train: {images: {" + options + "}}"); });
   };
-  CHECK(contains(error("size: [3, 4]"), "give 'directory' (a folder of pictures for each class) or 'csv'"));
-  CHECK(contains(error("csv: {file: a.csv}"), "missing 'path'"));
+  CHECK(contains(error("size: [3, 4]"),
+                 "give one of 'directory' (a folder of pictures for each class), 'csv'"));
+  CHECK(contains(error("csv: {file: a.csv}"), "missing key 'path' in images's csv"));
   CHECK(contains(error("directory: a, target: kind"), "1:32: error: unknown key 'target' in images"));
   CHECK(contains(error("csv: {file: a.csv, path: b, target: c, targets: {d: e}}"), "give either 'target'"));
 }

@@ -10,6 +10,7 @@ import argparse
 import base64
 import concurrent.futures
 import gzip
+import io
 import os
 import pathlib
 import random
@@ -17,6 +18,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zlib
 
@@ -68,6 +70,15 @@ NEW_HDF5 = (
     "5;r$8gaW0?fAcNKdb*Yk>2$?uH3$T`=;@Yo40Q<W>&N0HhbGLthlM35;bSd8vyb}RkQ"
 )
 
+# Four pictures of variable length, as h5py writes them, and their classes.
+VARIABLE_HDF5 = (
+    "c-rgqaB<`1lHy_j0S*oZ76t(ZWbhvf0whrRF!=;1%?PDCp!5nRm^dR?4yv6&5NbZUx{x4OSCH!eXaHu90Skmib=@c!DZs<kF#tqIK>4urbb<+0T>+G?L`"
+    "#<rWZKKfzzQ*g5ypqu%*Y54fF?^g%?y+W$w)%essLOo2bg39(jYz)6GWH;Y92EqQ~`!dI|fxe1pE2BFfuT~9Lu1<j9)!0zgDo0reVs`l>k_&00&G=0WCc"
+    "-p`|AW3G5~2gwens1#l1rDseavWhFA7360N;#s{TCcV~YeMx<oMh-5AZIQha@W<aa~)y0gI;#IIYi=9tYMp?_y!rsj{BswXxpuDcNXY#CtE7ot@d*t+`n"
+    "-8A9`-*TQ<@Ralo7uW}2Sp~N=atqpcTJozf7#kCyAPebaQ)uXH=lnoa`21EBEo=j`vSt_Qge!{8aw)@&0Vs3)6N6O&t1Lq_|?ZB|Jis&q?I%c%<WuJ^FL"
+    "+wRn)ijPMN)E<%aG1j-I)E>*0&{-~O_23rQ-d>zUd(dj&?sr{$vRFyI@_8>3(pjDk@x3P!;w7zLwX6pVsVFbYrsBT_#c0FdQ^cK"
+)
+
 
 def npy(descr, shape, data):
     header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
@@ -84,11 +95,44 @@ def csv(draw, header):
     return "".join(lines).encode()
 
 
-class Format:
-    """Files by name, the one that is mutated first; and the configuration that reads them."""
+def bmp(number):
+    """A picture of 4 x 3 pixels."""
+    pixels = bytes((number * 40 + i * 7) % 256 for i in range(36))
+    return b"BM" + struct.pack("<IHHIIiiHHIIiiII", 90, 0, 0, 54, 40, 4, 3, 1, 24, 0, 36, 0, 0, 0, 0) + pixels
 
-    def __init__(self, name, files, reader, shape="[3]", units=3, loss=CLASSES, more="", text=False):
-        self.name, self.files, self.text = name, files, text
+
+def tar(form):
+    """Samples as WebDataset has them, one of them with a name that is too long for a header."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=form) as archive:
+        for number in range(4):
+            name = str(number) if number else "long" * 60
+            for ending, data in (("bmp", bmp(number)), ("cls", str(number % 3).encode())):
+                member = tarfile.TarInfo(f"{name}.{ending}")
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+def with_sums(data):
+    """The archive with headers' checksums that are right, so that what is behind them is reached."""
+    data, at = bytearray(data), 0
+    while at + 512 <= len(data) and any(data[at:at + 512]):
+        data[at + 148:at + 156] = b" " * 8
+        data[at + 148:at + 156] = b"%06o\0 " % sum(data[at:at + 512])
+        try:
+            size = int(data[at + 124:at + 135].strip(b"\0 ") or b"0", 8)
+        except ValueError:
+            break
+        at += 512 + (size + 511) // 512 * 512
+    return bytes(data)
+
+
+class Format:
+    """Files by name, the one that is mutated first; and the configuration that reads them. `mend` is for what was mutated."""
+
+    def __init__(self, name, files, reader, shape="[3]", units=3, loss=CLASSES, more="", text=False, mend=bytes):
+        self.name, self.files, self.text, self.mend = name, files, text, mend
         self.config = CONFIG.format(shape=shape, units=units, loss=loss, reader=reader, more=more)
         self.target = next(iter(files))
 
@@ -101,6 +145,7 @@ def formats(program, folder):
     plain, named = csv(draw, False), csv(draw, True)
     unpack = lambda text: zlib.decompress(base64.b85decode(text))
     squares = dict(units=3, loss=SQUARES)
+    pictures = dict(shape="[3, 4, 3]")
     npy_y = npy("|u1", "(40,)", labels)
     all_ = [
         Format("csv", {"a.csv": plain}, "csv: {file: a.csv, target: -1}", text=True),
@@ -119,7 +164,16 @@ def formats(program, folder):
                "idx: {input: x.gz, target: y}"),
         Format("cifar10", {"a.bin": b"".join(bytes([i]) + bytes((i * j) % 256 for j in range(3072)) for i in range(4))},
                "cifar10: {files: [a.bin]}", shape="[32, 32, 3]", units=10),
+        Format("table of pictures", {"a.csv": b"file,kind,w\n" + b"".join(b"%d.bmp,%d,1.5\n" % (i, i % 3) for i in range(5)),
+                                     **{f"{i}.bmp": bmp(i) for i in range(5)}},
+               "images: {csv: {file: a.csv, path: file, target: kind, weight: w}}", text=True, **pictures),
+        Format("tar", {"a.tar": tar(tarfile.PAX_FORMAT)}, "webdataset: {files: a.tar, on_error: skip}", **pictures),
+        Format("tar of GNU's", {"a.tar": tar(tarfile.GNU_FORMAT)}, "webdataset: {files: a.tar, on_error: skip}", mend=with_sums, **pictures),
+        Format("tar with right checksums", {"a.tar": tar(tarfile.PAX_FORMAT)}, "webdataset: {files: a.tar, on_error: skip}",
+               mend=with_sums, **pictures),
         Format("hdf5 in chunks", {"a.h5": unpack(OLD_HDF5)}, "hdf5: {file: a.h5, input: g/x, target: g/x}", **squares),
+        Format("hdf5 of pictures", {"a.h5": unpack(VARIABLE_HDF5)},
+               "images: {hdf5: {file: a.h5, input: p, target: y}, on_error: skip}", **pictures),
         Format("hdf5 of the latest", {"a.h5": unpack(NEW_HDF5)}, "hdf5: {file: a.h5, input: g/x, target: g/x}", **squares),
     ]
     # What dtrain itself writes: predictions, a cache file.
@@ -135,7 +189,7 @@ def formats(program, folder):
 
 def lay_out(form, folder, content):
     for name, data in form.files.items():
-        (folder / name).write_bytes(content if name == form.target else data)
+        (folder / name).write_bytes(form.mend(content) if name == form.target else data)
     (folder / "c.yaml").write_text(form.config)
 
 
@@ -274,7 +328,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
-    count = options.count or (10000 if options.long else 112)
+    count = options.count or (10000 if options.long else 152)
     with tempfile.TemporaryDirectory() as folder:
         forms = formats(program, pathlib.Path(folder))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

@@ -1,10 +1,12 @@
-// Pictures in files of their own: a folder a class, or those that a table names.
+// Pictures: a folder a class, those that a table names, those that an HDF5 file holds.
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "data/dataset_spec.h"
+#include "data/readers/hdf5_pictures.h"
+#include "data/readers/open_any.h"
 #include "data/readers/picture_fields.h"
 #include "data/readers/picture_table.h"
 #include "data/readers/reader.h"
@@ -16,6 +18,7 @@ namespace {
 struct ImagesOptions : PictureOptions {
   std::optional<std::string> directory;
   std::optional<PictureCsv> csv;
+  std::optional<PictureHdf5> hdf5;
   std::vector<std::string> class_names;
 };
 
@@ -25,19 +28,21 @@ class ImagesReader final : public Reader {
 
   SourceColumns open(const ReadRequest& request) const override {
     check_one_picture(request);
-    return open_pictures(options_.csv ? list_table(table(request), options_.on_error, with_names(request))
-                                      : list_folder_of(request),
+    return open_pictures(options_.csv    ? list_table(table(request), options_.on_error, with_names(request))
+                         : options_.hdf5 ? list_datasets(request.find(options_.hdf5->file), request)
+                                         : list_folder_of(request),
                          options_, request.inputs[0]);
   }
 
   std::vector<std::string> files() const override {
     std::vector<std::string> all;
     if (options_.csv) all.push_back(options_.csv->file);
+    if (options_.hdf5) all.push_back(options_.hdf5->file);
     if (options_.directory) all.push_back(*options_.directory);
     return all;
   }
   std::vector<std::string> paths(const ReadRequest& request) const override {
-    return {request.find(options_.csv ? options_.csv->file : *options_.directory)};
+    return {request.find(files().front())};  // a table's directory may hold more than its pictures
   }
   FileListing named_files(const ReadRequest& request) const override {
     return options_.csv ? files_of_table(table(request)) : FileListing();
@@ -46,7 +51,10 @@ class ImagesReader final : public Reader {
   std::optional<SourceColumns> open_inputs(const std::string& path, FileFormat format,
                                            const TextOptions& text,
                                            const ReadRequest& request) const override {
-    if (!options_.csv || format != FileFormat::text || request.inputs.size() != 1) return std::nullopt;
+    if (request.inputs.size() != 1) return std::nullopt;
+    if (options_.hdf5 && format == FileFormat::hdf5)
+      return open_pictures(list_datasets(path, request), options_, request.inputs[0]);
+    if (!options_.csv || format != FileFormat::text) return std::nullopt;
     PictureTable other = table(request);
     other.path = path;
     if (text.header) other.format.header = text.header;
@@ -78,6 +86,21 @@ class ImagesReader final : public Reader {
     return set;
   }
 
+  PictureSet list_datasets(const std::string& path, const ReadRequest& request) const {
+    const std::vector<std::string> names = options_.hdf5->resolve(request);
+    PictureSet set{path, hdf5_pictures(path, names[0]), {}};
+    for (size_t i = 1; i < names.size(); ++i) {
+      set.known.columns.push_back(open_hdf5(path, names[i]));
+      if (set.known.columns.back()->size() != set.pictures->size())
+        throw UserError(fmt::format("{}: expected a target for each of {} pictures, found {} in '{}'", path,
+                                    set.pictures->size(), set.known.columns.back()->size(), names[i]));
+    }
+    set.known.facts = request.facts;
+    if (!options_.class_names.empty() && names.size() == 2)
+      set.known.facts.class_names.try_emplace("target", options_.class_names);
+    return set;
+  }
+
   PictureTable table(const ReadRequest& request) const {
     return {request.find(options_.csv->file), options_.directory ? request.find(*options_.directory) : "",
             *options_.csv, options_.csv->format()};
@@ -90,7 +113,8 @@ class ImagesReader final : public Reader {
 
 void add_images(Registry<Reader>& table) {
   Schema<ImagesOptions> schema(
-      "JPEG, PNG and BMP files, in a folder for each class or named by a CSV file: turned as EXIF says, "
+      "JPEG, PNG and BMP files, in a folder for each class, named by a CSV file or kept in HDF5: turned as "
+      "EXIF says, "
       "resized bilinearly with antialiasing to [height, width, channels] of 0 to 255. Without a target all "
       "files below the folder.");
   schema.example("{directory: flowers/train, size: [224, 224], resize: crop}");
@@ -99,17 +123,20 @@ void add_images(Registry<Reader>& table) {
           "directory", &ImagesOptions::directory,
           "the folder of the classes' folders; with csv, the one that its paths begin in (the file's own "
           "where not given)")
-      .optional("csv", &ImagesOptions::csv, "a table that names the pictures, and says what each shows");
+      .optional("csv", &ImagesOptions::csv, "a table that names the pictures, and says what each shows")
+      .optional("hdf5", &ImagesOptions::hdf5,
+                "an HDF5 file that holds encoded pictures: bytes of variable length, or rows of bytes");
   add_picture_fields(schema);
   schema
       .optional("class_names", &ImagesOptions::class_names,
                 "the classes in the order in which they are numbered; sorted where not given",
                 different_names())
       .rule([](const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
-        if (!options.csv && !options.directory)
-          diagnostics.error(node,
-                            "give 'directory' (a folder of pictures for each class) or 'csv' (a table of "
-                            "their paths)");
+        if (options.hdf5 ? options.csv || options.directory : !options.csv && !options.directory)
+          diagnostics.error(
+              node,
+              "give one of 'directory' (a folder of pictures for each class), 'csv' (a table of "
+              "their paths) and 'hdf5' (datasets of encoded ones)");
       })
       .positional("directory");
   table.add<ImagesReader>("images", schema);

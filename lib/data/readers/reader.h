@@ -38,7 +38,7 @@ struct ReadRequest {
 };
 
 /// What a path that is predicted from leads to, by its first bytes; a folder is one of pictures.
-enum class FileFormat { hdf5, npy, idx, picture, text, other };
+enum class FileFormat { hdf5, npy, idx, picture, tar, text, other };
 
 /// Holds a reader's options. Immutable; any thread may open it.
 class Reader {
@@ -78,5 +78,6 @@ void add_hdf5(Registry<Reader>& table);
 void add_cifar10(Registry<Reader>& table);
 void add_synthetic(Registry<Reader>& table);
 void add_images(Registry<Reader>& table);
+void add_webdataset(Registry<Reader>& table);
 
 }  // namespace dtrain

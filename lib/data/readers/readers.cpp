@@ -18,6 +18,7 @@ const Registry<Reader>& registry<Reader>() {
     add_cifar10(all);
     add_synthetic(all);
     add_images(all);
+    add_webdataset(all);
     return all;
   }();
   return table;

@@ -1,0 +1,19 @@
+// Names that stand for several files, as shells have them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/readers/reader.h"
+
+namespace dtrain {
+
+/// The names that {a,b} and {000..009} stand for; numbers are as wide as the first has leading zeros for.
+/// Throws UserError for more than 100,000.
+std::vector<std::string> expand_braces(const std::string& name);
+
+/// The paths of the files that a name stands for: with braces, each of which has to be there, and with *, ?
+/// and [...], of which the paths are sorted. Throws UserError where nothing is there.
+std::vector<std::string> find_files(const std::string& name, const ReadRequest& request);
+
+}  // namespace dtrain

@@ -1,0 +1,145 @@
+#include "data/readers/hdf5_dataset.h"
+
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "data/readers/array_file.h"
+
+namespace dtrain {
+
+namespace {
+
+/// `file` is the same one, opened before; its messages say what is wrong with the path, libhdf5's do not.
+Hdf5Handle open_file(const InputFile& file) {
+  Hdf5Handle opened(H5Fopen(file.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  if (opened) {
+    void* descriptor = nullptr;
+    if (H5Fget_vfd_handle(opened, H5P_DEFAULT, &descriptor) >= 0 && descriptor &&
+        !file.is_same(*static_cast<const int*>(descriptor)))
+      throw Error(fmt::format("{}: the file was changed while it was opened", file.path()));
+    return opened;
+  }
+  if (file.is_locked() || hdf5_said("open for write"))
+    throw UserError(fmt::format("{}: another program has the file open for writing", file.path()));
+  if (hdf5_said("truncated file"))
+    throw UserError(fmt::format("{}: expected a whole HDF5 file, found one that was cut short", file.path()));
+  throw UserError(
+      fmt::format("{}: expected an HDF5 file, found something else or a damaged one", file.path()));
+}
+
+/// The path of the only dataset at the top of the file.
+std::string only_dataset(const Hdf5Handle& file, const std::string& path) {
+  std::vector<std::string> names;
+  const auto collect = [](hid_t group, const char* name, const H5L_info_t* link, void* out) -> herr_t {
+    if (link->type != H5L_TYPE_HARD) return 0;
+    const Hdf5Handle object(H5Oopen(group, name, H5P_DEFAULT));
+    if (object && H5Iget_type(object) == H5I_DATASET)
+      static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+    return 0;
+  };
+  H5Literate(file, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names);
+  if (names.size() != 1)
+    throw UserError(fmt::format("{}: expected one dataset, or datasets named as the model's inputs, found {}",
+                                path, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+  return names.front();
+}
+
+/// Each step of the path must be a link inside the file: an external one would open whatever file the data
+/// names.
+void refuse_external_links(const Hdf5Handle& file, const std::string& path, const std::string& name) {
+  for (size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
+    const std::string prefix = name.substr(0, end);
+    H5L_info_t link;
+    if (H5Lget_info(file, prefix.c_str(), &link, H5P_DEFAULT) < 0)
+      throw UserError(fmt::format("{}: expected a dataset '{}', found no '{}'", path, name, prefix));
+    if (link.type != H5L_TYPE_HARD)
+      throw UserError(fmt::format("{}: expected '{}' in the file itself, found a link", path, prefix));
+    if (end == std::string::npos) return;
+  }
+}
+
+/// Shuffled rows come back to every chunk again and again: those of a data set of this size are unpacked once
+/// an epoch, not once a row.
+Hdf5Handle chunk_cache() {
+  constexpr size_t kSlots = 100003, kBytes = size_t{128} << 20;
+  Hdf5Handle list(H5Pcreate(H5P_DATASET_ACCESS));
+  H5Pset_chunk_cache(list, kSlots, kBytes, H5D_CHUNK_CACHE_W0_DEFAULT);
+  return list;
+}
+
+void refuse_foreign_storage(const std::string& where, const Hdf5Handle& properties) {
+  if (H5Pget_layout(properties) == H5D_VIRTUAL || H5Pget_external_count(properties) > 0)
+    throw UserError(
+        fmt::format("{}: expected data in the file itself, found a dataset kept in other files", where));
+}
+
+void refuse_missing_filters(const std::string& where, const Hdf5Handle& properties) {
+  for (int i = 0; i < H5Pget_nfilters(properties); ++i) {
+    unsigned flags = 0, config = 0;
+    size_t values = 0;
+    std::array<char, 64> name{};
+    const H5Z_filter_t filter = H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &values, nullptr,
+                                               name.size() - 1, name.data(), &config);
+    if (filter >= 0 && H5Zfilter_avail(filter) > 0) continue;
+    throw UserError(
+        fmt::format("{}: expected data packed by deflate or not at all, found the filter {} ({}), which this "
+                    "libhdf5 does not have; write the file anew with compression='gzip'",
+                    where, filter, name[0] ? name.data() : "without a name"));
+  }
+}
+
+}  // namespace
+
+Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)
+    : input(std::make_shared<const InputFile>(path)), file(open_file(*input)) {
+  if (name.empty()) name = only_dataset(file, path);
+  where = path + ":" + name;
+  refuse_external_links(file, path, name);
+  dataset = Hdf5Handle(H5Dopen2(file, name.c_str(), chunk_cache()));
+  if (!dataset) throw UserError(fmt::format("{}: expected a dataset, found something else", where));
+  const Hdf5Handle properties(H5Dget_create_plist(dataset));
+  refuse_foreign_storage(where, properties);
+  refuse_missing_filters(where, properties);
+  const Hdf5Handle space(H5Dget_space(dataset));
+  const int rank = H5Sget_simple_extent_ndims(space);
+  if (rank < 1) throw UserError(fmt::format("{}: expected an array of samples, found a single value", where));
+  extents.resize(static_cast<size_t>(rank));
+  H5Sget_simple_extent_dims(space, extents.data(), nullptr);
+}
+
+void Hdf5Dataset::check_extents(int element_bytes) const {
+  check_shape(where, shape(), element_bytes);
+  // Chunks that were never written take no place; but so much of nothing is damage, or nobody's data.
+  constexpr int64_t kMuch = int64_t{1} << 26, kMostPacked = 2000;
+  const int64_t bytes = shape().elements() * element_bytes;
+  if (bytes > kMuch && bytes / kMostPacked > input->size())
+    throw UserError(fmt::format("{}: expected data for its shape {}, found a file of {} bytes", where,
+                                shape().str(), input->size()));
+}
+
+void Hdf5Dataset::read_slab(int64_t first, int64_t count, hid_t type, void* dst) const {
+  std::vector<hsize_t> start(extents.size(), 0), extent = extents;
+  start[0] = static_cast<hsize_t>(first);
+  extent[0] = static_cast<hsize_t>(count);
+  const Hdf5Handle from(H5Dget_space(dataset));
+  const Hdf5Handle to(H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr));
+  if (H5Sselect_hyperslab(from, H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr) >= 0 &&
+      H5Dread(dataset, type, to, from, H5P_DEFAULT, dst) >= 0)
+    return;
+  if (hdf5_said("file read failed"))
+    throw Error(
+        fmt::format("{}: rows {} to {} could not be read from the disk", where, first, first + count - 1));
+  throw UserError(
+      fmt::format("{}: expected rows {} to {}, found data that cannot be read (cut short or damaged)", where,
+                  first, first + count - 1));
+}
+
+void Hdf5Dataset::close() {
+  dataset = Hdf5Handle();
+  file = Hdf5Handle();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,34 @@
+// Datasets of HDF5 files: opened, looked at and read by libhdf5.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/hdf5_session.h"
+#include "base/shape.h"
+#include "data/input_file.h"
+
+namespace dtrain {
+
+/// A dataset whose first axis counts the samples. Made, used and dropped within a session.
+struct Hdf5Dataset {
+  /// Opens the dataset `name` (a path inside the file); "" stands for the only one at the top of the file.
+  /// Throws UserError for what is none, is kept in other files, or is packed in a way that is not known.
+  Hdf5Dataset(const std::string& path, std::string name);
+
+  Shape shape() const { return Shape(std::vector<int64_t>(extents.begin(), extents.end())); }
+  /// Throws UserError unless the extents are sane, as check_shape(), and the file is not far too small.
+  void check_extents(int element_bytes) const;
+  /// Reads `count` samples from `first` on as elements of a type that libhdf5 converts the file's to.
+  void read_slab(int64_t first, int64_t count, hid_t type, void* dst) const;
+  void close();
+
+  std::shared_ptr<const InputFile> input;
+  std::string where;  // "path:name"
+  Hdf5Handle file, dataset;
+  std::vector<hsize_t> extents;
+};
+
+}  // namespace dtrain
