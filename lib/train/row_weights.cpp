@@ -8,17 +8,16 @@
 
 #include "base/name_list.h"
 #include "data/dataset.h"
+#include "data/readers/reader.h"
 #include "train/weighted_dataset.h"
 
 namespace dtrain {
 
 namespace {
 
-/// Whether the reader has an option `weight` that names a column.
+/// Whether the split's samples have weights of their own.
 bool has_weights(const std::optional<SplitSpec>& split) {
-  if (!split || !split->reader || !split->reader.resolved.is_mapping()) return false;
-  const ConfigNode* weight = split->reader.resolved.entries().front().second.find("weight");
-  return weight && !weight->is_null();
+  return split && split->reader && split->reader->has_weights();
 }
 
 int64_t classes_of(const RunConfig& config) {

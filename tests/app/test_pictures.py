@@ -109,7 +109,7 @@ class Pictures(Case):
 
     def test_numbers_that_a_table_has_for_pictures(self):
         self.table("labels.csv", self.labels())
-        config = CONFIG.replace("images: {directory: train, ", "images: {csv: {file: labels.csv, path: file, target: warmth}, directory: train, ")
+        config = CONFIG.replace("images: {directory: train, ", "images: {csv: {file: labels.csv, path: file, target: warmth, weight: id}, directory: train, ")
         config = config.replace("  validation: {images: {directory: validation, resize: crop, size: [14, 14]}}\n", "")
         config = config.replace("dense: {units: 3}", "dense: {units: 1}").replace("[sparse_categorical_accuracy]", "[mean_absolute_error]")
         config = config.replace("{sparse_categorical_crossentropy: {from_logits: true}}", "mean_squared_error").replace("epochs: 3", "epochs: 8")

@@ -15,6 +15,7 @@ class CsvReader final : public Reader {
     return open_path(request.find(options_.file), format(), request);
   }
   std::vector<std::string> files() const override { return {options_.file}; }
+  bool has_weights() const override { return options_.weight.has_value(); }
   std::optional<CsvFormat> text_format() const override { return format(); }
 
   std::optional<SourceColumns> open_inputs(const std::string& path, FileFormat file, const TextOptions& text,

@@ -62,6 +62,7 @@ class ImagesReader final : public Reader {
     return open_pictures(list_table(other, options_.on_error, request), options_, request.inputs[0]);
   }
 
+  bool has_weights() const override { return options_.csv && options_.csv->weight; }
   std::optional<PictureOptions> picture_options() const override { return options_; }
 
  private:

@@ -61,6 +61,8 @@ class Reader {
                                                    const ReadRequest& /*request*/) const {
     return std::nullopt;
   }
+  /// Whether what it opens has SourceColumns::weights.
+  virtual bool has_weights() const { return false; }
   /// How the reader reads delimited text; nothing where it reads other files.
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
   /// How the reader reads pictures; nothing where it reads other files.
