@@ -7,6 +7,9 @@
 
 namespace dtrain {
 
+struct TableProfile;   // table_profile.h
+struct NamedPictures;  // picture_look.h
+
 /// The paths are as they were given.
 struct NewOptions {
   std::string data;    // a CSV file or a folder
@@ -29,5 +32,8 @@ std::string path_from_config(const NewOptions& options, const std::string& path)
 /// Both look at the data, and throw UserError where those are not what a network can be trained on.
 std::string table_config(const NewOptions& options);
 std::string picture_config(const NewOptions& options);
+/// For a table that names pictures.
+std::string picture_table_config(const NewOptions& options, const TableProfile& table,
+                                 const NamedPictures& pictures);
 
 }  // namespace dtrain

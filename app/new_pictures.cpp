@@ -1,12 +1,16 @@
-// dtrain new, for a folder of pictures.
+// dtrain new, for pictures: a folder a class, or those that a table names.
 #include <algorithm>
 #include <array>
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "base/error.h"
+#include "base/json.h"
 #include "new_config.h"
 #include "picture_look.h"
+#include "table_plan.h"
 #include "text.h"
 
 namespace dtrain {
@@ -14,15 +18,16 @@ namespace dtrain {
 namespace {
 
 /// A side of pictures that a small network takes.
-int64_t side_for(int64_t smaller) {
+int64_t side_for(const PictureSizes& sizes) {
+  const int64_t smaller = std::max<int64_t>(1, std::min(sizes.height, sizes.width));
   constexpr std::array<int64_t, 6> kSides{28, 32, 64, 96, 128, 224};
   for (const int64_t side : kSides)
     if (smaller <= side) return side;
   return kSides[4];  // larger ones cost much and are seldom needed
 }
 
-/// Convolutions that halve the picture until little of it is left.
-std::string picture_model(int64_t side, int channels, size_t classes) {
+/// Convolutions that halve the picture until little of it is left, and `last`, the line of the last layer.
+std::string picture_model(int64_t side, int channels, const std::string& last) {
   std::string text = fmt::format(
       "model:\n"
       "  inputs: {{image: [{0}, {0}, {1}]}}\n"
@@ -42,34 +47,51 @@ std::string picture_model(int64_t side, int channels, size_t classes) {
   return text + fmt::format(
                     "    - global_average_pooling2d\n"
                     "    - dropout: {{rate: 0.2}}\n"
-                    "    - dense: {{units: {}}}  # a score for each class\n\n",
-                    classes);
+                    "{}\n",
+                    last);
 }
+
+std::string scores_layer(int64_t classes) {
+  return fmt::format("    - dense: {{units: {}}}  # a score for each class\n", classes);
+}
+
+/// What every reader of the pictures is told.
+std::string picture_options(int64_t side, int channels) {
+  return fmt::format("size: [{0}, {0}], resize: crop, channels: {1}", side, channels);
+}
+
+std::string drawn_split(const char* name, bool stratify) {
+  return fmt::format("  {}: {{split: {{of: train, fraction: 0.15{}}}}}\n", name,
+                     stratify ? ", stratify: true" : "");
+}
+
+constexpr const char* kPictureTransforms =
+    "  transforms:\n    - rescale: {scale: 1/255}\n"
+    "  augment:                            # training only\n"
+    "    - random_flip: {mode: horizontal} # not for digits and letters\n\n";
 
 /// Splits that have no folder are drawn from the training split.
 std::string picture_dataset(const NewOptions& options, const LookedAtPictures& looked, int64_t side,
                             int channels) {
   const auto split = [&](const char* name, const std::string& folder) {
-    if (folder.empty())
-      return fmt::format("  {}: {{split: {{of: train, fraction: 0.15, stratify: true}}}}\n", name);
-    return fmt::format("  {}: {{images: {{directory: {}, size: [{}, {}], resize: crop, channels: {}}}}}\n",
-                       name, yaml_string(path_from_config(options, folder)), side, side, channels);
+    if (folder.empty()) return drawn_split(name, true);
+    return fmt::format("  {}: {{images: {{directory: {}, {}}}}}\n", name,
+                       yaml_string(path_from_config(options, folder)), picture_options(side, channels));
   };
   return "dataset:\n" + split("train", looked.train) + split("validation", looked.validation) +
-         split("test", looked.test) +
-         "  transforms:\n    - rescale: {scale: 1/255}\n"
-         "  augment:                            # training only\n"
-         "    - random_flip: {mode: horizontal} # not for digits and letters\n\n";
+         split("test", looked.test) + kPictureTransforms;
 }
 
-std::string picture_training(int64_t pictures, bool has_rare_classes) {
+std::string picture_training(int64_t pictures, bool regression, bool has_rare_classes) {
   std::string text = fmt::format(
       "train:\n"
       "  epochs: 30\n"
       "  batch_size: {}\n"
-      "  loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}}\n"
-      "  metrics: [sparse_categorical_accuracy, confusion_matrix]\n",
-      pictures < 2'000 ? 16 : 32);
+      "{}",
+      pictures < 2'000 ? 16 : 32,
+      regression ? "  loss: mean_squared_error\n  metrics: [mean_absolute_error]\n"
+                 : "  loss: {sparse_categorical_crossentropy: {from_logits: true}}\n"
+                   "  metrics: [sparse_categorical_accuracy, confusion_matrix]\n");
   if (has_rare_classes)
     text += "  class_weight: balanced              # some classes are rare: their pictures count more\n";
   return text +
@@ -84,12 +106,55 @@ std::string picture_config(const NewOptions& options) {
   const LookedAtPictures looked = look_at_pictures(options.data);
   const int64_t pictures = std::accumulate(looked.counts.begin(), looked.counts.end(), int64_t{0});
   const auto [least, most] = std::minmax_element(looked.counts.begin(), looked.counts.end());
-  const int64_t side = side_for(std::max<int64_t>(1, std::min(looked.height, looked.width)));
-  const int channels = looked.grey ? 1 : 3;
+  const int64_t side = side_for(looked.sizes);
+  const int channels = looked.sizes.grey ? 1 : 3;
   return config_head(options, {fmt::format("{}: {}", format_plural(pictures, "picture"),
                                            describe_classes(looked.classes, looked.counts))}) +
-         picture_model(side, channels, looked.classes.size()) +
-         picture_dataset(options, looked, side, channels) + picture_training(pictures, *most > 3 * *least);
+         picture_model(side, channels, scores_layer(static_cast<int64_t>(looked.classes.size()))) +
+         picture_dataset(options, looked, side, channels) +
+         picture_training(pictures, false, *most > 3 * *least);
+}
+
+std::string picture_table_config(const NewOptions& options, const TableProfile& table,
+                                 const NamedPictures& pictures) {
+  if (table.columns.size() < 2)
+    throw UserError(
+        fmt::format("{}: expected a column of what the pictures show, found their names only", options.data));
+  TablePlan plan;
+  plan.target = find_target(table, options.target, pictures.column);
+  plan_target(table, plan);
+  const ColumnProfile& target = table.columns[plan.target];
+  const int64_t side = side_for(pictures.sizes);
+  const int channels = pictures.sizes.grey ? 1 : 3;
+  std::string csv =
+      fmt::format("file: {}, path: {}, target: {}", yaml_string(path_from_config(options, options.data)),
+                  yaml_column(table, pictures.column), yaml_column(table, plan.target));
+  if (!pictures.extension.empty()) csv += ", extension: " + pictures.extension;
+  if (table.delimiter != ',') csv += ", delimiter: " + Json(std::string(1, table.delimiter)).dump();
+  std::string reader = "csv: {" + csv + "}, ";
+  if (!pictures.folder.empty())
+    reader += fmt::format("directory: {}, ", yaml_string(path_from_config(options, pictures.folder)));
+  reader += picture_options(side, channels);
+  if (plan.names_of_target) {
+    std::vector<std::string> names;
+    for (const std::string& value : target.values) names.push_back(yaml_string(value));
+    reader += fmt::format(", class_names: [{}]", fmt::join(names, ", "));
+  }
+  const std::string shows = plan.regression
+                                ? fmt::format("{} is a number from {:g} to {:g}", called(table, plan.target),
+                                              target.least, target.most)
+                                : describe_classes(target.values, target.counts);
+  std::vector<std::string> found = {fmt::format("{}: {}", format_plural(table.rows, "picture"), shows)};
+  found.insert(found.end(), plan.notes.begin(), plan.notes.end());
+  const std::string last =
+      plan.regression
+          ? fmt::format("    - dense: {{units: 1, bias_initializer: {{constant: {{value: {:.6g}}}}}}}\n",
+                        target.mean)
+          : scores_layer(plan.classes);
+  return config_head(options, found) + picture_model(side, channels, last) +
+         fmt::format("dataset:\n  train: {{images: {{{}}}}}\n", reader) +
+         drawn_split("validation", !plan.regression) + drawn_split("test", !plan.regression) +
+         kPictureTransforms + picture_training(table.rows, plan.regression, plan.rare);
 }
 
 }  // namespace dtrain

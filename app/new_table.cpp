@@ -1,6 +1,5 @@
 // dtrain new, for a CSV file.
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include <fmt/format.h>
@@ -9,7 +8,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "new_config.h"
-#include "table_profile.h"
+#include "picture_look.h"
+#include "table_plan.h"
 #include "text.h"
 
 namespace dtrain {
@@ -18,65 +18,10 @@ namespace {
 
 using ColumnKind = ColumnProfile::Kind;
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
-/// The part that each of a table's columns plays.
-struct TablePlan {
-  size_t target = 0;
-  std::optional<size_t> id;
-  std::vector<size_t> categories, drop, features;  // features: numbers and categories
-  std::vector<std::string> notes;                  // why columns are dropped, and the like
-  bool missing_numbers = false;                    // some feature has rows without its number
-  bool regression = false;
-  int64_t classes = 0;
-  bool names_of_target = false;  // the classes' numbers are names
-  bool rare = false;             // some class has few rows beside others
-  int64_t width = 0;             // of the features: a category makes one for each value
-};
-
-/// As --target calls a column.
-std::string shown(const TableProfile& table, size_t column) {
-  return table.header ? table.columns[column].name : std::to_string(column);
-}
-
-/// As a sentence calls it.
-std::string called(const TableProfile& table, size_t column) {
-  if (!table.header) return "column " + shown(table, column);
-  const std::string name = shown(table, column);
-  return name.empty() ? "the column without a name" : "'" + name + "'";
-}
-
-/// As the configuration calls it: by its name, or without a header by its index.
-std::string yaml_column(const TableProfile& table, size_t column) {
-  return table.header ? yaml_string(shown(table, column)) : shown(table, column);
-}
-
 std::string yaml_columns(const TableProfile& table, const std::vector<size_t>& columns) {
   std::vector<std::string> names;
   for (const size_t column : columns) names.push_back(yaml_column(table, column));
   return fmt::format("[{}]", fmt::join(names, ", "));
-}
-
-size_t find_target(const TableProfile& table, const std::string& wanted) {
-  if (!wanted.empty()) {
-    for (size_t i = 0; i < table.columns.size(); ++i)
-      if (shown(table, i) == wanted) return i;
-    std::vector<std::string> names;
-    for (size_t i = 0; i < table.columns.size(); ++i) names.push_back(shown(table, i));
-    throw UserError(
-        fmt::format("--target: no column '{}'; the columns are {}", wanted, fmt::join(names, ", ")));
-  }
-  constexpr std::array<std::string_view, 17> kUsual{
-      "target", "label",    "labels", "class",    "classes",   "species", "category", "outcome", "y",
-      "output", "response", "result", "survived", "diagnosis", "churn",   "quality",  "price"};
-  for (const std::string_view name : kUsual)
-    for (size_t i = 0; i < table.columns.size(); ++i)
-      if (lower(table.columns[i].name) == name) return i;
-  return table.columns.size() - 1;
 }
 
 bool is_all_different(const ColumnProfile& column) {
@@ -97,36 +42,6 @@ bool is_id(const ColumnProfile& column, size_t place) {
       (column.name.size() > 2 && column.name.ends_with("Id")))
     return column.kind == ColumnKind::text || column.whole;
   return column.kind == ColumnKind::text && (name == "name" || place == 0);
-}
-
-/// Decides whether the target is a class or a number, and notes what speaks against it.
-void plan_target(const TableProfile& table, TablePlan& plan) {
-  const ColumnProfile& target = table.columns[plan.target];
-  if (target.kind == ColumnKind::empty || target.kind == ColumnKind::date)
-    throw UserError(fmt::format("{} cannot be predicted: it holds {}; --target names another",
-                                called(table, plan.target),
-                                target.kind == ColumnKind::date ? "dates" : "nothing"));
-  if (target.missing > 0)
-    plan.notes.push_back(
-        fmt::format("{} of the target, {}, have no value: fit will refuse them, remove those rows first",
-                    format_plural(target.missing, "row"), called(table, plan.target)));
-  constexpr double kMostClassNumbers = 20;
-  const bool few = !target.many_values && target.values.size() <= 20;
-  const bool counts = target.kind == ColumnKind::number && target.whole && target.least >= 0 &&
-                      target.most <= kMostClassNumbers && few;
-  plan.regression = target.kind == ColumnKind::number && !counts;
-  if (plan.regression) return;
-  if (target.many_values)
-    throw UserError(
-        fmt::format("{} has more than {} different texts, which are no classes; --target names another",
-                    called(table, plan.target), TableProfile::kMostValues));
-  plan.classes = static_cast<int64_t>(target.values.size());
-  // Numbers are classes as they are where they count from 0; else they are the classes' names.
-  const bool counted = target.least == 0 && target.most == static_cast<double>(plan.classes - 1);
-  plan.names_of_target = target.kind == ColumnKind::number && !counted;
-  const auto [least, most] = std::minmax_element(target.counts.begin(), target.counts.end());
-  constexpr int64_t kRare = 3;
-  plan.rare = *most > kRare * *least;
 }
 
 TablePlan plan_table(const TableProfile& table, const std::string& wanted) {
@@ -210,6 +125,8 @@ int64_t batch_size_for(int64_t rows) {
 
 std::string table_config(const NewOptions& options) {
   const TableProfile table = profile_csv(options.data);
+  if (const auto pictures = find_named_pictures(table, options.data))
+    return picture_table_config(options, table, *pictures);
   const TablePlan plan = plan_table(table, options.target);
   std::vector<std::string> found = {described(table, plan)};
   found.insert(found.end(), plan.notes.begin(), plan.notes.end());

@@ -196,6 +196,34 @@ class New(Case):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(png(30, 40))
 
+    def test_a_table_that_names_pictures(self):
+        for i in range(24):
+            path = self.dir / "shots" / f"{i:02}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(png(30, 40, (i * 10, 0, 250 - i * 10)))
+        rows = [f"{i:02},{'cat' if i < 10 else 'dog'},{i / 3:.2f}\n" for i in range(24)]
+        self.write("data.csv", "id,animal,age\n" + "".join(rows))
+        text = self.new("data.csv", "--target", "animal")
+        for expected in ("csv: {file: data.csv, path: id, target: animal, extension: .png}", "directory: shots,",
+                         "image: [32, 32, 3]", "24 pictures: cat (10), dog (14).", "dense: {units: 2}", "stratify"):
+            self.assertIn(expected, text)
+        self.dtrain("fit", "data.yaml", "--epochs", "1")
+        (self.dir / "data.yaml").unlink()
+        text = self.new("data.csv")  # the last column
+        for expected in ("target: age", "mean_squared_error", "'age' is a number from 0 to 7.67"):
+            self.assertIn(expected, text)
+        self.assertNotIn("stratify", text)
+        self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
+        # Whole paths, classes that are numbers and names of files with blanks; no header.
+        (self.dir / "data.yaml").unlink()
+        (self.dir / "shots/00.png").rename(self.dir / "shots/a b.png")
+        self.write("data.csv", "shots/a b.png;3\n" + "".join(f"shots/{i:02}.png;{3 + i % 2}\n" for i in range(1, 24)))
+        text = self.new("data.csv")
+        for expected in ('path: 0, target: 1, delimiter: ";"', 'class_names: ["3", "4"]', "dense: {units: 2}"):
+            self.assertIn(expected, text)
+        self.assertNotIn("directory", text)
+        self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
+
     def test_folders_of_splits_and_grey_pictures(self):
         for split in ("train", "val"):
             for name in ("a", "b"):

@@ -1,0 +1,45 @@
+// The parts that a table's columns play, for `dtrain new`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "table_profile.h"
+
+namespace dtrain {
+
+/// The part that each of a table's columns plays.
+struct TablePlan {
+  size_t target = 0;
+  std::optional<size_t> id;
+  std::vector<size_t> categories, drop, features;  // features: numbers and categories
+  std::vector<std::string> notes;                  // why columns are dropped, and the like
+  bool missing_numbers = false;                    // some feature has rows without its number
+  bool regression = false;
+  int64_t classes = 0;
+  bool names_of_target = false;  // the classes' numbers are names
+  bool rare = false;             // some class has few rows beside others
+  int64_t width = 0;             // of the features: a category makes one for each value
+};
+
+/// As --target calls a column.
+std::string shown(const TableProfile& table, size_t column);
+/// As a sentence calls it.
+std::string called(const TableProfile& table, size_t column);
+/// As the configuration calls it: by its name, or without a header by its index.
+std::string yaml_column(const TableProfile& table, size_t column);
+
+/// The column to predict: the one that `wanted` names, else one with a usual name, else the last; none that
+/// is `other`, where there are more. Throws UserError where `wanted` names none.
+size_t find_target(const TableProfile& table, const std::string& wanted, std::optional<size_t> other = {});
+
+/// Decides whether plan.target is a class or a number, and notes what speaks against it. Throws UserError
+/// where it can be neither.
+void plan_target(const TableProfile& table, TablePlan& plan);
+
+/// The text in small letters.
+std::string lower(std::string text);
+
+}  // namespace dtrain
