@@ -161,7 +161,7 @@ class Pictures(Case):
         skip = config.replace("directory: train,", "directory: train, on_error: skip,")
         self.assertIn("1 of 60 files were left out", self.fit(config=skip, output="other").err)
         message = self.fit("--set", "dataset.train.images.csv.path=name", config=config, expect=2).err
-        self.assertIn("expected a column named 'name', found the columns id, file, colour, warmth", message)
+        self.assertIn("expected a column named 'name', found the columns 'id', 'file', 'colour', 'warmth'", message)
 
     def test_killed_and_gone_on_with_gives_the_same_bits(self):
         self.fit("--epochs", 12, config=CONFIG, output="whole")

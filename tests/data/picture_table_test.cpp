@@ -83,7 +83,7 @@ TEST_CASE("numbers are class numbers, or what a loss of numbers wants") {
   CHECK(contains(shop.error(table(by_index + "target: 2")),
                  "labels.csv:1:9: expected an integer (int32), found '0.5'"));
   CHECK(contains(shop.error(table(kUsual + ", delimiter: ;")),
-                 "expected a column named 'file', found the columns 3.png"));
+                 "expected a column named 'file', found the columns '3.png'"));
   // Names in another order, and those that look like numbers.
   CHECK(read_all(*shop.open(table(by_index + "target: 1") + ", class_names: ['2', '0']"), 1) ==
         std::vector<double>{0, 1});
@@ -130,7 +130,7 @@ TEST_CASE("what is wrong is told at its line and column") {
   shop.table("file,kind\n1.png,a\n2.png,\n");
   CHECK(contains(shop.error(kOptions),
                  "labels.csv:3:7: expected one of the training file's values in the "
-                 "column 'kind' (a), found ''"));
+                 "column 'kind', found ''"));
   shop.table("file,kind\n1.png,a\n2.png,b\n./1.png,a\n");
   CHECK(contains(shop.error(kOptions), "labels.csv:4:1: expected each picture once, found "));
   CHECK(contains(shop.error(kOptions), "1.png again, which is in line 2"));
@@ -139,7 +139,7 @@ TEST_CASE("what is wrong is told at its line and column") {
   shop.table("file,kind\n1.png,a\n../labels.csv,b\n");
   CHECK(contains(shop.error(kOptions), "labels.csv: expected a JPEG, PNG or BMP, found no picture"));
   CHECK(contains(shop.error(table("path: name, target: kind")),
-                 "expected a column named 'name', found the columns file"));
+                 "expected a column named 'name', found the columns 'file'"));
   CHECK(contains(shop.error(table("path: file")), "give 'target'"));
 }
 
@@ -180,9 +180,9 @@ TEST_CASE("other tables are read by the training table's classes") {
                                             table(kUsual, "new.csv") + "}}\n");
   spec.facts = open_split(spec, *spec.train, kInput, kClass)->facts();
   CHECK(read_all(*open_split(spec, *spec.validation, kInput, kClass), 1) == std::vector<double>{2, 1});
-  CHECK(contains(
-      error_of([&] { open_split(spec, *spec.test, kInput, kClass); }),
-      "new.csv:2:1: expected one of the training file's values in the column 'kind' (a, b, c), found 'd'"));
+  CHECK(contains(error_of([&] { open_split(spec, *spec.test, kInput, kClass); }),
+                 "new.csv:2:1: expected one of the training file's values in the column 'kind' ('a', 'b', "
+                 "'c'), found 'd'"));
   // What is predicted from has no targets, and may have a picture twice.
   const auto data = open_inputs(shop.folder / "unknown.csv", spec, kInput, {});
   CHECK(firsts(*data) == std::vector<double>{50, 50});
