@@ -115,7 +115,7 @@ TEST_CASE("targets are numbers, or names that are numbered in their order") {
     return error_of([&] { open(folder, options, targets); });
   };
   CHECK(contains(error("files: names.tar, target: txt, class_names: [fox]"),
-                 "names.tar:2.png: expected one of the classes fox as its target, found 'ant'"));
+                 "names.tar:2.png: expected one of the classes 'fox' as its target, found 'ant'"));
   CHECK(contains(error("files: names.tar"),
                  "names.tar:1.JPG: expected a file 1.cls behind it, found jpg, txt"));
   write_file(folder / "numbers.tar", sample("1", 1, "0.5") + sample("2", 2, "-3e0") + kEnd);

@@ -7,9 +7,9 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/name_list.h"
 #include "data/pictures/open_pictures.h"
 #include "data/pictures/tar_pictures.h"
 #include "data/readers/csv_values.h"
@@ -70,14 +70,8 @@ class TextTargets {
     return *value;
   }
   double index_of(size_t i) const {
-    constexpr size_t kMost = 20;
     const auto found = numbers_.find(samples_.targets[i]);
-    if (found == numbers_.end())
-      refuse(i, fmt::format(
-                    "one of the classes {}{}",
-                    fmt::join(names_.begin(),
-                              names_.begin() + static_cast<ptrdiff_t>(std::min(kMost, names_.size())), ", "),
-                    names_.size() > kMost ? ", ..." : ""));
+    if (found == numbers_.end()) refuse(i, fmt::format("one of the classes {}", list_some(names_, 20)));
     return found->second;
   }
 
