@@ -141,6 +141,8 @@ void write(std::string& out, const Json& json, int indent, int depth) {
     out += '}';
   } else if (json.is_array()) {
     out += '[';
+    const auto is_scalar = [](const Json& value) { return !value.is_object() && !value.is_array(); };
+    if (std::all_of(json.items().begin(), json.items().end(), is_scalar)) indent = 0;
     bool first = true;
     for (const Json& value : json.items()) {
       separate(out, first, indent, depth + 1);

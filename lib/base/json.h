@@ -59,7 +59,7 @@ class Json {
   const Object& entries() const { return get<Object>("an object"); }
   const Json& at(std::string_view key) const;
 
-  /// One line when `indent` is 0.
+  /// One line when `indent` is 0; else a line for each element, but for lists of scalars.
   std::string dump(int indent = 0) const;
 
  private:
