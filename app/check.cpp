@@ -192,7 +192,7 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
       .set("replicas", std::move(replicas));
 }
 
-/// What each replica does and holds.
+/// A row for each replica: its device, its share of a batch, and the memory that it takes.
 std::string memory_table(const RunPlan& plan) {
   constexpr auto kRight = Table::Align::right;
   Table table({{"replica", kRight},

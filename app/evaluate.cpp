@@ -47,7 +47,7 @@ std::string name_of_output(const RunConfig& config, size_t head) {
   return config.graph.layer_name(config.heads[head].output.node);
 }
 
-/// What --per-class shows of one output.
+/// The table of classes that --per-class shows for one output.
 struct ClassTable {
   size_t head;
   std::string name;  // in Measures::tables

@@ -55,7 +55,7 @@ std::string scores_layer(int64_t classes) {
   return fmt::format("    - dense: {{units: {}}}  # a score for each class\n", classes);
 }
 
-/// What every reader of the pictures is told.
+/// The options that the readers of all splits have in common.
 std::string picture_options(int64_t side, int channels) {
   return fmt::format("size: [{0}, {0}], resize: crop, channels: {1}", side, channels);
 }

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// What pictures look like.
+/// The usual size of pictures, and whether they have colours.
 struct PictureSizes {
   int64_t height = 0, width = 0;  // in the middle of those that were looked at
   bool grey = false;              // all of them

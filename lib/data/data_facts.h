@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// Which columns of the training file are for what.
+/// The columns of the training file that make the model's inputs and targets.
 struct FieldNames {
   /// The names of those that make the model's inputs, in order, and of those that are its targets, without
   /// the targets that are inputs. Files without a header have none.

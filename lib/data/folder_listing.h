@@ -34,10 +34,10 @@ struct FileListing {
 /// Throws UserError where the folder itself cannot be read.
 std::vector<ListedFile> list_folder(const std::string& folder);
 
-/// The same for one file, whose path stays as it is given.
+/// One file, whose path stays as it is given, listed as those of a folder.
 ListedFile list_file(const std::string& path);
 
-/// The same for several, looked at by several threads.
+/// Several files as list_file() lists one, looked at by several threads.
 std::vector<ListedFile> list_files(const std::vector<std::string>& paths);
 
 /// Opens a file that was listed as `listed` and stands at `path`. Throws UserError where it cannot be read,

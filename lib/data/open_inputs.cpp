@@ -1,4 +1,4 @@
-// What `dtrain predict` reads.
+// Opens the inputs that `dtrain predict` is given.
 #include <filesystem>
 
 #include <fmt/format.h>
