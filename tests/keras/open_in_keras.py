@@ -89,6 +89,16 @@ class Dtrain:
         return max((self.folder / "run/checkpoints").glob("ckpt-*.h5"))
 
 
+def program_and_kerases():
+    """For scripts whose one argument is the program: its path, and every Keras here; exits where there is none."""
+    go_to_named_python()
+    kerases = find_kerases()
+    if not kerases:
+        print("neither keras nor tf_keras is here: skipped")
+        sys.exit(SKIPPED)
+    return pathlib.Path(sys.argv[1]).resolve(), kerases
+
+
 def sets_for(dtrain, config):
     """The assignments that make a run of a configuration short; raises Passed where it cannot run here."""
     def mistakes(sets):

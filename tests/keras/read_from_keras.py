@@ -69,12 +69,7 @@ def check(program, keras, folder):
 
 
 def main():
-    open_in_keras.go_to_named_python()
-    program = pathlib.Path(sys.argv[1]).resolve()
-    kerases = open_in_keras.find_kerases()
-    if not kerases:
-        print("skipped: no Keras here")
-        sys.exit(open_in_keras.SKIPPED)
+    program, kerases = open_in_keras.program_and_kerases()
     for name, keras in kerases.items():
         with tempfile.TemporaryDirectory() as folder:
             print(f"{name}: predictions differ by {check(program, keras, pathlib.Path(folder)):.1e}")

@@ -98,12 +98,7 @@ def check(program, keras, folder, train, optimizer):
 
 
 def main():
-    open_in_keras.go_to_named_python()
-    program = pathlib.Path(sys.argv[1]).resolve()
-    kerases = open_in_keras.find_kerases()
-    if not kerases:
-        print("skipped: no Keras here")
-        sys.exit(open_in_keras.SKIPPED)
+    program, kerases = open_in_keras.program_and_kerases()
     failed = False
     for keras_name, keras in kerases.items():
         for name, (train, optimizer) in cases(keras).items():
