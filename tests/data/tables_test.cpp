@@ -216,45 +216,6 @@ TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere")
   }
 }
 
-TEST_CASE("numbers are read to the nearest double") {
-  const Philox random = Philox::of(5, 1);
-  int fast = 0;
-  for (uint64_t i = 0; i < 200000; ++i) {
-    const Philox::Block block = random(0, i);
-    const uint64_t word = static_cast<uint64_t>(block.v[0]) << 32 | block.v[1];
-    const auto number = static_cast<double>(static_cast<int64_t>(word));
-    std::string text;
-    switch (i % 5) {
-      case 0:
-        text = fmt::format("{}", std::ldexp(number, -static_cast<int>(block.v[2] % 90)));
-        break;
-      case 1:
-        text = fmt::format("{:.6f}", number / 1e18);
-        break;
-      case 2:
-        text = fmt::format("{:.17g}", number / 9.3e18);
-        break;
-      case 3:
-        text = fmt::format("{}e{}", word >> block.v[2] % 60, static_cast<int>(block.v[3] % 60) - 30);
-        break;
-      default:  // the middle between two doubles
-        text = fmt::format("{}.5", ((word >> 11) | uint64_t{1} << 52) >> block.v[2] % 8);
-    }
-    double expected = 0, found = 0;
-    const char* const end = text.data() + text.size();
-    std::from_chars(text.data(), end, expected);
-    const char* const stop = read_decimal(text.data(), end, found);
-    if (!stop) continue;
-    ++fast;
-    CHECK(stop == end);
-    CHECK(found == expected);
-  }
-  CHECK(fast > 150000);
-  double value = 0;
-  for (const std::string text : {"", "-", ".", "e5", "1e", "nan", "123456789012345678901"})
-    CHECK(read_decimal(text.data(), text.data() + text.size(), value) == nullptr);
-}
-
 TEST_CASE("moments, means and medians of what a split holds") {
   constexpr int64_t kRows = 300001;
   FitSamples samples{{"x", {3}}, kRows, [](int64_t first, int64_t count, float* dst) {
@@ -294,85 +255,6 @@ TEST_CASE_FIXTURE(Tables, "standardize: by the training split, for inputs and fo
   CHECK(read_all(*predict("b,a\n7,5\n", inputs), 0) == Values{3, 0});
   spec.facts.fitted.clear();
   CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "no numbers of its training split"));
-}
-
-TEST_CASE("splits are drawn disjoint, stratified, and by the seed alone") {
-  std::vector<double> labels;
-  for (int i = 0; i < 1000; ++i) labels.push_back(i % 10 == 0 ? 1 : i == 501 ? 2 : 0);
-  const std::vector<Draw> draws{{0.15, labels}, {0.15, labels}};
-  const auto parts = draw_splits(1000, draws, 7);
-  REQUIRE(parts.size() == 3);
-  CHECK(parts[0].size() == 150);
-  CHECK(parts[1].size() == 150);
-  std::set<int64_t> all;
-  for (const auto& part : parts) {
-    CHECK(std::is_sorted(part.begin(), part.end()));
-    all.insert(part.begin(), part.end());
-    std::map<double, int> counts;
-    for (const int64_t row : part) ++counts[labels[static_cast<size_t>(row)]];
-    CHECK(counts[1] == (&part == &parts[2] ? 70 : 15));
-    CHECK(counts[2] == (&part == &parts[2] ? 1 : 0));
-  }
-  CHECK(all.size() == 1000);
-  CHECK(draw_splits(1000, draws, 7) == parts);
-  CHECK(draw_splits(1000, draws, 8)[0] != parts[0]);
-  CHECK(draw_splits(1000, std::vector<Draw>{{0.15, labels}}, 7)[0] == parts[0]);
-  const auto plain = draw_splits(10, std::vector<Draw>{{0.25, {}}}, 7);
-  CHECK(plain[0].size() == 3);
-  CHECK(plain[1].size() == 7);
-}
-
-TEST_CASE("split: of another split, whatever the reader and the cache") {
-  TempFolder folder;
-  std::string labels, values, table = "x,y\n";
-  for (int i = 0; i < 40; ++i) {
-    labels += static_cast<char>(i % 4 == 0);
-    values += static_cast<char>(i);
-    table += fmt::format("{},{}\n", i, i % 4 == 0 ? "a" : "b");
-  }
-  write_file(folder / "x", idx_bytes({40, 1}, values));
-  write_file(folder / "y", idx_bytes({40}, labels));
-  write_file(folder / "a.csv", table);
-  for (const std::string reader :
-       {"idx: {input: x, target: y}", "csv: {file: a.csv, header: true, target: y}"})
-    for (const std::string cache : {"none", "memory", "{file: kept}"}) {
-      CAPTURE(reader);
-      CAPTURE(cache);
-      DatasetSpec spec =
-          parse(folder, "train: {" + reader + ", rows: [0, 32]}\n" +
-                            "validation: {split: {of: train, fraction: 0.25, stratify: true}}\n"
-                            "test: {split: {of: train, fraction: 0.25}}\ncache: " +
-                            cache);
-      spec.seed = 3;
-      const auto train = open_split(spec, *spec.train, {{"x", {1}}}, {kLabel});
-      spec.facts = train->facts();
-      CHECK(spec.facts.split_seed == 3);
-      spec.seed = 4;  // the run's own split stays
-      std::set<double> all;
-      for (const char* name : {"train", "validation", "test"}) {
-        const auto data = open_split(spec, *spec.find(name), {{"x", {1}}}, {kLabel});
-        CHECK(data->size() == (std::string(name) == "train" ? 16 : 8));
-        const Values x = read_all(*data, 0), y = read_all(*data, 1);
-        all.insert(x.begin(), x.end());
-        const double rare = reader[0] == 'i' ? 1 : 0;  // of 8 in 32 rows
-        if (std::string(name) == "validation") CHECK(std::count(y.begin(), y.end(), rare) == 2);
-        for (size_t i = 0; i < x.size(); ++i) {
-          CHECK((static_cast<int>(x[i]) % 4 == 0) == (y[i] == rare));
-          CHECK(data->sample_name(static_cast<int64_t>(i)) == fmt::format("row {}", x[i]));
-        }
-        CHECK(!data->identity().drawn.empty());
-      }
-      CHECK(all.size() == 32);
-      CHECK(*all.rbegin() == 31);
-    }
-  const auto refused = [&](const std::string& yaml) { return error_of([&] { parse(folder, yaml); }); };
-  const std::string train = "train: {idx: {input: x, target: y}}\n";
-  CHECK(contains(refused(train + "test: {split: {of: validation, fraction: 0.1}}"), "'of'"));
-  CHECK(contains(refused(train + "test: {split: {of: train, fraction: 1.5}}"), "a fraction between 0 and 1"));
-  CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}}\n"
-                                 "validation: {split: {of: train, fraction: 0.5}}"),
-                 "leave nothing"));
-  CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}, rows: [0, 2]}"), "not both"));
 }
 
 TEST_CASE("a target that is an input, as it is after the transforms") {

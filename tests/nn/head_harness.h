@@ -1,0 +1,50 @@
+// What tests of losses and metrics share: an output of 4 rows and 3 columns, and targets for it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "config/load.h"
+#include "layer_harness.h"
+
+namespace dtrain {
+
+inline constexpr int64_t kRows = 4, kColumns = 3;
+
+/// A device's operations and a target that is its tests' own.
+struct Bench {
+  explicit Bench(test::Device& on) : device(on) {}
+
+  test::Device& device;
+  std::vector<int32_t> classes = {2, 0, 1, 1};
+  Values dense;
+  // As the last view looks at them.
+  test::Array<int32_t> own_classes = {};
+  test::Array<float> own_dense = {};
+
+  View sparse() {
+    own_classes = device.array(classes);
+    return {own_classes.data(), {kRows}, DType::int32};
+  }
+  View floats() {
+    own_dense = device.array(dense);
+    return {own_dense.data(), {kRows, kColumns}, DType::float32};
+  }
+};
+
+template <class Base>
+Configured<Base> parse(const std::string& yaml) {
+  Diagnostics diagnostics;
+  auto kind = registry<Base>().parse(parse_yaml(yaml, "l.yaml", diagnostics), diagnostics);
+  REQUIRE_NOTHROW(diagnostics.throw_if_errors());
+  return kind;
+}
+
+/// Rows that are distributions, as the device keeps them.
+inline Values probabilities(const Bench& bench) {
+  return bench.device.kept({0.2f, 0.3f, 0.5f, 0.7f, 0.1f, 0.2f, 0.05f, 0.9f, 0.05f, 0.3f, 0.3f, 0.4f});
+}
+
+}  // namespace dtrain

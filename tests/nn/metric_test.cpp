@@ -1,0 +1,262 @@
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include <doctest/doctest.h>
+
+#include "head_harness.h"
+#include "nn/loss.h"
+
+namespace dtrain {
+
+DEVICE_TEST_CASE("metrics") {
+  Bench bench(device);
+  const auto total = [&](const std::string& yaml, const View& target, const Values& prediction) {
+    const auto own = device.typed(prediction);
+    const auto sum = device.array(std::vector<double>{10});
+    parse<Metric>(yaml)->run(
+        device.ops(),
+        {.prediction = own.data(), .target = target, .sums = sum.data(), .rows = kRows, .columns = kColumns});
+    return sum.read()[0] - 10;
+  };
+  // Classes 2 0 1 1; the best of the rows are 2 0 1 2, and 1 comes after 0 where they are equal.
+  CHECK(total("sparse_categorical_accuracy", bench.sparse(), probabilities(bench)) == 3);
+  CHECK(total("accuracy", bench.sparse(), probabilities(bench)) == 3);
+  CHECK(total("sparse_top_k_categorical_accuracy: {k: 2}", bench.sparse(), probabilities(bench)) == 3);
+  CHECK(total("top_k: {k: 2}", bench.sparse(), probabilities(bench)) == 3);
+  CHECK(total("top_k: {k: 3}", bench.sparse(), probabilities(bench)) == 4);
+  bench.dense = {0, 0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 1};
+  CHECK(total("categorical_accuracy", bench.floats(), probabilities(bench)) == 3);
+  CHECK(total("accuracy", bench.floats(), probabilities(bench)) == 3);
+  CHECK(total("top_k_categorical_accuracy: {k: 2}", bench.floats(), probabilities(bench)) == 4);
+  CHECK(total("top_k: {k: 2}", bench.floats(), probabilities(bench)) == 4);
+  // Above 0.5: none; 0; 1; none. Above 0.35: 2; 0; 1; 2.
+  CHECK(total("binary_accuracy", bench.floats(), probabilities(bench)) ==
+        doctest::Approx(2.0 / 3 + 1 + 1.0 / 3 + 2.0 / 3));
+  CHECK(total("binary_accuracy: {threshold: 0.35}", bench.floats(), probabilities(bench)) ==
+        doctest::Approx(1 + 1 + 1.0 / 3 + 1));
+  CHECK(total("mean_absolute_error", bench.floats(), probabilities(bench)) ==
+        doctest::Approx((1.0 + 0.6 + 1.9 + 1.2) / 3).epsilon(device.tolerance(1e-5)));
+}
+
+DEVICE_TEST_CASE("accuracy of one column is binary") {
+  Bench bench(device);
+  bench.dense = {0, 1, 1, 0};
+  const auto prediction = device.typed(Values{0.4f, 0.6f, 0.3f, 0.1f});
+  const auto sum = device.array(std::vector<double>{0});
+  View target = bench.floats();
+  target.shape = {kRows, 1};
+  parse<Metric>("accuracy")
+      ->run(device.ops(), {.prediction = prediction.data(),
+                           .target = target,
+                           .sums = sum.data(),
+                           .rows = kRows,
+                           .columns = 1});
+  CHECK(sum.read()[0] == 3);
+}
+
+namespace {
+
+/// What a metric comes to with these sums and this weight, of an output of so many columns.
+Json result_of(const std::string& yaml, const std::vector<double>& sums, double weight, int64_t columns) {
+  return parse<Metric>(yaml)->result(sums, weight, {"y", {columns}});
+}
+
+}  // namespace
+
+TEST_CASE("metrics of sums") {
+  // Right, predicted and there, by class; the last class neither is predicted nor there.
+  const std::vector<double> classes{3, 0, 2, 0, 4, 1, 2, 0, 3, 1, 3, 0};
+  CHECK(result_of("precision", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
+  CHECK(result_of("precision: {average: none}", classes, 7, 4).dump() == "[0.75, 0.0, 1.0, 0.0]");
+  CHECK(result_of("recall: {average: macro}", classes, 7, 4).as_double() ==
+        doctest::Approx((1 + 0 + 2.0 / 3) / 3));
+  CHECK(result_of("recall: {average: weighted}", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
+  CHECK(result_of("f1_score: {average: micro}", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
+  CHECK(result_of("f1_score", {3, 4, 6}, 9, 1).as_double() == doctest::Approx(0.6));
+  CHECK(result_of("confusion_matrix", {1, 2, 3, 4.5}, 9, 2).dump() == "[[1, 2], [3, 4.5]]");
+  CHECK(result_of("mean_iou", {1, 2, 0, 4}, 7, 2).as_double() == doctest::Approx((1.0 / 3 + 4.0 / 6) / 2));
+  const std::vector<double> buckets{4, 1, 0, 1, 2, 3};  // those that are not; those that are
+  CHECK(result_of("auc: {num_thresholds: 3}", buckets, 11, 1).as_double() ==
+        doctest::Approx((4 * 5.5 + 1 * 4) / 30));
+  CHECK(result_of("auc: {num_thresholds: 3, curve: PR}", buckets, 11, 1).as_double() ==
+        doctest::Approx((3 * 1 + 2 * 5.0 / 6 + 1 * 6.0 / 11) / 6));
+  CHECK(std::isnan(result_of("auc: {num_thresholds: 3}", {0, 0, 0, 1, 2, 3}, 6, 1).as_double()));
+  CHECK(result_of("r2_score", {6, 14, 0.5, 3}, 3, 1).as_double() == doctest::Approx(0.75));
+  CHECK(result_of("r2_score: {class_aggregation: none}", {6, 6, 14, 12, 0.5, 1, 3}, 3, 2).dump() ==
+        "[0.75, 0.0]");
+  CHECK(result_of("root_mean_squared_error", {18}, 2, 1).as_double() == 3);
+  CHECK(result_of("cosine_similarity", {-1}, 2, 3).as_double() == 0.5);
+  CHECK(!parse<Metric>("f1_score")->is_number({"y", {4}}));
+  CHECK(parse<Metric>("f1_score")->is_number({"y", {1}}));
+  CHECK(parse<Metric>("f1_score: {average: macro}")->is_number({"y", {4}}));
+}
+
+DEVICE_TEST_CASE("a threshold is one of probabilities, whatever the loss takes the output for") {
+  Bench bench(device);
+  bench.dense = {0, 1, 1, 0};
+  View target = bench.floats();
+  target.shape = {kRows, 1};
+  const auto count = [&](const Metric& metric, const Values& scores) {
+    const auto own = device.typed(scores);
+    const auto sums = device.array(std::vector<double>(3));
+    metric.run(
+        device.ops(),
+        {.prediction = own.data(), .target = target, .sums = sums.data(), .rows = kRows, .columns = 1});
+    return sums.read();
+  };
+  const auto metric = parse<Metric>("f1_score: {threshold: 0.75}");
+  const auto of = [&](const char* loss) { return metric->for_loss(*parse<Loss>(loss)); };
+  CHECK(count(*metric, {0.5f, 0.875f, 0.625f, 0.125f}) == std::vector<double>{1, 1, 2});
+  CHECK(count(*of("binary_crossentropy"), {0.5f, 0.875f, 0.625f, 0.125f}) == std::vector<double>{1, 1, 2});
+  // The logit of 0.75 is 1.0986.
+  CHECK(count(*of("binary_crossentropy: {from_logits: true}"), {0.875f, 1.25f, 1, -2}) ==
+        std::vector<double>{1, 1, 2});
+}
+
+namespace {
+
+/// The metric over the bench's dense targets, of an output that has this loss.
+double result_with(const std::string& yaml, const std::string& loss, Bench& bench, const Values& scores) {
+  const std::shared_ptr<const Metric> parsed = parse<Metric>(yaml).value;
+  const auto for_loss = parsed->for_loss(*parse<Loss>(loss));
+  const Metric& metric = for_loss ? *for_loss : *parsed;
+  const auto columns = static_cast<int64_t>(scores.size()) / kRows;
+  const TensorSpec output{"y", {columns}}, wanted{"t", {columns}};
+  const auto own = bench.device.typed(scores);
+  const auto sums = bench.device.array(std::vector<double>(static_cast<size_t>(metric.sums(output, wanted))));
+  View target = bench.floats();
+  target.shape = {kRows, columns};
+  metric.run(
+      bench.device.ops(),
+      {.prediction = own.data(), .target = target, .sums = sums.data(), .rows = kRows, .columns = columns});
+  return metric.result(sums.read(), kRows, output).as_double();
+}
+
+}  // namespace
+
+DEVICE_TEST_CASE("metrics are the same of probabilities and of the logits that the loss makes them of") {
+  Bench bench(device);
+  const auto same = [&](const std::vector<const char*>& metrics, const std::string& loss, const Values& p,
+                        const Values& logits, double tolerance) {
+    for (const char* metric : metrics) {
+      CAPTURE(metric);
+      CHECK(result_with(metric, loss + ": {from_logits: true}", bench, logits) ==
+            doctest::Approx(result_with(metric, loss, bench, p)).epsilon(tolerance));
+    }
+  };
+  // Softmaxes of 0.665 0.245 0.090, 0.506 0.307 0.187, 0.422 0.422 0.155 and 0.155 0.422 0.422: by a sigmoid
+  // of each logit other columns would be above a half.
+  bench.dense = {1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1};
+  const Values softmaxes{0.6652f, 0.2447f, 0.09f,   0.5065f, 0.3072f, 0.1863f,
+                         0.4223f, 0.4223f, 0.1554f, 0.1554f, 0.4223f, 0.4223f};
+  const Values logits{2, 1, 0, 0.5f, 0, -0.5f, 1, 1, 0, -1, 0, 0};
+  same({"precision", "recall: {average: macro}", "precision: {thresholds: 0.4}", "f1_score: {average: macro}",
+        "f1_score: {average: macro, threshold: 0.3}", "binary_accuracy", "binary_accuracy: {threshold: 0.3}",
+        "accuracy", "auc", "auc: {curve: PR}", "mean_iou"},
+       "categorical_crossentropy", device.kept(softmaxes), logits, device.tolerance(1e-3));
+  // Sigmoids of 0.62 0.38, 0.73 0.88, 0.27 0.55 and 0.44 0.57.
+  bench.dense = {1, 0, 1, 0, 0, 1, 1, 0};
+  const Values sigmoids{0.6225f, 0.3775f, 0.7311f, 0.8808f, 0.2689f, 0.5469f, 0.4378f, 0.5622f};
+  const Values each{0.5f, -0.5f, 1, 2, -1, 0.1875f, -0.25f, 0.25f};
+  same({"precision", "recall", "f1_score: {average: macro}", "binary_accuracy",
+        "binary_accuracy: {threshold: 0.56}", "auc"},
+       "binary_crossentropy", device.kept(sigmoids), each, device.tolerance(1e-3));
+  // Of one column `accuracy` is binary.
+  bench.dense = {1, 1, 0, 0};
+  same({"accuracy", "binary_accuracy", "f1_score"}, "binary_crossentropy",
+       device.kept({0.5744f, 0.4256f, 0.5622f, 0.25f}), {0.3f, -0.3f, 0.25f, -1.1f}, 1e-6);
+  CHECK(result_with("accuracy", "binary_crossentropy: {from_logits: true}", bench,
+                    {0.3f, -0.3f, 0.25f, -1.1f}) == 0.5);
+}
+
+DEVICE_TEST_CASE("f1_score of columns that say yes or no each is by a threshold, of others by the largest") {
+  Bench bench(device);
+  bench.dense = {1, 1, 0, 1, 1, 0, 0, 0};
+  const Values scores{0.75f, 0.875f, 0.25f, 0.375f, 0.625f, 0.125f, 0.125f, 0.25f};
+  // Right 2 of 2 and 2; right 1 of 1 and 2.
+  CHECK(result_with("f1_score: {average: macro}", "binary_crossentropy", bench, scores) ==
+        doctest::Approx((1 + 2.0 / 3) / 2));
+  // The largest: 1 1 0 1; of the targets 0 1 0 0.
+  for (const char* loss : {"categorical_crossentropy", "mean_squared_error"})
+    CHECK(result_with("f1_score: {average: macro}", loss, bench, scores) ==
+          doctest::Approx((2 * 1.0 / (1 + 3) + 2 * 1.0 / (3 + 1)) / 2));
+}
+
+TEST_CASE("which way a metric gets better") {
+  for (const char* larger : {"accuracy", "binary_accuracy", "sparse_categorical_accuracy", "top_k",
+                             "precision: {name: acc_loss}", "recall: {name: misses}", "f1_score",
+                             "auc: {name: roc}", "mean_iou", "r2_score", "cosine_similarity"})
+    CHECK(parse<Metric>(larger)->larger_is_better());
+  for (const char* smaller : {"mean_absolute_error", "mean_squared_error", "root_mean_squared_error",
+                              "log_cosh", "binary_crossentropy", "hinge", "poisson", "kl_divergence"})
+    CHECK(!parse<Metric>(smaller)->larger_is_better());
+}
+
+TEST_CASE("r2_score of columns that do not vary is scikit-learn's") {
+  // Targets 2 2 2 of each column; the first is met, the second missed by 1 each time.
+  const std::vector<double> sums{6, 6, 12, 12, 0, 3, 3};
+  CHECK(result_of("r2_score: {class_aggregation: variance_weighted_average}", sums, 3, 2).as_double() == 0.5);
+  CHECK(result_of("r2_score", sums, 3, 2).as_double() == 0.5);
+}
+
+TEST_CASE("metrics that Keras would compute otherwise are not told it") {
+  const TensorSpec one{"y", {1}}, four{"y", {4}};
+  const auto told = [](const std::string& metric, const std::string& loss, const TensorSpec& output) {
+    return !parse<Metric>(metric)->for_loss(*parse<Loss>(loss))->keras_config(output, output).is_null();
+  };
+  const std::string logits = "binary_crossentropy: {from_logits: true}",
+                    softmax_logits = "categorical_crossentropy: {from_logits: true}";
+  for (const char* metric : {"precision", "recall", "f1_score", "binary_accuracy", "accuracy"}) {
+    CAPTURE(metric);
+    CHECK(told(metric, "binary_crossentropy", one));
+    CHECK(!told(metric, logits, one));
+  }
+  CHECK(told("auc", logits, one));
+  CHECK(told("auc", "categorical_crossentropy", four));
+  CHECK(!told("auc", softmax_logits, four));
+  CHECK(!told("precision", softmax_logits, four));
+  CHECK(told("f1_score", softmax_logits, four));
+  CHECK(told("accuracy", softmax_logits, four));
+  CHECK(parse<Metric>("f1_score")
+            ->for_loss(*parse<Loss>("binary_crossentropy"))
+            ->keras_config(four, four)
+            .at("config")
+            .at("threshold")
+            .as_double() == 0.5);
+}
+
+TEST_CASE("metrics say where output or target do not suit") {
+  const auto said = [](const std::string& yaml, const TensorSpec& output, const TensorSpec& target) {
+    std::string all;
+    const bool good = parse<Metric>(yaml)->check(output, target, [&](const std::string& m) { all += m; });
+    CHECK(good == all.empty());
+    return all;
+  };
+  const TensorSpec output{"y", {4}}, sparse{"t", {}, DType::int32}, dense{"t", {4}};
+  CHECK(said("sparse_categorical_accuracy", output, sparse) == "");
+  CHECK(said("sparse_categorical_accuracy", output, dense) ==
+        "expected a target of int32 scalar, found 't' of float32 4");
+  CHECK(said("categorical_accuracy", output, sparse) ==
+        "expected a target of float32 4, found 't' of int32 scalar");
+  CHECK(said("categorical_accuracy", output, dense) == "");
+  CHECK(said("accuracy", output, sparse) == "");
+  CHECK(said("accuracy", output, dense) == "");
+  CHECK(said("accuracy", {"y", {1}}, {"t", {1}}) == "");
+  CHECK(said("precision: {thresholds: 0.9}", output, dense) == "");
+  CHECK(said("precision", output, sparse) == "");
+  CHECK(
+      said("precision: {thresholds: 0.9}", output, sparse) ==
+      "'thresholds' is for columns that say yes or no each, and the target of 'y' is the number of one of 4 "
+      "classes: the largest score is the answer");
+  CHECK(said("f1_score: {threshold: 0.9}", output, sparse) != "");
+  CHECK(said("f1_score: {threshold: 0.9}", {"y", {1}}, sparse) == "");
+  CHECK(said("binary_accuracy", output, dense) == "");
+  CHECK(said("binary_accuracy", output, sparse) != "");
+  CHECK(said("mean_absolute_error", output, dense) == "");
+  CHECK(said("mean_absolute_error", output, {"t", {5}}) != "");
+  CHECK(said("top_k: {k: 4}", output, sparse) == "");
+  CHECK(said("top_k", output, sparse) == "k 5 is more than the 4 classes of 'y'");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,143 @@
+// Weights of classes in the training's loss.
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "runs.h"
+#include "train/evaluation.h"
+#include "train/placement.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+/// Four rows in classes 0 1 1 2, in this order, repeated as `rows` says.
+std::string csv_of(const std::vector<int>& rows) {
+  const std::vector<std::string> lines{"0.5,-1,2,0", "1,0.25,-0.5,1", "-2,1,0.75,1", "0.1,0.2,0.3,2"};
+  std::string text;
+  for (const int row : rows) text += lines[static_cast<size_t>(row)] + "\n";
+  return text;
+}
+
+/// The losses of ten steps on these rows as one batch.
+std::vector<double> losses_on(const std::vector<int>& rows, const std::vector<std::string>& sets) {
+  const ScratchDirectory directory;
+  std::ofstream(directory / "a.csv") << csv_of(rows);
+  const std::string yaml = fmt::format(R"(
+seed: 4
+model: {{inputs: {{x: [3]}}, layers: [dense: {{units: 3}}]}}
+dataset: {{train: {{csv: {{file: {}, target: 3}}}}, shuffle: false}}
+train:
+  epochs: 10
+  batch_size: {}
+  loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}}
+  optimizer: {{sgd: {{learning_rate: 0.3, momentum: 0.9}}}}
+)",
+                                       directory / "a.csv", rows.size());
+  return losses_of(yaml, sets);
+}
+
+void check_same_losses(const std::vector<double>& found, const std::vector<double>& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (size_t i = 0; i < found.size(); ++i) CHECK(found[i] == doctest::Approx(expected[i]).epsilon(2e-6));
+}
+
+}  // namespace
+
+TEST_CASE("a row that counts twice is as two rows, and one that counts nothing is none") {
+  const std::string weights = "train.class_weight={0: 0, 1: 2}";
+  const auto expected = losses_on({1, 1, 2, 2, 3}, {});
+  CHECK(expected.back() < 0.9 * expected.front());
+  for (const int replicas : {1, 2, 3, 5}) {
+    CAPTURE(replicas);
+    const std::string strategy =
+        fmt::format("strategy={{mirrored: {{devices: [cpu:0, cpu:1], replicas: {}}}}}", replicas);
+    check_same_losses(losses_on({0, 1, 2, 3}, {weights, strategy}), expected);
+    check_same_losses(losses_on({0, 1, 2, 3}, {weights, strategy, "train.accumulate=2"}), expected);
+    check_same_losses(losses_on({0, 1, 2, 3}, {weights, strategy, "train.clip_norm=0.1"}),
+                      losses_on({1, 1, 2, 2, 3}, {"train.clip_norm=0.1"}));
+  }
+}
+
+TEST_CASE("balanced weights let every class count as much as any other") {
+  // Rows 1 and 2 are of one class: 4 / (3 * 1), 4 / (3 * 2), 4 / (3 * 1).
+  check_same_losses(losses_on({0, 1, 2, 3}, {"train.class_weight=balanced"}),
+                    losses_on({0, 0, 1, 2, 3, 3}, {}));
+}
+
+TEST_CASE("balanced weights are counted before anything is blended") {
+  const auto losses = [](const std::string& weights) {
+    const ScratchDirectory directory;
+    std::ofstream(directory / "a.csv") << csv_of({0, 1, 2, 3, 3, 3, 3, 3, 3, 3});
+    return losses_of(fmt::format(R"(
+model: {{inputs: {{x: [1, 3, 1]}}, layers: [flatten: {{}}, dense: {{units: 3}}]}}
+dataset:
+  train: {{csv: {{file: {}, target: 3}}}}
+  transforms: [{{reshape: [1, 3, 1]}}, {{one_hot: 3}}]
+  augment: [mix_up: {{alpha: 2}}]
+train:
+  epochs: 10
+  batch_size: 10
+  class_weight: {}
+  loss: {{categorical_crossentropy: {{from_logits: true}}}}
+  optimizer: {{sgd: {{learning_rate: 0.3}}}}
+)",
+                                 directory / "a.csv", weights));
+  };
+  check_same_losses(losses("balanced"), losses("{0: 3.33333333, 1: 1.66666667, 2: 0.476190476}"));
+}
+
+TEST_CASE("classes are called by name, or by number where they have no names") {
+  CHECK_THROWS_WITH_AS(
+      losses_on({0, 1, 2, 3}, {"train.class_weight={3: 1}"}),
+      doctest::Contains("class_weight: there is no class '3'; there are 3, by number from 0"), UserError);
+  // Names that look like numbers.
+  const auto losses = [](const std::string& weights) {
+    const ScratchDirectory directory;
+    std::ofstream(directory / "a.csv") << "x,y\n0.5,12\n-1,7\n0.25,3\n2,7\n";
+    return losses_of(fmt::format(R"(
+model: {{inputs: {{x: [1]}}, layers: [dense: {{units: 3}}]}}
+dataset: {{train: {{csv: {{file: {}, target: y, header: true, categories: [y]}}}}}}
+train: {{epochs: 2, batch_size: 4, loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}},
+  class_weight: {}, optimizer: {{sgd: {{learning_rate: 0.3}}}}}}
+)",
+                                 directory / "a.csv", weights));
+  };
+  check_same_losses(losses("{7: 0.66666667, 3: 1.33333333, 12: 1.33333333}"), losses("balanced"));
+  CHECK_THROWS_WITH_AS(losses("{4: 1}"),
+                       doctest::Contains("there is no class '4'; there are 3: '3', '7', '12'"), UserError);
+}
+
+TEST_CASE(
+    "a batch whose rows all count nothing has no gradient, and weight decay moves weights all the same") {
+  const auto moved = [](const std::string& optimizer) {
+    const ScratchDirectory directory;
+    Recorder recorder;
+    Trainer trainer(config_from(kDenseRun, {"train.class_weight={0: 0, 1: 0, 2: 0}", "train.epochs=1",
+                                            "train.optimizer=" + optimizer}),
+                    RunDirectory(directory / "run"), recorder, recorder.requests);
+    trainer.start();
+    const HostArrays arrays = trainer.replicas().download();
+    const std::vector<float> before(arrays.values.begin(), arrays.values.end());
+    trainer.run();
+    for (const double loss : recorder.losses) CHECK(loss == 0);
+    const HostArrays after = trainer.replicas().download();
+    return !std::equal(before.begin(), before.end(), after.values.begin(), after.values.end());
+  };
+  CHECK(!moved("{sgd: {learning_rate: 0.5, momentum: 0.9}}"));
+  CHECK(!moved("adam"));
+  CHECK(moved("{sgd: {learning_rate: 0.5, weight_decay: 0.1}}"));
+}
+
+TEST_CASE("weights of classes are not for validation") {
+  const auto validated = [&](const std::vector<std::string>& sets) {
+    const RunConfig config = config_from(kDenseRun, sets);
+    Replicas replicas(config, place_replicas(config));
+    replicas.allocate(Plan::Purpose::evaluation, 8);
+    replicas.initialize();
+    const auto loader = open_loader(config, *config.dataset.validation, false, false);
+    return evaluate_split(config, replicas, *loader, nullptr)->loss();
+  };
+  CHECK(validated({"train.class_weight={0: 5, 2: 0}"}) == doctest::Approx(validated({})).epsilon(1e-12));
+}
