@@ -15,7 +15,7 @@ namespace dtrain::test {
 namespace {
 using Values = std::vector<double>;
 const TensorSpec kLabel{"", {}, DType::int32};
-}
+}  // namespace
 
 TEST_CASE("splits are drawn disjoint, stratified, and by the seed alone") {
   std::vector<double> labels;
