@@ -28,6 +28,10 @@ class Shape {
 
   /// The product of the extents; 1 for a scalar. Throws Error where 64 bits do not hold it.
   int64_t elements() const;
+  /// Elements along the last axis: 1 for a scalar.
+  int64_t columns() const { return extents_.empty() ? 1 : extents_.back(); }
+  /// How many rows of columns() elements there are; 0 where these are none.
+  int64_t positions() const { return columns() == 0 ? 0 : elements() / columns(); }
   /// Whether the product is more than `most`, however large the extents are.
   bool exceeds(int64_t most) const;
   /// This shape with `extent` put before it, as [batch, ...] from a sample's shape.

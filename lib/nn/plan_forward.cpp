@@ -138,8 +138,7 @@ void PlanBuilder::emit_head(size_t h, size_t total) {
   compute(prediction);
   if (!head.metrics.empty()) emit_metrics(h, weights, total + 1);
   const Shape& shape = graph_.spec(point.value).shape;
-  const int64_t columns = shape.rank() ? shape.back() : 1;
-  const int64_t positions = shape.elements() / columns, rows = plan_.batch() * positions;
+  const int64_t columns = shape.columns(), positions = shape.positions(), rows = plan_.batch() * positions;
   const bool gradient = training() && state(point.value.node).needs_gradient;
   const std::string name = value_name(head.output);
   const int diff =
@@ -172,9 +171,7 @@ void PlanBuilder::emit_head(size_t h, size_t total) {
 int64_t PlanBuilder::rows_per_weight(size_t h) const {
   const Head& head = heads_[h];
   if (!head.weights) return 1;
-  const Shape& shape = graph_.spec(head.output).shape;
-  const int64_t rows = shape.elements() / (shape.rank() ? shape.back() : 1);
-  return rows / head.weights->shape.elements();
+  return graph_.spec(head.output).shape.positions() / head.weights->shape.elements();
 }
 
 /// Into the last of the head's totals.
@@ -195,8 +192,7 @@ void PlanBuilder::emit_metrics(size_t h, int weights, size_t first) {
   const int output = value_in(head.output, Layout::plain, slot);
   compute(output);
   const Shape& shape = graph_.spec(head.output).shape;
-  const int64_t columns = shape.rank() ? shape.back() : 1;
-  const int64_t rows = plan_.batch() * (shape.elements() / columns);
+  const int64_t columns = shape.columns(), rows = plan_.batch() * shape.positions();
   const View view = plan_.columns_[plan_.input_columns_ + h].view;
   emit(slot, value_name(head.output) + " metrics", {value(output).buffer, target, weights}, {},
        [metrics = head.metrics, ops = &ops(slot), slot, view, rows, columns, first, target, weights,

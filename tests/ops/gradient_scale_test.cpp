@@ -13,8 +13,8 @@ constexpr GradientRule kScales{.clip_norm = 0, .dynamic_scaling = true};
 constexpr GradientRule kBoth{.clip_norm = 2, .dynamic_scaling = true};
 
 /// What becomes of `before` with a gradient whose sum of squares is this.
-GradientScale settled(const Device& device, const GradientRule& rule, double squares,
-                      const GradientScale& before = {}) {
+GradientScale scale_after(const Device& device, const GradientRule& rule, double squares,
+                          const GradientScale& before = {}) {
   const StepNumbers now{.step = 5, .rate = 0.5f, .decay = 0.25f};
   const auto state = device.array(std::vector<StepState>{{now, before}});
   const auto own_squares = device.array(Doubles{squares});
@@ -30,13 +30,13 @@ GradientScale settled(const Device& device, const GradientRule& rule, double squ
 
 DEVICE_TEST_CASE("a gradient is clipped by its norm") {
   for (const double squares : {0.0, 1.0, 4.0}) {
-    CHECK(settled(device, kClips, squares).gradient_scale == 1);
-    CHECK(settled(device, {}, squares).gradient_scale == 1);
+    CHECK(scale_after(device, kClips, squares).gradient_scale == 1);
+    CHECK(scale_after(device, {}, squares).gradient_scale == 1);
   }
-  CHECK(settled(device, kClips, 16).gradient_scale == 0.5f);
-  CHECK(settled(device, kClips, 1e10).gradient_scale == doctest::Approx(2e-5));
-  CHECK(settled(device, {}, 1e10).gradient_scale == 1);
-  const GradientScale after = settled(device, kClips, 1e10);
+  CHECK(scale_after(device, kClips, 16).gradient_scale == 0.5f);
+  CHECK(scale_after(device, kClips, 1e10).gradient_scale == doctest::Approx(2e-5));
+  CHECK(scale_after(device, {}, 1e10).gradient_scale == 1);
+  const GradientScale after = scale_after(device, kClips, 1e10);
   CHECK(after.loss_scale == 1);
   CHECK(after.good_steps == 0);
   CHECK(after.skip == 0);
@@ -63,11 +63,11 @@ DEVICE_TEST_CASE("a gradient becomes that of the mean by weights, and is clipped
 
 DEVICE_TEST_CASE("the loss scale is taken out of the gradient, and of its norm before that is clipped") {
   const GradientScale before{.loss_scale = 8, .gradient_scale = 77, .good_steps = 1, .skip = 1};
-  CHECK(settled(device, kScales, 1e6, before).gradient_scale == 0.125f);
+  CHECK(scale_after(device, kScales, 1e6, before).gradient_scale == 0.125f);
   // A norm of 16 is one of 2 without the scale, one of 32 is 4.
-  CHECK(settled(device, kBoth, 256, before).gradient_scale == 0.125f);
-  CHECK(settled(device, kBoth, 1024, before).gradient_scale == 0.0625f);
-  const GradientScale after = settled(device, kBoth, 1024, before);
+  CHECK(scale_after(device, kBoth, 256, before).gradient_scale == 0.125f);
+  CHECK(scale_after(device, kBoth, 1024, before).gradient_scale == 0.0625f);
+  const GradientScale after = scale_after(device, kBoth, 1024, before);
   CHECK(after.loss_scale == 8);
   CHECK(after.good_steps == 2);
   CHECK(after.skip == 0);
@@ -77,13 +77,13 @@ DEVICE_TEST_CASE("a gradient that overflows is skipped and halves the loss scale
   for (const GradientRule& rule : {kScales, kBoth}) {
     for (const double squares : {std::numeric_limits<double>::infinity(), std::nan("")}) {
       const GradientScale before{.loss_scale = 8, .gradient_scale = 0.125f, .good_steps = 100, .skip = 0};
-      const GradientScale after = settled(device, rule, squares, before);
+      const GradientScale after = scale_after(device, rule, squares, before);
       CHECK(after.skip != 0);
       CHECK(after.loss_scale == 4);
       CHECK(after.good_steps == 0);
-      CHECK(settled(device, rule, squares, {}).loss_scale == 1);
+      CHECK(scale_after(device, rule, squares, {}).loss_scale == 1);
       // The next one, which is finite, is taken again.
-      const GradientScale next = settled(device, rule, 1, after);
+      const GradientScale next = scale_after(device, rule, 1, after);
       CHECK(next.skip == 0);
       CHECK(next.gradient_scale == 0.25f);
       CHECK(next.good_steps == 1);
@@ -93,18 +93,18 @@ DEVICE_TEST_CASE("a gradient that overflows is skipped and halves the loss scale
 
 DEVICE_TEST_CASE("after 2000 good steps the loss scale doubles, from the next step on") {
   const GradientScale before{.loss_scale = 8, .gradient_scale = 1, .good_steps = 1998, .skip = 0};
-  const GradientScale last_but_one = settled(device, kScales, 1, before);
+  const GradientScale last_but_one = scale_after(device, kScales, 1, before);
   CHECK(last_but_one.loss_scale == 8);
   CHECK(last_but_one.good_steps == 1999);
-  const GradientScale last = settled(device, kScales, 1, last_but_one);
+  const GradientScale last = scale_after(device, kScales, 1, last_but_one);
   CHECK(last.loss_scale == 16);
   CHECK(last.gradient_scale == 0.125f);
   CHECK(last.good_steps == 0);
-  CHECK(settled(device, kScales, 1, last).gradient_scale == 0.0625f);
+  CHECK(scale_after(device, kScales, 1, last).gradient_scale == 0.0625f);
 }
 
 DEVICE_TEST_CASE("without dynamic scaling what is no number reaches the weights") {
-  const GradientScale after = settled(device, kClips, std::nan(""));
+  const GradientScale after = scale_after(device, kClips, std::nan(""));
   CHECK(after.skip == 0);
   CHECK(after.loss_scale == 1);
   CHECK(after.gradient_scale == 1);

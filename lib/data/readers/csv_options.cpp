@@ -5,18 +5,20 @@
 namespace dtrain {
 
 template <>
-struct Codec<CsvNames> {
-  static bool parse(const ConfigNode& node, const std::string& where, CsvNames& out,
+struct Codec<CsvColumnRefs> {
+  static bool parse(const ConfigNode& node, const std::string& where, CsvColumnRefs& out,
                     Diagnostics& diagnostics) {
     out.clear();
-    if (node.is_sequence()) return Codec<std::vector<CsvName>>::parse(node, where, out, diagnostics);
+    if (node.is_sequence()) return Codec<std::vector<CsvColumnRef>>::parse(node, where, out, diagnostics);
     out.emplace_back();
-    return Codec<CsvName>::parse(node, where, out.back(), diagnostics);
+    return Codec<CsvColumnRef>::parse(node, where, out.back(), diagnostics);
   }
-  static ConfigNode write(const CsvNames& fields) { return Codec<std::vector<CsvName>>::write(fields); }
+  static ConfigNode write(const CsvColumnRefs& fields) {
+    return Codec<std::vector<CsvColumnRef>>::write(fields);
+  }
   static Json schema() {
     Json choices = Json::array();
-    choices.push(Codec<CsvName>::schema()).push(Codec<std::vector<CsvName>>::schema());
+    choices.push(Codec<CsvColumnRef>::schema()).push(Codec<std::vector<CsvColumnRef>>::schema());
     return Json::object().set("anyOf", std::move(choices));
   }
 };

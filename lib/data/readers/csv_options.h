@@ -13,14 +13,14 @@ namespace dtrain {
 
 /// A field of the lines: by its name in the header, or by its index, which counts from the end where it is
 /// negative.
-struct CsvName {
+struct CsvColumnRef {
   std::optional<int64_t> index;
   std::string name;
 };
 
 template <>
-struct Codec<CsvName> {
-  static bool parse(const ConfigNode& node, const std::string& where, CsvName& out,
+struct Codec<CsvColumnRef> {
+  static bool parse(const ConfigNode& node, const std::string& where, CsvColumnRef& out,
                     Diagnostics& diagnostics) {
     if (!node.is_scalar()) return report_unexpected(node, where, "a column's name or index", diagnostics);
     int64_t index = 0;
@@ -31,7 +31,7 @@ struct Codec<CsvName> {
       out.name = node.text();
     return true;
   }
-  static ConfigNode write(const CsvName& field) {
+  static ConfigNode write(const CsvColumnRef& field) {
     return field.index ? Codec<int64_t>::write(*field.index) : Codec<std::string>::write(field.name);
   }
   static Json schema() {
@@ -42,7 +42,7 @@ struct Codec<CsvName> {
 };
 
 /// One field, or a list of them.
-struct CsvNames : std::vector<CsvName> {};
+struct CsvColumnRefs : std::vector<CsvColumnRef> {};
 
 /// What stands for a value that is not there: a number, or the training split's mean or median.
 struct CsvFill {
@@ -57,15 +57,15 @@ inline const EnumNames<CsvUnknown> names_of<CsvUnknown> = {{CsvUnknown::error, "
 
 struct CsvOptions {
   std::string file;
-  std::optional<CsvName> target;
-  Named<CsvName> targets;
+  std::optional<CsvColumnRef> target;
+  Named<CsvColumnRef> targets;
   bool header = false;
   std::string delimiter = ",";
-  CsvNames columns, drop, categories;
-  Named<CsvNames> inputs;
+  CsvColumnRefs columns, drop, categories;
+  Named<CsvColumnRefs> inputs;
   CsvUnknown unknown = CsvUnknown::error;
   std::optional<CsvFill> fill;
-  std::optional<CsvName> id, weight;
+  std::optional<CsvColumnRef> id, weight;
 };
 
 const Schema<CsvOptions>& csv_schema();

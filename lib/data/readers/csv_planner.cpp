@@ -23,7 +23,7 @@ std::string name_of_target(const TensorSpec& target) {
 
 }  // namespace
 
-size_t place_of_field(const CsvStart& start, const CsvName& field) {
+size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
   if (field.index) {
     const auto count = static_cast<int64_t>(start.width());
     const int64_t index = *field.index < 0 ? *field.index + count : *field.index;
@@ -43,7 +43,7 @@ CsvPlan CsvPlanner::plan() {
   const std::vector<size_t> targets = choose_targets();
   // Where the run knows its data, they are what they were.
   if (is_first())
-    for (const CsvName& name : options_.categories) categories_.insert(place_of(name));
+    for (const CsvColumnRef& name : options_.categories) categories_.insert(place_of(name));
   plan_.advice = "list the column in 'categories' where its values are names, or in 'drop' to leave it out";
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
   for (size_t i = 0; i < targets.size(); ++i) add_target(request_.targets[i], targets[i]);
@@ -84,12 +84,12 @@ std::string CsvPlanner::called(size_t field) const {
   return start_.names.empty() ? std::to_string(field) : start_.names[field];
 }
 
-size_t CsvPlanner::place_of(const CsvName& field, const std::string& name) const {
+size_t CsvPlanner::place_of(const CsvColumnRef& field, const std::string& name) const {
   if (field.index && by_name() && !name.empty()) return place_of_column(start_.path, name, start_.names);
   return place_of_field(start_, field);
 }
 
-std::optional<size_t> CsvPlanner::find(const CsvName& field, const std::string& name) const {
+std::optional<size_t> CsvPlanner::find(const CsvColumnRef& field, const std::string& name) const {
   if (!is_other_file()) return place_of(field, name);
   if (field.index && !by_name())
     return width() == known_.fields.width ? std::optional(place_of_field(start_, field)) : std::nullopt;
@@ -101,16 +101,16 @@ std::optional<size_t> CsvPlanner::find(const CsvName& field, const std::string& 
 
 std::vector<size_t> CsvPlanner::all_others() const {
   std::set<size_t> taken;
-  const auto take = [&](const CsvName& field) {
+  const auto take = [&](const CsvColumnRef& field) {
     if (const auto place = find(field)) taken.insert(*place);
   };
   if (options_.target) take(*options_.target);
   for (const auto& [name, field] : options_.targets) take(field);
   for (const auto* one : {&options_.id, &options_.weight})
     if (*one) take(**one);
-  for (const CsvName& field : options_.drop) take(field);
+  for (const CsvColumnRef& field : options_.drop) take(field);
   for (const auto& [name, fields] : options_.inputs)
-    for (const CsvName& field : fields) take(field);
+    for (const CsvColumnRef& field : fields) take(field);
   std::vector<size_t> all;
   for (size_t i = 0; i < width(); ++i)
     if (!taken.contains(i)) all.push_back(i);
@@ -125,14 +125,14 @@ std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
                      [&, n = name](const TensorSpec& input) { return input.name == n; }))
       request_.fail("'inputs' names '" + name + "', which the model does not have");
   std::vector<std::vector<size_t>> all;
-  const auto places = [&](const std::vector<CsvName>& fields) {
+  const auto places = [&](const std::vector<CsvColumnRef>& fields) {
     std::vector<size_t> some;
-    for (const CsvName& field : fields) some.push_back(place_of_field(start_, field));
+    for (const CsvColumnRef& field : fields) some.push_back(place_of_field(start_, field));
     return some;
   };
   size_t unnamed = 0;
   for (const TensorSpec& input : request_.inputs) {
-    if (const CsvNames* named = options_.inputs.find(input.name)) {
+    if (const CsvColumnRefs* named = options_.inputs.find(input.name)) {
       all.push_back(places(*named));
     } else if (++unnamed > 1) {
       request_.fail(fmt::format("nothing is read for the model's '{}'; give 'inputs: {{{}: [...]}}'",
@@ -149,7 +149,7 @@ std::vector<size_t> CsvPlanner::counts_of_inputs(size_t total) const {
   size_t named = 0;
   for (const auto& [name, fields] : options_.inputs) named += fields.size();
   for (const TensorSpec& input : request_.inputs) {
-    const CsvNames* fields = options_.inputs.find(input.name);
+    const CsvColumnRefs* fields = options_.inputs.find(input.name);
     counts.push_back(fields ? fields->size() : total - std::min(total, named));
   }
   return counts;
@@ -201,7 +201,7 @@ std::vector<std::vector<size_t>> CsvPlanner::choose_inputs() {
 std::vector<size_t> CsvPlanner::choose_targets() {
   std::vector<size_t> places;
   if (request_.targets.empty()) return places;
-  const auto fields = Binding<CsvName>{options_.target, options_.targets}.resolve(request_.targets, "target",
+  const auto fields = Binding<CsvColumnRef>{options_.target, options_.targets}.resolve(request_.targets, "target",
                                                                                   "targets", request_);
   const std::vector<std::string>& known = known_.fields.targets;
   for (size_t i = 0; i < fields.size(); ++i)

@@ -13,7 +13,7 @@
 namespace dtrain {
 
 /// The column that `field` calls. Throws UserError where the file has none, or no header.
-size_t place_of_field(const CsvStart& start, const CsvName& field);
+size_t place_of_field(const CsvStart& start, const CsvColumnRef& field);
 
 /// Goes by the options, what is known of the training file, and the file's first lines.
 class CsvPlanner {
@@ -42,9 +42,9 @@ class CsvPlanner {
 
   /// The column that an option calls. `name`: what the training file called it, by which it is found where
   /// both files have names and the option says a place.
-  size_t place_of(const CsvName& field, const std::string& name = "") const;
+  size_t place_of(const CsvColumnRef& field, const std::string& name = "") const;
   /// The same; nothing for what a file that is predicted from need not have.
-  std::optional<size_t> find(const CsvName& field, const std::string& name = "") const;
+  std::optional<size_t> find(const CsvColumnRef& field, const std::string& name = "") const;
   /// Whether the file is predicted from, and may have columns of its own and lack those that are no inputs.
   bool is_other_file() const { return request_.for_prediction && known_.fields.width != 0; }
 

@@ -13,11 +13,11 @@ namespace dtrain {
 /// How a user says which table it is and what its columns are.
 struct PictureCsv {
   std::string file;
-  CsvName path;
+  CsvColumnRef path;
   std::string extension;
-  std::optional<CsvName> target;
-  Named<CsvName> targets;
-  std::optional<CsvName> weight;
+  std::optional<CsvColumnRef> target;
+  Named<CsvColumnRef> targets;
+  std::optional<CsvColumnRef> weight;
   std::optional<bool> header;
   std::string delimiter = ",";
 

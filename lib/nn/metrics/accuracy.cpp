@@ -28,7 +28,7 @@ class TopK : public Metric {
     const bool fits = is_sparse(target.dtype) ? is_sparse_target(output, target, report_error)
                                               : is_dense_target(output, target, report_error);
     if (!fits) return false;
-    const int64_t classes = columns_of(output);
+    const int64_t classes = output.shape.columns();
     if (k_ <= classes) return true;
     report_error(fmt::format("k {} is more than the {} classes of '{}'", k_, classes, output.name));
     return false;
@@ -83,7 +83,7 @@ class BinaryAccuracy : public Metric {
   bool larger_is_better() const override { return true; }
 
   Json keras_config(const TensorSpec& output, const TensorSpec&) const override {
-    if (reading_.is_logits(columns_of(output))) return {};  // Keras's takes probabilities
+    if (reading_.is_logits(output.shape.columns())) return {};  // Keras's takes probabilities
     const double threshold = static_cast<double>(static_cast<float>(threshold_));
     return keras_metric("BinaryAccuracy", Json::object().set("threshold", threshold));
   }
@@ -105,7 +105,7 @@ class Accuracy : public Metric {
 
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
-    return pick(columns_of(output), target.dtype).check(output, target, report_error);
+    return pick(output.shape.columns(), target.dtype).check(output, target, report_error);
   }
 
   void run(Ops& ops, const MetricArguments& args) const override {
@@ -115,7 +115,7 @@ class Accuracy : public Metric {
   bool larger_is_better() const override { return true; }
 
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
-    return pick(columns_of(output), target.dtype).keras_config(output, target);
+    return pick(output.shape.columns(), target.dtype).keras_config(output, target);
   }
 
  private:

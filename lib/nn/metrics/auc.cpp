@@ -57,14 +57,14 @@ class Auc : public ScoredMetric<Auc> {
 
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
     if (target.dtype == DType::int32) return {};  // Keras's takes 0 and 1 for each class
-    const CountSpec::Scores scores = spec(columns_of(output), target.dtype).scores;
+    const CountSpec::Scores scores = spec(output.shape.columns(), target.dtype).scores;
     if (scores == CountSpec::Scores::softmax_logits) return {};  // Keras's has logits of a sigmoid only
     Json config = Json::object()
                       .set("num_thresholds", options_.num_thresholds)
                       .set("curve", Codec<Curve>::write(options_.curve).text())
                       .set("multi_label", options_.multi_label.value_or(false))
                       .set("from_logits", scores == CountSpec::Scores::sigmoid_logits);
-    if (options_.multi_label.value_or(false)) config.set("num_labels", columns_of(output));
+    if (options_.multi_label.value_or(false)) config.set("num_labels", output.shape.columns());
     return keras_metric("AUC", std::move(config));
   }
 

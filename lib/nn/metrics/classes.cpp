@@ -28,23 +28,23 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
     if (!CountedMetric::check(output, target, report_error)) return false;
-    if (!options_.threshold || spec(columns_of(output), target.dtype).by_threshold) return true;
+    if (!options_.threshold || spec(output.shape.columns(), target.dtype).by_threshold) return true;
     report_error(fmt::format(
         "'{}' is for columns that say yes or no each, and the target of '{}' is the number of one of {} "
         "classes: the largest score is the answer",
-        kind_.threshold_option, output.name, columns_of(output)));
+        kind_.threshold_option, output.name, output.shape.columns()));
     return false;
   }
   bool is_number(const TensorSpec& output) const override {
-    return options_.average != Average::none || columns_of(output) == 1;
+    return options_.average != Average::none || output.shape.columns() == 1;
   }
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
     return average_of(sums, kind_.score, options_.average);
   }
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
     if (target.dtype == DType::int32) return {};  // Keras's take 0 and 1 for each class
-    const bool by_threshold = spec(columns_of(output), target.dtype).by_threshold;
-    if (by_threshold && reading().is_logits(columns_of(output))) return {};  // Keras's take probabilities
+    const bool by_threshold = spec(output.shape.columns(), target.dtype).by_threshold;
+    if (by_threshold && reading().is_logits(output.shape.columns())) return {};  // Keras's take probabilities
     const double threshold = options_.threshold.value_or(0.5);
     const bool macro = options_.average != Average::micro;
     Json config = Json::object();
@@ -54,7 +54,7 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
       if (by_threshold) config.set("threshold", threshold);
       return keras_metric("F1Score", std::move(config));
     }
-    if (macro && columns_of(output) > 1) return {};  // Keras's are micro
+    if (macro && output.shape.columns() > 1) return {};  // Keras's are micro
     return keras_metric(kind_.keras_class, config.set("thresholds", threshold));
   }
 

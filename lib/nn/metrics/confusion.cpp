@@ -19,9 +19,9 @@ class ConfusionMetric : public ScoredMetric<Derived> {
              const ReportError& report_error) const override {
     constexpr int64_t kMost = 1000;
     if (!this->CountedMetric::check(output, target, report_error)) return false;
-    if (columns_of(output) <= kMost) return true;
-    report_error(
-        fmt::format("takes {} classes at most, found {} of '{}'", kMost, columns_of(output), output.name));
+    if (output.shape.columns() <= kMost) return true;
+    report_error(fmt::format("takes {} classes at most, found {} of '{}'", kMost, output.shape.columns(),
+                             output.name));
     return false;
   }
 
@@ -44,7 +44,7 @@ class ConfusionMatrix : public ConfusionMetric<ConfusionMatrix> {
  public:
   bool is_number(const TensorSpec&) const override { return false; }
   Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
-    const auto n = static_cast<size_t>(std::max<int64_t>(columns_of(output), 2));
+    const auto n = static_cast<size_t>(std::max<int64_t>(output.shape.columns(), 2));
     Json matrix = Json::array();
     for (size_t row = 0; row < n; ++row) {
       Json counts = Json::array();
@@ -59,7 +59,7 @@ class ConfusionMatrix : public ConfusionMetric<ConfusionMatrix> {
 class MeanIou : public ConfusionMetric<MeanIou> {
  public:
   Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
-    const auto n = static_cast<size_t>(std::max<int64_t>(columns_of(output), 2));
+    const auto n = static_cast<size_t>(std::max<int64_t>(output.shape.columns(), 2));
     std::vector<double> counts(3 * n);
     for (size_t row = 0; row < n; ++row)
       for (size_t column = 0; column < n; ++column) {
@@ -71,9 +71,9 @@ class MeanIou : public ConfusionMetric<MeanIou> {
     return average_of(counts, &ClassCounts::iou, Average::macro);
   }
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
-    if (columns_of(output) == 1) return {};  // Keras's takes the number of a class for it
+    if (output.shape.columns() == 1) return {};  // Keras's takes the number of a class for it
     return keras_metric("MeanIoU", Json::object()
-                                       .set("num_classes", columns_of(output))
+                                       .set("num_classes", output.shape.columns())
                                        .set("sparse_y_true", target.dtype == DType::int32)
                                        .set("sparse_y_pred", false));
   }
@@ -84,7 +84,7 @@ class ClassReport : public ScoredMetric<ClassReport> {
   bool is_number(const TensorSpec&) const override { return false; }
   Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
     // Of one column the sums are [the target: no, yes][the output: no, yes].
-    if (columns_of(output) == 1)
+    if (output.shape.columns() == 1)
       return Json::array()
           .push(row_of(0, {sums[0], sums[0] + sums[2], sums[0] + sums[1]}))
           .push(row_of(1, {sums[3], sums[1] + sums[3], sums[2] + sums[3]}));

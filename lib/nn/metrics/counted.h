@@ -43,7 +43,7 @@ class CountedMetric : public Metric {
   }
   bool larger_is_better() const final { return true; }
   int64_t sums(const TensorSpec& output, const TensorSpec& target) const final {
-    const int64_t columns = columns_of(output);
+    const int64_t columns = output.shape.columns();
     return spec(columns, target.dtype).sums(columns);
   }
   void run(Ops& ops, const MetricArguments& args) const final {

@@ -25,7 +25,7 @@ class R2Score : public CountedMetric {
     return is_dense_target(output, target, report_error);
   }
   bool is_number(const TensorSpec& output) const override {
-    return average_ != ColumnAverage::none || columns_of(output) == 1;
+    return average_ != ColumnAverage::none || output.shape.columns() == 1;
   }
 
   /// 1 - residual / variance; where nothing varies 1 for a residual of 0, else 0, and where no column varies

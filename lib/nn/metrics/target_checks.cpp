@@ -11,8 +11,9 @@ bool equal(const std::optional<TensorSpec>& wanted, const TensorSpec& target,
            const ReportError& report_error) {
   if (!wanted) return false;
   if (wanted->dtype == target.dtype && wanted->shape == target.shape) return true;
-  report_error(fmt::format("expected a target of {} {}, found '{}' of {} {}", name_of(wanted->dtype),
-                           wanted->shape.str(), target.name, name_of(target.dtype), target.shape.str()));
+  const std::string found = target.name.empty() ? "one" : fmt::format("'{}'", target.name);
+  report_error(fmt::format("expected a target of {} {}, found {} of {} {}", name_of(wanted->dtype),
+                           wanted->shape.str(), found, name_of(target.dtype), target.shape.str()));
   return false;
 }
 
@@ -20,10 +21,6 @@ bool equal(const std::optional<TensorSpec>& wanted, const TensorSpec& target,
 
 Json keras_metric(const std::string& class_name, Json config) {
   return Json::object().set("class_name", class_name).set("config", std::move(config));
-}
-
-int64_t columns_of(const TensorSpec& output) {
-  return output.shape.rank() == 0 ? 1 : output.shape.back();
 }
 
 bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error) {

@@ -12,8 +12,6 @@ namespace dtrain {
 bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error);
 /// Whether `target` is float numbers in the shape of `output`; reports an error else.
 bool is_dense_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error);
-/// Elements along the last axis.
-int64_t columns_of(const TensorSpec& output);
 /// Keras's form of a metric; `config` is what the class has of its own.
 Json keras_metric(const std::string& class_name, Json config = Json::object());
 

@@ -79,7 +79,7 @@ void CpuOps::sum_of_squares(const float* src, double* squares, int64_t n) {
 
 void CpuOps::update_gradient_scale(const GradientRule& rule, const double* squares, const double* weights,
                                    StepState* state) {
-  state->gradient = math::settled(rule, squares, weights, *state);
+  state->gradient = math::next_gradient_scale(rule, squares, weights, *state);
 }
 
 void CpuOps::update(const OptimizerRule& rule, const UpdateArguments& args) {

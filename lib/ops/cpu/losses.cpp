@@ -64,8 +64,8 @@ void CpuOps::metric(const MetricSpec& spec, const MetricArguments& args) {
 /// more to read than to clear.
 void CpuOps::count(const CountSpec& spec, const MetricArguments& args) {
   const auto sums = static_cast<size_t>(spec.sums(args.columns));
-  const int64_t worth = args.rows * args.columns / std::max<int64_t>(spec.sums(args.columns), 1);
-  const auto threads = static_cast<int>(std::clamp<int64_t>(worth, 1, threads_));
+  const int64_t useful = args.rows * args.columns / std::max<int64_t>(spec.sums(args.columns), 1);
+  const auto threads = static_cast<int>(std::clamp<int64_t>(useful, 1, threads_));
   count_partials_.resize(static_cast<size_t>(threads - 1));
   for (std::vector<double>& partial : count_partials_) partial.clear();
   parallel(threads, args.rows, 1, args.columns, [&](int64_t begin, int64_t end, int thread) {

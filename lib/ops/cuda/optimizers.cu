@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kTotalThreads) squares_kernel(const float* src
 
 __global__ void settle_kernel(GradientRule rule, const double* squares, const double* weights,
                               StepState* state) {
-  state->gradient = math::settled(rule, squares, weights, *state);
+  state->gradient = math::next_gradient_scale(rule, squares, weights, *state);
 }
 
 template <class T>

@@ -11,8 +11,8 @@ namespace dtrain::math {
 /// `squares`: the sum of squares of the gradient as it is, multiplied by loss_scale. Scaling as in P.
 /// Micikevicius et al., "Mixed precision training", ICLR 2018, section 3.2, with Keras's numbers.
 /// `mean`: what makes the gradient, whose sum was divided by the number of rows, that of a mean by weights.
-DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, double squares, double mean,
-                                                GradientScale scale) {
+DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, double squares,
+                                                            double mean, GradientScale scale) {
   scale.skip = 0;
   if (rule.dynamic_scaling && !(squares < 1.7976931348623157e308)) {  // infinite, or NaN
     scale.skip = 1;
@@ -33,15 +33,15 @@ DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, double
 
 /// The scale that follows from a step's state and the sums of squares and of weights, which are null where
 /// the rule does not ask for them. Where all weights are 0, so is the gradient.
-DTRAIN_HOST_DEVICE inline GradientScale settled(const GradientRule& rule, const double* squares,
-                                                const double* weights, const StepState& state) {
+DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, const double* squares,
+                                                            const double* weights, const StepState& state) {
   double mean = 1.0;
   if (rule.weights_per_sample != 0.0f) {
     const double count =
         static_cast<double>(state.now.samples) * static_cast<double>(rule.weights_per_sample);
     mean = *weights > 0.0 ? count / *weights : 0.0;
   }
-  return settled(rule, squares ? *squares : 0.0, mean, state.gradient);
+  return next_gradient_scale(rule, squares ? *squares : 0.0, mean, state.gradient);
 }
 
 }  // namespace dtrain::math

@@ -74,13 +74,13 @@ struct Huber {
 };
 
 struct AbsolutePercentageError {
-  DTRAIN_HOST_DEVICE float worth(float t) const {
+  DTRAIN_HOST_DEVICE float scale(float t) const {
     const float a = ::fabsf(t);
     return 100.0f / (a < 1e-7f ? 1e-7f : a);
   }
-  DTRAIN_HOST_DEVICE float value(float p, float t) const { return worth(t) * ::fabsf(p - t); }
+  DTRAIN_HOST_DEVICE float value(float p, float t) const { return scale(t) * ::fabsf(p - t); }
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const {
-    return worth(t) * AbsoluteError{}.gradient(p, t);
+    return scale(t) * AbsoluteError{}.gradient(p, t);
   }
 };
 

@@ -28,14 +28,14 @@ DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Score& score, const
   }
   constexpr float kLeast = 1e-7f;
   const float length = ::sqrtf(pp), target_length = ::sqrtf(tt);
-  const float p_worth = 1.0f / (length < kLeast ? kLeast : length);
-  const float t_worth = 1.0f / (target_length < kLeast ? kLeast : target_length);
-  const float cosine = pt * p_worth * t_worth;
+  const float p_inverse = 1.0f / (length < kLeast ? kLeast : length);
+  const float t_inverse = 1.0f / (target_length < kLeast ? kLeast : target_length);
+  const float cosine = pt * p_inverse * t_inverse;
   if (write) {
     // A prediction without length has no direction to turn from.
-    const float factor = length < kLeast ? 0.0f : scale * p_worth;
+    const float factor = length < kLeast ? 0.0f : scale * p_inverse;
     for (int64_t c = 0; c < columns; ++c)
-      (*write)(c, factor * (cosine * score(c) * p_worth - target(c) * t_worth));
+      (*write)(c, factor * (cosine * score(c) * p_inverse - target(c) * t_inverse));
   }
   return -static_cast<double>(cosine);
 }
@@ -69,8 +69,8 @@ DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec,
   }
   if (write) {
     for (int64_t c = 0; c < columns; ++c) {
-      const float q = raised(c) / total, worth = spec.from_logits ? q : 1.0f / total;
-      (*write)(c, scale * worth * (slope(q, target(c)) - mean_slope));
+      const float q = raised(c) / total, factor = spec.from_logits ? q : 1.0f / total;
+      (*write)(c, scale * factor * (slope(q, target(c)) - mean_slope));
     }
   }
   return loss;

@@ -3,6 +3,7 @@
 
 #include "ops/cpu/kernels/rows.h"
 #include "ops/cpu/kernels/table.h"
+#include "ops/math/counts.h"
 #include "ops/math/losses.h"
 #include "ops/math/optimizers.h"
 #include "ops/math/row_losses.h"
@@ -173,12 +174,6 @@ double top_k_row(const float* p, int64_t k, int top, int64_t n) {
   return score == score && better < top ? 1.0 : 0.0;
 }
 
-int64_t argmax(const float* row, int64_t n) {
-  int64_t best = 0;
-  for (int64_t c = 1; c < n; ++c) best = row[c] > row[best] ? c : best;
-  return best;
-}
-
 /// Of the range's elements where the metric has one of each; else of rows.
 double metric(const MetricSpec& spec, const float* prediction, const void* target, const RowWeights& weights,
               int64_t columns, int64_t begin, int64_t end) {
@@ -198,8 +193,9 @@ double metric(const MetricSpec& spec, const float* prediction, const void* targe
       total += weight * of_elements(r * columns, (r + 1) * columns);
       continue;
     }
-    const int64_t k = spec.kind == Kind::sparse_top_k ? static_cast<const int32_t*>(target)[r]
-                                                      : argmax(dense + r * columns, columns);
+    const int64_t k = spec.kind == Kind::sparse_top_k
+                          ? static_cast<const int32_t*>(target)[r]
+                          : math::argmax([row = dense + r * columns](int64_t c) { return row[c]; }, columns);
     total += weight * top_k_row(prediction + r * columns, k, spec.k, columns);
   }
   return total;
