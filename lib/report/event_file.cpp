@@ -89,12 +89,40 @@ std::string field_packed(int field, std::span<const double> values) {
 }
 
 // The numbers of tensorflow.Event's fields, and of what is in it.
-constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
-constexpr int kSummaryValue = 1, kTag = 1, kSimpleValue = 2, kHisto = 5;
+constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kGraph = 4, kSummary = 5, kSessionLog = 7;
+constexpr int kSummaryValue = 1, kTag = 1, kSimpleValue = 2, kImage = 4, kHisto = 5;
 constexpr int kStatus = 1, kStart = 1;
 
 std::string event(double time, int64_t step, const std::string& content) {
   return field_double(kWallTime, time) + (step != 0 ? field_varint(kStep, step) : "") + content;
+}
+
+/// One summary with one value, whose field `number` is this message.
+std::string summary_event(double time, int64_t step, const std::string& tag, int number,
+                          const std::string& message) {
+  return event(time, step,
+               field_bytes(kSummary, field_bytes(kSummaryValue,
+                                                 field_bytes(kTag, tag) + field_bytes(number, message))));
+}
+
+/// tensorflow.NodeDef, with attributes that TensorBoard shows.
+std::string node_def(const EventGraphNode& node) {
+  constexpr int kName = 1, kOp = 2, kInput = 3, kAttribute = 5;
+  constexpr int kKey = 1, kValue = 2, kList = 1, kInteger = 3, kShape = 7, kDimension = 2, kSize = 1;
+  std::string shapes;
+  for (const std::vector<int64_t>& shape : node.shapes) {
+    std::string dimensions;
+    for (const int64_t size : shape) dimensions += field_bytes(kDimension, field_varint(kSize, size));
+    shapes += field_bytes(kShape, dimensions);
+  }
+  const auto attribute = [](std::string_view name, const std::string& value) {
+    return field_bytes(kAttribute, field_bytes(kKey, name) + field_bytes(kValue, value));
+  };
+  std::string text = field_bytes(kName, node.name) + field_bytes(kOp, node.op);
+  for (const std::string& input : node.inputs) text += field_bytes(kInput, input);
+  text += attribute("_output_shapes", field_bytes(kList, shapes));
+  if (node.parameters > 0) text += attribute("parameters", field_varint(kInteger, node.parameters));
+  return text;
 }
 
 /// Takes a varint off the front; false where there is none.
@@ -186,9 +214,21 @@ std::string histogram_event(double time, int64_t step, const std::string& tag, c
                             field_double(3, static_cast<double>(histogram.count)) +
                             field_double(4, histogram.sum) + field_double(5, histogram.sum_squares) +
                             field_packed(6, histogram.limits) + field_packed(7, histogram.counts);
-  return event(
-      time, step,
-      field_bytes(kSummary, field_bytes(kSummaryValue, field_bytes(kTag, tag) + field_bytes(kHisto, histo))));
+  return summary_event(time, step, tag, kHisto, histo);
+}
+
+std::string graph_event(double time, std::span<const EventGraphNode> nodes) {
+  constexpr int kNode = 1;
+  std::string graph;
+  for (const EventGraphNode& node : nodes) graph += field_bytes(kNode, node_def(node));
+  return event(time, 0, field_bytes(kGraph, graph));
+}
+
+std::string image_event(double time, int64_t step, const std::string& tag, int64_t height, int64_t width,
+                        int64_t channels, std::string_view png) {
+  const std::string image =
+      field_varint(1, height) + field_varint(2, width) + field_varint(3, channels) + field_bytes(4, png);
+  return summary_event(time, step, tag, kImage, image);
 }
 
 size_t records_up_to(std::string_view file, int64_t last_step) {

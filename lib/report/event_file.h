@@ -35,6 +35,18 @@ struct Histogram {
 Histogram histogram_of(std::span<const float> values);
 std::string histogram_event(double time, int64_t step, const std::string& tag, const Histogram& histogram);
 
+/// A node of a graph as TensorBoard draws it. A name with slashes lies in scopes.
+struct EventGraphNode {
+  std::string name, op;
+  std::vector<std::string> inputs;           // "name", or "name:1" for another than a node's first output
+  std::vector<std::vector<int64_t>> shapes;  // of the outputs; -1 is whatever it may be
+  int64_t parameters = 0;
+};
+std::string graph_event(double time, std::span<const EventGraphNode> nodes);
+/// A picture, encoded as a PNG.
+std::string image_event(double time, int64_t step, const std::string& tag, int64_t height, int64_t width,
+                        int64_t channels, std::string_view png);
+
 /// How many bytes at the beginning of a file are whole records of steps up to `last_step` (records without a
 /// step are of step 0); the first other record ends them, as steps ascend in a file.
 size_t records_up_to(std::string_view file, int64_t last_step);

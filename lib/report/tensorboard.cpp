@@ -1,17 +1,20 @@
 #include "report/tensorboard.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <system_error>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "base/append_file.h"
+#include "image/encode.h"
 #include "report/event_file.h"
 
 namespace dtrain {
@@ -32,6 +35,65 @@ std::string make_file_name() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host = {};
   return fmt::format("events.out.tfevents.{:010}.{}.{}.dtrain", std::time(nullptr), host.data(), ::getpid());
+}
+
+std::vector<EventGraphNode> nodes_of(const Graph& graph) {
+  std::vector<EventGraphNode> nodes;
+  for (const GraphNode& node : graph.nodes) {
+    EventGraphNode made{node.name, node.kind, {}, {}, 0};
+    for (const ValueRef input : node.inputs) made.inputs.push_back(graph.spec(input).name);
+    for (const TensorSpec& output : node.outputs) {
+      std::vector<int64_t> shape{-1};  // the batch's
+      for (size_t i = 0; i < output.shape.rank(); ++i) shape.push_back(output.shape[i]);
+      made.shapes.push_back(std::move(shape));
+    }
+    for (const ParameterSpec& parameter : node.parameters) made.parameters += parameter.shape.elements();
+    nodes.push_back(std::move(made));
+  }
+  return nodes;
+}
+
+/// A column's numbers, of whatever type.
+std::vector<float> read_numbers(const Dataset& samples, size_t column, const Samples& wanted, size_t count) {
+  std::vector<float> numbers(count);
+  const auto widen = [&]<class V>(std::vector<V> values) {
+    samples.read_column(column, wanted, values.data());
+    std::transform(values.begin(), values.end(), numbers.begin(), [](V v) { return static_cast<float>(v); });
+  };
+  switch (samples.columns()[column].dtype) {
+    case DType::float32:
+      samples.read_column(column, wanted, numbers.data());
+      break;
+    case DType::int32:
+      widen(std::vector<int32_t>(count));
+      break;
+    case DType::uint8:
+      widen(std::vector<uint8_t>(count));
+      break;
+    case DType::bfloat16:
+    case DType::float16:
+      throw std::logic_error("no data set has columns of 16 bits");
+  }
+  return numbers;
+}
+
+/// Numbers of [0, 1] or of [0, 255] as they are; else black is the least and white the greatest of them.
+std::vector<uint8_t> pixels_of(const std::vector<float>& numbers) {
+  const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
+  float black = 0, white = *most <= 1 ? 1.0f : 255.0f;
+  if (*least < 0 || *most > 255) {
+    black = *least;
+    white = *most;
+  }
+  std::vector<uint8_t> pixels;
+  pixels.reserve(numbers.size());
+  for (const float number : numbers) {
+    const float share = (number - black) / (white - black);
+    pixels.push_back(std::isfinite(share)
+                         ? static_cast<uint8_t>(std::lround(255 * std::clamp(share, 0.0f, 1.0f)))
+                         : uint8_t{0});
+  }
+  return pixels;
 }
 
 }  // namespace
@@ -83,6 +145,37 @@ void TensorBoard::write(const std::string& folder, const std::string& records) {
   } catch (const std::exception& error) {
     if (!failed_) warn_(fmt::format("{}; TensorBoard will not have it", error.what()));
     failed_ = true;
+  }
+}
+
+void TensorBoard::add_model(const Graph& graph, const Dataset& samples, uint64_t seed) {
+  if (step_ > 0) return;
+  if (options_.write_graph) write(kTrain, tf_record(graph_event(time_now(), nodes_of(graph))));
+  try {
+    const std::vector<TensorSpec> inputs = graph.input_specs();
+    for (size_t i = 0; i < inputs.size(); ++i) add_inputs(inputs[i], i, samples, seed);
+  } catch (const std::exception& error) {
+    warn_(fmt::format("{}; TensorBoard will not have inputs", error.what()));
+  }
+}
+
+void TensorBoard::add_inputs(const TensorSpec& spec, size_t column, const Dataset& samples, uint64_t seed) {
+  const int64_t count = std::min(options_.input_images, samples.size());
+  const int64_t channels = spec.shape.rank() == 3 ? spec.shape[2] : 1;
+  const bool is_picture =
+      (spec.shape.rank() == 2 || spec.shape.rank() == 3) && (channels == 1 || channels == 3 || channels == 4);
+  if (count == 0 || !is_picture || spec.shape.elements() == 0) return;
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < count; ++i) rows.push_back(i * samples.size() / count);
+  const auto elements = static_cast<size_t>(spec.shape.elements());
+  const std::vector<uint8_t> pixels =
+      pixels_of(read_numbers(samples, column, {rows, seed, 0}, static_cast<size_t>(count) * elements));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string png =
+        encode_png(std::span(pixels).subspan(i * elements, elements), spec.shape[0], spec.shape[1], channels);
+    write(kTrain,
+          tf_record(image_event(time_now(), 0, fmt::format("{}/{}", spec.name, samples.sample_id(rows[i])),
+                                spec.shape[0], spec.shape[1], channels, png)));
   }
 }
 

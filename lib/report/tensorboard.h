@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "data/dataset.h"
+#include "nn/graph.h"
 #include "train/observer.h"
 #include "train/run_directory.h"
 #include "train/tensorboard_options.h"
@@ -29,11 +31,15 @@ class TensorBoard {
   TensorBoard(RunDirectory directory, const TensorboardOptions& options, int64_t epoch, int64_t step,
               Warn warn);
 
+  /// What the options want of it before the first step: the graph, and samples of the training split as the
+  /// model gets them with this seed. Not where the run goes on.
+  void add_model(const Graph& graph, const Dataset& samples, uint64_t seed);
   /// Of an epoch's record every number.
   void add_epoch(const Json& record);
   /// Of each step, or every so many, as the options say.
   void add_step(const Progress& progress);
   bool wants_histograms(int64_t epoch) const;
+  bool wants_gradients() const { return options_.write_grads; }
   void add_histogram(int64_t epoch, const std::string& tag, std::span<const float> values);
   /// Writes what add_step() has put off.
   void flush();
@@ -42,6 +48,7 @@ class TensorBoard {
   using Clock = std::chrono::steady_clock;
   using Scalars = std::vector<std::pair<std::string, double>>;
 
+  void add_inputs(const TensorSpec& spec, size_t column, const Dataset& samples, uint64_t seed);
   void cut(const std::string& folder, int64_t last_step);
   void write(const std::string& folder, const std::string& records);
 

@@ -31,7 +31,7 @@ void update_alone(Worker& worker, const Update& update, const ParameterMemory& m
 class SingleReplica final : public WholeState {
  public:
   SingleReplica(Worker& worker, const ParameterLayout& layout, const Update& update)
-      : WholeState(layout, update), whole_{0, layout.with_gradient()} {
+      : WholeState(layout, update, 1), whole_{0, layout.with_gradient()} {
     add_copy(worker);
   }
   std::string_view where() const override { return "in one replica"; }
@@ -39,6 +39,7 @@ class SingleReplica final : public WholeState {
 
   void complete(Worker& worker) override {
     update_alone(worker, update_, copy(), whole_, worker.own_weights());
+    set_gradient(0, worker, worker.gradients(), whole_);
   }
 
  private:
@@ -80,7 +81,7 @@ void update_part(Worker& worker, Collective& member, const Update& update, const
 class SharedMemory final : public WholeState {
  public:
   SharedMemory(std::span<Worker* const> workers, const ParameterLayout& layout, const Update& update)
-      : WholeState(layout, update), gradients_(layout.with_gradient()) {
+      : WholeState(layout, update, workers.size()), with_gradient_(layout.with_gradient()) {
     add_copy(*workers[0]);
   }
   std::string_view where() const override { return "in one memory"; }
@@ -90,6 +91,7 @@ class SharedMemory final : public WholeState {
         worker.on_gpu() ? sum_on_device(worker, member) : sum_on_host(worker, member);
     all_reduce_sums(worker, worker, member, update_, gradient, mine);
     update_part(worker, member, update_, copy(), gradient, mine);
+    set_gradient(member.rank(), worker, gradient, mine);
     worker.context().synchronize();  // the others read this part in the next step
   }
 
@@ -100,20 +102,20 @@ class SharedMemory final : public WholeState {
   };
 
   Sum sum_on_host(Worker& worker, Collective& member) const {
-    return {worker.gradients(), member.reduce_scatter(worker.gradients(), gradients_)};
+    return {worker.gradients(), member.reduce_scatter(worker.gradients(), with_gradient_)};
   }
 
   /// Into the first member's buffer, in the order of ranks.
   Sum sum_on_device(Worker& worker, Collective& member) const {
     worker.context().synchronize();
     const std::span<float* const> all = member.share_pointers(worker.gradients());
-    const Range mine = part_of(gradients_, member.rank(), member.size(), 16);
+    const Range mine = part_of(with_gradient_, member.rank(), member.size(), 16);
     for (size_t i = 1; i < all.size() && mine.size() > 0; ++i)
       worker.ops().scale_add(all[0] + mine.begin, all[i] + mine.begin, 1.0f, 1.0f, mine.size());
     return {all[0], mine};
   }
 
-  int64_t gradients_;
+  int64_t with_gradient_;
 };
 
 /// A GPU each: every worker has the parameters and makes the whole update; NCCL sums the gradients bucket by
@@ -122,7 +124,7 @@ class NcclAllReduce final : public WholeState {
  public:
   NcclAllReduce(std::span<Worker* const> workers, const ParameterLayout& layout, const Update& update,
                 int64_t bucket_bytes, World& world)
-      : WholeState(layout, update), whole_{0, layout.with_gradient()}, next_(workers.size(), 0) {
+      : WholeState(layout, update, 1), whole_{0, layout.with_gradient()}, next_(workers.size(), 0) {
     std::vector<Context*> contexts;
     for (Worker* worker : workers) {
       add_copy(*worker);
@@ -158,6 +160,7 @@ class NcclAllReduce final : public WholeState {
     }
     members_[rank]->join();
     update_alone(worker, update_, copy(rank), whole_, worker.weights());
+    if (rank == 0) set_gradient(0, worker, worker.gradients(), whole_);
   }
 
  private:
@@ -172,7 +175,7 @@ class NcclAllReduce final : public WholeState {
 class HostStaged final : public WholeState {
  public:
   HostStaged(std::span<Worker* const> workers, const ParameterLayout& layout, const Update& update)
-      : WholeState(layout, update), hosts_(workers.size()) {
+      : WholeState(layout, update, workers.size()), hosts_(workers.size()) {
     const int core = available_cores().front();
     for (size_t rank = 0; rank < workers.size(); ++rank) {
       if (!workers[rank]->on_gpu()) continue;
@@ -230,6 +233,7 @@ class HostStaged final : public WholeState {
     const Range mine = member.reduce_scatter(on_host.gradients(), layout_.with_gradient());
     all_reduce_sums(on_host, worker, member, update_, on_host.gradients(), mine);
     update_part(on_host, member, update_, copy(), on_host.gradients(), mine);
+    set_gradient(member.rank(), on_host, on_host.gradients(), mine);
     if (host.worker) worker.context().copy_to_device(worker.state(), on_host.state(), sizeof(StepState));
   }
 

@@ -24,6 +24,9 @@ struct Codec<UpdateFrequency> {
 struct TensorboardOptions {
   UpdateFrequency update_freq;  // of what is written by step
   int64_t histogram_freq = 0;   // epochs between two histograms of the weights; 0: none
+  bool write_grads = false;     // histograms of the gradients as well
+  bool write_graph = true;
+  int64_t input_images = 0;  // samples that are shown before the first step
 };
 
 }  // namespace dtrain

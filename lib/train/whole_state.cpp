@@ -1,5 +1,6 @@
 #include "train/whole_state.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace dtrain {
@@ -58,6 +59,24 @@ void WholeState::write_state(std::string_view array, Range range, const float* f
   for (const Copy& copy : copies_)
     copy.owner->context().copy_to_device(array_of(*copy.memory, array) + range.begin, from,
                                          static_cast<size_t>(range.size()) * sizeof(float));
+}
+
+void WholeState::set_gradient(int rank, Worker& worker, const float* gradient, Range range) {
+  gradients_[static_cast<size_t>(rank)] = {&worker, gradient, range};
+}
+
+bool WholeState::read_gradient(Range range, float* to) {
+  for (const Gradient& part : gradients_) {
+    const Range both{std::max(range.begin, part.range.begin), std::min(range.end, part.range.end)};
+    if (!part.worker || both.size() <= 0) continue;
+    StepState state;
+    part.worker->context().copy_to_host(&state, part.worker->state(), sizeof(state));
+    float* const values = to + (both.begin - range.begin);
+    part.worker->context().copy_to_host(values, part.values + both.begin,
+                                        static_cast<size_t>(both.size()) * sizeof(float));
+    for (int64_t i = 0; i < both.size(); ++i) values[i] *= state.gradient.gradient_scale;
+  }
+  return gradients_.front().worker != nullptr;
 }
 
 void WholeState::finish_writing(Worker& worker) {

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import unittest
+import zlib
 
 import support
 from support import CONFIG, STEPS_PER_EPOCH, Case
@@ -88,6 +89,33 @@ def scalars(folder):
     return found
 
 
+def summaries(folder, kind):
+    """{tag: [(step, fields of the value), ...]} of the summaries whose value is this field of Summary.Value."""
+    found = {}
+    for path in sorted(folder.glob("events.out.tfevents.*")):
+        for event in (dict(fields(record)) for record in records(path)):
+            for _, value in fields(event.get(5, b"")):
+                value = dict(fields(value))
+                if kind in value:
+                    found.setdefault(value[1].decode(), []).append((event.get(2, 0), dict(fields(value[kind]))))
+    return found
+
+
+IMAGE, HISTOGRAM = 4, 5
+
+
+def inflated_rows(png):
+    """What a PNG's IDAT chunks unpack to: a filter's number and the pixels of each row."""
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    at, packed = 8, b""
+    while at < len(png):
+        length, kind = struct.unpack_from(">I4s", png, at)
+        if kind == b"IDAT":
+            packed += png[at + 8:at + 8 + length]
+        at += 12 + length
+    return zlib.decompress(packed)
+
+
 def narrow(value):
     return struct.unpack("<f", struct.pack("<f", value))[0]
 
@@ -153,20 +181,70 @@ class Numbers(Case):
         steps = scalars(self.dir / "run/tensorboard/steps")
         self.assertEqual(steps["batch_loss"], [(line["step"], narrow(line["loss"])) for line in log])
         self.assertEqual(len(steps["batch_learning_rate"]), len(log))
-        histograms = {}
-        for path in (self.dir / "run/tensorboard/train").iterdir():
-            for record in records(path):
-                event = dict(fields(record))
-                for _, value in fields(event.get(5, b"")):
-                    value = dict(fields(value))
-                    if 5 in value:
-                        histograms.setdefault(value[1].decode(), []).append((event[2], dict(fields(value[5]))))
-        self.assertIn("dense/kernel", histograms)
+        histograms = summaries(self.dir / "run/tensorboard/train", HISTOGRAM)
+        self.assertEqual(set(histograms), {f"{layer}/{weight}" for layer in ("dense", "dense_1") for weight in ("kernel", "bias")})
         for (epoch, histogram), expected in zip(histograms["dense/kernel"], (2, 4)):
             self.assertEqual(epoch, expected)
             counts = struct.unpack(f"<{len(histogram[7]) // 8}d", histogram[7])
             self.assertEqual(sum(counts), 12 * 16)
             self.assertEqual(histogram[3], 12 * 16)
+
+    def test_histograms_of_gradients_are_what_moved_the_weights(self):
+        """Of plain gradient descent with a step an epoch: a weight's sum falls by the rate times its gradient's sum."""
+        rate = 0.25
+        config = CONFIG.replace("batch_size: 16", "batch_size: 500").replace(
+            "adam: {learning_rate: {exponential_decay: {initial: 0.01, decay_steps: 50, decay_rate: 0.9}}}", "sgd: {learning_rate: 0.25}").replace(
+            "metrics: [sparse_categorical_accuracy]", "callbacks: [{tensorboard: {histogram_freq: 1, write_grads: true}}]")
+        strategies = ("{single: {device: cpu:0}}", "{mirrored: {devices: [cpu:0, cpu:1]}}", "{mirrored: {devices: [cpu:0], replicas: 3}}")
+        for strategy in strategies:
+            for clip in ("null", "0.1"):
+                with self.subTest(strategy=strategy, clip=clip):
+                    self.fit("--overwrite", "--set", f"strategy={strategy}", "--set", f"train.clip_norm={clip}", config=config)
+                    found = summaries(self.dir / "run/tensorboard/train", HISTOGRAM)
+                    self.assertEqual(len(found), 8)  # kernel and bias of two layers, and their gradients
+                    for tag in ("dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"):
+                        weights, gradients = found[tag], found[tag + "_grad"]
+                        self.assertEqual([epoch for epoch, _ in gradients], [1, 2, 3, 4])
+                        self.assertEqual(gradients[0][1][3], weights[0][1][3])  # how many values
+                        size = sum(abs(value[4]) for _, value in weights) + 1
+                        for (_, before), (_, after), (_, gradient) in zip(weights, weights[1:], gradients[1:]):
+                            self.assertAlmostEqual(before[4] - after[4], rate * gradient[4], delta=1e-6 * size)
+                        for _, gradient in gradients:
+                            self.assertGreater(gradient[5], 1e-8)  # the sum of squares
+
+    def test_the_graph_is_there_once(self):
+        self.fit("--epochs", 1)
+        self.dtrain("resume", "run", "--epochs", 2)
+        graphs = [event[4] for path in sorted((self.dir / "run/tensorboard/train").iterdir())
+                  for event in (dict(fields(record)) for record in records(path)) if 4 in event]
+        self.assertEqual(len(graphs), 1)
+        nodes = {}
+        for _, node in fields(graphs[0]):
+            inputs = [value.decode() for number, value in fields(node) if number == 3]
+            node = dict(fields(node))
+            nodes[node[1].decode()] = (node[2].decode(), inputs)
+        self.assertEqual(nodes["x"], ("input", []))
+        self.assertEqual(nodes["dense"], ("dense", ["x"]))
+        self.assertEqual(nodes["dense_1"], ("dense", ["dropout"]))
+        for _, inputs in nodes.values():
+            self.assertLessEqual(set(inputs), set(nodes))
+        self.fit("--overwrite", "--epochs", 1, "--set", "train.callbacks=[{tensorboard: {write_graph: false}}]")
+        self.assertFalse([event for path in (self.dir / "run/tensorboard/train").iterdir()
+                          for event in (dict(fields(record)) for record in records(path)) if 4 in event])
+
+    def test_inputs_are_shown_as_the_model_gets_them(self):
+        config = CONFIG.replace("x: [12]", "x: [4, 6, 3]").replace("  layers:\n", "  layers:\n    - flatten: {}\n").replace(
+            "metrics: [sparse_categorical_accuracy]", "callbacks: [{tensorboard: {input_images: 3}}]")
+        self.fit("--epochs", 1, config=config)
+        images = summaries(self.dir / "run/tensorboard/train", IMAGE)
+        self.assertEqual(set(images), {"x/0", "x/166", "x/333"})  # spread over 500 samples
+        pictures = set()
+        for [(step, image)] in images.values():
+            self.assertEqual((step, image[1], image[2], image[3]), (0, 4, 6, 3))
+            pictures.add(image[4])
+            rows = inflated_rows(image[4])
+            self.assertEqual(len(rows), 4 * (1 + 6 * 3))
+        self.assertEqual(len(pictures), 3)
 
     def test_overwriting_removes_what_was_there_and_nothing_else(self):
         self.fit()
@@ -195,16 +273,20 @@ class Numbers(Case):
         probe = "from tensorboard.backend.event_processing import event_accumulator"
         if subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("TensorBoard is not installed")
-        self.write("config.yaml", LONG.replace("metrics: [sparse_categorical_accuracy]",
-                   "metrics: [sparse_categorical_accuracy]\n  callbacks: [{tensorboard: {update_freq: batch, histogram_freq: 10}}]"))
+        self.write("config.yaml", LONG.replace("x: [12]", "x: [3, 4]").replace("dense: {units: 3}", "flatten: {}\n    - dense: {units: 3}").replace(
+            "metrics: [sparse_categorical_accuracy]", "metrics: [sparse_categorical_accuracy]\n  callbacks: "
+            "[{tensorboard: {update_freq: batch, histogram_freq: 10, write_grads: true, input_images: 2}}]"))
         self.kill_on_the_way("fit", "config.yaml", "--output", "run", after=STEPS_PER_EPOCH * 4)
         self.dtrain("resume", "run")
         script = probe + """
 import json, sys
 found = {}
 for part in ("train", "validation", "steps"):
-    reader = event_accumulator.EventAccumulator("run/tensorboard/" + part, {"scalars": 0, "histograms": 0})
+    reader = event_accumulator.EventAccumulator("run/tensorboard/" + part, {"scalars": 0, "histograms": 0, "images": 0})
     reader.Reload()
+    if part == "train":
+        found["graph"] = [[node.name, node.op, list(node.input)] for node in reader.Graph().node]
+        found["images"] = {tag: [(e.step, e.height, e.width) for e in reader.Images(tag)] for tag in reader.Tags()["images"]}
     found[part] = {tag: [(e.step, e.value) for e in reader.Scalars(tag)] for tag in reader.Tags()["scalars"]}
     found[part + " histograms"] = {tag: [(e.step, e.histogram_value.num) for e in reader.Histograms(tag)] for tag in reader.Tags()["histograms"]}
 json.dump(found, sys.stdout)
@@ -213,6 +295,9 @@ json.dump(found, sys.stdout)
         self.assertEqual(run.returncode, 0, run.stderr)
         found = json.loads(run.stdout)
         lines = self.lines()
+        self.assertEqual(found["graph"][1][:3], ["dense", "dense", ["x"]])
+        self.assertEqual(found["images"]["x/0"], [[0, 3, 4]])
+        self.assertEqual([step for step, _ in found["train histograms"]["dense/kernel_grad"]], [10, 20, 30, 40])
         self.assertEqual(found["train"]["epoch_loss"], [[line["epoch"], narrow(line["loss"])] for line in lines])
         self.assertEqual(found["validation"]["epoch_sparse_categorical_accuracy"],
                          [[line["epoch"], narrow(line["val_sparse_categorical_accuracy"])] for line in lines])
