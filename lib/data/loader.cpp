@@ -60,6 +60,7 @@ class Loader::Impl {
   int64_t samples() const { return dataset_->size(); }
   const Dataset& dataset() const { return *dataset_; }
   const LoaderOptions& options() const { return options_; }
+  ReadSeconds read_seconds() { return prefetcher_ ? prefetcher_->read_seconds() : ReadSeconds{}; }
   int64_t steps() const { return (samples() + options_.batch_size - 1) / options_.batch_size; }
 
   void begin(int64_t epoch, int64_t first_step) {
@@ -121,6 +122,9 @@ const Dataset& Loader::dataset() const {
 }
 ReadAheadMemory Loader::read_ahead_memory() const {
   return dtrain::read_ahead_memory(dataset(), impl_->options(), dataset().in_memory());
+}
+ReadSeconds Loader::read_seconds() const {
+  return impl_->read_seconds();
 }
 void Loader::begin(int64_t epoch, int64_t first_step) {
   impl_->begin(epoch, first_step);

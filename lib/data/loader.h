@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "data/batch.h"
+#include "data/read_seconds.h"
 
 namespace dtrain {
 
@@ -28,6 +29,8 @@ class Loader {
   const Dataset& dataset() const;
   /// The memory that this Loader takes once begin() was called.
   ReadAheadMemory read_ahead_memory() const;
+  /// What its threads have spent so far, all together: nothing where samples are not read ahead.
+  ReadSeconds read_seconds() const;
   /// The next `next()` gives batch `first_step` (from 0) of `epoch` (from 0).
   void begin(int64_t epoch, int64_t first_step);
   /// Null at the end of the epoch.

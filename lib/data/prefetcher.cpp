@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/stopwatch.h"
 #include "base/threads.h"
 #include "data/column.h"
 #include "device/device.h"
@@ -16,6 +17,20 @@ size_t sample_bytes(const Dataset& dataset) {
   for (const TensorSpec& spec : dataset.columns())
     bytes += static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
   return bytes;
+}
+
+/// Adds up what `work` takes of the calling thread.
+template <class Work>
+ReadSeconds timed(Work work) {
+  ReadSeconds& seconds = read_seconds_of_thread();
+  seconds = {};
+  double all = 0;
+  {
+    const Stopwatch stopwatch(all);
+    work();
+  }
+  seconds.rest = std::max(0.0, all - seconds.files - seconds.decoding);
+  return seconds;
 }
 
 /// So many samples that handing them out costs next to nothing beside reading them.
@@ -158,6 +173,11 @@ std::shared_ptr<const Batch> Prefetcher::next() {
   return slot;
 }
 
+ReadSeconds Prefetcher::read_seconds() {
+  const std::lock_guard lock(mutex_);
+  return spent_;
+}
+
 Prefetcher::Block Prefetcher::take_block() {
   const int64_t first = taken_ * batch_size_;
   const int64_t size = std::min(batch_size_, static_cast<int64_t>(order_.size()) - first);
@@ -185,12 +205,15 @@ void Prefetcher::work() {
     ++reading_;
     lock.unlock();
     std::exception_ptr error;
-    try {
-      block.slot->fill(*dataset_, block);
-    } catch (...) {
-      error = std::current_exception();
-    }
+    const ReadSeconds spent = timed([&] {
+      try {
+        block.slot->fill(*dataset_, block);
+      } catch (...) {
+        error = std::current_exception();
+      }
+    });
     lock.lock();
+    spent_ += spent;
     --reading_;
     block.slot->finish(block, std::move(error));
     if (block.slot->is_read() || reading_ == 0) was_read_.notify_one();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/batch.h"
+#include "data/read_seconds.h"
 
 namespace dtrain {
 
@@ -36,6 +37,8 @@ class Prefetcher {
   /// The next batch, or null after the last. Rethrows what reading it threw (of its first block that failed),
   /// each time it is asked for. A batch is valid until the next but one call.
   std::shared_ptr<const Batch> next();
+  /// What the pool's threads have spent so far, all together.
+  ReadSeconds read_seconds();
 
  private:
   class Slot;
@@ -59,6 +62,7 @@ class Prefetcher {
   int64_t taken_samples_ = 0;  // how many samples of that step have been taken
   int64_t given_ = 0;          // the step that next() gives next
   int reading_ = 0;            // threads that read a block now
+  ReadSeconds spent_;
   bool stop_ = false;
   std::vector<std::thread> threads_;  // the last member: they use all others
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "data/read_seconds.h"
 
 namespace dtrain {
 
@@ -15,6 +16,7 @@ struct TimeSpent {
   double validating = 0;  // evaluating the validation split, all of it
   double saving = 0;      // what training waited for when checkpoints were written
   double total = 0;       // of all, and what is none of these
+  ReadSeconds reading;    // beside these, of the threads that read ahead, together
 
   Json to_json() const {
     return Json::object()
@@ -24,7 +26,11 @@ struct TimeSpent {
         .set("updating", updating)
         .set("validating", validating)
         .set("saving", saving)
-        .set("total", total);
+        .set("total", total)
+        .set("reading", Json::object()
+                            .set("files", reading.files)
+                            .set("decoding", reading.decoding)
+                            .set("rest", reading.rest));
   }
 };
 

@@ -168,4 +168,16 @@ TEST_CASE("no more is read ahead than asked for") {
   }
 }
 
+TEST_CASE("what the threads that read ahead spend is told; others' time is not") {
+  for (const Way& way : kWays) {
+    const auto numbers = std::make_shared<Numbers>(1000, way.in_memory);
+    Loader loader(numbers, {.batch_size = 10, .prefetch = way.prefetch, .threads = way.threads});
+    loader.begin(0, 0);
+    rest_of_epoch(loader);
+    const bool ahead = !way.in_memory && way.prefetch > 0;
+    CHECK((loader.read_seconds().rest > 0) == ahead);
+    CHECK(loader.read_seconds().total() == loader.read_seconds().rest);  // no files, no pictures
+  }
+}
+
 }  // namespace dtrain::test

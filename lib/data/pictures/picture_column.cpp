@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "data/parallel.h"
+#include "data/read_seconds.h"
 
 namespace dtrain {
 
@@ -22,7 +24,11 @@ void with_bytes(const PictureSource& source, int64_t i, int64_t most, Work work)
   constexpr size_t kKept = 16 << 20;  // larger memory than a thread keeps for its next picture
   thread_local std::vector<uint8_t> bytes;
   if (bytes.capacity() > kKept) std::vector<uint8_t>().swap(bytes);
-  const int64_t length = source.read(i, most, bytes);
+  int64_t length = 0;
+  {
+    const Stopwatch stopwatch(read_seconds_of_thread().files);
+    length = source.read(i, most, bytes);
+  }
   try {
     work(std::span<const uint8_t>(bytes), length);
   } catch (const UserError& error) {
@@ -34,6 +40,7 @@ void with_bytes(const PictureSource& source, int64_t i, int64_t most, Work work)
 int64_t decode_one(const PictureSource& source, int64_t i, const PictureForm& form, uint8_t* dst) {
   int64_t length = 0;
   with_bytes(source, i, kWhole, [&](auto bytes, int64_t all) {
+    const Stopwatch stopwatch(read_seconds_of_thread().decoding);
     decode_picture(bytes, form, dst);
     length = all;
   });

@@ -6,6 +6,8 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
+#include "data/read_seconds.h"
 #include "data/readers/array_file.h"
 
 namespace dtrain {
@@ -121,6 +123,7 @@ void Hdf5Dataset::check_extents(int element_bytes) const {
 }
 
 void Hdf5Dataset::read_slab(int64_t first, int64_t count, hid_t type, void* dst) const {
+  const Stopwatch stopwatch(read_seconds_of_thread().files);
   std::vector<hsize_t> start(extents.size(), 0), extent = extents;
   start[0] = static_cast<hsize_t>(first);
   extent[0] = static_cast<hsize_t>(count);
