@@ -1,4 +1,5 @@
 // dtrain new: a commented configuration for a CSV file or a folder of pictures, after a look at it.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -24,11 +25,33 @@ void write_new(const std::string& path, const std::string& text) {
   file.finish();
 }
 
+bool is_configuration(const std::string& path) {
+  const std::string extension = fs::path(path).extension().string();
+  return extension == ".yaml" || extension == ".yml";
+}
+
+/// Notes are results; of many the configuration has the rest.
+void say(const NewConfig& config, const std::string& file, const OutputOptions& output) {
+  constexpr size_t kMostNotes = 20;
+  if (output.text()) {
+    for (size_t i = 0; i < std::min(config.notes.size(), kMostNotes); ++i)
+      print_text(one_line(config.notes[i]) + "\n");
+    if (config.notes.size() > kMostNotes)
+      print_text(fmt::format("... and more: {} has it all in comments\n", file));
+  }
+  for (const std::string& warning : config.warnings) print_warning(one_line(warning));
+}
+
 void make_new(NewOptions options, const OutputOptions& output) {
   const Standing standing = look_at(options.data);
   if (standing != Standing::file && standing != Standing::directory)
     throw UserError(
         fmt::format("{}: expected a CSV file or a folder of pictures, there is nothing", options.data));
+  if (standing == Standing::file && is_configuration(options.data))
+    throw UserError(
+        fmt::format("{0}: expected a CSV file or a folder of pictures, found a configuration; train with: "
+                    "dtrain fit {0}",
+                    options.data));
   if (standing == Standing::directory && !options.target.empty())
     throw UserError(
         fmt::format("--target: names a column of a CSV file; {} is a folder, whose folders are the classes",
@@ -42,10 +65,13 @@ void make_new(NewOptions options, const OutputOptions& output) {
     throw UserError(fmt::format("{}: is there already; give another name: --output", options.file));
   options.folder = fs::path(absolute_path(options.file)).parent_path().string();
   options.schema = "dtrain.schema.json";
-  write_new(options.file, standing == Standing::file ? table_config(options) : picture_config(options));
+  const NewConfig config =
+      standing == Standing::file ? table_config(options) : NewConfig{picture_config(options), {}, {}};
+  write_new(options.file, config.text);
   const std::string schema_path = (fs::path(options.folder) / options.schema).string();
   if (look_at(schema_path) == Standing::nothing)
     write_new(schema_path, run_config_json_schema().dump(2) + "\n");
+  say(config, options.file, output);
   if (output.json) print_json(Json::object().set("config", options.file).set("schema", schema_path));
   if (output.text())
     print_text(fmt::format("wrote {}; train with: dtrain fit {}\n", options.file, options.file));

@@ -16,9 +16,14 @@ namespace dtrain {
 
 namespace {
 
-/// A comment of one line, whatever stands in the text: a configuration is UTF-8 without control characters.
 std::string comment(std::string_view text) {
-  std::string line = "# ";
+  return "# " + one_line(text) + "\n";
+}
+
+}  // namespace
+
+std::string one_line(std::string_view text) {
+  std::string line;
   for (size_t at = 0, length; at < text.size(); at += length) {
     length = std::max<size_t>(utf8_length(text.substr(at, 4)), 1);
     const auto byte = static_cast<unsigned char>(text[at]);
@@ -29,10 +34,8 @@ std::string comment(std::string_view text) {
     else
       line += text.substr(at, length);
   }
-  return line + "\n";
+  return line;
 }
-
-}  // namespace
 
 std::string yaml_string(const std::string& text) {
   std::string yaml = escape_environment(string_node(text)).to_yaml();

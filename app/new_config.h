@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dtrain {
@@ -19,6 +20,15 @@ struct NewOptions {
   std::string folder;  // where the configuration will stand, absolute: its paths are relative to it
 };
 
+/// A configuration, and what is to be said of it to whoever wanted it. The text has all of that in comments.
+struct NewConfig {
+  std::string text;
+  std::vector<std::string> notes;
+  std::vector<std::string> warnings;  // what had better be mended in the data
+};
+
+/// A text as one line of UTF-8 without control characters, whatever stands in it.
+std::string one_line(std::string_view text);
 /// A string as the configuration has to say it, also within brackets: in quotes where something else could be
 /// meant by it, and with `$$` for a dollar that would begin a variable.
 std::string yaml_string(const std::string& text);
@@ -30,7 +40,7 @@ std::string describe_classes(const std::vector<std::string>& names, const std::v
 std::string path_from_config(const NewOptions& options, const std::string& path);
 
 /// Both look at the data, and throw UserError where those are not what a network can be trained on.
-std::string table_config(const NewOptions& options);
+NewConfig table_config(const NewOptions& options);
 std::string picture_config(const NewOptions& options);
 /// The configuration for a table that names pictures; throws as the two above.
 std::string picture_table_config(const NewOptions& options, const TableProfile& table,

@@ -1,6 +1,7 @@
 // dtrain new, for a CSV file.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,48 +42,103 @@ bool is_id(const ColumnProfile& column, size_t place) {
       name.ends_with("_id") || name.ends_with(" id") ||
       (column.name.size() > 2 && column.name.ends_with("Id")))
     return column.kind == ColumnKind::text || column.whole;
-  return column.kind == ColumnKind::text && (name == "name" || place == 0);
+  return column.kind == ColumnKind::text && column.odd_text.empty() && (name == "name" || place == 0);
+}
+
+constexpr size_t kMostCategories = 50;
+
+bool has_few_values(const ColumnProfile& column) {
+  return !column.many_values && column.values.size() <= kMostCategories;
+}
+
+/// "'colour' (2 values), 'city' (30 values)"; of many the first ones.
+std::string describe_categories(const TableProfile& table, const std::vector<size_t>& categories) {
+  constexpr size_t kMostShown = 12;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(categories.size(), kMostShown); ++i)
+    shown.push_back(fmt::format(
+        "{} ({})", called(table, categories[i]),
+        format_plural(static_cast<int64_t>(table.columns[categories[i]].values.size()), "value")));
+  if (categories.size() > kMostShown) shown.emplace_back("...");
+  return fmt::format("{}", fmt::join(shown, ", "));
+}
+
+/// Why a column that is no id is no feature either; "" where it is one.
+std::string why_no_feature(const TableProfile& table, const ColumnProfile& column) {
+  if (is_index(table, column)) return "it numbers the rows, as tables are saved with an index";
+  if (column.kind == ColumnKind::empty) return "it is empty";
+  if (column.kind == ColumnKind::date)
+    return "dates are no numbers; make columns of what matters of them (year, weekday)";
+  if (!column.many_values && column.values.size() == 1) return "all rows have the same value";
+  if (column.kind == ColumnKind::text && !has_few_values(column))
+    return fmt::format("it is text with {} different values",
+                       column.many_values ? fmt::format("more than {}", TableProfile::kMostValues)
+                                          : format_count(static_cast<int64_t>(column.values.size())));
+  return "";
+}
+
+void add_feature(const ColumnProfile& column, size_t place, TablePlan& plan) {
+  plan.features.push_back(place);
+  if (column.kind == ColumnKind::text) plan.categories.push_back(place);
+  plan.missing_numbers = plan.missing_numbers || (column.kind == ColumnKind::number && column.missing > 0);
+  plan.width += column.kind == ColumnKind::text ? static_cast<int64_t>(column.values.size()) : 1;
+}
+
+/// A column that would be one of numbers but for `odd`, which says why it is none.
+void add_odd(const TableProfile& table, size_t place, const std::string& odd, TablePlan& plan) {
+  const ColumnProfile& column = table.columns[place];
+  std::string what = "is left out";
+  if (has_few_values(column) && is_most(column.numbers, column)) {
+    add_feature(column, place, plan);
+    what = fmt::format("becomes 0 or 1 for each of {}, though most are numbers",
+                       format_plural(static_cast<int64_t>(column.values.size()), "value"));
+  } else {
+    plan.drop.push_back(place);
+  }
+  plan.warnings.push_back(
+      fmt::format("{} {}: {}; correct that, or leave it empty, and write a new configuration",
+                  called(table, place), what, odd));
+}
+
+void add_id(const TableProfile& table, size_t place, const std::string& odd, TablePlan& plan) {
+  plan.id = place;
+  plan.notes.push_back(fmt::format("{} names the rows: it is no feature", called(table, place)));
+  if (!odd.empty())
+    plan.warnings.push_back(fmt::format("{}, which names the rows: {}", called(table, place), odd));
 }
 
 TablePlan plan_table(const TableProfile& table, const std::string& wanted) {
   TablePlan plan;
   plan.target = find_target(table, wanted);
   plan_target(table, plan);
-  const auto drop = [&](size_t i, const std::string& why) {
-    plan.drop.push_back(i);
-    plan.notes.push_back(fmt::format("{} is left out: {}", called(table, i), why));
-  };
-  constexpr size_t kMostCategories = 50;
+  plan.warnings = std::exchange(plan.notes, {});  // what speaks against the target
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const ColumnProfile& column = table.columns[i];
     if (i == plan.target) continue;
-    if (is_index(table, column)) {
-      drop(i, "it numbers the rows, as tables are saved with an index");
-    } else if (!plan.id && is_id(column, i)) {
-      plan.id = i;
-    } else if (is_id(column, i)) {
-      drop(i, "it names the rows, as the id does");
-    } else if (column.kind == ColumnKind::empty) {
-      drop(i, "it is empty");
-    } else if (column.kind == ColumnKind::date) {
-      drop(i, "dates are no numbers; make columns of what matters of them (year, weekday)");
-    } else if (!column.many_values && column.values.size() == 1) {
-      drop(i, "all rows have the same value");
-    } else if (column.kind == ColumnKind::text &&
-               (column.many_values || column.values.size() > kMostCategories)) {
-      drop(i, fmt::format("it is text with {} different values",
-                          column.many_values ? fmt::format("more than {}", TableProfile::kMostValues)
-                                             : format_count(static_cast<int64_t>(column.values.size()))));
+    const std::string odd = why_no_numbers(column);
+    const bool names_rows = is_id(column, i);
+    const std::string why = names_rows ? "it names the rows, as the id does" : why_no_feature(table, column);
+    if (!plan.id && names_rows) {
+      add_id(table, i, odd, plan);
+    } else if (!odd.empty() && !names_rows) {
+      add_odd(table, i, odd, plan);
+    } else if (why.empty()) {
+      add_feature(column, i, plan);
     } else {
-      plan.features.push_back(i);
-      if (column.kind == ColumnKind::text) plan.categories.push_back(i);
-      plan.missing_numbers =
-          plan.missing_numbers || (column.kind == ColumnKind::number && column.missing > 0);
-      plan.width += column.kind == ColumnKind::text ? static_cast<int64_t>(column.values.size()) : 1;
+      plan.drop.push_back(i);
+      plan.notes.push_back(fmt::format("{} is left out: {}", called(table, i), why));
     }
   }
-  if (plan.features.empty())
-    throw UserError("the table has no column to predict from: numbers, or text with a few different values");
+  if (plan.features.empty()) {
+    std::vector<std::string> why = plan.notes;
+    why.insert(why.end(), plan.warnings.begin(), plan.warnings.end());
+    throw UserError(fmt::format(
+        "the table has no column to predict from: numbers, or text with a few different values{}{}",
+        why.empty() ? "" : "; ", fmt::join(why, "; ")));
+  }
+  if (!plan.categories.empty())
+    plan.notes.push_back("text becomes features of 0 and 1, one for each value: " +
+                         describe_categories(table, plan.categories));
   return plan;
 }
 
@@ -103,6 +159,10 @@ std::string csv_reader(const TableProfile& table, const TablePlan& plan, const s
   if (!categories.empty())
     text += fmt::format("      categories: {}  # names: 0 or 1 for each of a feature's values\n",
                         yaml_columns(table, categories));
+  if (!plan.categories.empty())
+    text +=
+        "      unknown: other                    # a value that this file lacks is none of them; error: "
+        "refused\n";
   if (plan.missing_numbers)
     text += "      fill: median                      # what stands where a number is missing\n";
   return text;
@@ -121,45 +181,51 @@ int64_t batch_size_for(int64_t rows) {
   return rows < 2'000 ? 16 : rows < 20'000 ? 32 : rows < 200'000 ? 128 : 512;
 }
 
-}  // namespace
-
-std::string table_config(const NewOptions& options) {
-  const TableProfile table = profile_csv(options.data);
-  if (const auto pictures = find_named_pictures(table, options.data))
-    return picture_table_config(options, table, *pictures);
-  const TablePlan plan = plan_table(table, options.target);
-  std::vector<std::string> found = {described(table, plan)};
-  found.insert(found.end(), plan.notes.begin(), plan.notes.end());
-  std::string text = config_head(options, found);
-  text += fmt::format("model:\n  inputs: {{features: [{}]}}              # {}\n  layers:\n", plan.width,
-                      plan.categories.empty()
-                          ? "the columns that are neither target nor id nor dropped"
-                          : "a number for each column, and for each value of columns of text");
+std::string model_text(const TablePlan& plan) {
+  std::string text = fmt::format(
+      "model:\n  inputs: {{features: [{}]}}              # {}\n  layers:\n", plan.width,
+      plan.categories.empty() ? "the columns that are neither target nor id nor dropped"
+                              : "a number for each column, and for each value of columns of text");
   text += "    - dense: {units: 64, activation: relu}\n    - dense: {units: 64, activation: relu}\n";
-  if (plan.regression) {
-    text += fmt::format(
-        "    # The number itself, which is its mean before anything is learned.\n"
-        "    - dense: {{units: 1, bias_initializer: {{constant: {{value: {:.6g}}}}}}}\n\n",
-        table.columns[plan.target].mean);
-  } else {
-    text += fmt::format("    - dense: {{units: {}}}                   # a score for each class\n\n",
-                        plan.classes);
-  }
-  text += "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data));
-  const char* stratify = plan.regression ? "" : ", stratify: true";
-  text += fmt::format(
-      "  # Drawn by the seed; rows of one are in no other.\n"
-      "  validation: {{split: {{of: train, fraction: 0.15{0}}}}}\n"
-      "  test:       {{split: {{of: train, fraction: 0.15{0}}}}}\n"
-      "  transforms:\n"
-      "    - standardize                   # every feature has mean 0 and deviation 1\n"
-      "  cache: memory\n\n",
-      stratify);
-  text += fmt::format(
+  if (plan.regression) return text + "    - dense: {units: 1}                   # the number\n\n";
+  return text + fmt::format("    - dense: {{units: {}}}                   # a score for each class\n\n",
+                            plan.classes);
+}
+
+std::string dataset_text(const NewOptions& options, const TableProfile& table, const TablePlan& plan) {
+  return "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data)) +
+         fmt::format(
+             "  # Drawn by the seed; rows of one are in no other.\n"
+             "  validation: {{split: {{of: train, fraction: 0.15{0}}}}}\n"
+             "  test:       {{split: {{of: train, fraction: 0.15{0}}}}}\n"
+             "  transforms:\n",
+             plan.stratify ? ", stratify: true" : "") +
+         (plan.regression
+              ? "    # All have mean 0 and deviation 1, whatever their unit. Predictions are in the target's "
+                "own.\n"
+                "    - standardize: {of: [features, target]}\n"
+              : "    - standardize                   # every feature has mean 0 and deviation 1\n") +
+         "  cache: memory\n\n";
+}
+
+/// Of the target, which is a number.
+std::string regression_losses(const TableProfile& table, const TablePlan& plan) {
+  const std::string unit = fmt::format(
+      "The loss and mean_absolute_error are in standard deviations of {}, each about {:.5g}; r2_score",
+      called(table, plan.target), table.columns[plan.target].deviation);
+  return "  # " + one_line(unit) +
+         "\n"
+         "  # is the same in any unit: 1 is perfect, 0 is no better than the mean.\n"
+         "  loss: mean_squared_error\n"
+         "  metrics: [mean_absolute_error, r2_score]\n";
+}
+
+std::string train_text(const TableProfile& table, const TablePlan& plan) {
+  std::string text = fmt::format(
       "train:\n  epochs: 200                         # at most: see early_stopping\n  batch_size: {}\n",
       batch_size_for(table.rows));
   if (plan.regression) {
-    text += "  loss: mean_squared_error\n  metrics: [mean_absolute_error]\n";
+    text += regression_losses(table, plan);
   } else {
     text +=
         "  loss: {sparse_categorical_crossentropy: {from_logits: true}}\n"
@@ -171,6 +237,26 @@ std::string table_config(const NewOptions& options) {
          "  optimizer: {adam: {learning_rate: 0.001}}\n"
          "  callbacks: [{early_stopping: {monitor: val_loss, patience: 20}}]\n\n"
          "checkpoint: {best: {monitor: val_loss}}   # `dtrain predict --best` takes it\n";
+}
+
+}  // namespace
+
+NewConfig table_config(const NewOptions& options) {
+  const TableProfile table = profile_csv(options.data);
+  NewConfig config{"", {}, table.warnings};
+  if (const auto pictures = find_named_pictures(table, options.data)) {
+    config.text = picture_table_config(options, table, *pictures);
+    return config;
+  }
+  const TablePlan plan = plan_table(table, options.target);
+  config.notes = {described(table, plan)};
+  config.notes.insert(config.notes.end(), plan.notes.begin(), plan.notes.end());
+  config.warnings.insert(config.warnings.end(), plan.warnings.begin(), plan.warnings.end());
+  std::vector<std::string> comments = config.notes;
+  comments.insert(comments.end(), config.warnings.begin(), config.warnings.end());
+  config.text = config_head(options, comments) + model_text(plan) + dataset_text(options, table, plan) +
+                train_text(table, plan);
+  return config;
 }
 
 }  // namespace dtrain

@@ -29,6 +29,18 @@ std::string called(const TableProfile& table, size_t column) {
   return name.empty() ? "the column without a name" : "'" + name + "'";
 }
 
+namespace {
+
+std::string shortened(const std::string& text) {
+  constexpr size_t kMost = 40;
+  if (text.size() <= kMost) return text;
+  size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+}  // namespace
+
 std::string yaml_column(const TableProfile& table, size_t column) {
   return table.header ? yaml_string(shown(table, column)) : shown(table, column);
 }
@@ -52,26 +64,65 @@ size_t find_target(const TableProfile& table, const std::string& wanted, std::op
   return other == last && last > 0 ? last - 1 : last;
 }
 
+std::string why_no_numbers(const ColumnProfile& column) {
+  if (column.kind != ColumnProfile::Kind::text || column.odd_text.empty()) return "";
+  const std::string odd = fmt::format("'{}' in line {}", shortened(column.odd_text), column.odd_line);
+  if (!is_most(column.numbers, column))
+    return fmt::format("its numbers are written with commas ({}), which dtrain does not read", odd);
+  return fmt::format("it has {} and {} ({}{})", format_plural(column.numbers, "number"),
+                     format_plural(column.texts, "text"), column.texts > 1 ? "the first is " : "", odd);
+}
+
+namespace {
+
+/// Throws UserError where the target cannot be a class.
+void check_classes(const TableProfile& table, size_t place, int64_t rows) {
+  const ColumnProfile& target = table.columns[place];
+  const auto classes = static_cast<int64_t>(target.values.size());
+  if (target.many_values || classes > rows / 2)
+    throw UserError(fmt::format(
+        "{} cannot be predicted: it has {}{} different texts in {}, too many to be classes; --target names "
+        "another column",
+        called(table, place), target.many_values ? "more than " : "", format_count(classes),
+        format_plural(rows, "row")));
+}
+
+}  // namespace
+
 void plan_target(const TableProfile& table, TablePlan& plan) {
   const ColumnProfile& target = table.columns[plan.target];
   if (target.kind == ColumnProfile::Kind::empty || target.kind == ColumnProfile::Kind::date)
     throw UserError(fmt::format("{} cannot be predicted: it holds {}; --target names another",
                                 called(table, plan.target),
                                 target.kind == ColumnProfile::Kind::date ? "dates" : "nothing"));
+  const int64_t rows = table.rows - target.missing;
+  if (!target.many_values && target.values.size() == 1)
+    throw UserError(fmt::format(
+        "{} cannot be predicted: all rows{} have the same there, '{}', so that there is nothing to learn; "
+        "--target names another column",
+        called(table, plan.target), target.missing > 0 ? " that have a value" : "",
+        shortened(target.values[0])));
   if (target.missing > 0)
     plan.notes.push_back(
-        fmt::format("{} of the target, {}, have no value: fit will refuse them, remove those rows first",
-                    format_plural(target.missing, "row"), called(table, plan.target)));
+        fmt::format("the target, {}, has no value in {}, which fit will refuse: remove what has none first",
+                    called(table, plan.target), format_plural(target.missing, "row")));
   constexpr double kMostClassNumbers = 20;
   const bool few = !target.many_values && target.values.size() <= 20;
   const bool counts = target.kind == ColumnProfile::Kind::number && target.whole && target.least >= 0 &&
-                      target.most <= kMostClassNumbers && few;
+                      target.most <= kMostClassNumbers && few &&
+                      static_cast<int64_t>(target.values.size()) <= rows / 2;
   plan.regression = target.kind == ColumnProfile::Kind::number && !counts;
   if (plan.regression) return;
-  if (target.many_values)
-    throw UserError(
-        fmt::format("{} has more than {} different texts, which are no classes; --target names another",
-                    called(table, plan.target), TableProfile::kMostValues));
+  if (const std::string why = why_no_numbers(target); !why.empty()) {
+    if (!few || !is_most(target.numbers, target))
+      throw UserError(
+          fmt::format("{} cannot be predicted as a number: {}; correct that, or name another "
+                      "column: --target",
+                      called(table, plan.target), why));
+    plan.notes.push_back(
+        fmt::format("{} is taken for classes, though most are numbers: {}", called(table, plan.target), why));
+  }
+  check_classes(table, plan.target, rows);
   plan.classes = static_cast<int64_t>(target.values.size());
   // Numbers are classes as they are where they count from 0; else they are the classes' names.
   const bool counted = target.least == 0 && target.most == static_cast<double>(plan.classes - 1);
@@ -79,6 +130,13 @@ void plan_target(const TableProfile& table, TablePlan& plan) {
   const auto [least, most] = std::minmax_element(target.counts.begin(), target.counts.end());
   constexpr int64_t kRare = 3;
   plan.rare = *most > kRare * *least;
+  constexpr int64_t kSplits = 3;
+  plan.stratify = *least >= kSplits;
+  if (!plan.stratify)
+    plan.notes.push_back(fmt::format(
+        "the class '{}' has {}, too few for training, validation and test: these are not stratified",
+        shortened(target.values[static_cast<size_t>(least - target.counts.begin())]),
+        format_plural(*least, "row")));
 }
 
 }  // namespace dtrain

@@ -16,11 +16,13 @@ struct TablePlan {
   std::optional<size_t> id;
   std::vector<size_t> categories, drop, features;  // features: numbers and categories
   std::vector<std::string> notes;                  // why columns are dropped, and the like
+  std::vector<std::string> warnings;               // what had better be mended
   bool missing_numbers = false;                    // some feature has rows without its number
   bool regression = false;
   int64_t classes = 0;
   bool names_of_target = false;  // the classes' numbers are names
   bool rare = false;             // some class has few rows beside others
+  bool stratify = false;         // each class has rows for all splits
   int64_t width = 0;             // of the features: a category makes one for each value
 };
 
@@ -34,6 +36,10 @@ std::string yaml_column(const TableProfile& table, size_t column);
 /// The column to predict: the one that `wanted` names, else one with a usual name, else the last; none that
 /// is `other`, where there are more. Throws UserError where `wanted` names none.
 size_t find_target(const TableProfile& table, const std::string& wanted, std::optional<size_t> other = {});
+
+/// What keeps a column of numbers from being one: "it has 981 numbers and 1 text ('unknown' in line 602)"; ""
+/// where it is none.
+std::string why_no_numbers(const ColumnProfile& column);
 
 /// Decides whether plan.target is a class or a number, and notes what speaks against it. Throws UserError
 /// where it can be neither.

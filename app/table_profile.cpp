@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "data/readers/csv_text.h"
 #include "data/readers/csv_values.h"
 
@@ -17,8 +18,37 @@ namespace dtrain {
 
 namespace {
 
-using Row = std::vector<std::string>;
 using ColumnKind = ColumnProfile::Kind;
+
+struct Cell {
+  std::string text;
+  const char* at = nullptr;  // in the file
+};
+using Row = std::vector<Cell>;
+
+/// Digits with a comma among them, and perhaps points: "5,1", "-1.234,56", "1,234".
+bool is_comma_number(std::string_view text) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
+  return !text.empty() && is_digit(text.front()) && is_digit(text.back()) &&
+         text.find(',') != std::string_view::npos &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return is_digit(c) || c == ',' || c == '.'; });
+}
+
+/// Whether the line has commas, which are those of numbers between delimiters: "5,1;3,5;setosa".
+bool has_decimal_commas(std::string_view line, char delimiter) {
+  if (line.find(delimiter) == std::string_view::npos || line.find(',') == std::string_view::npos)
+    return false;
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
+  for (;;) {
+    const size_t end = line.find(delimiter);
+    const std::string_view part = line.substr(0, end);
+    const auto commas = std::count(part.begin(), part.end(), ',');
+    if (commas > 1 || (commas == 1 && !is_comma_number(part))) return false;
+    if (end == std::string_view::npos) return true;
+    line.remove_prefix(end + 1);
+  }
+}
 
 /// The one that stands most often in the first line.
 char delimiter_of(const std::string& path) {
@@ -26,15 +56,18 @@ char delimiter_of(const std::string& path) {
   const char* first = text.skip_blank(text.begin());
   const std::string_view line(first, static_cast<size_t>(text.next_line(first) - first));
   char best = ',';
-  for (const char c : {';', '\t', '|'})
+  for (const char c : {';', '\t', '|'}) {
+    if (has_decimal_commas(line, c)) return c;
     if (std::count(line.begin(), line.end(), c) > std::count(line.begin(), line.end(), best)) best = c;
+  }
   return best;
 }
 
 /// Collects a column's values.
 class ColumnProfiler {
  public:
-  void add(const std::string& text) {
+  void add(const Cell& cell) {
+    const std::string& text = cell.text;
     if (is_csv_missing_name(text)) {
       ++column_.missing;
       return;
@@ -45,7 +78,7 @@ class ColumnProfiler {
     else if (const auto number = csv_number(text))
       add_number(*number);
     else
-      ++(is_csv_date(text) ? dates_ : texts_);
+      add_text(cell);
     constexpr size_t kMostHashes = 5'000'000;
     if (column_.distinct && hashes_.size() < kMostHashes)
       column_.distinct = hashes_.insert(std::hash<std::string>()(text)).second;
@@ -58,12 +91,23 @@ class ColumnProfiler {
     }
   }
 
-  ColumnProfile finish(std::string name) {
+  bool has(const std::string& text) const { return counts_.contains(text); }
+  /// Nothing but numbers and dates, whatever the first line says.
+  bool is_of_numbers() const { return column_.texts == dates_ && (column_.numbers > 0 || dates_ > 0); }
+
+  ColumnProfile finish(std::string name, const CsvText& file) {
     column_.name = std::move(name);
-    column_.kind = texts_ > 0 || (dates_ > 0 && numbers_ > 0) ? ColumnKind::text
-                   : dates_ > 0                               ? ColumnKind::date
-                   : numbers_ > 0                             ? ColumnKind::number
-                                                              : ColumnKind::empty;
+    column_.kind = column_.texts > (column_.numbers > 0 ? 0 : dates_) ? ColumnKind::text
+                   : dates_ > 0                                       ? ColumnKind::date
+                   : column_.numbers > 0                              ? ColumnKind::number
+                                                                      : ColumnKind::empty;
+    const bool has_commas =
+        column_.comma_numbers > 0 && is_most(column_.comma_numbers + column_.numbers, column_);
+    if (has_commas || (column_.texts > 0 && is_most(column_.numbers, column_))) {
+      const Cell& odd = has_commas ? comma_ : text_;
+      column_.odd_text = odd.text;
+      column_.odd_line = file.line_of(odd.at);
+    }
     if (column_.kind != ColumnKind::text) {
       column_.missing += missing_numbers_;
       std::erase_if(counts_, [](const auto& value) { return is_csv_gap(value.first); });
@@ -73,32 +117,100 @@ class ColumnProfiler {
       column_.counts.push_back(count);
     }
     if (column_.kind == ColumnKind::empty) column_.distinct = false;
-    if (numbers_ > 0) column_.mean = sum_ / static_cast<double>(numbers_);
+    if (column_.numbers > 0) column_.deviation = std::sqrt(squares_ / static_cast<double>(column_.numbers));
     return std::move(column_);
   }
 
  private:
   void add_number(double number) {
-    column_.least = numbers_ == 0 ? number : std::min(column_.least, number);
-    column_.most = numbers_ == 0 ? number : std::max(column_.most, number);
+    column_.least = column_.numbers == 0 ? number : std::min(column_.least, number);
+    column_.most = column_.numbers == 0 ? number : std::max(column_.most, number);
     column_.whole = column_.whole && number == std::floor(number);
-    sum_ += number;
-    ++numbers_;
+    ++column_.numbers;
+    const double from_mean = number - column_.mean;
+    column_.mean += from_mean / static_cast<double>(column_.numbers);
+    squares_ += from_mean * (number - column_.mean);
+  }
+
+  void add_text(const Cell& cell) {
+    if (column_.texts++ == 0) text_ = cell;
+    if (is_csv_date(cell.text)) ++dates_;
+    if (is_comma_number(cell.text) && column_.comma_numbers++ == 0) comma_ = cell;
   }
 
   ColumnProfile column_;
-  int64_t numbers_ = 0, texts_ = 0, dates_ = 0, missing_numbers_ = 0;
-  double sum_ = 0;
+  int64_t dates_ = 0, missing_numbers_ = 0;
+  double squares_ = 0;  // of the numbers' distances from their mean, summed
+  Cell text_, comma_;   // the first of each
   std::map<std::string, int64_t> counts_;
   std::unordered_set<size_t> hashes_;
 };
 
-/// Names are no numbers, and all different.
-bool is_header(const Row& row) {
-  std::unordered_set<std::string> names;
-  for (const std::string& cell : row)
-    if (csv_number(cell) || is_csv_date(cell) || !names.insert(cell).second) return false;
-  return true;
+/// Names are no numbers.
+bool may_be_header(const Row& row) {
+  return std::none_of(row.begin(), row.end(), [](const Cell& cell) {
+    return csv_number(cell.text) || is_csv_date(cell.text) || is_comma_number(cell.text);
+  });
+}
+
+/// The first cell that has the text of one before it; null where all differ.
+const Cell* find_again(const Row& row) {
+  std::unordered_set<std::string> met;
+  for (const Cell& cell : row)
+    if (!met.insert(cell.text).second) return &cell;
+  return nullptr;
+}
+
+/// Whether a first row that has a text twice is a header all the same: it stands above numbers, or none of
+/// its texts is a value of its column.
+bool is_above(const Row& row, const std::vector<ColumnProfiler>& columns) {
+  bool is_name = true;
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (is_csv_gap(row[i].text)) continue;
+    if (columns[i].is_of_numbers()) return true;
+    is_name = is_name && !columns[i].has(row[i].text);
+  }
+  return is_name;
+}
+
+[[noreturn]] void refuse_again(const CsvText& text, const Cell& name) {
+  text.fail(name.at, fmt::format("{} in the header, which the first line is taken for; give each column a "
+                                 "name of its own",
+                                 name.text.empty() ? "a second column has no name"
+                                                   : "the column '" + name.text + "' stands twice"));
+}
+
+/// A command that reads the file, unpacked, and writes another.
+std::string piped(const std::string& command, const std::string& path, const std::string& to) {
+  return path.ends_with(".gz") ? fmt::format("zcat {} | {} > {}", path, command, to)
+                               : fmt::format("{} {} > {}", command, path, to);
+}
+
+/// Throws UserError for what is often given in place of a table of text.
+void refuse_other_formats(const CsvText& text) {
+  const std::string_view start(text.begin(),
+                               static_cast<size_t>(std::min<ptrdiff_t>(text.end() - text.begin(), 4)));
+  const auto refuse = [&](const std::string& found) {
+    throw UserError(fmt::format("{}: expected text in columns, found {}", text.path(), found));
+  };
+  if (start == "PK\x03\x04")
+    refuse(text.path().ends_with(".zip") ? "a ZIP archive; unpack it"
+                                         : "an Excel workbook (or another ZIP archive); save it as CSV");
+  if (start == "\xd0\xcf\x11\xe0") refuse("an Excel workbook; save it as CSV");
+  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
+    refuse("UTF-16; convert it: " + piped("iconv -f utf-16 -t utf-8", text.path(), "utf8.csv"));
+}
+
+/// Numbers that are written so would all be names.
+void refuse_decimal_commas(const CsvText& text, const TableProfile& table) {
+  if (table.delimiter == ',') return;
+  for (const ColumnProfile& column : table.columns)
+    if (column.comma_numbers > 0 && is_most(column.comma_numbers + column.numbers, column))
+      throw UserError(
+          fmt::format("{}:{}: numbers are written with decimal commas ('{}'), which dtrain does not read; "
+                      "convert them to points: {}",
+                      text.path(), column.odd_line, column.odd_text,
+                      piped("sed -E 's/([0-9]),([0-9])/\\1.\\2/g'", text.path(), "points.csv")));
 }
 
 /// The fields of the row at `p`, which is moved to the next one.
@@ -109,25 +221,51 @@ Row read_row(const CsvText& text, CsvFields& fields, const char*& p) {
     p = fields.read(p, field);
     if (field.text.find('\0') != std::string_view::npos)
       text.fail_line(begin, "expected text in columns, found binary data");
-    row.emplace_back(field.text);
+    row.push_back({std::string(field.text), field.at});
   }
   p = text.skip_blank(p);
   return row;
 }
 
+/// The first cell that is no UTF-8; null where all are.
+const Cell* find_not_utf8(const Row& row) {
+  const auto is_high = [](char c) { return static_cast<unsigned char>(c) >= 0x80; };
+  const auto found = std::find_if(row.begin(), row.end(), [&](const Cell& cell) {
+    return std::any_of(cell.text.begin(), cell.text.end(), is_high) && !is_utf8(cell.text);
+  });
+  return found == row.end() ? nullptr : &*found;
+}
+
+std::string warn_of_bytes(const CsvText& text, const char* at) {
+  return fmt::format("{}:{}: this is not UTF-8; where it is Latin-1, convert it: {}", text.path(),
+                     text.line_of(at), piped("iconv -f latin1 -t utf8", text.path(), "utf8.csv"));
+}
+
 }  // namespace
+
+bool is_most(int64_t values, const ColumnProfile& column) {
+  return 10 * values >= 9 * (column.numbers + column.texts);
+}
 
 TableProfile profile_csv(const std::string& path) {
   TableProfile table;
   table.delimiter = delimiter_of(path);
   const CsvText text(path, table.delimiter);
+  refuse_other_formats(text);
   CsvFields fields(text);
   const char* p = text.skip_blank(text.begin());
   if (p == text.end()) throw UserError(fmt::format("{}: expected a table, found an empty file", path));
   const char* const begin = p;
   const Row first = read_row(text, fields, p);
-  table.header = is_header(first);
+  table.header = may_be_header(first);
   if (!table.header) p = begin;
+  const Cell* const again = table.header ? find_again(first) : nullptr;
+  const char* not_utf8 = nullptr;
+  const auto check_utf8 = [&](const Row& row) {
+    const Cell* const cell = not_utf8 ? nullptr : find_not_utf8(row);
+    if (cell) not_utf8 = cell->at;
+  };
+  check_utf8(first);
   std::vector<ColumnProfiler> profilers(first.size());
   while (p < text.end()) {
     const char* const line = p;
@@ -135,12 +273,21 @@ TableProfile profile_csv(const std::string& path) {
     if (row.size() != first.size())
       text.fail_line(line, fmt::format("expected {} columns, as the first line has, found {}", first.size(),
                                        row.size()));
+    check_utf8(row);
     for (size_t i = 0; i < row.size(); ++i) profilers[i].add(row[i]);
+    ++table.rows;
+  }
+  if (again && is_above(first, profilers)) refuse_again(text, *again);
+  if (again) {
+    table.header = false;
+    for (size_t i = 0; i < first.size(); ++i) profilers[i].add(first[i]);
     ++table.rows;
   }
   if (table.rows == 0) throw UserError(fmt::format("{}: expected rows of data, found a header only", path));
   for (size_t i = 0; i < profilers.size(); ++i)
-    table.columns.push_back(profilers[i].finish(table.header ? first[i] : ""));
+    table.columns.push_back(profilers[i].finish(table.header ? first[i].text : "", text));
+  if (not_utf8) table.warnings.push_back(warn_of_bytes(text, not_utf8));
+  refuse_decimal_commas(text, table);
   return table;
 }
 

@@ -125,7 +125,7 @@ class New(Case):
     def test_regression_and_another_target(self):
         self.table()
         text = self.new("data.csv", "--target", "length")
-        for expected in ("target: length ", "dense: {units: 1, bias_initializer: {constant: {value: 0.", "mean_squared_error", "features: [6]"):
+        for expected in ("target: length ", "dense: {units: 1} ", "mean_squared_error", "features: [6]"):
             self.assertIn(expected, text)
         self.assertNotIn("stratify", text)
         self.assertIn("the columns are id, length", self.dtrain("new", "data.csv", "--target", "x", "-o", "y.yaml", expect=2).err)
@@ -157,6 +157,166 @@ class New(Case):
         (self.dir / "data.csv").write_bytes(('x,"a\nb"\n' + rows).encode("latin-1"))
         self.assertIn("# 60 rows and 2 columns. Predicts 'a b': one of  two (20), caf\\udce9 (20), one (20).", self.new("data.csv"))
         self.fits()
+
+    def test_a_number_is_predicted_alike_in_any_unit(self):
+        random.seed(4)
+        points = [(random.random(), random.random()) for _ in range(400)]
+        for scale, shift in ((1, 0), (1e9, 0), (1e-5, 0), (3, 1e6)):
+            with self.subTest(scale=scale, shift=shift):
+                lines = [f"{a},{b},{shift + scale * (a - 2 * b):.9g}" for a, b in points]
+                self.write("data.csv", "\n".join(["a,b,price"] + lines) + "\n")
+                text = self.new("data.csv")
+                for expected in ("- standardize: {of: [features, target]}", "metrics: [mean_absolute_error, r2_score]",
+                                 "in standard deviations of 'price', each about "):
+                    self.assertIn(expected, text)
+                self.dtrain("fit", "data.yaml", "--overwrite")
+                (self.dir / "data.yaml").unlink()
+                epochs = [line for line in self.metrics("runs/data") if "val_r2_score" in line]
+                self.assertGreater(epochs[-1]["val_r2_score"], 0.9)
+                # Predictions are in the target's own unit.
+                self.dtrain("predict", "runs/data", "-i", "data.csv", "-o", "out.csv")
+                wanted = [shift + scale * (a - 2 * b) for a, b in points]
+                found = [float(line.split(",")[-1]) for line in (self.dir / "out.csv").read_text().split("\n")[1:-1]]
+                worst = max(abs(one - other) for one, other in zip(wanted, found))
+                self.assertLess(worst, scale)
+
+    def test_a_name_that_stands_twice_in_the_header(self):
+        rows = "".join(f"{i},{i * 7 % 11},{'ab'[i % 2]}\n" for i in range(60))
+        for header, message in (("age,age,label", "data.csv:1:5: the column 'age' stands twice in the header"),
+                                (",,label", "data.csv:1:2: a second column has no name in the header")):
+            self.write("data.csv", header + "\n" + rows)
+            err = self.dtrain("new", "data.csv", expect=2).err
+            self.assertIn(message, err)
+            self.assertIn("give each column a name of its own", err)
+        words = "".join(f"v{i % 9},w{i % 8},{'ab'[i % 2]}\n" for i in range(60))
+        self.write("data.csv", "word,word,label\n" + words)  # nothing but names
+        self.assertIn("'word' stands twice", self.dtrain("new", "data.csv", expect=2).err)
+        # A row of a table of names without a header, as UCI's mushrooms are.
+        self.write("data.csv", "".join(f"{'xy'[i % 3 > 0]},{'xy'[i % 2]},{'ab'[i % 2]}\n" for i in range(60)))
+        text = self.new("data.csv")
+        for expected in ("header: false", "60 rows and 3 columns"):
+            self.assertIn(expected, text)
+        self.fits()
+
+    def odd(self, different, **texts):
+        """A table of numbers where some rows of column a have texts; what is said of it."""
+        lines = [f"{texts.get(f'row{i}', i % different)},{i * 7 % 11},{'pq'[i % 2]}" for i in range(982)]
+        self.write("data.csv", "\n".join(["a,b,kind"] + lines) + "\n")
+        (self.dir / "data.yaml").unlink(missing_ok=True)
+        return self.dtrain("new", "data.csv")
+
+    def test_a_few_texts_among_numbers(self):
+        found = "it has 981 numbers and 1 text ('unknown' in line 602)"
+        err = self.odd(982, row600="unknown").err
+        self.assertIn(f"warning: 'a' is left out: {found}", err)
+        text = (self.dir / "data.yaml").read_text()
+        self.assertIn(f"# 'a' is left out: {found}", text)
+        self.assertIn("drop: [a]", text)
+        # Few different values are categories, as before.
+        err = self.odd(9, row600="unknown").err
+        self.assertIn(f"warning: 'a' becomes 0 or 1 for each of 10 values, though most are numbers: {found}", err)
+        self.assertIn("categories: [a]", (self.dir / "data.yaml").read_text())
+        # What a spreadsheet writes below its numbers names no rows.
+        self.assertIn("1 text ('Total' in line 983)", self.odd(982, row981="Total").err)
+        self.assertIn("2 texts (the first is 'n.d.' in line 4)", self.odd(982, row981="Total", row2="n.d.").err)
+        self.assertEqual(self.odd(982, row600="", row3="NA").err, "")  # gaps are none
+        # A sum below the rows' names, and no value of what is predicted.
+        rows = "".join(f"{i},c{i},{i * 7 % 11},{i}.5\n" for i in range(60))
+        self.write("data.csv", "id,customer_id,b,price\n" + rows + "Total,,330,\n")
+        (self.dir / "data.yaml").unlink()
+        err = self.dtrain("new", "data.csv").err
+        self.assertIn("'id', which names the rows: it has 60 numbers and 1 text ('Total' in line 62)", err)
+        self.assertIn("the target, 'price', has no value in 1 row, which fit will refuse", err)
+        # Neither is such a column a target.
+        self.odd(982, row600="unknown")
+        err = self.dtrain("new", "data.csv", "--target", "a", "-o", "a.yaml", expect=2).err
+        self.assertIn(f"'a' cannot be predicted as a number: {found}", err)
+
+    def test_the_terminal_says_what_becomes_of_the_columns(self):
+        lines = [f"{i},customer {i % 48},note {i},7,{i * 7 % 11},{'pq'[i % 2]}" for i in range(300)]
+        self.write("data.csv", "\n".join(["id,customer,note,same,b,kind"] + lines) + "\n")
+        said = self.dtrain("new", "data.csv")
+        self.assertEqual(said.err, "")
+        for expected in ("300 rows and 6 columns. Predicts 'kind': one of p (150), q (150)\n", "'id' names the rows",
+                         "'note' is left out: it is text with 300 different values\n",
+                         "'same' is left out: all rows have the same value\n", "one for each value: 'customer' (48 values)\n",
+                         "wrote data.yaml"):
+            self.assertIn(expected, said.out)
+        self.assertEqual(self.dtrain("new", "data.csv", "-o", "b.yaml", "--quiet").out, "")
+        self.assertEqual(self.json("new", "data.csv", "-o", "c.yaml")["config"], "c.yaml")
+
+    def test_decimal_commas(self):
+        rows = "".join(f"{i % 9},{i % 7};{i % 5},{i % 3};{'pq'[i % 2]}\n" for i in range(60))
+        for header in ("a;b;kind\n", ""):
+            self.write("data.csv", header + "5,1;3,5;p\n" + rows)
+            err = self.dtrain("new", "data.csv", expect=2).err
+            self.assertIn(f"data.csv:{2 if header else 1}: numbers are written with decimal commas ('5,1')", err)
+        command = err[err.index("sed "):]
+        support.subprocess.run(command, shell=True, check=True, cwd=self.dir)
+        self.dtrain("new", "points.csv", "-o", "data.yaml")
+        self.assertIn("features: [2]", (self.dir / "data.yaml").read_text())
+        (self.dir / "data.yaml").unlink()
+        # Between commas they are in quotes, and what separates thousands.
+        self.write("data.csv", "a,b,kind\n" + "".join(f'"{i + 1},234",{i},{"pq"[i % 2]}\n' for i in range(60)))
+        err = self.dtrain("new", "data.csv").err
+        self.assertIn("'a' is left out: its numbers are written with commas ('1,234' in line 2), which dtrain does not read", err)
+        self.assertIn("features: [1]", (self.dir / "data.yaml").read_text())
+
+    def test_a_target_that_is_no_class(self):
+        self.write("data.csv", "a,b,name\n" + "".join(f"{i},{i * 7 % 11},n{i}\n" for i in range(100)))
+        err = self.dtrain("new", "data.csv", expect=2).err
+        self.assertIn("'name' cannot be predicted: it has 100 different texts in 100 rows, too many to be classes; --target", err)
+        self.assertFalse((self.dir / "data.yaml").exists())
+        # Numbers that are all different are no classes either.
+        self.write("data.csv", "a,y\n" + "".join(f"{i * 7 % 19}.5,{i}\n" for i in range(20)))
+        self.assertIn("mean_squared_error", self.new("data.csv"))
+        self.fits()
+        for values, message in (("x", "all rows have the same there, 'x', so that there is nothing to learn"),
+                                ("5.5", "all rows have the same there, '5.5'"), ("1,", "all rows that have a value have the same")):
+            values = values.split(",")
+            self.write("data.csv", "a,b,y\n" + "".join(f"{i}.5,{i},{values[i % len(values)]}\n" for i in range(40)))
+            self.assertIn(message, self.dtrain("new", "data.csv", expect=2).err)
+
+    def test_a_class_of_fewer_rows_than_splits_is_not_stratified(self):
+        for rare, stratified in ((3, True), (2, False)):
+            rows = "".join(f"{i}.5,{i * 7 % 11},{'rare' if i < rare else 'pq'[i % 2]}\n" for i in range(60))
+            self.write("data.csv", "a,b,kind\n" + rows)
+            said = self.dtrain("new", "data.csv")
+            text = (self.dir / "data.yaml").read_text()
+            self.assertEqual("stratify: true" in text, stratified)
+            self.assertEqual("warning: the class 'rare' has 2 rows, too few" in said.err, not stratified)
+            self.fits()
+
+    def test_a_category_that_is_new_in_prediction(self):
+        rows = [f"{('red', 'blue')[i % 2]},{i},{'pq'[i % 3 > 0]}" for i in range(60)]
+        self.write("data.csv", "\n".join(["colour,size,kind"] + rows) + "\n")
+        self.assertIn("unknown: other ", self.new("data.csv"))
+        self.dtrain("fit", "data.yaml", "--epochs", "1")
+        self.write("more.csv", "colour,size\nred,1\ngreen,2\n")
+        self.dtrain("predict", "runs/data", "-i", "more.csv", "-o", "out.csv")
+        self.assertEqual(len((self.dir / "out.csv").read_text().split()), 3)
+
+    def test_a_file_that_is_no_utf8(self):
+        cities = ("K\u00f6ln", "Bonn")
+        rows = "".join(f"{i}.5,{cities[i % 2]},{'pq'[i % 3 > 0]}\n" for i in range(60))
+        (self.dir / "data.csv").write_bytes(("a,city,kind\n" + rows).encode("latin-1"))
+        err = self.dtrain("new", "data.csv").err
+        self.assertEqual(err, "warning: data.csv:2: this is not UTF-8; where it is Latin-1, convert it: "
+                              "iconv -f latin1 -t utf8 data.csv > utf8.csv\n")
+        self.fits()
+        self.write("data.csv", "a,city,kind\n" + rows)
+        self.assertEqual(self.dtrain("new", "data.csv").err, "")
+
+    def test_files_that_are_no_tables(self):
+        for name, content, message in (
+                ("iris.yaml", b"seed: 1\n", "iris.yaml: expected a CSV file or a folder of pictures, found a configuration"),
+                ("book.csv", b"PK\x03\x04\x14\0\x06\0\n\0", "an Excel workbook (or another ZIP archive); save it as CSV"),
+                ("old.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\n", "an Excel workbook; save it as CSV"),
+                ("data.zip", b"PK\x03\x04\x14\0", "a ZIP archive; unpack it"),
+                ("wide.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16; convert it: iconv -f utf-16 -t utf-8 wide.csv > utf8.csv")):
+            with self.subTest(name):
+                (self.dir / name).write_bytes(content)
+                self.assertIn(message, self.dtrain("new", name, expect=2).err)
 
     def test_mistakes(self):
         self.table()
