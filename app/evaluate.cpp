@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "console.h"
 #include "options.h"
+#include "saved_model.h"
 #include "signals.h"
 #include "text.h"
 #include "train/heads.h"
@@ -177,6 +178,11 @@ void print_measures(const RunConfig& config, const std::string& split, int64_t s
   for (const auto& [name, value] : measures.numbers)
     text += fmt::format("  {} {}", name, format_value(value));
   text += "\n";
+  if (const auto numbers = in_units_of_data(config, measures.numbers); !numbers.empty()) {
+    text += "in the unit of the data:";
+    for (const auto& [name, value] : numbers) text += fmt::format("  {} {}", name, format_value(value));
+    text += "\n";
+  }
   for (const auto& [name, value] : measures.tables)
     text += find_table(tables, name) ? table_of(name, value) : fmt::format("{} {}\n", name, value.dump());
   if (errors) text += text_of(config, *errors);
@@ -194,10 +200,28 @@ Errors find_errors(const SavedRun& run, const std::shared_ptr<const Dataset>& da
   return {std::move(*worst), data->has_ids(), data->id_title()};
 }
 
+/// Samples that were trained on may be among those of files that have changed. A split that training did not
+/// open is told by the one that it is drawn of.
+void warn_of_other_data(const SavedRun& run, const std::string& split, const Dataset& data) {
+  const CheckpointContent& content = run.checkpoint.content();
+  const auto known = TrainingState::from_json(content.state, content.history).data;
+  DataIdentity now = data.identity();
+  auto before = known.find(split);
+  if (before == known.end() && !now.drawn.empty()) {
+    before = known.find(run.config.dataset.find(split)->drawn->of);
+    if (before == known.end()) return;
+    now.from = before->second.from;
+    now.to = before->second.to;
+    now.drawn = before->second.drawn;
+  }
+  if (before == known.end()) return;
+  if (const std::string change = describe_change(before->second, now); !change.empty())
+    print_warning(fmt::format("the data of '{}' are others than in training: {}", split, change));
+}
+
 void evaluate(const EvaluateOptions& options) {
   const std::atomic<int>& stop = catch_signals().stop;
-  SavedRun run =
-      load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
+  SavedRun run = load_saved_model(options.path, options.sets, options.best);
   RunConfig& config = run.config;
   const std::string split = choose_split(config.dataset, options);
   std::vector<ClassTable> tables;
@@ -205,6 +229,7 @@ void evaluate(const EvaluateOptions& options) {
   place_replicas(config);  // what this machine cannot do is said before the data are opened
   const auto data = open_samples(config, *config.dataset.find(split), false);
   for (const std::string& warning : data->warnings()) print_warning(warning);
+  warn_of_other_data(run, split, *data);
   Loader loader(data, {.batch_size = config.train.batch_size, .prefetch = config.dataset.prefetch});
   auto replicas = replicas_for_inference(run, Plan::Purpose::evaluation, config.train.batch_size, loader);
   auto measures = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });
@@ -217,6 +242,9 @@ void evaluate(const EvaluateOptions& options) {
   if (options.output.json) {
     Json result = Json::object();
     measures->add_to(result);
+    Json in_units = Json::object();
+    for (const auto& [name, value] : in_units_of_data(config, measures->numbers)) in_units.set(name, value);
+    if (!in_units.entries().empty()) result.set("in_units_of_data", std::move(in_units));
     if (errors) result.set("errors", json_of(config, *errors));
     print_json(result.set("samples", loader.samples()));
   } else if (options.output.text()) {

@@ -14,6 +14,7 @@
 #include "data/array_writer.h"
 #include "options.h"
 #include "prediction_table.h"
+#include "saved_model.h"
 #include "signals.h"
 #include "text.h"
 #include "train/placement.h"
@@ -122,8 +123,7 @@ std::unique_ptr<ArrayWriter> open_writer(const std::string& path, const RunConfi
 }
 
 void predict(const PredictOptions& options) {
-  const SavedRun run =
-      load_saved_run(options.path, options.sets, print_warning, options.best ? Which::best : Which::newest);
+  const SavedRun run = load_saved_model(options.path, options.sets, options.best);
   const RunConfig& config = run.config;
   check_output(options, run);
   place_replicas(config);  // what this machine cannot do is said before the data are opened

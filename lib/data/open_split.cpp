@@ -144,8 +144,12 @@ std::vector<std::string> data_files(const DatasetSpec& spec) {
   std::vector<std::string> all;
   for (const char* name : {"train", "validation", "test"})
     if (const SplitSpec* split = spec.find(name)) {
-      const auto paths = split->reader->paths({spec.root, split->mark, {}, {}, {}});
-      all.insert(all.end(), paths.begin(), paths.end());
+      try {
+        const auto paths = split->reader->paths({spec.root, split->mark, {}, {}, {}});
+        all.insert(all.end(), paths.begin(), paths.end());
+      } catch (const UserError&) {
+        continue;
+      }
     }
   return all;
 }

@@ -73,6 +73,8 @@ class Metric {
   virtual void run(Ops& ops, const MetricArguments& args) const = 0;
   /// Whether result() is a number; else it is an array, which nothing can go by.
   virtual bool is_number(const TensorSpec& /*output*/) const { return true; }
+  /// The power of the target's unit that result() is in: 2 of the mean squared error; 0 of what has no unit.
+  virtual int unit_power() const { return 0; }
   /// What the sums over all rows come to; `weight` is the rows' number, or the sum of their weights. NaN
   /// where that is nothing.
   virtual Json result(std::span<const double> sums, double weight, const TensorSpec& output) const;

@@ -6,6 +6,7 @@
 #include "train/reading.h"
 #include "train/row_weights.h"
 #include "train/sample_check.h"
+#include "train/target_scale.h"
 
 namespace dtrain {
 
@@ -15,8 +16,7 @@ namespace {
 template <class Visit>
 void for_each_head(const RunConfig& config, std::span<const double> sums, int64_t samples, Visit&& visit) {
   for (const Head& head : config.heads) {
-    const Shape& shape = config.graph.spec(head.output).shape;
-    const int64_t positions = shape.rank() ? shape.elements() / shape.back() : 1;
+    const int64_t positions = config.graph.spec(head.output).shape.positions();
     const auto count = static_cast<size_t>(head.totals());
     visit(head, static_cast<double>(samples) * static_cast<double>(positions), sums.first(count));
     sums = sums.subspan(count);
@@ -26,8 +26,7 @@ void for_each_head(const RunConfig& config, std::span<const double> sums, int64_
 /// The sum of the weights of a head's rows; their number where they have none.
 double weight_of(const RunConfig& config, const Head& head, double rows, std::span<const double> totals) {
   if (!head.weights) return rows;
-  const Shape& shape = config.graph.spec(head.output).shape;
-  const int64_t positions = shape.rank() ? shape.elements() / shape.back() : 1;
+  const int64_t positions = config.graph.spec(head.output).shape.positions();
   return totals.back() * static_cast<double>(positions / head.weights->shape.elements());
 }
 
@@ -125,6 +124,25 @@ std::vector<std::pair<std::string, double>> numbers_of(const RunConfig& config, 
     if (name != "loss" && total.is_number()) numbers.emplace_back(name, total.value().as_double());
   });
   return numbers;
+}
+
+std::vector<std::pair<std::string, double>> in_units_of_data(
+    const RunConfig& config, const std::vector<std::pair<std::string, double>>& numbers) {
+  std::vector<std::pair<std::string, double>> found;
+  size_t name = 0;
+  for (size_t head = 0; head < config.heads.size(); ++head) {
+    const std::optional<double> unit = TargetScale(config, head).unit();
+    ++name;  // of the loss
+    for (const HeadMetric& metric : config.heads[head].metrics) {
+      const std::string& wanted = config.total_names[name++];
+      const auto number =
+          std::find_if(numbers.begin(), numbers.end(), [&](const auto& one) { return one.first == wanted; });
+      const int power = metric.metric->unit_power();
+      if (unit && power != 0 && number != numbers.end())
+        found.emplace_back(wanted, number->second * std::pow(*unit, power));
+    }
+  }
+  return found;
 }
 
 Measures measures_of(const RunConfig& config, std::span<const double> sums, int64_t samples) {

@@ -1,6 +1,8 @@
 #include "train/target_scale.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
 #include "data/row_fitter.h"
 
@@ -23,6 +25,13 @@ TargetScale::TargetScale(const RunConfig& config, size_t head) {
     scale_.push_back(1 / static_cast<double>(map->scale[i]));
     offset_.push_back(-static_cast<double>(map->offset[i]) * scale_.back());
   }
+}
+
+std::optional<double> TargetScale::unit() const {
+  if (scale_.empty() || scale_[0] == 1 ||
+      std::adjacent_find(scale_.begin(), scale_.end(), std::not_equal_to<>()) != scale_.end())
+    return std::nullopt;
+  return std::abs(scale_[0]);
 }
 
 void TargetScale::undo(float* values, int64_t count) const {

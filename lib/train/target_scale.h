@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "train/run_config.h"
@@ -18,6 +19,9 @@ class TargetScale {
 
   /// Changes `count` numbers, the elements of whole rows of the output or the target, in place.
   void undo(float* values, int64_t count) const;
+  /// How much of the data's unit one of the targets' is, where that is the same for all elements of a row,
+  /// and not 1.
+  std::optional<double> unit() const;
 
  private:
   std::vector<double> scale_, offset_;  // of one element, or one for each element of a row; empty: as it is

@@ -51,9 +51,9 @@ Json numbers(const T* values, int64_t n, bool scalar) {
 }
 
 /// One output's predictions and targets of a batch.
-class Judge {
+class HeadErrors {
  public:
-  Judge(const RunConfig& config, size_t head, int64_t batch_size)
+  HeadErrors(const RunConfig& config, size_t head, int64_t batch_size)
       : head_(config.heads[head]),
         output_(config.graph.spec(head_.output)),
         target_column_(config.graph.inputs.size() + head),
@@ -68,8 +68,7 @@ class Judge {
     data.read_column(target_column_, samples, targets_.data());
   }
   double loss(Ops& ops, size_t sample) {
-    const int64_t columns = output_.shape.rank() ? output_.shape.back() : 1;
-    const int64_t rows = output_.shape.elements() / columns;
+    const int64_t columns = output_.shape.columns(), rows = output_.shape.positions();
     double total = 0;
     head_.loss->run(ops, {.prediction = predictions_.data() + sample * elements(output_),
                           .target = {targets_.data() + sample * elements(head_.target),
@@ -130,8 +129,8 @@ std::optional<std::vector<WorstSample>> worst_samples(const RunConfig& config, R
                                                       const std::function<bool()>& is_to_end) {
   const auto context = make_cpu_context({}, {available_cores().front()}, false);
   const auto ops = make_cpu_ops(*context);
-  std::vector<Judge> judges;
-  for (size_t head = 0; head < config.heads.size(); ++head) judges.emplace_back(config, head, batch_size);
+  std::vector<HeadErrors> heads;
+  for (size_t head = 0; head < config.heads.size(); ++head) heads.emplace_back(config, head, batch_size);
   Loader loader(std::make_shared<InputsOf>(data, config.graph.inputs.size()),
                 {.batch_size = batch_size, .prefetch = config.dataset.prefetch});
   std::vector<WorstSample> worst;
@@ -142,17 +141,17 @@ std::optional<std::vector<WorstSample>> worst_samples(const RunConfig& config, R
     std::vector<int64_t> rows;
     for (int64_t i = 0; i < batch->size(); ++i) rows.push_back(first + i);
     std::vector<View> views;
-    for (Judge& judge : judges) {
-      views.push_back(judge.predictions(batch->size()));
-      judge.read_targets(*data, {rows});
+    for (HeadErrors& head : heads) {
+      views.push_back(head.predictions(batch->size()));
+      head.read_targets(*data, {rows});
     }
     replicas.predict(*batch, views);
     for (size_t s = 0; s < rows.size(); ++s) {
       WorstSample sample{rows[s], "", 0, {}};
-      for (Judge& judge : judges) sample.loss += judge.loss(*ops, s);
+      for (HeadErrors& head : heads) sample.loss += head.loss(*ops, s);
       if (worst.size() == count && !is_worse(sample, worst.back())) continue;
       sample.id = data->sample_id(rows[s]);
-      for (const Judge& judge : judges) sample.outputs.push_back(judge.describe(s));
+      for (const HeadErrors& head : heads) sample.outputs.push_back(head.describe(s));
       worst.insert(std::upper_bound(worst.begin(), worst.end(), sample, is_worse), std::move(sample));
       if (worst.size() > count) worst.pop_back();
     }

@@ -17,6 +17,9 @@ class Best(Case):
 
     def test_evaluate(self):
         newest, best = (self.json("evaluate", "run", "--split", "validation", *more) for more in ([], ["--best"]))
+        note = f"the best one, of step {self.best * 32} (val_loss "
+        self.assertIn(note, self.dtrain("evaluate", "run").err)
+        self.assertNotIn(note, self.dtrain("evaluate", "run", "--best").err)
         self.assertAlmostEqual(newest["loss"], self.metrics()[-1]["val_loss"], places=5)
         self.assertAlmostEqual(best["loss"], self.metrics()[self.best - 1]["val_loss"], places=5)
 

@@ -56,6 +56,24 @@ class Tables(Case):
         self.rows = list(flowers(300))
         self.table("flowers.csv", self.rows, list(self.rows[0]))
 
+    def test_predictions_need_no_file_that_was_trained_on(self):
+        self.fit(config=CONFIG)
+        self.table("new.csv", self.rows[:20], list(self.rows[0]))
+        self.dtrain("predict", "run", "-i", "new.csv", "-o", "before.csv")
+        (self.dir / "flowers.csv").unlink()
+        self.dtrain("predict", "run", "-i", "new.csv", "-o", "after.csv")
+        self.assertEqual(self.read("after.csv"), self.read("before.csv"))
+
+    def test_evaluate_says_that_the_data_are_others(self):
+        self.fit(config=CONFIG)
+        splits = ("train", "validation", "test")
+        for split in splits:
+            self.assertNotIn("others", self.dtrain("evaluate", "run", "--split", split).err)
+        self.table("flowers.csv", self.rows[::-1], list(self.rows[0]))
+        for split in splits:
+            self.assertIn(f"the data of '{split}' are others than in training: flowers.csv holds other data",
+                          self.dtrain("evaluate", "run", "--split", split).err)
+
     def test_rows_of_weight_0_are_as_if_they_were_not_there(self):
         config = CONFIG.replace("batch_size: 16", "batch_size: 1000").replace(", id: name", ", WEIGHTid: name").replace(
             "drop: [note]", "DROP").replace("  validation: {split: {of: train, fraction: 0.2, stratify: true}}\n", "").replace(
@@ -119,7 +137,7 @@ class Tables(Case):
         config = CONFIG.replace("target: species", "target: weight").replace(", stratify: true", "").replace(
             "drop: [note]", "drop: [note, species]").replace("inputs: {x: [5]}", "inputs: {x: [4]}").replace(
             "units: 3", "units: 1").replace("{sparse_categorical_crossentropy: {from_logits: true}}", "mean_squared_error").replace(
-            "sparse_categorical_accuracy", "mean_absolute_error").replace(
+            "sparse_categorical_accuracy", "mean_absolute_error, root_mean_squared_error, r2_score").replace(
             "[standardize]", "[standardize: {of: [x, target]}]")
         self.rows = [dict(row, weight=f"{5000 + 10 * float(row['width']):.3f}") for row in self.rows]
         self.table("flowers.csv", self.rows, list(self.rows[0]))
@@ -127,8 +145,18 @@ class Tables(Case):
         self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "out.csv")
         out = self.read("out.csv")
         self.assertEqual(list(out[0]), ["name", "weight"])
-        for row, true in zip(out, self.rows):  # in the target's own scale
-            self.assertLess(math.fabs(float(row["weight"]) - float(true["weight"])), 10)
+        errors = [float(row["weight"]) - float(true["weight"]) for row, true in zip(out, self.rows)]
+        self.assertLess(max(map(math.fabs, errors)), 10)  # in the target's own scale
+        # So are metrics that have a unit; losses and metrics by which training goes are in the transforms'.
+        self.table("all.csv", self.rows, list(self.rows[0]))
+        measured = self.json("evaluate", "run", "--split", "validation", "--set", "dataset.validation={csv: {file: all.csv, header: true, "
+                             "target: weight, id: name, categories: [colour], fill: median, drop: [note, species]}}")
+        own = measured["in_units_of_data"]
+        self.assertEqual(set(own), {"mean_absolute_error", "root_mean_squared_error"})
+        self.assertAlmostEqual(own["mean_absolute_error"], sum(map(math.fabs, errors)) / len(errors), delta=1e-2)
+        self.assertAlmostEqual(own["root_mean_squared_error"], math.sqrt(sum(e * e for e in errors) / len(errors)), delta=1e-2)
+        self.assertGreater(own["mean_absolute_error"], 2 * measured["mean_absolute_error"])
+        self.assertIn("in the unit of the data:", self.dtrain("evaluate", "run", "--split", "validation").out)
 
     def test_two_classes_by_one_probability(self):
         rows = [dict(row, species="yes" if row["species"] == "iris" else "no") for row in self.rows]

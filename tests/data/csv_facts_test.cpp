@@ -205,7 +205,26 @@ TEST_CASE_FIXTURE(Run, "a gap that 'fill' is not for is told by what stands ther
                    "expected a weight of at least 0 in the column 'w', found ''; each row must have one"));
   }
   CHECK(contains(error("c,y\nu,0\n,1\n", "header: true, target: y, categories: c", {{"c", {}, DType::int32}}),
-                 "found ''; 'unknown: other' makes it a category of its own"));
+                 "found ''; 'unknown: other' takes such values, too"));
+}
+
+TEST_CASE_FIXTURE(Run, "gaps of what is predicted from take nothing that the training split never gave") {
+  train("a,y\n1,0\n2,1\n", "header: true, target: y", {{"x", {1}}});
+  const auto with_fill = [&](const std::string& fill) {
+    DatasetSpec other =
+        parse(folder, "train: {csv: {file: train.csv, header: true, target: y, fill: " + fill + "}}");
+    other.facts = spec.facts;
+    write_file(folder / "in.csv", "a\n5\n\"\"\n");
+    return open_inputs(folder / "in.csv", other, inputs, {});
+  };
+  for (const std::string fill : {"mean", "median"})
+    CHECK(contains(error_of([&] { with_fill(fill); }),
+                   "fill: the run was trained without it, and has no " + fill + " of its training split"));
+  CHECK(read_all(*with_fill("3"), 0) == Values{5, 3});
+  // Text is told without advice for another training.
+  CHECK(error_of([&] {
+          predict("a\nu\n", kHeader);
+        }).ends_with("expected a finite number in the column 'a', found 'u'"));
 }
 
 TEST_CASE_FIXTURE(Run, "what was fitted for other options is fitted anew where training goes on") {

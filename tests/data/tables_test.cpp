@@ -78,7 +78,7 @@ TEST_CASE_FIXTURE(Tables, "names of classes, categories, ids, columns that are d
         predict("colour,size\ngreen,3\n", {{"x", {3}}});
       }),
       "in.csv:2:1: expected one of the training file's values in the column 'colour' ('blue', 'red'), "
-      "found 'green'"));
+      "found 'green'; 'unknown: other' takes such values, too"));
   CHECK(contains(error_of([&] {
                    predict("colour,length\nred,3\n", {{"x", {3}}});
                  }),

@@ -44,7 +44,8 @@ CsvPlan CsvPlanner::plan() {
   // Where the run knows its data, they are what they were.
   if (is_first())
     for (const CsvColumnRef& name : options_.categories) categories_.insert(place_of(name));
-  plan_.advice = "list the column in 'categories' where its values are names, or in 'drop' to leave it out";
+  if (!request_.for_prediction)  // the model has the inputs that it has
+    plan_.advice = "list the column in 'categories' where its values are names, or in 'drop' to leave it out";
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
   for (size_t i = 0; i < targets.size(); ++i) add_target(request_.targets[i], targets[i]);
   choose_weight_and_id();
@@ -201,8 +202,8 @@ std::vector<std::vector<size_t>> CsvPlanner::choose_inputs() {
 std::vector<size_t> CsvPlanner::choose_targets() {
   std::vector<size_t> places;
   if (request_.targets.empty()) return places;
-  const auto fields = Binding<CsvColumnRef>{options_.target, options_.targets}.resolve(request_.targets, "target",
-                                                                                  "targets", request_);
+  const auto fields = Binding<CsvColumnRef>{options_.target, options_.targets}.resolve(
+      request_.targets, "target", "targets", request_);
   const std::vector<std::string>& known = known_.fields.targets;
   for (size_t i = 0; i < fields.size(); ++i)
     places.push_back(place_of(fields[i], i < known.size() ? known[i] : ""));
@@ -246,6 +247,10 @@ void CsvPlanner::add_input(const TensorSpec& input, const std::vector<size_t>& p
     fills.emplace_back(place, options_.fill ? options_.fill->written : "");
     part.fields.push_back(element);
   }
+  if (fitted && request_.for_prediction && !known_.fills.contains(input.name))
+    request_.fail(fmt::format(
+        "fill: the run was trained without it, and has no {} of its training split; give a number",
+        options_.fill->written));
   if (fitted) fills_[input.name] = std::move(fills);
   plan_.parts.push_back(std::move(part));
 }

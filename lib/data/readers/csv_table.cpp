@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/name_list.h"
+#include "config/diagnostics.h"
 #include "data/parallel.h"
 #include "data/readers/csv_categories.h"
 #include "data/readers/csv_destination.h"
@@ -94,9 +95,9 @@ class Table {
       const auto next = std::next(one);
       const std::string& first = start_.first[one->first];
       if (one->second.when != CsvCategory::When::always && !is_csv_name(first)) {
-        const bool settled = one->second.when == CsvCategory::When::all_are_names && is_csv_number(first);
+        const bool is_number = one->second.when == CsvCategory::When::all_are_names && is_csv_number(first);
         auto taken = plan_.categories.extract(one);
-        if (!settled) doubtful_.insert(std::move(taken));
+        if (!is_number) doubtful_.insert(std::move(taken));
       }
       one = next;
     }
@@ -217,7 +218,7 @@ class Table {
                         .advice_for_gap = part.advice_for_gap};
       if (table != tables_.end()) {
         to.table = &table->second;
-        if (!part.scalar) to.advice_for_gap = "'unknown: other' makes it a category of its own";
+        if (!part.scalar) to.advice_for_gap = "'unknown: other' takes such values, too";
         to.kind = integers ? Kind::index32 : part.scalar ? Kind::index_float32 : Kind::features;
       }
       destinations_.emplace(element.field, to);
@@ -303,10 +304,12 @@ class Table {
     if (CsvFields(text_).count(line) != width()) refuse_width(line);
     if (doubtful_.contains(index)) throw TextAmongNumbers{index};
     const std::string_view found = field.text.substr(0, 40);
-    const std::string expected = to.expected() + called(index);
-    if (to.table && !is_csv_missing_name(field.text))
-      text_.fail(field.at, fmt::format("expected {} ({}), found '{}'", expected,
-                                       list_some(to.table->values(), kMostNames), found));
+    const bool missing_name = to.table && is_csv_missing_name(field.text);
+    const std::string expected = (missing_name ? "a value" : to.expected()) + called(index);
+    if (to.table && !missing_name)
+      text_.fail(field.at,
+                 fmt::format("expected {} ({}), found '{}'{}", expected,
+                             list_some(to.table->values(), kMostNames), found, advice(line, field.text, to)));
     text_.fail(field.at,
                fmt::format("expected {}, found '{}'{}", expected, found, advice(line, field.text, to)));
   }
@@ -314,13 +317,12 @@ class Table {
   std::string advice(const char* line, std::string_view found, const CsvDestination& to) const {
     if (line == first_ && start_.names.empty() && is_csv_name(found))
       return "; if the first line is a header, say so (header)";
-    if (plan_.advice.empty()) return "";
-    if (to.table ? is_csv_missing_name(found) : is_csv_gap(found))
+    if (to.table || is_csv_gap(found))
       return to.advice_for_gap.empty() ? "" : fmt::format("; {}", to.advice_for_gap);
     if (is_csv_date(found))
       return "; a date is no number: make columns of it (year, month, days since a day), or leave it out "
              "('drop')";
-    return is_csv_name(found) ? "; " + plan_.advice : "";
+    return is_csv_name(found) && !plan_.advice.empty() ? "; " + plan_.advice : "";
   }
 
   CsvText text_;
@@ -347,8 +349,12 @@ size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
-  throw UserError(fmt::format("{}: expected a column named '{}', found the columns {}", path, name,
-                              list_some(names, kMostNames)));
+  // All names in one field are those of a file whose fields something else separates.
+  const bool is_one = names.size() == 1 && names[0].find_first_of(";\t|,") != std::string::npos;
+  throw UserError(
+      fmt::format("{}: expected a column named '{}', found the column{} {}{}", path, name,
+                  names.size() == 1 ? "" : "s", list_some(names, kMostNames),
+                  is_one ? "; 'delimiter' says what separates columns" : suggestion(name, names)));
 }
 
 CsvColumns read_csv(const std::string& path, const CsvFormat& format, const PlanCsv& plan) {

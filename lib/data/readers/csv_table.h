@@ -60,7 +60,7 @@ struct CsvPlan {
   std::vector<CsvPart> parts;
   std::map<size_t, CsvCategory> categories;  // by field
   std::optional<size_t> weight, id;          // fields
-  /// What messages add where text stands in the place of a number; "": no message has any advice.
+  /// What messages add where text stands in the place of a number; "": nothing.
   std::string advice;
 };
 

@@ -23,6 +23,7 @@ class MeanAbsoluteError : public Metric {
   }
 
   bool larger_is_better() const override { return false; }
+  int unit_power() const override { return 1; }
 
   Json keras_config(const TensorSpec&, const TensorSpec&) const override {
     return keras_metric("MeanAbsoluteError");
@@ -34,8 +35,11 @@ class MeanOfLoss : public Metric {
  public:
   using Finish = double (*)(double mean);
   /// `finish` makes the metric of the mean.
-  MeanOfLoss(std::shared_ptr<const Loss> loss, std::string keras_class, Finish finish)
-      : loss_(std::move(loss)), keras_class_(std::move(keras_class)), finish_(finish) {}
+  MeanOfLoss(std::shared_ptr<const Loss> loss, std::string keras_class, Finish finish, int unit_power = 0)
+      : loss_(std::move(loss)),
+        keras_class_(std::move(keras_class)),
+        finish_(finish),
+        unit_power_(unit_power) {}
 
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
@@ -57,6 +61,7 @@ class MeanOfLoss : public Metric {
   Json result(std::span<const double> sums, double weight, const TensorSpec&) const override {
     return finish_(sums[0] / weight);
   }
+  int unit_power() const override { return unit_power_; }
   /// The smaller the loss is, the better.
   bool larger_is_better() const override { return finish_(1) > finish_(2); }
 
@@ -73,6 +78,7 @@ class MeanOfLoss : public Metric {
   std::shared_ptr<const Loss> loss_;
   std::string keras_class_;
   Finish finish_;
+  int unit_power_;
 };
 
 struct CrossEntropyMetricOptions {
@@ -127,15 +133,18 @@ void add_mean_errors(Registry<Metric>& table) {
   table.add<MeanAbsoluteError>("mean_absolute_error",
                                Schema<NoOptions>("The absolute difference from the target."));
   const auto of = [&table](const std::string& name, const std::string& loss, const std::string& keras_class,
-                           const std::string& doc, MeanOfLoss::Finish finish = as_it_is) {
+                           const std::string& doc, MeanOfLoss::Finish finish = as_it_is, int unit_power = 0) {
     table.add_with(name, Schema<NoOptions>(doc), [=](const NoOptions&, const ConfigNode&) {
-      return std::make_shared<const MeanOfLoss>(registry<Loss>().make(loss).value, keras_class, finish);
+      return std::make_shared<const MeanOfLoss>(registry<Loss>().make(loss).value, keras_class, finish,
+                                                unit_power);
     });
   };
   of("mean_squared_error", "mean_squared_error", "MeanSquaredError",
-     "The squared difference from the target.");
-  of("root_mean_squared_error", "mean_squared_error", "RootMeanSquaredError",
-     "The root of the mean squared difference from the target.", [](double mean) { return std::sqrt(mean); });
+     "The squared difference from the target.", as_it_is, 2);
+  of(
+      "root_mean_squared_error", "mean_squared_error", "RootMeanSquaredError",
+      "The root of the mean squared difference from the target.", [](double mean) { return std::sqrt(mean); },
+      1);
   of("mean_absolute_percentage_error", "mean_absolute_percentage_error", "MeanAbsolutePercentageError",
      "The absolute difference from the target in percent of it.");
   of("mean_squared_logarithmic_error", "mean_squared_logarithmic_error", "MeanSquaredLogarithmicError",
