@@ -34,7 +34,11 @@ void refuse_foreign_page(const std::string& path) {
 void report(const ReportOptions& options) {
   refuse_foreign_page(options.file);
   std::vector<RunFiles> runs;
-  for (const std::string& path : options.runs) runs.push_back(read_run_files(path));
+  for (const std::string& given : options.runs) {
+    std::vector<std::string> paths = find_runs(given);
+    if (paths.empty()) paths.push_back(given);  // reading it says what is wrong
+    for (const std::string& path : paths) runs.push_back(read_run_files(path));
+  }
   const std::string program = "dtrain " DTRAIN_VERSION, made = format_time_now();
   if (!options.file.empty()) {
     const std::string page = report_page(runs, program, made);
@@ -52,7 +56,7 @@ void add_report(CommandLine& line) {
   Command command = line.add_command("report", "One page that shows a run, or compares several");
   const auto options = std::make_shared<ReportOptions>();
   options->file = "report.html";
-  command.add_option("RUN", options->runs, "Run directories").required();
+  command.add_option("RUN", options->runs, "Run directories, or folders of them").required();
   command.add_option("--output,-o", options->file, "The page to write (report.html where not given)")
       .type_name("FILE.html");
   add_output_options(command, options->output);

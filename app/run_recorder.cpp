@@ -72,9 +72,12 @@ void RunRecorder::begin(Trainer& trainer) {
   for (const auto& callback : trainer.config().train.callbacks)
     if (const TensorboardOptions* wanted = callback->tensorboard()) options = *wanted;
   const TrainingState& state = trainer.state();
+  first_step_ = state.step;
   tensorboard_ =
       std::make_unique<TensorBoard>(directory_, options, state.epoch, state.step,
                                     [this](const std::string& message) { next_.on_warning(message); });
+  const RunConfig& config = trainer.config();
+  tensorboard_->add_model(config.graph, trainer.loader().dataset(), config.seed);
 }
 
 void RunRecorder::end() {
@@ -96,11 +99,18 @@ void RunRecorder::on_epoch(const Json& record, int64_t epochs) {
 }
 
 void RunRecorder::add_histograms(int64_t epoch) {
-  const HostArrays arrays = trainer_->replicas().download();
-  for (const ParameterSlice& slice : trainer_->replicas().layout().slices())
-    tensorboard_->add_histogram(
-        epoch, slice.layer + "/" + slice.name,
-        arrays.values.subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.elements())));
+  Replicas& replicas = trainer_->replicas();
+  const HostArrays arrays = replicas.download();
+  for (const ParameterSlice& slice : replicas.layout().slices()) {
+    const std::string tag = slice.layer + "/" + slice.name;
+    const auto elements = static_cast<size_t>(slice.elements());
+    tensorboard_->add_histogram(epoch, tag,
+                                arrays.values.subspan(static_cast<size_t>(slice.offset), elements));
+    if (!tensorboard_->wants_gradients() || slice.offset >= replicas.layout().trained()) continue;
+    std::vector<float> gradient(elements);
+    if (replicas.read_gradient({slice.offset, slice.offset + slice.elements()}, gradient.data()))
+      tensorboard_->add_histogram(epoch, tag + "_grad", gradient);
+  }
 }
 
 void RunRecorder::write_report(bool running) {
@@ -111,7 +121,7 @@ void RunRecorder::write_report(bool running) {
     // The last epoch is on the disk only once it is saved.
     run.records = parse_json_lines(trainer_->state().history.text());
     run.running = running;
-    run.seconds = trainer_->time_spent().to_json();
+    if (trainer_->state().step > first_step_) run.seconds = trainer_->time_spent().to_json();
     directory_.write_report(report_page({&run, 1}, "dtrain " DTRAIN_VERSION, format_time_now()));
   } catch (const std::exception& error) {
     if (!report_failed_) next_.on_warning(error.what());

@@ -43,6 +43,7 @@ class RunRecorder final : public Observer {
   std::unique_ptr<TensorBoard> tensorboard_;
   Clock::time_point reported_;
   Clock::duration between_{};  // two reports
+  int64_t first_step_ = 0;     // from which this process goes on
   bool report_failed_ = false;
 };
 

@@ -1,6 +1,4 @@
 // dtrain runs: the runs in a folder, with their state and their best.
-#include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -15,24 +13,12 @@
 
 namespace dtrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 struct RunsOptions {
   OutputOptions output;
   std::string folder = "runs";
 };
-
-/// Run directories in a folder, itself included, and in folders of those that are none (`runs/tuning/a`).
-void find_runs(const fs::path& folder, int depth, std::vector<std::string>& found) {
-  constexpr int kMostDepth = 3;
-  if (is_run_directory(folder.string())) return found.push_back(folder.string());
-  if (depth > kMostDepth) return;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-    if (entry.is_directory(error) && !entry.is_symlink(error)) find_runs(entry.path(), depth + 1, found);
-}
 
 /// When something was last said of the run.
 std::string time_of(const RunFiles& run) {
@@ -85,11 +71,8 @@ void list_runs(const RunsOptions& options) {
     throw UserError(
         fmt::format("{}: expected a folder with runs, {}", options.folder,
                     look_at(options.folder) == Standing::nothing ? "there is nothing" : "found a file"));
-  std::vector<std::string> paths;
-  find_runs(fs::path(options.folder).lexically_normal(), 0, paths);
   std::vector<RunFiles> runs;
-  for (const std::string& path : paths) runs.push_back(read_run_files(path));
-  std::sort(runs.begin(), runs.end(), [](const RunFiles& a, const RunFiles& b) { return a.path < b.path; });
+  for (const std::string& path : find_runs(options.folder)) runs.push_back(read_run_files(path));
   if (options.output.json) {
     Json list = Json::array();
     for (const RunFiles& run : runs) list.push(to_json(run));

@@ -83,17 +83,21 @@ Json begin_event(Trainer& trainer, bool resumed) {
 
 /// Trains, and notes how that ended.
 void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& observer) {
-  const auto note_end = [&](const std::string& how) {
-    note_event(
-        directory,
-        event_of("end", trainer.state()).set("how", how).set("seconds", trainer.time_spent().to_json()),
-        observer);
+  const int64_t first_step = trainer.state().step;
+  const auto note_end = [&](const std::string& how, bool failed = false) {
+    Json event = event_of("end", trainer.state()).set("how", how);
+    if (trainer.state().step > first_step) event.set("seconds", trainer.time_spent().to_json());
+    if (failed) event.set("failed", true);
+    note_event(directory, event, observer);
     observer.end();
   };
   try {
     trainer.run();
+  } catch (const Interrupted& asked) {
+    note_end(asked.what());
+    throw;
   } catch (const std::exception& error) {
-    note_end(error.what());
+    note_end(error.what(), true);
     throw;
   }
   const TrainingState& state = trainer.state();

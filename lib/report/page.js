@@ -1,7 +1,7 @@
 // What the page says of a run, or of several.
 // ---- what a run is
 
-const stateClass = run => run.state === "finished" ? "good" : run.state === "stopped" ? "bad" : "";
+const stateClass = run => run.state === "finished" ? "good" : ["failed", "stopped"].includes(run.state) ? "bad" : "";
 function cards(run) {
   const made = [], add = (value, label) => { if (value !== "" && value !== undefined && value !== null) made.push(element("div", {class: "card"}, element("b", {}, value), element("span", {}, label))); };
   for (const [name, value] of Object.entries(run.last)) if (isNumber(value) && !["epoch", "step", "learning_rate", "seconds", "samples_per_second"].includes(name)) add(number(value), plain(name));
@@ -75,12 +75,19 @@ function timeShares(run) {
   const rest = Math.max(0, spent.total - kinds.reduce((sum, [key]) => sum + spent[key], 0));
   const parts = [...kinds.map(([key, text], index) => ({text, seconds: spent[key], index})), {text: "everything else", seconds: rest, index: 7}];
   return [element("div", {class: "shares", role: "img", "aria-label": "shares of the time"}, ...parts.filter(part => part.seconds > 0).map(part =>
-    element("div", {title: `${part.text}: ${duration(part.seconds)}`, style: {flex: `${part.seconds} 0 0`, background: colour(part.index)}}))),
+    element("div", {title: `${part.text}: ${duration(part.seconds)}`, style: {flex: `${100 * part.seconds / spent.total} 0 0`, background: colour(part.index)}}))),
     table([{title: "", of: part => part.text, wrap: true, show: part => { const made = document.createDocumentFragment(); made.append(element("span", {class: "swatch", style: {borderTopColor: colour(part.index), borderTopWidth: "9px"}}), part.text); return made; }},
       {title: "time", number: true, of: part => part.seconds, text: duration},
       {title: "share", number: true, of: part => part.seconds, text: value => spent.total ? (100 * value / spent.total).toFixed(1) + " %" : ""}], parts),
     element("p", {class: "soft"}, "Of the process that trained last, on the thread that leads it. Where GPUs compute, their update counts as computing. " +
-      "Reading and decoding ahead go on beside the steps, so of them only what steps waited for shows here.")];
+      "Reading and decoding ahead go on beside the steps, so of them only what steps waited for shows here."), ...readingShares(spent.reading)];
+}
+function readingShares(spent) {
+  const kinds = [["files", "reading files"], ["decoding", "decoding pictures"], ["rest", "transforms, augmentation, copying"]];
+  const total = spent ? kinds.reduce((sum, [key]) => sum + spent[key], 0) : 0;
+  if (!(total > 0)) return [];
+  return [element("p", {}, `Threads that read ahead were busy for ${duration(total)}, all together: ` +
+    kinds.filter(([key]) => spent[key] > 0).map(([key, text]) => `${text} ${duration(spent[key])} (${(100 * spent[key] / total).toFixed(1)} %)`).join(", ") + ".")];
 }
 function history(run) {
   return table([{title: "when", of: row => moment(row.time)}, {title: "what", of: row => row.event, text: value => value === "fit" ? "begun" : value === "resume" ? "gone on" : value === "end" ? "ended" : String(value)},

@@ -1,5 +1,6 @@
 #include "report/run_files.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -45,6 +46,16 @@ int64_t last_count(const std::vector<Json>& records, const char* key) {
   return count && count->is_int() ? count->as_int() : 0;
 }
 
+void find_runs_below(const fs::path& folder, int depth, std::vector<std::string>& found) {
+  constexpr int kMostDepth = 3;
+  if (is_run_directory(folder.string())) return found.push_back(folder.string());
+  if (depth > kMostDepth) return;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (entry.is_directory(error) && !entry.is_symlink(error))
+      find_runs_below(entry.path(), depth + 1, found);
+}
+
 }  // namespace
 
 std::vector<Json> parse_json_lines(std::string_view text) {
@@ -55,6 +66,13 @@ std::vector<Json> parse_json_lines(std::string_view text) {
     } catch (const UserError&) {  // a line that was cut short by a kill has another one behind it
     }
   return records;
+}
+
+std::vector<std::string> find_runs(const std::string& folder) {
+  std::vector<std::string> found;
+  find_runs_below(fs::path(folder).lexically_normal(), 0, found);
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 bool is_run_directory(const std::string& path) {
@@ -79,7 +97,7 @@ RunFiles read_run_files(const std::string& path) {
   run.running = RunDirectory(run.path).is_held();
   // A process that was killed did not come to say where its time went.
   const Json *end = run.last_event("end"), *begin = run.last_begin();
-  const Json* seconds = end && begin && end > begin ? end->find("seconds") : nullptr;
+  const Json* seconds = end && begin && end > begin ? run.last_seconds() : nullptr;
   if (seconds) run.seconds = *seconds;
   return run;
 }
@@ -149,10 +167,18 @@ const Json* RunFiles::last_begin() const {
 
 std::string RunFiles::state() const {
   if (running) return "running";
+  const Json *last = last_event("end"), *begun = last_begin();
+  if (last && last->find("failed") && !(begun && last < begun)) return "failed";
   if (const auto end = epochs_configured(); end && epochs() >= *end) return "finished";
   if (events.empty() && records.empty()) return "empty";
   const std::string ended = how();
   return ended.starts_with("early stopping") || ended == "a callback ended it" ? "finished" : "stopped";
+}
+
+const Json* RunFiles::last_seconds() const {
+  for (auto event = events.rbegin(); event != events.rend(); ++event)
+    if (const Json* spent = event->find("seconds")) return spent;
+  return nullptr;
 }
 
 std::string RunFiles::how() const {

@@ -47,7 +47,11 @@ struct RunFiles {
   const Json* last_event(std::string_view name) const;
   const Json* last_begin() const;
 
-  /// "running", "finished" (its configured end, or a callback's), "stopped" (before that), or "empty".
+  /// Where the time went of the last process that trained and came to say so; null where none did.
+  const Json* last_seconds() const;
+
+  /// "running", "failed", "finished" (its configured end, or a callback's), "stopped" (before that), or
+  /// "empty".
   std::string state() const;
   /// What run.jsonl says of how it ended; what is known where it does not say ("killed").
   std::string how() const;
@@ -57,6 +61,9 @@ struct RunFiles {
 /// Throws UserError where `path` is no run directory (it has neither config.yaml nor metrics.jsonl).
 RunFiles read_run_files(const std::string& path);
 bool is_run_directory(const std::string& path);
+/// Run directories in a folder, itself included, and in folders of those that are none (`runs/tuning/a`), by
+/// path.
+std::vector<std::string> find_runs(const std::string& folder);
 
 /// The records that these lines hold; lines that are none are passed over.
 std::vector<Json> parse_json_lines(std::string_view text);

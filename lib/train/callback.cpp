@@ -57,6 +57,7 @@ class TerminateOnNan final : public Callback {
         fmt::format("the loss is {} at step {} (epoch {}); the checkpoints before it are as they were",
                     std::isnan(loss) ? "nan" : "infinite", step, epoch));
   }
+  bool wants_finite_weights() const override { return enabled_; }
 
  private:
   bool enabled_;
@@ -122,12 +123,21 @@ const Registry<Callback>& registry<Callback>() {
         "tensorboard",
         Schema<TensorboardOptions>(
             "What the run directory's tensorboard/ has besides each epoch's numbers, which are always there.")
-            .example("{update_freq: 100, histogram_freq: 1}")
+            .example("{update_freq: 100, histogram_freq: 1, write_grads: true, input_images: 8}")
             .optional("update_freq", &TensorboardOptions::update_freq,
                       "when the loss of a batch, the learning rate and the speed are written: `epoch` is "
                       "never, `batch` every step, a number every so many steps")
             .optional("histogram_freq", &TensorboardOptions::histogram_freq,
-                      "epochs between two histograms of every weight; 0: none", at_least<int64_t>(0)));
+                      "epochs between two histograms of every weight; 0: none", at_least<int64_t>(0))
+            .optional("write_grads", &TensorboardOptions::write_grads,
+                      "with these, histograms of every weight's gradient in the epoch's last step, as the "
+                      "optimizer takes it (lamb: of its directions)")
+            .optional("write_graph", &TensorboardOptions::write_graph, "the layers as a graph")
+            .optional(
+                "input_images", &TensorboardOptions::input_images,
+                "so many samples of the training split, spread evenly over it, as the model gets them in "
+                "the first epoch: of every input that is [height, width] or [height, width, 1, 3 or 4]",
+                between<int64_t>(0, 1000)));
     return t;
   }();
   return table;

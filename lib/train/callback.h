@@ -18,6 +18,9 @@ class Callback {
   /// Called after every step (counted from 1, as is the epoch), with the step's own mean loss. Throws Error
   /// to end the run as failed.
   virtual void after_step(int64_t /*step*/, int64_t /*epoch*/, double /*loss*/) const {}
+  /// Whether the run is to end as failed once its weights are no finite numbers. Layers may hide that from
+  /// the loss: oneDNN's fused relu and max pooling take NaN for 0 or less.
+  virtual bool wants_finite_weights() const { return false; }
   struct Verdict {
     bool stop = false;    // end the training after this epoch
     std::string message;  // what the user should hear; "" for nothing

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/finite.h"
 #include "base/new_file.h"
 #include "base/stopwatch.h"
 #include "config/environment.h"
@@ -19,6 +20,12 @@ namespace {
 /// Between the saves of epochs that are shorter: what a kill may cost at most where nothing else is
 /// configured, and enough that saving takes next to nothing of the time.
 constexpr double kSecondsBetween = 10;
+
+/// There is nothing more to be gained by going on, unless the user wants to.
+class WeightsNotFinite : public Error {
+ public:
+  using Error::Error;
+};
 
 /// What may go where there is no room: old checkpoints, but for the `kept`.
 struct Room {
@@ -75,11 +82,17 @@ bool Checkpointing::due_after_epoch() const {
 }
 
 /// A disk that is full for a while must not end a run: what fails here is tried again at the next occasion.
+/// Weights that are ruined end one that is to end so.
 bool Checkpointing::attempt(const std::function<void()>& write) {
   try {
     write();
     return true;
   } catch (const std::exception& error) {
+    const auto& callbacks = config_.train.callbacks;
+    if (dynamic_cast<const WeightsNotFinite*>(&error) &&
+        std::any_of(callbacks.begin(), callbacks.end(),
+                    [](const auto& one) { return one->wants_finite_weights(); }))
+      throw;
     observer_.on_warning(fmt::format("{}; training goes on", error.what()));
     return false;
   }
@@ -179,7 +192,16 @@ void Checkpointing::start(const HostArrays* arrays, bool announce) {
 }
 
 void Checkpointing::wait() {
-  if (task_) finish(attempt([&] { background_.wait(); }));
+  if (!task_) return;
+  bool written = false;
+  std::exception_ptr failure;
+  try {
+    written = attempt([&] { background_.wait(); });
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  finish(written);
+  if (failure) std::rethrow_exception(failure);
 }
 
 void Checkpointing::finish(bool written) {
@@ -222,8 +244,9 @@ std::function<void()> Checkpointing::write_task(const TrainingState& state, cons
   return [directory = directory_, step = state.step, values = arrays.values, room,
           best = state.best ? std::optional(state.best->step) : std::nullopt,
           content = checkpoint_content(config_, replicas_->layout(), arrays, state, steps_per_epoch_)] {
-    if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
-      throw Error(fmt::format("step {} is not saved: its weights are no finite numbers any more", step));
+    if (!all_finite(values))
+      throw WeightsNotFinite(
+          fmt::format("step {} is not saved: its weights are no finite numbers any more", step));
     write_checkpoint(directory, step, content, room);
     directory.prune(room.keep, best);
   };

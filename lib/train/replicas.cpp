@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/finite.h"
 #include "train/reading.h"
 
 namespace dtrain {
@@ -209,6 +210,24 @@ HostArrays Replicas::host_arrays(const std::function<std::span<float>(StateArray
   HostArrays arrays{place(state_[0]), {}};
   for (size_t i = 1; i < state_.size(); ++i) arrays.slots.push_back(place(state_[i]));
   return arrays;
+}
+
+std::string Replicas::first_weight_not_finite() {
+  const std::span<float> host = sync_->host_view(kParameters);
+  std::vector<float> copy;
+  for (const ParameterSlice& slice : layout_.slices()) {
+    const auto begin = static_cast<size_t>(slice.offset), count = static_cast<size_t>(slice.elements());
+    std::span<const float> values;
+    if (host.empty()) {
+      copy.resize(count);
+      sync_->read_state(kParameters, {slice.offset, slice.offset + slice.elements()}, copy.data());
+      values = copy;
+    } else {
+      values = host.subspan(begin, count);
+    }
+    if (!all_finite(values)) return slice.layer + "/" + slice.name;
+  }
+  return "";
 }
 
 HostArrays Replicas::download() {

@@ -92,6 +92,10 @@ class Replicas {
     sync_->write_state(array, range, from);
   }
   void finish_writing();
+  /// As GradientSync::read_gradient().
+  bool read_gradient(Range range, float* to) { return sync_->read_gradient(range, to); }
+  /// The name of the first weight that has an element which is no finite number; "" where all are.
+  std::string first_weight_not_finite();
   /// All of the state, to be read by the host: where it lies, or else a copy of now, which stays as it is
   /// until the next one.
   HostArrays download();

@@ -21,8 +21,7 @@ bool has_weights(const std::optional<SplitSpec>& split) {
 }
 
 int64_t classes_of(const RunConfig& config) {
-  const Shape& shape = config.graph.spec(config.heads[0].output).shape;
-  return std::max<int64_t>(shape.rank() ? shape.back() : 1, 2);
+  return std::max<int64_t>(config.graph.spec(config.heads[0].output).shape.columns(), 2);
 }
 
 /// The shape of an output less its last axis.
@@ -131,6 +130,22 @@ std::vector<std::string> class_names(const RunConfig& config, const DataFacts& f
   const std::string& target = config.heads[head].target.name;
   const auto found = facts.source.class_names.find(target.empty() ? "target" : target);
   return found == facts.source.class_names.end() ? std::vector<std::string>() : found->second;
+}
+
+std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts& facts) {
+  std::vector<std::string> warnings;
+  for (size_t head = 0; head < config.heads.size(); ++head) {
+    const std::vector<std::string> names = class_names(config, facts, head);
+    const std::string layer = config.graph.layer_name(config.heads[head].output.node);
+    const auto units = static_cast<size_t>(config.graph.spec(config.heads[head].output).shape.columns());
+    if (names.size() == 1)
+      warnings.push_back(fmt::format(
+          "the target of '{}' has one class only, '{}': there is nothing to tell apart", layer, names[0]));
+    else if (config.heads[head].loss->tells_classes() && units > names.size() && !names.empty())
+      warnings.push_back(fmt::format("'{}' has {} units, its target {} classes ({})", layer, units,
+                                     names.size(), list_some(names, 10)));
+  }
+  return warnings;
 }
 
 std::string target_column(const RunConfig& config, size_t head) {

@@ -12,6 +12,9 @@ namespace dtrain {
 
 /// What the data call the classes of an output; empty where they have no names.
 std::vector<std::string> class_names(const RunConfig& config, const DataFacts& facts, size_t head);
+/// What the user should know of outputs that have other numbers of units than their targets have named
+/// classes, a sentence each.
+std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts& facts);
 /// The name of the training file's column that an output's target is; "" where it has none, as a target that
 /// is an input.
 std::string target_column(const RunConfig& config, size_t head);

@@ -10,6 +10,7 @@
 #include "train/monitors.h"
 #include "train/placement.h"
 #include "train/reading.h"
+#include "train/row_weights.h"
 #include "train/sample_check.h"
 
 namespace dtrain {
@@ -38,6 +39,10 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
     for (const std::string& warning : loader->dataset().warnings()) observer_.on_warning(warning);
     ahead += loader->read_ahead_memory();
   }
+  for (const std::string& warning : class_warnings(config_, config_.dataset.facts))
+    observer_.on_warning(warning);
+  if (replicas_->layout().trained() == 0)
+    observer_.on_warning("there is no weight left to train (model.freeze, trainable, train.groups)");
   replicas_->plan_data(kept);
   replicas_->plan_samples(samples);
   replicas_->plan_read_ahead(ahead);
@@ -89,6 +94,7 @@ void Trainer::save_after_failure(int64_t first_step) {
   if (!sound_ || !replicas_->intact() || state_.step == first_step) return checkpointing_->save_held();
   try {
     finish_steps(0);
+    if (!replicas_->first_weight_not_finite().empty()) return checkpointing_->save_held();
     checkpointing_->end();
     observer_.on_warning(fmt::format("the run fails at step {}; saved {}", state_.step,
                                      checkpointing_->directory().checkpoint_path(state_.step)));
@@ -132,6 +138,8 @@ TimeSpent Trainer::time_spent() const {
   TimeSpent spent = spent_;
   spent.computing = std::max(0.0, in_steps_ - spent.waiting - spent.copying - spent.updating);
   spent.total = seconds_since(run_begin_);
+  for (const Loader* loader : {loader_.get(), validation_.get()})
+    if (loader) spent.reading += loader->read_seconds();
   return spent;
 }
 
@@ -234,10 +242,24 @@ std::optional<Measures> Trainer::validate() {
   }
 }
 
+/// Before anything is made of an epoch's weights: a loss that is a number does not say that they are.
+void Trainer::check_weights() {
+  const auto wants = [](const auto& callback) { return callback->wants_finite_weights(); };
+  if (std::none_of(config_.train.callbacks.begin(), config_.train.callbacks.end(), wants)) return;
+  const std::string weight = replicas_->first_weight_not_finite();
+  if (weight.empty()) return;
+  sound_ = false;
+  throw Error(
+      fmt::format("the weight '{}' has no finite numbers any more at step {} (epoch {}); the checkpoints "
+                  "before it are as they were",
+                  weight, state_.step, state_.epoch + 1));
+}
+
 /// Validation, the epoch's record, callbacks; then the state is that of the next epoch's beginning. False
 /// where the run is to end before that.
 bool Trainer::finish_epoch() {
   const auto start = Clock::now();
+  check_weights();
   const Measures measures = measures_of(config_, state_.sums, state_.samples);
   auto numbers = measures.numbers;
   std::optional<Measures> validation;

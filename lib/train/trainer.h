@@ -75,6 +75,7 @@ class Trainer {
   void finish_step();
   bool finish_epoch();
   std::optional<Measures> validate();
+  void check_weights();
   bool update_best(const MetricLookup& metric);
   void report(double step_loss);
   std::shared_ptr<const Batch> next_batch();

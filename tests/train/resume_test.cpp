@@ -321,6 +321,38 @@ TEST_CASE("ruined weights are not saved") {
   CHECK(run.checkpoints().empty());
 }
 
+TEST_CASE("weights that are ruined end a run whose loss does not show it, as terminate_on_nan says") {
+  // What a fused relu makes of NaN is 0.
+  const auto run_to_the_end = [](const std::string& every, const std::string& callbacks, std::string& what) {
+    const ScratchDirectory directory;
+    const RunDirectory run(directory / "run");
+    Recorder recorder;
+    Trainer trainer(
+        config_from(kRun, {"train.epochs=3", "checkpoint.every=" + every, "train.callbacks=" + callbacks}),
+        run, recorder, recorder.requests);
+    trainer.start();
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    for (const ParameterSlice& slice : trainer.replicas().layout().slices())
+      if (slice.layer == "conv2d" && slice.name == "kernel")
+        trainer.replicas().write_state(kParameters, {slice.offset, slice.offset + 1}, &nan);
+    trainer.replicas().finish_writing();
+    what.clear();
+    try {
+      trainer.run();
+    } catch (const Error& error) {
+      what = error.what();
+    }
+    CHECK(run.checkpoints().empty());
+    return trainer.state().epoch;
+  };
+  std::string what;
+  CHECK(run_to_the_end("1 epoch", "[terminate_on_nan]", what) == 0);
+  CHECK(what.find("'conv2d/kernel' has no finite numbers any more") != std::string::npos);
+  CHECK(run_to_the_end("1 step", "[terminate_on_nan]", what) == 0);
+  CHECK(what.find("is not saved: its weights are no finite numbers") != std::string::npos);
+  CHECK(run_to_the_end("1 step", "[]", what) == 3);
+}
+
 TEST_CASE("a number of replicas that makes no sense is refused") {
   for (const int64_t replicas : {-1, 0, 100000})
     CHECK_THROWS_WITH_AS(
