@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/name_list.h"
 #include "base/pattern.h"
 
 namespace dtrain {
@@ -17,9 +18,15 @@ void Patterns::check_each_matches(const std::vector<std::string>& names, const s
                                   std::string_view what, Diagnostics& diagnostics) const {
   for (const ConfigNode& item : items) {
     const auto fits = [&](const std::string& name) { return matches(item.text(), name); };
-    if (std::none_of(names.begin(), names.end(), fits))
-      diagnostics.error(item, fmt::format("{}: the pattern '{}' matches no {}{}", where, item.text(), what,
-                                          suggestion(item.text(), names)));
+    if (std::any_of(names.begin(), names.end(), fits)) continue;
+    const auto is_within = [&](const std::string& name) { return name.starts_with(item.text() + "/"); };
+    std::string advice = suggestion(item.text(), names);
+    if (std::any_of(names.begin(), names.end(), is_within))
+      advice = fmt::format("; did you mean '{}/*'?", item.text());
+    else if (advice.empty() && !names.empty())
+      advice = fmt::format("; there are {}", list_some(names, 10));
+    diagnostics.error(item,
+                      fmt::format("{}: the pattern '{}' matches no {}{}", where, item.text(), what, advice));
   }
 }
 

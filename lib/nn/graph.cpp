@@ -49,7 +49,7 @@ ConfigNode write_layer(const Graph& graph, const GraphNode& node) {
   std::vector<ConfigNode::Entry> options{
       ConfigNode::entry("name", Codec<std::string>::write(node.name)),
       ConfigNode::entry("inputs", write_names(layer_names(graph, node.inputs))),
-      ConfigNode::entry("trainable", Codec<bool>::write(node.trainable)),
+      ConfigNode::entry("trainable", Codec<bool>::write(node.trainable || node.is_frozen)),
   };
   if (node.layer.resolved.is_mapping())
     for (const ConfigNode::Entry& option : node.layer.resolved.entries().front().second.entries())
@@ -74,8 +74,9 @@ ConfigNode write_model(const Graph& graph) {
       ConfigNode::entry("layers", ConfigNode::sequence(std::move(layers))),
       ConfigNode::entry("outputs", write_names(layer_names(graph, graph.outputs))),
   });
-  if (!graph.pretrained) return model;
-  return model.with("weights", PretrainedWeights::schema().write(*graph.pretrained));
+  if (graph.freeze) model = model.with("freeze", Codec<Patterns>::write(*graph.freeze));
+  if (graph.pretrained) model = model.with("weights", PretrainedWeights::schema().write(*graph.pretrained));
+  return model;
 }
 
 }  // namespace dtrain

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/tensor_spec.h"
+#include "config/patterns.h"
 #include "config/registry.h"
 #include "nn/layer.h"
 #include "nn/pretrained.h"
@@ -32,6 +33,7 @@ struct GraphNode {
   std::vector<TensorSpec> outputs;  // at least one; a later one is called "lstm:1"
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
+  bool is_frozen = false;  // by a pattern of Graph::freeze, which alone makes it not trainable
   /// An earlier node of the same layer, whose parameters are this node's too; -1: its parameters are its own.
   int shared_with = -1;
   /// The node was made for the `activation:` option of the layer before it, whose first output it reads; to
@@ -68,6 +70,7 @@ struct Graph {
   std::vector<int> inputs;        // numbers of nodes, each with one output
   std::vector<ValueRef> outputs;  // at least one
   std::optional<PretrainedWeights> pretrained;
+  std::optional<Patterns> freeze;
   ConfigNode resolved;  // the model part of `config.yaml`: blocks laid out, defaults written
 
   std::vector<TensorSpec> input_specs() const;

@@ -52,7 +52,7 @@ void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics
   std::vector<std::string> layers;
   for (GraphNode& node : nodes) {
     if (!node.layer) continue;
-    if (patterns.match(node.name)) node.trainable = false;
+    if (patterns.match(node.name)) node.is_frozen = std::exchange(node.trainable, false);
     if (!node.is_activation_of_previous) layers.push_back(node.name);
   }
   patterns.check_each_matches(layers, "freeze", "layer", diagnostics);
@@ -88,6 +88,7 @@ std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostic
   if (diagnostics.count() != before) return std::nullopt;
 
   for (size_t i = 0; i < input_count; ++i) graph.inputs.push_back(static_cast<int>(i));
+  graph.freeze = std::move(text.freeze);
   if (text.weights) {
     graph.pretrained = std::move(text.weights);
     graph.pretrained->mark = node.find("weights")->mark();

@@ -65,7 +65,10 @@ const Schema<PretrainedWeights>& PretrainedWeights::schema() {
           "shape, and "
           "every weight of the file be wanted, but for those that `skip` and `unused` name.")
           .example("{from: pretrained.h5, rename: {\"base/*\": \"backbone/*\"}, skip: [\"head/*\"]}")
-          .required("from", &PretrainedWeights::from, "a checkpoint of dtrain, or an HDF5 file of Keras")
+          .required("from", &PretrainedWeights::from,
+                    "a checkpoint of dtrain, a run directory (its best, or else its newest checkpoint), or "
+                    "an HDF5 file "
+                    "of Keras")
           .optional("rename", &PretrainedWeights::rename,
                     "the file's names, or patterns, and what this model calls them")
           .optional("skip", &PretrainedWeights::skip, "this model's weights that begin anew, by pattern")

@@ -7,6 +7,7 @@
 
 #include "base/name_list.h"
 #include "base/pattern.h"
+#include "train/saved_run.h"
 
 namespace dtrain {
 
@@ -93,8 +94,8 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
     else if (offer == offered.end())
       missing.push_back(weight.name);
     else if (offer->second->shape != weight.shape)
-      report(fmt::format("'{}': expected {}, found {} ('{}')", weight.name, weight.shape.str(),
-                         offer->second->shape.str(), offer->second->name));
+      report(fmt::format("'{}': expected {}, found {} ('{}'); skip lets it begin anew", weight.name,
+                         weight.shape.str(), offer->second->shape.str(), offer->second->name));
     else
       result.weights.insert(*offer);
   }
@@ -109,7 +110,7 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
                     "called otherwise)",
                     list_some(unused)));
   result.description =
-      fmt::format("{} of {} weights from {}", result.weights.size(), wanted.size(), options.from);
+      fmt::format("{} of {} weights from {}", result.weights.size(), wanted.size(), result.path);
   if (!anew.empty()) result.description += "; begin anew: " + list_some(anew);
 }
 
@@ -118,7 +119,8 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
 Pretrained load_pretrained(const Graph& graph) {
   Pretrained result;
   try {
-    result.file = WeightFile::load(graph.pretrained->from);
+    result.path = best_checkpoint_at(graph.pretrained->from);
+    result.file = WeightFile::load(result.path);
   } catch (const UserError& error) {
     throw error_at(graph.pretrained->mark, fmt::format("weights: {}", error.what()));
   }

@@ -11,6 +11,7 @@ namespace dtrain {
 
 /// What of a file a model begins with.
 struct Pretrained {
+  std::string path;                                // of the file
   WeightFile file;                                 // owns the arrays
   std::map<std::string, const ArrayRef*> weights;  // by the model's names; what is not here begins anew
   std::string description;  // "12 of 14 weights from base.h5; begin anew: 'head/kernel'"

@@ -143,6 +143,17 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
 
 }  // namespace
 
+std::string best_checkpoint_at(const std::string& path) {
+  if (look_at(path) != Standing::directory) return path;
+  const RunDirectory directory = *run_directory_of(path);
+  const auto ignore = [](const std::string&) {};
+  std::optional<Checkpoint> newest = load_newest(directory, ignore);
+  if (!newest) throw UserError(fmt::format("{}: holds no checkpoints", directory.checkpoint_directory()));
+  const CheckpointContent& content = newest->content();
+  const bool has_best = TrainingState::from_json(content.state, content.history).best.has_value();
+  return has_best ? best_of(directory, *std::move(newest), ignore).path() : newest->path();
+}
+
 std::optional<RunDirectory> run_directory_of(const std::string& path) {
   const Standing standing = look_at(path);
   if (standing == Standing::nothing)

@@ -58,6 +58,10 @@ class FineTuning(Case):
         for name in trunk:
             self.assertEqual(before["weight", name], after["weight", name], name)
         self.assertEqual([name for group, name in after if group == "momentum"], ["head/kernel", "head/bias"])
+        self.write("four.yaml", CNN.format(classes=4, data="four", epochs=1, rate=0.005, model=begin.replace(
+            str(self.checkpoints("six")[-1]), "six")))
+        self.dtrain("fit", "four.yaml", "--output", "by-run")
+        self.assertEqual(self.arrays(self.checkpoints("by-run")[-1]), after)
         self.write("fresh.yaml", CNN.format(classes=4, data="four", epochs=1, rate=0.005, model=""))
         self.dtrain("fit", "fresh.yaml", "--output", "fresh")
         accuracy = {run: self.metrics(run)[-1]["val_sparse_categorical_accuracy"] for run in ("four", "fresh")}
@@ -65,6 +69,12 @@ class FineTuning(Case):
         # The configuration of the run says where it began; it goes on without that file.
         self.checkpoints("six")[-1].unlink()
         self.dtrain("resume", "four", "--epochs", "2")
+        # What is frozen is a matter of one key, also of a run that goes on.
+        self.dtrain("resume", "four", "--epochs", "3", "--set", "model.freeze=null")
+        now = self.arrays(self.checkpoints("four")[-1])
+        self.assertTrue(all(before["weight", name] != now["weight", name] for name in trunk if name.endswith("/kernel")))
+        self.assertIn("there is no weight left to train", self.dtrain(
+            "resume", "four", "--epochs", "4", "--set", "model.freeze='*'").err)
 
     def test_a_file_that_does_not_fit_is_refused_with_its_place(self):
         self.write_digits()
