@@ -120,10 +120,10 @@ std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const st
     throw UserError(
         fmt::format("{}: expected a name that ends in .h5, .npy or .csv, found '{}'", path, ending));
   if (arrays.size() != 1)
-    throw UserError(
-        fmt::format("{}: expected a name that ends in .h5, for the model has {} outputs; {} holds "
-                    "one array only",
-                    path, arrays.size(), ending));
+    throw UserError(fmt::format(
+        "{}: expected a name that ends in .h5, for the model has {} outputs; {} holds "
+        "one array only{}",
+        path, arrays.size(), ending, ending == ".npy" ? " (.csv does for a run whose data have names)" : ""));
   if (ending == ".csv") return std::make_unique<CsvWriter>(path);
   return std::make_unique<RawWriter>(path,
                                      [&](NewFile& file) { return write_npy_header(file, arrays[0], rows); });

@@ -59,6 +59,18 @@ bool converts_losslessly(DType from, DType to) {
   return from == to || from == DType::uint8 || (from == DType::int32 && to == DType::float32);
 }
 
+/// What usually is wrong where a class number for each sample meets an output that takes something else.
+std::string advice_for_target(const TensorSpec& wanted, const TensorSpec& found) {
+  if (found.shape.elements() != 1) return "";
+  if (wanted.dtype == DType::int32 && wanted.shape.elements() > 1)
+    return "; the output has a row for each place: is a flatten or a global pooling missing before it?";
+  if (wanted.dtype == DType::float32 && wanted.shape.elements() > 1)
+    return "; a loss of class numbers is sparse_categorical_crossentropy, and the transform one_hot makes "
+           "numbers of "
+           "each class";
+  return "";
+}
+
 }  // namespace
 
 bool Codec<TransformSpec>::parse(const ConfigNode& node, const std::string&, TransformSpec& out,
@@ -177,9 +189,11 @@ PlannedColumn plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target
   if (without_ones_at_end(found.shape) != without_ones_at_end(wanted.shape) ||
       !converts_losslessly(found.dtype, wanted.dtype))
     throw UserError(
-        located(place, fmt::format("the {} '{}' wants {} a sample, found {} after the transforms ({}: {})",
-                                   target ? "target" : "model's input", wanted.name, describe(wanted),
-                                   describe(found), stored.name, describe(stored))));
+        located(place, fmt::format("the {}{} wants {} a sample, found {} after the transforms ({}: {}){}",
+                                   target ? "target" : "model's input",
+                                   wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name),
+                                   describe(wanted), describe(found), stored.name, describe(stored),
+                                   target ? advice_for_target(wanted, found) : "")));
   plan.cast(wanted.dtype);
   plan.reshape(wanted.shape);
   plan.rename(wanted.name);

@@ -14,13 +14,14 @@ namespace dtrain {
 namespace {
 
 /// What a column goes to, and what that takes.
-struct Taker {
+struct Consumer {
   std::string name;
   Bounds bounds;
+  bool is_unit_a_class = false;  // of an output
 };
 
 template <class V>
-void check_column(const Dataset& data, size_t column, const Taker& taker, const std::string& use) {
+void check_column(const Dataset& data, size_t column, const Consumer& consumer, const std::string& use) {
   const int64_t elements = std::max<int64_t>(data.columns()[column].shape.elements(), 1);
   const int64_t block = std::max<int64_t>((int64_t{1} << 20) / elements, 1);
   std::vector<V> values;
@@ -29,50 +30,55 @@ void check_column(const Dataset& data, size_t column, const Taker& taker, const 
     values.resize(rows.size() * static_cast<size_t>(elements));
     data.read_column(column, {rows}, values.data());
     const auto wrong = std::find_if(values.begin(), values.end(), [&](V value) {
-      return !(static_cast<double>(value) >= taker.bounds.least &&
-               static_cast<double>(value) <= taker.bounds.most);
+      return !(static_cast<double>(value) >= consumer.bounds.least &&
+               static_cast<double>(value) <= consumer.bounds.most);
     });
     if (wrong == values.end()) continue;
+    std::string advice;
+    if (consumer.is_unit_a_class && *wrong > 0)
+      advice = fmt::format("; class {} takes an output of at least {} units", *wrong, *wrong + 1);
     const int64_t sample = first + (wrong - values.begin()) / elements;
     throw UserError(
-        fmt::format("sample {} (from 0{}) of the split that is {} has {} for '{}', which takes {} to {}",
-                    sample, data.has_ids() ? ", " + data.sample_name(sample) : "", use, *wrong, taker.name,
-                    taker.bounds.least, taker.bounds.most));
+        fmt::format("sample {} (from 0{}) of the split that is {} has {} for '{}', which takes {} to {}{}",
+                    sample, data.has_ids() ? ", " + data.sample_name(sample) : "", use, *wrong, consumer.name,
+                    consumer.bounds.least, consumer.bounds.most, advice));
   }
 }
 
 /// The layer that takes this input as indices into the fewest.
-std::optional<Taker> taker_of_input(const Graph& graph, int input) {
-  std::optional<Taker> taker;
+std::optional<Consumer> consumer_of_input(const Graph& graph, int input) {
+  std::optional<Consumer> consumer;
   for (const GraphNode& node : graph.nodes) {
     const std::optional<int64_t> indices = node.layer ? node.layer->indices() : std::nullopt;
     if (!indices || node.inputs[0] != ValueRef{input}) continue;
     const auto most = static_cast<double>(*indices - 1);
-    if (!taker || most < taker->bounds.most) taker = Taker{node.name, {0, most}};
+    if (!consumer || most < consumer->bounds.most) consumer = Consumer{node.name, {0, most}};
   }
-  return taker;
+  return consumer;
 }
 
 /// What a column goes to, where that takes numbers within bounds only.
-std::optional<Taker> taker_of(const RunConfig& config, size_t column) {
+std::optional<Consumer> consumer_of(const RunConfig& config, size_t column) {
   const size_t inputs = config.graph.inputs.size();
-  if (column < inputs) return taker_of_input(config.graph, config.graph.inputs[column]);
+  if (column < inputs) return consumer_of_input(config.graph, config.graph.inputs[column]);
   if (column - inputs == config.heads.size())
-    return Taker{"weights", {0, std::numeric_limits<double>::infinity()}};
+    return Consumer{"weights", {0, std::numeric_limits<double>::infinity()}};
   const Head& head = config.heads[column - inputs];
   const TensorSpec& output = config.graph.spec(head.output);
   const auto bounds = head.loss->target_bounds(output);
-  return bounds ? std::optional(Taker{config.graph.layer_name(head.output.node), *bounds}) : std::nullopt;
+  if (!bounds) return std::nullopt;
+  const bool is_unit_a_class = head.loss->tells_classes() && output.shape.columns() > 1;
+  return Consumer{config.graph.layer_name(head.output.node), *bounds, is_unit_a_class};
 }
 
 void check_from(const RunConfig& config, const Dataset& data, size_t first_column, const std::string& use) {
   for (size_t column = first_column; column < data.columns().size(); ++column) {
-    const std::optional<Taker> taker = taker_of(config, column);
-    if (!taker) continue;
+    const std::optional<Consumer> consumer = consumer_of(config, column);
+    if (!consumer) continue;
     if (data.columns()[column].dtype == DType::int32) {
-      check_column<int32_t>(data, column, *taker, use);
+      check_column<int32_t>(data, column, *consumer, use);
     } else {
-      check_column<float>(data, column, *taker, use);
+      check_column<float>(data, column, *consumer, use);
     }
   }
 }
