@@ -1,6 +1,7 @@
 """Folders of pictures, from files to named predictions."""
 import csv
 import io
+import json
 import random
 import struct
 import tarfile
@@ -75,6 +76,13 @@ class Pictures(Case):
             self.assertEqual(max(scores, key=scores.get), row["class"])
         self.dtrain("predict", "run", "--input", "validation/red/00.png", "--output", "one.npy")
         self.dtrain("evaluate", "run", "--split", "train")
+
+    def test_where_the_time_of_reading_goes(self):
+        self.fit(config=CONFIG)
+        reading = json.loads((self.dir / "run/run.jsonl").read_text().splitlines()[-1])["seconds"]["reading"]
+        self.assertEqual(set(reading), {"files", "decoding", "rest"})
+        for seconds in reading.values():
+            self.assertGreater(seconds, 0)
 
     def table(self, name, rows):
         with open(self.dir / name, "w", encoding="utf-8", newline="") as file:

@@ -129,8 +129,8 @@ TEST_CASE("what is wrong is told at its line and column") {
   CHECK(contains(shop.error(kOptions), "labels.csv:3:1: expected the path of a picture, found nothing"));
   shop.table("file,kind\n1.png,a\n2.png,\n");
   CHECK(contains(shop.error(kOptions),
-                 "labels.csv:3:7: expected one of the training file's values in the "
-                 "column 'kind', found ''"));
+                 "labels.csv:3:7: expected a value in the column 'kind', found ''; a target must have a value in "
+                 "every row"));
   shop.table("file,kind\n1.png,a\n2.png,b\n./1.png,a\n");
   CHECK(contains(shop.error(kOptions), "labels.csv:4:1: expected each picture once, found "));
   CHECK(contains(shop.error(kOptions), "1.png again, which is in line 2"));
