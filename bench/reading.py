@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Reading beside its peers, on this machine and in one run: pictures from their files to batches, beside tf.data and
+torchvision's loader; a table of numbers, beside Polars and Arrow.
+
+    bench/reading.py pictures FOLDER [--python PYTHON ...]    FOLDER has a folder of JPEGs for each class
+    bench/reading.py table FILE.csv [--python PYTHON ...]     FILE has a header; its last column is the target
+
+Each PYTHON may have any of the peers (tensorflow, torchvision, polars, pyarrow); what none has is left out. Every round
+runs all of them, one after the other; the table has the medians.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SIZE, CROP, BATCH = 256, 224, 64
+
+PICTURES = """\
+seed: 1
+model:
+  inputs: {image: [224, 224, 3]}
+  layers: [global_average_pooling2d, dense: {units: %d}]
+dataset:
+  train: {images: {directory: %s, size: [256, 256], resize: stretch}}
+  augment: [random_crop: {height: 224, width: 224}, random_flip: {mode: horizontal}]
+  transforms: [rescale: {scale: 1/255}]
+  cache: none
+train: {epochs: 1, batch_size: 64, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: sgd}
+"""
+
+TENSORFLOW = """
+import os, sys, time
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+folder, size, crop, batch = sys.argv[1], *map(int, sys.argv[2:5])
+classes = sorted(os.listdir(folder))
+files = [(os.path.join(folder, c, f), i) for i, c in enumerate(classes) for f in sorted(os.listdir(os.path.join(folder, c)))]
+def read(path, label):
+    image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+    image = tf.image.resize(image, [size, size], antialias=True)
+    image = tf.image.random_flip_left_right(tf.image.random_crop(image, [crop, crop, 3]))
+    return image / 255.0, label
+data = tf.data.Dataset.from_tensor_slices(([f for f, _ in files], [i for _, i in files])).shuffle(len(files), seed=1)
+data = data.map(read, num_parallel_calls=tf.data.AUTOTUNE).batch(batch).prefetch(tf.data.AUTOTUNE)
+start, count = time.perf_counter(), 0
+for images, labels in data:
+    count += images.shape[0]
+print(count / (time.perf_counter() - start))
+"""
+
+TORCHVISION = """
+import os, sys, time
+import torch, torchvision
+from torchvision import transforms
+folder, size, crop, batch = sys.argv[1], *map(int, sys.argv[2:5])
+data = torchvision.datasets.ImageFolder(folder, transforms.Compose([
+    transforms.Resize((size, size)), transforms.RandomCrop(crop), transforms.RandomHorizontalFlip(), transforms.ToTensor()]))
+loader = torch.utils.data.DataLoader(data, batch_size=batch, shuffle=True, num_workers=os.cpu_count())
+start, count = time.perf_counter(), 0
+for images, labels in loader:
+    count += images.shape[0]
+print(count / (time.perf_counter() - start))
+"""
+
+TABLE = """\
+seed: 1
+model: {inputs: {x: [%d]}, layers: [dense: {units: 1}]}
+dataset: {train: {csv: {file: %s, header: true, target: -1}}}
+train: {epochs: 1, batch_size: 65536, loss: mean_squared_error, optimizer: {sgd: {learning_rate: 0}}}
+"""
+
+POLARS = """
+import sys, time
+import polars
+start = time.perf_counter()
+table = polars.read_csv(sys.argv[1])
+print(time.perf_counter() - start)
+"""
+
+ARROW = """
+import sys, time
+from pyarrow import csv
+start = time.perf_counter()
+table = csv.read_csv(sys.argv[1])
+print(time.perf_counter() - start)
+"""
+
+
+def peer(pythons, module, script, *arguments):
+    """What the script prints, by the first interpreter that has the module; None where none has."""
+    for python in pythons:
+        if subprocess.run([python, "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode == 0:
+            return float(subprocess.run([python, "-c", script, *map(str, arguments)], check=True, capture_output=True, text=True).stdout)
+    return None
+
+
+def dtrain(program, config, folder):
+    path = pathlib.Path(folder, "config.yaml")
+    path.write_text(config)
+    subprocess.run([program, "fit", path, "--output", pathlib.Path(folder, "run"), "--overwrite", "--quiet"], check=True)
+    return json.loads(pathlib.Path(folder, "run/metrics.jsonl").read_text().splitlines()[-1])
+
+
+def pictures(options, scratch):
+    """Images a second."""
+    folder = os.path.abspath(options.path)
+    record = dtrain(options.program, PICTURES % (len(os.listdir(folder)), folder), scratch)
+    yield "dtrain", record["samples_per_second"]
+    yield "tf.data", peer(options.python, "tensorflow", TENSORFLOW, folder, SIZE, CROP, BATCH)
+    yield "torchvision", peer(options.python, "torchvision", TORCHVISION, folder, SIZE, CROP, BATCH)
+
+
+def table(options, scratch):
+    """Seconds from the file to a table in memory; dtrain's without its one epoch of training."""
+    path = os.path.abspath(options.path)
+    with open(path, encoding="utf-8") as file:
+        columns = file.readline().count(",")
+    start = time.perf_counter()
+    record = dtrain(options.program, TABLE % (columns, path), scratch)
+    yield "dtrain", time.perf_counter() - start - record["seconds"]
+    yield "polars", peer(options.python, "polars", POLARS, path)
+    yield "pyarrow", peer(options.python, "pyarrow", ARROW, path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["pictures", "table"])
+    parser.add_argument("path")
+    parser.add_argument("--program", default=ROOT / "build/release/app/dtrain")
+    parser.add_argument("--python", action="append", default=[])
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    options.python = options.python or [sys.executable]
+    measure = {"pictures": pictures, "table": table}[options.what]
+    found = {}
+    for _ in range(options.rounds):
+        with tempfile.TemporaryDirectory() as scratch:
+            for name, value in measure(options, scratch):
+                if value is not None:
+                    found.setdefault(name, []).append(value)
+    unit = "images/s" if options.what == "pictures" else "s"
+    for name, values in found.items():
+        median = statistics.median(values)
+        ratio = statistics.median(mine / its for mine, its in zip(found["dtrain"], values))
+        print(f"{name:12} {median:10.2f} {unit:9} ({min(values):.2f} to {max(values):.2f})   dtrain/{name} {ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()
