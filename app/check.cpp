@@ -82,7 +82,7 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
   DatasetSpec with_cache = config.dataset;
   with_cache.cache = cache;
   std::vector<std::string> mistakes;
-  std::set<std::string> failed;
+  std::set<std::string> failed, said;  // splits that are read alike have the same to say
   std::vector<Split> splits;
   for (const char* name : kSplitNames) {
     const SplitSpec* split = config.dataset.find(name);
@@ -90,12 +90,13 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
     try {
       check_cache(with_cache, name);
       const auto data = open_samples(config, *split, std::string_view(name) == "train");
-      for (const std::string& warning : data->warnings()) print_warning(warning);
+      for (const std::string& warning : data->warnings())
+        if (said.insert(warning).second) print_warning(warning);
       if (config.dataset.facts.empty()) config.dataset.facts = data->facts();
       look_through(config, *data, name);
       splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});
     } catch (const UserError& error) {
-      mistakes.push_back(error.what());
+      if (said.insert(error.what()).second) mistakes.push_back(error.what());
       failed.insert(name);
     }
   }

@@ -9,6 +9,8 @@
 #include "base/paths.h"
 #include "commands.h"
 #include "console.h"
+#include "data/input_file.h"
+#include "data/pictures/tar_index.h"
 #include "new_config.h"
 #include "options.h"
 #include "train/run_config_parser.h"
@@ -28,6 +30,13 @@ void write_new(const std::string& path, const std::string& text) {
 bool is_configuration(const std::string& path) {
   const std::string extension = fs::path(path).extension().string();
   return extension == ".yaml" || extension == ".yml";
+}
+
+bool is_tar_archive(const std::string& path) {
+  InputStream stream(path);
+  std::string start(512, '\0');
+  start.resize(stream.read(start.data(), start.size()));
+  return is_tar_file(start);
 }
 
 /// Notes are results; of many the configuration has the rest.
@@ -51,6 +60,12 @@ void make_new(NewOptions options, const OutputOptions& output) {
     throw UserError(
         fmt::format("{0}: expected a CSV file or a folder of pictures, found a configuration; train with: "
                     "dtrain fit {0}",
+                    options.data));
+  if (standing == Standing::file && is_tar_archive(options.data))
+    throw UserError(
+        fmt::format("{0}: expected a CSV file or a folder of pictures, found a tar archive, for which no "
+                    "configuration is written; take one for a folder of such pictures, and give its split "
+                    "'train' the reader of archives: {{webdataset: {{files: {0}, resize: crop}}}}",
                     options.data));
   if (standing == Standing::directory && !options.target.empty())
     throw UserError(

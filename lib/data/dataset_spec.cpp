@@ -44,6 +44,27 @@ void complete_draws(DatasetSpec& spec) {
   }
 }
 
+/// Rows that both have: all, where one of them says nothing.
+bool have_rows_in_common(const SplitSpec& a, const SplitSpec& b) {
+  return !a.rows || !b.rows || std::max((*a.rows)[0], (*b.rows)[0]) < std::min((*a.rows)[1], (*b.rows)[1]);
+}
+
+/// Warns of splits that have the same samples of the same files, though none is drawn from the other.
+void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
+  for (const char* name : {"validation", "test"}) {
+    const SplitSpec* split = spec.find(name);
+    if (!split || !spec.train || split->drawn || spec.train->drawn) continue;
+    if (split->reader->files().empty() || !have_rows_in_common(*split, *spec.train) ||
+        split->reader.resolved.to_yaml() != spec.train->reader.resolved.to_yaml())
+      continue;
+    diagnostics.warning(split->mark,
+                        fmt::format("{0}: reads the samples that are trained on, which says little of "
+                                    "others; for samples that train then lacks: "
+                                    "{0}: {{split: {{of: train, fraction: 0.15}}}}",
+                                    name));
+  }
+}
+
 Schema<DatasetSpec> make_schema() {
   Schema<DatasetSpec> schema("Where samples come from and what is done to them.");
   schema
@@ -123,6 +144,7 @@ const SplitSpec* DatasetSpec::find(const std::string& split) const {
 std::optional<DatasetSpec> parse_dataset(const ConfigNode& node, Diagnostics& diagnostics) {
   DatasetSpec spec;
   if (!dataset_schema().parse(with_absolute_cache(node), "dataset", spec, diagnostics)) return std::nullopt;
+  warn_of_same_samples(spec, diagnostics);
   complete_draws(spec);
   spec.root = absolute_root(spec.root, node);
   spec.resolved = dataset_schema().write(spec);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,11 +33,13 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
   size_t kept = 0;
   int64_t samples = 0;
   ReadAheadMemory ahead;
+  std::set<std::string> said;  // splits of the same files have the same to say
   for (const Loader* loader : {loader_.get(), validation_.get()}) {
     if (!loader) continue;
     if (loader->dataset().on_device()) kept += loader->dataset().stored_bytes();
     samples = std::max(samples, loader->samples());
-    for (const std::string& warning : loader->dataset().warnings()) observer_.on_warning(warning);
+    for (const std::string& warning : loader->dataset().warnings())
+      if (said.insert(warning).second) observer_.on_warning(warning);
     ahead += loader->read_ahead_memory();
   }
   for (const std::string& warning : class_warnings(config_, config_.dataset.facts))

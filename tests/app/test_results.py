@@ -229,7 +229,7 @@ train: {loss: mean_squared_error, optimizer: sgd, epochs: 1}
         self.write("config.yaml", CONFIG)
         process = self.dtrain("check", "config.yaml", "--set", f"dataset.train={idx}",
                               "--set", f"dataset.validation={idx}", expect=2)
-        self.assertEqual(len([line for line in process.err.splitlines() if "nowhere-images" in line]), 2)
+        self.assertEqual(len([line for line in process.err.splitlines() if "/nowhere-images: there is no such file" in line]), 2)
         self.dtrain("check", "config.yaml", "--set", "strategy={single: {device: gpu:77}}", expect=2)
         self.dtrain("check", "missing.yaml", expect=2)
 

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "config/load.h"
+#include "config/yaml.h"
 #include "data/column_transforms.h"
 #include "data/readers/reader.h"
 #include "data/support.h"
@@ -276,6 +277,24 @@ void for_each_mapping(const Json& schema, const std::function<void(const Json& f
     if (key == "properties") visit(value);
     for_each_mapping(value, visit);
   }
+}
+
+TEST_CASE("validation of what is trained on is warned of") {
+  const auto warnings = [](const std::string& validation, const std::string& train = "") {
+    Diagnostics diagnostics;
+    parse_dataset(parse_yaml("train: {npy: {input: a.npy}" + train + "}\nvalidation: " + validation, "d.yaml",
+                             diagnostics),
+                  diagnostics);
+    diagnostics.throw_if_errors();
+    return diagnostics.warnings();
+  };
+  REQUIRE(warnings("{npy: {input: a.npy}}").size() == 1);
+  CHECK(contains(warnings("{npy: {input: a.npy}}")[0],
+                 "d.yaml:2:13: warning: validation: reads the samples that are trained on"));
+  CHECK(warnings("{npy: {input: b.npy}}").empty());
+  CHECK(warnings("{split: {of: train, fraction: 0.1}}").empty());
+  CHECK(warnings("{npy: {input: a.npy}, rows: [10, 20]}", ", rows: [0, 10]").empty());
+  CHECK(warnings("{npy: {input: a.npy}, rows: [9, 20]}", ", rows: [0, 10]").size() == 1);
 }
 
 TEST_CASE("the JSON schema of every reader takes a target that is an input") {
