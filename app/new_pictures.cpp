@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "console.h"
 #include "new_config.h"
 #include "picture_look.h"
 #include "table_plan.h"
@@ -18,11 +19,11 @@ namespace dtrain {
 namespace {
 
 /// A side of pictures that a small network takes.
-int64_t side_for(const PictureSizes& sizes) {
-  const int64_t smaller = std::max<int64_t>(1, std::min(sizes.height, sizes.width));
+int64_t side_for(const PictureLook& look) {
   constexpr std::array<int64_t, 6> kSides{28, 32, 64, 96, 128, 224};
+  const int64_t smaller = std::min(look.height, look.width);
   for (const int64_t side : kSides)
-    if (smaller <= side) return side;
+    if (smaller <= side && look.has_pictures()) return side;
   return kSides[4];  // larger ones cost much and are seldom needed
 }
 
@@ -36,7 +37,8 @@ std::string picture_model(int64_t side, int channels, const std::string& last) {
       "      parameters: {{filters: 32}}\n"
       "      layers:\n"
       "        - conv2d: {{filters: $filters, kernel_size: 3, padding: same, use_bias: false}}\n"
-      "        - batch_normalization\n"
+      "        - batch_normalization: {{momentum: 0.9}}  # 0.99, the default, is for epochs of many hundred "
+      "steps\n"
       "        - activation: relu\n"
       "        - max_pooling2d: {{pool_size: 2}}\n"
       "  layers:\n",
@@ -55,9 +57,31 @@ std::string scores_layer(int64_t classes) {
   return fmt::format("    - dense: {{units: {}}}  # a score for each class\n", classes);
 }
 
-/// The options that the readers of all splits have in common.
-std::string picture_options(int64_t side, int channels) {
-  return fmt::format("size: [{0}, {0}], resize: crop, channels: {1}", side, channels);
+/// What is said of all files that `look` was for: "", where all of them are pictures. `where`: "in DIR".
+std::string describe_bad(const PictureLook& look, const std::string& where) {
+  if (look.bad == 0) return "";
+  const std::string of = look.looked == look.files
+                             ? format_plural(look.files, "file")
+                             : fmt::format("{} that {} looked at, of {}", format_plural(look.looked, "file"),
+                                           look.looked == 1 ? "was" : "were", format_count(look.files));
+  std::string text =
+      fmt::format("{} of {} {} {} that can be read: {}", format_count(look.bad), of, where,
+                  look.bad == 1 ? "is no picture" : "are no pictures", fmt::join(look.first, ", "));
+  if (look.bad > static_cast<int64_t>(look.first.size())) text += ", ...";
+  return text + "; 'on_error: skip' leaves such files out, for which all are decoded once before each run";
+}
+
+/// What had better be mended in the data: a warning to whoever waits, and a line of the configuration's head.
+void warn(const std::string& text, std::vector<std::string>& head) {
+  if (text.empty()) return;
+  print_warning(one_line(text));
+  head.push_back(text);
+}
+
+/// The options of a reader of such pictures.
+std::string picture_options(int64_t side, int channels, const PictureLook& look) {
+  return fmt::format("size: [{0}, {0}], resize: crop, channels: {1}{2}", side, channels,
+                     look.bad > 0 && look.has_pictures() ? ", on_error: skip" : "");
 }
 
 std::string drawn_split(const char* name, bool stratify) {
@@ -73,10 +97,11 @@ constexpr const char* kPictureTransforms =
 /// Splits that have no folder are drawn from the training split.
 std::string picture_dataset(const NewOptions& options, const LookedAtPictures& looked, int64_t side,
                             int channels) {
-  const auto split = [&](const char* name, const std::string& folder) {
-    if (folder.empty()) return drawn_split(name, true);
+  const auto split = [&](const char* name, const LookedAtPictures::Split& found) {
+    if (found.path.empty()) return drawn_split(name, true);
     return fmt::format("  {}: {{images: {{directory: {}, {}}}}}\n", name,
-                       yaml_string(path_from_config(options, folder)), picture_options(side, channels));
+                       yaml_string(path_from_config(options, found.path)),
+                       picture_options(side, channels, found.look));
   };
   return "dataset:\n" + split("train", looked.train) + split("validation", looked.validation) +
          split("test", looked.test) + kPictureTransforms;
@@ -100,16 +125,37 @@ std::string picture_training(int64_t pictures, bool regression, bool has_rare_cl
          "checkpoint: {best: {monitor: val_loss}}   # `dtrain predict --best` takes it\n";
 }
 
+/// What is wrong with the files that a table names; "" where nothing is.
+std::string describe_named(const TableProfile& table, const NamedPictures& pictures) {
+  const PictureLook& look = pictures.look;
+  const std::string column = called(table, pictures.column);
+  if (look.has_pictures()) return describe_bad(look, fmt::format("that {} names", column));
+  return fmt::format(
+      "none of the {} that {} names is there, or is a picture (JPEG, PNG, BMP): the first was looked for at "
+      "{}; say which folder the paths begin in, beside 'csv': 'directory: FOLDER', and correct the size, "
+      "which is a guess",
+      format_plural(look.files, "file"), column, look.first.front());
+}
+
 }  // namespace
 
 std::string picture_config(const NewOptions& options) {
   const LookedAtPictures looked = look_at_pictures(options.data);
   const int64_t pictures = std::accumulate(looked.counts.begin(), looked.counts.end(), int64_t{0});
   const auto [least, most] = std::minmax_element(looked.counts.begin(), looked.counts.end());
-  const int64_t side = side_for(looked.sizes);
-  const int channels = looked.sizes.grey ? 1 : 3;
-  return config_head(options, {fmt::format("{}: {}", format_plural(pictures, "picture"),
-                                           describe_classes(looked.classes, looked.counts))}) +
+  const PictureLook& look = looked.train.look;
+  const int64_t side = side_for(look);
+  const int channels = look.grey ? 1 : 3;
+  const std::string count = look.looked == look.files
+                                ? format_plural(pictures, "picture")
+                                : fmt::format("{}, of which {} were looked at",
+                                              format_plural(pictures, "file"), format_count(look.looked));
+  std::vector<std::string> head = {
+      fmt::format("{}: {}", count, describe_classes(looked.classes, looked.counts))};
+  warn(looked.warning, head);
+  for (const auto* split : {&looked.train, &looked.validation, &looked.test})
+    warn(describe_bad(split->look, "in " + split->path), head);
+  return config_head(options, head) +
          picture_model(side, channels, scores_layer(static_cast<int64_t>(looked.classes.size()))) +
          picture_dataset(options, looked, side, channels) +
          picture_training(pictures, false, *most > 3 * *least);
@@ -124,8 +170,8 @@ std::string picture_table_config(const NewOptions& options, const TableProfile& 
   plan.target = find_target(table, options.target, pictures.column);
   plan_target(table, plan);
   const ColumnProfile& target = table.columns[plan.target];
-  const int64_t side = side_for(pictures.sizes);
-  const int channels = pictures.sizes.grey ? 1 : 3;
+  const int64_t side = side_for(pictures.look);
+  const int channels = pictures.look.grey ? 1 : 3;
   std::string csv =
       fmt::format("file: {}, path: {}, target: {}", yaml_string(path_from_config(options, options.data)),
                   yaml_column(table, pictures.column), yaml_column(table, plan.target));
@@ -134,7 +180,7 @@ std::string picture_table_config(const NewOptions& options, const TableProfile& 
   std::string reader = "csv: {" + csv + "}, ";
   if (!pictures.folder.empty())
     reader += fmt::format("directory: {}, ", yaml_string(path_from_config(options, pictures.folder)));
-  reader += picture_options(side, channels);
+  reader += picture_options(side, channels, pictures.look);
   if (plan.names_of_target) {
     std::vector<std::string> names;
     for (const std::string& value : target.values) names.push_back(yaml_string(value));
@@ -145,7 +191,8 @@ std::string picture_table_config(const NewOptions& options, const TableProfile& 
                                               target.least, target.most)
                                 : describe_classes(target.values, target.counts);
   std::vector<std::string> found = {fmt::format("{}: {}", format_plural(table.rows, "picture"), shows)};
-  found.insert(found.end(), plan.notes.begin(), plan.notes.end());
+  for (const std::string& note : plan.notes) warn(note, found);
+  warn(describe_named(table, pictures), found);
   const std::string last =
       plan.regression
           ? fmt::format("    - dense: {{units: 1, bias_initializer: {{constant: {{value: {:.6g}}}}}}}\n",

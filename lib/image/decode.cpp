@@ -169,7 +169,7 @@ void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint
 }
 
 bool is_picture_file(std::span<const uint8_t> start) {
-  return picture_format(start) != PictureFormat::none;
+  return picture_format(start) != PictureFormat::none || is_unread_format(start);
 }
 
 PictureHeader read_picture_header(std::span<const uint8_t> start, size_t file_bytes) {

@@ -28,7 +28,8 @@ struct PictureForm {
 /// UserError ("expected ..., found ...", without a path) where the bytes are no whole picture.
 void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint8_t* dst);
 
-/// Whether a file that begins so is a JPEG, PNG or BMP. At least 18 bytes are needed for that.
+/// Whether a file that begins so is a JPEG, PNG or BMP, or of another format of pictures, whose name
+/// decode_picture() then says (GIF, WebP, ...). At least 18 bytes are needed for that.
 bool is_picture_file(std::span<const uint8_t> start);
 
 /// What the header of a picture says, as it is to be shown: turned as EXIF says.

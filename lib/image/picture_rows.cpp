@@ -23,15 +23,23 @@ bool has_bmp_header(std::span<const uint8_t> start) {
   return length == 12 || (length >= 40 && length <= 1024);
 }
 
-/// What the first bytes say a file is, for messages.
-std::string_view name_of_format(std::string_view start) {
-  if (start.empty()) return "an empty file";
-  if (start.starts_with("GIF8")) return "a GIF";
+/// The format of pictures that are not read, as the first bytes say it; "" where they say none.
+std::string_view name_of_unread_format(std::string_view start) {
+  if (start.starts_with("GIF87a") || start.starts_with("GIF89a")) return "a GIF";
   if (start.starts_with("RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP")
     return "a WebP picture";
   if (start.starts_with(std::string_view("II*\0", 4)) || start.starts_with(std::string_view("MM\0*", 4)))
     return "a TIFF";
-  if (start.size() >= 12 && start.substr(4, 4) == "ftyp") return "a HEIC, AVIF or video file";
+  // The first byte is of a box's length, so that no text begins so.
+  if (start.size() >= 12 && start[0] == '\0' && start.substr(4, 4) == "ftyp")
+    return "a HEIC, AVIF or video file";
+  return "";
+}
+
+/// What the first bytes say a file is, for messages.
+std::string_view name_of_format(std::string_view start) {
+  if (start.empty()) return "an empty file";
+  if (const std::string_view unread = name_of_unread_format(start); !unread.empty()) return unread;
   if (start.starts_with("\x89HDF")) return "an HDF5 file";
   if (start.starts_with("%PDF")) return "a PDF";
   if (start.starts_with("<svg") || start.starts_with("<?xml")) return "an SVG or XML file";
@@ -60,6 +68,10 @@ PictureFormat picture_format(std::span<const uint8_t> start) {
   if (text.starts_with("\xff\xd8\xff")) return PictureFormat::jpeg;
   if (text.starts_with("\x89PNG\r\n\x1a\n")) return PictureFormat::png;
   return text.starts_with("BM") && has_bmp_header(start) ? PictureFormat::bmp : PictureFormat::none;
+}
+
+bool is_unread_format(std::span<const uint8_t> start) {
+  return !name_of_unread_format(text_of(start)).empty();
 }
 
 std::unique_ptr<PictureRows> open_picture(std::span<const uint8_t> bytes, size_t file_bytes) {

@@ -61,6 +61,10 @@ enum class PictureFormat { none, jpeg, png, bmp };
 /// its header begins with has to follow.
 PictureFormat picture_format(std::span<const uint8_t> start);
 
+/// Whether the first bytes of a file say a format of pictures that is known but not read: GIF, WebP, TIFF,
+/// HEIC and its kin.
+bool is_unread_format(std::span<const uint8_t> start);
+
 // One for each format. `bytes` may be the beginning of a file of `file_bytes` bytes, where only the header is
 // wanted.
 std::unique_ptr<PictureRows> open_jpeg(std::span<const uint8_t> bytes, size_t file_bytes);

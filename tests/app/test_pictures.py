@@ -3,6 +3,7 @@ import csv
 import io
 import json
 import random
+import re
 import struct
 import tarfile
 import zlib
@@ -170,6 +171,118 @@ class Pictures(Case):
         self.assertIn("1 of 60 files were left out", self.fit(config=skip, output="other").err)
         message = self.fit("--set", "dataset.train.images.csv.path=name", config=config, expect=2).err
         self.assertIn("expected a column named 'name', found the columns 'id', 'file', 'colour', 'warmth'", message)
+
+    def new(self, *arguments):
+        """What `dtrain new` wrote, and what it said."""
+        (self.dir / "new.yaml").unlink(missing_ok=True)
+        said = self.dtrain("new", *arguments, "--output", "new.yaml").err
+        return (self.dir / "new.yaml").read_text(encoding="utf-8"), said
+
+    def test_new_counts_the_pictures_among_the_files(self):
+        text, said = self.new("train")
+        self.assertIn("# 60 pictures: blue (20), green (20), red (20).", text)
+        self.assertNotIn("on_error", text)
+        self.assertEqual(said, "")
+        self.assertIn("batch_normalization: {momentum: 0.9}", text)
+        self.write("train/blue/Thumbs.db", "no picture")
+        self.write("train/green/a.gif", "GIF89a")
+        self.write("train/red/notes.txt", "no picture")
+        self.write("train/red/z\n: {.txt", "no picture")
+        text, said = self.new("train")
+        self.assertIn("# 60 pictures: blue (20), green (20), red (20).", text)
+        for place in (text, said):
+            self.assertIn("4 of 64 files in train are no pictures that can be read: train/blue/Thumbs.db, "
+                          "train/green/a.gif, train/red/notes.txt, ...", place)
+        self.assertIn("channels: 3, on_error: skip}}", text)
+        self.assertIn("4 of 64 files were left out", self.dtrain("fit", "new.yaml", "--epochs", "1").err)
+        # A class of nothing else is refused, as an empty folder is.
+        self.write("train/black/notes.txt", "no picture")
+        self.assertIn("train/black: expected pictures (JPEG, PNG, BMP), found none in 1 file",
+                      self.dtrain("new", "train", "--output", "other.yaml", expect=2).err)
+
+    def test_new_looks_at_some_of_very_many_files(self):
+        for name in ("blue", "red"):
+            folder = self.dir / "many" / name
+            folder.mkdir(parents=True)
+            for i in range(5_001):
+                (folder / f"{i}.png").hardlink_to(self.dir / "train" / name / "00.png")
+                (folder / f"{i}.txt").symlink_to("nowhere")
+        text, said = self.new("many")
+        self.assertIn("20,004 files, of which 10,002 were looked at: blue (", text)
+        bad = int(re.search(r"([0-9,]+) of 10,002 files that were looked at, of 20,004 in many", said).group(1).replace(",", ""))
+        self.assertTrue(4_000 < bad < 6_000, bad)
+
+    def test_new_looks_at_each_split(self):
+        self.write("validation/blue/notes.txt", "no picture")
+        text, said = self.new(".")
+        self.assertRegex(said, "1 of 13 files in .*validation is no picture that can be read: .*blue/notes.txt;")
+        self.assertEqual([line.split(":")[0].strip() for line in text.splitlines() if "{images:" in line and "on_error: skip" in line],
+                         ["validation"])
+
+    def test_new_warns_of_splits_that_are_taken_for_classes(self):
+        for name in ("Train", "Val"):
+            (self.dir / "all" / name).mkdir(parents=True)
+            for path in sorted((self.dir / "validation/red").glob("*.png")):
+                (self.dir / "all" / name / path.name).write_bytes(path.read_bytes())
+        text, said = self.new("all")
+        for place in (text, said):
+            self.assertIn("'Train' and 'Val' are taken for classes", place)
+
+    def test_new_says_that_the_pictures_of_a_table_are_not_there(self):
+        rows = self.labels()
+        self.table("labels.csv", [(row[1], row[2]) for row in rows])
+        text, said = self.new("labels.csv")
+        self.assertIn("directory: train", text)
+        self.assertEqual(said, "")
+        # Some are not.
+        for number in (51, 52, 53, 54):
+            (self.dir / "train" / rows[number][1]).unlink()
+        text, said = self.new("labels.csv")
+        for place in (text, said):
+            self.assertIn("4 of 60 files that 'file' names are no pictures that can be read: train/red/10.png, "
+                          "train/red/11.png, train/red/12.png, ...", place)
+        self.assertIn("on_error: skip", text)
+        self.dtrain("fit", "new.yaml", "--epochs", "1")
+        # None is.
+        (self.dir / "train").rename(self.dir / "elsewhere")
+        (self.dir / "validation").rename(self.dir / "nowhere")
+        for folder in ("elsewhere", "nowhere"):
+            for path in list((self.dir / folder).iterdir()):
+                path.rename(self.dir / folder / f"other-{path.name}")
+        text, said = self.new("labels.csv")
+        for place in (text, said):
+            self.assertIn("none of the 60 files that 'file' names is there, or is a picture (JPEG, PNG, BMP): the "
+                          "first was looked for at blue/00.png; say which folder the paths begin in", place)
+        self.assertIn("csv: {file: labels.csv, path: file, target: colour}, size: [128, 128]", text)
+        self.assertIn("channels: 3}", text)
+        # Names of pictures beside numbers are names of rows.
+        self.table("numbers.csv", [("file", "a", "b", "kind")] + [(f"{i}.png", i % 7, i % 5, "xy"[i % 2]) for i in range(60)])
+        self.assertIn("features: [2]", self.new("numbers.csv")[0])
+
+    def test_new_refuses_a_table_of_one_class(self):
+        self.table("labels.csv", [(row[1], row[2]) for row in self.labels()[:20]])
+        self.assertIn("all rows have the same there, 'blue'",
+                      self.dtrain("new", "labels.csv", "--output", "new.yaml", expect=2).err)
+
+    def test_what_two_splits_have_to_say_is_said_once(self):
+        self.write("train/red/notes.txt", "no picture")
+        config = CONFIG.replace("directory: train,", "directory: train, on_error: skip,")
+        drawn = config.replace("{images: {directory: validation, resize: crop, size: [14, 14]}}",
+                               "{split: {of: train, fraction: 0.2, stratify: true}}")
+        self.assertEqual(self.fit("--epochs", 1, config=drawn).err.count("1 of 61 files were left out"), 1)
+        self.assertEqual(self.dtrain("check", "config.yaml").err.count("1 of 61 files were left out"), 1)
+        self.write("config.yaml", config.replace("{height: 12, width: 12}", "{height: 15, width: 12}"))
+        self.assertEqual(self.dtrain("check", "config.yaml", expect=2).err.count("expected pictures of at least 15x12"), 1)
+
+    def test_new_says_how_an_archive_is_read(self):
+        self.shards("train", tarfile.PAX_FORMAT, 1)
+        self.assertIn("found a tar archive, for which no configuration is written; take one for a folder of such "
+                      "pictures, and give its split 'train' the reader of archives: {webdataset: {files: train-00.tar,",
+                      self.dtrain("new", "train-00.tar", expect=2).err)
+
+    def test_the_same_folder_for_two_splits_is_warned_of(self):
+        message = self.fit("--epochs", 1, config=CONFIG.replace("{directory: validation,", "{directory: train,")).err
+        self.assertIn("config.yaml:10:15: warning: validation: reads the samples that are trained on", message)
 
     def test_killed_and_gone_on_with_gives_the_same_bits(self):
         self.fit("--epochs", 12, config=CONFIG, output="whole")

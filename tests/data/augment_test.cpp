@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "config/node.h"
+#include "config/yaml.h"
 #include "data/augment/augmentation.h"
 #include "data/augment/colour_ops.h"
 #include "data/augment/mixing.h"
@@ -373,6 +374,24 @@ TEST_CASE("epochs, samples and places in the list give other draws, batches do n
   const std::vector<int64_t> places{0}, rows{5};
   plan.run({src.data(), places, {rows, kSeed, 1}}, out.data());
   CHECK(out != seen(*noise, kFloats, src, 5, 1));
+}
+
+TEST_CASE("a rotation in degrees is told what it counts in") {
+  const auto error = [](const std::string& rotation) {
+    return error_of([&] {
+      Diagnostics diagnostics;
+      registry<Augmentation>().parse(parse_yaml("random_rotation: " + rotation, "a.yaml", diagnostics),
+                                     diagnostics);
+      diagnostics.throw_if_errors();
+    });
+  };
+  for (const char* rotation : {"{factor: [-15, 15]}", "{factor: 15}", "15", "[-15, 15]"}) {
+    CAPTURE(rotation);
+    CHECK(contains(error(rotation),
+                   "random_rotation's factor: expected parts of a whole turn from -1 to 1, as Keras has them "
+                   "(15 degrees are 0.042), found "));
+  }
+  CHECK(error("0.042") == "");
 }
 
 TEST_CASE("pictures that are too small for a crop are an error") {

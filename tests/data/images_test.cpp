@@ -187,7 +187,9 @@ TEST_CASE("broken pictures are errors with their path, or left out and counted")
   write_picture(folder / "all/cat/broken.jpg", Bytes(whole.begin(), whole.begin() + 700));
   const auto broken = open(folder, "train: {images: {directory: all}}");
   CHECK(broken->size() == 13);
-  CHECK(contains(error_of([&] { read_all(*broken, 0); }), "all/cat/broken.jpg: expected a whole JPEG"));
+  const std::string damage = error_of([&] { read_all(*broken, 0); });
+  CHECK(contains(damage, "all/cat/broken.jpg: expected a whole JPEG"));
+  CHECK(contains(damage, "; 'on_error: skip' leaves it out"));
 
   write_file(folder / "all/dog/notes.txt", "no picture");
   CHECK(contains(open_error(folder, "train: {images: {directory: all}}"),
@@ -200,6 +202,49 @@ TEST_CASE("broken pictures are errors with their path, or left out and counted")
   CHECK(contains(kept->warnings()[0], "4 of 16 files were left out"));
   CHECK(contains(kept->warnings()[0], "all/cat/broken.jpg"));
   CHECK(read_all(*kept, 0).size() == 12 * 360);
+}
+
+TEST_CASE("all broken pictures are counted, the first one is named, and the option that leaves them out") {
+  const TempFolder folder;
+  write_classes(folder / "all");
+  const auto error = [&] { return open_error(folder, "train: {images: {directory: all}}"); };
+  write_file(folder / "all/dog/notes.txt", "no picture");
+  CHECK(contains(error(),
+                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found no picture; "
+                 "'on_error: skip' leaves it out"));
+  write_file(folder / "all/cat/a.gif", "GIF89a");
+  fs::create_symlink("nowhere", folder / "all/emu/nothing.png");
+  for (int i = 0; i < 5; ++i)
+    CHECK(contains(error(),
+                   "all/cat/a.gif: expected a JPEG, PNG or BMP, found a GIF; 2 more cannot be read; "
+                   "'on_error: skip' leaves them out"));
+  // Where nothing can be said to the reader, or nothing would be left, the option is not named.
+  const DatasetSpec spec = parse(folder, "train: {images: {directory: all}}");
+  const std::string predicted = error_of([&] { open_inputs(folder / "all", spec, kInput, {}); });
+  CHECK(contains(predicted, "found a GIF; 2 more cannot be read"));
+  CHECK_FALSE(contains(predicted, "on_error"));
+  fs::create_directories(folder / "none/cat");
+  write_file(folder / "none/cat/a.gif", "GIF89a");
+  const std::string none = open_error(folder, "train: {images: {directory: none}}");
+  CHECK(contains(none, "found a GIF"));
+  CHECK_FALSE(contains(none, "on_error"));
+}
+
+TEST_CASE("folders of splits that are taken for classes are warned of") {
+  const TempFolder folder;
+  for (const char* name : {"Train/cat", "Train/dog", "val/cat", "odd/train", "odd/bus"})
+    write_picture(folder / (std::string("all/") + name + "/a.png"), png_of(gradient(5, 5, 3)));
+  const auto warnings = [&](const std::string& options) {
+    return open(folder, "train: {images: {" + options + "}}")->warnings();
+  };
+  fs::rename(folder / "all/odd", folder / "odd");
+  REQUIRE(warnings("directory: all").size() == 1);
+  CHECK(contains(warnings("directory: all")[0],
+                 "all: its folders 'Train' and 'val' are taken for classes, but are called like splits; is "
+                 "this one level too high? Then train on "));
+  CHECK(warnings("directory: odd").empty());        // one class is called so
+  CHECK(warnings("directory: all/Train").empty());  // these are what was meant
+  CHECK(warnings("directory: all, class_names: [val, Train]").empty());
 }
 
 TEST_CASE("folders that are not what they should be") {
@@ -245,6 +290,13 @@ TEST_CASE("pictures to predict for: a folder, or one file") {
   const auto train = open_split(spec, *spec.train, kInput, kTarget);
   CHECK(read_all(*data, 0) == read_all(*train, 0));
   CHECK(open_inputs(folder / "all/dog/0.bmp", spec, kInput, {})->size() == 1);
+  for (const auto& [start, name] :
+       {std::pair<std::string, std::string>{"RIFF" + std::string(4, '\0') + "WEBPVP8 ", "a WebP picture"},
+        {std::string("MM\0*", 4), "a TIFF"}}) {
+    write_file(folder / "other.picture", start + std::string(50, '\0'));
+    CHECK(contains(error_of([&] { open_inputs(folder / "other.picture", spec, kInput, {}); }),
+                   "other.picture: expected a JPEG, PNG or BMP, found " + name));
+  }
   // What stands beside the classes is passed over there, too; beside other pictures it is a mistake.
   write_file(folder / "all/README.txt", "beside the folders");
   CHECK(open_inputs(folder / "all", spec, kInput, {})->size() == 12);

@@ -89,6 +89,38 @@ TEST_CASE("numbers are class numbers, or what a loss of numbers wants") {
         std::vector<double>{0, 1});
 }
 
+TEST_CASE("class_names name the classes that a table has the numbers of") {
+  const Shop shop;
+  shop.table("file,kind\n3.png,2\n0.png,0\n1.png,1\n");
+  const std::string names = kOptions + ", class_names: [fox, ant, bee]";
+  const auto data = shop.open(names);
+  CHECK(read_all(*data, 1) == std::vector<double>{2, 0, 1});
+  CHECK(data->facts().source.class_names.at("target") == std::vector<std::string>{"fox", "ant", "bee"});
+  shop.table("file,kind\n4.png,1\n", "other.csv");
+  shop.table("file,kind\n4.png,bee\n", "named.csv");
+  DatasetSpec spec = parse(shop.folder, "train: {images: {" + names + "}}\nvalidation: {images: {" +
+                                            table(kUsual, "other.csv") + "}}\ntest: {images: {" +
+                                            table(kUsual, "named.csv") + "}}\n");
+  spec.facts = data->facts();
+  CHECK(read_all(*open_split(spec, *spec.validation, kInput, kClass), 1) == std::vector<double>{1});
+  CHECK(read_all(*open_split(spec, *spec.test, kInput, kClass), 1) == std::vector<double>{2});
+  shop.table("file,kind\n3.png,2\n0.png,3\n");
+  CHECK(contains(shop.error(names), "labels.csv:3:7: expected one of"));
+  shop.table("file,kind\n3.png,2\n0.png,ant\n");
+  CHECK(contains(shop.error(names), "('0', '1', '2'), found 'ant'"));
+}
+
+TEST_CASE("missing pictures of a table are counted") {
+  const Shop shop;
+  shop.table("file,kind\n1.png,a\n8.png,b\n9.png,b\n");
+  CHECK(contains(shop.error(kOptions),
+                 "pictures/8.png: expected a file, found nothing; 1 more cannot be found; "
+                 "'on_error: skip' leaves them out"));
+  shop.table("file,kind\n8.png,b\n9.png,b\n");
+  CHECK(contains(shop.error(kOptions), "found nothing; 1 more cannot be found"));
+  CHECK_FALSE(contains(shop.error(kOptions), "on_error"));
+}
+
 TEST_CASE("several targets, each by its output's name") {
   const Shop shop;
   shop.table("file,kind,size\n3.png,b,1.5\n4.png,a,2\n");
@@ -128,9 +160,10 @@ TEST_CASE("what is wrong is told at its line and column") {
   shop.table("file,kind\n1.png,a\n,b\n");
   CHECK(contains(shop.error(kOptions), "labels.csv:3:1: expected the path of a picture, found nothing"));
   shop.table("file,kind\n1.png,a\n2.png,\n");
-  CHECK(contains(shop.error(kOptions),
-                 "labels.csv:3:7: expected a value in the column 'kind', found ''; a target must have a value in "
-                 "every row"));
+  CHECK(contains(
+      shop.error(kOptions),
+      "labels.csv:3:7: expected a value in the column 'kind', found ''; a target must have a value in "
+      "every row"));
   shop.table("file,kind\n1.png,a\n2.png,b\n./1.png,a\n");
   CHECK(contains(shop.error(kOptions), "labels.csv:4:1: expected each picture once, found "));
   CHECK(contains(shop.error(kOptions), "1.png again, which is in line 2"));

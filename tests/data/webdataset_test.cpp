@@ -124,6 +124,29 @@ TEST_CASE("targets are numbers, or names that are numbered in their order") {
                  "numbers.tar:1.png: expected an integer (int32) as its target, found '0.5'"));
 }
 
+TEST_CASE("class_names name the classes that an archive has the numbers of") {
+  const TempFolder folder;
+  write_file(folder / "a.tar", sample("1", 1, "2") + sample("2", 2, "0\n") + kEnd);
+  write_file(folder / "b.tar", sample("1", 1, "1") + kEnd);
+  DatasetSpec spec = parse(folder,
+                           "train: {webdataset: {files: a.tar, class_names: [fox, ant, bee]}}\n"
+                           "validation: {webdataset: {files: b.tar}}\n");
+  const auto data = open_split(spec, *spec.train, kInput, kClass);
+  CHECK(read_all(*data, 1) == std::vector<double>{2, 0});
+  CHECK(data->facts().source.class_names.at("target") == std::vector<std::string>{"fox", "ant", "bee"});
+  spec.facts = data->facts();
+  CHECK(read_all(*open_split(spec, *spec.validation, kInput, kClass), 1) == std::vector<double>{1});
+  const auto error = [&](const std::string& names) {
+    return error_of([&] { open(folder, "files: a.tar, class_names: " + names); });
+  };
+  CHECK(contains(error("[fox, ant]"),
+                 "a.tar:1.png: expected one of the classes '0', '1' as its target, found '2'"));
+  // Names that are numbers are names.
+  CHECK(read_all(*open(folder, "files: a.tar, class_names: ['2', '0']"), 1) == std::vector<double>{0, 1});
+  write_file(folder / "a.tar", sample("1", 1, "1") + sample("2", 2, "fox") + kEnd);
+  CHECK(contains(error("[fox, ant]"), "a.tar:2.png: expected one of the classes '0', '1'"));
+}
+
 TEST_CASE("what is no sample is told with its byte") {
   const TempFolder folder;
   const auto error = [&](const std::string& archive) {

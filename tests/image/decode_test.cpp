@@ -98,6 +98,24 @@ TEST_CASE("a BMP is one whatever stands in its reserved bytes, and text is none"
   }
 }
 
+TEST_CASE("formats that are not read are pictures all the same, and are called by their names") {
+  const std::string size("\0\0\0\x1c", 4);
+  for (const auto& [start, name] : {std::pair<std::string, std::string>{"GIF89a", "a GIF"},
+                                    {"RIFF" + size + "WEBPVP8 ", "a WebP picture"},
+                                    {std::string("II*\0", 4), "a TIFF"},
+                                    {size + "ftypheic", "a HEIC, AVIF or video file"}}) {
+    CAPTURE(name);
+    const std::string text = start + std::string(20, '\0');
+    const Bytes bytes(text.begin(), text.end());
+    CHECK(is_picture_file(bytes));
+    CHECK_THROWS_WITH_AS(decoded(bytes, 9, 7), ("expected a JPEG, PNG or BMP, found " + name).c_str(),
+                         UserError);
+  }
+  for (const std::string text :
+       {"GIF8 files,size,owner\n", "age,ftyp,height\n1,2,3\n", "RIFF,note,WEBP,more\n"})
+    CHECK_FALSE(is_picture_file(Bytes(text.begin(), text.end())));
+}
+
 TEST_CASE("a JPEG comes out as it went in, but for what JPEG loses") {
   for (const bool progressive : {false, true})
     for (const int channels : {1, 3}) {

@@ -26,6 +26,13 @@ class RandomRotation final : public Augmentation {
   RandomRotationOptions options_;
 };
 
+/// Degrees are what most others count in.
+Check<UniformRange> turns() {
+  Check<UniformRange> check = range_within(-1, 1);
+  check.expected = "parts of a whole turn from -1 to 1, as Keras has them (15 degrees are 0.042)";
+  return check;
+}
+
 }  // namespace
 
 void add_random_rotation(Registry<Augmentation>& table) {
@@ -33,9 +40,9 @@ void add_random_rotation(Registry<Augmentation>& table) {
   Schema<Options> schema("Turns each picture about its middle.");
   schema.example("{factor: 0.05}");
   schema.required("factor", &Options::factor,
-                  "the range of the angle, as a part of a whole turn; a number f is [-f, f]",
-                  range_within(-1, 1));
+                  "the range of the angle, as a part of a whole turn; a number f is [-f, f]", turns());
   add_warp_options(schema);
+  schema.positional("factor");
   table.add<RandomRotation>("random_rotation", schema);
 }
 

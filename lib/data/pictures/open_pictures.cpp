@@ -65,7 +65,7 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
 
 SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input) {
   const PictureForm form = picture_form(options, input);
-  CheckedPictures checked = check_pictures(*set.pictures, set.where, form, options.on_error);
+  CheckedPictures checked = check_pictures(*set.pictures, set.where, form, options.on_error, set.can_skip);
   SourceColumns source = std::move(set.known);
   if (checked.skipped > 0) keep_rows(source, checked.kept);
   if (!source.names) {

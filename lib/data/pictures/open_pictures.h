@@ -19,6 +19,8 @@ struct PictureSet {
   /// A row for each picture: the targets' columns, weights, and names; null stands for the pictures' own
   /// names, which are paths.
   SourceColumns known;
+  /// Whether its user may say on_error: skip, as for a reader of the configuration: for messages.
+  bool can_skip = false;
 };
 
 PictureSet picture_set(FileListing files);

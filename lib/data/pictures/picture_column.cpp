@@ -50,12 +50,13 @@ int64_t decode_one(const PictureSource& source, int64_t i, const PictureForm& fo
 class PictureColumn final : public Column {
  public:
   PictureColumn(std::string name, std::shared_ptr<const PictureSource> source, std::vector<int64_t> pictures,
-                const PictureForm& form, int64_t largest)
+                const PictureForm& form, int64_t largest, std::string advice)
       : spec_{std::move(name), Shape{form.height, form.width, form.channels}, DType::uint8},
         source_(std::move(source)),
         pictures_(std::move(pictures)),
         form_(form),
-        largest_(largest) {}
+        largest_(largest),
+        advice_(std::move(advice)) {}
 
   const TensorSpec& spec() const override { return spec_; }
   int64_t size() const override { return static_cast<int64_t>(pictures_.size()); }
@@ -67,7 +68,11 @@ class PictureColumn final : public Column {
   void read_rows(std::span<const int64_t> rows, void* dst) const override {
     auto* out = static_cast<uint8_t*>(dst);
     for (const int64_t row : rows) {
-      decode_one(*source_, pictures_[static_cast<size_t>(row)], form_, out);
+      try {
+        decode_one(*source_, pictures_[static_cast<size_t>(row)], form_, out);
+      } catch (const UserError& error) {
+        throw UserError(error.what() + advice_);
+      }
       out += form_.bytes();
     }
   }
@@ -78,6 +83,7 @@ class PictureColumn final : public Column {
   std::vector<int64_t> pictures_;
   PictureForm form_;
   int64_t largest_;
+  std::string advice_;
 };
 
 }  // namespace
@@ -85,7 +91,7 @@ class PictureColumn final : public Column {
 std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<const PictureSource> source,
                                              CheckedPictures pictures, const PictureForm& form) {
   return std::make_shared<PictureColumn>(std::move(name), std::move(source), std::move(pictures.kept), form,
-                                         pictures.largest);
+                                         pictures.largest, std::move(pictures.advice));
 }
 
 PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t* bytes_of_all) {
@@ -107,27 +113,33 @@ PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t*
   return header;
 }
 
+std::string describe_others(int64_t others, const std::string& how, bool can_skip) {
+  std::string text;
+  if (others > 0) text = fmt::format("; {} more {}", others, how);
+  if (can_skip) text += fmt::format("; 'on_error: skip' leaves {} out", others > 0 ? "them" : "it");
+  return text;
+}
+
 CheckedPictures check_pictures(const PictureSource& source, const std::string& where, const PictureForm& form,
-                               OnError on_error) {
+                               OnError on_error, bool can_skip) {
   CheckedPictures checked;
+  if (on_error == OnError::error && can_skip) checked.advice = describe_others(0, "", true);
   std::vector<int64_t> lengths(static_cast<size_t>(source.size()));
   const auto find_largest = [&] {
     for (const int64_t i : checked.kept)
       checked.largest = std::max(checked.largest, lengths[static_cast<size_t>(i)]);
   };
-  if (on_error == OnError::error) {
-    run_blocks(source.size(),
-               [&](int64_t i) { header_of_picture(source, i, &lengths[static_cast<size_t>(i)]); });
-    checked.kept = row_numbers(0, source.size());
-    find_largest();
-    return checked;
-  }
   std::vector<std::string> problems(static_cast<size_t>(source.size()));
   run_blocks(source.size(), [&](int64_t i) {
     thread_local std::vector<uint8_t> pixels;
-    pixels.resize(form.bytes());
+    int64_t& length = lengths[static_cast<size_t>(i)];
     try {
-      lengths[static_cast<size_t>(i)] = decode_one(source, i, form, pixels.data());
+      if (on_error == OnError::error) {
+        header_of_picture(source, i, &length);
+      } else {
+        pixels.resize(form.bytes());
+        length = decode_one(source, i, form, pixels.data());
+      }
     } catch (const UserError& error) {
       problems[static_cast<size_t>(i)] = error.what();
     }
@@ -139,7 +151,10 @@ CheckedPictures check_pictures(const PictureSource& source, const std::string& w
     else if (++checked.skipped == 1)
       checked.first_skipped = problem;
   }
-  if (checked.kept.empty())
+  if (on_error == OnError::error && checked.skipped > 0)
+    throw UserError(checked.first_skipped + describe_others(checked.skipped - 1, "cannot be read",
+                                                            can_skip && !checked.kept.empty()));
+  if (on_error == OnError::skip && checked.kept.empty())
     throw UserError(fmt::format("{}: expected pictures, found none of {} to be one ({})", where,
                                 checked.skipped, checked.first_skipped));
   find_largest();

@@ -4,6 +4,7 @@
 #include <array>
 #include <dirent.h>
 #include <map>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -16,12 +17,18 @@ namespace dtrain {
 
 namespace {
 
-bool has_ending_of_picture(const std::string& path) {
-  std::string ending = path.substr(std::min(path.rfind('.'), path.size()));
-  std::transform(ending.begin(), ending.end(), ending.begin(),
+std::string in_small_letters(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  constexpr std::array<std::string_view, 4> kEndings{".jpg", ".jpeg", ".png", ".bmp"};
-  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+  return text;
+}
+
+/// The first of these that is called like one of `known`; "" where none is.
+std::string find_called(const std::vector<std::string>& names, std::span<const std::string_view> known) {
+  const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+    return std::find(known.begin(), known.end(), in_small_letters(name)) != known.end();
+  });
+  return found == names.end() ? "" : *found;
 }
 
 /// Whether a file stands beside the folders of a folder, and is no picture by its name: README.txt.
@@ -30,6 +37,23 @@ bool is_beside_folders(const ListedFile& file) {
 }
 
 }  // namespace
+
+bool has_ending_of_picture(const std::string& path) {
+  const std::string ending = in_small_letters(path.substr(std::min(path.rfind('.'), path.size())));
+  constexpr std::array<std::string_view, 4> kEndings{".jpg", ".jpeg", ".png", ".bmp"};
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
+std::string warning_of_splits(const std::string& folder, const std::vector<std::string>& names) {
+  const std::string train = find_called(names, kTrainFolders);
+  std::string other = find_called(names, kValidationFolders);
+  if (other.empty()) other = find_called(names, kTestFolders);
+  if (train.empty() || other.empty()) return "";
+  return fmt::format(
+      "{}: its folders '{}' and '{}' are taken for classes, but are called like splits; is this one level "
+      "too high? Then train on {}, and give '{}' to a split of its own",
+      folder, train, other, path_in(folder, train), other);
+}
 
 std::vector<std::string> folders_in(const std::string& folder) {
   std::vector<std::string> names;

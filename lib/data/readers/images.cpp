@@ -28,10 +28,11 @@ class ImagesReader final : public Reader {
 
   SourceColumns open(const ReadRequest& request) const override {
     check_one_picture(request);
-    return open_pictures(options_.csv    ? list_table(table(request), options_.on_error, with_names(request))
-                         : options_.hdf5 ? list_datasets(request.find(options_.hdf5->file), request)
-                                         : list_folder_of(request),
-                         options_, request.inputs[0]);
+    PictureSet set = options_.csv    ? list_table(table(request), options_.on_error, with_names(request))
+                     : options_.hdf5 ? list_datasets(request.find(options_.hdf5->file), request)
+                                     : list_folder_of(request);
+    set.can_skip = true;
+    return open_pictures(std::move(set), options_, request.inputs[0]);
   }
 
   std::vector<std::string> files() const override {
@@ -81,9 +82,12 @@ class ImagesReader final : public Reader {
                                request.targets.size()));
     const auto known = with_names(request).facts.class_names;
     const auto names = known.find("target");
-    PictureSet set =
-        picture_set(list_classes(folder, names == known.end() ? std::vector<std::string>() : names->second));
+    PictureClasses classes =
+        list_classes(folder, names == known.end() ? std::vector<std::string>() : names->second);
+    const std::string warning = names == known.end() ? warning_of_splits(folder, classes.class_names) : "";
+    PictureSet set = picture_set(std::move(classes));
     set.known.facts.fields = request.facts.fields;
+    if (!warning.empty()) set.known.warnings.push_back(warning);
     return set;
   }
 

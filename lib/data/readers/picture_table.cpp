@@ -1,5 +1,6 @@
 #include "data/readers/picture_table.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <unordered_map>
@@ -7,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/pictures/class_numbers.h"
+#include "data/pictures/picture_column.h"
 #include "data/pictures/picture_files.h"
 #include "data/readers/csv_planner.h"
 #include "data/readers/csv_text.h"
@@ -42,6 +45,12 @@ std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths)
   return files;
 }
 
+/// Where the targets' classes are known by names, the table may have their numbers.
+void take_numbers(CsvPlan& plan, const CsvStart& start) {
+  for (auto& [field, category] : plan.categories)
+    if (category.values) category.values = label_texts(*category.values, start.first[field]);
+}
+
 ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   ReadTable read;
   read.facts = request.facts;
@@ -55,6 +64,7 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
     CsvPlan plan;
     if (!request.for_prediction) plan = planner.emplace(known, request, read.start).plan();
     plan.advice.clear();  // a csv reader's
+    take_numbers(plan, found);
     plan.id = read.field = place_of_field(read.start, table.options.path);
     return plan;
   });
@@ -102,15 +112,18 @@ void refuse_duplicates(const PictureTable& table, const ReadTable& read) {
   }
 }
 
-void refuse_missing(const PictureTable& table, const ReadTable& read) {
-  for (size_t i = 0; i < read.files.size(); ++i) {
-    const ListedFile& file = read.files[i];
-    if (file.problem.empty()) continue;
-    const bool is_named = !text_of(*read.columns.names, static_cast<int64_t>(i)).empty();
-    const std::string why = advice_for(table, file.path);
-    Places(table, read)
-        .fail(i, is_named ? fmt::format("{}: {}{}", file.path, file.problem, why) : file.problem);
-  }
+void refuse_missing(const PictureTable& table, const ReadTable& read, bool can_skip) {
+  const auto is_missing = [](const ListedFile& file) { return !file.problem.empty(); };
+  const auto first = std::find_if(read.files.begin(), read.files.end(), is_missing);
+  if (first == read.files.end()) return;
+  const auto count = std::count_if(first, read.files.end(), is_missing);
+  const auto row = static_cast<size_t>(first - read.files.begin());
+  std::string message = first->problem;
+  if (!text_of(*read.columns.names, static_cast<int64_t>(row)).empty())
+    message = fmt::format("{}: {}{}", first->path, first->problem, advice_for(table, first->path));
+  const bool has_some = count < static_cast<int64_t>(read.files.size());
+  Places(table, read)
+      .fail(row, message + describe_others(count - 1, "cannot be found", can_skip && has_some));
 }
 
 }  // namespace
@@ -153,7 +166,7 @@ PictureSet list_table(const PictureTable& table, OnError on_error, const ReadReq
   of_targets.inputs.clear();  // the picture is none of the table's numbers
   ReadTable read = read_table(table, of_targets);
   if (!request.for_prediction) refuse_duplicates(table, read);
-  if (on_error == OnError::error) refuse_missing(table, read);
+  if (on_error == OnError::error) refuse_missing(table, read, !request.for_prediction);
   PictureSet set{table.path, picture_files({"", std::move(read.files)}), {}};
   set.known.columns = std::move(read.columns.parts);
   set.known.weights = std::move(read.columns.weights);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/name_list.h"
+#include "data/pictures/class_numbers.h"
 #include "data/pictures/open_pictures.h"
 #include "data/pictures/tar_pictures.h"
 #include "data/readers/csv_values.h"
@@ -30,13 +31,15 @@ struct WebDatasetOptions : PictureOptions {
 class TextTargets {
  public:
   /// `names` is the table, as far as it is known; it is made of the texts where the first of them is a name.
+  /// Where it is known, all targets are its names, or all are their numbers.
   TextTargets(const TarSamples& samples, const std::vector<std::string>& names)
       : samples_(samples), names_(names) {
     if (names_.empty() && is_csv_name(samples.targets.front())) {
       const std::set<std::string> sorted(samples.targets.begin(), samples.targets.end());
       names_.assign(sorted.begin(), sorted.end());
     }
-    for (size_t i = 0; i < names_.size(); ++i) numbers_.emplace(names_[i], static_cast<int32_t>(i));
+    texts_ = label_texts(names_, samples.targets.front());
+    for (size_t i = 0; i < texts_.size(); ++i) numbers_.emplace(texts_[i], static_cast<int32_t>(i));
   }
 
   const std::vector<std::string>& names() const { return names_; }
@@ -71,12 +74,13 @@ class TextTargets {
   }
   double index_of(size_t i) const {
     const auto found = numbers_.find(samples_.targets[i]);
-    if (found == numbers_.end()) refuse(i, fmt::format("one of the classes {}", list_some(names_, 20)));
+    if (found == numbers_.end()) refuse(i, fmt::format("one of the classes {}", list_some(texts_, 20)));
     return found->second;
   }
 
   const TarSamples& samples_;
   std::vector<std::string> names_;
+  std::vector<std::string> texts_;  // by which targets call the classes that have these names
   std::unordered_map<std::string, int32_t> numbers_;
 };
 
@@ -91,7 +95,7 @@ class WebDatasetReader final : public Reader {
                                request.targets.size()));
     const TarSamples samples =
         list_tar_samples(paths(request), request.targets.empty() ? "" : options_.target);
-    PictureSet set{options_.files, samples.pictures, {}};
+    PictureSet set{options_.files, samples.pictures, {}, true};
     set.known.facts = request.facts;
     if (!request.targets.empty()) {
       auto& names = set.known.facts.class_names;
