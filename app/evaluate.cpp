@@ -200,6 +200,15 @@ Errors find_errors(const SavedRun& run, const std::shared_ptr<const Dataset>& da
   return {std::move(*worst), data->has_ids(), data->id_title()};
 }
 
+/// A split that this one is drawn of, or that is drawn of it; "" where there is none.
+std::string of_the_same_file(const DatasetSpec& dataset, const std::string& split) {
+  if (const auto& drawn = dataset.find(split)->drawn) return drawn->of;
+  for (const char* name : kSplitNames)
+    if (const SplitSpec* other = dataset.find(name); other && other->drawn && other->drawn->of == split)
+      return name;
+  return "";
+}
+
 /// Samples that were trained on may be among those of files that have changed. A split that training did not
 /// open is told by the one that it is drawn of.
 void warn_of_other_data(const SavedRun& run, const std::string& split, const Dataset& data) {
@@ -207,14 +216,13 @@ void warn_of_other_data(const SavedRun& run, const std::string& split, const Dat
   const auto known = TrainingState::from_json(content.state, content.history).data;
   DataIdentity now = data.identity();
   auto before = known.find(split);
-  if (before == known.end() && !now.drawn.empty()) {
-    before = known.find(run.config.dataset.find(split)->drawn->of);
+  if (before == known.end()) {
+    before = known.find(of_the_same_file(run.config.dataset, split));
     if (before == known.end()) return;
     now.from = before->second.from;
     now.to = before->second.to;
     now.drawn = before->second.drawn;
   }
-  if (before == known.end()) return;
   if (const std::string change = describe_change(before->second, now); !change.empty())
     print_warning(fmt::format("the data of '{}' are others than in training: {}", split, change));
 }

@@ -57,7 +57,7 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
 void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                          const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
 
-/// The paths at which the files of all splits are found now; nothing of a split that lacks one.
+/// The paths of those files of all splits that are found now.
 std::vector<std::string> data_files(const DatasetSpec& spec);
 
 /// Throws UserError where the cache could not keep the samples of a split, without opening it.

@@ -140,15 +140,32 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
                                         std::move(planner.columns));
 }
 
+namespace {
+
+/// Nothing where a file is not there.
+template <class Find>
+std::vector<std::string> found_or_none(Find find) {
+  try {
+    return find();
+  } catch (const UserError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> data_files(const DatasetSpec& spec) {
   std::vector<std::string> all;
   for (const char* name : {"train", "validation", "test"})
     if (const SplitSpec* split = spec.find(name)) {
-      try {
-        const auto paths = split->reader->paths({spec.root, split->mark, {}, {}, {}});
+      const ReadRequest request{spec.root, split->mark, {}, {}, {}};
+      if (const auto paths = found_or_none([&] { return split->reader->paths(request); }); !paths.empty()) {
         all.insert(all.end(), paths.begin(), paths.end());
-      } catch (const UserError&) {
         continue;
+      }
+      for (const std::string& file : split->reader->files()) {
+        const auto path = found_or_none([&] { return std::vector{request.find(file)}; });
+        all.insert(all.end(), path.begin(), path.end());
       }
     }
   return all;

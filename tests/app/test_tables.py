@@ -64,12 +64,36 @@ class Tables(Case):
         self.dtrain("predict", "run", "-i", "new.csv", "-o", "after.csv")
         self.assertEqual(self.read("after.csv"), self.read("before.csv"))
 
+    def test_predictions_go_over_no_file_that_was_trained_on(self):
+        config = CONFIG.replace("  validation: {split: {of: train, fraction: 0.2, stratify: true}}\n", "").replace(
+            "  test: {split: {of: train, fraction: 0.2, stratify: true}}\n", "").replace(
+            "{csv: {file: flowers.csv, header: true, target: species, id: name, categories: [colour], fill: median, drop: [note]}}",
+            "{npy: {input: x.npy, target: y.npy}}").replace("x: [5]", "x: [2]").replace("epochs: 6", "epochs: 1")
+        def npy(name, kind, shape, values):
+            head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+            (self.dir / name).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + values)
+        npy("x.npy", "<f4", "(8, 2)", struct.pack("<16f", *range(16)))
+        npy("y.npy", "<i4", "(8,)", struct.pack("<8i", *[0, 1, 2, 0, 1, 2, 0, 1]))
+        self.fit(config=config)
+        npy("new.npy", "<f4", "(8, 2)", struct.pack("<16f", *range(16)))
+        refused = "is a file of the run's data set"
+        self.assertIn(refused, self.dtrain("predict", "run", "-i", "new.npy", "-o", "y.npy", expect=2).err)
+        (self.dir / "x.npy").unlink()  # another one of the split being gone changes nothing
+        self.assertIn(refused, self.dtrain("predict", "run", "-i", "new.npy", "-o", "y.npy", expect=2).err)
+
     def test_evaluate_says_that_the_data_are_others(self):
         self.fit(config=CONFIG)
         splits = ("train", "validation", "test")
         for split in splits:
             self.assertNotIn("others", self.dtrain("evaluate", "run", "--split", split).err)
+        self.write("of-test.yaml", CONFIG.replace("of: train", "of: test", 1).replace(
+            "  test: {split: {of: train, fraction: 0.2, stratify: true}}\n", "").replace("  train: {csv:", "  train: {csv:", 1).replace(
+            "  validation:", "  test: {csv: {file: flowers.csv, header: true, target: species, id: name, categories: [colour], "
+            "fill: median, drop: [note]}}\n  validation:"))
+        self.dtrain("fit", "of-test.yaml", "--output", "of-test")
+        self.assertNotIn("others", self.dtrain("evaluate", "of-test", "--split", "test").err)
         self.table("flowers.csv", self.rows[::-1], list(self.rows[0]))
+        self.assertIn("the data of 'test' are others", self.dtrain("evaluate", "of-test", "--split", "test").err)
         for split in splits:
             self.assertIn(f"the data of '{split}' are others than in training: flowers.csv holds other data",
                           self.dtrain("evaluate", "run", "--split", split).err)

@@ -221,6 +221,9 @@ TEST_CASE_FIXTURE(Run, "gaps of what is predicted from take nothing that the tra
     CHECK(contains(error_of([&] { with_fill(fill); }),
                    "fill: the run was trained without it, and has no " + fill + " of its training split"));
   CHECK(read_all(*with_fill("3"), 0) == Values{5, 3});
+  CHECK(error_of([&] {
+          predict("a\n\"\"\n", kHeader);
+        }).ends_with("; a gap becomes the number that 'fill' says"));
   // Text is told without advice for another training.
   CHECK(error_of([&] {
           predict("a\nu\n", kHeader);

@@ -46,7 +46,7 @@ struct CsvDestination {
   size_t width = 0;           // bytes of a text
   const CategoryTable* table = nullptr;
   std::optional<double> gap = {};  // what stands for a value that is not there
-  std::string_view advice_for_gap = {};
+  std::string_view advice_for_gap = {}, advice_for_unknown = {};
 
   /// Writes the row's element; false where the text is not what it must be, or is longer than `width`.
   bool store(std::string_view text, size_t row) const;

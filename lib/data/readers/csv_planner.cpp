@@ -271,8 +271,9 @@ std::optional<double> CsvPlanner::fill_of(DType type) const {
 std::string CsvPlanner::advice_for_gap(const TensorSpec& input) const {
   const bool is_float = csv_type(input) == DType::float32;
   if (!options_.fill)
-    return is_float ? "a gap becomes what 'fill' says: mean, median or a number"
-                    : "a gap becomes what 'fill' says: a whole number";
+    return !is_float                 ? "a gap becomes what 'fill' says: a whole number"
+           : request_.for_prediction ? "a gap becomes the number that 'fill' says"
+                                     : "a gap becomes what 'fill' says: mean, median or a number";
   if (is_float) return "";
   return fmt::format("the input '{}' is of int32, whose gaps 'fill' can make a whole number, not {}",
                      input.name, options_.fill->written);

@@ -218,7 +218,8 @@ class Table {
                         .advice_for_gap = part.advice_for_gap};
       if (table != tables_.end()) {
         to.table = &table->second;
-        if (!part.scalar) to.advice_for_gap = "'unknown: other' takes such values, too";
+        if (!part.scalar)
+          to.advice_for_gap = to.advice_for_unknown = "'unknown: other' takes such values, too";
         to.kind = integers ? Kind::index32 : part.scalar ? Kind::index_float32 : Kind::features;
       }
       destinations_.emplace(element.field, to);
@@ -307,18 +308,20 @@ class Table {
     const bool missing_name = to.table && is_csv_missing_name(field.text);
     const std::string expected = (missing_name ? "a value" : to.expected()) + called(index);
     if (to.table && !missing_name)
-      text_.fail(field.at,
-                 fmt::format("expected {} ({}), found '{}'{}", expected,
-                             list_some(to.table->values(), kMostNames), found, advice(line, field.text, to)));
+      text_.fail(field.at, fmt::format("expected {} ({}), found '{}'{}", expected,
+                                       list_some(to.table->values(), kMostNames), found,
+                                       behind(to.advice_for_unknown)));
     text_.fail(field.at,
                fmt::format("expected {}, found '{}'{}", expected, found, advice(line, field.text, to)));
   }
 
+  static std::string behind(std::string_view advice) {
+    return advice.empty() ? "" : fmt::format("; {}", advice);
+  }
   std::string advice(const char* line, std::string_view found, const CsvDestination& to) const {
     if (line == first_ && start_.names.empty() && is_csv_name(found))
       return "; if the first line is a header, say so (header)";
-    if (to.table || is_csv_gap(found))
-      return to.advice_for_gap.empty() ? "" : fmt::format("; {}", to.advice_for_gap);
+    if (to.table || is_csv_gap(found)) return behind(to.advice_for_gap);
     if (is_csv_date(found))
       return "; a date is no number: make columns of it (year, month, days since a day), or leave it out "
              "('drop')";
