@@ -87,7 +87,16 @@ void make_new(NewOptions options, const OutputOptions& output) {
   if (look_at(schema_path) == Standing::nothing)
     write_new(schema_path, run_config_json_schema().dump(2) + "\n");
   say(config, options.file, output);
-  if (output.json) print_json(Json::object().set("config", options.file).set("schema", schema_path));
+  if (output.json) {
+    Json notes = Json::array(), warnings = Json::array();
+    for (const std::string& note : config.notes) notes.push(note);
+    for (const std::string& warning : config.warnings) warnings.push(warning);
+    print_json(Json::object()
+                   .set("config", options.file)
+                   .set("schema", schema_path)
+                   .set("notes", std::move(notes))
+                   .set("warnings", std::move(warnings)));
+  }
   if (output.text())
     print_text(fmt::format("wrote {}; train with: dtrain fit {}\n", options.file, options.file));
 }

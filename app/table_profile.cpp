@@ -1,6 +1,7 @@
 #include "table_profile.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -30,9 +31,15 @@ using Row = std::vector<Cell>;
 bool is_comma_number(std::string_view text) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
-  return !text.empty() && is_digit(text.front()) && is_digit(text.back()) &&
-         text.find(',') != std::string_view::npos &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return is_digit(c) || c == ',' || c == '.'; });
+  const size_t comma = text.find(',');
+  if (comma == std::string_view::npos || comma == 0 || comma + 1 == text.size()) return false;
+  const std::string_view whole = text.substr(0, comma), fraction = text.substr(comma + 1);
+  if (!std::all_of(fraction.begin(), fraction.end(), is_digit)) return false;
+  if (std::all_of(whole.begin(), whole.end(), is_digit)) return true;
+  // Points between thousands: "1.234.567".
+  for (size_t i = 0; i < whole.size(); ++i)
+    if ((whole.size() - i) % 4 == 0 ? whole[i] != '.' : !is_digit(whole[i])) return false;
+  return is_digit(whole.front());
 }
 
 /// Whether the line has commas, which are those of numbers between delimiters: "5,1;3,5;setosa".
@@ -180,9 +187,22 @@ bool is_above(const Row& row, const std::vector<ColumnProfiler>& columns) {
                                                    : "the column '" + name.text + "' stands twice"));
 }
 
+/// As a shell takes it for one word.
+std::string shell_word(const std::string& text) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c >= 0x80 ||
+           std::string_view("-_./+").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string word = "'";
+  for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
+  return word + "'";
+}
+
 /// A command that reads the file, unpacked, and writes another.
-std::string piped(const std::string& command, const std::string& path, const std::string& to) {
-  return path.ends_with(".gz") ? fmt::format("zcat {} | {} > {}", path, command, to)
+std::string piped(const std::string& command, const std::string& file, const std::string& to) {
+  const std::string path = shell_word(file);
+  return file.ends_with(".gz") ? fmt::format("zcat {} | {} > {}", path, command, to)
                                : fmt::format("{} {} > {}", command, path, to);
 }
 
@@ -208,9 +228,11 @@ void refuse_decimal_commas(const CsvText& text, const TableProfile& table) {
     if (column.comma_numbers > 0 && is_most(column.comma_numbers + column.numbers, column))
       throw UserError(
           fmt::format("{}:{}: numbers are written with decimal commas ('{}'), which dtrain does not read; "
-                      "convert them to points: {}",
+                      "convert them to points{}",
                       text.path(), column.odd_line, column.odd_text,
-                      piped("sed -E 's/([0-9]),([0-9])/\\1.\\2/g'", text.path(), "points.csv")));
+                      column.odd_text.find('.') == std::string::npos
+                          ? ": " + piped("sed -E 's/([0-9]),([0-9])/\\1.\\2/g'", text.path(), "points.csv")
+                          : ""));
 }
 
 /// The fields of the row at `p`, which is moved to the next one.

@@ -256,6 +256,12 @@ class New(Case):
         self.dtrain("new", "points.csv", "-o", "data.yaml")
         self.assertIn("features: [2]", (self.dir / "data.yaml").read_text())
         (self.dir / "data.yaml").unlink()
+        # Lists are no numbers; and a path is a word of the command.
+        self.write("lists.csv", "a;b;kind\n" + "".join(f"{['1,2,3', '2,4,5'][i % 2]};{i % 7};{'pq'[i % 2]}\n" for i in range(60)))
+        self.dtrain("new", "lists.csv")
+        self.assertIn("features: [3]", (self.dir / "lists.yaml").read_text())
+        self.write("my data.csv", "a;b;kind\n5,1;3,5;p\n" + rows)
+        self.assertIn("'my data.csv' > points.csv", self.dtrain("new", "my data.csv", expect=2).err)
         # Between commas they are in quotes, and what separates thousands.
         self.write("data.csv", "a,b,kind\n" + "".join(f'"{i + 1},234",{i},{"pq"[i % 2]}\n' for i in range(60)))
         err = self.dtrain("new", "data.csv").err
