@@ -165,17 +165,14 @@ void TensorBoard::add_inputs(const TensorSpec& spec, size_t column, const Datase
   const bool is_picture =
       (spec.shape.rank() == 2 || spec.shape.rank() == 3) && (channels == 1 || channels == 3 || channels == 4);
   if (count == 0 || !is_picture || spec.shape.elements() == 0) return;
-  std::vector<int64_t> rows;
-  for (int64_t i = 0; i < count; ++i) rows.push_back(i * samples.size() / count);
   const auto elements = static_cast<size_t>(spec.shape.elements());
-  const std::vector<uint8_t> pixels =
-      pixels_of(read_numbers(samples, column, {rows, seed, 0}, static_cast<size_t>(count) * elements));
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const std::string png =
-        encode_png(std::span(pixels).subspan(i * elements, elements), spec.shape[0], spec.shape[1], channels);
-    write(kTrain,
-          tf_record(image_event(time_now(), 0, fmt::format("{}/{}", spec.name, samples.sample_id(rows[i])),
-                                spec.shape[0], spec.shape[1], channels, png)));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t row = i * samples.size() / count;
+    const std::vector<uint8_t> pixels =
+        pixels_of(read_numbers(samples, column, {{&row, 1}, seed, 0}, elements));
+    const int64_t height = spec.shape[0], width = spec.shape[1];
+    write(kTrain, tf_record(image_event(time_now(), 0, fmt::format("{}/{}", spec.name, row), height, width,
+                                        channels, encode_png(pixels, height, width, channels))));
   }
 }
 

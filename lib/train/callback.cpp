@@ -105,7 +105,9 @@ const Registry<Callback>& registry<Callback>() {
             .optional("mode", &EarlyStoppingOptions::mode, kMonitorMode));
     t.add<TerminateOnNan>(
         "terminate_on_nan",
-        Schema<TerminateOnNanOptions>("Ends the run, as failed, when the loss is no finite number.")
+        Schema<TerminateOnNanOptions>("Ends the run, as failed, when the loss is no finite number, or "
+                                      "weights are none as an epoch ends or as they are "
+                                      "saved.")
             .example("{enabled: false}")
             .optional("enabled", &TerminateOnNanOptions::enabled,
                       "false: the run goes on, though nothing can be saved of it"));
@@ -137,7 +139,11 @@ const Registry<Callback>& registry<Callback>() {
                 "input_images", &TensorboardOptions::input_images,
                 "so many samples of the training split, spread evenly over it, as the model gets them in "
                 "the first epoch: of every input that is [height, width] or [height, width, 1, 3 or 4]",
-                between<int64_t>(0, 1000)));
+                between<int64_t>(0, 1000))
+            .rule([](const TensorboardOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+              if (options.write_grads && options.histogram_freq == 0)
+                diagnostics.error(node, "tensorboard: write_grads goes with histograms: give histogram_freq");
+            }));
     return t;
   }();
   return table;

@@ -51,7 +51,7 @@ class GradientSync {
   virtual std::span<float> host_view(std::string_view array) = 0;
   virtual void read_state(std::string_view array, Range range, float* to) = 0;
   virtual void write_state(std::string_view array, Range range, const float* from) = 0;
-  /// Part of the last step's gradient as the update took it: of the global batch, clipped by its norm (where
+  /// Part of the last step's gradient as the update took it: of the global batch, clipped (where
   /// the rule is LAMB's, its directions, which take the gradient's place). `range` is within [0,
   /// with_gradient). False where this process has not made a step yet.
   virtual bool read_gradient(Range range, float* to) = 0;

@@ -37,6 +37,7 @@ class Update {
   bool needs_norm() const { return gradient_rule().clip_norm > 0 || gradient_rule().dynamic_scaling; }
   /// Whether the rows have weights: the gradient is that of the mean by them once their sum is known.
   bool is_weighted() const { return gradient_rule().weights_per_sample != 0; }
+  float clip_value() const { return options_.clip_value; }
   const GradientRule& gradient_rule() const { return options_.gradient_rule; }
   /// The part of `range` that the norm is over.
   Range trained(Range range) const;

@@ -74,7 +74,10 @@ bool WholeState::read_gradient(Range range, float* to) {
     float* const values = to + (both.begin - range.begin);
     part.worker->context().copy_to_host(values, part.values + both.begin,
                                         static_cast<size_t>(both.size()) * sizeof(float));
-    for (int64_t i = 0; i < both.size(); ++i) values[i] *= state.gradient.gradient_scale;
+    if (update_.needs_directions()) continue;  // they are as they are applied
+    const float most = update_.clip_value();
+    for (int64_t i = 0; i < both.size(); ++i)
+      values[i] = std::clamp(values[i] * state.gradient.gradient_scale, -most, most);
   }
   return gradients_.front().worker != nullptr;
 }

@@ -197,9 +197,9 @@ class Numbers(Case):
             "metrics: [sparse_categorical_accuracy]", "callbacks: [{tensorboard: {histogram_freq: 1, write_grads: true}}]")
         strategies = ("{single: {device: cpu:0}}", "{mirrored: {devices: [cpu:0, cpu:1]}}", "{mirrored: {devices: [cpu:0], replicas: 3}}")
         for strategy in strategies:
-            for clip in ("null", "0.1"):
+            for clip in ("clip_norm=null", "clip_norm=0.1", "clip_value=0.0001"):
                 with self.subTest(strategy=strategy, clip=clip):
-                    self.fit("--overwrite", "--set", f"strategy={strategy}", "--set", f"train.clip_norm={clip}", config=config)
+                    self.fit("--overwrite", "--set", f"strategy={strategy}", "--set", f"train.{clip}", config=config)
                     found = summaries(self.dir / "run/tensorboard/train", HISTOGRAM)
                     self.assertEqual(len(found), 8)  # kernel and bias of two layers, and their gradients
                     for tag in ("dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"):
@@ -211,6 +211,8 @@ class Numbers(Case):
                             self.assertAlmostEqual(before[4] - after[4], rate * gradient[4], delta=1e-6 * size)
                         for _, gradient in gradients:
                             self.assertGreater(gradient[5], 1e-8)  # the sum of squares
+                            if clip.startswith("clip_value"):
+                                self.assertLessEqual(max(-gradient[1], gradient[2]), 0.0001 * 1.000001)
 
     def test_the_graph_is_there_once(self):
         self.fit("--epochs", 1)
