@@ -13,6 +13,8 @@
 #include <isa-l/igzip_lib.h>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
+#include "data/read_seconds.h"
 
 namespace dtrain {
 
@@ -70,6 +72,7 @@ void* InputFile::map() const {
 }
 
 void InputFile::read(int64_t offset, void* dst, size_t bytes) const {
+  const Stopwatch stopwatch(read_seconds_of_thread().files);
   auto* out = static_cast<char*>(dst);
   for (size_t done = 0; done < bytes;) {
     const ssize_t got = pread(fd_, out + done, bytes - done, offset + static_cast<int64_t>(done));

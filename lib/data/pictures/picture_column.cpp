@@ -24,11 +24,7 @@ void with_bytes(const PictureSource& source, int64_t i, int64_t most, Work work)
   constexpr size_t kKept = 16 << 20;  // larger memory than a thread keeps for its next picture
   thread_local std::vector<uint8_t> bytes;
   if (bytes.capacity() > kKept) std::vector<uint8_t>().swap(bytes);
-  int64_t length = 0;
-  {
-    const Stopwatch stopwatch(read_seconds_of_thread().files);
-    length = source.read(i, most, bytes);
-  }
+  const int64_t length = source.read(i, most, bytes);
   try {
     work(std::span<const uint8_t>(bytes), length);
   } catch (const UserError& error) {
