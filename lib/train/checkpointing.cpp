@@ -21,7 +21,7 @@ namespace {
 /// configured, and enough that saving takes next to nothing of the time.
 constexpr double kSecondsBetween = 10;
 
-/// There is nothing more to be gained by going on, unless the user wants to.
+/// Weights that are to be saved have elements that are no finite numbers.
 class WeightsNotFinite : public Error {
  public:
   using Error::Error;
@@ -92,7 +92,7 @@ bool Checkpointing::attempt(const std::function<void()>& write) {
     if (dynamic_cast<const WeightsNotFinite*>(&error) &&
         std::any_of(callbacks.begin(), callbacks.end(),
                     [](const auto& one) { return one->wants_finite_weights(); }))
-      throw;
+      throw Error(fmt::format("{}; the checkpoints before it are as they were", error.what()));
     observer_.on_warning(fmt::format("{}; training goes on", error.what()));
     return false;
   }

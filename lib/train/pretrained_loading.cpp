@@ -119,7 +119,8 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
 Pretrained load_pretrained(const Graph& graph) {
   Pretrained result;
   try {
-    result.path = best_checkpoint_at(graph.pretrained->from);
+    result.path = best_checkpoint_at(graph.pretrained->from,
+                                     [&](const std::string& warning) { result.warnings.push_back(warning); });
     result.file = WeightFile::load(result.path);
   } catch (const UserError& error) {
     throw error_at(graph.pretrained->mark, fmt::format("weights: {}", error.what()));

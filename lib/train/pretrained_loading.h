@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "checkpoint/weight_file.h"
 #include "nn/graph.h"
@@ -14,6 +15,7 @@ struct Pretrained {
   std::string path;                                // of the file
   WeightFile file;                                 // owns the arrays
   std::map<std::string, const ArrayRef*> weights;  // by the model's names; what is not here begins anew
+  std::vector<std::string> warnings;
   std::string description;  // "12 of 14 weights from base.h5; begin anew: 'head/kernel'"
 };
 

@@ -213,20 +213,16 @@ HostArrays Replicas::host_arrays(const std::function<std::span<float>(StateArray
 }
 
 std::string Replicas::first_weight_not_finite() {
-  const std::span<float> host = sync_->host_view(kParameters);
+  std::span<const float> values = sync_->host_view(kParameters);
   std::vector<float> copy;
-  for (const ParameterSlice& slice : layout_.slices()) {
-    const auto begin = static_cast<size_t>(slice.offset), count = static_cast<size_t>(slice.elements());
-    std::span<const float> values;
-    if (host.empty()) {
-      copy.resize(count);
-      sync_->read_state(kParameters, {slice.offset, slice.offset + slice.elements()}, copy.data());
-      values = copy;
-    } else {
-      values = host.subspan(begin, count);
-    }
-    if (!all_finite(values)) return slice.layer + "/" + slice.name;
+  if (values.empty()) {
+    copy.resize(static_cast<size_t>(layout_.size()));
+    sync_->read_state(kParameters, {0, layout_.size()}, copy.data());
+    values = copy;
   }
+  for (const ParameterSlice& slice : layout_.slices())
+    if (!all_finite(values.subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.elements()))))
+      return slice.layer + "/" + slice.name;
   return "";
 }
 

@@ -143,15 +143,19 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
 
 }  // namespace
 
-std::string best_checkpoint_at(const std::string& path) {
+std::string best_checkpoint_at(const std::string& path, const std::function<void(const std::string&)>& warn) {
   if (look_at(path) != Standing::directory) return path;
   const RunDirectory directory = *run_directory_of(path);
-  const auto ignore = [](const std::string&) {};
-  std::optional<Checkpoint> newest = load_newest(directory, ignore);
+  const std::optional<Checkpoint> newest = load_newest(directory, warn);
   if (!newest) throw UserError(fmt::format("{}: holds no checkpoints", directory.checkpoint_directory()));
   const CheckpointContent& content = newest->content();
-  const bool has_best = TrainingState::from_json(content.state, content.history).best.has_value();
-  return has_best ? best_of(directory, *std::move(newest), ignore).path() : newest->path();
+  const TrainingState state = TrainingState::from_json(content.state, content.history);
+  if (!state.best) return newest->path();
+  const std::string best = directory.checkpoint_path(state.best->step);
+  if (look_at(best) != Standing::nothing) return best;
+  warn(fmt::format("{}: the best checkpoint, which {} names, is not there; taking that one", best,
+                   newest->path()));
+  return newest->path();
 }
 
 std::optional<RunDirectory> run_directory_of(const std::string& path) {

@@ -43,9 +43,9 @@ DataFacts saved_facts(const Checkpoint& checkpoint);
 std::optional<Checkpoint> load_newest(const RunDirectory& directory,
                                       const std::function<void(const std::string&)>& warn);
 
-/// The path of a run directory's best checkpoint, or its newest where it knows none; any other path as it is.
-/// Throws UserError where the directory holds none.
-std::string best_checkpoint_at(const std::string& path);
+/// The path of a run directory's best checkpoint, or its newest where there is no such; any other path as it
+/// is. Throws UserError where the directory holds none.
+std::string best_checkpoint_at(const std::string& path, const std::function<void(const std::string&)>& warn);
 
 /// Allocates the parameters and slots and puts a checkpoint's in place, to train on. Slots that the
 /// checkpoint does not have stay as they begin: all where it is of another optimizer, those of weights that

@@ -94,10 +94,9 @@ bool Trainer::train() {
 
 /// What a device has not finished is not worth saving, nor are weights that their loss says are ruined.
 void Trainer::save_after_failure(int64_t first_step) {
-  if (!sound_ || !replicas_->intact() || state_.step == first_step) return checkpointing_->save_held();
   try {
+    if (!sound_ || !replicas_->intact() || state_.step == first_step) return checkpointing_->save_held();
     finish_steps(0);
-    if (!replicas_->first_weight_not_finite().empty()) return checkpointing_->save_held();
     checkpointing_->end();
     observer_.on_warning(fmt::format("the run fails at step {}; saved {}", state_.step,
                                      checkpointing_->directory().checkpoint_path(state_.step)));
@@ -252,10 +251,10 @@ void Trainer::check_weights() {
   const std::string weight = replicas_->first_weight_not_finite();
   if (weight.empty()) return;
   sound_ = false;
-  throw Error(
-      fmt::format("the weight '{}' has no finite numbers any more at step {} (epoch {}); the checkpoints "
-                  "before it are as they were",
-                  weight, state_.step, state_.epoch + 1));
+  throw Error(fmt::format(
+      "the weight '{}' has elements that are no finite numbers at step {} (epoch {}); the checkpoints "
+      "before it are as they were",
+      weight, state_.step, state_.epoch + 1));
 }
 
 /// Validation, the epoch's record, callbacks; then the state is that of the next epoch's beginning. False

@@ -71,6 +71,7 @@ void Trainer::start() {
 
 void Trainer::take_pretrained() {
   const Pretrained pretrained = load_pretrained(config_.graph);
+  for (const std::string& warning : pretrained.warnings) observer_.on_warning(warning);
   for (const ParameterSlice& slice : replicas_->layout().slices()) {
     const auto found = pretrained.weights.find(slice.layer + "/" + slice.name);
     if (found == pretrained.weights.end() || slice.elements() == 0) continue;
