@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -34,10 +35,13 @@ void refuse_foreign_page(const std::string& path) {
 void report(const ReportOptions& options) {
   refuse_foreign_page(options.file);
   std::vector<RunFiles> runs;
+  std::set<std::string> seen;
   for (const std::string& given : options.runs) {
     std::vector<std::string> paths = find_runs(given);
     if (paths.empty()) paths.push_back(given);  // reading it says what is wrong
-    for (const std::string& path : paths) runs.push_back(read_run_files(path));
+    for (const std::string& path : paths)
+      if (look_at(path) != Standing::directory || seen.insert(real_path(path)).second)
+        runs.push_back(read_run_files(path));
   }
   const std::string program = "dtrain " DTRAIN_VERSION, made = format_time_now();
   if (!options.file.empty()) {

@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-void lay_inputs(const ConfigNode& inputs, GraphBuilder& laying, Scope& scope, Diagnostics& diagnostics) {
+void lay_inputs(const ConfigNode& inputs, GraphBuilder& builder, Scope& scope, Diagnostics& diagnostics) {
   if (!inputs.is_mapping() || inputs.entries().empty()) {
     report_unexpected(inputs, "inputs", "a mapping of at least one input's name to its shape", diagnostics);
     scope.flow = kUnknown;
@@ -25,18 +25,18 @@ void lay_inputs(const ConfigNode& inputs, GraphBuilder& laying, Scope& scope, Di
     InputSpec text;
     const size_t before = diagnostics.count();
     InputSpec::schema().parse(value, fmt::format("input '{}'", key.text()), text, diagnostics);
-    laying.add_input(key, text, diagnostics.count() == before, scope);
+    builder.add_input(key, text, diagnostics.count() == before, scope);
   }
 }
 
 /// The values of the layers that `outputs:` names; the last layer's where it names none.
-std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& laying, Scope& scope, size_t inputs,
+std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& builder, Scope& scope, size_t inputs,
                                    Diagnostics& diagnostics) {
-  if (!text.outputs) return {laying.read_flow(scope)};
+  if (!text.outputs) return {builder.read_flow(scope)};
   std::vector<ValueRef> outputs;
   for (const ConfigNode& name : text.outputs->items) {
     if (!name.is_scalar()) continue;  // reported
-    const ValueRef value = laying.read(name, "a layer of the model", scope);
+    const ValueRef value = builder.read(name, "a layer of the model", scope);
     if (value != kUnknown && value.node < static_cast<int>(inputs))
       diagnostics.error(name,
                         fmt::format("outputs: '{}' is an input of the model, not a layer", name.text()));
@@ -67,24 +67,24 @@ std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostic
   // What is well formed is checked further even where something else is not.
   ModelSpec::schema().parse(node, "model", text, diagnostics);
   const std::map<std::string, Block> blocks = parse_blocks(text.blocks, diagnostics);
-  GraphBuilder laying(blocks, diagnostics);
+  GraphBuilder builder(blocks, diagnostics);
   Scope scope;
   if (const ConfigNode* inputs = node.find("inputs"))
-    lay_inputs(*inputs, laying, scope, diagnostics);
+    lay_inputs(*inputs, builder, scope, diagnostics);
   else
     scope.flow = kUnknown;
   const size_t input_count = scope.values.size();
   if (const ConfigNode* layers = node.find("layers"); layers && layers->is_sequence() && text.layers.empty())
     report_unexpected(*layers, "model's layers", "at least one layer", diagnostics);
-  laying.lay(text.layers, scope);
+  builder.lay(text.layers, scope);
   Graph graph;
-  graph.outputs = read_outputs(text, laying, scope, input_count, diagnostics);
+  graph.outputs = read_outputs(text, builder, scope, input_count, diagnostics);
   if (outputs)
-    for (const ValueRef value : graph.outputs) outputs->push_back(laying.describe(value));
-  laying.check_all_used();
-  laying.check_unused_blocks();
-  graph.nodes = laying.take_nodes();
-  if (text.freeze && !laying.has_misunderstood()) freeze(*text.freeze, graph.nodes, diagnostics);
+    for (const ValueRef value : graph.outputs) outputs->push_back(builder.describe(value));
+  builder.check_all_used();
+  builder.check_unused_blocks();
+  graph.nodes = builder.take_nodes();
+  if (text.freeze && !builder.has_misunderstood()) freeze(*text.freeze, graph.nodes, diagnostics);
   if (diagnostics.count() != before) return std::nullopt;
 
   for (size_t i = 0; i < input_count; ++i) graph.inputs.push_back(static_cast<int>(i));

@@ -35,8 +35,8 @@ void check_column(const Dataset& data, size_t column, const Consumer& consumer, 
     });
     if (wrong == values.end()) continue;
     std::string advice;
-    if (consumer.is_unit_a_class && *wrong > 0)
-      advice = fmt::format("; class {} takes an output of at least {} units", *wrong, *wrong + 1);
+    if (const auto number = static_cast<int64_t>(*wrong); consumer.is_unit_a_class && number > 0)
+      advice = fmt::format("; class {} takes an output of at least {} units", number, number + 1);
     const int64_t sample = first + (wrong - values.begin()) / elements;
     throw UserError(
         fmt::format("sample {} (from 0{}) of the split that is {} has {} for '{}', which takes {} to {}{}",
@@ -67,7 +67,7 @@ std::optional<Consumer> consumer_of(const RunConfig& config, size_t column) {
   const TensorSpec& output = config.graph.spec(head.output);
   const auto bounds = head.loss->target_bounds(output);
   if (!bounds) return std::nullopt;
-  const bool is_unit_a_class = head.loss->tells_classes() && output.shape.columns() > 1;
+  const bool is_unit_a_class = head.target.dtype == DType::int32 && output.shape.columns() > 1;
   return Consumer{config.graph.layer_name(head.output.node), *bounds, is_unit_a_class};
 }
 

@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(kTotalThreads) squares_kernel(const float* src
   leave(total, sum);
 }
 
-__global__ void settle_kernel(GradientRule rule, const double* squares, const double* weights,
-                              StepState* state) {
+__global__ void gradient_scale_kernel(GradientRule rule, const double* squares, const double* weights,
+                                      StepState* state) {
   state->gradient = math::next_gradient_scale(rule, squares, weights, *state);
 }
 
@@ -102,7 +102,7 @@ void CudaOps::sum_of_squares(const float* src, double* squares, int64_t n) {
 
 void CudaOps::update_gradient_scale(const GradientRule& rule, const double* squares, const double* weights,
                                     StepState* state) {
-  launch(settle_kernel, 1, 1, stream(), rule, squares, weights, state);
+  launch(gradient_scale_kernel, 1, 1, stream(), rule, squares, weights, state);
 }
 
 void CudaOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
