@@ -99,8 +99,9 @@ class RandomGraph:
         outputs = [name for name in shape if name not in self.inputs
                    and (name not in self.used or self.draw.random() < 0.1)]
         self.draw.shuffle(outputs)
+        # Products of products make large numbers: without a bound on the gradient some runs leave what float32 holds.
         return run_of({"inputs": self.inputs, "layers": self.layers, "outputs": outputs},
-                      targets={name: {"shape": shape[name]} for name in outputs})
+                      targets={name: {"shape": shape[name]} for name in outputs}, clip_norm=0.1)
 
 
 def random_graph(seed):
