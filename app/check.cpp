@@ -17,6 +17,7 @@
 #include "train/placement.h"
 #include "train/pretrained_loading.h"
 #include "train/replicas.h"
+#include "train/row_weights.h"
 #include "train/run_config_parser.h"
 #include "train/sample_check.h"
 #include "train/step_time.h"
@@ -94,6 +95,8 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
         if (said.insert(warning).second) print_warning(warning);
       if (config.dataset.facts.empty()) config.dataset.facts = data->facts();
       look_through(config, *data, name);
+      if (split == config.dataset.find("train"))
+        for (const std::string& warning : class_warnings(config, data->facts())) print_warning(warning);
       splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});
     } catch (const UserError& error) {
       if (said.insert(error.what()).second) mistakes.push_back(error.what());
