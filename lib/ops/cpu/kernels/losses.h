@@ -41,6 +41,24 @@ struct SpreadClass {
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return c == k ? kept + spread : spread; }
 };
 
+/// What a loss sums up in a row; behind that comes what is left to add: of a class the class itself, beside
+/// which thousands of small numbers would be lost.
+template <class Target>
+DTRAIN_HOST_DEVICE inline float summed(const Target& t, int64_t c) {
+  return t(c);
+}
+DTRAIN_HOST_DEVICE inline float summed(const SpreadClass& t, int64_t) {
+  return t.spread;
+}
+template <class Target>
+double left_to_add(const Target&, const float*, float, float, int64_t) {
+  return 0.0;
+}
+double left_to_add(const SpreadClass& t, const float* x, float most, float offset, int64_t n) {
+  return t.k < 0 || t.k >= n ? 0.0
+                             : static_cast<double>(t.kept) * static_cast<double>(offset - (x[t.k] - most));
+}
+
 /// A row's loss by its distribution t: the sum of t (log sum exp x - x).
 template <class Target>
 double dense_logits_row(const float* x, const Target& t, float scale, float* diff, float* spare, int64_t n) {
@@ -53,7 +71,7 @@ double dense_logits_row(const float* x, const Target& t, float scale, float* dif
   float loss = 0.0f, weight = 0.0f;
 #pragma omp simd reduction(+ : loss, weight)
   for (int64_t c = 0; c < n; ++c) {
-    loss += t(c) * (offset - (x[c] - most));
+    loss += summed(t, c) * (offset - (x[c] - most));
     weight += t(c);
   }
   if (diff) {
@@ -61,7 +79,7 @@ double dense_logits_row(const float* x, const Target& t, float scale, float* dif
 #pragma omp simd
     for (int64_t c = 0; c < n; ++c) diff[c] = factor * math::exp(x[c] - most) - scale * t(c);
   }
-  return static_cast<double>(loss);
+  return static_cast<double>(loss) + left_to_add(t, x, most, offset, n);
 }
 
 double sparse_probability_row(const float* p, int32_t k, float scale, float* diff, int64_t n) {
