@@ -41,8 +41,8 @@ struct SpreadClass {
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return c == k ? kept + spread : spread; }
 };
 
-/// What a loss sums up in a row; behind that comes what is left to add: of a class the class itself, beside
-/// which thousands of small numbers would be lost.
+/// What a row sums up of a distribution. `loss` and `weight` come with the sums over all columns of summed():
+/// of a class the class itself is added behind them, as thousands of small numbers would be lost beside it.
 template <class Target>
 DTRAIN_HOST_DEVICE inline float summed(const Target& t, int64_t c) {
   return t(c);
@@ -51,12 +51,10 @@ DTRAIN_HOST_DEVICE inline float summed(const SpreadClass& t, int64_t) {
   return t.spread;
 }
 template <class Target>
-double left_to_add(const Target&, const float*, float, float, int64_t) {
-  return 0.0;
-}
-double left_to_add(const SpreadClass& t, const float* x, float most, float offset, int64_t n) {
-  return t.k < 0 || t.k >= n ? 0.0
-                             : static_cast<double>(t.kept) * static_cast<double>(offset - (x[t.k] - most));
+void add_rest(const Target&, const float*, float, float, double&, float&) {}
+void add_rest(const SpreadClass& t, const float* x, float most, float offset, double& loss, float& weight) {
+  loss += static_cast<double>(t.kept) * static_cast<double>(offset - (x[t.k] - most));
+  weight += t.kept;
 }
 
 /// A row's loss by its distribution t: the sum of t (log sum exp x - x).
@@ -72,14 +70,16 @@ double dense_logits_row(const float* x, const Target& t, float scale, float* dif
 #pragma omp simd reduction(+ : loss, weight)
   for (int64_t c = 0; c < n; ++c) {
     loss += summed(t, c) * (offset - (x[c] - most));
-    weight += t(c);
+    weight += summed(t, c);
   }
+  double whole_loss = static_cast<double>(loss);
+  add_rest(t, x, most, offset, whole_loss, weight);
   if (diff) {
     const float factor = scale * weight / total;
 #pragma omp simd
     for (int64_t c = 0; c < n; ++c) diff[c] = factor * math::exp(x[c] - most) - scale * t(c);
   }
-  return static_cast<double>(loss) + left_to_add(t, x, most, offset, n);
+  return whole_loss;
 }
 
 double sparse_probability_row(const float* p, int32_t k, float scale, float* diff, int64_t n) {
