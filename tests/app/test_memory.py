@@ -53,7 +53,9 @@ class Memory(Case):
             if needed > 1.01 * self.json("gpus")["cpu"]["memory_available"]:
                 self.assertIn("warning: cpu: ", process.err)
                 self.assertIn("are free now: the run may be slow", process.err)
-            self.dtrain("check", "config.yaml", *sets, "--set", f"train.batch_size={most * 101 // 100}", expect=2)
+            # What a sanitizer keeps of what was freed is more than a hundredth, now more and now less.
+            more = 110 if "sanitizers" in self.dtrain("--version").out else 101
+            self.dtrain("check", "config.yaml", *sets, "--set", f"train.batch_size={most * more // 100}", expect=2)
 
     def test_numbers_of_wide_rows_are_fitted_in_little_memory(self):
         rows, width = 100, 1 << 18
