@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "config/yaml.h"
+#include "speed.h"
 
 using namespace dtrain;
 
@@ -69,7 +70,7 @@ TEST_CASE("20 runs of 1,000 epochs stay below 2 MB and a second of the processor
   const std::clock_t begin = std::clock();  // other programs run beside the tests
   const std::string page = report_page(runs, "dtrain 0", "2026-01-01T00:00:00+0000");
   CHECK(page.size() < 2'000'000);
-  CHECK(std::clock() - begin < CLOCKS_PER_SEC);
+  CHECK(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC < test::kSlowness);
 }
 
 TEST_CASE("nothing that a person named ends the script") {
