@@ -178,6 +178,8 @@ class Resume(Case):
         self.assert_same_run("run", "whole")
 
     def test_a_second_signal_ends_at_once(self):
+        if "sanitizers thread" in self.dtrain("--version").out:
+            self.skipTest("ThreadSanitizer delivers signals when a call ends, and two that wait as one")
         self.write("config.yaml", SLOW)
         process = self.start("fit", "config.yaml", "--output", "run", "--step-log", "steps.jsonl")
         while process.poll() is None and not (self.dir / "run/metrics.jsonl").exists():
