@@ -212,8 +212,7 @@ std::string of_the_same_file(const DatasetSpec& dataset, const std::string& spli
 /// Samples that were trained on may be among those of files that have changed. A split that training did not
 /// open is told by the one that it is drawn of.
 void warn_of_other_data(const SavedRun& run, const std::string& split, const Dataset& data) {
-  const CheckpointContent& content = run.checkpoint.content();
-  const auto known = TrainingState::from_json(content.state, content.history).data;
+  const auto known = saved_state(run.checkpoint).data;
   DataIdentity now = data.identity();
   auto before = known.find(split);
   if (before == known.end()) {

@@ -11,7 +11,7 @@
 #include "options.h"
 #include "progress.h"
 #include "text.h"
-#include "train/training_state.h"
+#include "train/saved_run.h"
 
 namespace dtrain {
 
@@ -90,8 +90,7 @@ std::string to_text(const Checkpoint& checkpoint, const TrainingState& state) {
 
 void inspect(const InspectOptions& options) {
   const Checkpoint checkpoint = Checkpoint::load(options.path);
-  const TrainingState state =
-      TrainingState::from_json(checkpoint.content().state, checkpoint.content().history);
+  const TrainingState state = saved_state(checkpoint);
   if (options.output.json) {
     print_json(to_json(checkpoint, state, options.config));
   } else if (options.output.text()) {

@@ -208,7 +208,7 @@ std::string dataset_text(const NewOptions& options, const TableProfile& table, c
          "  cache: memory\n\n";
 }
 
-/// Of the target, which is a number.
+/// The lines of the loss and the metrics for a target that is a number.
 std::string regression_losses(const TableProfile& table, const TablePlan& plan) {
   const std::string unit = fmt::format(
       "The loss and mean_absolute_error are in standard deviations of {}, each about {:.5g}; r2_score",

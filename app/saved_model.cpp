@@ -4,7 +4,6 @@
 
 #include "console.h"
 #include "text.h"
-#include "train/training_state.h"
 
 namespace dtrain {
 
@@ -12,8 +11,7 @@ namespace {
 
 /// Of a run that went on behind its best, as one that early stopping ends does.
 void note_that_another_is_best(const SavedRun& run) {
-  const CheckpointContent& content = run.checkpoint.content();
-  const TrainingState state = TrainingState::from_json(content.state, content.history);
+  const TrainingState state = saved_state(run.checkpoint);
   if (!run.directory || !state.best || state.best->step == state.step ||
       !run.directory->has_checkpoint(state.best->step))
     return;

@@ -36,7 +36,7 @@ std::string_view name_of_unread_format(std::string_view start) {
   return "";
 }
 
-/// What the first bytes say a file is, for messages.
+/// Messages name a file by its first bytes: "an HDF5 file".
 std::string_view name_of_format(std::string_view start) {
   if (start.empty()) return "an empty file";
   if (const std::string_view unread = name_of_unread_format(start); !unread.empty()) return unread;

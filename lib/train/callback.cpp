@@ -1,5 +1,6 @@
 #include "train/callback.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -87,6 +88,11 @@ class TensorboardCallback final : public Callback {
 };
 
 }  // namespace
+
+bool wants_finite_weights(const std::vector<Configured<Callback>>& callbacks) {
+  return std::any_of(callbacks.begin(), callbacks.end(),
+                     [](const auto& callback) { return callback->wants_finite_weights(); });
+}
 
 template <>
 const Registry<Callback>& registry<Callback>() {

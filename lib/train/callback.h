@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "config/registry.h"
@@ -37,5 +38,8 @@ class Callback {
 
 template <>
 const Registry<Callback>& registry<Callback>();
+
+/// Whether any of them wants finite weights.
+bool wants_finite_weights(const std::vector<Configured<Callback>>& callbacks);
 
 }  // namespace dtrain

@@ -88,10 +88,7 @@ bool Checkpointing::attempt(const std::function<void()>& write) {
     write();
     return true;
   } catch (const std::exception& error) {
-    const auto& callbacks = config_.train.callbacks;
-    if (dynamic_cast<const WeightsNotFinite*>(&error) &&
-        std::any_of(callbacks.begin(), callbacks.end(),
-                    [](const auto& one) { return one->wants_finite_weights(); }))
+    if (dynamic_cast<const WeightsNotFinite*>(&error) && wants_finite_weights(config_.train.callbacks))
       throw Error(fmt::format("{}; the checkpoints before it are as they were", error.what()));
     observer_.on_warning(fmt::format("{}; training goes on", error.what()));
     return false;

@@ -76,6 +76,10 @@ RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::stri
   return std::move(*config);
 }
 
+TrainingState saved_state(const Checkpoint& checkpoint) {
+  return TrainingState::from_json(checkpoint.content().state, checkpoint.content().history);
+}
+
 DataFacts saved_facts(const Checkpoint& checkpoint) {
   const Json& state = checkpoint.content().state;
   if (const Json* facts = state.find("facts")) return DataFacts::from_json(*facts);
@@ -121,8 +125,7 @@ namespace {
 Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
                    const std::function<void(const std::string&)>& warn) {
   for (int tries = 10;; --tries) {
-    const CheckpointContent& content = newest.content();
-    const TrainingState state = TrainingState::from_json(content.state, content.history);
+    const TrainingState state = saved_state(newest);
     if (!state.best)
       throw UserError(
           fmt::format("{}: its run has no best checkpoint: that takes `checkpoint: {{best: {{monitor: "
@@ -148,8 +151,7 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
   const RunDirectory directory = *run_directory_of(path);
   const std::optional<Checkpoint> newest = load_newest(directory, warn);
   if (!newest) throw UserError(fmt::format("{}: holds no checkpoints", directory.checkpoint_directory()));
-  const CheckpointContent& content = newest->content();
-  const TrainingState state = TrainingState::from_json(content.state, content.history);
+  const TrainingState state = saved_state(*newest);
   if (!state.best) return newest->path();
   const std::string best = directory.checkpoint_path(state.best->step);
   if (look_at(best) != Standing::nothing) return best;

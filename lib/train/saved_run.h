@@ -36,6 +36,9 @@ SavedRun load_saved_run(const std::string& path, const std::vector<std::string>&
 /// The configuration of the run that wrote a checkpoint, with `sets`. Throws UserError.
 RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::string>& sets);
 
+/// The state of the run when it wrote a checkpoint, with its history.
+TrainingState saved_state(const Checkpoint& checkpoint);
+
 /// What the run's training split told, for a configuration that goes on with what it saved.
 DataFacts saved_facts(const Checkpoint& checkpoint);
 

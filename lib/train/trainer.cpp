@@ -246,8 +246,7 @@ std::optional<Measures> Trainer::validate() {
 
 /// Before anything is made of an epoch's weights: a loss that is a number does not say that they are.
 void Trainer::check_weights() {
-  const auto wants = [](const auto& callback) { return callback->wants_finite_weights(); };
-  if (std::none_of(config_.train.callbacks.begin(), config_.train.callbacks.end(), wants)) return;
+  if (!wants_finite_weights(config_.train.callbacks)) return;
   const std::string weight = replicas_->first_weight_not_finite();
   if (weight.empty()) return;
   sound_ = false;

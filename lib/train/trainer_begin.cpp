@@ -83,7 +83,7 @@ void Trainer::take_pretrained() {
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
-  state_ = TrainingState::from_json(checkpoint.content().state, checkpoint.content().history);
+  state_ = saved_state(checkpoint);
   const ConfigNode saved = saved_config(checkpoint, {}).resolved;
   if (state_.step_in_epoch > 0) check_epoch_goes_on(checkpoint.path(), saved, config_.resolved);
   check_data_goes_on(checkpoint.path());

@@ -71,7 +71,7 @@ std::vector<std::string> names_in(const std::string& archive) {
   return names;
 }
 
-/// What is said of an archive, without its path.
+/// The message that refuses an archive, without the path.
 std::string refused(const std::string& archive) {
   const TempFolder folder;
   write_file(folder / "a.tar", archive);

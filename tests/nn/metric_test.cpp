@@ -162,7 +162,7 @@ DEVICE_TEST_CASE("metrics are the same of probabilities and of the logits that t
   same({"precision", "recall", "f1_score: {average: macro}", "binary_accuracy",
         "binary_accuracy: {threshold: 0.56}", "auc"},
        "binary_crossentropy", device.kept(sigmoids), each, device.tolerance(1e-3));
-  // Of one column `accuracy` is binary.
+  // An output of one column has binary accuracy for its `accuracy`.
   bench.dense = {1, 1, 0, 0};
   same({"accuracy", "binary_accuracy", "f1_score"}, "binary_crossentropy",
        device.kept({0.5744f, 0.4256f, 0.5622f, 0.25f}), {0.3f, -0.3f, 0.25f, -1.1f}, 1e-6);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -304,54 +303,6 @@ TEST_CASE("checkpoints that are set aside twice are all still there") {
   for (const auto& entry : std::filesystem::directory_iterator(run.checkpoint_directory()))
     if (entry.path().string().find(".set-aside") != std::string::npos) ++aside;
   CHECK(aside >= 4);
-}
-
-TEST_CASE("ruined weights are not saved") {
-  const ScratchDirectory directory;
-  const RunDirectory run(directory / "run");
-  Recorder recorder;
-  Trainer trainer(
-      config_from(kRun, {"train.optimizer={sgd: {learning_rate: 1e38}}", "checkpoint.every=1 step"}), run,
-      recorder, recorder.requests);
-  trainer.start();
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  trainer.replicas().write_state(kParameters, {0, 1}, &nan);
-  trainer.replicas().finish_writing();
-  CHECK_THROWS_AS(trainer.run(), Error);
-  CHECK(run.checkpoints().empty());
-}
-
-TEST_CASE("weights that are ruined end a run whose loss does not show it, as terminate_on_nan says") {
-  // What a fused relu makes of NaN is 0.
-  const auto run_to_the_end = [](const std::string& every, const std::string& callbacks, std::string& what) {
-    const ScratchDirectory directory;
-    const RunDirectory run(directory / "run");
-    Recorder recorder;
-    Trainer trainer(
-        config_from(kRun, {"train.epochs=3", "checkpoint.every=" + every, "train.callbacks=" + callbacks}),
-        run, recorder, recorder.requests);
-    trainer.start();
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    for (const ParameterSlice& slice : trainer.replicas().layout().slices())
-      if (slice.layer == "conv2d" && slice.name == "kernel")
-        trainer.replicas().write_state(kParameters, {slice.offset, slice.offset + 1}, &nan);
-    trainer.replicas().finish_writing();
-    what.clear();
-    try {
-      trainer.run();
-    } catch (const Error& error) {
-      what = error.what();
-    }
-    CHECK(run.checkpoints().empty());
-    return trainer.state().epoch;
-  };
-  std::string what;
-  CHECK(run_to_the_end("1 epoch", "[terminate_on_nan]", what) == 0);
-  CHECK(what.find("'conv2d/kernel' has elements that are no finite numbers") != std::string::npos);
-  CHECK(run_to_the_end("1 step", "[terminate_on_nan]", what) == 0);
-  CHECK(what.find("is not saved: its weights are no finite numbers") != std::string::npos);
-  CHECK(what.find("; the checkpoints before it are as they were") != std::string::npos);
-  CHECK(run_to_the_end("1 step", "[]", what) == 3);
 }
 
 TEST_CASE("a number of replicas that makes no sense is refused") {

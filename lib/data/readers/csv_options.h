@@ -69,7 +69,7 @@ struct CsvOptions {
 };
 
 const Schema<CsvOptions>& csv_schema();
-/// Of a delimiter.
+/// A delimiter is one character.
 Check<std::string> one_character();
 
 }  // namespace dtrain

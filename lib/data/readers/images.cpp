@@ -133,9 +133,6 @@ void add_images(Registry<Reader>& table) {
                 "an HDF5 file that holds encoded pictures: bytes of variable length, or rows of bytes");
   add_picture_fields(schema);
   schema
-      .optional("class_names", &ImagesOptions::class_names,
-                "the classes in the order in which they are numbered; sorted where not given",
-                different_names())
       .rule([](const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.hdf5 ? options.csv || options.directory : !options.csv && !options.directory)
           diagnostics.error(

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,23 +21,20 @@ inline void check_one_picture(const ReadRequest& request) {
     request.fail(fmt::format("pictures feed a model of one input; this one has {}", request.inputs.size()));
 }
 
-/// Of names of classes.
-inline Check<std::vector<std::string>> different_names() {
-  return {"names that differ, and are not empty",
-          [](const auto& all) {
-            return std::set(all.begin(), all.end()).size() == all.size() &&
-                   std::find(all.begin(), all.end(), "") == all.end();
-          },
-          Json::object().set("uniqueItems", true)};
-}
-
-/// Adds the fields of PictureOptions, from which `Options` derives.
+/// Adds the fields of PictureOptions, from which `Options` derives, and that of its `class_names`.
 template <class Options>
 void add_picture_fields(Schema<Options>& schema) {
   const Check<std::optional<int64_t>> kinds{
       "1 (grey), 3 (RGB) or 4 (RGB and alpha)",
       [](const auto& n) { return !n || *n == 1 || *n == 3 || *n == 4; },
       Json::object().set("enum", Json::array().push(1).push(3).push(4))};
+  using Names = std::remove_reference_t<decltype(Options().class_names)>;
+  const Check<Names> names{"names that differ, and are not empty",
+                           [](const auto& all) {
+                             return std::set(all.begin(), all.end()).size() == all.size() &&
+                                    std::find(all.begin(), all.end(), "") == all.end();
+                           },
+                           Json::object().set("uniqueItems", true)};
   schema
       .optional("size", static_cast<std::optional<Size2> Options::*>(&Options::size),
                 "[height, width]; the model's input's where not given")
@@ -46,7 +44,9 @@ void add_picture_fields(Schema<Options>& schema) {
                 "1 (grey), 3 (RGB) or 4 (and alpha); the model's input's where not given", kinds)
       .optional("on_error", static_cast<OnError Options::*>(&Options::on_error),
                 "a file that is no whole picture: error, or skip, which decodes all of them once before the "
-                "run and says how many it left out");
+                "run and says how many it left out")
+      .optional("class_names", &Options::class_names,
+                "the classes in the order in which they are numbered; sorted where not given", names);
 }
 
 }  // namespace dtrain

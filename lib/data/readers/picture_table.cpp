@@ -18,7 +18,7 @@ namespace dtrain {
 
 namespace {
 
-/// What was read of a table.
+/// A table of pictures as it was read.
 struct ReadTable {
   CsvStart start;
   size_t field = 0;  // that has the paths
@@ -90,7 +90,7 @@ class Places {
   int64_t header_;  // rows
 };
 
-/// What may be meant by a path that leads to nothing.
+/// A message about a path that leads to nothing adds which options may mend it; "" where none would.
 std::string advice_for(const PictureTable& table, const std::string& path) {
   constexpr std::array<const char*, 5> kEndings{".jpg", ".jpeg", ".png", ".bmp", ".JPG"};
   if (table.options.extension.empty())

@@ -133,11 +133,7 @@ void add_webdataset(Registry<Reader>& table) {
       .optional("target", &WebDatasetOptions::target,
                 "what the target's file ends in, which holds the number or the name of a class, or a number");
   add_picture_fields(schema);
-  schema
-      .optional("class_names", &WebDatasetOptions::class_names,
-                "the classes in the order in which they are numbered; sorted where not given",
-                different_names())
-      .positional("files");
+  schema.positional("files");
   table.add<WebDatasetReader>("webdataset", schema);
 }
 

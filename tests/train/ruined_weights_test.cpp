@@ -1,0 +1,69 @@
+// Weights that are no numbers any more: nothing is saved of them, and a run that is to end by them does.
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+/// A run whose relu makes 0 of NaN, so that the loss does not show what the weights are.
+RunConfig ruined_config(std::vector<std::string> sets) {
+  sets.push_back(
+      "model={inputs: {x: [6, 6, 1]}, layers: [{conv2d: {filters: 4, kernel_size: 3, activation: relu}}, "
+      "flatten, "
+      "{dense: {units: 3}}]}");
+  return config_from(kDenseRun, sets);
+}
+
+}  // namespace
+
+TEST_CASE("ruined weights are not saved") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  Recorder recorder;
+  Trainer trainer(ruined_config({"train.optimizer={sgd: {learning_rate: 1e38}}", "checkpoint.every=1 step"}),
+                  run, recorder, recorder.requests);
+  trainer.start();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  trainer.replicas().write_state(kParameters, {0, 1}, &nan);
+  trainer.replicas().finish_writing();
+  CHECK_THROWS_AS(trainer.run(), Error);
+  CHECK(run.checkpoints().empty());
+}
+
+TEST_CASE("weights that are ruined end a run whose loss does not show it, as terminate_on_nan says") {
+  // What a fused relu makes of NaN is 0.
+  const auto run_to_the_end = [](const std::string& every, const std::string& callbacks, std::string& what) {
+    const ScratchDirectory directory;
+    const RunDirectory run(directory / "run");
+    Recorder recorder;
+    Trainer trainer(
+        ruined_config({"train.epochs=3", "checkpoint.every=" + every, "train.callbacks=" + callbacks}), run,
+        recorder, recorder.requests);
+    trainer.start();
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    for (const ParameterSlice& slice : trainer.replicas().layout().slices())
+      if (slice.layer == "conv2d" && slice.name == "kernel")
+        trainer.replicas().write_state(kParameters, {slice.offset, slice.offset + 1}, &nan);
+    trainer.replicas().finish_writing();
+    what.clear();
+    try {
+      trainer.run();
+    } catch (const Error& error) {
+      what = error.what();
+    }
+    CHECK(run.checkpoints().empty());
+    return trainer.state().epoch;
+  };
+  std::string what;
+  CHECK(run_to_the_end("1 epoch", "[terminate_on_nan]", what) == 0);
+  CHECK(what.find("'conv2d/kernel' has elements that are no finite numbers") != std::string::npos);
+  CHECK(run_to_the_end("1 step", "[terminate_on_nan]", what) == 0);
+  CHECK(what.find("is not saved: its weights are no finite numbers") != std::string::npos);
+  CHECK(what.find("; the checkpoints before it are as they were") != std::string::npos);
+  CHECK(run_to_the_end("1 step", "[]", what) == 3);
+}
