@@ -24,7 +24,7 @@ namespace {
 /// class; else "".
 std::string split_called(const std::string& folder, std::span<const std::string_view> names) {
   for (const std::string_view name : names)
-    if (const std::string path = path_in(folder, std::string(name)); !folders_in(path).empty()) return path;
+    if (std::string path = path_in(folder, std::string(name)); !folders_in(path).empty()) return path;
   return "";
 }
 

@@ -164,11 +164,13 @@ alone = threading.Lock()
 
 
 def patiently(program, folder, command, text, *arguments):
-    """run; what seems to hang is run once more with nobody else beside it."""
+    """run; what seems to hang is run once more with no other of these beside it, and for as much longer as others use
+    the machine."""
     result = program.run(folder, command, text, *arguments, seconds=program.hang_seconds)
     if result[0] is None:
         with alone:
-            result = program.run(folder, command, text, *arguments, seconds=2 * program.hang_seconds)
+            busy = max(1, os.getloadavg()[0] / os.cpu_count())
+            result = program.run(folder, command, text, *arguments, seconds=2 * busy * program.hang_seconds)
     return result
 
 
@@ -198,7 +200,8 @@ def find_fault(program, text):
             return f"no place: {unplaced[0][:300]}" if unplaced else None
         if not is_cheap(json.loads(out)):
             return None
-        code, out, err = patiently(program, folder, "fit", text, "--output", "r", "--quiet", "--epochs", "1")
+        # --overwrite: one that seemed to hang may have left checkpoints.
+        code, out, err = patiently(program, folder, "fit", text, "--output", "r", "--overwrite", "--quiet", "--epochs", "1")
         if code is None:
             return "fit hangs"
         if code == 1 and RAN_AWAY.search(err):
