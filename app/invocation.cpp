@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-std::vector<std::string> command;
+std::vector<std::string> remembered_command;
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -24,7 +24,7 @@ std::string host_name() {
 }  // namespace
 
 void remember_command(int argc, char** argv) {
-  command.assign(argv, argv + argc);
+  remembered_command.assign(argv, argv + argc);
 }
 
 std::string format_time_now() {
@@ -38,7 +38,7 @@ std::string format_time_now() {
 
 Json& describe_invocation(Json& event) {
   Json words = Json::array();
-  for (const std::string& word : command) words.push(word);
+  for (const std::string& word : remembered_command) words.push(word);
   const CpuInfo cpu = cpu_info();
   std::error_code unknown;
   return event.set("command", std::move(words))

@@ -38,7 +38,7 @@ std::string range_text(const Json& schema) {
 }
 
 std::string reference_text(const std::string& target) {
-  const std::string noun = target.substr(target.rfind('/') + 1);
+  std::string noun = target.substr(target.rfind('/') + 1);
   for (const auto& [name, text] : {std::pair{"activation", "[activation](#activations)"},
                                    {"initializer", "[initializer](#initializers)"},
                                    {"learning_rate_schedule", "number or [schedule](#learning-rates)"},

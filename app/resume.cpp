@@ -25,7 +25,7 @@ RunDirectory directory_for(const ResumeOptions& options) {
     throw UserError(
         fmt::format("{}: stands in no run directory; --output DIR says where its run goes on", options.path));
   }
-  const RunDirectory directory(options.directory);
+  RunDirectory directory(options.directory);
   const bool same = own && real_path(own->path()) == real_path(directory.path());
   if (!same && !directory.checkpoints().empty())
     throw UserError(

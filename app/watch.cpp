@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 #include <unistd.h>
 
@@ -52,7 +53,7 @@ Json to_json(const GpuLoad& load) {
 /// "[=====     ]  52 %"
 std::string bar(double share) {
   constexpr size_t kWidth = 20;
-  const auto done = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kWidth + 0.5);
+  const auto done = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * kWidth));
   return fmt::format("[{}{}] {:3.0f} %", std::string(done, '='), std::string(kWidth - done, ' '),
                      100 * share);
 }

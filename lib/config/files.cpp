@@ -27,7 +27,7 @@ namespace {
 
 /// `name` as seen from the file that names it; from the working directory where no file does (a --set).
 fs::path beside(std::string_view name, const Mark& named_at) {
-  const fs::path path(name);
+  fs::path path(name);
   if (path.is_absolute() || !named_at.file || named_at.line == 0) return path;
   return fs::path(*named_at.file).parent_path() / path;
 }
@@ -124,7 +124,7 @@ ConfigNode include_file(const ConfigNode& value, Diagnostics& diagnostics) {
 }
 
 std::string find_file(std::string_view name, const Mark& named_at) {
-  const std::string first = beside(name, named_at).string();
+  std::string first = beside(name, named_at).string();
   std::error_code ignored;
   if (fs::exists(first, ignored) || fs::path(name).is_absolute()) return first;
   if (const char* folder = std::getenv("DTRAIN_DATA"); folder && *folder) {

@@ -33,7 +33,7 @@ std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string&
 }
 
 ConfigNode resolved_kind(const std::string& name, const Mark& mark, const ConfigNode& options) {
-  const ConfigNode key = ConfigNode::scalar(name, false, mark);
+  ConfigNode key = ConfigNode::scalar(name, false, mark);
   if (options.entries().empty()) return key;
   return ConfigNode::mapping({{key, options}}, mark);
 }

@@ -11,11 +11,12 @@ namespace dtrain {
 SplitDataset::SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans,
                            DataSource source, MixPlan mix, Columns columns)
     : held_(std::move(held)),
-      columns_(columns.empty() ? held_->columns : std::move(columns)),
+      columns_(std::move(columns)),
       plans_(std::move(plans)),
       source_(std::move(source)),
       mix_(std::move(mix)),
       first_(source_.from - held_->first) {
+  if (columns_.empty()) columns_ = held_->columns;
   for (const ColumnPlan& plan : plans_) specs_.push_back(plan.spec());
   in_memory_ =
       std::all_of(columns_.begin(), columns_.end(), [](const auto& column) { return column->in_memory(); });

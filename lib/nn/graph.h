@@ -21,6 +21,7 @@ namespace dtrain {
 struct ValueRef {
   int node = -1;  // -1: none
   int output = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the 0 inside a defaulted <=> for a pointer.
   auto operator<=>(const ValueRef&) const = default;
 };
 

@@ -47,7 +47,8 @@ ParameterLayout::ParameterLayout(const Graph& graph) {
 
 const ParameterSlice& ParameterLayout::slice(int node, int index) const {
   const int owner = owner_[static_cast<size_t>(node)];
-  return slices_[static_cast<size_t>(first_slice_[static_cast<size_t>(owner)] + index)];
+  const int place = first_slice_[static_cast<size_t>(owner)] + index;
+  return slices_[static_cast<size_t>(place)];
 }
 
 uint32_t stream_of(std::string_view name) {

@@ -59,6 +59,7 @@ struct PlanKey {
   };
   Purpose purpose = Purpose::training;
   int64_t batch = 1;  // samples, at least one
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the 0 inside a defaulted <=> for a pointer.
   auto operator<=>(const PlanKey&) const = default;
 };
 

@@ -5,20 +5,15 @@ namespace dtrain {
 
 namespace {
 
-class Lamb : public AdamWith<AdamOptions> {
+/// No AdamWith: this rule corrects the bias itself, so its numbers are the common ones.
+class Lamb : public OptimizerWith<AdamOptions> {
  public:
-  using AdamWith::AdamWith;
+  using OptimizerWith::OptimizerWith;
+  std::vector<Slot> slots() const override { return {{"momentum"}, {"velocity"}}; }
   OptimizerRule rule() const override {
     return LambRule{static_cast<float>(options_.beta_1), static_cast<float>(options_.beta_2),
                     static_cast<float>(options_.epsilon)};
   }
-  /// The rule corrects the bias itself.
-  StepNumbers numbers(int64_t step, double learning_rate) const override {
-    return OptimizerWith::numbers(step, learning_rate);
-  }
-
- protected:
-  std::string keras_class() const override { return ""; }
 };
 
 }  // namespace

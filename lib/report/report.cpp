@@ -81,9 +81,9 @@ Json settings_of(const ConfigNode& config) {
   return settings;
 }
 
-Json value_of(const Json* event, const char* key, Json otherwise = {}) {
+Json value_of(const Json* event, const char* key, const Json& otherwise = {}) {
   const Json* value = event ? event->find(key) : nullptr;
-  return value ? *value : std::move(otherwise);
+  return value ? *value : otherwise;
 }
 
 /// What the page says of the events: of the machines their names, of the commands their words.

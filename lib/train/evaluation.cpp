@@ -27,7 +27,8 @@ void for_each_head(const RunConfig& config, std::span<const double> sums, int64_
 double weight_of(const RunConfig& config, const Head& head, double rows, std::span<const double> totals) {
   if (!head.weights) return rows;
   const int64_t positions = config.graph.spec(head.output).shape.positions();
-  return totals.back() * static_cast<double>(positions / head.weights->shape.elements());
+  const int64_t positions_of_a_weight = positions / head.weights->shape.elements();
+  return totals.back() * static_cast<double>(positions_of_a_weight);
 }
 
 /// Rows without weight have no loss.

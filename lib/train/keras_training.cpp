@@ -57,10 +57,11 @@ Json keras_training_config(const RunConfig& config, int64_t steps_per_epoch, con
     has_loss_weights = has_loss_weights || head.loss->weight() != 1;
   }
   const bool single = config.heads.size() == 1;
-  if (single) weighted = weighted.items().front();
+  if (single)
+    for (Json* of_each : {&losses, &metrics, &weighted}) *of_each = Json(of_each->items().front());
   return Json::object()
-      .set("loss", single ? losses.items().front() : std::move(losses))
-      .set("metrics", single ? metrics.items().front() : std::move(metrics))
+      .set("loss", std::move(losses))
+      .set("metrics", std::move(metrics))
       .set("weighted_metrics", has_weighted_metrics(config) ? std::move(weighted) : Json())
       .set("loss_weights", has_loss_weights ? std::move(weights) : Json())
       .set("optimizer_config", std::move(optimizer));

@@ -44,7 +44,8 @@ void check_shares(const RunConfig& config, size_t replicas, Diagnostics& diagnos
   const int64_t microbatches =
       config.dataset.validation ? 1 : std::min<int64_t>(config.train.accumulate, INT32_MAX);
   const auto parts = static_cast<double>(replicas) * static_cast<double>(microbatches);
-  const double most = static_cast<double>(kMostArrayElements / elements) * parts;
+  const int64_t most_of_a_part = kMostArrayElements / elements;
+  const double most = static_cast<double>(most_of_a_part) * parts;
   if (static_cast<double>(config.train.batch_size) <= most) return;
   diagnostics.error(
       config.place({"train", "batch_size"}),

@@ -226,10 +226,10 @@ void RunDirectory::refuse_foreign_files() {
   for (const char* name : {kConfig, kMetrics, kTable, kReport}) {
     const Location file = at(name);
     if (!exists(file)) continue;
-    const std::string path = file.shown();
     discard();
     throw UserError(fmt::format(
-        "{}: is of no run of dtrain's, and would be written over; give another directory: --output", path));
+        "{}: is of no run of dtrain's, and would be written over; give another directory: --output",
+        file.shown()));
   }
 }
 

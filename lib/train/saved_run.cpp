@@ -56,7 +56,7 @@ void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const Pa
 /// Throws UserError for a directory that is there and cannot be read, which is not one without checkpoints.
 void check_can_be_listed(const std::string& directory) {
   std::error_code error;
-  fs::directory_iterator(directory, error);
+  const fs::directory_iterator listing(directory, error);
   if (error && error != std::errc::no_such_file_or_directory)
     throw UserError(fmt::format("{}: could not be read: {}", directory, error.message()));
 }
@@ -153,7 +153,7 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
   if (!newest) throw UserError(fmt::format("{}: holds no checkpoints", directory.checkpoint_directory()));
   const TrainingState state = saved_state(*newest);
   if (!state.best) return newest->path();
-  const std::string best = directory.checkpoint_path(state.best->step);
+  std::string best = directory.checkpoint_path(state.best->step);
   if (look_at(best) != Standing::nothing) return best;
   warn(fmt::format("{}: the best checkpoint, which {} names, is not there; taking that one", best,
                    newest->path()));

@@ -185,9 +185,8 @@ class Table {
     if (!unknown.empty() || plan_.id) texts = collect_csv_texts(text_, blocks_, width(), unknown, plan_.id);
     longest_id_ = texts.longest;
     for (const auto& [field, category] : plan_.categories) {
-      std::vector<std::string> values =
-          category.values ? *category.values : std::move(texts.values.at(field));
-      if (has_table(category.when, values)) tables_.try_emplace(field, std::move(values), category.other);
+      const std::vector<std::string>& values = category.values ? *category.values : texts.values.at(field);
+      if (has_table(category.when, values)) tables_.try_emplace(field, values, category.other);
     }
   }
 

@@ -38,7 +38,7 @@ constexpr Power power_of_ten(int n) {
 
 inline constexpr auto kPowers = [] {
   std::array<Power, 2 * kMostPower + 1> all{};
-  for (int n = -kMostPower; n <= kMostPower; ++n) all[static_cast<size_t>(n + kMostPower)] = power_of_ten(n);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = power_of_ten(static_cast<int>(i) - kMostPower);
   return all;
 }();
 
@@ -78,7 +78,8 @@ inline bool to_double(uint64_t mantissa, int power, double& out) {
   if (mantissa == 0 || power < -kMostPower || power > kMostPower) return false;
   // Eisel and Lemire's way with half of their table: the product's upper 64 bits are too small by less than
   // three units, which matters only about the middle between two doubles.
-  const Power& ten = kPowers[static_cast<size_t>(power + kMostPower)];
+  const int place = power + kMostPower;
+  const Power& ten = kPowers[static_cast<size_t>(place)];
   const int shift = std::countl_zero(mantissa);
   Uint128 product = static_cast<Uint128>(mantissa << shift) * ten.mantissa;
   int exponent = ten.exponent - shift + 64;
