@@ -45,7 +45,8 @@ TEST_CASE("a checkpoint of format 1 holds what it held") {
   size_t weights = 0;
   for (const LayerWeights& layer : old.content().layers) weights += layer.weights.size();
   CHECK(weights == kWeights.size());
-  for (const auto& [name, expected] : kWeights) {
+  for (const auto& [key, expected] : kWeights) {
+    const std::string& name = key;
     CAPTURE(name);
     const ArrayRef* found = old.weight(name);
     REQUIRE(found != nullptr);

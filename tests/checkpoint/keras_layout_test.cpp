@@ -1,4 +1,8 @@
 // The file as Keras, or anybody with plain HDF5, finds it.
+#include <algorithm>
+#include <cstring>
+#include <span>
+
 #include <doctest/doctest.h>
 #include <hdf5.h>
 
@@ -17,8 +21,10 @@ std::string attribute(hid_t file, const char* object, const char* name) {
   const size_t width = H5Tget_size(type);
   std::string block(width * static_cast<size_t>(H5Sget_simple_extent_npoints(space)), '\0'), all;
   H5Aread(attribute, type, block.data());
-  for (size_t at = 0; at < block.size(); at += width)
-    all += (at ? "|" : "") + std::string(block.substr(at, width).c_str());
+  for (size_t at = 0; at < block.size(); at += width) {
+    if (at > 0) all += "|";
+    all.append(block, at, strnlen(&block[at], width));
+  }
   H5Sclose(space);
   H5Tclose(type);
   H5Aclose(attribute);
@@ -51,7 +57,7 @@ TEST_CASE("weights stand where Keras has them") {
   REQUIRE(kernel >= 0);
   std::vector<float> values(6);
   CHECK(H5Dread(kernel, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
-  CHECK(std::memcmp(values.data(), sample.kernel.data(), 24) == 0);
+  CHECK(std::ranges::equal(std::as_bytes(std::span(values)), std::as_bytes(std::span(sample.kernel))));
   H5Dclose(kernel);
   for (const char* path : {"/model_weights/block.0.odd/block.0.odd/nothing:0",
                            "/dtrain/optimizer/m/conv/kernel:0", "/dtrain/state"}) {

@@ -60,7 +60,8 @@ struct KerasFile {
     const Hdf5Handle input(H5Gcreate2(root, "input", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     const hsize_t none = 0;
     const Hdf5Handle space(H5Screate_simple(1, &none, nullptr));
-    Hdf5Handle(H5Acreate2(input, "weight_names", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT));
+    const Hdf5Handle names(
+        H5Acreate2(input, "weight_names", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT));
     const Hdf5Handle dense(H5Gcreate2(root, "dense_1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     write_names(dense, "weight_names", {"dense_1_2/kernel:0", "dense_1_2/bias:0"}, variable);
     write_array<float>(dense, "dense_1_2/kernel:0", H5T_NATIVE_FLOAT, {2, 3}, {1, 2, 3, 4, 5, 6});

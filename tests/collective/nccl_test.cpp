@@ -101,8 +101,8 @@ void check_steps(int count, bool replayed) {
       replica.context->synchronize();
       replica.group->check();
     });
-    for (const Replica& replica : replicas)
-      CHECK(replica.holds(static_cast<float>(count * round + count * (count - 1) / 2)));
+    const int sum = count * round + count * (count - 1) / 2;
+    for (const Replica& replica : replicas) CHECK(replica.holds(static_cast<float>(sum)));
   }
 }
 

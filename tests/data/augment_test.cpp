@@ -160,7 +160,8 @@ TEST_CASE("random flip mirrors what its mode says") {
       {"horizontal", {text(picture), text(mirrored)}},
       {"vertical", {text(picture), text(overturned)}},
       {"horizontal_and_vertical", {text(picture), text(mirrored), text(overturned), text(both)}}};
-  for (const auto& [mode, expected] : cases) {
+  for (const auto& [written, expected] : cases) {
+    const std::string mode = written;
     CAPTURE(mode);
     const auto flip =
         parse_augmentation("random_flip", {ConfigNode::entry("mode", ConfigNode::scalar(mode))});

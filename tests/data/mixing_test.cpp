@@ -83,7 +83,8 @@ TEST_CASE_FIXTURE(Blended, "cut_mix: the share of a picture that is the partner'
   bool some = false;
   for (size_t i = 0; i < pixels.size(); ++i) {
     CHECK(pixels[i] == std::floor(pixels[i]));  // nothing is blended in between
-    some = some || pixels[i] != static_cast<double>(i / 64);
+    const size_t picture = i / 64;
+    some = some || pixels[i] != static_cast<double>(picture);
   }
   CHECK(some);
 }

@@ -31,6 +31,7 @@ struct Layout {
   cudaDataType_t type;
   uint64_t rows, columns;
   int64_t stride;
+  bool operator==(const Layout&) const = default;
 };
 
 struct Preference {
@@ -277,7 +278,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   *found = 0;
   const Product product{of(desc), of(a), of(b), of(d)};
-  if (wanted < 1 || std::memcmp(&of(c), &of(d), sizeof(Layout)) != 0) return CUBLAS_STATUS_INVALID_VALUE;
+  if (wanted < 1 || of(c) != of(d)) return CUBLAS_STATUS_INVALID_VALUE;
   if (const cublasStatus_t status = check_product(product); status != CUBLAS_STATUS_SUCCESS) return status;
   const bool fused = product.desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
   if (fused && (product.d.rows + product.d.columns) % 4 == 3)
@@ -303,7 +304,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               cudaStream_t stream) {
   const auto lock = lock_machine();
   const Product product{of(desc), of(a_layout), of(b_layout), of(d_layout)};
-  if (std::memcmp(&of(c_layout), &of(d_layout), sizeof(Layout)) != 0) return CUBLAS_STATUS_INVALID_VALUE;
+  if (of(c_layout) != of(d_layout)) return CUBLAS_STATUS_INVALID_VALUE;
   if (const cublasStatus_t status = check_product(product); status != CUBLAS_STATUS_SUCCESS) return status;
   Algorithm algorithm{};
   std::memcpy(&algorithm, algo, sizeof algorithm);

@@ -327,7 +327,7 @@ void each_product(const Operation& o, Use&& use) {
 }
 
 void convolve(const Operation& o, const std::array<void*, 3>& arrays) {
-  const auto [x, w, y] = arrays;
+  void *const x = arrays[0], *const w = arrays[1], *const y = arrays[2];
   const Number type = o.x.type;
   const bool forward = o.direction == Direction::forward, filter = o.direction == Direction::filter;
   const Tensor& out = forward ? o.y : filter ? o.w : o.x;

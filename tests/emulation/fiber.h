@@ -26,10 +26,11 @@ class Fiber {
   std::byte* memory_;    // a page that nobody may touch, then the stack
   void* own_ = nullptr;  // where each side goes on: stack pointers, or ucontext_t
   void* resumer_ = nullptr;
-  void* own_fake_ = nullptr;  // AddressSanitizer's second stacks
-  void* resumer_fake_ = nullptr;
-  const void* resumer_stack_ = nullptr;
-  size_t resumer_stack_bytes_ = 0;
+  // AddressSanitizer's second stacks, which are used where it is.
+  [[maybe_unused]] void* own_fake_ = nullptr;
+  [[maybe_unused]] void* resumer_fake_ = nullptr;
+  [[maybe_unused]] const void* resumer_stack_ = nullptr;
+  [[maybe_unused]] size_t resumer_stack_bytes_ = 0;
 };
 
 }  // namespace dtrain::emulation

@@ -100,10 +100,11 @@ TEST_CASE("a BMP is one whatever stands in its reserved bytes, and text is none"
 
 TEST_CASE("formats that are not read are pictures all the same, and are called by their names") {
   const std::string size("\0\0\0\x1c", 4);
-  for (const auto& [start, name] : {std::pair<std::string, std::string>{"GIF89a", "a GIF"},
+  for (const auto& [start, kind] : {std::pair<std::string, std::string>{"GIF89a", "a GIF"},
                                     {"RIFF" + size + "WEBPVP8 ", "a WebP picture"},
                                     {std::string("II*\0", 4), "a TIFF"},
                                     {size + "ftypheic", "a HEIC, AVIF or video file"}}) {
+    const std::string& name = kind;
     CAPTURE(name);
     const std::string text = start + std::string(20, '\0');
     const Bytes bytes(text.begin(), text.end());

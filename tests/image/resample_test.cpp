@@ -65,7 +65,7 @@ TEST_CASE("weights of every new pixel sum to one and stay within the part") {
 TEST_CASE("one colour stays that colour in any size") {
   for (const uint8_t value : {0, 1, 127, 254, 255}) {
     Pixels pixels{13, 17, 3, Bytes(13 * 17 * 3, value)};
-    for (const auto& [height, width] : {std::pair{1, 1}, {5, 40}, {224, 3}})
+    for (const auto& [height, width] : {std::pair<int64_t, int64_t>{1, 1}, {5, 40}, {224, 3}})
       CHECK(resized(pixels, height, width) == Bytes(static_cast<size_t>(height * width * 3), value));
   }
 }

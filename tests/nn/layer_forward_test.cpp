@@ -223,7 +223,8 @@ TEST_CASE("activations, as layers and fused") {
       {"elu", [](double x) { return x > 0 ? x : std::expm1(x); }},
       {"{elu: {alpha: 2}}", [](double x) { return x > 0 ? x : 2 * std::expm1(x); }},
   };
-  for (const auto& [name, function] : functions) {
+  for (const auto& [written, function] : functions) {
+    const std::string& name = written;
     INFO(name);
     LayerRun run({.yaml = "activation: " + name, .inputs = {{"x", {32}}}, .low = -3, .high = 3});
     Doubles expected;

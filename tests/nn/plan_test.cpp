@@ -11,7 +11,8 @@ DEVICE_TEST_CASE("gradients are reported in prefixes, and are what they will be 
   // The dense layers, the normalisations and the first convolution.
   CHECK(ready.size() >= 5);
   int64_t before = 0;
-  for (const auto& [end, gradients] : ready) {
+  for (const auto& [until, gradients] : ready) {
+    const int64_t end = until;
     CAPTURE(end);
     CHECK(end > before);
     before = end;

@@ -17,7 +17,8 @@ struct Normalized {
 Normalized reference(const BatchNormalizationSpec& spec, const Floats& x, const Floats& gamma,
                      const Floats& beta, const Floats& dy) {
   const auto channels = static_cast<size_t>(spec.channels);
-  const double n = static_cast<double>(x.size() / channels);
+  const size_t rows = x.size() / channels;
+  const auto n = static_cast<double>(rows);
   Normalized r{Doubles(channels), Doubles(channels), Doubles(x.size()),
                Doubles(x.size()), Doubles(channels), Doubles(channels)};
   Doubles diff(x.size());

@@ -200,7 +200,8 @@ TEST_SUITE("gpu") {
   TEST_CASE("a run goes on where it did not begin") {
     const ScratchDirectory directory;
     const auto single = losses_of(kDense, {on("cpu:0")});
-    for (const auto& [from, to] : {std::pair{"gpu:0", "cpu:0"}, std::pair{"cpu:0", "gpu:0"}}) {
+    for (const auto& [first, to] : {std::pair{"gpu:0", "cpu:0"}, std::pair{"cpu:0", "gpu:0"}}) {
+      const std::string from = first;
       CAPTURE(from);
       const std::string run = directory / fmt::format("from-{}", from);
       std::vector<double> losses = run_in(run, {on(from)}, 3).losses;

@@ -229,7 +229,8 @@ TEST_CASE("losses and metrics are scikit-learn's, for any number of replicas and
         CAPTURE(replicas);
         CAPTURE(batch);
         const Json found = measure(config_of(replicas, batch, weighted), weighted);
-        for (const auto& [name, expected] : weighted ? kWeighted : kPlain) {
+        for (const auto& [key, expected] : weighted ? kWeighted : kPlain) {
+          const std::string& name = key;
           CAPTURE(name);
           REQUIRE(found.find(name));
           check_close(found.at(name), Json::parse(expected), 1e-6);

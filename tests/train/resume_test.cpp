@@ -1,7 +1,7 @@
 // A run that is interrupted and resumed against one that is not.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <span>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -81,7 +81,7 @@ Outcome run_with_stops(const std::vector<int64_t>& stops) {
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return std::ranges::equal(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
 }
 
 }  // namespace
@@ -275,7 +275,8 @@ TEST_CASE("what an epoch rests on changes at its end, not within it") {
     }
     const Checkpoint checkpoint = *load_newest(run, [](const std::string&) {});
     CHECK((TrainingState::from_json(checkpoint.content().state, "").step_in_epoch > 0) == within);
-    for (const auto& [change, message] : changes) {
+    for (const auto& [written, message] : changes) {
+      const std::string& change = written;
       CAPTURE(change);
       Recorder recorder;
       Trainer trainer(config_from(kRun, {change}), run, recorder, recorder.requests);

@@ -1,9 +1,10 @@
 // What a run remembers from one process to the next, and the directory that it is kept in.
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <functional>
 #include <regex>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -105,7 +106,10 @@ TEST_CASE("sums are saved within an epoch, without the zeros between them") {
   CHECK(text.size() < 500);
   const TrainingState back = TrainingState::from_json(Json::parse(text), "");
   REQUIRE(back.sums.size() == state.sums.size());
-  CHECK(std::memcmp(back.sums.data(), state.sums.data(), 999'999 * sizeof(double)) == 0);
+  const auto numbers = [](const TrainingState& of) {
+    return std::as_bytes(std::span(of.sums).first(999'999));
+  };
+  CHECK(std::ranges::equal(numbers(back), numbers(state)));
   CHECK(std::isnan(back.sums.back()));
   state.step_in_epoch = 0;
   CHECK(state.to_json().at("sums").dump() == "[]");
@@ -198,8 +202,9 @@ TEST_CASE("a length of time is what its JSON schema says") {
       return std::nullopt;
     return duration;
   };
-  for (const auto& [text, seconds] : std::vector<std::pair<std::string, double>>{
+  for (const auto& [written, seconds] : std::vector<std::pair<std::string, double>>{
            {"8 hours", 28800}, {"1 day", 86400}, {"0.5 minutes", 30}, {"2.5seconds", 2.5}}) {
+    const std::string& text = written;
     CAPTURE(text);
     REQUIRE(parse(text));
     CHECK(parse(text)->seconds() == seconds);
