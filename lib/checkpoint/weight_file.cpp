@@ -4,11 +4,13 @@
 #include <array>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/hdf5_heap.h"
 #include "base/hdf5_session.h"
 #include "checkpoint/layout.h"
 
@@ -26,7 +28,8 @@ bool begins_as_hdf5(const std::string& path) {
 /// ...
 class NamesAttribute {
  public:
-  NamesAttribute(hid_t object, std::string path) : object_(object), path_(std::move(path)) {}
+  NamesAttribute(hid_t object, std::string path, const Hdf5Heap& heap)
+      : object_(object), path_(std::move(path)), heap_(heap) {}
 
   bool exists(const std::string& name) const {
     return H5Aexists(object_, name.c_str()) > 0 || H5Aexists(object_, (name + "0").c_str()) > 0;
@@ -53,25 +56,51 @@ class NamesAttribute {
     if (H5Tget_class(type) != H5T_STRING)
       throw UserError(
           fmt::format("{}: expected names in the attribute {}, found something else", path_, name));
-    if (H5Tis_variable_str(type) > 0) return append_variable(attribute, type, space, count, doing, names);
-    const size_t bytes = H5Tget_size(type);
+    const bool is_variable = H5Tis_variable_str(type) > 0;
+    const size_t bytes = is_variable ? heap_.reference_bytes() : H5Tget_size(type);
+    if (static_cast<uint64_t>(count) > static_cast<uint64_t>(heap_.file_bytes()) / bytes)
+      throw UserError(fmt::format("{}: expected names that the file holds in the attribute {}, found {}",
+                                  path_, name, count));
+    if (is_variable) return append_variable(attribute, name, static_cast<size_t>(count), names);
     std::string text(bytes * static_cast<size_t>(count), '\0');
     checked(H5Aread(attribute, type, text.data()), doing);
     for (size_t i = 0; i < static_cast<size_t>(count); ++i)
       names.push_back(text.substr(i * bytes, bytes).c_str());  // less the zeros that fill it up
   }
 
-  static void append_variable(hid_t attribute, hid_t type, hid_t space, hssize_t count,
-                              const std::string& doing, std::vector<std::string>& names) {
-    std::vector<char*> texts(static_cast<size_t>(count));
-    checked(H5Aread(attribute, type, texts.data()), doing);
-    for (const char* text : texts) names.emplace_back(text ? text : "");
-    H5Dvlen_reclaim(type, space, H5P_DEFAULT, texts.data());
+  void append_variable(hid_t attribute, const std::string& name, size_t count,
+                       std::vector<std::string>& names) const {
+    const std::string where = fmt::format("{}: the attribute {}", path_, name);
+    const size_t bytes = heap_.reference_bytes();
+    std::vector<std::byte> references(count * bytes);
+    checked(H5Aread(attribute, heap_.reference_type(), references.data()), where);
+    int64_t left = heap_.file_bytes();  // many references may lead to one long text
+    for (size_t i = 0; i < count; ++i) {
+      const std::string text = heap_.text(std::span(references).subspan(i * bytes, bytes), where);
+      left -= static_cast<int64_t>(text.size());
+      if (left < 0)
+        throw UserError(fmt::format("{}: expected names that the file holds, found longer ones", where));
+      names.emplace_back(text.c_str());
+    }
   }
 
   hid_t object_;
   std::string path_;
+  const Hdf5Heap& heap_;
 };
+
+/// The global heap of the file that libhdf5 has opened.
+Hdf5Heap heap_of(hid_t opened, const std::string& path) {
+  const auto file = std::make_shared<std::ifstream>(path, std::ios::binary);
+  file->seekg(0, std::ios::end);
+  const auto bytes = static_cast<int64_t>(file->tellg());
+  if (bytes < 0) throw Error(fmt::format("{}: the file cannot be read any more", path));
+  return Hdf5Heap(opened, path, bytes, [file, path](int64_t offset, void* dst, size_t count) {
+    file->seekg(offset);
+    file->read(static_cast<char*>(dst), static_cast<std::streamsize>(count));
+    if (!*file) throw Error(fmt::format("{}: reading at byte {} failed", path, offset));
+  });
+}
 
 /// The parts of what Keras calls a weight: "dense_1/kernel:0" has "dense_1" and "kernel".
 std::vector<std::string> parts_of_name(std::string_view name) {
@@ -142,13 +171,15 @@ WeightFile WeightFile::load(const std::string& path) {
   if (!opened) throw UserError(fmt::format("{}: expected an HDF5 file, found a damaged one", path));
   const bool whole_model = H5Lexists(opened, "model_weights", H5P_DEFAULT) > 0;
   const Hdf5Handle root(H5Gopen2(opened, whole_model ? "model_weights" : "/", H5P_DEFAULT), path);
-  const NamesAttribute layers(root, path);
+  const Hdf5References references;
+  const Hdf5Heap heap = heap_of(opened, path);
+  const NamesAttribute layers(root, path, heap);
   if (!layers.exists("layer_names"))
     throw UserError(fmt::format("{}: expected weights as Keras's .h5 has them, found no layer_names", path));
   for (const std::string& layer : layers.read("layer_names")) {
     const Hdf5Handle group(H5Gopen2(root, layer.c_str(), H5P_DEFAULT));
     if (!group) throw UserError(fmt::format("{}: expected the layer '{}', found no such group", path, layer));
-    const std::vector<std::string> names = NamesAttribute(group, path).read("weight_names");
+    const std::vector<std::string> names = NamesAttribute(group, path, heap).read("weight_names");
     const std::vector<std::string> chosen = short_names(names);
     for (size_t i = 0; i < names.size(); ++i) {
       auto [shape, values] =

@@ -73,6 +73,16 @@ struct KerasFile {
   }
 };
 
+/// What is wrong with the file; "" where nothing is.
+std::string mistake(const std::string& path) {
+  try {
+    WeightFile::load(path);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
 }  // namespace
 
 TEST_CASE("Keras's weights have their layers' names") {
@@ -93,16 +103,23 @@ TEST_CASE("Keras's weights have their layers' names") {
   }
 }
 
+TEST_CASE("names in a damaged global heap are told") {
+  const KerasFile keras(true);
+  const std::string bytes = test::read_text(keras.path);
+  const size_t heap = bytes.find("GCOL");
+  REQUIRE(heap != std::string::npos);
+  std::string damaged = bytes;
+  damaged.replace(heap + 16, 16, std::string(16, '\0'));  // free space of no size: libhdf5 runs for ever
+  test::write_text(keras.path, damaged);
+  CHECK(mistake(keras.path).starts_with(keras.path + ": the attribute layer_names: expected a size within"));
+  damaged = bytes;
+  damaged.replace(heap + 16 + 8, 8, std::string(8, '\xff'));
+  test::write_text(keras.path, damaged);
+  CHECK(mistake(keras.path).find("found an object of 18446744073709551615 bytes") != std::string::npos);
+}
+
 TEST_CASE("what is no file of weights is said to be none") {
   const test::Directory directory;
-  const auto mistake = [](const std::string& path) {
-    try {
-      WeightFile::load(path);
-    } catch (const UserError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
   CHECK(mistake(directory / "nothing.h5").find("nothing.h5") != std::string::npos);
   const std::string text = directory / "text.h5";
   test::write_text(text, "weights");

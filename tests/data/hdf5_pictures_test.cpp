@@ -1,9 +1,12 @@
 // Encoded pictures in HDF5: of variable length, in rows of bytes, as opaque elements.
 #include <filesystem>
+#include <fstream>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <hdf5.h>
 
+#include "base/hdf5_heap.h"
 #include "pictures.h"
 #include "support.h"
 
@@ -20,25 +23,27 @@ Bytes picture(int number) {
 
 class File {
  public:
-  explicit File(const std::string& path)
-      : file_(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)) {}
+  explicit File(const std::string& path, hid_t properties = H5P_DEFAULT)
+      : file_(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, properties, H5P_DEFAULT)) {}
   ~File() { H5Fclose(file_); }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  void add(const char* name, hid_t type, const std::vector<hsize_t>& shape, const void* values) {
+  void add(const char* name, hid_t type, const std::vector<hsize_t>& shape, const void* values,
+           hid_t properties = H5P_DEFAULT) {
     const hid_t space = H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr);
-    const hid_t set = H5Dcreate2(file_, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+    const hid_t set = H5Dcreate2(file_, name, type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+    if (values) H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
     H5Dclose(set);
     H5Sclose(space);
   }
   /// As h5py.vlen_dtype(numpy.uint8) has them.
-  void add_variable(const char* name, std::vector<Bytes> pictures, hid_t element = H5T_NATIVE_UINT8) {
+  void add_variable(const char* name, std::vector<Bytes> pictures, hid_t element = H5T_NATIVE_UINT8,
+                    hid_t properties = H5P_DEFAULT) {
     std::vector<hvl_t> rows;
     for (Bytes& one : pictures) rows.push_back({one.size(), one.data()});
     const hid_t type = H5Tvlen_create(element);
-    add(name, type, {rows.size()}, rows.data());
+    add(name, type, {rows.size()}, rows.data(), properties);
     H5Tclose(type);
   }
 
@@ -131,6 +136,202 @@ TEST_CASE("a file of pictures that is written to is an error") {
   const std::string bytes = read_file(folder / "a.h5");
   write_file(folder / "a.h5", bytes + "more");
   CHECK_THROWS_WITH_AS(firsts(*data), doctest::Contains("a.h5: the file was changed"), Error);
+}
+
+TEST_CASE("references are read however they are stored, and addresses of any size, behind a user block") {
+  const TempFolder folder;
+  const auto write = [&](hid_t whole) {
+    const Hdf5Handle packed(H5Pcreate(H5P_DATASET_CREATE));
+    const hsize_t chunk = 2;
+    H5Pset_chunk(packed, 1, &chunk);
+    H5Pset_shuffle(packed);
+    H5Pset_deflate(packed, 6);
+    File file(folder / "a.h5", whole);
+    const std::vector<int64_t> labels{2, 0, 1};
+    file.add("labels", H5T_NATIVE_INT64, {3}, labels.data());
+    file.add_variable("packed", {picture(10), picture(200), picture(30)}, H5T_NATIVE_UINT8, packed);
+  };
+  {
+    const Hdf5Handle whole(H5Pcreate(H5P_FILE_CREATE));
+    H5Pset_userblock(whole, 1024);
+    H5Pset_sizes(whole, 4, 4);
+    write(whole);
+  }
+  CHECK(firsts(*open(folder, "packed")) == std::vector<double>{10, 200, 30});
+
+  write(H5P_DEFAULT);
+  std::string bytes = read_file(folder / "a.h5");
+  {
+    const Hdf5Session session;
+    const Hdf5Handle file(H5Fopen((folder / "a.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)),
+        set(H5Dopen2(file, "packed", H5P_DEFAULT)), space(H5Dget_space(set));
+    hsize_t place = 0, size = 0;
+    haddr_t address = 0;
+    REQUIRE(H5Dget_chunk_info(set, space, 0, &place, nullptr, &address, &size) >= 0);
+    bytes.replace(static_cast<size_t>(address), static_cast<size_t>(size), std::string(size, '\1'));
+  }
+  write_file(folder / "a.h5", bytes);  // a chunk of two references that cannot be unpacked
+  CHECK(contains(error_of([&] { open(folder, "packed"); }), "a.h5:packed: expected rows 0 to 0"));
+  CHECK(firsts(*open(folder, "packed", ", on_error: skip")) == std::vector<double>{30});
+}
+
+namespace {
+
+/// A file of one global heap collection with three pictures, the second of them damaged on the way to it.
+struct Damaged {
+  TempFolder folder;
+  std::string bytes;
+  size_t collection = 0, second = 0;  // where they begin
+
+  Damaged() {
+    const std::vector<int64_t> labels{2, 0, 1};
+    {
+      File file(folder / "a.h5");
+      file.add("labels", H5T_NATIVE_INT64, {3}, labels.data());
+      file.add_variable("p", {picture(10), picture(200), picture(30)});
+    }
+    bytes = read_file(folder / "a.h5");
+    collection = bytes.find(std::string("GCOL\1\0\0\0", 8));
+    second = collection + 16 + 16 + (picture(10).size() + 7) / 8 * 8;
+    REQUIRE(bytes.substr(second, 2) == std::string("\2\0", 2));
+  }
+
+  /// Writes the file with this number, little endian, at this place.
+  void put(size_t at, uint64_t value, size_t count) const {
+    std::string damaged = bytes;
+    for (size_t i = 0; i < count; ++i) damaged[at + i] = static_cast<char>(value >> (8 * i));
+    write_file(folder / "a.h5", damaged);
+  }
+  std::string error() const {
+    return error_of([&] { open(folder, "p"); });
+  }
+  std::vector<double> left() const { return firsts(*open(folder, "p", ", on_error: skip")); }
+};
+
+}  // namespace
+
+TEST_CASE("a global heap that is damaged is told, or the pictures behind the damage are left out") {
+  const Damaged file;
+  const size_t size = file.second + 8;
+  CHECK(firsts(*open(file.folder, "p")) == std::vector<double>{10, 200, 30});
+
+  file.put(file.second, 0, 16);  // free space without a size, on which libhdf5 runs for ever
+  CHECK(contains(file.error(), "a.h5:p[1]: expected a size within the global heap collection of 4096 bytes"));
+  CHECK(contains(file.error(), "found free space of 0 bytes"));
+  CHECK(contains(file.error(), "'on_error: skip' leaves"));
+  CHECK(file.left() == std::vector<double>{10});
+
+  file.put(file.second, 0, 2);  // free space, of a size that leads into the middle of something
+  CHECK(file.left() == std::vector<double>{10});
+
+  for (const uint64_t wrong : {uint64_t{4096}, ~uint64_t{0}, ~uint64_t{15}, ~uint64_t{0} >> 1}) {
+    CAPTURE(wrong);
+    file.put(size, wrong, 8);
+    CHECK(contains(file.error(), "a.h5:p[1]: expected a size within the global heap collection"));
+    CHECK(contains(file.error(), fmt::format("found an object of {} bytes", wrong)));
+    CHECK(file.left() == std::vector<double>{10});
+  }
+
+  file.put(size, picture(200).size() + 1, 8);  // in libhdf5 it then is longer than the memory for it
+  CHECK(contains(file.error(), fmt::format("expected {} bytes, as the reference says, found an object of {}",
+                                           picture(200).size(), picture(200).size() + 1)));
+
+  file.put(file.second, 77, 2);
+  CHECK(contains(file.error(), "a.h5:p[1]: expected object 2 in the global heap collection"));
+  CHECK(file.left() == std::vector<double>{10, 30});
+}
+
+TEST_CASE("a collection that does not lie in the file is told") {
+  const Damaged file;
+  for (const uint64_t wrong : {uint64_t{15}, uint64_t{0}, uint64_t{1} << 20, ~uint64_t{0}}) {
+    CAPTURE(wrong);
+    file.put(file.collection + 8, wrong, 8);
+    CHECK(contains(file.error(), "a.h5:p[0]: expected a global heap collection within the file's"));
+    CHECK(contains(file.error(), fmt::format("found one of {} bytes", wrong)));
+  }
+  file.put(file.collection + 4, 2, 1);
+  CHECK(contains(file.error(), "expected a global heap collection (GCOL, version 1)"));
+
+  std::string address(8, '\0');
+  for (size_t i = 0; i < 8; ++i) address[i] = static_cast<char>(file.collection >> (8 * i));
+  const size_t reference = file.bytes.find(address + std::string("\2\0\0\0", 4));
+  REQUIRE(reference != std::string::npos);
+  for (const uint64_t wrong :
+       {uint64_t{file.bytes.size() - 15}, uint64_t{file.bytes.size()} + 1, ~uint64_t{0}}) {
+    CAPTURE(wrong);
+    file.put(reference, wrong, 8);
+    CHECK(contains(file.error(), fmt::format("found a reference to byte {}", wrong)));
+    CHECK(file.left() == std::vector<double>{10, 30});
+  }
+  file.put(reference, 0, 8);
+  CHECK(contains(file.error(), "a.h5:p[1]: expected a JPEG, PNG or BMP, found an empty file"));
+}
+
+TEST_CASE("a value is found without reading what lies before it") {
+  const TempFolder folder;
+  constexpr size_t kLarge = 1 << 20;
+  const std::string path = folder / "a.h5";
+  File(path).add_variable("p", {Bytes(kLarge, 1), Bytes(kLarge, 2), Bytes(2000, 3), Bytes(1000, 4)});
+  const Hdf5Session session;
+  const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)),
+      set(H5Dopen2(file, "p", H5P_DEFAULT));
+  std::ifstream stream(path, std::ios::binary);
+  size_t calls = 0, read = 0;
+  const Hdf5Heap heap(file, path, static_cast<int64_t>(std::filesystem::file_size(path)),
+                      [&](int64_t offset, void* dst, size_t bytes) {
+                        ++calls;
+                        read += bytes;
+                        stream.seekg(offset);
+                        REQUIRE(stream.read(static_cast<char*>(dst), static_cast<std::streamsize>(bytes)));
+                      });
+  std::vector<std::byte> references(4 * heap.reference_bytes());
+  {
+    const Hdf5References as_they_are;
+    REQUIRE(H5Dread(set, heap.reference_type(), H5S_ALL, H5S_ALL, H5P_DEFAULT, references.data()) >= 0);
+  }
+  const std::vector<size_t> lengths{kLarge, kLarge, 2000, 1000};
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const auto reference = std::span(references).subspan(i * heap.reference_bytes(), heap.reference_bytes());
+    calls = read = 0;
+    CHECK(heap.find(reference, "it").bytes == static_cast<int64_t>(lengths[i]));
+    CHECK(calls == 1);
+    CHECK(read <= 4096);
+    CHECK(heap.text(reference, "it") == std::string(lengths[i], static_cast<char>(i + 1)));
+  }
+}
+
+TEST_CASE("the value that fills what was not written is not followed into a damaged heap") {
+  const TempFolder folder;
+  const std::string path = folder / "a.h5";
+  {
+    const Hdf5Handle filled(H5Pcreate(H5P_DATASET_CREATE)), text(H5Tcopy(H5T_C_S1)),
+        variable(H5Tvlen_create(H5T_NATIVE_UINT8)), packed(H5Pcreate(H5P_DATASET_CREATE));
+    H5Tset_size(text, H5T_VARIABLE);
+    const char* words = "a text that stands for what was not written";
+    H5Pset_fill_value(filled, text, &words);
+    Bytes bytes = picture(50);
+    const hvl_t fill{bytes.size(), bytes.data()};
+    const hsize_t chunk = 2;
+    H5Pset_chunk(packed, 1, &chunk);
+    H5Pset_deflate(packed, 6);
+    H5Pset_fill_value(packed, variable, &fill);
+    const std::vector<int64_t> labels{2, 0, 1};
+    File file(path);
+    file.add("labels", H5T_NATIVE_INT64, {3}, labels.data());
+    file.add("texts", text, {3}, nullptr, filled);
+    file.add("pictures", variable, {3}, nullptr, packed);
+  }
+  std::string bytes = read_file(path);
+  for (size_t at = bytes.find("GCOL"); at != std::string::npos; at = bytes.find("GCOL", at + 1))
+    for (size_t i = 16; i < 32; ++i) bytes[at + i] = '\0';  // object 0, of no size
+  write_file(path, bytes);
+  CHECK(contains(error_of([&] {
+                   const DatasetSpec spec =
+                       parse(folder, "train: {hdf5: {file: a.h5, input: texts, target: labels}}");
+                   open_split(spec, *spec.train, kInput, kClass);
+                 }),
+                 "a.h5:texts: expected integers or floating point numbers"));
+  CHECK(contains(error_of([&] { open(folder, "pictures"); }), "a.h5:pictures[0]: expected a"));
 }
 
 }  // namespace dtrain::test

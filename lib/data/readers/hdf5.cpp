@@ -89,7 +89,7 @@ struct NumberDataset : Hdf5Dataset {
     const Hdf5Handle file_type(H5Dget_type(dataset));
     type = stored_type(file_type, where);
     is_enum = H5Tget_class(file_type) == H5T_ENUM;
-    check_extents(type.bytes);
+    check_storage(type.bytes);
   }
 
   /// The values' own place in the file, where they lie there one after the other as computers hold numbers.

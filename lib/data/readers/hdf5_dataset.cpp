@@ -102,9 +102,6 @@ Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)
   refuse_external_links(file, path, name);
   dataset = Hdf5Handle(H5Dopen2(file, name.c_str(), chunk_cache()));
   if (!dataset) throw UserError(fmt::format("{}: expected a dataset, found something else", where));
-  const Hdf5Handle properties(H5Dget_create_plist(dataset));
-  refuse_foreign_storage(where, properties);
-  refuse_missing_filters(where, properties);
   const Hdf5Handle space(H5Dget_space(dataset));
   const int rank = H5Sget_simple_extent_ndims(space);
   if (rank < 1) throw UserError(fmt::format("{}: expected an array of samples, found a single value", where));
@@ -112,7 +109,10 @@ Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)
   H5Sget_simple_extent_dims(space, extents.data(), nullptr);
 }
 
-void Hdf5Dataset::check_extents(int element_bytes) const {
+void Hdf5Dataset::check_storage(int element_bytes) const {
+  const Hdf5Handle properties(H5Dget_create_plist(dataset));
+  refuse_foreign_storage(where, properties);
+  refuse_missing_filters(where, properties);
   check_shape(where, shape(), element_bytes);
   // Chunks that were never written take no place; but so much of nothing is damage, or nobody's data.
   constexpr int64_t kMuch = int64_t{1} << 26, kMostPacked = 2000;

@@ -15,12 +15,14 @@ namespace dtrain {
 /// A dataset whose first axis counts the samples. Made, used and dropped within a session.
 struct Hdf5Dataset {
   /// Opens the dataset `name` (a path inside the file); "" stands for the only one at the top of the file.
-  /// Throws UserError for what is none, is kept in other files, or is packed in a way that is not known.
+  /// Throws UserError for what is none. What type it has, the caller looks at before all else.
   Hdf5Dataset(const std::string& path, std::string name);
 
   Shape shape() const { return Shape(std::vector<int64_t>(extents.begin(), extents.end())); }
-  /// Throws UserError unless the extents are sane, as check_shape(), and the file is not far too small.
-  void check_extents(int element_bytes) const;
+  /// Throws UserError for a dataset that is kept in other files or packed in a way that is not known, and
+  /// unless the extents are sane, as check_shape(), and the file is not far too small. libhdf5 then looks at
+  /// the value that fills what was not written: where the type has references, Hdf5References have to live.
+  void check_storage(int element_bytes) const;
   /// Reads `count` samples from `first` on as elements of a type that libhdf5 converts the file's to.
   void read_slab(int64_t first, int64_t count, hid_t type, void* dst) const;
   void close();

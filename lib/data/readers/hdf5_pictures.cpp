@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/hdf5_heap.h"
+#include "data/pictures/picture_files.h"
 #include "data/readers/hdf5_dataset.h"
 
 namespace dtrain {
@@ -24,18 +27,21 @@ class Hdf5Pictures final : public PictureSource {
     const auto rank = open_.extents.size();
     if (kind == H5T_VLEN && rank == 1) {
       const Hdf5Handle element(H5Tget_super(type_));
-      is_variable_ = is_byte(element);
-      if (is_variable_) type_ = Hdf5Handle(H5Tvlen_create(element));
+      if (is_byte(element)) open_heap();
     }
-    if (!is_variable_ && !(is_byte(type_) && rank == 2) && !(kind == H5T_OPAQUE && rank == 1))
+    if (!heap_ && !(is_byte(type_) && rank == 2) && !(kind == H5T_OPAQUE && rank == 1))
       throw UserError(fmt::format(
           "{}: expected encoded pictures (bytes of variable length, rows of uint8, or opaque ones), found "
           "another type; arrays of pixels are for the reader hdf5",
           open_.where));
     const auto bytes = static_cast<int64_t>(H5Tget_size(type_));
-    open_.check_extents(static_cast<int>(std::min<int64_t>(bytes, 1 << 20)));
+    const Hdf5References references;
+    open_.check_storage(static_cast<int>(std::min<int64_t>(bytes, 1 << 20)));
     length_ = rank == 2 ? static_cast<int64_t>(open_.extents[1]) : bytes;
-    if (!is_variable_) picture_bytes_to_read(open_.where, length_, 0);
+    if (heap_)
+      read_references();
+    else
+      picture_bytes_to_read(open_.where, length_, 0);
   }
   ~Hdf5Pictures() override {
     const Hdf5Session session;
@@ -48,8 +54,8 @@ class Hdf5Pictures final : public PictureSource {
   void check() const override { open_.input->check_unchanged(); }
 
   int64_t read(int64_t i, int64_t most, std::vector<uint8_t>& bytes) const override {
+    if (heap_) return read_variable(i, most, bytes);
     const Hdf5Session session;
-    if (is_variable_) return read_variable(i, most, bytes);
     bytes.resize(static_cast<size_t>(length_));
     open_.read_slab(i, 1, type_, bytes.data());
     bytes.resize(static_cast<size_t>(std::min(most, length_)));
@@ -58,23 +64,53 @@ class Hdf5Pictures final : public PictureSource {
 
  private:
   int64_t read_variable(int64_t i, int64_t most, std::vector<uint8_t>& bytes) const {
-    hvl_t found{0, nullptr};
-    open_.read_slab(i, 1, type_, &found);
-    const auto reclaim = [this](hvl_t* read) {
-      const hsize_t one = 1;
-      const Hdf5Handle space(H5Screate_simple(1, &one, nullptr));
-      H5Dvlen_reclaim(type_, space, H5P_DEFAULT, read);
-    };
-    const std::unique_ptr<hvl_t, decltype(reclaim)> owned(&found, reclaim);
-    const auto length = static_cast<int64_t>(found.len);
-    const auto* begin = static_cast<const uint8_t*>(found.p);
-    bytes.assign(begin, begin + picture_bytes_to_read(name(i), length, most));
-    return length;
+    const std::string picture = name(i);
+    const Hdf5Heap::Place place = heap_->find(reference(i), picture);
+    return read_picture_at(*open_.input, picture, place.offset, place.bytes, most, bytes);
   }
 
+  std::vector<std::byte> reference(int64_t i) const {
+    std::vector<std::byte> one(heap_->reference_bytes());
+    const std::vector<std::byte>& block = references_[static_cast<size_t>(i / kBlock)];
+    if (block.empty()) {
+      const Hdf5Session session;
+      const Hdf5References references;
+      open_.read_slab(i, 1, type_, one.data());
+    } else {
+      std::memcpy(one.data(), block.data() + static_cast<size_t>(i % kBlock) * one.size(), one.size());
+    }
+    return one;
+  }
+
+  void open_heap() {
+    const auto read = [input = open_.input](int64_t offset, void* dst, size_t bytes) {
+      input->read(offset, dst, bytes);
+    };
+    heap_.emplace(open_.file, open_.input->path(), open_.input->size(), read);
+    type_ = heap_->reference_type();
+  }
+
+  /// All at once, so that pictures in any order need neither libhdf5 nor its lock. A block that cannot be
+  /// read whole stays empty: its references are read one by one, and those that are damaged cost no others.
+  void read_references() {
+    for (int64_t first = 0; first < size(); first += kBlock) {
+      const int64_t count = std::min(kBlock, size() - first);
+      std::vector<std::byte> block(static_cast<size_t>(count) * heap_->reference_bytes());
+      try {
+        open_.read_slab(first, count, type_, block.data());
+      } catch (const UserError&) {
+        block.clear();
+      }
+      references_.push_back(std::move(block));
+    }
+  }
+
+  static constexpr int64_t kBlock = 4096;
+
   Hdf5Dataset open_;
-  Hdf5Handle type_;  // of an element in memory
-  bool is_variable_ = false;
+  Hdf5Handle type_;                                 // of an element in memory
+  std::optional<Hdf5Heap> heap_;                    // of pictures of variable length
+  std::vector<std::vector<std::byte>> references_;  // to those, in blocks, so that reading them needs no lock
   int64_t length_ = 0;  // bytes of each picture, where they are not of variable length
 };
 
