@@ -78,11 +78,15 @@ std::string draw_letters(const std::vector<Entry>& entries, double scale, size_t
       if (inside <= 0) break;
       (entry.task.kind == StageTask::Kind::forward ? columns[c].forward : columns[c].backward) += inside;
     }
-  constexpr double kLeast = 0.25;  // of a column's time: less is not shown
+  constexpr double kLeast = 0.125;  // of a column's time: less is not shown
+  constexpr double kPart = 0.25;    // of what a stage did: less is not shown beside the rest
   std::string line;
   for (const Seconds& column : columns) {
-    const bool forward = column.forward >= kLeast, backward = column.backward >= kLeast;
-    line += forward && backward ? '*' : forward ? 'F' : backward ? 'B' : '.';
+    const double busy = column.forward + column.backward;
+    line += busy < kLeast                                               ? '.'
+            : std::min(column.forward, column.backward) >= kPart * busy ? '*'
+            : column.forward > column.backward                          ? 'F'
+                                                                        : 'B';
   }
   return line;
 }
@@ -115,7 +119,7 @@ std::string bubble_text(const PipelineTimeline& timeline, PipelineSchedule sched
                                  percent(least_bubble(schedule, static_cast<int>(stages), microbatches)));
   constexpr double kUneven = 1.05;
   if (timeline.busy(slowest) > kUneven * mean)
-    text += fmt::format("; stage {} computes {:.2f} times as long as the mean", slowest,
+    text += fmt::format("\nstage {} computes {:.2f} times as long as the mean", slowest,
                         timeline.busy(slowest) / mean);
   return text + "\n";
 }
@@ -136,23 +140,26 @@ std::vector<std::string> draw_timeline(const PipelineTimeline& timeline, int col
 std::string schedule_table(PipelineSchedule schedule, int microbatches, const PipelineTimes& times,
                            std::span<const std::string> devices, int columns) {
   const PipelineTimeline timeline = simulate(schedule, microbatches, times);
-  size_t name_width = std::string_view("device").size();
-  for (const std::string& device : devices) name_width = std::max(name_width, device.size());
-  const auto line = [&](const auto& stage, const std::string& device, const std::string& busy,
-                        const auto& held) {
-    return fmt::format("{:>5}  {:<{}}  {:>5}  {:>9}  ", stage, device, name_width, busy, held);
+  std::vector<std::string> names;
+  for (const std::string& device : devices) names.push_back(fmt::format("{} {}", names.size(), device));
+  size_t width = std::string_view("stage").size();
+  for (const std::string& name : names) width = std::max(width, name.size());
+  const auto line = [&](const std::string& name, const std::string& busy, const auto& held) {
+    return fmt::format("{:<{}}  {:>5}  {:>4}  ", name, width, busy, held);
   };
-  const std::string titles = line("stage", "device", "busy", "in flight");
+  const std::string titles = line("stage", "busy", "held");
   constexpr int kLeastPicture = 20;
   const std::vector<std::string> drawn =
       draw_timeline(timeline, std::max(columns - static_cast<int>(titles.size()), kLeastPicture));
-  std::string text = titles + "F forward, B backward, . waits\n";
+  const bool mixes = std::any_of(drawn.begin(), drawn.end(), [](const std::string& picture) {
+    return picture.find('*') != std::string::npos;
+  });
+  std::string text = titles + "F forward, B backward, " + (mixes ? "* both, " : "") + ". waits\n";
   const double makespan = timeline.makespan();
   for (size_t stage = 0; stage < drawn.size(); ++stage) {
     const double busy = makespan > 0 ? timeline.busy(stage) / makespan : 0;
-    text +=
-        line(stage, devices[stage], fmt::format("{:.0f} %", busy * 100), most_held(timeline.stages[stage])) +
-        drawn[stage] + "\n";
+    text += line(names[stage], fmt::format("{:.0f} %", busy * 100), most_held(timeline.stages[stage])) +
+            drawn[stage] + "\n";
   }
   return text + bubble_text(timeline, schedule, microbatches);
 }

@@ -14,8 +14,8 @@ namespace dtrain {
 /// column says what the stage has done in its time: 'F', 'B', '*' both, '.' nothing to speak of.
 std::vector<std::string> draw_timeline(const PipelineTimeline& timeline, int columns);
 
-/// A table with a line a stage: its device, the part of the time in which it computes, how many
-/// microbatches are in flight (whose activations it keeps) at most, and what it does when. Below: how long a
+/// A table with a line a stage: its device, the part of the time in which it computes, of how many
+/// microbatches it holds the activations at most, and what it does when. Below: how long a
 /// batch takes, the bubble, how much of it the schedule makes and how much stages that take longer than
 /// others. `devices`: names, by stage. The table is `columns` wide, or wider where that leaves the picture
 /// less than 20.
