@@ -1,6 +1,7 @@
 #include "nn/graph.h"
 
 #include <algorithm>
+#include <map>
 
 #include "nn/model_spec.h"
 
@@ -31,9 +32,11 @@ bool Graph::is_synchronized() const {
 
 int64_t Graph::count_parameters(bool trainable) const {
   int64_t count = 0;
-  for (const GraphNode& node : nodes)
+  for (const GraphNode& node : nodes) {
+    if (node.shared_with >= 0) continue;
     for (const ParameterSpec& parameter : node.parameters)
       if (node.trains(parameter) == trainable) count += parameter.shape.elements();
+  }
   return count;
 }
 
@@ -45,13 +48,37 @@ std::vector<std::string> layer_names(const Graph& graph, const std::vector<Value
   return names;
 }
 
-ConfigNode write_layer(const Graph& graph, const GraphNode& node) {
+/// The layers of each segment that is recomputed, in order.
+using Segments = std::map<int, std::vector<std::string>>;
+
+Segments segments_of(const Graph& graph) {
+  Segments segments;
+  for (const GraphNode& node : graph.nodes)
+    if (node.recompute >= 0 && !node.is_activation_of_previous) segments[node.recompute].push_back(node.name);
+  return segments;
+}
+
+/// As the layers of a segment say it, each by itself.
+Recompute recompute_of(const std::vector<std::string>& segment) {
+  Recompute recompute{.on = true, .segment = std::nullopt};
+  if (segment.size() > 1) recompute.segment = {{segment.front(), {}}};
+  return recompute;
+}
+
+ConfigNode write_layer(const Graph& graph, const GraphNode& node, const Segments& segments) {
   std::vector<ConfigNode::Entry> options{
       ConfigNode::entry("name", Codec<std::string>::write(node.name)),
       ConfigNode::entry("inputs", write_names(layer_names(graph, node.inputs))),
       ConfigNode::entry("trainable", Codec<bool>::write(node.trainable || node.is_frozen)),
   };
-  if (node.layer.resolved.is_mapping())
+  if (node.device) options.push_back(ConfigNode::entry("device", Codec<WrittenDevice>::write(*node.device)));
+  if (node.recompute >= 0)
+    options.push_back(
+        ConfigNode::entry("recompute", Codec<Recompute>::write(recompute_of(segments.at(node.recompute)))));
+  if (node.shared_with >= 0)
+    options.push_back(ConfigNode::entry(
+        "shared_with", Codec<std::string>::write(graph.nodes[static_cast<size_t>(node.shared_with)].name)));
+  else if (node.layer.resolved.is_mapping())
     for (const ConfigNode::Entry& option : node.layer.resolved.entries().front().second.entries())
       options.push_back(option);
   return ConfigNode::mapping({ConfigNode::entry(node.kind, ConfigNode::mapping(std::move(options)))});
@@ -62,12 +89,13 @@ ConfigNode write_layer(const Graph& graph, const GraphNode& node) {
 ConfigNode write_model(const Graph& graph) {
   std::vector<ConfigNode::Entry> inputs;
   std::vector<ConfigNode> layers;
+  const Segments segments = segments_of(graph);
   for (const GraphNode& node : graph.nodes) {
     if (node.kind == "input")
       inputs.push_back({Codec<std::string>::write(node.name),
                         InputSpec::schema().write({node.outputs[0].shape, node.outputs[0].dtype})});
     else if (!node.is_activation_of_previous)
-      layers.push_back(write_layer(graph, node));
+      layers.push_back(write_layer(graph, node, segments));
   }
   ConfigNode model = ConfigNode::mapping({
       ConfigNode::entry("inputs", ConfigNode::mapping(std::move(inputs))),

@@ -12,6 +12,7 @@
 #include "base/tensor_spec.h"
 #include "config/patterns.h"
 #include "config/registry.h"
+#include "device/written_device.h"
 #include "nn/layer.h"
 #include "nn/pretrained.h"
 
@@ -37,6 +38,11 @@ struct GraphNode {
   bool is_frozen = false;  // by a pattern of Graph::freeze, which alone makes it not trainable
   /// An earlier node of the same layer, whose parameters are this node's too; -1: its parameters are its own.
   int shared_with = -1;
+  /// Where its user wants it, by `device:` of its own or of a block's use around it.
+  std::optional<WrittenDevice> device;
+  /// The number of the segment whose activations backward computes again, from 0 in the order of the nodes,
+  /// which follow each other; -1: they are kept.
+  int recompute = -1;
   /// The node was made for the `activation:` option of the layer before it, whose first output it reads; to
   /// the user it is no layer of its own.
   bool is_activation_of_previous = false;
@@ -51,7 +57,8 @@ struct GraphNode {
 };
 
 /// A layer as Keras counts them: an activation that was written as another layer's option is none, unless
-/// Keras has it only as a layer.
+/// Keras has it only as a layer, and a node that has another's parameters is another call of that one's
+/// layer.
 struct KerasLayer {
   int node = 0;
   std::string name;  // what Keras knows it by: unique, and without '/'
@@ -80,9 +87,14 @@ struct Graph {
   }
   /// The name by which people know a node's outputs: the layer's own, where the node is its activation.
   const std::string& layer_name(int node) const;
+  /// The node whose parameters a node has: its own number, unless they are shared with an earlier one.
+  int owner(int node) const {
+    const int shared = nodes[static_cast<size_t>(node)].shared_with;
+    return shared < 0 ? node : shared;
+  }
   /// Whether replicas that train it meet within forward and backward (Layer::is_synchronized).
   bool is_synchronized() const;
-  /// The trained and the other numbers of all parameters.
+  /// The trained and the other numbers of all parameters; those that layers share count once.
   int64_t count_parameters(bool trainable) const;
   /// All layers, inputs included, in the order of Keras's `model.layers`: by depth from the outputs, the
   /// deepest first; those of one depth as a search from the outputs meets them.

@@ -91,7 +91,7 @@ std::optional<LayerSpec> GraphBuilder::read_spec(const ConfigNode& node, const S
   LayerSpec layer = take_keys(written->name, options,
                               block != blocks_.end() ? LayerKeys::block_schema() : LayerKeys::layer_schema(),
                               fields, diagnostics_);
-  layer.known = known;
+  layer.known = known && (layer.keys.shared_with || !options.find("shared_with"));
   misunderstood_ |= diagnostics_.count() != before;
   return layer;
 }
@@ -156,11 +156,15 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
       layer.keys.name ? scope.prefix + layer.keys.name->text : automatic_name(scope.prefix + node.kind);
   node.inputs = inputs_of(layer, scope);
   node.trainable = scope.trainable && layer.keys.trainable;
+  node.device = layer.keys.device ? layer.keys.device : scope.device;
+  node.recompute = segment_of(layer.keys, scope);
   node.mark = layer.kind.mark();
   if (!registry<Layer>().contains(node.kind)) {
     std::vector<std::string> all = registry<Layer>().names();
     for (const auto& [name, block] : blocks_) all.push_back(name);
     misunderstood(node.mark, fmt::format("unknown layer '{}'{}", node.kind, hint(node.kind, all)));
+  } else if (layer.keys.shared_with) {
+    share(layer, scope, node);
   } else if (layer.known) {
     const size_t before = diagnostics_.count();
     node.layer = registry<Layer>().parse(layer.kind, layer.options, diagnostics_);
@@ -173,9 +177,12 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
   activation.name = node.name + "/activation";
   activation.kind = activation.layer.name;
   activation.trainable = node.trainable;
+  activation.device = node.device;
+  activation.recompute = node.recompute;
   activation.is_activation_of_previous = true;
   activation.mark = node.mark;
 
+  layers_.emplace(node.name, static_cast<int>(nodes_.size()));
   ValueRef value = add(std::move(node));
   if (activation.layer) {
     if (!names_.insert(activation.name).second)
@@ -225,6 +232,7 @@ bool GraphBuilder::infer(GraphNode& node) {
   for (const ParameterSpec& parameter : node.parameters)
     check_size(parameter.name, parameter.shape,
                node.layer->indices() ? kMostTableElements : kMostArrayElements);
+  check_shared_shapes(node, report_error);
   return diagnostics_.count() == before;
 }
 

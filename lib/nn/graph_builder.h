@@ -25,6 +25,8 @@ struct Scope {
   const BlockParameters* parameters = nullptr;  // null for the model's
   std::map<std::string, ValueRef> values;       // what can be read, by local name
   bool trainable = true;
+  std::optional<WrittenDevice> device = {};  // of layers that name none
+  int recompute = -1;                        // the segment that all of its layers belong to
   std::optional<ValueRef> flow;  // what the next layer reads unless it says; nothing where it must say
 };
 
@@ -47,6 +49,8 @@ class GraphBuilder {
   ModelOutput describe(ValueRef value) const;
   /// Reports values that nobody reads, unless layers were misunderstood, which would explain it.
   void check_all_used();
+  /// Reports segments that are recomputed together and whose layers do not follow each other.
+  void check_segments();
   /// Checks the blocks that nobody used as far as that can be done without shapes.
   void check_unused_blocks();
 
@@ -60,6 +64,9 @@ class GraphBuilder {
   void claim_name(const LayerSpec& layer, const Scope& scope);
   std::string automatic_name(const std::string& base);
   void add_layer(const LayerSpec& layer, Scope& scope);
+  void share(const LayerSpec& layer, const Scope& scope, GraphNode& node);
+  void check_shared_shapes(const GraphNode& node, const ReportError& report_error);
+  int segment_of(const LayerKeys& keys, const Scope& scope);
   void add_block(const LayerSpec& layer, Scope& scope);
   std::optional<BlockParameters> bind(const LayerSpec& layer, const Block& block);
   bool may_open(const ConfigNode& kind);
@@ -76,6 +83,9 @@ class GraphBuilder {
   std::vector<bool> known_, used_;                // by node
   std::unordered_set<std::string> names_;         // canonical, of nodes and of uses of blocks
   std::unordered_map<std::string, int> numbers_;  // the next of an automatic name, by canonical base
+  std::unordered_map<std::string, int> layers_;   // the nodes of layers, by canonical name
+  std::map<std::string, int> named_segments_;     // by canonical name
+  int segments_ = 0;                              // that are recomputed
   std::vector<std::string> open_;                 // blocks being laid, outermost first
   std::unordered_set<std::string> used_blocks_;
   int laid_ = 0;                // layers and uses of blocks

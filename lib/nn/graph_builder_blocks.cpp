@@ -72,7 +72,13 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
     // After a copy with mistakes the others would only repeat them, but their names may be read.
     if (good) {
       const size_t before = diagnostics_.count();
-      Scope inner{name + "/", &*parameters, {{"input", flow}}, scope.trainable && layer.keys.trainable, flow};
+      Scope inner{.prefix = name + "/",
+                  .parameters = &*parameters,
+                  .values = {{"input", flow}},
+                  .trainable = scope.trainable && layer.keys.trainable,
+                  .device = layer.keys.device ? layer.keys.device : scope.device,
+                  .recompute = segment_of(layer.keys, scope),
+                  .flow = flow};
       open_.push_back(kind);
       lay(block.layers, inner);
       open_.pop_back();
@@ -90,7 +96,10 @@ void GraphBuilder::check_unused_blocks() {
   for (const auto& [name, block] : blocks_) {
     if (used_blocks_.contains(name) || block.layers.empty()) continue;
     // As if a value of unknown shape flowed in.
-    Scope scope{name + "/", &block.parameters, {{"input", kUnknown}}, true, kUnknown};
+    Scope scope{.prefix = name + "/",
+                .parameters = &block.parameters,
+                .values = {{"input", kUnknown}},
+                .flow = kUnknown};
     open_.push_back(name);
     lay(block.layers, scope);
     open_.pop_back();

@@ -1,16 +1,20 @@
 // The graph as Keras's Functional model writes it in `model_config`, in the form of tf.keras 2, which Keras 3
 // reads as well.
+#include <algorithm>
+
 #include "nn/graph.h"
 
 namespace dtrain {
 
 namespace {
 
-/// One output of the first use of a layer.
-Json reference(const std::string& name, int output) {
-  Json triple = Json::array();
-  triple.push(name).push(0).push(output);
-  return triple;
+/// The calls of each layer in the order of the nodes, by the layer's first node; that is an order in which
+/// each comes after what it reads.
+std::vector<std::vector<int>> calls_of(const Graph& graph) {
+  std::vector<std::vector<int>> calls(graph.nodes.size());
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i)
+    calls[static_cast<size_t>(graph.owner(i))].push_back(i);
+  return calls;
 }
 
 Json input_config(const GraphNode& node, const std::string& name) {
@@ -36,29 +40,34 @@ Json layer_config(const GraphNode& node, const std::string& name) {
 Json Graph::keras_model_config(const std::string& name, const std::vector<KerasLayer>& layers) const {
   std::vector<std::string> names(nodes.size());
   for (const KerasLayer& layer : layers) names[static_cast<size_t>(layer.node)] = layer.name;
+  const std::vector<std::vector<int>> calls = calls_of(*this);
+  /// [name, the number of the layer's call, the output]
   const auto reference_to = [&](ValueRef value) {
-    const auto at = static_cast<size_t>(value.node);
-    return reference(names[is_keras_layer(nodes[at]) ? at : at - 1], value.output);
+    const int node = is_keras_layer(nodes[static_cast<size_t>(value.node)]) ? value.node : value.node - 1;
+    const auto layer = static_cast<size_t>(owner(node));
+    const auto call = std::find(calls[layer].begin(), calls[layer].end(), node) - calls[layer].begin();
+    return Json::array().push(names[layer]).push(static_cast<int64_t>(call)).push(value.output);
   };
   Json written = Json::array();
   for (const KerasLayer& layer : layers) {
     const GraphNode& node = nodes[static_cast<size_t>(layer.node)];
     const bool is_input = node.kind == "input";
-    Json calls = Json::array();
-    if (!is_input) {
+    Json inbound = Json::array();
+    for (const int call : calls[static_cast<size_t>(layer.node)]) {
+      if (is_input) break;
       Json arguments = Json::array();
-      for (const ValueRef& input : node.inputs) {
+      for (const ValueRef& input : nodes[static_cast<size_t>(call)].inputs) {
         Json argument = reference_to(input);
         arguments.push(std::move(argument.push(Json::object())));
       }
-      calls.push(std::move(arguments));
+      inbound.push(std::move(arguments));
     }
     written.push(
         Json::object()
             .set("class_name", is_input ? std::string("InputLayer") : node.layer->keras_class())
             .set("config", is_input ? input_config(node, layer.name) : layer_config(node, layer.name))
             .set("name", layer.name)
-            .set("inbound_nodes", std::move(calls)));
+            .set("inbound_nodes", std::move(inbound)));
   }
   Json input_layers = Json::array(), output_layers = Json::array();
   for (const int input : inputs) input_layers.push(reference_to({input}));

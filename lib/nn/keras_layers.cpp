@@ -13,34 +13,60 @@ namespace dtrain {
 
 namespace {
 
-/// How many layers lie between each node's outputs and the farthest output behind it.
-std::vector<int> depths_of(const Graph& graph) {
-  std::vector<int> depths(graph.nodes.size(), 0);
-  for (size_t i = graph.nodes.size(); i-- > 0;) {  // readers come before what they read
-    const GraphNode& node = graph.nodes[i];
-    const int depth = depths[i] + (is_keras_layer(node) ? 1 : 0);
-    for (const ValueRef& input : node.inputs) {
-      int& below = depths[static_cast<size_t>(input.node)];
-      below = std::max(below, depth);
+/// Keras's depth-first search from the outputs, inputs in the order of the call.
+struct Search {
+  std::vector<int>
+      visits;             // of each layer, by its first node: when one of its calls was first met; -1: never
+  std::vector<int> done;  // nodes, each behind all that it reads
+};
+
+Search search(const Graph& graph) {
+  struct Step {
+    int node;
+    size_t inputs = 0;  // that have been gone to
+  };
+  Search found{std::vector<int>(graph.nodes.size(), -1), {}};
+  std::vector<bool> met(graph.nodes.size(), false);
+  std::vector<Step> path;
+  int next = 0;
+  const auto go_to = [&](int node) {
+    if (met[static_cast<size_t>(node)]) return;
+    met[static_cast<size_t>(node)] = true;
+    int& visit = found.visits[static_cast<size_t>(graph.owner(node))];
+    if (visit < 0) visit = next++;
+    path.push_back({node});
+  };
+  for (const ValueRef output : graph.outputs) {
+    go_to(output.node);
+    while (!path.empty()) {
+      Step& step = path.back();
+      const std::vector<ValueRef>& inputs = graph.nodes[static_cast<size_t>(step.node)].inputs;
+      if (step.inputs < inputs.size()) {
+        go_to(inputs[step.inputs++].node);
+      } else {
+        found.done.push_back(step.node);
+        path.pop_back();
+      }
     }
   }
-  return depths;
+  return found;
 }
 
-/// The place of each node in a depth-first search from the outputs that counts a node before its inputs; -1
-/// for what no output depends on.
-std::vector<int> visits_of(const Graph& graph) {
-  std::vector<int> visits(graph.nodes.size(), -1);
-  std::vector<ValueRef> stack(graph.outputs.rbegin(), graph.outputs.rend());
-  for (int next = 0; !stack.empty();) {
-    const auto at = static_cast<size_t>(stack.back().node);
-    stack.pop_back();
-    if (visits[at] >= 0) continue;
-    visits[at] = next++;
-    const std::vector<ValueRef>& inputs = graph.nodes[at].inputs;
-    stack.insert(stack.end(), inputs.rbegin(), inputs.rend());
+/// How many layers lie between each layer's outputs, by its first node, and the farthest output behind it, as
+/// Keras counts: a call is as deep as those of its layer that were looked at before it.
+std::vector<int> depths_of(const Graph& graph, const std::vector<int>& done) {
+  std::vector<int> of_layers(graph.nodes.size(), 0), of_calls(graph.nodes.size(), 0);
+  for (size_t i = done.size(); i-- > 0;) {  // readers come before what they read
+    const auto call = static_cast<size_t>(done[i]);
+    int& depth = of_layers[static_cast<size_t>(graph.owner(done[i]))];
+    depth = std::max(depth, of_calls[call]);
+    const GraphNode& node = graph.nodes[call];
+    for (const ValueRef& input : node.inputs) {
+      int& below = of_calls[static_cast<size_t>(input.node)];
+      below = std::max(below, depth + (is_keras_layer(node) ? 1 : 0));
+    }
   }
-  return visits;
+  return of_layers;
 }
 
 /// The name as it may stand in a model of Keras, which need not be unique.
@@ -60,7 +86,8 @@ std::vector<std::string> names_of_layers(const Graph& graph) {
     if (names.back() == node.name) taken.insert(node.name);
   }
   for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == graph.nodes[i].name || !is_keras_layer(graph.nodes[i])) continue;
+    const GraphNode& node = graph.nodes[i];
+    if (names[i] == node.name || !is_keras_layer(node) || node.shared_with >= 0) continue;
     const std::string base = names[i];
     for (int number = 1; !taken.insert(names[i]).second; ++number)
       names[i] = fmt::format("{}_{}", base, number);
@@ -84,14 +111,16 @@ std::string keras_name(std::string_view name, std::string_view prefix) {
 }
 
 std::vector<KerasLayer> Graph::keras_layers() const {
-  const std::vector<int> depths = depths_of(*this), visits = visits_of(*this);
+  const Search found = search(*this);
+  const std::vector<int> depths = depths_of(*this, found.done);
   std::vector<std::string> names = names_of_layers(*this);
   std::vector<KerasLayer> layers;
   for (size_t i = 0; i < nodes.size(); ++i)
-    if (is_keras_layer(nodes[i])) layers.push_back({static_cast<int>(i), std::move(names[i])});
+    if (is_keras_layer(nodes[i]) && nodes[i].shared_with < 0)
+      layers.push_back({static_cast<int>(i), std::move(names[i])});
   std::stable_sort(layers.begin(), layers.end(), [&](const KerasLayer& a, const KerasLayer& b) {
     const auto i = static_cast<size_t>(a.node), j = static_cast<size_t>(b.node);
-    return depths[i] != depths[j] ? depths[i] > depths[j] : visits[i] < visits[j];
+    return depths[i] != depths[j] ? depths[i] > depths[j] : found.visits[i] < found.visits[j];
   });
   return layers;
 }

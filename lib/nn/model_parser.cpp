@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/paths.h"
+#include "base/pattern.h"
 #include "config/files.h"
 #include "nn/graph.h"
 #include "nn/graph_builder.h"
@@ -47,6 +48,24 @@ std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& builder,
   return outputs;
 }
 
+/// Weights that layers share stay as they are where the first of these does.
+void follow_owners(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics& diagnostics) {
+  for (GraphNode& node : nodes) {
+    if (node.shared_with < 0) continue;
+    const GraphNode& owner = nodes[static_cast<size_t>(node.shared_with)];
+    if (node.is_frozen && owner.trainable) {
+      const auto named =
+          std::find_if(patterns.items.begin(), patterns.items.end(),
+                       [&](const ConfigNode& item) { return matches(item.text(), node.name); });
+      diagnostics.error(*named, fmt::format("freeze: '{}' has the weights of '{}', which is trained; freeze "
+                                            "that, too",
+                                            node.name, owner.name));
+    }
+    node.trainable = owner.trainable;
+    node.is_frozen = owner.is_frozen;
+  }
+}
+
 /// The layers that `freeze:` names stay as they are.
 void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics& diagnostics) {
   std::vector<std::string> layers;
@@ -56,6 +75,7 @@ void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics
     if (!node.is_activation_of_previous) layers.push_back(node.name);
   }
   patterns.check_each_matches(layers, "freeze", "layer", diagnostics);
+  follow_owners(patterns, nodes, diagnostics);
 }
 
 }  // namespace
@@ -82,6 +102,7 @@ std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostic
   if (outputs)
     for (const ValueRef value : graph.outputs) outputs->push_back(builder.describe(value));
   builder.check_all_used();
+  builder.check_segments();
   builder.check_unused_blocks();
   graph.nodes = builder.take_nodes();
   if (text.freeze && !builder.has_misunderstood()) freeze(*text.freeze, graph.nodes, diagnostics);

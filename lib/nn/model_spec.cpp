@@ -90,18 +90,68 @@ const Schema<InputSpec>& InputSpec::schema() {
   return kSchema;
 }
 
-const Schema<LayerKeys>& LayerKeys::layer_schema() {
+const Schema<RecomputeSegment>& RecomputeSegment::schema() {
+  static const auto kSchema =
+      Schema<RecomputeSegment>("Layers that are recomputed together.")
+          .required("segment", &RecomputeSegment::name,
+                    "what they call themselves together; they must follow each other");
+  return kSchema;
+}
+
+bool Codec<Recompute>::parse(const ConfigNode& node, const std::string& where, Recompute& out,
+                             Diagnostics& diagnostics) {
+  out = {};
+  if (node.is_mapping()) {
+    out.segment.emplace();
+    out.on = RecomputeSegment::schema().parse(node, where, *out.segment, diagnostics);
+    return out.on;
+  }
+  if (node.is_scalar() && (node.text() == "true" || node.text() == "false"))
+    return Codec<bool>::parse(node, where, out.on, diagnostics);
+  return report_unexpected(node, where, "true, false or {segment: NAME}", diagnostics);
+}
+
+ConfigNode Codec<Recompute>::write(const Recompute& value) {
+  return value.segment ? RecomputeSegment::schema().write(*value.segment) : Codec<bool>::write(value.on);
+}
+
+Json Codec<Recompute>::schema() {
+  return Json::object().set(
+      "anyOf", Json::array().push(json_type("boolean")).push(RecomputeSegment::schema().json_schema()));
+}
+
+namespace {
+
+/// The keys that layers and blocks have both.
+const Schema<LayerKeys>& common_keys() {
   static const auto kSchema =
       Schema<LayerKeys>("The keys of every layer.")
           .optional("name", &LayerKeys::name, "its name (the kind, numbered)")
           .optional("inputs", &LayerKeys::inputs, "the layers or model inputs that it reads (the one above)")
-          .optional("trainable", &LayerKeys::trainable, "whether training changes its weights");
+          .optional("trainable", &LayerKeys::trainable, "whether training changes its weights")
+          .optional("device", &LayerKeys::device,
+                    "where it is computed, under the strategy `placed`, whose patterns it outranks; a "
+                    "block's is that of its layers that name none")
+          .optional("recompute", &LayerKeys::recompute,
+                    "whether what it saves for backward is computed again there instead of kept: the same "
+                    "numbers, in less memory and more time. A block's layers are recomputed together, "
+                    "whatever they say themselves; `{segment: NAME}` does that for layers in a row");
+  return kSchema;
+}
+
+}  // namespace
+
+const Schema<LayerKeys>& LayerKeys::layer_schema() {
+  static const auto kSchema =
+      Schema<LayerKeys>(common_keys())
+          .optional("shared_with", &LayerKeys::shared_with,
+                    "an earlier layer of the same kind, whose weights and options are this layer's too");
   return kSchema;
 }
 
 const Schema<LayerKeys>& LayerKeys::block_schema() {
   static const auto kSchema =
-      Schema<LayerKeys>(layer_schema())
+      Schema<LayerKeys>(common_keys())
           .optional("repeat", &LayerKeys::repeat, "how often it is laid, each reading the one before",
                     between<int64_t>(1, kMostRepeats));
   return kSchema;

@@ -10,6 +10,7 @@
 
 #include "base/tensor_spec.h"
 #include "config/schema.h"
+#include "device/written_device.h"
 #include "nn/pretrained.h"
 
 namespace dtrain {
@@ -60,12 +61,35 @@ struct InputSpec {
   static const Schema<InputSpec>& schema();
 };
 
+/// Layers whose activations are recomputed together, by the name that they all give.
+struct RecomputeSegment {
+  Name name;
+  static const Schema<RecomputeSegment>& schema();
+};
+
+/// `recompute:` - true, by itself; or {segment: NAME}, together with the layers beside it that say the same.
+struct Recompute {
+  bool on = false;
+  std::optional<RecomputeSegment> segment;  // nothing: by itself
+};
+
+template <>
+struct Codec<Recompute> {
+  static bool parse(const ConfigNode& node, const std::string& where, Recompute& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const Recompute& value);
+  static Json schema();
+};
+
 /// The keys that every layer has beside its own options.
 struct LayerKeys {
   std::optional<Name> name;
   std::optional<Names> inputs;
   bool trainable = true;
-  int64_t repeat = 1;  // of blocks only
+  std::optional<WrittenDevice> device;
+  Recompute recompute;
+  std::optional<Name> shared_with;  // of layers only
+  int64_t repeat = 1;               // of blocks only
   static const Schema<LayerKeys>& layer_schema();
   static const Schema<LayerKeys>& block_schema();
 };
@@ -93,7 +117,7 @@ struct LayerSpec {
   ConfigNode kind;     // a scalar
   ConfigNode options;  // its own; the common keys are in `keys`
   LayerKeys keys;
-  bool known = true;  // every $name in it has a value
+  bool known = true;  // every $name in it has a value, and whose options it has is known
 };
 
 /// Takes the common keys (those of `schema`) from among the options, whose own names are `fields`. Reports,

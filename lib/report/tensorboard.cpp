@@ -47,7 +47,8 @@ std::vector<EventGraphNode> nodes_of(const Graph& graph) {
       for (size_t i = 0; i < output.shape.rank(); ++i) shape.push_back(output.shape[i]);
       made.shapes.push_back(std::move(shape));
     }
-    for (const ParameterSpec& parameter : node.parameters) made.parameters += parameter.shape.elements();
+    if (node.shared_with < 0)
+      for (const ParameterSpec& parameter : node.parameters) made.parameters += parameter.shape.elements();
     nodes.push_back(std::move(made));
   }
   return nodes;

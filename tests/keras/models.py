@@ -217,6 +217,18 @@ def small_ones():
             {"inputs": {"x": [2, 3]}, "layers": [{"concatenate": {"axis": 1, "inputs": ["x", "x"]}}, {"flatten": {}},
                                                  {"dense": {"units": 2, "name": "last"}}]},
             targets={"last": {"shape": [2]}}),
+        "shared weights": run_of(
+            {"inputs": {"a": [4], "b": [6]},
+             "layers": [{"dense": {"units": 6, "inputs": "a", "name": "one", "activation": {"elu": {"alpha": 0.5}}}},
+                        {"dense": {"units": 4, "inputs": "b", "name": "deep", "activation": "tanh"}},
+                        {"layer_normalization": {"name": "rows", "gamma_initializer": "random_normal"}},
+                        {"dense": {"shared_with": "one", "name": "two"}},
+                        {"dense": {"units": 4, "name": "back"}},
+                        {"layer_normalization": {"shared_with": "rows", "name": "rows/again"}},
+                        {"dense": {"shared_with": "two", "name": "three"}},
+                        {"concatenate": {"inputs": ["three", "one"], "name": "joined"}},
+                        {"dense": {"units": 3, "name": "last"}}]},
+            targets={"last": {"shape": [3]}}),
         "synchronized batch normalization": run_of(
             {"inputs": {"x": [4]}, "layers": [{"batch_normalization": {"synchronized": True}},
                                               {"dense": {"units": 2, "name": "last"}}]},

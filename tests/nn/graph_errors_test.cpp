@@ -130,6 +130,65 @@ TEST_CASE("keys of layers that are of the wrong type") {
             .starts_with("m.yaml:3:15: error: unknown key 'repeat'"));
 }
 
+TEST_CASE("layers that cannot have another's weights") {
+  const auto said = [](const std::string& layers) {
+    return model_errors("inputs: {x: [4]}\nlayers:\n  - dense: {units: 4, name: a}\n" + layers);
+  };
+  CHECK(said("  - dense: {shared_with: b}\n") ==
+        "m.yaml:4:26: error: shared_with: 'b' is no dense before this layer; expected one of a");
+  CHECK(
+      said("  - dense: {shared_with: x}\n").starts_with("m.yaml:4:26: error: shared_with: 'x' is no dense"));
+  CHECK(said("  - dense: {name: b, shared_with: c}\n  - dense: {units: 4, name: c}\n")
+            .starts_with("m.yaml:4:35: error: shared_with: 'c' is no dense before this layer"));
+  CHECK(said("  - dense: {name: b, shared_with: b}\n")
+            .starts_with("m.yaml:4:35: error: shared_with: 'b' is no dense before this layer"));
+  // A circle: either of the two would have to come first.
+  CHECK(said("  - dense: {name: b, shared_with: c}\n  - dense: {name: c, shared_with: b}\n")
+            .starts_with("m.yaml:4:35: error: shared_with: 'c' is no dense before this layer"));
+  CHECK(said("  - layer_normalization: {shared_with: a}\n") ==
+        "m.yaml:4:40: error: shared_with: 'a' is a dense, and this layer a layer_normalization");
+  CHECK(said("  - flatten: {name: f}\n  - flatten: {shared_with: f}\n") ==
+        "m.yaml:5:28: error: shared_with: flatten 'f' has no weights to share");
+  CHECK(said("  - dense: {shared_with: a, units: 4, use_bias: true, name: b}\n") ==
+        "m.yaml:4:29: error: dense 'b' has the options of 'a' and none of its own (shared_with)\n"
+        "m.yaml:4:39: error: dense 'b' has the options of 'a' and none of its own (shared_with)");
+  CHECK(said("  - dense: {shared_with: a, name: b, trainable: false}\n") ==
+        "m.yaml:4:5: error: dense 'b' has the weights of 'a', which is trained: `trainable: false` must "
+        "stand there");
+  CHECK(said("  - dense: {units: 3, name: c}\n  - dense: {shared_with: a, name: b}\n") ==
+        "m.yaml:5:5: error: dense 'b': its kernel would be of 3x4, and that of 'a', which it shares, is of "
+        "4x4");
+  CHECK(said("  - dense: {shared_with: [a], name: b}\n")
+            .starts_with("m.yaml:4:26: error: dense's shared_with: "));
+  CHECK(said("  - dense: {shared_wiht: a, units: 4}\n") ==
+        "m.yaml:4:13: error: unknown key 'shared_wiht' in dense; did you mean 'shared_with'?");
+  CHECK(said("  - dense: {shared_with: a, name: b}\nfreeze: b\n") ==
+        "m.yaml:5:9: error: freeze: 'b' has the weights of 'a', which is trained; freeze that, too");
+  CHECK(model_errors(with_blocks("  b: {layers: [{dense: {shared_with: outside}}]}\n",
+                                 "  - dense: {units: 4, name: outside}\n  - b\n")) ==
+        "m.yaml:3:38: error: shared_with: 'outside' is no dense before this layer");
+}
+
+TEST_CASE("devices and segments that are none") {
+  CHECK(model_errors(with_layers("  - flatten: {device: tpu:0}\n")) ==
+        "m.yaml:3:23: error: flatten's device: expected a device such as cpu:0 or gpu:1, found 'tpu:0'");
+  CHECK(model_errors(with_layers("  - flatten: {device: [cpu:0, cpu:1]}\n"))
+            .starts_with("m.yaml:3:23: error: flatten's device: expected a device"));
+  CHECK(model_errors(with_layers("  - flatten: {recompute: yes}\n")) ==
+        "m.yaml:3:26: error: flatten's recompute: expected true, false or {segment: NAME}, found 'yes'");
+  CHECK(
+      model_errors(with_layers("  - flatten: {recompute: {segmnet: a}}\n"))
+          .find(
+              "m.yaml:3:27: error: unknown key 'segmnet' in flatten's recompute; did you mean 'segment'?") !=
+      std::string::npos);
+  CHECK(
+      model_errors(with_layers("  - flatten: {name: a, recompute: {segment: s}}\n"
+                               "  - dense: {name: b, units: 3}\n"
+                               "  - dense: {name: c, units: 3, recompute: {segment: s}}\n")) ==
+      "m.yaml:5:5: error: recompute: the layers of a segment follow each other, and 'b', before 'c', is not "
+      "of it");
+}
+
 TEST_CASE("parameters of blocks") {
   const std::string block = "  b: {parameters: {units: 4}, layers: [{dense: {units: $units}}]}\n";
   CHECK(model_errors(with_blocks(block, "  - b: {unit: 3}\n")) ==

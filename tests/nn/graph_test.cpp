@@ -68,6 +68,10 @@ void check_round_trip(const Graph& graph) {
     CHECK(a.trainable == b.trainable);
     CHECK(a.is_activation_of_previous == b.is_activation_of_previous);
     CHECK(a.parameters.size() == b.parameters.size());
+    CHECK(a.shared_with == b.shared_with);
+    CHECK(a.device.has_value() == b.device.has_value());
+    if (a.device && b.device) CHECK(a.device->id == b.device->id);
+    CHECK(a.recompute == b.recompute);
   }
 }
 
@@ -169,6 +173,119 @@ layers:
   - add: {inputs: [one, one_2]}
 )");
   CHECK(inputs_of(graph, "add") == Names{"one/dense", "one_2/dense"});
+}
+
+TEST_CASE("layers that share weights: the first one's, whatever is between, in blocks by the block's names") {
+  const Graph graph = good_graph(R"(
+inputs: {x: [4], y: [4]}
+blocks:
+  twice:
+    layers:
+      - dense: {units: 4, activation: tanh, name: a}
+      - dense: {name: b, shared_with: a}
+layers:
+  - dense: {units: 4, activation: relu, name: first, inputs: x}
+  - dense: {name: second, shared_with: first, inputs: y}
+  - dense: {name: third, shared_with: second}
+  - twice: {repeat: 2}
+  - dense: {shared_with: twice_1/a, name: last}
+  - concatenate: {inputs: [first, last]}
+)");
+  const auto owner = [&](const std::string& name) {
+    const int shared = node_named(graph, name).shared_with;
+    return shared < 0 ? "" : graph.nodes[static_cast<size_t>(shared)].name;
+  };
+  CHECK(owner("first") == "");
+  CHECK(owner("second") == "first");
+  CHECK(owner("third") == "first");  // not second, whose weights are none of its own
+  CHECK(owner("twice/b") == "twice/a");
+  CHECK(owner("twice_1/b") == "twice_1/a");
+  CHECK(owner("last") == "twice_1/a");
+  CHECK(node_named(graph, "second/activation").layer->elementwise()->kind == Activation::relu);
+  CHECK(inputs_of(graph, "third") == Names{"second/activation"});
+  CHECK(graph.count_parameters(true) == 3 * (4 * 4 + 4));
+  check_round_trip(graph);
+}
+
+TEST_CASE("shared weights are frozen as those of their first layer are") {
+  const std::string model = R"(
+inputs: {x: [4]}
+layers:
+  - dense: {units: 4, name: a}
+  - dense: {name: b, shared_with: a}
+freeze: )";
+  for (const char* patterns : {"a", "[a, b]", "'*'"}) {
+    CAPTURE(patterns);
+    const Graph graph = good_graph(model + patterns + "\n");
+    CHECK_FALSE(node_named(graph, "a").trainable);
+    CHECK_FALSE(node_named(graph, "b").trainable);
+    CHECK(graph.count_parameters(false) == 20);
+    check_round_trip(graph);
+  }
+  const Graph graph = good_graph(R"(
+inputs: {x: [4]}
+layers:
+  - dense: {units: 4, name: a, trainable: false}
+  - dense: {name: b, shared_with: a}
+)");
+  CHECK_FALSE(node_named(graph, "b").trainable);
+  check_round_trip(graph);
+}
+
+TEST_CASE("a layer's device is its own, or else that of the innermost block that names one") {
+  const Graph graph = good_graph(R"(
+inputs: {x: [4]}
+blocks:
+  inner: {layers: [dense: {units: 4, activation: relu}]}
+  outer:
+    layers:
+      - inner
+      - inner: {device: cpu:2}
+      - dense: {units: 4, device: cpu:3}
+layers:
+  - dense: {units: 4}
+  - outer: {device: cpu:1}
+)");
+  const auto device = [&](const std::string& name) {
+    const auto& said = node_named(graph, name).device;
+    return said ? said->id.str() : "";
+  };
+  CHECK(device("x") == "");
+  CHECK(device("dense") == "");
+  CHECK(device("outer/inner/dense") == "cpu:1");
+  CHECK(device("outer/inner/dense/activation") == "cpu:1");
+  CHECK(device("outer/inner_1/dense") == "cpu:2");
+  CHECK(device("outer/dense") == "cpu:3");
+  CHECK(node_named(graph, "outer/dense").device->mark.str() == "m.yaml:9:35");
+  check_round_trip(graph);
+}
+
+TEST_CASE("segments that are recomputed: a layer, a use of a block, the outermost, those of one name") {
+  const Graph graph = good_graph(R"(
+inputs: {x: [4]}
+blocks:
+  inner: {layers: [dense: {units: 4, activation: relu}, layer_normalization: {recompute: true}]}
+  outer:
+    layers:
+      - inner: {recompute: true}
+      - dense: {units: 4, recompute: {segment: tail}}
+      - dense: {units: 4, recompute: {segment: tail}}
+layers:
+  - dense: {units: 4, activation: relu, recompute: true}
+  - dense: {units: 4, name: kept}
+  - inner: {recompute: true, repeat: 2}
+  - outer: {recompute: true}
+  - outer
+  - dense: {units: 4, recompute: false}
+)");
+  std::vector<int> segments;
+  for (const GraphNode& node : graph.nodes)
+    if (!node.is_activation_of_previous) segments.push_back(node.recompute);
+  CHECK(segments == std::vector<int>{-1, 0, -1, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5, -1});
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].is_activation_of_previous)
+      CHECK(graph.nodes[i].recompute == graph.nodes[i - 1].recompute);
+  check_round_trip(graph);
 }
 
 TEST_CASE("ResNet-20 has the layers, shapes and parameters of the paper's") {

@@ -170,6 +170,27 @@ layers:
   CHECK_FALSE(layers[3].at("config").at("trainable").as_bool());
 }
 
+TEST_CASE("layers that share weights are calls of one layer of Keras's") {
+  const Graph graph = good_graph(R"(
+inputs: {x: [4], y: [4]}
+layers:
+  - dense: {units: 4, name: base, inputs: x, activation: {elu: {alpha: 0.5}}}
+  - dense: {units: 4, name: between, inputs: y}
+  - dense: {name: again, shared_with: base}
+  - dense: {name: thrice, shared_with: base}
+  - concatenate: {inputs: [base, thrice]}
+)");
+  // The layer is as deep as its deepest call.
+  CHECK(order(graph) == "y x between base again.activation base.activation thrice.activation concatenate");
+  const Json config = model_config(graph);
+  const auto& layers = config.at("layers").items();
+  CHECK(layers[3].at("inbound_nodes").dump() ==
+        R"([[["x", 0, 0, {}]], [["between", 0, 0, {}]], [["again.activation", 0, 0, {}]]])");
+  CHECK(layers[4].at("inbound_nodes").dump() == R"([[["base", 1, 0, {}]]])");
+  CHECK(layers[5].at("inbound_nodes").dump() == R"([[["base", 0, 0, {}]]])");
+  CHECK(layers[6].at("inbound_nodes").dump() == R"([[["base", 2, 0, {}]]])");
+}
+
 TEST_CASE("layers of images say that channels come last") {
   for (const char* layer :
        {"conv2d: {filters: 2, kernel_size: 3}", "depthwise_conv2d: {kernel_size: 3}",

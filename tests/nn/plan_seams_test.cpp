@@ -145,6 +145,22 @@ layers:
   }
 }
 
+TEST_CASE("gradients of weights that a configuration shares are those of their slopes") {
+  const auto device = test::cpu_device();
+  PlanRun run(*device, R"(
+inputs: {x: [6]}
+layers:
+  - dense: {name: a, units: 6, activation: tanh}
+  - layer_normalization: {name: rows}
+  - dense: {name: b, shared_with: a}
+  - layer_normalization: {shared_with: rows}
+  - dense: {name: c, shared_with: b}
+  - dense: {name: classes, units: 5}
+)");
+  CHECK(run.layout.slices().size() == 6);
+  run.check_slopes();
+}
+
 TEST_CASE("a layer has several outputs, whose gradients come back from all who read them") {
   const auto device = test::cpu_device();
   for (const bool both : {true, false}) {

@@ -1,0 +1,23 @@
+// A device as a configuration names it.
+#pragma once
+
+#include "config/codec.h"
+#include "device/device.h"
+
+namespace dtrain {
+
+/// A device, and where it is written.
+struct WrittenDevice {
+  DeviceId id;
+  Mark mark;
+};
+
+template <>
+struct Codec<WrittenDevice> {
+  static bool parse(const ConfigNode& node, const std::string& where, WrittenDevice& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const WrittenDevice& value) { return ConfigNode::scalar(value.id.str()); }
+  static Json schema();
+};
+
+}  // namespace dtrain

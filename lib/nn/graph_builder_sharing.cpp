@@ -1,0 +1,82 @@
+// The part of GraphBuilder that is about what layers have in common: parameters, and being recomputed
+// together.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "nn/graph_builder.h"
+
+namespace dtrain {
+
+/// Makes the node another use of the layer that its `shared_with:` names; leaves it without a layer where
+/// that cannot be.
+void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& node) {
+  const Name& name = *layer.keys.shared_with;
+  const auto found = layers_.find(scope.prefix + name.text);
+  if (found == layers_.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, number] : layers_)
+      if (known.starts_with(scope.prefix) && nodes_[static_cast<size_t>(number)].kind == node.kind)
+        names.push_back(known.substr(scope.prefix.size()));
+    std::sort(names.begin(), names.end());
+    return misunderstood(name.mark, fmt::format("shared_with: '{}' is no {} before this layer{}", name.text,
+                                                node.kind, names.empty() ? "" : hint(name.text, names)));
+  }
+  const int first = nodes_[static_cast<size_t>(found->second)].shared_with;
+  const auto at = static_cast<size_t>(first >= 0 ? first : found->second);
+  const GraphNode& owner = nodes_[at];
+  if (owner.kind != node.kind)
+    return misunderstood(name.mark, fmt::format("shared_with: '{}' is a {}, and this layer a {}", name.text,
+                                                owner.kind, node.kind));
+  if (layer.options.is_mapping())
+    for (const auto& [key, value] : layer.options.entries())
+      diagnostics_.error(key, fmt::format("{} '{}' has the options of '{}' and none of its own (shared_with)",
+                                          node.kind, node.name, owner.name));
+  if (known_[at] && owner.parameters.empty())
+    diagnostics_.error(name.mark,
+                       fmt::format("shared_with: {} '{}' has no weights to share", owner.kind, owner.name));
+  if (!node.trainable && owner.trainable)
+    diagnostics_.error(node.mark, fmt::format("{} '{}' has the weights of '{}', which is trained: "
+                                              "`trainable: false` must stand there",
+                                              node.kind, node.name, owner.name));
+  node.trainable = owner.trainable;
+  node.layer = owner.layer;
+  node.shared_with = static_cast<int>(at);
+}
+
+/// Reports parameters that would have another shape in this layer than in the one whose they are.
+void GraphBuilder::check_shared_shapes(const GraphNode& node, const ReportError& report_error) {
+  if (node.shared_with < 0 || !known_[static_cast<size_t>(node.shared_with)]) return;
+  const GraphNode& owner = nodes_[static_cast<size_t>(node.shared_with)];
+  for (size_t i = 0; i < std::min(node.parameters.size(), owner.parameters.size()); ++i)
+    if (node.parameters[i].shape != owner.parameters[i].shape)
+      report_error(fmt::format("its {} would be of {}, and that of '{}', which it shares, is of {}",
+                               node.parameters[i].name, node.parameters[i].shape.str(), owner.name,
+                               owner.parameters[i].shape.str()));
+}
+
+/// The segment of what is laid with these keys: the scope's, which lies around it; else one of its own.
+int GraphBuilder::segment_of(const LayerKeys& keys, const Scope& scope) {
+  if (scope.recompute >= 0 || !keys.recompute.on) return scope.recompute;
+  if (!keys.recompute.segment) return segments_++;
+  const std::string name = scope.prefix + keys.recompute.segment->name.text;
+  const auto [found, is_new] = named_segments_.emplace(name, segments_);
+  if (is_new) ++segments_;
+  return found->second;
+}
+
+void GraphBuilder::check_segments() {
+  std::vector<bool> ended(static_cast<size_t>(segments_), false);
+  for (size_t i = 1; i < nodes_.size(); ++i) {
+    const int before = nodes_[i - 1].recompute, here = nodes_[i].recompute;
+    if (here == before) continue;
+    if (here >= 0 && ended[static_cast<size_t>(here)])
+      diagnostics_.error(nodes_[i].mark,
+                         fmt::format("recompute: the layers of a segment follow each other, and '{}', before "
+                                     "'{}', is not of it",
+                                     nodes_[i - 1].name, nodes_[i].name));
+    if (before >= 0) ended[static_cast<size_t>(before)] = true;
+  }
+}
+
+}  // namespace dtrain
