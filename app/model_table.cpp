@@ -1,5 +1,10 @@
 #include "model_table.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "text.h"
+
 namespace dtrain {
 
 std::vector<LayerRow> layer_rows(const Graph& graph) {
@@ -12,12 +17,54 @@ std::vector<LayerRow> layer_rows(const Graph& graph) {
       continue;
     }
     row_of.push_back(rows.size());
-    LayerRow row{node.name, node.kind, {}, node.outputs[0], 0, node.trainable};
+    LayerRow row{.name = node.name,
+                 .kind = node.kind,
+                 .inputs = {},
+                 .output = node.outputs[0],
+                 .trainable = node.trainable,
+                 .shared_with = {},
+                 .recompute = node.recompute,
+                 .node = static_cast<int>(row_of.size()) - 1};
     for (const ValueRef& input : node.inputs) row.inputs.push_back(graph.layer_name(input.node));
-    for (const ParameterSpec& parameter : node.parameters) row.parameters += parameter.shape.elements();
+    if (node.shared_with >= 0)
+      row.shared_with = graph.nodes[static_cast<size_t>(node.shared_with)].name;
+    else
+      for (const ParameterSpec& parameter : node.parameters) row.parameters += parameter.shape.elements();
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::vector<std::string> devices_of(const Placement& placement, const LayerRow& row) {
+  std::vector<std::string> names;
+  for (const DeviceId& device : placement.devices_of(row.node)) names.push_back(device.str());
+  return names;
+}
+
+namespace {
+
+std::string parameters_text(const LayerRow& row) {
+  const std::string frozen = row.trainable ? "" : " (frozen)";
+  if (!row.shared_with.empty()) return "of " + row.shared_with + frozen;
+  return (row.parameters == 0 ? "" : format_count(row.parameters)) + frozen;
+}
+
+}  // namespace
+
+std::string layer_table(const Graph& graph, const Placement& placement) {
+  Table table(
+      {{"layer"}, {"kind"}, {"output shape"}, {"parameters", Table::Align::right}, {"device"}, {"inputs"}});
+  std::string previous;
+  for (const LayerRow& row : layer_rows(graph)) {
+    // Most layers read the one above, which goes without saying.
+    const bool chained = row.inputs.size() == 1 && row.inputs[0] == previous;
+    const std::vector<std::string> devices = devices_of(placement, row);
+    table.add({row.name, row.kind, row.output.shape.str(), parameters_text(row),
+               devices.empty() ? "-" : fmt::format("{}", fmt::join(devices, " ")),
+               chained ? "" : fmt::format("{}", fmt::join(row.inputs, ", "))});
+    previous = row.name;
+  }
+  return table.str();
 }
 
 }  // namespace dtrain

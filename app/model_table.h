@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nn/graph.h"
+#include "train/strategy.h"
 
 namespace dtrain {
 
@@ -16,8 +17,17 @@ struct LayerRow {
   TensorSpec output;
   int64_t parameters = 0;
   bool trainable = true;
+  std::string shared_with;  // whose parameters it has, which count there; "" as a rule
+  int recompute = -1;       // GraphNode::recompute
+  int node = 0;
 };
 
 std::vector<LayerRow> layer_rows(const Graph& graph);
+
+/// The names of the devices that a row of the table is on; none where the placement has no replicas.
+std::vector<std::string> devices_of(const Placement& placement, const LayerRow& row);
+
+/// The table of the layers as text, with the devices of each.
+std::string layer_table(const Graph& graph, const Placement& placement);
 
 }  // namespace dtrain

@@ -55,7 +55,7 @@ Json& describe_run(Json& event, Trainer& trainer) {
     for (const std::string& name : names) list.push(name);
     classes.set(target, std::move(list));
   }
-  for (const DeviceId& device : config.strategy->place().devices()) devices.push(device.str());
+  for (const DeviceId& device : config.strategy->place(config.graph).devices()) devices.push(device.str());
   samples.set("train", trainer.loader().samples());
   if (trainer.validation()) samples.set("validation", trainer.validation()->samples());
   return event.set("devices", std::move(devices))

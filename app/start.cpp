@@ -13,10 +13,10 @@ namespace {
 
 /// "mirrored, 3 replicas on cpu:0, cpu:1 (AMD EPYC 9B45, 2 cores)".
 std::string describe_devices(const RunConfig& config) {
-  const std::vector<DeviceId> replicas = config.strategy->place().devices();
+  const Placement placement = config.strategy->place(config.graph);
   std::vector<std::string> names;
   bool any_cpu = false;
-  for (const DeviceId& device : replicas) {
+  for (const DeviceId& device : placement.devices()) {
     any_cpu = any_cpu || device.kind == DeviceId::Kind::cpu;
     if (std::find(names.begin(), names.end(), device.str()) == names.end()) names.push_back(device.str());
   }
@@ -24,7 +24,11 @@ std::string describe_devices(const RunConfig& config) {
   const size_t more = names.size() - std::min(names.size(), kMost);
   names.resize(names.size() - more);
   std::string text = config.strategy.name;
-  if (replicas.size() > 1) text += ", " + format_plural(static_cast<int64_t>(replicas.size()), "replica");
+  const auto count = [](const auto& list) { return static_cast<int64_t>(list.size()); };
+  if (placement.replicas.size() > 1) text += ", " + format_plural(count(placement.replicas), "replica");
+  if (placement.microbatches > 1)
+    text += fmt::format(", {}, {} microbatches", format_plural(count(placement.replicas[0]), "stage"),
+                        format_count(placement.microbatches));
   text += fmt::format(" on {}", fmt::join(names, ", "));
   if (more > 0) text += fmt::format(" and {} more", format_count(static_cast<int64_t>(more)));
   if (!any_cpu) return text;

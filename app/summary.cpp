@@ -1,9 +1,7 @@
 // dtrain summary: the table of a model's layers.
-#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/paths.h"
 #include "commands.h"
@@ -30,30 +28,29 @@ RunConfig load_either(const SummaryOptions& options) {
   return load_run_config(options.path, options.sets);
 }
 
-/// The devices that hold the model, each once. None, and a warning, where the run is for another machine.
-std::vector<std::string> devices_of(const RunConfig& config) {
-  std::vector<std::string> names;
+/// Where the layers are. Nowhere, and a warning, where the run is for another machine.
+Placement place(const RunConfig& config) {
   try {
-    for (const DeviceId& device : config.strategy->place().devices())
-      if (std::find(names.begin(), names.end(), device.str()) == names.end()) names.push_back(device.str());
+    return config.strategy->place(config.graph);
   } catch (const UserError& error) {
     print_warning(error.what());
+    return {};
   }
-  return names;
 }
 
-Json to_json(const RunConfig& config, const std::vector<std::string>& devices) {
-  Json device_list = Json::array();
-  for (const std::string& device : devices) device_list.push(device);
+Json to_json(const RunConfig& config, const Placement& placement) {
   Json layers = Json::array();
   for (const LayerRow& row : layer_rows(config.graph)) {
-    Json inputs = Json::array(), shape = Json::array();
+    Json inputs = Json::array(), shape = Json::array(), devices = Json::array();
+    for (const std::string& device : devices_of(placement, row)) devices.push(device);
     for (const std::string& input : row.inputs) inputs.push(input);
     for (const int64_t extent : row.output.shape) shape.push(extent);
     Json layer = Json::object().set("name", row.name).set("kind", row.kind);
     layer.set("inputs", std::move(inputs)).set("output_shape", std::move(shape));
     layer.set("dtype", name_of(row.output.dtype)).set("parameters", row.parameters);
-    layer.set("trainable", row.trainable).set("devices", device_list);
+    layer.set("trainable", row.trainable).set("devices", std::move(devices));
+    if (!row.shared_with.empty()) layer.set("shared_with", row.shared_with);
+    if (row.recompute >= 0) layer.set("recompute", row.recompute);
     layers.push(std::move(layer));
   }
   const int64_t trainable = config.graph.count_parameters(true),
@@ -67,34 +64,22 @@ Json to_json(const RunConfig& config, const std::vector<std::string>& devices) {
                              .set("non_trainable", others));
 }
 
-std::string to_text(const RunConfig& config, const std::vector<std::string>& devices) {
-  const std::string device_list = devices.empty() ? "-" : fmt::format("{}", fmt::join(devices, " "));
-  Table table(
-      {{"layer"}, {"kind"}, {"output shape"}, {"parameters", Table::Align::right}, {"device"}, {"inputs"}});
-  std::string previous;
-  for (const LayerRow& row : layer_rows(config.graph)) {
-    // Most layers read the one above, which goes without saying.
-    const bool chained = row.inputs.size() == 1 && row.inputs[0] == previous;
-    const std::string parameters = row.parameters == 0 ? "" : format_count(row.parameters);
-    table.add({row.name, row.kind, row.output.shape.str(), parameters + (row.trainable ? "" : " (frozen)"),
-               device_list, chained ? "" : fmt::format("{}", fmt::join(row.inputs, ", "))});
-    previous = row.name;
-  }
+std::string to_text(const RunConfig& config, const Placement& placement) {
   const int64_t trainable = config.graph.count_parameters(true),
                 others = config.graph.count_parameters(false);
   const auto line = [](const char* what, int64_t count) {
     return fmt::format("{:<14}{:>13}  {}\n", what, format_count(count),
                        format_bytes(static_cast<uint64_t>(count) * sizeof(float)));
   };
-  return table.str() + "\n" + line("parameters", trainable + others) + line("  trainable", trainable) +
-         line("  others", others);
+  return layer_table(config.graph, placement) + "\n" + line("parameters", trainable + others) +
+         line("  trainable", trainable) + line("  others", others);
 }
 
 void summarize(const SummaryOptions& options) {
   const RunConfig config = load_either(options);
-  const std::vector<std::string> devices = devices_of(config);
-  if (options.output.json) print_json(to_json(config, devices));
-  if (options.output.text()) print_text(to_text(config, devices));
+  const Placement placement = place(config);
+  if (options.output.json) print_json(to_json(config, placement));
+  if (options.output.text()) print_text(to_text(config, placement));
 }
 
 }  // namespace

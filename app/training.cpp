@@ -168,6 +168,7 @@ void in_run_directory(RunDirectory directory, const std::function<void()>& work)
 
 void train(RunConfig config, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
            const TrainingOptions& options) {
+  if (checkpoint) keep_choices(config, *saved_config(*checkpoint, {}).resolved.find("strategy"));
   const std::vector<DeviceId> devices = place_replicas(config).devices();
   const bool gpus = std::any_of(devices.begin(), devices.end(),
                                 [](DeviceId device) { return device.kind == DeviceId::Kind::gpu; });

@@ -36,16 +36,17 @@ const GraphNode* largest_node(const Graph& graph) {
   return largest == graph.nodes.end() ? nullptr : &*largest;
 }
 
-void check_shares(const RunConfig& config, size_t replicas, Diagnostics& diagnostics) {
+void check_shares(const RunConfig& config, const Placement& placement, Diagnostics& diagnostics) {
   const GraphNode* largest = largest_node(config.graph);
   if (!largest) return;
   const int64_t elements = std::max<int64_t>(largest_output(*largest).shape.elements(), 1);
   // Validation takes a share as a whole.
-  const int64_t microbatches =
-      config.dataset.validation ? 1 : std::min<int64_t>(config.train.accumulate, INT32_MAX);
-  const auto parts = static_cast<double>(replicas) * static_cast<double>(microbatches);
-  const int64_t most_of_a_part = kMostArrayElements / elements;
-  const double most = static_cast<double>(most_of_a_part) * parts;
+  const bool whole = config.dataset.validation.has_value();
+  const double microbatches =
+      whole ? 1 : static_cast<double>(config.train.accumulate) * static_cast<double>(placement.microbatches);
+  const auto replicas = placement.replicas.size();
+  const double parts = static_cast<double>(replicas) * microbatches;
+  const double most = static_cast<double>(kMostArrayElements / elements) * parts;
   if (static_cast<double>(config.train.batch_size) <= most) return;
   diagnostics.error(
       config.place({"train", "batch_size"}),
@@ -59,10 +60,10 @@ void check_shares(const RunConfig& config, size_t replicas, Diagnostics& diagnos
 }  // namespace
 
 Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics) {
-  Placement placement = config.strategy->place(diagnostics);
+  Placement placement = config.strategy->place(config.graph, diagnostics);
   if (placement.replicas.empty()) return placement;
   check_precision(config, placement.devices(), diagnostics);
-  check_shares(config, placement.replicas.size(), diagnostics);
+  check_shares(config, placement, diagnostics);
   return placement;
 }
 
@@ -71,6 +72,38 @@ Placement place_replicas(const RunConfig& config) {
   Placement placement = place_replicas(config, diagnostics);
   diagnostics.throw_if_errors();
   return placement;
+}
+
+namespace {
+
+void set_strategy(RunConfig& config, const ConfigNode& strategy) {
+  Diagnostics diagnostics;
+  config.strategy = registry<Strategy>().parse(strategy, diagnostics);
+  diagnostics.throw_if_errors();
+  config.resolved = config.resolved.with("strategy", config.strategy.resolved);
+}
+
+/// The options of {kind: options} but for some, as text.
+std::string options_text(const ConfigNode& strategy, std::span<const std::string_view> left_out) {
+  return strategy.entries().front().second.without(left_out).to_yaml();
+}
+
+}  // namespace
+
+void settle_strategy(RunConfig& config) {
+  const ConfigNode settled = config.strategy->settled(config.graph);
+  if (settled.is_null()) return;
+  set_strategy(config, settled);
+  for (GraphNode& node : config.graph.nodes) node.device.reset();
+  config.graph.resolved = write_model(config.graph);
+  config.resolved = config.resolved.with("model", config.graph.resolved);
+}
+
+void keep_choices(RunConfig& config, const ConfigNode& saved_strategy) {
+  const std::vector<std::string_view> open = config.strategy->open_options();
+  const ConfigNode& asked = config.strategy.resolved;
+  if (open.empty() || !saved_strategy.find(config.strategy.name)) return;
+  if (options_text(asked, open) == options_text(saved_strategy, open)) set_strategy(config, saved_strategy);
 }
 
 Placement place_for_training(const RunConfig& config) {

@@ -15,6 +15,14 @@ Placement place_replicas(const RunConfig& config);
 /// strategy, and of the model as much as is known, could be read.
 Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics);
 
+/// Makes the choices that the strategy leaves to the place where it runs, and writes them and the places that
+/// layers name for themselves into the strategy's options, so that config.yaml says them and the model is
+/// free of hardware. For a run that can be laid on this machine; changes nothing a second time.
+void settle_strategy(RunConfig& config);
+/// Takes over the choices of the run that goes on, which are in its strategy (of its configuration,
+/// {kind: options}), where `config` asks for the same and leaves them open.
+void keep_choices(RunConfig& config, const ConfigNode& saved_strategy);
+
 /// What training takes beside devices: a split to train on.
 void check_train_split(const RunConfig& config, Diagnostics& diagnostics);
 /// place_replicas for a run that is to be trained.

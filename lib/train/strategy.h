@@ -1,18 +1,22 @@
 // How a run is laid over devices, as the configuration says it.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/registry.h"
 #include "device/device.h"
+#include "device/written_device.h"
+#include "nn/graph.h"
+#include "train/schedule.h"
 
 namespace dtrain {
 
 /// `devices:` - `auto` (all GPUs; the CPU where there is none) or a list of names.
 struct DeviceList {
-  std::vector<DeviceId> devices;  // empty: auto
-  std::vector<Mark> marks;        // where each is written
+  std::vector<WrittenDevice> devices;  // empty: auto
 };
 
 template <>
@@ -23,23 +27,46 @@ struct Codec<DeviceList> {
   static Json schema();
 };
 
+/// What replicas keep only a part of, each another one; every level has those before it, too (Rajbhandari et
+/// al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", 2020: stages 1 to 3).
+enum class ShardLevel { none, optimizer, gradients, parameters };
+template <>
+inline const EnumNames<ShardLevel> names_of<ShardLevel> = {{ShardLevel::optimizer, "optimizer"},
+                                                           {ShardLevel::gradients, "gradients"},
+                                                           {ShardLevel::parameters, "parameters"}};
+
 /// Which devices compute what.
 struct Placement {
   /// The devices of each replica, by rank; of one replica, by slot.
   std::vector<std::vector<DeviceId>> replicas;
   /// The slot of each node of the graph; empty where all are on slot 0.
   std::vector<int> slots;
+  /// Of each replica's share of a batch, on their way through the slots at once; and in which order.
+  int64_t microbatches = 1;
+  PipelineSchedule schedule = PipelineSchedule::sequential;
+  ShardLevel sharded = ShardLevel::none;
 
   std::vector<DeviceId> devices() const;  // all replicas'
+  /// Those that compute a node, one a replica, each once.
+  std::vector<DeviceId> devices_of(int node) const;
 };
 
+/// Immutable.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// Reports devices that do not exist here, saying what there is; there are no replicas then.
-  virtual Placement place(Diagnostics& diagnostics) const = 0;
+  /// Reports devices that do not exist here, saying what there is, and what does not go with the model; there
+  /// are no replicas then. `graph` has no nodes where the model is not known: then what needs them is not
+  /// looked at.
+  virtual Placement place(const Graph& graph, Diagnostics& diagnostics) const = 0;
   /// The same; throws UserError.
-  Placement place() const;
+  Placement place(const Graph& graph) const;
+  /// The strategy as `config.yaml` has it, {kind: options}, with the choices that it leaves to place() made,
+  /// and the places that layers name for themselves written among its own; null where there is nothing of
+  /// the sort. For a graph that it can place.
+  virtual ConfigNode settled(const Graph& /*graph*/) const { return {}; }
+  /// The options that it leaves to place() to choose.
+  virtual std::vector<std::string_view> open_options() const { return {}; }
   /// How much of the gradient GPUs sum at a time while backward goes on.
   virtual int64_t bucket_bytes() const { return int64_t{25} << 20; }
 };

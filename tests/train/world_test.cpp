@@ -77,7 +77,7 @@ TEST_CASE("a failure is told to the other processes") {
   Recorder recorder;
   OneOfTwo world(0, kNever);
   RunConfig config = small_run({"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"});
-  Placement placement = config.strategy->place();
+  Placement placement = config.strategy->place(config.graph);
   Replicas replicas(config, std::move(placement), world);
   replicas.allocate(Plan::Purpose::training, 8);
   replicas.initialize();

@@ -1,0 +1,48 @@
+#include "train/strategies/common.h"
+#include "train/strategies/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct ShardedOptions {
+  DeviceList devices;
+  ShardLevel level = ShardLevel::parameters;
+};
+
+/// A replica on every device, the global batch cut among them as under mirrored, each with a part of the
+/// state.
+class Sharded final : public Strategy {
+ public:
+  explicit Sharded(const ShardedOptions& options) : options_(options) {}
+
+  using Strategy::place;
+  Placement place(const Graph& graph, Diagnostics& diagnostics) const override {
+    refuse_layers_devices(graph, "sharded", diagnostics);
+    Placement placement;
+    for (const DeviceId& device : present_devices(options_.devices, diagnostics))
+      placement.replicas.push_back({device});
+    placement.sharded = options_.level;
+    return placement;
+  }
+
+ private:
+  ShardedOptions options_;
+};
+
+}  // namespace
+
+void add_sharded(Registry<Strategy>& table) {
+  table.add<Sharded>(
+      "sharded",
+      Schema<ShardedOptions>("A replica on every device, each batch cut into contiguous shares, and the "
+                             "training's state cut among the replicas: of what `level` says each keeps a "
+                             "part.")
+          .example("{devices: [\"cpu:0\", \"cpu:1\"], level: parameters}")
+          .optional("devices", &ShardedOptions::devices, "the devices, or auto", at_most(kMostReplicas))
+          .optional("level", &ShardedOptions::level,
+                    "'optimizer': the optimizer's slots; 'gradients': the gradients' sum, too; 'parameters': "
+                    "the parameters, too, which are brought together layer by layer as they are used"));
+}
+
+}  // namespace dtrain
