@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "model_table.h"
 #include "options.h"
 #include "plan_table.h"
 #include "text.h"
@@ -45,6 +46,7 @@ struct RunPlan {
   std::vector<Split> splits;  // the training split first
   int64_t steps_per_epoch = 0;
   int64_t last_batch = 0;  // samples of an epoch's last one
+  Placement placement;
   std::vector<MemoryPlan> replicas;
   std::string gradients_meet;
   size_t snapshot = 0;
@@ -110,12 +112,13 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
 /// `cache`: the configured one, which is not filled here. The configuration learns the columns of its data.
 RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, bool with_instructions) {
   RunPlan plan;
-  const Placement placement = place_for_training(config);
+  plan.placement = place_for_training(config);
+  settle_strategy(config);
   plan.splits = open_splits(config, cache);
   const int64_t samples = plan.splits[0].samples, batch = config.train.batch_size;
   plan.steps_per_epoch = (samples + batch - 1) / batch;
   plan.last_batch = samples - (plan.steps_per_epoch - 1) * batch;
-  Replicas replicas(config, placement);
+  Replicas replicas(config, plan.placement);
   size_t on_devices = 0, on_host = 0;
   int64_t most = 0;
   const bool kept = cache.name == "device" || cache.name == "memory";
@@ -145,8 +148,8 @@ RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, bool with_i
     plan.last_shares.push_back(part_of(plan.last_batch, rank, replicas.size()).size());
   if (with_instructions) {
     const Plan& training = replicas.training_plan(batch);
-    plan.instructions = plan_text(training, placement.replicas[0]);
-    plan.instructions_json = plan_json(training, placement.replicas[0]);
+    plan.instructions = plan_text(training, plan.placement.replicas[0]);
+    plan.instructions_json = plan_json(training, plan.placement.replicas[0]);
   }
   return plan;
 }
@@ -171,6 +174,12 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
                       .set("last_share", plan.last_shares[i])
                       .set("memory", std::move(memory)));
   }
+  Json layers = Json::array();
+  for (const LayerRow& row : layer_rows(config.graph)) {
+    Json devices = Json::array();
+    for (const std::string& device : devices_of(plan.placement, row)) devices.push(device);
+    layers.push(Json::object().set("name", row.name).set("devices", std::move(devices)));
+  }
   const int64_t trainable = config.graph.count_parameters(true);
   Json time;  // null
   if (plan.step_time)
@@ -193,7 +202,8 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
       .set("gradients_meet", plan.gradients_meet)
       .set("snapshot", bytes(plan.snapshot))
       .set("read_ahead", bytes(plan.read_ahead))
-      .set("replicas", std::move(replicas));
+      .set("replicas", std::move(replicas))
+      .set("layers", std::move(layers));
 }
 
 /// A row for each replica: its device, its share of a batch, and the memory that it takes.
@@ -239,10 +249,10 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
     text += fmt::format("time      {:.4g} ms a step (of {}), {} in all, without validation and saving\n",
                         plan.step_time->seconds * 1e3, format_count(plan.step_time->steps),
                         format_duration(plan.step_time->seconds * static_cast<double>(plan.steps(config))));
-  text += fmt::format("strategy  {}, {}{}\n\n", config.strategy.name,
-                      format_plural(static_cast<int64_t>(plan.replicas.size()), "replica"),
-                      plan.replicas.size() > 1 ? "; gradients meet " + plan.gradients_meet : "");
+  text += fmt::format("strategy  {}, {}{}\n\n", config.strategy.name, placement_text(plan.placement),
+                      plan.placement.replicas.size() > 1 ? "; gradients meet " + plan.gradients_meet : "");
   text += memory_table(plan);
+  if (!plan.placement.slots.empty()) text += "\n" + layer_table(config.graph, plan.placement);
   if (plan.snapshot > 0)
     text +=
         fmt::format("\nSaving takes {} of the host's memory besides, for a copy that is written meanwhile.\n",

@@ -1,5 +1,7 @@
 #include "model_table.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -43,6 +45,20 @@ std::vector<std::string> devices_of(const Placement& placement, const LayerRow& 
 
 namespace {
 
+std::string shards_text(ShardLevel level) {
+  switch (level) {
+    case ShardLevel::none:
+      return "";
+    case ShardLevel::optimizer:
+      return "optimizer's slots";
+    case ShardLevel::gradients:
+      return "slots and gradients";
+    case ShardLevel::parameters:
+      return "slots, gradients and parameters";
+  }
+  return "";
+}
+
 std::string parameters_text(const LayerRow& row) {
   const std::string frozen = row.trainable ? "" : " (frozen)";
   if (!row.shared_with.empty()) return "of " + row.shared_with + frozen;
@@ -51,17 +67,38 @@ std::string parameters_text(const LayerRow& row) {
 
 }  // namespace
 
+std::string placement_text(const Placement& placement) {
+  const auto count = [](const auto& list) { return static_cast<int64_t>(list.size()); };
+  std::string text = format_plural(count(placement.replicas), "replica");
+  if (!placement.slots.empty())
+    text += fmt::format(" of {}", format_plural(count(placement.replicas[0]),
+                                                placement.microbatches > 1 ? "stage" : "device"));
+  if (placement.microbatches > 1)
+    text += fmt::format(", {} microbatches", format_count(placement.microbatches));
+  if (placement.sharded != ShardLevel::none)
+    text += fmt::format(", each with a part of the {}", shards_text(placement.sharded));
+  return text;
+}
+
 std::string layer_table(const Graph& graph, const Placement& placement) {
-  Table table(
-      {{"layer"}, {"kind"}, {"output shape"}, {"parameters", Table::Align::right}, {"device"}, {"inputs"}});
+  const std::vector<LayerRow> rows = layer_rows(graph);
+  const bool recomputes =
+      std::any_of(rows.begin(), rows.end(), [](const LayerRow& row) { return row.recompute >= 0; });
+  std::vector<Table::Column> columns{
+      {"layer"}, {"kind"}, {"output shape"}, {"parameters", Table::Align::right}, {"device"}};
+  if (recomputes) columns.push_back({"recomputed", Table::Align::right});
+  columns.push_back({"inputs"});
+  Table table(columns);
   std::string previous;
-  for (const LayerRow& row : layer_rows(graph)) {
+  for (const LayerRow& row : rows) {
     // Most layers read the one above, which goes without saying.
     const bool chained = row.inputs.size() == 1 && row.inputs[0] == previous;
     const std::vector<std::string> devices = devices_of(placement, row);
-    table.add({row.name, row.kind, row.output.shape.str(), parameters_text(row),
-               devices.empty() ? "-" : fmt::format("{}", fmt::join(devices, " ")),
-               chained ? "" : fmt::format("{}", fmt::join(row.inputs, ", "))});
+    std::vector<std::string> cells{row.name, row.kind, row.output.shape.str(), parameters_text(row),
+                                   devices.empty() ? "-" : fmt::format("{}", fmt::join(devices, " "))};
+    if (recomputes) cells.push_back(row.recompute < 0 ? "" : std::to_string(row.recompute));
+    cells.push_back(chained ? "" : fmt::format("{}", fmt::join(row.inputs, ", ")));
+    table.add(cells);
     previous = row.name;
   }
   return table.str();

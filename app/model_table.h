@@ -19,13 +19,16 @@ struct LayerRow {
   bool trainable = true;
   std::string shared_with;  // whose parameters it has, which count there; "" as a rule
   int recompute = -1;       // GraphNode::recompute
-  int node = 0;
+  int node = 0;             // of the graph
 };
 
 std::vector<LayerRow> layer_rows(const Graph& graph);
 
-/// The names of the devices that a row of the table is on; none where the placement has no replicas.
+/// The names of the devices that a layer is on; none where the placement has no replicas.
 std::vector<std::string> devices_of(const Placement& placement, const LayerRow& row);
+
+/// How the replicas are, for people: "3 replicas", "1 replica of 4 stages, 8 microbatches".
+std::string placement_text(const Placement& placement);
 
 /// The table of the layers as text, with the devices of each.
 std::string layer_table(const Graph& graph, const Placement& placement);

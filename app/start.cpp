@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model_table.h"
 #include "text.h"
 
 namespace dtrain {
@@ -24,11 +25,7 @@ std::string describe_devices(const RunConfig& config) {
   const size_t more = names.size() - std::min(names.size(), kMost);
   names.resize(names.size() - more);
   std::string text = config.strategy.name;
-  const auto count = [](const auto& list) { return static_cast<int64_t>(list.size()); };
-  if (placement.replicas.size() > 1) text += ", " + format_plural(count(placement.replicas), "replica");
-  if (placement.microbatches > 1)
-    text += fmt::format(", {}, {} microbatches", format_plural(count(placement.replicas[0]), "stage"),
-                        format_count(placement.microbatches));
+  if (placement.devices().size() > 1) text += ", " + placement_text(placement);
   text += fmt::format(" on {}", fmt::join(names, ", "));
   if (more > 0) text += fmt::format(" and {} more", format_count(static_cast<int64_t>(more)));
   if (!any_cpu) return text;

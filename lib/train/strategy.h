@@ -57,7 +57,7 @@ class Strategy {
   virtual ~Strategy() = default;
   /// Reports devices that do not exist here, saying what there is, and what does not go with the model; there
   /// are no replicas then. `graph` has no nodes where the model is not known: then what needs them is not
-  /// looked at.
+  /// looked at, and the placement is good for nothing but its devices.
   virtual Placement place(const Graph& graph, Diagnostics& diagnostics) const = 0;
   /// The same; throws UserError.
   Placement place(const Graph& graph) const;

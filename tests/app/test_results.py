@@ -167,6 +167,44 @@ class SeveralOutputs(Case):
         text = self.dtrain("summary", "config.yaml").out
         self.assertEqual(len([line for line in text.splitlines() if line.startswith(("left ", "kind "))]), 2)
 
+    def test_summary_says_where_layers_are_whose_weights_they_have_and_what_is_recomputed(self):
+        model = """\
+model:
+  inputs: {a: [8], b: [8]}
+  blocks:
+    pair: {layers: [dense: {units: 8, activation: tanh}, layer_normalization: {}]}
+  layers:
+    - dense: {units: 8, name: left, inputs: a, activation: relu}
+    - dense: {name: right, shared_with: left, inputs: b, trainable: true}
+    - add: {name: both, inputs: [left, right]}
+    - pair: {repeat: 2, recompute: true}
+    - dense: {units: 3, name: head}
+dataset: {train: {synthetic: {samples: 64, target: {classes: 3}}}}
+train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: sgd}
+"""
+        where = {
+            "{placed: {layers: {right: cpu:1, head: cpu:2, left: cpu:0}}}":
+                [["cpu:0"], ["cpu:1"], ["cpu:0"], ["cpu:1"], *[["cpu:0"]] * 5, ["cpu:2"]],
+            "{pipeline: {devices: [cpu:0, cpu:1, cpu:2, cpu:3], replicas: 2, stages: [pair_1]}}":
+                [*[["cpu:0", "cpu:2"]] * 7, *[["cpu:1", "cpu:3"]] * 3],
+            "{sharded: {devices: [cpu:0, cpu:1], level: optimizer}}": [["cpu:0", "cpu:1"]] * 10,
+            "{mirrored: {devices: [cpu:0, cpu:1], replicas: 4}}": [["cpu:0", "cpu:1"]] * 10,
+        }
+        for strategy, devices in where.items():
+            with self.subTest(strategy):
+                self.write("config.yaml", model + f"strategy: {strategy}\n")
+                document = self.json("summary", "config.yaml")
+                layers = document["layers"]
+                self.assertEqual([layer["devices"] for layer in layers], devices)
+                self.assertEqual([layer.get("recompute") for layer in layers], [None] * 5 + [0, 0, 1, 1, None])
+                self.assertEqual([layer.get("shared_with") for layer in layers],
+                                 [None, None, None, "left"] + [None] * 6)
+                self.assertEqual(sum(layer["parameters"] for layer in layers), document["parameters"]["total"])
+                lines = self.dtrain("summary", "config.yaml").out.splitlines()
+                right = next(line for line in lines if line.startswith("right "))
+                self.assertRegex(right, r"^right +dense +8 +of left +" + " ".join(devices[3]) + " +b$")
+                self.assertRegex(lines[0], r"parameters +device +recomputed +inputs")
+
 
 class Facts(Case):
     def test_check_gives_the_plan_and_leaves_nothing(self):

@@ -365,7 +365,7 @@ def generate(draw, schema):
 
     def layer(name):
         options = maker.options(maker.kind("layer", name))
-        for key in ("name", "inputs", "trainable", "filters", "units"):
+        for key in ("name", "inputs", "trainable", "device", "recompute", "shared_with", "filters", "units"):
             options.pop(key, None)
         if "padding" in options and name != "zero_padding2d" or name.endswith(("conv2d", "pooling2d")) and draw.random() < 0.7:
             options["padding"] = "same"
@@ -375,6 +375,8 @@ def generate(draw, schema):
             options["units"] = draw.choice([1, 2, 5, 16, 33])
         if draw.random() < 0.1:
             options["trainable"] = False
+        if draw.random() < 0.1:
+            options["recompute"] = draw.choice([True, False, {"segment": "together"}])
         return {name: options}
 
     is_image = draw.random() < 0.6
@@ -383,6 +385,9 @@ def generate(draw, schema):
     layers = [layer(draw.choice(IMAGE_LAYERS)) for _ in range(draw.randrange(4))] if is_image else []
     layers += [{"flatten": {}}] if is_image or draw.random() < 0.5 or not shape else []
     layers += [layer(draw.choice(ROW_LAYERS)) for _ in range(draw.randrange(3))]
+    if draw.random() < 0.2:
+        layers += [{"layer_normalization": {"name": "rows"}}, layer(draw.choice(["activation", "dropout"])),
+                   {"layer_normalization": {"shared_with": "rows"}}]
     classes = draw.choice([1, 2, 3, 10])
     loss_name = draw.choice(["sparse_categorical_crossentropy", "categorical_crossentropy", "binary_crossentropy",
                              "mean_squared_error", "mean_absolute_error", "huber"])

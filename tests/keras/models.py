@@ -20,6 +20,8 @@ class RandomGraph:
     def __init__(self, seed):
         self.draw = random.Random(seed)
         self.layers, self.inputs, self.used = [], {}, set()
+        self.weights = {}  # names of layers by their kind and the sort of value that they read
+        self.sharing = []  # names of those that have another's weights, with the list of values that they are in
         self.vectors, self.images = [], []  # names of values
         self.written = 0
         for i in range(self.draw.choice([1, 1, 2, 3])):
@@ -75,7 +77,14 @@ class RandomGraph:
         }.get(kind, dict)()
         if self.draw.random() < 0.1:
             options["trainable"] = False
-        return self.lay(kind, source, values, **options)
+        alike = self.weights.setdefault((kind, values is self.vectors), [])
+        if alike and self.draw.random() < 0.25:
+            self.sharing.append((self.lay(kind, source, values, shared_with=self.draw.choice(alike)), values))
+            return self.sharing[-1][0]
+        name = self.lay(kind, source, values, **options)
+        if kind not in ("max_pooling2d", "activation", "dropout"):
+            alike.append(name)
+        return name
 
     def grow(self):
         way = self.draw.random()
@@ -95,9 +104,14 @@ class RandomGraph:
             self.lay("dense", pooled, self.vectors, units=WIDTH)
 
     def run(self):
+        # Keras's outputs have the names of their layers, which several calls have.
+        for name, values in self.sharing:
+            if name not in self.used:
+                self.lay("activation", name, values, activation="tanh")
         shape = {name: [WIDTH] for name in self.vectors} | {name: IMAGE for name in self.images}
         outputs = [name for name in shape if name not in self.inputs
-                   and (name not in self.used or self.draw.random() < 0.1)]
+                   and (name not in self.used or self.draw.random() < 0.1)
+                   and name not in dict(self.sharing)]
         self.draw.shuffle(outputs)
         # Products of products make large numbers: without a bound on the gradient some runs leave what float32 holds.
         return run_of({"inputs": self.inputs, "layers": self.layers, "outputs": outputs},

@@ -20,14 +20,13 @@ struct Codec<StageList> {
     out = {};
     if (node.is_scalar() && node.text() == "auto") return true;
     out.automatic = false;
-    if (!node.is_sequence())
-      return report_unexpected(node, where,
-                               "'auto' or a list of the layers with which the stages after the first begin",
-                               diagnostics);
+    out.names = node.is_sequence() ? node.items() : std::vector<ConfigNode>{node};
     bool good = true;
-    for (const ConfigNode& name : node.items())
-      if (!name.is_scalar()) good = report_unexpected(name, where, "the name of a layer", diagnostics);
-    out.names = node.items();
+    for (const ConfigNode& name : out.names)
+      if (!name.is_scalar())
+        good = report_unexpected(
+            name, where, "'auto' or the names of the layers with which the stages after the first begin",
+            diagnostics);
     return good;
   }
   static ConfigNode write(const StageList& value) {
@@ -39,6 +38,7 @@ struct Codec<StageList> {
   static Json schema() {
     return Json::object().set("anyOf", Json::array()
                                            .push(Json::object().set("const", "auto"))
+                                           .push(json_type("string"))
                                            .push(json_type("array").set("items", json_type("string"))));
   }
 };
@@ -103,12 +103,12 @@ class Pipeline final : public Strategy {
     Placement placement;
     if (!graph.nodes.empty() && !options_.stages.automatic)
       placement.slots = named_stages(graph, options_.stages.names, diagnostics);
-    if (diagnostics.count() != before || graph.nodes.empty()) return {};
+    if (diagnostics.count() != before) return {};
 
     for (size_t first = 0; first < devices.size(); first += stages)
       placement.replicas.emplace_back(devices.begin() + static_cast<std::ptrdiff_t>(first),
                                       devices.begin() + static_cast<std::ptrdiff_t>(first + stages));
-    if (options_.stages.automatic) {
+    if (!graph.nodes.empty() && options_.stages.automatic) {
       placement.slots = auto_stages(graph, placement.replicas[0]);
       settle_stages(graph, placement.slots);
     }

@@ -77,7 +77,7 @@ class Placed final : public Strategy {
   Placement place(const Graph& graph, Diagnostics& diagnostics) const override {
     const size_t before = diagnostics.count();
     check_devices(graph, diagnostics);
-    if (graph.nodes.empty()) return {};
+    if (graph.nodes.empty()) return diagnostics.count() == before ? of_patterns() : Placement();
     Patterns patterns;
     for (const auto& [pattern, device] : options_.layers.items) patterns.items.push_back(pattern);
     patterns.check_each_matches(layer_names(graph), "placed", "layer", diagnostics);
@@ -110,6 +110,13 @@ class Placed final : public Strategy {
     for (const auto& [pattern, device] : options_.layers.items) check_present(device, diagnostics);
     for (const GraphNode& node : graph.nodes)
       if (node.device && !node.is_activation_of_previous) check_present(*node.device, diagnostics);
+  }
+
+  /// The devices, for a model that is not known.
+  Placement of_patterns() const {
+    Placement placement;
+    for (const auto& [pattern, device] : options_.layers.items) placement.replicas.push_back({device.id});
+    return placement;
   }
 
   /// By the layers themselves and by the patterns. Reports two of these that disagree about a layer, once.

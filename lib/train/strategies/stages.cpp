@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/name_list.h"
 #include "train/strategies/common.h"
 
 namespace dtrain {
@@ -34,8 +35,9 @@ std::vector<int> named_stages(const Graph& graph, const std::vector<ConfigNode>&
   for (const ConfigNode& name : names) {
     const std::optional<size_t> place = place_of(name.text(), layers);
     if (!place) {
-      diagnostics.error(name, fmt::format("stages: '{}' is no layer of the model{}", name.text(),
-                                          suggestion_or_list(name.text(), layers)));
+      std::string advice = suggestion(name.text(), layers);
+      if (advice.empty()) advice = fmt::format("; there are {}", list_some(layers, 10));
+      diagnostics.error(name, fmt::format("stages: '{}' is no layer of the model{}", name.text(), advice));
       continue;
     }
     if (*place == 0)

@@ -1,0 +1,265 @@
+// What is said of placements that cannot be, and where.
+#include <algorithm>
+
+#include "runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+constexpr std::string_view kGood = R"(seed: 1
+model:
+  inputs: {image: [8, 8, 3], hint: [4]}
+  blocks:
+    body:
+      layers:
+        - dense: {name: in, units: 4, activation: relu}
+        - dense: {name: out, units: 4}
+  layers:
+    - conv2d: {name: left/stem, filters: 4, kernel_size: 3, inputs: image}
+    - global_average_pooling2d: {name: left/mean}
+    - dense: {name: right/stem, units: 4, inputs: hint, activation: relu}
+    - dense: {name: right/twin, shared_with: right/stem}
+    - add: {name: merged, inputs: [left/mean, right/twin]}
+    - body: {repeat: 2}
+    - dense: {name: head, units: 3}
+dataset: {train: {synthetic: {samples: 64, target: {classes: 3}}}}
+strategy: STRATEGY
+train:
+  batch_size: 16
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: sgd
+)";
+
+struct WrongPlacement {
+  std::string strategy;
+  /// One line of `kGood` that another takes the place of, where one does.
+  std::string line, by;
+  /// What is expected to be said, all of it or its beginning. The @ in what was written is the place that it
+  /// is said of.
+  std::string message;
+};
+
+std::string replaced(std::string text, const std::string& old, const std::string& by) {
+  const size_t at = text.find(old);
+  REQUIRE_MESSAGE(at != std::string::npos, old);
+  REQUIRE(text.find(old, at + 1) == std::string::npos);
+  return text.replace(at, old.size(), by);
+}
+
+/// Takes the marker out of the text; "test.yaml:LINE:COLUMN" of it.
+std::string take_marker(std::string& text) {
+  const size_t at = text.find('@');
+  REQUIRE(at != std::string::npos);
+  text.erase(at, 1);
+  REQUIRE(text.find('@') == std::string::npos);
+  const auto begin = text.begin(), end = begin + static_cast<std::ptrdiff_t>(at);
+  const size_t line_begin = text.rfind('\n', at) + 1;  // 0 where there is none
+  return fmt::format("test.yaml:{}:{}", 1 + std::count(begin, end, '\n'), at - line_begin + 1);
+}
+
+/// As `fit` and `check` read it.
+std::string errors_of(const std::string& yaml) {
+  Diagnostics diagnostics;
+  const ConfigNode node = parse_yaml(yaml, "test.yaml", diagnostics);
+  parse_run_config(node, "test", diagnostics, true);
+  try {
+    diagnostics.throw_if_errors();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string pipeline(const std::string& options) {
+  return "{pipeline: {" + options + "}}";
+}
+
+std::string placed(const std::string& layers) {
+  return "{placed: {layers: {" + layers + "}}}";
+}
+
+/// The dense layer on line 16 with more keys.
+const std::string kHead = "    - dense: {name: head, units: 3}";
+std::string head_with(const std::string& keys) {
+  return "    - dense: {name: head, units: 3, " + keys + "}";
+}
+const std::string kTwin = "    - dense: {name: right/twin, shared_with: right/stem}";
+const std::string kBody = "    - body: {repeat: 2}";
+
+const WrongPlacement kWrong[] = {
+    // Devices that are not there, or are none.
+    {placed("'left/*': @gpu:9999"), "", "", "gpu:9999: "},
+    {placed("'left/*': cpu:0"), kHead, head_with("device: @gpu:9999"), "gpu:9999: "},
+    {"placed", kBody, "    - body: {repeat: 2, device: @gpu:9999}", "gpu:9999: "},
+    {pipeline("devices: [cpu:0, @gpu:9999]"), "", "", "gpu:9999: "},
+    {"{sharded: {devices: [cpu:0, @gpu:9999]}}", "", "", "gpu:9999: "},
+    {"{mirrored: {devices: [cpu:0, @gpu:9999]}}", "", "", "gpu:9999: "},
+    {"{single: {device: @gpu:9999}}", "", "", "gpu:9999: "},
+    {placed("head: @tpu:0"), "", "",
+     "placed's layers.head: expected a device such as cpu:0 or gpu:1, found 'tpu:0'"},
+    {placed("head: @[cpu:0, cpu:1]"), "", "", "placed's layers.head: expected a device such as cpu:0"},
+    {placed("head: @cpu"), "", "",
+     "placed's layers.head: expected a device such as cpu:0 or gpu:1, found 'cpu'"},
+    {placed("head: @cpu:01"), "", "", "placed's layers.head: expected a device such as cpu:0"},
+    {"placed", kHead, head_with("device: @auto"),
+     "dense's device: expected a device such as cpu:0 or gpu:1, found 'auto'"},
+    {pipeline("devices: [cpu:0, @cpu:x]"), "", "", "pipeline's devices: expected a device such as cpu:0"},
+    {pipeline("devices: @[]"), "", "", "pipeline's devices: expected 'auto' or a list of devices"},
+    // Patterns.
+    {placed("'left/*': cpu:0, @'up/*': cpu:1"), "", "",
+     "placed: the pattern 'up/*' matches no layer; there are 'left/stem', 'left/mean', "},
+    {placed("@haed: cpu:0"), "", "", "placed: the pattern 'haed' matches no layer; did you mean 'head'?"},
+    {placed("@left: cpu:0"), "", "", "placed: the pattern 'left' matches no layer; did you mean 'left/*'?"},
+    {placed("@image: cpu:0"), "", "", "placed: the pattern 'image' matches no layer; there are"},
+    {placed("@'right/stem/*': cpu:0"), "", "",
+     "placed: the pattern 'right/stem/*' matches no layer; did you mean 'right/stem'?"},
+    {placed("'left/*': cpu:0, @'*/stem': cpu:1"), "", "",
+     "placed: 'left/stem' is to be on cpu:0 by 'left/*', and on cpu:1 by '*/stem'; its own `device:` would "
+     "outrank both"},
+    {placed("'*': cpu:0, @head: cpu:1"), "", "",
+     "placed: 'head' is to be on cpu:0 by '*', and on cpu:1 by 'head'"},
+    {"@placed", "", "", "placed: nothing says where any layer is: expected patterns"},
+    {"{@placed: {layers: {}}}", "", "", "placed: nothing says where any layer is: expected patterns"},
+    {"{placed: {layers: @['left/*', cpu:0]}}", "", "", "placed's layers: expected a mapping of layers"},
+    {"{placed: {@layer: {head: cpu:0}}}", "", "", "unknown key 'layer' in placed; did you mean 'layers'?"},
+    {"{placed: {@'left/*': cpu:0}}", "", "", "unknown key 'left/*' in placed; expected one of layers"},
+    // Layers' own devices where the strategy gives no places.
+    {"single", kHead, head_with("device: @cpu:0"),
+     "device: 'head' is to be on cpu:0, and the strategy 'single' gives layers no places of their own; "
+     "`strategy: placed` does"},
+    {"{mirrored: {devices: [cpu:0, cpu:1]}}", kHead, head_with("device: @cpu:1"),
+     "device: 'head' is to be on cpu:1, and the strategy 'mirrored' gives"},
+    {pipeline("devices: [cpu:0, cpu:1]"), kHead, head_with("device: @cpu:1"),
+     "device: 'head' is to be on cpu:1, and the strategy 'pipeline' gives"},
+    {"{sharded: {devices: [cpu:0, cpu:1]}}", kHead, head_with("device: @cpu:1"),
+     "device: 'head' is to be on cpu:1, and the strategy 'sharded' gives"},
+    {"single", kBody, "    - body: {repeat: 2, device: @cpu:1}", "device: 'body/in' is to be on cpu:1"},
+    // Stages.
+    {pipeline("devices: [cpu:0, cpu:1], stages: [@haed]"), "", "",
+     "stages: 'haed' is no layer of the model; did you mean 'head'?"},
+    {pipeline("devices: [cpu:0, cpu:1], stages: [@hint]"), "", "", "stages: 'hint' is no layer of the model"},
+    {pipeline("devices: [cpu:0, cpu:1], stages: [@right/stem/activation]"), "", "",
+     "stages: 'right/stem/activation' is no layer of the model"},
+    {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: [body, @body]"), "", "",
+     "stages: 'body' begins where 'body' does: a stage would have no layers"},
+    {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: [body, @body/in]"), "", "",
+     "stages: 'body/in' begins where 'body' does: a stage would have no layers"},
+    {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: [head, @merged]"), "", "",
+     "stages: 'merged' comes before 'head' in the model; name layers in the model's order"},
+    {pipeline("devices: [cpu:0, cpu:1], stages: [@left/stem]"), "", "",
+     "stages: 'left/stem' begins the model, and so the first stage, which would have no layers"},
+    {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: @[head]"), "", "",
+     "stages: 3 devices a replica make as many stages: expected the 2 layers with which those after the "
+     "first begin, found 1 (`stages: auto` chooses)"},
+    {pipeline("devices: [cpu:0, cpu:1], stages: @[merged, head]"), "", "",
+     "stages: 2 devices a replica make as many stages: expected the one layer with which those after the "
+     "first begin, found 2 (`stages: auto` chooses)"},
+    {pipeline("devices: [cpu:0], stages: @[head]"), "", "", "stages: 1 device a replica make as many stages"},
+    {pipeline("devices: [cpu:0, cpu:1], stages: [@[head]]"), "", "",
+     "pipeline's stages: expected 'auto' or the names"},
+    {pipeline("devices: [cpu:0, cpu:1], stages: @{head: cpu:1}"), "", "",
+     "pipeline's stages: expected 'auto' or the names"},
+    {pipeline("devices: [cpu:0, cpu:1], stages: @2"), "", "", "stages: '2' is no layer of the model"},
+    {pipeline("devices: @[cpu:0, cpu:1, cpu:2, cpu:3, cpu:4, cpu:5, cpu:6, cpu:7, cpu:8, cpu:9, cpu:10]"), "",
+     "", "pipeline: 11 stages for a model of 10 layers: a stage would have none"},
+    // The pipeline's other options.
+    {pipeline("devices: [cpu:0, cpu:1, cpu:2], replicas: @2"), "", "",
+     "pipeline: 3 devices cannot be cut among 2 replicas, as many for each"},
+    {pipeline("devices: [cpu:0], replicas: @2"), "", "", "pipeline: 1 device cannot be cut among 2 replicas"},
+    {pipeline("devices: [cpu:0, cpu:1], replicas: @0"), "", "",
+     "pipeline's replicas: expected a number from 1 to 1024, found '0'"},
+    {pipeline("devices: [cpu:0, cpu:1], microbatches: @0"), "", "",
+     "pipeline's microbatches: expected a number from 1 to 65536, found '0'"},
+    {pipeline("devices: [cpu:0, cpu:1], schedule: @1fb1"), "", "",
+     "pipeline's schedule: unknown value '1fb1'; did you mean '1f1b'?"},
+    {pipeline("devices: [cpu:0, cpu:1], @chunks: 4"), "", "",
+     "unknown key 'chunks' in pipeline; did you mean 'microbatches'?"},
+    {"{sharded: {devices: [cpu:0, cpu:1], level: @weights}}", "", "",
+     "sharded's level: unknown value 'weights'"},
+    {"{sharded: {devices: [cpu:0, cpu:1], @stage: 3}}", "", "",
+     "unknown key 'stage' in sharded; it is level: optimizer, gradients or parameters, ZeRO's stages 1 to 3"},
+    {"{@pipelined: {devices: [cpu:0, cpu:1]}}", "", "",
+     "unknown strategy 'pipelined'; did you mean 'pipeline'?"},
+    {"{@fsdp: {devices: [cpu:0, cpu:1]}}", "", "", "unknown strategy 'fsdp'; did you mean 'sharded'?"},
+    // What devices cannot do.
+    {placed("head: cpu:0"), "  batch_size: 16", "  batch_size: 16\n  precision: @mixed_bfloat16",
+     "cpu:0: precision mixed_bfloat16 is for GPUs"},
+    {pipeline("devices: [cpu:0, cpu:1]"), "  batch_size: 16", "  batch_size: 16\n  precision: @tf32",
+     "cpu:0: precision tf32 is for GPUs"},
+    {"{sharded: {devices: [cpu:0, cpu:1]}}", "  batch_size: 16", "  batch_size: @2147483647",
+     "batch_size: input 'image' makes 8x8x3 of each sample"},
+    // Shared weights.
+    {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: @merged}",
+     "shared_with: 'merged' is no dense before this layer"},
+    {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: @right/twin}",
+     "shared_with: 'right/twin' is no dense before this layer"},
+    {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: right/stem, @units: 4}",
+     "dense 'right/twin' has the options of 'right/stem' and none of its own (shared_with)"},
+};
+
+}  // namespace
+
+TEST_CASE("the configuration that is made wrong is right") {
+  for (const std::string& strategy :
+       {placed("'left/*': cpu:0, 'right/*': cpu:1, head: cpu:2"),
+        pipeline("devices: [cpu:0, cpu:1], stages: head"),
+        pipeline("devices: [cpu:0, cpu:1, cpu:2, cpu:3], replicas: 2, stages: [body_1], schedule: gpipe"),
+        pipeline("devices: [cpu:0, cpu:1, cpu:2]"), std::string("{sharded: {devices: [cpu:0, cpu:1]}}")}) {
+    CAPTURE(strategy);
+    CHECK(errors_of(replaced(std::string(kGood), "STRATEGY", strategy)) == "");
+  }
+}
+
+TEST_CASE("each wrong placement is told at its place, and nothing else is") {
+  CHECK(std::size(kWrong) >= 40);
+  for (const WrongPlacement& wrong : kWrong) {
+    std::string text(kGood);
+    if (!wrong.line.empty()) text = replaced(text, wrong.line, wrong.by);
+    text = replaced(text, "STRATEGY", wrong.strategy);
+    const std::string place = take_marker(text);
+    CAPTURE(wrong.strategy);
+    CAPTURE(wrong.by);
+    const std::string errors = errors_of(text);
+    const std::string expected = place + ": error: " + wrong.message;
+    CHECK_MESSAGE(errors.starts_with(expected), "expected " << expected << "\nfound    " << errors);
+    CHECK_MESSAGE(errors.find('\n') == std::string::npos, errors);
+  }
+}
+
+TEST_CASE("all that is wrong with a placement is told at once") {
+  std::string text =
+      replaced(std::string(kGood), "STRATEGY",
+               pipeline("devices: [cpu:0, gpu:9999, cpu:2], replicas: 2, stages: [heda, merged, "
+                        "left/mean]"));
+  text = replaced(text, kHead, head_with("device: cpu:0"));
+  const std::string errors = errors_of(text);
+  for (const char* message : {":16:45: error: device: 'head' is to be on cpu:0", ":18:40: error: gpu:9999: ",
+                              ":18:68: error: pipeline: 3 devices cannot be cut among 2 replicas",
+                              ":18:80: error: stages: 'heda' is no layer",
+                              ":18:94: error: stages: 'left/mean' comes before 'merged'"})
+    CHECK_MESSAGE(errors.find(message) != std::string::npos, message << " in\n" << errors);
+  CHECK(std::count(errors.begin(), errors.end(), '\n') == 4);
+
+  text =
+      replaced(std::string(kGood), "STRATEGY", placed("'left/*': gpu:9999, '*/stem': cpu:1, nowhere: cpu:0"));
+  const std::string of_placed = errors_of(text);
+  for (const char* message : {"error: gpu:9999: ", "error: placed: 'left/stem' is to be on gpu:9999 by",
+                              "error: placed: the pattern 'nowhere' matches no layer"})
+    CHECK_MESSAGE(of_placed.find(message) != std::string::npos, message << " in\n" << of_placed);
+}
+
+TEST_CASE("devices are looked at where the model is wrong, too") {
+  for (const std::string& strategy : {placed("head: cpu:0"), pipeline("devices: [cpu:0, cpu:1]"),
+                                      std::string("{sharded: {devices: [cpu:0, cpu:1]}}")}) {
+    CAPTURE(strategy);
+    std::string text = replaced(std::string(kGood), "STRATEGY", strategy);
+    text = replaced(text, kHead, "    - dense: {name: head, untis: 3}");
+    text = replaced(text, "  batch_size: 16", "  precision: mixed_float16");
+    const std::string errors = errors_of(text);
+    CHECK(errors.find("unknown key 'untis'") != std::string::npos);
+    CHECK(errors.find("cpu:0: precision mixed_float16 is for GPUs") != std::string::npos);
+    CHECK(errors.find("matches no layer") == std::string::npos);
+  }
+}
