@@ -109,6 +109,29 @@ train:
         self.fit("--epochs", "2", config=support.CONFIG.replace("decay_steps: 50", "decay_steps: 48"), output="steps")
         self.assert_same_run("run", "steps")
 
+    def test_the_devices_that_layers_name_become_the_strategys(self):
+        """So a run under any other strategy goes on with the model."""
+        config = support.CONFIG.replace("strategy: {mirrored: {devices: [cpu:0, cpu:1]}}", "strategy: placed")
+        config = config.replace("- dropout: {rate: 0.2}", "- dropout: {rate: 0.2, device: cpu:0, recompute: true}")
+        self.fit("--epochs", "1", config=config)
+        written = (self.dir / "run/config.yaml").read_text()
+        self.assertNotIn("device:", written)
+        self.assertIn("\nstrategy: {placed: {layers: {dropout: cpu:0}}}\n", written)
+        self.assertIn("recompute: true", written)
+        self.dtrain("fit", "run/config.yaml", "--epochs", "1", "--output", "again")
+        self.assertEqual((self.dir / "again/config.yaml").read_text(), written)
+        self.assert_same_run("run", "again")
+        self.dtrain("resume", "run", "--epochs", "2", "--set", "strategy={single: {device: cpu:0}}")
+        self.assertIn("device: ", self.dtrain("fit", "config.yaml", "--set", "strategy=single", expect=2).err)
+
+    def test_what_a_pipeline_chooses_stays(self):
+        config = support.CONFIG.replace("mirrored: {devices: [cpu:0, cpu:1]}", "pipeline: {devices: [cpu:0], stages: auto}")
+        self.fit("--epochs", "1", config=config)
+        written = (self.dir / "run/config.yaml").read_text()
+        self.assertIn("stages: []", written)
+        self.fit("--epochs", "2", "--resume", config=config)
+        self.assertIn("stages: []", (self.dir / "run/config.yaml").read_text())
+
     def test_a_name_names_the_run(self):
         self.write("c.yaml", "name: first\n" + support.CONFIG)
         self.dtrain("fit", "c.yaml", "--epochs", "1")
