@@ -7,6 +7,7 @@
 #include "invocation.h"
 #include "model_table.h"
 #include "report/report.h"
+#include "train/placement.h"
 
 namespace dtrain {
 
@@ -55,7 +56,8 @@ Json& describe_run(Json& event, Trainer& trainer) {
     for (const std::string& name : names) list.push(name);
     classes.set(target, std::move(list));
   }
-  for (const DeviceId& device : config.strategy->place(config.graph).devices()) devices.push(device.str());
+  for (const DeviceId& device : config.strategy->place(workload_of(config)).devices())
+    devices.push(device.str());
   samples.set("train", trainer.loader().samples());
   if (trainer.validation()) samples.set("validation", trainer.validation()->samples());
   return event.set("devices", std::move(devices))

@@ -7,6 +7,7 @@
 
 #include "model_table.h"
 #include "text.h"
+#include "train/placement.h"
 
 namespace dtrain {
 
@@ -14,7 +15,7 @@ namespace {
 
 /// "mirrored, 3 replicas on cpu:0, cpu:1 (AMD EPYC 9B45, 2 cores)".
 std::string describe_devices(const RunConfig& config) {
-  const Placement placement = config.strategy->place(config.graph);
+  const Placement placement = config.strategy->place(workload_of(config));
   std::vector<std::string> names;
   bool any_cpu = false;
   for (const DeviceId& device : placement.devices()) {

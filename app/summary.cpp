@@ -9,6 +9,7 @@
 #include "model_table.h"
 #include "options.h"
 #include "text.h"
+#include "train/placement.h"
 #include "train/run_config_parser.h"
 #include "train/saved_run.h"
 
@@ -31,7 +32,7 @@ RunConfig load_either(const SummaryOptions& options) {
 /// Where the layers are. Nowhere, and a warning, where the run is for another machine.
 Placement place(const RunConfig& config) {
   try {
-    return config.strategy->place(config.graph);
+    return config.strategy->place(workload_of(config));
   } catch (const UserError& error) {
     print_warning(error.what());
     return {};

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "train/measured_devices.h"
+
 namespace dtrain {
 
 namespace {
@@ -59,8 +61,20 @@ void check_shares(const RunConfig& config, const Placement& placement, Diagnosti
 
 }  // namespace
 
+Workload workload_of(const RunConfig& config) {
+  const bool averages =
+      std::any_of(config.train.callbacks.begin(), config.train.callbacks.end(),
+                  [](const auto& callback) { return callback && callback->average_decay(); });
+  const size_t slots =
+      (config.train.optimizer ? config.train.optimizer->slots().size() : 0) + (averages ? 1 : 0);
+  return {.graph = config.graph,
+          .batch_size = config.train.batch_size,
+          .slot_bytes = static_cast<int64_t>(slots * sizeof(float)),
+          .element_bytes = bytes_of(gpu_math(config.train).type)};
+}
+
 Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics) {
-  Placement placement = config.strategy->place(config.graph, diagnostics);
+  Placement placement = config.strategy->place(workload_of(config), diagnostics);
   if (placement.replicas.empty()) return placement;
   check_precision(config, placement.devices(), diagnostics);
   check_shares(config, placement, diagnostics);
@@ -91,7 +105,10 @@ std::string options_text(const ConfigNode& strategy, std::span<const std::string
 }  // namespace
 
 void settle_strategy(RunConfig& config) {
-  const ConfigNode settled = config.strategy->settled(config.graph);
+  place_replicas(config);
+  Workload work = workload_of(config);
+  work.measure = measured_devices(config);
+  const ConfigNode settled = config.strategy->settled(work);
   if (settled.is_null()) return;
   set_strategy(config, settled);
   for (GraphNode& node : config.graph.nodes) node.device.reset();

@@ -15,9 +15,13 @@ Placement place_replicas(const RunConfig& config);
 /// strategy, and of the model as much as is known, could be read.
 Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics);
 
+/// What the strategy lays over devices, as far as the configuration tells.
+Workload workload_of(const RunConfig& config);
+
 /// Makes the choices that the strategy leaves to the place where it runs, and writes them and the places that
 /// layers name for themselves into the strategy's options, so that config.yaml says them and the model is
-/// free of hardware. For a run that can be laid on this machine; changes nothing a second time.
+/// free of hardware. Throws UserError as place_replicas does. Changes nothing a second time. A pipeline's
+/// `stages: auto` measures the layers on the devices, which takes seconds.
 void settle_strategy(RunConfig& config);
 /// Takes over the choices of the run that goes on, which are in its strategy (of its configuration,
 /// {kind: options}), where `config` asks for the same and leaves them open.

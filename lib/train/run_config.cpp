@@ -8,6 +8,13 @@ std::vector<TensorSpec> RunConfig::targets() const {
   return specs;
 }
 
+GpuMath gpu_math(const TrainOptions& train) {
+  GpuMath math{.tf32 = train.precision == Precision::tf32, .deterministic = train.deterministic};
+  if (train.precision == Precision::mixed_bfloat16) math.type = DType::bfloat16;
+  if (train.precision == Precision::mixed_float16) math.type = DType::float16;
+  return math;
+}
+
 bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t steps_per_epoch) {
   const Interval& every = config.checkpoint.every;
   switch (every.unit) {

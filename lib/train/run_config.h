@@ -89,6 +89,9 @@ struct RunConfig {
   std::vector<TensorSpec> targets() const;
 };
 
+/// How GPUs compute in the run.
+GpuMath gpu_math(const TrainOptions& train);
+
 /// Whether a run that has so many epochs left saves before its end, too: for that, training waits no longer
 /// than for a copy of the parameters and slots in the host's memory.
 bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t steps_per_epoch);

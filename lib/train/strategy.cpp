@@ -2,15 +2,11 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include "train/strategies/table.h"
-
 namespace dtrain {
 
-Placement Strategy::place(const Graph& graph) const {
+Placement Strategy::place(const Workload& work) const {
   Diagnostics diagnostics;
-  Placement placement = place(graph, diagnostics);
+  Placement placement = place(work, diagnostics);
   diagnostics.throw_if_errors();
   return placement;
 }
@@ -64,20 +60,6 @@ Json Codec<DeviceList>::schema() {
                    .push(Json::object().set("const", "auto"))
                    .push(device)
                    .push(Json::object().set("type", "array").set("items", device).set("minItems", 1)));
-}
-
-template <>
-const Registry<Strategy>& registry<Strategy>() {
-  static const Registry<Strategy> table = [] {
-    Registry<Strategy> t("strategy");
-    add_single(t);
-    add_mirrored(t);
-    add_placed(t);
-    add_pipeline(t);
-    add_sharded(t);
-    return t;
-  }();
-  return table;
 }
 
 }  // namespace dtrain

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "device/device.h"
 #include "device/written_device.h"
 #include "nn/graph.h"
+#include "train/auto_stages.h"
 #include "train/schedule.h"
 
 namespace dtrain {
@@ -51,20 +53,31 @@ struct Placement {
   std::vector<DeviceId> devices_of(int node) const;
 };
 
+/// What a strategy lays over devices: a model, and what training makes of it.
+struct Workload {
+  const Graph& graph;        // without nodes where the model is not known
+  int64_t batch_size = 1;    // samples of a step, over all replicas
+  int64_t slot_bytes = 0;    // of the optimizer's state, for each trained number
+  size_t element_bytes = 4;  // of the compute type
+  /// What a device can do for batches of so many samples, where so many threads share its memory (the CPU's
+  /// devices have one memory, and its cores); null: what is typical of such a device.
+  std::function<PipelineDevice(DeviceId device, int64_t samples, int sharing)> measure = nullptr;
+};
+
 /// Immutable.
 class Strategy {
  public:
   virtual ~Strategy() = default;
   /// Reports devices that do not exist here, saying what there is, and what does not go with the model; there
-  /// are no replicas then. `graph` has no nodes where the model is not known: then what needs them is not
-  /// looked at, and the placement is good for nothing but its devices.
-  virtual Placement place(const Graph& graph, Diagnostics& diagnostics) const = 0;
+  /// are no replicas then. Of a model that is not known, nothing is looked at that needs it, and the
+  /// placement is good for nothing but its devices.
+  virtual Placement place(const Workload& work, Diagnostics& diagnostics) const = 0;
   /// The same; throws UserError.
-  Placement place(const Graph& graph) const;
+  Placement place(const Workload& work) const;
   /// The strategy as `config.yaml` has it, {kind: options}, with the choices that it leaves to place() made,
   /// and the places that layers name for themselves written among its own; null where there is nothing of
-  /// the sort. For a graph that it can place.
-  virtual ConfigNode settled(const Graph& /*graph*/) const { return {}; }
+  /// the sort. For what it can place.
+  virtual ConfigNode settled(const Workload& /*work*/) const { return {}; }
   /// The options that it leaves to place() to choose.
   virtual std::vector<std::string_view> open_options() const { return {}; }
   /// How much of the gradient GPUs sum at a time while backward goes on.

@@ -19,8 +19,8 @@ namespace dtrain {
 Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests,
                  World& world)
     : config_(std::move(config)), observer_(observer), requests_(requests), world_(world) {
-  Placement placement = place_for_training(config_);
   settle_strategy(config_);
+  Placement placement = place_for_training(config_);
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle, true);
   data_["train"] = loader_->dataset().identity();
   config_.dataset.facts = loader_->dataset().facts();

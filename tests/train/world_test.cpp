@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "runs.h"
+#include "train/placement.h"
 
 using namespace dtrain;
 using namespace dtrain::testing;
@@ -77,7 +78,7 @@ TEST_CASE("a failure is told to the other processes") {
   Recorder recorder;
   OneOfTwo world(0, kNever);
   RunConfig config = small_run({"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"});
-  Placement placement = config.strategy->place(config.graph);
+  Placement placement = config.strategy->place(workload_of(config));
   Replicas replicas(config, std::move(placement), world);
   replicas.allocate(Plan::Purpose::training, 8);
   replicas.initialize();

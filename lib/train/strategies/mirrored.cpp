@@ -17,8 +17,8 @@ class Mirrored final : public Strategy {
   explicit Mirrored(const MirroredOptions& options) : options_(options) {}
 
   using Strategy::place;
-  Placement place(const Graph& graph, Diagnostics& diagnostics) const override {
-    refuse_layers_devices(graph, "mirrored", diagnostics);
+  Placement place(const Workload& work, Diagnostics& diagnostics) const override {
+    refuse_layers_devices(work.graph, "mirrored", diagnostics);
     const std::vector<DeviceId> devices = present_devices(options_.devices, diagnostics);
     if (devices.empty()) return {};
     const auto count = static_cast<size_t>(options_.replicas.value_or(static_cast<int64_t>(devices.size())));

@@ -1,8 +1,9 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "train/strategies/common.h"
 #include "train/strategies/stages.h"
-#include "train/strategies/stand_in_stages.h"
 #include "train/strategies/table.h"
 
 namespace dtrain {
@@ -53,6 +54,8 @@ namespace {
 constexpr int64_t kMostMicrobatches = 65536;
 /// The stages then wait for less than a fifth of the time (Huang et al., "GPipe", 2019).
 constexpr int64_t kMicrobatchesPerStage = 4;
+/// Of a copy between two devices, as PCIe's fourth generation and a host's memory make it.
+constexpr double kSecondsPerByte = 1e-10;
 
 struct PipelineOptions {
   DeviceList devices;
@@ -94,37 +97,36 @@ class Pipeline final : public Strategy {
       : options_(options), written_(std::move(written)) {}
 
   using Strategy::place;
-  Placement place(const Graph& graph, Diagnostics& diagnostics) const override {
+  Placement place(const Workload& work, Diagnostics& diagnostics) const override {
     const size_t before = diagnostics.count();
-    refuse_layers_devices(graph, "pipeline", diagnostics);
+    refuse_layers_devices(work.graph, "pipeline", diagnostics);
     const std::vector<DeviceId> devices = present_devices(options_.devices, diagnostics);
     const size_t stages = count_stages(devices.size(), diagnostics);
-    if (stages > 0) check_stages_suit(graph, stages, diagnostics);
     Placement placement;
-    if (!graph.nodes.empty() && !options_.stages.automatic)
-      placement.slots = named_stages(graph, options_.stages.names, diagnostics);
-    if (diagnostics.count() != before) return {};
+    if (!options_.stages.automatic && stages > 0) check_number_of_names(stages, diagnostics);
+    if (!options_.stages.automatic && !work.graph.nodes.empty())
+      placement.slots = named_stages(work.graph, options_.stages.names, diagnostics);
+    if (stages == 0 || devices.empty()) return {};
 
     for (size_t first = 0; first < devices.size(); first += stages)
       placement.replicas.emplace_back(devices.begin() + static_cast<std::ptrdiff_t>(first),
                                       devices.begin() + static_cast<std::ptrdiff_t>(first + stages));
-    if (!graph.nodes.empty() && options_.stages.automatic) {
-      placement.slots = auto_stages(graph, placement.replicas[0]);
-      settle_stages(graph, placement.slots);
-    }
-    if (stages == 1) placement.slots.clear();
     placement.microbatches =
         options_.microbatches.value_or(kMicrobatchesPerStage * static_cast<int64_t>(stages));
     placement.schedule = options_.schedule;
+    if (options_.stages.automatic && !work.graph.nodes.empty())
+      placement.slots = chosen_stages(work, placement, diagnostics);
+    if (diagnostics.count() != before) return {};
+    if (stages == 1) placement.slots.clear();
     return placement;
   }
 
-  ConfigNode settled(const Graph& graph) const override {
+  ConfigNode settled(const Workload& work) const override {
     if (!options_.stages.automatic) return {};
     PipelineOptions chosen = options_;
     chosen.stages.automatic = false;
-    if (const Placement placement = place(graph); !placement.slots.empty())
-      for (const std::string& name : stage_names(graph, placement.slots))
+    if (const Placement placement = Strategy::place(work); !placement.slots.empty())
+      for (const std::string& name : stage_names(work.graph, placement.slots))
         chosen.stages.names.push_back(string_node(name));
     return resolved_kind("pipeline", written_.mark(), pipeline_schema().write(chosen));
   }
@@ -146,19 +148,48 @@ class Pipeline final : public Strategy {
     return 0;
   }
 
-  void check_stages_suit(const Graph& graph, size_t stages, Diagnostics& diagnostics) const {
-    const size_t names = options_.stages.names.size(), layers = layer_nodes(graph).size();
-    if (!options_.stages.automatic && names + 1 != stages)
-      diagnostics.error(
-          place_in(written_, {"stages"}),
-          fmt::format("stages: {} device{} a replica make as many stages: expected the {} with which those "
-                      "after the first begin, found {} (`stages: auto` chooses)",
-                      stages, stages == 1 ? "" : "s",
-                      stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
-    if (layers > 0 && layers < stages)
+  void check_number_of_names(size_t stages, Diagnostics& diagnostics) const {
+    const size_t names = options_.stages.names.size();
+    if (names + 1 == stages) return;
+    diagnostics.error(
+        place_in(written_, {"stages"}),
+        fmt::format("stages: {} device{} a replica make as many stages: expected the {} with which those "
+                    "after the first begin, found {} (`stages: auto` chooses)",
+                    stages, stages == 1 ? "" : "s",
+                    stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
+  }
+
+  /// By the devices of the first replica; those of the others are taken to be like them. Where none fits the
+  /// devices' memory, that which lacks least: the plan of the memory says so with all that it holds.
+  std::vector<int> chosen_stages(const Workload& work, const Placement& placement,
+                                 Diagnostics& diagnostics) const {
+    const auto parts = [](int64_t samples, int64_t count) { return (samples + count - 1) / count; };
+    const int64_t share = parts(work.batch_size, std::ssize(placement.replicas));
+    const PipelineWork of_microbatch{.samples = parts(share, placement.microbatches),
+                                     .microbatches = static_cast<int>(placement.microbatches),
+                                     .schedule = placement.schedule,
+                                     .slot_bytes = work.slot_bytes,
+                                     .element_bytes = work.element_bytes,
+                                     .seconds_per_byte = kSecondsPerByte};
+    const std::vector<DeviceId> all = placement.devices();
+    if (placement.replicas[0].size() == 1) return std::vector<int>(work.graph.nodes.size(), 0);
+    std::vector<PipelineDevice> devices;
+    for (const DeviceId& device : placement.replicas[0]) {
+      const auto shares_memory = [&](const DeviceId& other) {
+        return other == device || (other.kind == device.kind && device.kind == DeviceId::Kind::cpu);
+      };
+      const auto sharing = static_cast<int>(std::count_if(all.begin(), all.end(), shares_memory));
+      devices.push_back(work.measure ? work.measure(device, of_microbatch.samples, sharing)
+                                     : PipelineDevice{.device = device, .bytes = {}});
+    }
+    StageCut cut = auto_stages(work.graph, devices, of_microbatch);
+    if (cut.outcome == StageCut::Outcome::too_few_layers)
       diagnostics.error(place_in(written_, {"devices"}),
                         fmt::format("pipeline: {} stages for a model of {} layer{}: a stage would have none",
-                                    stages, layers, layers == 1 ? "" : "s"));
+                                    devices.size(), cut.layers_apart, cut.layers_apart == 1 ? "" : "s"));
+    else
+      settle_stages(work.graph, cut.stages);
+    return std::move(cut.stages);
   }
 
   PipelineOptions options_;

@@ -74,7 +74,8 @@ class Placed final : public Strategy {
   Placed(const PlacedOptions& options, Mark where) : options_(options), where_(std::move(where)) {}
 
   using Strategy::place;
-  Placement place(const Graph& graph, Diagnostics& diagnostics) const override {
+  Placement place(const Workload& work, Diagnostics& diagnostics) const override {
+    const Graph& graph = work.graph;
     const size_t before = diagnostics.count();
     check_devices(graph, diagnostics);
     if (graph.nodes.empty()) return diagnostics.count() == before ? of_patterns() : Placement();
@@ -92,7 +93,8 @@ class Placed final : public Strategy {
     return laid_out(places);
   }
 
-  ConfigNode settled(const Graph& graph) const override {
+  ConfigNode settled(const Workload& work) const override {
+    const Graph& graph = work.graph;
     const auto has_device = [](const GraphNode& node) { return node.device.has_value(); };
     if (std::none_of(graph.nodes.begin(), graph.nodes.end(), has_device)) return {};
     Diagnostics ignored;

@@ -17,8 +17,8 @@ class Sharded final : public Strategy {
   explicit Sharded(const ShardedOptions& options) : options_(options) {}
 
   using Strategy::place;
-  Placement place(const Graph& graph, Diagnostics& diagnostics) const override {
-    refuse_layers_devices(graph, "sharded", diagnostics);
+  Placement place(const Workload& work, Diagnostics& diagnostics) const override {
+    refuse_layers_devices(work.graph, "sharded", diagnostics);
     Placement placement;
     for (const DeviceId& device : present_devices(options_.devices, diagnostics))
       placement.replicas.push_back({device});

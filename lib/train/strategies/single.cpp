@@ -15,8 +15,8 @@ class Single final : public Strategy {
   explicit Single(const SingleOptions& options) : options_(options) {}
 
   using Strategy::place;
-  Placement place(const Graph& graph, Diagnostics& diagnostics) const override {
-    refuse_layers_devices(graph, "single", diagnostics);
+  Placement place(const Workload& work, Diagnostics& diagnostics) const override {
+    refuse_layers_devices(work.graph, "single", diagnostics);
     const std::vector<DeviceId> devices = present_devices(options_.device, diagnostics);
     Placement placement;
     if (!devices.empty()) placement.replicas = {{devices[0]}};
