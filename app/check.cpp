@@ -112,7 +112,6 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
 /// `cache`: the configured one, which is not filled here. The configuration learns the columns of its data.
 RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, bool with_instructions) {
   RunPlan plan;
-  settle_strategy(config);
   plan.placement = place_for_training(config);
   plan.splits = open_splits(config, cache);
   const int64_t samples = plan.splits[0].samples, batch = config.train.batch_size;

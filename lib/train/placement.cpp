@@ -105,7 +105,6 @@ std::string options_text(const ConfigNode& strategy, std::span<const std::string
 }  // namespace
 
 void settle_strategy(RunConfig& config) {
-  place_replicas(config);
   Workload work = workload_of(config);
   work.measure = measured_devices(config);
   const ConfigNode settled = config.strategy->settled(work);
@@ -123,12 +122,13 @@ void keep_choices(RunConfig& config, const ConfigNode& saved_strategy) {
   if (options_text(asked, open) == options_text(saved_strategy, open)) set_strategy(config, saved_strategy);
 }
 
-Placement place_for_training(const RunConfig& config) {
+Placement place_for_training(RunConfig& config) {
   Diagnostics diagnostics;
-  Placement placement = place_replicas(config, diagnostics);
+  place_replicas(config, diagnostics);
   check_train_split(config, diagnostics);
   diagnostics.throw_if_errors();
-  return placement;
+  settle_strategy(config);
+  return config.strategy->place(workload_of(config));
 }
 
 void check_train_split(const RunConfig& config, Diagnostics& diagnostics) {

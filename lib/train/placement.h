@@ -20,7 +20,7 @@ Workload workload_of(const RunConfig& config);
 
 /// Makes the choices that the strategy leaves to the place where it runs, and writes them and the places that
 /// layers name for themselves into the strategy's options, so that config.yaml says them and the model is
-/// free of hardware. Throws UserError as place_replicas does. Changes nothing a second time. A pipeline's
+/// free of hardware. Of a run that place_replicas() takes. Changes nothing a second time. A pipeline's
 /// `stages: auto` measures the layers on the devices, which takes seconds.
 void settle_strategy(RunConfig& config);
 /// Takes over the choices of the run that goes on, which are in its strategy (of its configuration,
@@ -29,7 +29,7 @@ void keep_choices(RunConfig& config, const ConfigNode& saved_strategy);
 
 /// What training takes beside devices: a split to train on.
 void check_train_split(const RunConfig& config, Diagnostics& diagnostics);
-/// place_replicas for a run that is to be trained.
-Placement place_for_training(const RunConfig& config);
+/// place_replicas for a run that is to be trained, whose strategy is settled by that.
+Placement place_for_training(RunConfig& config);
 
 }  // namespace dtrain

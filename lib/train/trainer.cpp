@@ -19,7 +19,6 @@ namespace dtrain {
 Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests,
                  World& world)
     : config_(std::move(config)), observer_(observer), requests_(requests), world_(world) {
-  settle_strategy(config_);
   Placement placement = place_for_training(config_);
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle, true);
   data_["train"] = loader_->dataset().identity();
