@@ -161,6 +161,38 @@ layers:
   run.check_slopes();
 }
 
+TEST_CASE("statistics that layers share are the mean of what each sees") {
+  const auto device = test::cpu_device();
+  const auto model = [](const std::string& second) {
+    return R"(
+inputs: {x: [6]}
+layers:
+  - batch_normalization: {name: a}
+  - dense: {name: between, units: 6, activation: tanh}
+  - batch_normalization: {name: b)" +
+           second + R"(}
+  - dense: {name: classes, units: 5}
+)";
+  };
+  PlanRun shared(*device, model(", shared_with: a")), apart(*device, model(""));
+  for (const ParameterSlice& slice : apart.layout.slices()) {
+    const ParameterSlice& from = shared.slice(slice.layer == "b" ? "a" : slice.layer, slice.name);
+    std::copy_n(shared.values.begin() + from.offset, slice.elements(), apart.values.begin() + slice.offset);
+  }
+  shared.run();
+  apart.run();
+  CHECK(shared.total == doctest::Approx(apart.total).epsilon(1e-6));
+  for (const ParameterSlice& slice : shared.layout.slices()) {
+    if (slice.layer != "a") continue;
+    CAPTURE(slice.name);
+    const Values found = shared.gradient("a", slice.name), of_a = apart.gradient("a", slice.name),
+                 of_b = apart.gradient("b", slice.name);
+    CHECK(of_a != of_b);
+    const float users = slice.moving_average ? 2.0f : 1.0f;
+    for (size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - (of_a[i] + of_b[i]) / users) <= 1e-6);
+  }
+}
+
 TEST_CASE("a layer has several outputs, whose gradients come back from all who read them") {
   const auto device = test::cpu_device();
   for (const bool both : {true, false}) {
