@@ -42,10 +42,9 @@ void check_shares(const RunConfig& config, const Placement& placement, Diagnosti
   const GraphNode* largest = largest_node(config.graph);
   if (!largest) return;
   const int64_t elements = std::max<int64_t>(largest_output(*largest).shape.elements(), 1);
-  // Validation takes a share as a whole.
-  const bool whole = config.dataset.validation.has_value();
-  const double microbatches =
-      whole ? 1 : static_cast<double>(config.train.accumulate) * static_cast<double>(placement.microbatches);
+  // Validation takes a share as a whole, but for a pipeline's microbatches.
+  const double accumulated = config.dataset.validation ? 1 : static_cast<double>(config.train.accumulate);
+  const double microbatches = accumulated * static_cast<double>(placement.microbatches);
   const auto replicas = placement.replicas.size();
   const double parts = static_cast<double>(replicas) * microbatches;
   const double most = static_cast<double>(kMostArrayElements / elements) * parts;
@@ -68,7 +67,7 @@ Workload workload_of(const RunConfig& config) {
   const size_t slots =
       (config.train.optimizer ? config.train.optimizer->slots().size() : 0) + (averages ? 1 : 0);
   return {.graph = config.graph,
-          .batch_size = config.train.batch_size,
+          .batch_size = 1 + (config.train.batch_size - 1) / config.train.accumulate,
           .slot_bytes = static_cast<int64_t>(slots * sizeof(float)),
           .element_bytes = bytes_of(gpu_math(config.train).type)};
 }

@@ -56,7 +56,7 @@ struct Placement {
 /// What a strategy lays over devices: a model, and what training makes of it.
 struct Workload {
   const Graph& graph;        // without nodes where the model is not known
-  int64_t batch_size = 1;    // samples of a step, over all replicas
+  int64_t batch_size = 1;    // samples on their way at a time, over all replicas
   int64_t slot_bytes = 0;    // of the optimizer's state, for each trained number
   size_t element_bytes = 4;  // of the compute type
   /// What a device can do for batches of so many samples, where so many threads share its memory (the CPU's

@@ -110,6 +110,12 @@ MISTAKES = [
     ("devices: [cpu:0, cpu:1]", "devices: [cpu:0, @gpu:9999]", "gpu:9999: "),
     ("  epochs: 1", "  precision: @mixed_bfloat16\n  epochs: 1", "cpu:0: precision mixed_bfloat16 is for GPUs"),
     ("  train:      {synthetic", "  test:      {synthetic", "dataset:\n  @test:", "has no 'train' split to train on"),
+    # Where layers are (the rest in tests/train/wrong_placements_test.cpp).
+    ("{mirrored: {devices: [cpu:0, cpu:1]}}", "{placed: {layers: {@lst: cpu:0}}}", "did you mean 'last'?"),
+    ("{mirrored: {devices: [cpu:0, cpu:1]}}", "{pipeline: {devices: [cpu:0, cpu:1], stages: [@lats]}}",
+     "stages: 'lats' is no layer of the model; did you mean 'last'?"),
+    ("dense: {name: last, units: 3}", "dense: {name: last, units: 3, device: @cpu:0}",
+     "the strategy 'mirrored' gives layers no places of their own"),
     # Names from elsewhere.
     ("- conv2d:", "- @Conv2D:", "did you mean 'conv2d'?"),
     ("- flatten: {}", "- @nn.ReLU: {}", "write activation: relu"),
