@@ -84,6 +84,12 @@ class DeviceCollective {
   /// The n numbers at `data` become the sums over all members, the same bits everywhere.
   virtual void all_reduce(float* data, int64_t n) = 0;
   virtual void all_reduce(double* data, int64_t n) = 0;
+  /// The n numbers at the member `root`'s `src`, which is of no meaning to the others, come to everyone's
+  /// `dst`.
+  virtual void broadcast(const float* src, float* dst, int64_t n, int root) = 0;
+  /// The sums of the n numbers at everyone's `src` come to `root`'s `dst`, which is of no meaning to the
+  /// others.
+  virtual void reduce(const float* src, float* dst, int64_t n, int root) = 0;
   /// Operations enqueued from now on wait for all that was enqueued here. What a CapturedGraph captures it
   /// must join.
   virtual void join() = 0;

@@ -193,6 +193,19 @@ class NcclCollective final : public DeviceCollective {
   void all_reduce(float* data, int64_t n) override { all_reduce(data, n, ncclFloat); }
   void all_reduce(double* data, int64_t n) override { all_reduce(data, n, ncclDouble); }
 
+  void broadcast(const float* src, float* dst, int64_t n, int root) override {
+    enqueue("copying among the GPUs", n, [&](ncclComm_t communicator) {
+      return ncclBroadcast(rank_ == root ? src : dst, dst, static_cast<size_t>(n), ncclFloat, root,
+                           communicator, context_.collective());
+    });
+  }
+  void reduce(const float* src, float* dst, int64_t n, int root) override {
+    enqueue("summing over the GPUs", n, [&](ncclComm_t communicator) {
+      return ncclReduce(src, dst, static_cast<size_t>(n), ncclFloat, ncclSum, root, communicator,
+                        context_.collective());
+    });
+  }
+
   void join() override {
     // With nothing to join, a capture would meet a stream that is not part of it.
     if (std::exchange(forked_, false)) context_.join_collective();

@@ -41,4 +41,12 @@ FORWARD(ncclResult_t, ncclAllReduce,
         (const void* src, void* dst, size_t n, ncclDataType_t type, ncclRedOp_t operation,
          ncclComm_t communicator, cudaStream_t stream),
         (src, dst, n, type, operation, communicator, stream))
+FORWARD(ncclResult_t, ncclBroadcast,
+        (const void* src, void* dst, size_t n, ncclDataType_t type, int root, ncclComm_t communicator,
+         cudaStream_t stream),
+        (src, dst, n, type, root, communicator, stream))
+FORWARD(ncclResult_t, ncclReduce,
+        (const void* src, void* dst, size_t n, ncclDataType_t type, ncclRedOp_t operation, int root,
+         ncclComm_t communicator, cudaStream_t stream),
+        (src, dst, n, type, operation, root, communicator, stream))
 }

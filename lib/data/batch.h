@@ -25,6 +25,7 @@ class Batch {
   virtual ~Batch() = default;
   virtual int64_t size() const = 0;
   /// Copies samples [first, first + count) of the batch into `dst`, one view a column, of shape [count, ...].
+  /// A view without data is of a column that is not wanted.
   virtual void read(int64_t first, int64_t count, std::span<const View> dst) const = 0;
   virtual BatchSource source() const { return {}; }
 };

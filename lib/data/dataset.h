@@ -34,7 +34,7 @@ class Dataset {
   /// One entry for each array of a sample: the model's inputs in the model's order, then the targets.
   virtual const std::vector<TensorSpec>& columns() const = 0;
   /// Copies the samples, converted to each view's dtype (which is its column's), into `dst`: one view a
-  /// column, of shape [samples.size(), ...].
+  /// column, of shape [samples.size(), ...]. A view without data is of a column that is not wanted.
   virtual void read(const Samples& samples, std::span<const View> dst) const = 0;
   /// Copies one column of the samples.
   virtual void read_column(size_t index, const Samples& samples, void* dst) const = 0;

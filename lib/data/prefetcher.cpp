@@ -92,7 +92,8 @@ class Prefetcher::Slot final : public Batch {
   void read(int64_t first, int64_t count, std::span<const View> dst) const override {
     if (count == 0) return;
     const std::vector<View> views = views_of(first, count);
-    for (size_t i = 0; i < views.size(); ++i) std::memcpy(dst[i].data, views[i].data, views[i].bytes());
+    for (size_t i = 0; i < views.size(); ++i)
+      if (dst[i].data) std::memcpy(dst[i].data, views[i].data, views[i].bytes());
   }
 
  private:

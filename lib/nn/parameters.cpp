@@ -15,7 +15,7 @@ Region region_of(const GraphNode& node, const ParameterSpec& spec) {
 }
 }  // namespace
 
-ParameterLayout::ParameterLayout(const Graph& graph) {
+ParameterLayout::ParameterLayout(const Graph& graph, std::span<const int> slots, int slot) {
   std::vector<Region> regions;
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
     const GraphNode& n = graph.nodes[node];
@@ -24,7 +24,7 @@ ParameterLayout::ParameterLayout(const Graph& graph) {
     users_.push_back(0);
     ++users_[static_cast<size_t>(owner_.back())];
     first_slice_.push_back(static_cast<int>(slices_.size()));
-    if (shares) continue;
+    if (shares || (!slots.empty() && slots[node] != slot)) continue;
     for (size_t i = 0; i < n.parameters.size(); ++i) {
       const ParameterSpec& spec = n.parameters[i];
       slices_.push_back({static_cast<int>(node), static_cast<int>(i), n.name, spec.name, spec.shape, 0,
@@ -49,6 +49,33 @@ const ParameterSlice& ParameterLayout::slice(int node, int index) const {
   const int owner = owner_[static_cast<size_t>(node)];
   const int place = first_slice_[static_cast<size_t>(owner)] + index;
   return slices_[static_cast<size_t>(place)];
+}
+
+ModelLayout::ModelLayout(const Graph& graph, std::span<const int> slots, int count) : whole_(graph) {
+  for (int slot = 0; slot < count; ++slot) by_slot_.emplace_back(graph, slots, slot);
+  for (size_t node = 0; node < graph.nodes.size(); ++node) {
+    const int shared = graph.nodes[node].shared_with;
+    const size_t owner = shared >= 0 ? static_cast<size_t>(shared) : node;
+    owner_slots_.push_back(shared >= 0 ? owner_slots_[owner] : slots.empty() ? 0 : slots[owner]);
+  }
+  if (count == 1) return;
+  for (const ParameterSlice& slice : whole_.slices()) {
+    const int slot = owner_slot(slice.node);
+    const int64_t first = on(slot).slice(slice.node, slice.index).offset;
+    pieces_.push_back({slot, {first, first + slice.elements()}, slice.offset});
+  }
+  std::sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.at < b.at; });
+}
+
+void ModelLayout::for_each_piece(Range range, const std::function<void(const Piece&)>& work) const {
+  if (slots() == 1) return work({0, range, range.begin});
+  for (const Piece& piece : pieces_) {
+    const int64_t begin = std::max(range.begin, piece.at);
+    const int64_t end = std::min(range.end, piece.at + piece.on_slot.size());
+    if (begin >= end) continue;
+    const int64_t first = piece.on_slot.begin + begin - piece.at;
+    work({piece.slot, {first, first + end - begin}, begin});
+  }
 }
 
 uint32_t stream_of(std::string_view name) {

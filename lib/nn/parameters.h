@@ -1,11 +1,14 @@
-// All parameters of a model in one flat buffer, and where each lies in it.
+// The parameters of a model in flat buffers, one for each slot, and where each lies in them.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "collective/collective.h"
 #include "device/device.h"
 #include "nn/graph.h"
 
@@ -28,7 +31,9 @@ struct ParameterSlice {
 /// prefix can be reduced early, and the optimizer is one call over [0, trained).
 class ParameterLayout {
  public:
-  explicit ParameterLayout(const Graph& graph);
+  explicit ParameterLayout(const Graph& graph) : ParameterLayout(graph, {}, 0) {}
+  /// Of the parameters of one slot. `slots`: of each node of the graph; empty where all are on slot 0.
+  ParameterLayout(const Graph& graph, std::span<const int> slots, int slot);
 
   /// In the order of the graph: by node, then as the layer declares them.
   const std::vector<ParameterSlice>& slices() const { return slices_; }
@@ -47,6 +52,37 @@ class ParameterLayout {
   std::vector<int> owner_;  // of its parameters
   std::vector<int> users_;
   int64_t trained_ = 0, with_gradient_ = 0, size_ = 0;
+};
+
+/// A model's parameters by the slots that they are on: those of a node are on the node's, those that several
+/// nodes share on the first one's.
+class ModelLayout {
+ public:
+  /// `slots`: of each node of the graph; empty where all are on slot 0. `count`: of slots.
+  ModelLayout(const Graph& graph, std::span<const int> slots, int count);
+
+  /// As if all were on one slot. What has the parameters by name and range goes by this one.
+  const ParameterLayout& whole() const { return whole_; }
+  int slots() const { return static_cast<int>(by_slot_.size()); }
+  const ParameterLayout& on(int slot) const { return by_slot_[static_cast<size_t>(slot)]; }
+  /// The slot whose parameters the node uses.
+  int owner_slot(int node) const { return owner_slots_[static_cast<size_t>(node)]; }
+
+  /// Where a part of an array of the whole layout lies: on a slot, in a part of the slot's own layout.
+  struct Piece {
+    int slot = 0;
+    Range on_slot;
+    int64_t at = 0;  // of its first element, in the whole layout
+  };
+  /// Calls `work` for the pieces of `range` (of the whole layout). On one slot that is one piece; on several
+  /// the gaps between parameters are in none.
+  void for_each_piece(Range range, const std::function<void(const Piece&)>& work) const;
+
+ private:
+  ParameterLayout whole_;
+  std::vector<ParameterLayout> by_slot_;
+  std::vector<int> owner_slots_;  // by node
+  std::vector<Piece> pieces_;     // by their place in the whole layout; none where there is one slot
 };
 
 /// Fills `values` (host memory, slice.elements() floats) by the parameter's initializer. Its random numbers

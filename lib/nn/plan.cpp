@@ -18,14 +18,6 @@ size_t Plan::count_totals(std::span<const Head> heads) {
   return count;
 }
 
-size_t Plan::offset_of(int number) const {
-  return arenas_[static_cast<size_t>(buffer(number).slot)].offset(buffer(number).in_arena);
-}
-
-Lifetime Plan::lifetime_of(int number) const {
-  return arenas_[static_cast<size_t>(buffer(number).slot)].lifetime(buffer(number).in_arena);
-}
-
 void Plan::run(Frame& frame, const StepInfo& info, const std::function<void(int64_t)>& on_ready) const {
   frame.set_step(info);
   auto ready = ready_.begin();
@@ -34,32 +26,59 @@ void Plan::run(Frame& frame, const StepInfo& info, const std::function<void(int6
     ++done;
     for (; on_ready && ready != ready_.end() && ready->first == done; ++ready) on_ready(ready->second);
   }
+  for (int slot = 0; slot < slots(); ++slot) wait_received(frame, slot);
 }
 
-void Plan::meet(Collective& replicas) const {
+bool Plan::belongs(const Instruction& instruction, int slot, Part part) {
+  const bool backward = instruction.phase == Instruction::Phase::backward;
+  return instruction.slot == slot && backward == (part == Part::backward);
+}
+
+void Plan::run_part(Frame& frame, int slot, Part part) const {
   for (const Instruction& instruction : instructions_)
+    if (belongs(instruction, slot, part)) instruction.call(frame);
+}
+
+void Plan::wait_received(const Frame& frame, int slot) const {
+  for (size_t i = 0; i < links_.size(); ++i)
+    if (links_[i].from == slot) links_[i].link->wait_received(frame.sent(static_cast<int>(i)));
+}
+
+void Plan::meet(int slot, Part part, Collective& replicas, StateShards* shards) const {
+  for (const Instruction& instruction : instructions_) {
+    if (!belongs(instruction, slot, part)) continue;
     if (instruction.meeting > 0) all_gather_zeros(replicas, instruction.meeting);
+    if (instruction.gathered.size() > 0) shards->gather(instruction.gathered, nullptr);
+    if (instruction.reduced.size() > 0) shards->reduce(instruction.reduced, nullptr);
+  }
+}
+
+void Plan::abort() const noexcept {
+  for (const SlotLink& link : links_) link.link->abort();
 }
 
 Frame::Frame(const Plan& plan)
     : plan_(plan),
-      arrays_(plan.arenas_.size()),
+      arrays_(plan.arena_bytes_.size()),
       buffers_(plan.buffers_.size(), nullptr),
-      arguments_(plan.calls_.size()) {
+      arguments_(plan.calls_.size()),
+      sent_(plan.links_.size(), 0) {
   for (const Plan::Array& column : plan.columns_) columns_.push_back(column.view);
   for (const Plan::Array& output : plan.outputs_) outputs_.push_back(output.view);
 }
 
-void Frame::bind(std::span<const SlotArrays> arrays) {
-  if (std::equal(arrays.begin(), arrays.end(), arrays_.begin(), arrays_.end())) return;
-  arrays_.assign(arrays.begin(), arrays.end());
+void Frame::bind(int slot, const SlotArrays& arrays) {
+  SlotArrays& mine = arrays_[static_cast<size_t>(slot)];
+  if (mine == arrays) return;
+  mine = arrays;
   for (size_t i = 0; i < buffers_.size(); ++i) {
-    const int buffer = static_cast<int>(i);
-    buffers_[i] = arrays_[static_cast<size_t>(plan_.buffer(buffer).slot)].arena + plan_.offset_of(buffer);
+    const PlanBuffer& buffer = plan_.buffers_[i];
+    if (buffer.slot == slot) buffers_[i] = (buffer.is_shared ? mine.shared : mine.arena) + buffer.offset;
   }
   for (size_t i = 0; i < columns_.size(); ++i) columns_[i].data = at(plan_.columns_[i].buffer);
   for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i].data = at(plan_.outputs_[i].buffer);
-  for (size_t call = 0; call < arguments_.size(); ++call) bind_call(call);
+  for (size_t call = 0; call < arguments_.size(); ++call)
+    if (plan_.calls_[call].slot == slot) bind_call(call);
 }
 
 void Frame::bind_call(size_t number) {
@@ -72,14 +91,21 @@ void Frame::bind_call(size_t number) {
   for (const int buffer : call.outputs) args.outputs.push_back(at(buffer));
   for (const int buffer : call.diff_outputs) args.diff_outputs.push_back(at(buffer));
   for (const int buffer : call.diff_inputs) args.diff_inputs.push_back(at(buffer));
-  for (const int64_t offset : call.parameters) {
-    args.parameters.push_back(slot.values + offset);
-    args.weights.push_back(slot.weights + static_cast<size_t>(offset) * element_bytes);
+  for (const ParameterPlace& place : call.parameters) {
+    const bool is_own = place.offset >= 0;
+    args.parameters.push_back(is_own ? slot.values + place.offset
+                                     : static_cast<const float*>(at(place.buffer)) + place.at);
+    const std::byte* weights = is_own ? slot.weights : static_cast<const std::byte*>(at(place.weights));
+    args.weights.push_back(weights + static_cast<size_t>(is_own ? place.offset : place.at) * element_bytes);
   }
   for (const GradientPlace& place : call.gradients)
-    args.diff_parameters.push_back(place.offset >= 0 ? slot.gradients + place.offset
-                                                     : static_cast<float*>(at(place.buffer)));
+    args.diff_parameters.push_back(gradient(call.slot, place));
   args.saved = at(call.saved);
+}
+
+float* Frame::gradient(int slot, const GradientPlace& place) const {
+  if (place.offset >= 0) return arrays(slot).gradients + place.offset;
+  return place.buffer < 0 ? nullptr : static_cast<float*>(at(place.buffer)) + place.at;
 }
 
 float Frame::share() const {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/link.h"
 #include "nn/arena.h"
 #include "nn/graph.h"
 #include "nn/loss.h"
@@ -63,21 +64,67 @@ struct PlanKey {
   auto operator<=>(const PlanKey&) const = default;
 };
 
+/// The state where it stands in parts at the replicas, as one of them sees it. All replicas make the same
+/// calls in the same order. Ranges are of the layout.
+class StateShards {
+ public:
+  virtual ~StateShards() = default;
+  /// Begins to bring the parameters in `range` to `to`, from whoever has them; null: only takes part.
+  virtual void gather(Range range, float* to) = 0;
+  /// Operations that are enqueued from now on find what has been gathered.
+  virtual void join() = 0;
+  /// Sums the replicas' gradients in `range`, this one's at `gradient` (null: it has none); each adds the
+  /// part that it keeps to what it has of the step's gradient.
+  virtual void reduce(Range range, const float* gradient) = 0;
+};
+
+/// What of a plan depends on how it is run.
+struct PlanOptions {
+  /// The group that synchronised layers meet in training, by slot; empty where there is one replica.
+  std::span<Collective* const> replicas = {};
+  /// Microbatches that are under way at once at most, by slot; empty: one.
+  std::span<const int> in_flight = {};
+  /// Whether each slot's thread has a core of its own, so that it may wait busily for the others.
+  bool spin = false;
+  /// The slot has no whole parameters: a layer's are gathered ahead of each use, and freed behind it.
+  bool gathers_parameters = false;
+  /// The slot has no whole gradients: they are reduced as backward makes them.
+  bool reduces_gradients = false;
+};
+
+/// What a plan takes of a slot's memory, in bytes.
+struct ArenaBytes {
+  size_t frame = 0;   // for each microbatch that is under way
+  size_t shared = 0;  // for all of them: what no microbatch needs from its forward to its backward part
+  size_t links = 0;   // for each, too: gradients on their way from other slots, in the links' own memory
+};
+
 /// The arrays outside a plan's own that it reads and writes, of one slot: all of its device's memory.
 struct SlotArrays {
-  std::byte* arena = nullptr;          // arena_bytes(slot) for what the plan computes there
-  const float* values = nullptr;       // the parameters
+  std::byte* arena = nullptr;          // arena_bytes(slot).frame for what the plan computes there
+  std::byte* shared = nullptr;         // arena_bytes(slot).shared
+  const float* values = nullptr;       // the slot's parameters
   const std::byte* weights = nullptr;  // and in the compute type: the same memory where that is float32
-  float* gradients = nullptr;          // in training: a whole layout.with_gradient(), overwritten by each run
-  double* totals = nullptr;            // each run adds to them
+  float* gradients = nullptr;     // in training: a whole with_gradient() of the slot's layout, overwritten
+  StateShards* shards = nullptr;  // in the place of what the plan's options say there is not as a whole
+  double* totals = nullptr;       // each run adds to them
   const StepState* state = nullptr;
   bool operator==(const SlotArrays&) const = default;
 };
 
+/// Where a parameter is read.
+struct ParameterPlace {
+  int64_t offset = -1;  // in the slot's layout; -1: it is another slot's, and a copy is in buffers
+  int buffer = -1;      // of float32
+  int weights = -1;     // of the compute type: the same buffer where that is float32
+  int64_t at = 0;       // of its first element, in both
+};
+
 /// Where a parameter's gradient is written.
 struct GradientPlace {
-  int64_t offset = -1;  // among the layout's gradients; -1: none is wanted, or it goes to a buffer
-  int buffer = -1;      // where another user of the same parameter writes the layout's
+  int64_t offset = -1;  // among the slot's gradients; -1: none is wanted, or it goes to a buffer
+  int buffer = -1;      // where another user of the same parameter writes, or what is to be reduced
+  int64_t at = 0;       // of its first element in the buffer
 };
 
 /// The calls of one prepared layer: what its arguments are. Buffers are numbers; -1 is none.
@@ -85,35 +132,38 @@ struct LayerCall {
   int slot = 0;
   std::vector<int> inputs, outputs, diff_outputs, diff_inputs;
   int saved = -1;
-  std::vector<int64_t> parameters;  // offsets in the layout
+  std::vector<ParameterPlace> parameters;
   std::vector<GradientPlace> gradients;
   int users = 1;  // layers that have these parameters: each gives its part of a statistic
 };
 
-/// Memory that a plan needs while it runs, of its slot's arena.
+/// Memory that a plan needs while it runs, of its slot's.
 struct PlanBuffer {
   std::string name;  // "dense_1", "gradient of dense_1"
   int slot = 0;
-  int in_arena = 0;  // the slot's arena's number for it
   size_t bytes = 0;
+  bool is_sent = false;    // to another slot, which reads it at a time of its own
+  Lifetime lifetime;       // the first and the last instruction that it is kept for
+  bool is_shared = false;  // by the microbatches that are under way: a part of ArenaBytes::shared
+  size_t offset = 0;       // of its first byte, in what the slot has for the microbatch, or for all of them
 };
 
 class Plan;
 
 /// A microbatch on its way through a plan: where the plan's buffers are, and what of the step concerns it.
-/// One plan may have several under way at once, each in memory of its own. Belongs to one replica; lives no
-/// longer than the plan.
+/// One plan may have several under way at once, each in memory of its own. Where each slot has a thread of
+/// its own, each has frames of its own, too. Belongs to one replica; lives no longer than the plan.
 class Frame {
  public:
   explicit Frame(const Plan& plan);
 
-  /// Where everything is from now on, by slot.
-  void bind(std::span<const SlotArrays> arrays);
+  /// Where everything of a slot is from now on.
+  void bind(int slot, const SlotArrays& arrays);
   void set_step(const StepInfo& info) { step_ = info; }
 
   /// Where the batch is to be put before the first instruction: the inputs in the model's order, then (but
   /// for prediction) the heads' targets, and the weights where they have some. An input of float32 is to be
-  /// put there in the compute type.
+  /// put there in the compute type. Those of slots that are not bound have no data.
   std::span<const View> columns() const { return columns_; }
   /// The model's outputs behind the last instruction, in prediction; plain layout, those of float32 in the
   /// compute type.
@@ -126,10 +176,15 @@ class Frame {
   void* at(int buffer) const { return buffer < 0 ? nullptr : buffers_[static_cast<size_t>(buffer)]; }
   const SlotArrays& arrays(int slot) const { return arrays_[static_cast<size_t>(slot)]; }
   const StepInfo& step() const { return step_; }
+  /// Null where no gradient is wanted.
+  float* gradient(int slot, const GradientPlace& place) const;
   /// The microbatch's part of the global batch.
   float share() const;
   /// The arguments of a layer's call, complete but for `scratch`, which is set to that buffer.
   LayerArguments& arguments(int call, int scratch);
+  /// Takes note that the link's array of that number is of this frame.
+  void note_sent(int link, uint64_t number) { sent_[static_cast<size_t>(link)] = number; }
+  uint64_t sent(int link) const { return sent_[static_cast<size_t>(link)]; }
 
  private:
   void bind_call(size_t call);
@@ -140,6 +195,7 @@ class Frame {
   std::vector<void*> buffers_;
   std::vector<LayerArguments> arguments_;
   std::vector<View> columns_, outputs_;
+  std::vector<uint64_t> sent_;  // by link
 };
 
 /// One call that a plan makes, and all of the plan's memory that it touches.
@@ -150,11 +206,16 @@ struct Instruction {
   std::string name;                // "conv2d_1 forward"
   std::vector<int> reads, writes;  // buffers
   std::function<void(Frame&)> call;
-  int64_t meeting = 0;  // numbers that each replica brings to a meeting within the call; 0: there is none
+  // What the replicas do together within the call.
+  int64_t meeting = 0;  // numbers that each brings to a meeting; 0: there is none
+  Range gathered = {};  // parameters
+  Range reduced = {};   // gradients
 };
 
-/// Immutable once made, but for what prepared layers keep: each slot's instructions are to be called by one
-/// thread at a time. Calling them allocates nothing.
+/// Immutable once made, but for what prepared layers keep and for what is on its way between slots: each
+/// slot's instructions are to be called by one thread at a time. Calling them allocates nothing. What one
+/// slot computes and another reads goes by a Link: a "send" right behind what makes it, a "receive" ahead of
+/// the first reader.
 class Plan {
  public:
   using Purpose = PlanKey::Purpose;
@@ -164,20 +225,22 @@ class Plan {
     View view;  // without data
   };
 
-  /// `ops`: by slot. `slots`: of each node of the graph; empty where all are on slot 0. Values and
-  /// gradients cross slots by Transfer. `replicas`: those that synchronised layers meet, in training; null
-  /// where there is one.
-  Plan(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
-       std::span<Ops* const> ops, std::span<const int> slots, const PlanKey& key,
-       Collective* replicas = nullptr);
+  enum class Part { forward, backward };  // the losses belong to the forward part
+  /// Gradients are reduced once there are so many of a model: a part of this number, and then to the end of a
+  /// layer. Large enough that replicas meet seldom, small enough that what is not reduced yet is little.
+  static constexpr int64_t kGradientBuckets = 32;
+
+  /// `ops`: by slot. `slots`: of each node of the graph; empty where all are on slot 0.
+  Plan(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads, std::span<Ops* const> ops,
+       std::span<const int> slots, const PlanKey& key, const PlanOptions& options = {});
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
   const PlanKey& key() const { return key_; }
   int64_t batch() const { return key_.batch; }
-  int slots() const { return static_cast<int>(arenas_.size()); }
-  size_t arena_bytes(int slot = 0) const { return arenas_[static_cast<size_t>(slot)].bytes(); }
+  int slots() const { return static_cast<int>(arena_bytes_.size()); }
+  const ArenaBytes& arena_bytes(int slot = 0) const { return arena_bytes_[static_cast<size_t>(slot)]; }
   /// For each head Head::totals(), one head's after the other's.
   static size_t count_totals(std::span<const Head> heads);
 
@@ -185,36 +248,46 @@ class Plan {
   /// that holds for each frame.
   std::span<const Instruction> instructions() const { return instructions_; }
   std::span<const PlanBuffer> buffers() const { return buffers_; }
-  /// A buffer's first byte in its slot's arena, and the first and the last instruction that it is kept for
-  /// (Arena::kToTheEnd: behind the last).
-  size_t offset_of(int buffer) const;
-  Lifetime lifetime_of(int buffer) const;
   std::span<const Array> columns() const { return columns_; }
   /// How many of the columns are inputs.
   size_t input_columns() const { return input_columns_; }
   std::span<const Array> outputs() const { return outputs_; }
 
-  /// Calls every instruction for a frame. `on_ready(end)` during a training run: the gradients in [0, end) of
-  /// the layout's trained ones have all been enqueued. The last `end` is that of the last parameter, before
-  /// what aligns it.
+  /// Calls every instruction for a frame that is bound to all slots. `on_ready(end)` during a training run,
+  /// of a plan over one slot: the gradients in [0, end) of the layout's trained ones have all been enqueued.
+  /// The last `end` is that of the last parameter, before what aligns it.
   void run(Frame& frame, const StepInfo& info, const std::function<void(int64_t)>& on_ready = nullptr) const;
+  /// Calls a slot's instructions of one part for a frame of this slot's; on the slot's thread, while those of
+  /// the other slots call theirs for the same microbatches in an order that can meet.
+  void run_part(Frame& frame, int slot, Part part) const;
+  /// Waits until the other slots have what the frame sent them, so that its memory may be used anew.
+  void wait_received(const Frame& frame, int slot) const;
   /// In the place of run(), where this replica has no rows of a microbatch of which others have some: takes
-  /// part in their meetings, which are the same in a plan for any batch size.
-  void meet(Collective& replicas) const;
+  /// part in the slot's meetings with them, which are the same in a plan for any batch size.
+  void meet(int slot, Part part, Collective& replicas, StateShards* shards) const;
+  /// Lets every thread that waits in run_part() or wait_received(), now or later, throw Aborted.
+  void abort() const noexcept;
 
  private:
   friend class PlanBuilder;
   friend class Frame;
 
+  static bool belongs(const Instruction& instruction, int slot, Part part);
   const PlanBuffer& buffer(int number) const { return buffers_[static_cast<size_t>(number)]; }
 
   PlanKey key_;
-  std::vector<size_t> element_bytes_;  // of the compute type, by slot
-  std::vector<Arena> arenas_;          // by slot
+  /// A way from one slot to another.
+  struct SlotLink {
+    int from = 0;
+    std::unique_ptr<Link> link;
+  };
+
+  std::vector<size_t> element_bytes_;    // of the compute type, by slot
+  std::vector<ArenaBytes> arena_bytes_;  // by slot
   std::vector<PlanBuffer> buffers_;
   std::vector<std::unique_ptr<PreparedLayer>> layers_;
   std::vector<std::unique_ptr<Reorder>> reorders_;
-  std::vector<std::unique_ptr<Transfer>> transfers_;
+  std::vector<SlotLink> links_;
   std::vector<LayerCall> calls_;
   std::vector<Instruction> instructions_;
   std::vector<Array> columns_, outputs_;

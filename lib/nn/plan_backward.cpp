@@ -9,66 +9,76 @@ namespace dtrain {
 /// The layout has the parameters in the order in which this is called. A parameter that several layers have
 /// is the first one's, whose backward is the last of theirs.
 void PlanBuilder::note_ready(int i) {
-  if (node(i).shared_with >= 0) return;
+  if (node(i).shared_with >= 0 || slots() > 1) return;
   int64_t end = plan_.ready_.empty() ? 0 : plan_.ready_.back().second;
   const int64_t before = end;
   for (size_t k = 0; k < node(i).parameters.size(); ++k) {
-    const ParameterSlice& slice = layout_.slice(i, static_cast<int>(k));
-    if (slice.offset < layout_.trained()) end = std::max(end, slice.offset + slice.elements());
+    const ParameterSlice& slice = slice_of(i, k);
+    if (slice.offset < layout_of(i).trained()) end = std::max(end, slice.offset + slice.elements());
   }
-  if (end > before) plan_.ready_.emplace_back(plan_.instructions_.size(), end);
+  if (end == before) return;
+  if (options_.reduces_gradients) reduce_ready(end);
+  plan_.ready_.emplace_back(plan_.instructions_.size(), end);
 }
 
+/// A gradient for another slot is sent at once, as the value itself lies there.
 void PlanBuilder::add_contribution(int v, int buffer) {
   const ValueRef ref = value(v).of;
-  state(ref.node).contributions[static_cast<size_t>(ref.output)].push_back(
-      {buffer, value(v).layout, value(v).slot});
+  const Value own = value(value_of(ref));
+  Contribution mine{buffer, value(v).layout};
   ++owners_[buffer];
+  if (value(v).slot != own.slot) {
+    const std::string name = "gradient of " + value_name(ref);
+    if (mine.layout != own.layout) {
+      mine.buffer = reorder_gradient(ref, value(v).slot, mine.layout, own.layout, buffer);
+      release(buffer);
+      ++owners_[mine.buffer];
+    }
+    const int link = emit_send(name, mine.buffer, own.slot);
+    release(mine.buffer);
+    mine = {-1, own.layout, link};
+  }
+  state(ref.node).contributions[static_cast<size_t>(ref.output)].push_back(mine);
 }
 
-/// A contribution as the value itself lies.
-PlanBuilder::Contribution PlanBuilder::bring(const Contribution& contribution, const Value& to) {
-  Contribution at = contribution;
-  const std::string name = "gradient of " + value_name(to.of);
-  const auto move_to = [&](int buffer) {
-    release(at.buffer);
+int PlanBuilder::reorder_gradient(ValueRef ref, int slot, Layout from, Layout to, int src) {
+  const int dst = add_buffer("gradient of " + value_name(ref), slot, value_bytes(ref, slot));
+  emit_reorder(ref, slot, from, to, src, dst);
+  return dst;
+}
+
+/// The buffer of a contribution, on the value's slot and as the value itself lies, owned once.
+int PlanBuilder::bring(const Contribution& contribution, const Value& to) {
+  if (contribution.link >= 0) {
+    const int buffer = emit_receive("gradient of " + value_name(to.of), contribution.link, to.slot,
+                                    value_bytes(to.of, to.slot));
     ++owners_[buffer];
-    at.buffer = buffer;
-  };
-  if (at.layout != to.layout) {
-    const int buffer = add_buffer(name, at.slot, value_bytes(to.of, at.slot));
-    emit_reorder(to.of, at.slot, at.layout, to.layout, at.buffer, buffer);
-    move_to(buffer);
-    at.layout = to.layout;
+    return buffer;
   }
-  if (at.slot != to.slot) {
-    const int buffer = add_buffer(name, to.slot, value_bytes(to.of, to.slot));
-    emit_transfer(name, at.buffer, buffer, value_bytes(to.of, to.slot));
-    move_to(buffer);
-    at.slot = to.slot;
-  }
-  return at;
+  if (contribution.layout == to.layout) return contribution.buffer;
+  const int buffer = reorder_gradient(to.of, to.slot, contribution.layout, to.layout, contribution.buffer);
+  release(contribution.buffer);
+  ++owners_[buffer];
+  return buffer;
 }
 
 /// The sum of what the readers of an output gave back, with a fused activation undone unless the layer does
 /// that. The buffer returned is owned once more than its other contributions own it.
 int PlanBuilder::gather_gradient(int i, size_t output) {
   NodeState& s = state(i);
-  std::vector<Contribution>& contributions = s.contributions[output];
+  const std::vector<Contribution>& contributions = s.contributions[output];
   if (contributions.empty()) return -1;
   const Value out = value(s.values[output]);
-  for (Contribution& contribution : contributions) contribution = bring(contribution, out);
+  std::vector<int> sources;
+  for (const Contribution& contribution : contributions) sources.push_back(bring(contribution, out));
   const bool activated = output == 0 && !s.layer->requirements().undoes_activation;
   const ActivationSpec activation = activated ? s.activation : ActivationSpec{};
   const bool linear = activation.kind == Activation::linear;
-  if (contributions.size() == 1 && linear) return contributions[0].buffer;
+  if (sources.size() == 1 && linear) return sources[0];
 
-  std::vector<int> sources;
   int destination = -1;
-  for (const Contribution& contribution : contributions) {
-    sources.push_back(contribution.buffer);
-    if (release(contribution.buffer)) destination = contribution.buffer;
-  }
+  for (const int source : sources)
+    if (release(source)) destination = source;
   if (destination < 0)
     destination = add_buffer("gradient of " + value_name(out.of), out.slot, value_bytes(out.of, out.slot));
   ++owners_[destination];
@@ -86,6 +96,7 @@ int PlanBuilder::gather_gradient(int i, size_t output) {
 }
 
 void PlanBuilder::emit_backward(int i) {
+  if (node(i).recompute >= 0) recompute_segment(i);
   NodeState& s = state(i);
   std::vector<int> gradients;
   for (size_t k = 0; k < s.values.size(); ++k) gradients.push_back(gather_gradient(i, k));
@@ -105,6 +116,13 @@ void PlanBuilder::emit_layer_backward(int i, const std::vector<int>& gradients) 
   bool last_owner = false;
   for (size_t k = 0; k < gradients.size(); ++k)
     if (gradients[k] >= 0 && release(gradients[k]) && k == 0) last_owner = true;
+  if (options_.gathers_parameters && !node(i).parameters.empty()) {
+    // What was gathered for the forward call has been freed.
+    LayerCall again = call_of(i);
+    again.parameters = parameter_places(i);
+    s.call = static_cast<int>(plan_.calls_.size());
+    plan_.calls_.push_back(std::move(again));
+  }
   LayerCall& call = call_of(i);
   call.diff_outputs = gradients;
   for (size_t k = 0; k < s.inputs.size(); ++k) {
@@ -129,6 +147,7 @@ void PlanBuilder::emit_layer_backward(int i, const std::vector<int>& gradients) 
   if (requirements.backward_reads_inputs)
     for (const int input : s.inputs) reads.push_back(value(input).buffer);
   for (const GradientPlace& place : call.gradients) writes.push_back(place.buffer);
+  add_parameters(call, reads);
   emit_call(i, false, std::move(reads), std::move(writes));
   for (size_t k = 0; k < s.inputs.size(); ++k)
     if (const int buffer = call_of(i).diff_inputs[k]; buffer >= 0) add_contribution(s.inputs[k], buffer);
@@ -139,34 +158,44 @@ void PlanBuilder::emit_layer_backward(int i, const std::vector<int>& gradients) 
 /// on its owner's slot, and the others' are added. What is not trained has no place there: the layer, which
 /// gives the gradients of all of its parameters or of none, writes that one to where nobody reads it.
 GradientPlace PlanBuilder::gradient_place(int i, int index) {
-  const ParameterSlice& slice = layout_.slice(i, index);
-  const bool own_slot = slot_of(i) == slot_of(slice.node);
-  if (has_gradient(slice) && (layout_.users(i) == 1 || (own_slot && gathered_.insert(slice.offset).second)))
-    return {.offset = slice.offset};
+  const ParameterSlice& slice = slice_of(i, static_cast<size_t>(index));
+  const bool own_slot = slot_of(i) == layout_.owner_slot(i);
+  if (has_gradient(i, slice) && own_slot && gathered_.insert(&slice).second) return own_place(slice);
   const std::string name = "gradient of " + slice.layer + "/" + slice.name;
   return {.buffer = add_buffer(name, slot_of(i), static_cast<size_t>(slice.elements()) * sizeof(float))};
 }
 
 void PlanBuilder::add_shared_gradients(int i) {
   for (size_t k = 0; k < node(i).parameters.size(); ++k) {
-    int buffer = call_of(i).gradients[k].buffer;
-    if (buffer < 0) continue;
-    const ParameterSlice& slice = layout_.slice(i, static_cast<int>(k));
-    if (!has_gradient(slice)) continue;
-    const int slot = slot_of(slice.node);
-    const std::string name = plan_.buffer(buffer).name;
-    if (plan_.buffer(buffer).slot != slot) {
-      const size_t bytes = plan_.buffer(buffer).bytes;
-      const int moved = add_buffer(name, slot, bytes);
-      emit_transfer(name, buffer, moved, bytes);
-      buffer = moved;
+    const int buffer = call_of(i).gradients[k].buffer;
+    const ParameterSlice& slice = slice_of(i, k);
+    if (buffer < 0 || !has_gradient(i, slice) || is_bucket(buffer)) continue;
+    const int slot = layout_.owner_slot(i);
+    if (slot == slot_of(i)) {
+      add_shared_gradient(slot, slice, buffer);
+    } else {
+      remote_gradients_.push_back({emit_send(plan_.buffer(buffer).name, buffer, slot), &slice, slot});
     }
-    const float kept = gathered_.insert(slice.offset).second ? 0.0f : 1.0f;
-    emit(slot, name + " sum", {buffer}, {},
-         [ops = &ops(slot), slot, buffer, kept, offset = slice.offset, n = slice.elements()](Frame& frame) {
-           ops->scale_add(frame.arrays(slot).gradients + offset, static_cast<const float*>(frame.at(buffer)),
-                          1.0f, kept, n);
-         });
+  }
+}
+
+void PlanBuilder::add_shared_gradient(int slot, const ParameterSlice& slice, int buffer) {
+  const float kept = gathered_.insert(&slice).second ? 0.0f : 1.0f;
+  const GradientPlace place = own_place(slice);
+  emit(slot, plan_.buffer(buffer).name + " sum", {buffer}, {place.buffer},
+       [ops = &ops(slot), slot, buffer, kept, place, n = slice.elements()](Frame& frame) {
+         ops->scale_add(frame.gradient(slot, place), static_cast<const float*>(frame.at(buffer)), 1.0f, kept,
+                        n);
+       });
+}
+
+/// At the end, so that no slot waits for another's gradients while it has its own to compute.
+void PlanBuilder::add_remote_gradients() {
+  for (const RemoteGradient& gradient : remote_gradients_) {
+    const ParameterSlice& slice = *gradient.slice;
+    const int buffer = emit_receive("gradient of " + slice.layer + "/" + slice.name, gradient.link,
+                                    gradient.slot, static_cast<size_t>(slice.elements()) * sizeof(float));
+    add_shared_gradient(gradient.slot, slice, buffer);
   }
 }
 
@@ -175,19 +204,19 @@ void PlanBuilder::add_shared_gradients(int i) {
 void PlanBuilder::emit_zero_gradients(int i) {
   if (!node(i).trainable || node(i).shared_with >= 0) return;
   for (size_t k = 0; k < node(i).parameters.size(); ++k) {
-    const ParameterSlice& slice = layout_.slice(i, static_cast<int>(k));
-    if (!has_gradient(slice) || gathered_.contains(slice.offset)) continue;
+    const ParameterSlice& slice = slice_of(i, k);
+    if (!has_gradient(i, slice) || !gathered_.insert(&slice).second) continue;
     const int slot = slot_of(i);
-    emit(slot, "gradient of " + slice.layer + "/" + slice.name + " zero", {}, {},
-         [ops = &ops(slot), slot, offset = slice.offset, n = slice.elements(),
-          is_statistic = slice.moving_average.has_value()](Frame& frame) {
-           const SlotArrays& arrays = frame.arrays(slot);
-           float* gradient = arrays.gradients + offset;
-           if (is_statistic) {
-             ops->scale_add(gradient, arrays.values + offset, frame.share(), 0.0f, n);
-           } else {
-             ops->fill(gradient, 0.0f, n);
-           }
+    const GradientPlace place = own_place(slice);
+    const bool is_statistic = slice.moving_average.has_value();
+    const ParameterPlace old = is_statistic ? parameter_places(i)[k] : ParameterPlace{};
+    emit(slot, "gradient of " + slice.layer + "/" + slice.name + " zero", {old.buffer}, {place.buffer},
+         [ops = &ops(slot), slot, place, old, n = slice.elements(), is_statistic](Frame& frame) {
+           float* gradient = frame.gradient(slot, place);
+           if (!is_statistic) return ops->fill(gradient, 0.0f, n);
+           const float* values = old.offset >= 0 ? frame.arrays(slot).values + old.offset
+                                                 : static_cast<const float*>(frame.at(old.buffer)) + old.at;
+           ops->scale_add(gradient, values, frame.share(), 0.0f, n);
          });
   }
 }

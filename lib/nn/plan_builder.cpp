@@ -8,24 +8,24 @@
 
 namespace dtrain {
 
-Plan::Plan(const Graph& graph, const ParameterLayout& layout, std::span<const Head> heads,
-           std::span<Ops* const> ops, std::span<const int> slots, const PlanKey& key, Collective* replicas)
-    : key_(key), arenas_(ops.size()) {
+Plan::Plan(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
+           std::span<Ops* const> ops, std::span<const int> slots, const PlanKey& key,
+           const PlanOptions& options)
+    : key_(key), arena_bytes_(ops.size()) {
   for (const Ops* slot : ops) element_bytes_.push_back(bytes_of(slot->compute_type()));
-  PlanBuilder(*this, graph, layout, heads, ops, slots, replicas).build();
-  for (Arena& arena : arenas_) arena.assign();
+  PlanBuilder(*this, graph, layout, heads, ops, slots, options).build();
 }
 
-PlanBuilder::PlanBuilder(Plan& plan, const Graph& graph, const ParameterLayout& layout,
+PlanBuilder::PlanBuilder(Plan& plan, const Graph& graph, const ModelLayout& layout,
                          std::span<const Head> heads, std::span<Ops* const> ops, std::span<const int> slots,
-                         Collective* replicas)
+                         const PlanOptions& options)
     : plan_(plan),
       graph_(graph),
       layout_(layout),
       heads_(heads),
       ops_(ops),
       slots_(slots),
-      replicas_(replicas),
+      options_(options),
       states_(graph.nodes.size()) {}
 
 void PlanBuilder::build() {
@@ -34,11 +34,21 @@ void PlanBuilder::build() {
   find_gradient_needs();
   for (int i = 0; i < end(); ++i) prepare(i);
   read_heads();
+  plan_recomputing();
   settle_views();
 
+  if (training() && options_.reduces_gradients) plan_buckets();
+  emit_all();
+  for (int slot = 0; slot < slots(); ++slot) place_buffers(slot);
+}
+
+void PlanBuilder::emit_all() {
   place_columns();
-  for (int i = 0; i < end(); ++i)
+  send_parameters();
+  for (int i = 0; i < end(); ++i) {
     if (state(i).layer) emit_forward(i);
+    send_outputs(i);
+  }
   if (!wants_losses()) return emit_outputs();
   phase_ = Phase::loss;
   size_t total = 0;
@@ -53,6 +63,46 @@ void PlanBuilder::build() {
     emit_backward(i);
     note_ready(i);
   }
+  add_remote_gradients();
+  reduce_ready(layout_.whole().with_gradient());
+}
+
+/// What only one of a slot's microbatches under way needs at a time, as it lives within a forward or within a
+/// backward part, shares one place.
+void PlanBuilder::place_buffers(int slot) {
+  const auto& instructions = plan_.instructions_;
+  const auto is_backward = [](const Instruction& i) { return i.phase == Phase::backward; };
+  const auto backward = static_cast<int>(std::find_if(instructions.begin(), instructions.end(), is_backward) -
+                                         instructions.begin());
+  const bool several = !options_.in_flight.empty() && options_.in_flight[static_cast<size_t>(slot)] > 1;
+  Arena frame, shared;
+  std::vector<std::pair<PlanBuffer*, int>> placed;
+  for (PlanBuffer& buffer : plan_.buffers_) {
+    if (buffer.slot != slot || buffer.lifetime.first < 0) continue;
+    const Lifetime& life = buffer.lifetime;
+    buffer.is_shared = several && (life.last < backward || life.first >= backward) && !buffer.is_sent;
+    Arena& arena = buffer.is_shared ? shared : frame;
+    placed.emplace_back(&buffer, arena.add(buffer.bytes));
+    arena.touch(placed.back().second, life.first);
+    arena.touch(placed.back().second, life.last);
+  }
+  frame.assign();
+  shared.assign();
+  for (const auto& [buffer, number] : placed)
+    buffer->offset = (buffer->is_shared ? shared : frame).offset(number);
+  ArenaBytes& bytes = plan_.arena_bytes_[static_cast<size_t>(slot)];
+  bytes.frame = frame.bytes();
+  bytes.shared = shared.bytes();
+}
+
+void PlanBuilder::touch(int buffer, int time) {
+  Lifetime& life = plan_.buffers_[static_cast<size_t>(buffer)].lifetime;
+  life.first = life.first < 0 ? time : std::min(life.first, time);
+  life.last = std::max(life.last, time);
+}
+
+void PlanBuilder::keep_to_the_end(int buffer) {
+  touch(buffer, Arena::kToTheEnd);
 }
 
 /// Of an output, or its gradient.
@@ -68,8 +118,7 @@ std::string PlanBuilder::value_name(ValueRef ref) const {
 }
 
 int PlanBuilder::add_buffer(std::string name, int slot, size_t bytes) {
-  const int in_arena = plan_.arenas_[static_cast<size_t>(slot)].add(bytes);
-  plan_.buffers_.push_back({std::move(name), slot, in_arena, bytes});
+  plan_.buffers_.push_back({.name = std::move(name), .slot = slot, .bytes = bytes, .lifetime = {}});
   return static_cast<int>(plan_.buffers_.size()) - 1;
 }
 
@@ -146,7 +195,7 @@ void PlanBuilder::prepare_layer(int i) {
   try {
     plan_.layers_.push_back(n.layer->prepare({ops(slot_of(i)), plan_.batch(), training(), inputs, n.outputs,
                                               layouts, s.activation, needs_gradient, stream_of(n.name),
-                                              n.has_moving_parameters(), replicas_}));
+                                              n.has_moving_parameters(), replicas_of(i)}));
   } catch (const Unsupported& refusal) {
     throw error_at(n.mark, fmt::format("{} '{}': {} (an output of {}, batches of {})", n.kind, n.name,
                                        refusal.what(), n.outputs[0].shape.str(), plan_.batch()));
@@ -180,15 +229,18 @@ int PlanBuilder::value_in(ValueRef ref, Layout layout, int slot) {
   if (state(ref.node).fused_into >= 0) ref = {state(ref.node).fused_into, 0};
   const auto found = values_in_.find({ref, layout, slot});
   if (found != values_in_.end()) return found->second;
-  // It is reordered where it was made, and then transferred.
+  // It is reordered where it was made, and then sent, to be read at any time.
   const int own = value_of(ref);
-  const int from = slot == value(own).slot ? own : value_in(ref, layout, value(own).slot);
-  read(from, ref.node + 1, false);  // by what makes this value, which runs before any reader
-  return add_value({.of = ref, .layout = layout, .slot = slot, .made_from = from});
+  const bool crosses = slot != value(own).slot;
+  const int from = crosses ? value_in(ref, layout, value(own).slot) : own;
+  read(from, crosses ? end() : ref.node + 1, crosses);  // a reorder runs before any reader
+  const int made = add_value({.of = ref, .layout = layout, .slot = slot, .made_from = from});
+  if (crosses) state(ref.node).sent.push_back(made);
+  return made;
 }
 
 void PlanBuilder::read(int v, int reader, bool in_backward) {
-  if (in_backward) value(v).read_in_backward = true;
+  if (in_backward) keep_or_recompute(v, reader);
   // A value that is made from another one is made at its first reader.
   for (; v >= 0; v = value(v).made_from) value(v).last_read = std::max(value(v).last_read, reader);
 }
@@ -213,8 +265,12 @@ int PlanBuilder::root(int v) const {
 
 /// Reads of a view are reads of the memory that it looks at.
 void PlanBuilder::settle_views() {
-  for (int v = static_cast<int>(values_.size()) - 1; v >= 0; --v)
-    if (value(v).view_of >= 0) read(value(v).view_of, value(v).last_read, value(v).read_in_backward);
+  for (int v = static_cast<int>(values_.size()) - 1; v >= 0; --v) {
+    const int seen = value(v).view_of;
+    if (seen < 0) continue;
+    read(seen, value(v).last_read, false);
+    if (value(v).read_in_backward) value(seen).read_in_backward = true;
+  }
 }
 
 /// `reads` and `writes` are all that the call touches of the arenas; -1 is none.
@@ -222,10 +278,7 @@ void PlanBuilder::emit(int slot, std::string name, std::vector<int> reads, std::
                        std::function<void(Frame&)> call) {
   for (std::vector<int>* buffers : {&reads, &writes}) {
     std::erase(*buffers, -1);
-    for (const int number : *buffers) {
-      const PlanBuffer& touched = plan_.buffer(number);
-      plan_.arenas_[static_cast<size_t>(touched.slot)].touch(touched.in_arena, now());
-    }
+    for (const int number : *buffers) touch(number, now());
   }
   plan_.instructions_.push_back(
       {slot, phase_, std::move(name), std::move(reads), std::move(writes), std::move(call)});

@@ -1,4 +1,6 @@
 // The forward half of building a plan: the batch's columns, the layers' calls, losses and metrics, outputs.
+#include <algorithm>
+
 #include "nn/plan_builder.h"
 
 namespace dtrain {
@@ -6,7 +8,7 @@ namespace dtrain {
 /// The batch is written before the first instruction, so the columns live from then on.
 int PlanBuilder::place_column(const TensorSpec& spec, const std::string& name, int slot, size_t bytes) {
   const int number = add_buffer(name, slot, bytes);
-  plan_.arenas_[static_cast<size_t>(slot)].touch(plan_.buffer(number).in_arena, 0);
+  touch(number, 0);
   plan_.columns_.push_back({number, {nullptr, spec.shape.prepended(plan_.batch()), spec.dtype}});
   return number;
 }
@@ -28,14 +30,73 @@ void PlanBuilder::place_columns() {
   if (const auto& weights = heads_[0].weights)
     weights_ = place_column(*weights, "weights", slot_of(heads_[0].output.node),
                             static_cast<size_t>(plan_.batch() * weights->shape.elements()) * sizeof(float));
+  if (weights_ >= 0) send_weights_column();
+}
+
+/// To the slots of the other heads.
+void PlanBuilder::send_weights_column() {
+  for (const Head& head : heads_) {
+    const int slot = slot_of(head.output.node);
+    if (slot != plan_.buffer(weights_).slot && !weights_links_.contains(slot))
+      weights_links_[slot] = emit_send("weights", weights_, slot);
+  }
 }
 
 int PlanBuilder::weights_on(int slot) {
   if (weights_ < 0 || plan_.buffer(weights_).slot == slot) return weights_;
-  const size_t bytes = plan_.buffer(weights_).bytes;
-  const int moved = add_buffer("weights", slot, bytes);
-  emit_transfer("weights", weights_, moved, bytes);
-  return moved;
+  const auto [entry, is_new] = weights_buffers_.try_emplace(slot, -1);
+  if (is_new)
+    entry->second = emit_receive("weights", weights_links_.at(slot), slot, plan_.buffer(weights_).bytes);
+  return entry->second;
+}
+
+/// Those that nodes on other slots have, too.
+void PlanBuilder::send_parameters() {
+  for (int i = 0; i < end(); ++i) {
+    const int from = layout_.owner_slot(i), to = slot_of(i);
+    if (from == to || !node(i).layer) continue;
+    for (size_t k = 0; k < node(i).parameters.size(); ++k) {
+      const ParameterSlice& slice = slice_of(i, k);
+      const auto [entry, is_new] = parameter_links_.try_emplace({&slice, to}, -1);
+      if (!is_new) continue;
+      const size_t bytes = static_cast<size_t>(slice.elements()) * sizeof(float);
+      entry->second = add_link(from, to, bytes, Link::Keeping::lent);
+      emit(from, slice.layer + "/" + slice.name + " send", {}, {},
+           [number = entry->second, link = plan_.links_.back().link.get(), from, offset = slice.offset,
+            bytes](Frame& frame) {
+             frame.note_sent(number, link->send(frame.arrays(from).values + offset, bytes));
+           });
+    }
+  }
+}
+
+std::vector<ParameterPlace> PlanBuilder::parameter_places(int i) {
+  if (options_.gathers_parameters && !node(i).parameters.empty()) return gather_parameters(i);
+  std::vector<ParameterPlace> places;
+  for (size_t k = 0; k < node(i).parameters.size(); ++k)
+    places.push_back(parameter_place(i, static_cast<int>(k)));
+  return places;
+}
+
+ParameterPlace PlanBuilder::parameter_place(int i, int index) {
+  const ParameterSlice& slice = slice_of(i, static_cast<size_t>(index));
+  const int slot = slot_of(i);
+  if (layout_.owner_slot(i) == slot) return {.offset = slice.offset};
+  const auto [entry, is_new] = parameter_places_.try_emplace({&slice, slot});
+  ParameterPlace& place = entry->second;
+  if (!is_new) return place;
+  const std::string name = slice.layer + "/" + slice.name;
+  place.buffer = emit_receive(name, parameter_links_.at({&slice, slot}), slot,
+                              static_cast<size_t>(slice.elements()) * sizeof(float));
+  place.weights = place.buffer;
+  const DType type = ops(slot).compute_type();
+  if (type == DType::float32) return place;
+  place.weights = add_buffer(name, slot, static_cast<size_t>(slice.elements()) * bytes_of(type));
+  emit(slot, name + " cast", {place.buffer}, {place.weights},
+       [ops = &ops(slot), place, type, n = slice.elements()](Frame& frame) {
+         ops->cast(frame.at(place.weights), type, frame.at(place.buffer), DType::float32, n);
+       });
+  return place;
 }
 
 void PlanBuilder::emit_reorder(ValueRef ref, int slot, Layout from, Layout to, int src, int dst) {
@@ -46,29 +107,66 @@ void PlanBuilder::emit_reorder(ValueRef ref, int slot, Layout from, Layout to, i
        });
 }
 
-void PlanBuilder::emit_transfer(const std::string& name, int src, int dst, size_t bytes) {
-  const int from = plan_.buffer(src).slot, to = plan_.buffer(dst).slot;
-  plan_.transfers_.push_back(std::make_unique<Transfer>(ops(from).context(), ops(to).context()));
-  emit(to, name + " transfer", {src}, {dst},
-       [transfer = plan_.transfers_.back().get(), src, dst, bytes](Frame& frame) {
-         transfer->run(frame.at(dst), frame.at(src), bytes);
+int PlanBuilder::add_link(int from, int to, size_t bytes, Link::Keeping keeping) {
+  // A slot that is not far yet with a microbatch has as many under way as it may; the other is done with
+  // them.
+  const int most = options_.in_flight.empty() ? 1
+                                              : std::max(options_.in_flight[static_cast<size_t>(from)],
+                                                         options_.in_flight[static_cast<size_t>(to)]);
+  plan_.links_.push_back({from, std::make_unique<Link>(ops(from).context(), ops(to).context(), bytes, keeping,
+                                                       most, options_.spin)});
+  if (keeping == Link::Keeping::copied) plan_.arena_bytes_[static_cast<size_t>(to)].links += bytes;
+  return static_cast<int>(plan_.links_.size()) - 1;
+}
+
+/// What is sent forward stays as it is to the end of the microbatch, as the other slot reads it whenever it
+/// comes there. A gradient is copied: its slot is done with the microbatch, and goes on to another one, long
+/// before a slot far behind it reads what comes back by a skip.
+int PlanBuilder::emit_send(const std::string& name, int src, int to) {
+  const bool lent = phase_ != Phase::backward;
+  PlanBuffer& buffer = plan_.buffers_[static_cast<size_t>(src)];
+  buffer.is_sent = lent;
+  const int number =
+      add_link(buffer.slot, to, buffer.bytes, lent ? Link::Keeping::lent : Link::Keeping::copied);
+  emit(buffer.slot, name + " send", {src}, {},
+       [number, link = plan_.links_.back().link.get(), src, bytes = buffer.bytes, lent](Frame& frame) {
+         const uint64_t sent = link->send(frame.at(src), bytes);
+         if (lent) frame.note_sent(number, sent);
        });
+  if (lent) keep_to_the_end(src);
+  return number;
+}
+
+int PlanBuilder::emit_receive(const std::string& name, int number, int slot, size_t bytes) {
+  const int dst = add_buffer(name, slot, bytes);
+  emit(slot, name + " receive", {}, {dst},
+       [link = plan_.links_[static_cast<size_t>(number)].link.get(), dst, bytes](Frame& frame) {
+         link->receive(frame.at(dst), bytes);
+       });
+  return dst;
+}
+
+void PlanBuilder::send_outputs(int i) {
+  for (const int v : state(i).sent) {
+    const int from = value(v).made_from;
+    compute(from);
+    value(v).link = emit_send(value_name(value(v).of), value(from).buffer, value(v).slot);
+  }
 }
 
 void PlanBuilder::compute(int v) {
   if (value(v).computed) return;
   value(v).computed = true;
-  compute(value(v).made_from);
-  const Value source = value(value(v).made_from);
   const ValueRef ref = value(v).of;
   const size_t bytes = value_bytes(ref, value(v).slot);
-  const int buffer = add_buffer(value_name(ref), value(v).slot, bytes);
-  value(v).buffer = buffer;
-  if (source.slot != value(v).slot) {
-    emit_transfer(value_name(ref), source.buffer, buffer, bytes);
-  } else {
-    emit_reorder(ref, source.slot, source.layout, value(v).layout, source.buffer, buffer);
+  if (value(v).link >= 0) {
+    value(v).buffer = emit_receive(value_name(ref), value(v).link, value(v).slot, bytes);
+    return;
   }
+  compute(value(v).made_from);
+  const Value source = value(value(v).made_from);
+  value(v).buffer = add_buffer(value_name(ref), value(v).slot, bytes);
+  emit_reorder(ref, source.slot, source.layout, value(v).layout, source.buffer, value(v).buffer);
 }
 
 /// A new buffer, the one that a view looks at, or the first input's where nobody needs that any more.
@@ -100,18 +198,26 @@ void PlanBuilder::emit_forward(int i) {
 
   LayerCall call;
   call.slot = slot_of(i);
-  call.users = layout_.users(i);
+  call.users = layout_.whole().users(i);
   for (const int input : s.inputs) call.inputs.push_back(value(input).buffer);
   for (const int output : s.values) call.outputs.push_back(value(output).buffer);
   if (requirements.saved_bytes)
     call.saved = add_buffer("saved by " + node(i).name, call.slot, requirements.saved_bytes);
-  for (size_t k = 0; k < node(i).parameters.size(); ++k)
-    call.parameters.push_back(layout_.slice(i, static_cast<int>(k)).offset);
+  call.parameters = parameter_places(i);
   s.call = static_cast<int>(plan_.calls_.size());
-  std::vector<int> writes = call.outputs;
+  std::vector<int> reads = call.inputs, writes = call.outputs;
+  add_parameters(call, reads);
   writes.push_back(call.saved);
   plan_.calls_.push_back(std::move(call));
-  emit_call(i, true, call_of(i).inputs, std::move(writes));
+  emit_call(i, true, std::move(reads), std::move(writes));
+}
+
+/// Copies of another slot's parameters are buffers that the call reads.
+void PlanBuilder::add_parameters(const LayerCall& call, std::vector<int>& reads) {
+  for (const ParameterPlace& place : call.parameters) {
+    reads.push_back(place.buffer);
+    if (place.weights != place.buffer) reads.push_back(place.weights);
+  }
 }
 
 void PlanBuilder::emit_call(int i, bool forward, std::vector<int> reads, std::vector<int> writes) {
@@ -217,8 +323,8 @@ void PlanBuilder::emit_outputs() {
   for (const ValueRef output : graph_.outputs) {
     const int v = value_in(output, Layout::plain, slot_of(output.node));
     compute(v);
-    const PlanBuffer& kept = plan_.buffer(value(v).buffer);
-    plan_.arenas_[static_cast<size_t>(kept.slot)].keep(kept.in_arena);
+    touch(value(v).buffer, 0);
+    keep_to_the_end(value(v).buffer);
     plan_.outputs_.push_back({value(v).buffer, {nullptr, batch_shape(output), graph_.spec(output).dtype}});
   }
 }

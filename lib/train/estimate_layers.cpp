@@ -51,9 +51,9 @@ double parameter_bytes(const GraphNode& node) {
 
 DeviceSpeed typical_speed(DeviceId::Kind kind) {
   // One core of a server of 2022, as measured over ResNet-50; half of what the data sheet of a GPU of those
-  // years promises for float32.
-  constexpr DeviceSpeed kCore{.multiply_adds = 3e10, .bytes = 1e10, .call = 2e-6};
-  constexpr DeviceSpeed kGpu{.multiply_adds = 1e13, .bytes = 1e12, .call = 5e-6};
+  // years promises for float32, and 16 lanes of PCIe 4 between two of them.
+  constexpr DeviceSpeed kCore{.multiply_adds = 3e10, .bytes = 1e10, .call = 2e-6, .link = 5e9};
+  constexpr DeviceSpeed kGpu{.multiply_adds = 1e13, .bytes = 1e12, .call = 5e-6, .link = 2.5e10};
   return kind == DeviceId::Kind::gpu ? kGpu : kCore;
 }
 

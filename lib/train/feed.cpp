@@ -8,6 +8,8 @@
 namespace dtrain {
 
 void Feed::load(const Batch& batch, Range range, const Frame& frame) {
+  const auto lies_here = [](const View& column) { return column.data != nullptr; };
+  if (std::none_of(frame.columns().begin(), frame.columns().end(), lies_here)) return;
   if (context_.device().kind == DeviceId::Kind::cpu) {
     read_samples([&] { batch.read(range.begin, range.size(), frame.columns()); });
     return;
@@ -41,7 +43,7 @@ Feed::Source& Feed::source_of(const Dataset* dataset, const Frame& frame) {
       column.spec.offset = column.offset.f32();
       column.spec.scale_elements = static_cast<int64_t>(form->scale.size());
     }
-    if (dataset && dataset->on_device()) make_resident(column, *dataset, i);
+    if (view.data && dataset && dataset->on_device()) make_resident(column, *dataset, i);
     source.columns.push_back(std::move(column));
   }
   return source;
@@ -84,6 +86,7 @@ void Feed::load_resident(Source& source, const BatchSource& from, Range range, c
   const auto* rows = static_cast<const int64_t*>(source.order.data()) + from.first + range.begin;
   for (size_t i = 0; i < source.columns.size(); ++i) {
     const Column& column = source.columns[i];
+    if (!frame.columns()[i].data) continue;
     ops_.gather_rows(column.spec, column.resident.data(), rows, range.size(), frame.columns()[i].data);
   }
 }
@@ -92,8 +95,10 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Fr
   constexpr size_t kAlignment = 256;
   std::vector<size_t> offsets;
   size_t bytes = 0;
-  for (const Column& column : source.columns) {
+  for (size_t i = 0; i < source.columns.size(); ++i) {
+    const Column& column = source.columns[i];
     offsets.push_back(bytes);
+    if (!frame.columns()[i].data) continue;
     bytes +=
         (static_cast<size_t>(range.size()) * column.row_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
@@ -110,12 +115,15 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Fr
   next_ = 1 - next_;
   staging.uploaded->synchronize();
   std::vector<void*> to;
-  for (const size_t offset : offsets) to.push_back(static_cast<std::byte*>(staging.host.data()) + offset);
+  for (size_t i = 0; i < offsets.size(); ++i)
+    to.push_back(frame.columns()[i].data ? static_cast<std::byte*>(staging.host.data()) + offsets[i]
+                                         : nullptr);
   read_samples([&] { read(source, batch, range, to, frame); });
   context_.upload(staging.device.data(), staging.host.data(), bytes, *staging.consumed, *staging.uploaded);
   for (size_t i = 0; i < source.columns.size(); ++i)
-    ops_.gather_rows(source.columns[i].spec, static_cast<std::byte*>(staging.device.data()) + offsets[i],
-                     nullptr, range.size(), frame.columns()[i].data);
+    if (to[i])
+      ops_.gather_rows(source.columns[i].spec, static_cast<std::byte*>(staging.device.data()) + offsets[i],
+                       nullptr, range.size(), frame.columns()[i].data);
   staging.consumed->record();
 }
 
@@ -132,6 +140,7 @@ void Feed::read(const Source& source, const Batch& batch, Range range, std::span
   const Samples samples =
       from.order.part(static_cast<size_t>(from.first + range.begin), static_cast<size_t>(range.size()));
   for (size_t i = 0; i < to.size(); ++i) {
+    if (!to[i]) continue;
     if (source.columns[i].stored) {
       from.dataset->read_stored(i, samples.rows, to[i]);
     } else {

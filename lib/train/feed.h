@@ -13,7 +13,8 @@
 
 namespace dtrain {
 
-/// Belongs to one replica and its thread. The host's replicas copy samples right into their plan's columns.
+/// Belongs to one slot of a replica and its thread, and brings the columns that lie there (those of the frame
+/// that have data). The host's replicas copy samples right into their plan's columns.
 /// To a GPU samples go as they are stored, by one of two staging areas, so that this may be called, and the
 /// copying goes on, while the step before still computes; there they are converted. Of a data set that is
 /// kept on the device only the order of an epoch's samples goes there.

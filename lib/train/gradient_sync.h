@@ -10,6 +10,8 @@
 
 #include "collective/collective.h"
 #include "collective/world.h"
+#include "nn/plan.h"
+#include "train/strategy.h"
 #include "train/update.h"
 #include "train/worker.h"
 
@@ -18,8 +20,8 @@ namespace dtrain {
 /// The state's arrays have names: this one, and those of Update::slots() ("momentum", "velocity").
 inline constexpr std::string_view kParameters = "parameters";
 
-/// One object for the workers of all replicas; each replica's thread calls with its own worker. A step's
-/// order: begin, ready (as backward goes on), complete, end.
+/// One object for the workers of one slot in all replicas; each worker's thread calls with its own worker. A
+/// step's order: begin, ready (as backward goes on), complete, end.
 class GradientSync {
  public:
   virtual ~GradientSync() = default;
@@ -37,6 +39,7 @@ class GradientSync {
   /// Bytes that a worker has of the state; what several share counts with the first of them.
   struct StateBytes {
     size_t parameters = 0, slots = 0;
+    size_t gradients = 0;  // besides the worker's own
   };
   virtual StateBytes state_bytes(const Worker& worker) const = 0;
   /// What the gradients' sum takes of the host's memory besides what workers on the CPU have.
@@ -58,14 +61,18 @@ class GradientSync {
   /// Behind the last write_state(), on each worker's thread: what follows from the parameters is made anew.
   virtual void finish_writing(Worker& worker) = 0;
 
+  /// Where the state that the worker has no whole of is gathered and reduced; null where it has it all.
+  virtual StateShards* shards_of(const Worker& /*worker*/) { return nullptr; }
+
   /// The first thing in a step.
   virtual void begin(Worker&) {}
   /// The gradients below `end` have been enqueued. Captured with the computation, as complete() is.
   virtual void ready(Worker&, int64_t /*end*/) {}
   /// All gradients have been enqueued.
   virtual void complete(Worker&) {}
-  /// The step's last thing, not captured: members may meet.
-  virtual void end(Worker&, Collective&) {}
+  /// The step's last thing, not captured: members may meet. `replicas`: of this slot. `everyone`: all slots
+  /// of all replicas, the same group where there is one slot.
+  virtual void end(Worker&, Collective& /*replicas*/, Collective& /*everyone*/) {}
   /// Whether steps need no host thread to end, so that the next may be enqueued behind one that computes.
   virtual bool runs_ahead() const { return false; }
   /// To be called by the thread that waits for the devices; throws where they failed.
@@ -73,11 +80,21 @@ class GradientSync {
   virtual void abort() noexcept {}
 };
 
-/// The one for the workers' devices, by rank: none to meet (one replica), the memory that all of them share,
-/// NCCL (a GPU each), or else the host's memory. `bucket_bytes`: how much of the gradient is summed at a time
-/// while backward goes on, with NCCL. Refers to all of its arguments.
-std::unique_ptr<GradientSync> make_gradient_sync(std::span<Worker* const> workers,
-                                                 const ParameterLayout& layout, const Update& update,
-                                                 int64_t bucket_bytes, World& world);
+/// What a gradient sync is made of.
+struct GradientSyncRequest {
+  std::span<Worker* const> workers;      // of one slot, by replica
+  std::span<Collective* const> members;  // of the group of these, by replica
+  const ParameterLayout& layout;         // of that slot
+  const Update& update;
+  bool has_other_slots = false;
+  ShardLevel sharded = ShardLevel::none;
+  int64_t bucket_bytes = 0;  // how much of the gradient NCCL sums at a time, while backward goes on
+  World& world;
+};
+
+/// The one for the workers' devices: one that keeps parts, where that is asked for; or else none to meet (one
+/// replica of one slot), the memory that all of them share, NCCL (a GPU each), or else the host's memory.
+/// Refers to all that the request does, but for the list of workers.
+std::unique_ptr<GradientSync> make_gradient_sync(const GradientSyncRequest& request);
 
 }  // namespace dtrain

@@ -15,6 +15,7 @@ struct DeviceSpeed {
   double multiply_adds = 0;  // a second
   double bytes = 0;          // a second, read and written
   double call = 0;           // seconds that the shortest call takes
+  double link = 0;           // bytes a second, copied to another such device
 };
 DeviceSpeed typical_speed(DeviceId::Kind kind);
 

@@ -2,30 +2,13 @@
 #include <algorithm>
 
 #include "train/gradient_sync.h"
+#include "train/sharded_state.h"
+#include "train/sync_update.h"
 #include "train/whole_state.h"
 
 namespace dtrain {
 
 namespace {
-
-/// What the gradient is worth, by the sums that are known of it.
-void update_gradient_scale(Worker& worker, const Update& update, const double* weights) {
-  if (update.needs_norm() || update.is_weighted())
-    worker.ops().update_gradient_scale(
-        update.gradient_rule(), update.needs_norm() ? worker.squares() : nullptr, weights, worker.state());
-}
-
-/// Where the whole gradient is at hand, and the sum of the weights where rows have some.
-void update_alone(Worker& worker, const Update& update, const ParameterMemory& memory, Range whole,
-                  const double* weights) {
-  if (update.needs_norm())
-    worker.ops().sum_of_squares(worker.gradients(), worker.squares(), update.trained(whole).size());
-  update_gradient_scale(worker, update, weights);
-  double* const squares = worker.parameter_squares();
-  if (update.needs_directions())
-    update.find_directions(worker.ops(), worker.state(), memory, worker.gradients(), whole, squares);
-  update.apply(worker.ops(), worker.state(), memory, worker.gradients(), whole, squares);
-}
 
 /// One replica: the update follows the computation.
 class SingleReplica final : public WholeState {
@@ -46,38 +29,8 @@ class SingleReplica final : public WholeState {
   Range whole_;
 };
 
-/// The sums of squares over all members' parts, and of weights over their shares, and what follows from them
-/// for each. `computed` has the weights, `worker` the gradient.
-void all_reduce_sums(Worker& worker, Worker& computed, Collective& member, const Update& update,
-                     const float* gradient, Range mine) {
-  if (!update.needs_norm() && !update.is_weighted()) return;
-  const Range trained = update.trained(mine);
-  double sums[2] = {0, 0};
-  if (update.needs_norm() && trained.size() > 0) {
-    worker.ops().sum_of_squares(gradient + trained.begin, worker.squares(), trained.size());
-    worker.context().copy_to_host(&sums[0], worker.squares(), sizeof(double));
-  }
-  if (update.is_weighted()) computed.context().copy_to_host(&sums[1], computed.own_weights(), sizeof(double));
-  member.all_reduce(sums);
-  worker.context().copy_to_device(worker.squares(), sums, sizeof(sums));
-  update_gradient_scale(worker, update, worker.weights());
-}
-
-/// The update of a member's part. The norms of whole parameters are sums over all members' parts.
-void update_part(Worker& worker, Collective& member, const Update& update, const ParameterMemory& memory,
-                 float* gradient, Range mine) {
-  double* const squares = worker.parameter_squares();
-  if (update.needs_directions()) {
-    update.find_directions(worker.ops(), worker.state(), memory, gradient, mine, squares);
-    std::vector<double> sums(update.squares());
-    worker.context().copy_to_host(sums.data(), squares, sums.size() * sizeof(double));
-    member.all_reduce(sums);
-    worker.context().copy_to_device(squares, sums.data(), sums.size() * sizeof(double));
-  }
-  update.apply(worker.ops(), worker.state(), memory, gradient, mine, squares);
-}
-
-/// Several replicas in one memory, the host's or one GPU's: each sums and updates a part for all.
+/// Several replicas in one memory, the host's or one GPU's: each sums and updates a part for all. So does one
+/// replica whose other slots have parts of the gradient.
 class SharedMemory final : public WholeState {
  public:
   SharedMemory(std::span<Worker* const> workers, const ParameterLayout& layout, const Update& update)
@@ -86,12 +39,12 @@ class SharedMemory final : public WholeState {
   }
   std::string_view where() const override { return "in one memory"; }
 
-  void end(Worker& worker, Collective& member) override {
+  void end(Worker& worker, Collective& replicas, Collective& everyone) override {
     const auto [gradient, mine] =
-        worker.on_gpu() ? sum_on_device(worker, member) : sum_on_host(worker, member);
-    all_reduce_sums(worker, worker, member, update_, gradient, mine);
-    update_part(worker, member, update_, copy(), gradient, mine);
-    set_gradient(member.rank(), worker, gradient, mine);
+        worker.on_gpu() ? sum_on_device(worker, replicas) : sum_on_host(worker, replicas);
+    all_reduce_sums(worker, worker, everyone, update_, gradient + mine.begin, mine);
+    update_part(worker, replicas, update_, copy(), gradient + mine.begin, mine);
+    set_gradient(replicas.rank(), worker, gradient, mine);
     worker.context().synchronize();  // the others read this part in the next step
   }
 
@@ -122,21 +75,23 @@ class SharedMemory final : public WholeState {
 /// bucket while backward goes on.
 class NcclAllReduce final : public WholeState {
  public:
-  NcclAllReduce(std::span<Worker* const> workers, const ParameterLayout& layout, const Update& update,
-                int64_t bucket_bytes, World& world)
-      : WholeState(layout, update, 1), whole_{0, layout.with_gradient()}, next_(workers.size(), 0) {
+  explicit NcclAllReduce(const GradientSyncRequest& request)
+      : WholeState(request.layout, request.update, 1),
+        whole_{0, request.layout.with_gradient()},
+        has_other_slots_(request.has_other_slots),
+        next_(request.workers.size(), 0) {
     std::vector<Context*> contexts;
-    for (Worker* worker : workers) {
+    for (Worker* worker : request.workers) {
       add_copy(*worker);
       contexts.push_back(&worker->context());
     }
-    const int64_t bucket = std::max<int64_t>(bucket_bytes / static_cast<int64_t>(sizeof(float)), 1);
+    const int64_t bucket = std::max<int64_t>(request.bucket_bytes / static_cast<int64_t>(sizeof(float)), 1);
     for (int64_t begin = 0; begin < whole_.end; begin += bucket)
       buckets_.push_back({begin, std::min(begin + bucket, whole_.end)});
-    members_ = make_nccl_group(contexts, world);
+    members_ = make_nccl_group(contexts, request.world);
   }
   std::string_view where() const override { return "by NCCL"; }
-  bool runs_ahead() const override { return true; }
+  bool runs_ahead() const override { return !has_other_slots_; }
   void check() override {
     for (const auto& member : members_) member->check();
   }
@@ -154,6 +109,7 @@ class NcclAllReduce final : public WholeState {
     const auto rank = static_cast<size_t>(worker.rank());
     ready(worker, whole_.end);
     next_[rank] = 0;
+    if (has_other_slots_) return members_[rank]->join();
     if (update_.is_weighted()) {
       worker.context().enqueue_copy(worker.weights(), worker.own_weights(), sizeof(double));
       members_[rank]->all_reduce(worker.weights(), 1);
@@ -163,8 +119,18 @@ class NcclAllReduce final : public WholeState {
     if (rank == 0) set_gradient(0, worker, worker.gradients(), whole_);
   }
 
+  /// The norm is over all slots' gradients, each of which all of the slot's replicas have.
+  void end(Worker& worker, Collective& replicas, Collective& everyone) override {
+    if (!has_other_slots_) return;
+    const Range counted = replicas.rank() == 0 ? whole_ : Range{};
+    all_reduce_sums(worker, worker, everyone, update_, worker.gradients(), counted);
+    update_whole(worker, update_, copy(static_cast<size_t>(replicas.rank())), whole_);
+    if (replicas.rank() == 0) set_gradient(0, worker, worker.gradients(), whole_);
+  }
+
  private:
   Range whole_;
+  bool has_other_slots_;
   std::vector<Range> buckets_;
   std::vector<size_t> next_;  // the bucket that is summed next, by rank
   std::vector<std::unique_ptr<DeviceCollective>> members_;
@@ -222,7 +188,7 @@ class HostStaged final : public WholeState {
     host.device->refresh_copy(worker.ops());
   }
 
-  void end(Worker& worker, Collective& member) override {
+  void end(Worker& worker, Collective& replicas, Collective& everyone) override {
     const Host& host = host_of(worker);
     Worker& on_host = host.worker ? *host.worker : worker;
     if (host.worker) {
@@ -230,10 +196,10 @@ class HostStaged final : public WholeState {
                                     static_cast<size_t>(layout_.with_gradient()) * sizeof(float));
       worker.context().copy_to_host(on_host.state(), worker.state(), sizeof(StepState));
     }
-    const Range mine = member.reduce_scatter(on_host.gradients(), layout_.with_gradient());
-    all_reduce_sums(on_host, worker, member, update_, on_host.gradients(), mine);
-    update_part(on_host, member, update_, copy(), on_host.gradients(), mine);
-    set_gradient(member.rank(), on_host, on_host.gradients(), mine);
+    const Range mine = replicas.reduce_scatter(on_host.gradients(), layout_.with_gradient());
+    all_reduce_sums(on_host, worker, everyone, update_, on_host.gradients() + mine.begin, mine);
+    update_part(on_host, replicas, update_, copy(), on_host.gradients() + mine.begin, mine);
+    set_gradient(replicas.rank(), on_host, on_host.gradients(), mine);
     if (host.worker) worker.context().copy_to_device(worker.state(), on_host.state(), sizeof(StepState));
   }
 
@@ -268,13 +234,13 @@ bool a_gpu_each(std::span<Worker* const> workers) {
 
 }  // namespace
 
-std::unique_ptr<GradientSync> make_gradient_sync(std::span<Worker* const> workers,
-                                                 const ParameterLayout& layout, const Update& update,
-                                                 int64_t bucket_bytes, World& world) {
-  if (workers.size() == 1) return std::make_unique<SingleReplica>(*workers[0], layout, update);
+std::unique_ptr<GradientSync> make_gradient_sync(const GradientSyncRequest& request) {
+  const auto& [workers, members, layout, update, has_other_slots, sharded, bucket_bytes, world] = request;
+  if (sharded != ShardLevel::none) return make_sharded_state(request);
+  if (workers.size() == 1 && !has_other_slots)
+    return std::make_unique<SingleReplica>(*workers[0], layout, update);
   if (same_memory(workers)) return std::make_unique<SharedMemory>(workers, layout, update);
-  if (a_gpu_each(workers) && nccl_available())
-    return std::make_unique<NcclAllReduce>(workers, layout, update, bucket_bytes, world);
+  if (a_gpu_each(workers) && nccl_available()) return std::make_unique<NcclAllReduce>(request);
   return std::make_unique<HostStaged>(workers, layout, update);
 }
 

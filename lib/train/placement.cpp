@@ -47,7 +47,8 @@ void check_shares(const RunConfig& config, const Placement& placement, Diagnosti
   const double microbatches = accumulated * static_cast<double>(placement.microbatches);
   const auto replicas = placement.replicas.size();
   const double parts = static_cast<double>(replicas) * microbatches;
-  const double most = static_cast<double>(kMostArrayElements / elements) * parts;
+  const int64_t most_of_a_part = kMostArrayElements / elements;
+  const double most = static_cast<double>(most_of_a_part) * parts;
   if (static_cast<double>(config.train.batch_size) <= most) return;
   diagnostics.error(
       config.place({"train", "batch_size"}),

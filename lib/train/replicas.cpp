@@ -7,16 +7,16 @@
 #include <fmt/format.h>
 
 #include "base/finite.h"
+#include "train/layer_times.h"
 #include "train/reading.h"
 
 namespace dtrain {
 
 namespace {
 
-/// The cores of each replica: the machine's divided among the devices, a device's among its replicas.
-std::vector<std::vector<int>> share_cores(size_t replicas, const std::vector<int>& cores) {
-  const auto count = static_cast<int>(replicas);
-  std::vector<std::vector<int>> shares(replicas);
+/// The cores of each thread that computes: the machine's divided among them.
+std::vector<std::vector<int>> share_cores(int count, const std::vector<int>& cores) {
+  std::vector<std::vector<int>> shares(static_cast<size_t>(count));
   for (int rank = 0; rank < count; ++rank) {
     const Range range = part_of(static_cast<int64_t>(cores.size()), rank, count);
     auto& mine = shares[static_cast<size_t>(rank)];
@@ -26,15 +26,12 @@ std::vector<std::vector<int>> share_cores(size_t replicas, const std::vector<int
   return shares;
 }
 
-bool each_has_a_core(size_t replicas) {
-  return replicas <= available_cores().size();
+int count_slots(const Placement& placement) {
+  return static_cast<int>(placement.replicas.at(0).size());
 }
 
-GpuMath math_of(const TrainOptions& train) {
-  GpuMath math{.tf32 = train.precision == Precision::tf32, .deterministic = train.deterministic};
-  if (train.precision == Precision::mixed_bfloat16) math.type = DType::bfloat16;
-  if (train.precision == Precision::mixed_float16) math.type = DType::float16;
-  return math;
+int count_threads(const Placement& placement) {
+  return static_cast<int>(placement.replicas.size()) * count_slots(placement);
 }
 
 Update::Options update_options_of(const RunConfig& config) {
@@ -69,58 +66,94 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
       placement_(std::move(placement)),
       world_(world),
       ranks_(world.local_ranks(static_cast<int>(placement_.replicas.size()))),
-      layout_(config.graph),
-      update_(layout_, *config.train.optimizer, update_options_of(config)),
-      team_(static_cast<int>(placement_.replicas.size()), each_has_a_core(placement_.replicas.size())) {
-  if (ranks_.total != size() && config.graph.is_synchronized())
+      layout_(config.graph, placement_.slots, count_slots(placement_)),
+      spin_(static_cast<size_t>(count_threads(placement_)) <= available_cores().size()),
+      team_(count_threads(placement_), spin_) {
+  if (ranks_.total != static_cast<int>(placement_.replicas.size()) && config.graph.is_synchronized())
     throw std::logic_error("synchronized layers cannot meet those of other processes yet");
-  const bool pin = each_has_a_core(placement_.replicas.size());
-  const auto cores = share_cores(placement_.replicas.size(), available_cores());
-  std::vector<Worker*> first_workers;
-  for (size_t rank = 0; rank < placement_.replicas.size(); ++rank) {
-    // Updates go through the first slot's gradient sync, and the data to its feed.
-    if (placement_.replicas[rank].size() != 1)
-      throw std::logic_error("replicas of several devices cannot be trained yet");
-    std::vector<std::unique_ptr<Worker>> workers;
-    for (const DeviceId& device : placement_.replicas[rank])
-      workers.push_back(std::make_unique<Worker>(static_cast<int>(rank),
-                                                 make_context(device, cores[rank], pin, config.train),
-                                                 math_of(config.train), layout_));
-    first_workers.push_back(workers.at(0).get());
-    replicas_.push_back(std::make_unique<Replica>(config.graph, layout_, config.heads, placement_.slots,
-                                                  std::move(workers), team_.member(static_cast<int>(rank))));
-  }
-  team_.run([&](Collective& member) {
-    for (const auto& worker : replica_of(member).workers()) worker->context().attach();
-  });
-  sync_ = make_gradient_sync(first_workers, layout_, update_, config.strategy->bucket_bytes(), world_);
+  for (int slot = 0; slot < slots(); ++slot)
+    updates_.emplace_back(layout_.on(slot), *config.train.optimizer, update_options_of(config));
+  make_groups();
+  lay_replicas();
+  team_.run([&](Collective& member) { executor_of(member).worker().context().attach(); });
+  make_syncs();
   team_.on_abort([this] {
-    sync_->abort();
+    for (const auto& sync : syncs_) sync->abort();
+    for (const auto& group : groups_) group[0]->abort();
+    for (const auto& replica : replicas_) replica->plans().abort();
     world_.abort();
   });
-  state_.push_back({std::string(kParameters), layout_.size(), {}});
+  state_.push_back({std::string(kParameters), layout().size(), {}});
   totals_.sums.resize(Plan::count_totals(config.heads));
-  if (update_.gradient_rule().dynamic_scaling)
+  if (update().gradient_rule().dynamic_scaling)
     set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
 }
 
+/// Where there is one slot, the team is its group.
+void Replicas::make_groups() {
+  if (slots() == 1) return;
+  for (int slot = 0; slot < slots(); ++slot)
+    groups_.push_back(make_local_group(static_cast<int>(placement_.replicas.size()), spin_));
+}
+
+void Replicas::lay_replicas() {
+  const auto cores = share_cores(team_.size(), available_cores());
+  int thread = 0;
+  for (size_t rank = 0; rank < placement_.replicas.size(); ++rank) {
+    std::vector<SlotRequest> requests;
+    for (int slot = 0; slot < slots(); ++slot, ++thread) {
+      const DeviceId device = placement_.replicas[rank][static_cast<size_t>(slot)];
+      Collective* everyone = &team_.member(thread);
+      requests.push_back({std::make_unique<Worker>(
+                              static_cast<int>(rank),
+                              make_context(device, cores[static_cast<size_t>(thread)], spin_, config_.train),
+                              gpu_math(config_.train), layout_.on(slot)),
+                          groups_.empty() ? everyone : groups_[static_cast<size_t>(slot)][rank].get(),
+                          everyone});
+    }
+    replicas_.push_back(std::make_unique<Replica>(config_.graph, layout_, config_.heads, placement_,
+                                                  std::move(requests), spin_));
+  }
+}
+
+void Replicas::make_syncs() {
+  for (int slot = 0; slot < slots(); ++slot) {
+    std::vector<Worker*> workers;
+    std::vector<Collective*> members;
+    for (const auto& replica : replicas_) {
+      workers.push_back(&replica->executor(slot).worker());
+      members.push_back(&replica->executor(slot).member());
+    }
+    syncs_.push_back(
+        make_gradient_sync({workers, members, layout_.on(slot), updates_[static_cast<size_t>(slot)],
+                            slots() > 1, placement_.sharded, config_.strategy->bucket_bytes(), world_}));
+  }
+}
+
+Executor& Replicas::executor_of(const Collective& member) {
+  return replicas_[static_cast<size_t>(member.rank() / slots())]->executor(member.rank() % slots());
+}
+
 Replicas::~Replicas() {
   // Before the group that captured work calls.
-  for (const auto& replica : replicas_) replica->forget_captured_graphs();
+  for (const auto& replica : replicas_)
+    for (const auto& executor : replica->executors()) executor->forget_captured_graphs();
 }
 
 Range Replicas::share_of(int rank, int64_t batch_size) const {
   return part_of(batch_size, ranks_.first + rank, ranks_.total);
 }
 
-Microbatches Replicas::microbatches_of(int rank, int64_t batch_size) const {
-  return {batch_size, config_.train.accumulate, ranks_.first + rank, ranks_.total,
-          config_.graph.is_synchronized()};
+Microbatches Replicas::microbatches_of(int rank, Plan::Purpose purpose, int64_t batch_size) const {
+  const bool training = purpose == Plan::Purpose::training;
+  const int64_t most = placement_.microbatches * (training ? config_.train.accumulate : 1);
+  return {batch_size, most, ranks_.first + rank, ranks_.total,
+          training && (config_.graph.is_synchronized() || placement_.sharded >= ShardLevel::gradients)};
 }
 
 int Replicas::most_pending() const {
-  return sync_->runs_ahead() ? 1 : 0;
+  return syncs_[0]->runs_ahead() ? 1 : 0;
 }
 
 /// work(collective) on every member, with what its failure means for the parameters: samples that cannot be
@@ -130,7 +163,7 @@ void Replicas::run_step(const std::function<void(Collective&)>& work) {
   try {
     team_.run(work);
   } catch (const ReadError&) {
-    intact_ = intact_ && (size() == 1 || !sync_->runs_ahead());
+    intact_ = intact_ && (size() == 1 || !syncs_[0]->runs_ahead());
     throw;
   } catch (...) {
     intact_ = false;
@@ -143,7 +176,9 @@ void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
                   config_.train.optimizer->numbers(step, learning_rate)};
   order.numbers.samples = static_cast<float>(batch.size());
   run_step([&](Collective& member) {
-    replica_of(member).train(order, microbatches_of(member.rank(), batch.size()), *sync_);
+    Executor& executor = executor_of(member);
+    executor.train(order, microbatches_of(executor.worker().rank(), Plan::Purpose::training, batch.size()),
+                   sync_of(executor));
   });
   pending_.push_back(batch.size());
 }
@@ -157,14 +192,20 @@ const BatchTotals& Replicas::finish() {
 
 const BatchTotals& Replicas::evaluate(const Batch& batch) {
   run_step([&](Collective& member) {
-    replica_of(member).evaluate(batch, share_of(member.rank(), batch.size()), *sync_);
+    Executor& executor = executor_of(member);
+    executor.evaluate(batch,
+                      microbatches_of(executor.worker().rank(), Plan::Purpose::evaluation, batch.size()),
+                      sync_of(executor));
   });
   return collect(batch.size(), 0);
 }
 
 void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
   team_.run([&](Collective& member) {
-    replica_of(member).predict(batch, share_of(member.rank(), batch.size()), *sync_, outputs);
+    Executor& executor = executor_of(member);
+    executor.predict(batch,
+                     microbatches_of(executor.worker().rank(), Plan::Purpose::prediction, batch.size()),
+                     sync_of(executor), outputs);
   });
 }
 
@@ -173,25 +214,30 @@ void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
 const BatchTotals& Replicas::collect(int64_t samples, int back) try {
   totals_.samples = samples;
   std::fill(totals_.sums.begin(), totals_.sums.end(), 0.0);
-  for (const auto& replica : replicas_) {
-    const std::span<const double> totals = replica->totals(back);
-    for (size_t i = 0; i < totals_.sums.size(); ++i) totals_.sums[i] += totals[i];
-  }
-  sync_->check();
+  for (const auto& replica : replicas_)
+    for (const auto& executor : replica->executors()) {
+      const std::span<const double> totals = executor->totals(back);
+      for (size_t i = 0; i < totals_.sums.size(); ++i) totals_.sums[i] += totals[i];
+    }
+  for (const auto& sync : syncs_) sync->check();
   world_.all_reduce(totals_.sums);
   return totals_;
 } catch (...) {
   intact_ = false;
-  sync_->abort();
+  for (const auto& sync : syncs_) sync->abort();
   world_.abort();
   throw;
 }
 
 std::vector<std::string> Replicas::advice() const {
   std::vector<std::string> all;
-  if (const std::string advice = sync_->advice(); !advice.empty()) all.push_back(advice);
-  const bool on_gpu = std::any_of(replicas_.begin(), replicas_.end(),
-                                  [](const auto& replica) { return replica->worker().on_gpu(); });
+  for (const auto& sync : syncs_)
+    if (const std::string advice = sync->advice();
+        !advice.empty() && std::find(all.begin(), all.end(), advice) == all.end())
+      all.push_back(advice);
+  const std::vector<DeviceId> devices = placement_.devices();
+  const bool on_gpu = std::any_of(devices.begin(), devices.end(),
+                                  [](const DeviceId& device) { return device.kind == DeviceId::Kind::gpu; });
   if (size() > 1 && on_gpu && config_.graph.is_synchronized())
     all.push_back(
         "synchronized batch normalization meets in the host's memory, which is slow: GPUs wait for the host "
@@ -201,8 +247,8 @@ std::vector<std::string> Replicas::advice() const {
 
 std::span<float> Replicas::copy_of(StateArray& array) {
   if (!array.copy.data() && array.size > 0)
-    array.copy =
-        replicas_[0]->worker().context().allocate_host(static_cast<size_t>(array.size) * sizeof(float));
+    array.copy = replicas_[0]->executor(0).worker().context().allocate_host(static_cast<size_t>(array.size) *
+                                                                            sizeof(float));
   return {array.copy.f32(), static_cast<size_t>(array.size)};
 }
 
@@ -212,15 +258,41 @@ HostArrays Replicas::host_arrays(const std::function<std::span<float>(StateArray
   return arrays;
 }
 
+std::span<float> Replicas::host_view(std::string_view array) {
+  return slots() == 1 ? syncs_[0]->host_view(array) : std::span<float>();
+}
+
+void Replicas::read_state(std::string_view array, Range range, float* to) {
+  layout_.for_each_piece(range, [&](const ModelLayout::Piece& piece) {
+    syncs_[static_cast<size_t>(piece.slot)]->read_state(array, piece.on_slot, to + (piece.at - range.begin));
+  });
+}
+
+void Replicas::write_state(std::string_view array, Range range, const float* from) {
+  layout_.for_each_piece(range, [&](const ModelLayout::Piece& piece) {
+    syncs_[static_cast<size_t>(piece.slot)]->write_state(array, piece.on_slot,
+                                                         from + (piece.at - range.begin));
+  });
+}
+
+bool Replicas::read_gradient(Range range, float* to) {
+  bool has_one = true;
+  layout_.for_each_piece(range, [&](const ModelLayout::Piece& piece) {
+    has_one = has_one && syncs_[static_cast<size_t>(piece.slot)]->read_gradient(
+                             piece.on_slot, to + (piece.at - range.begin));
+  });
+  return has_one;
+}
+
 std::string Replicas::first_weight_not_finite() {
-  std::span<const float> values = sync_->host_view(kParameters);
+  std::span<const float> values = host_view(kParameters);
   std::vector<float> copy;
   if (values.empty()) {
-    copy.resize(static_cast<size_t>(layout_.size()));
-    sync_->read_state(kParameters, {0, layout_.size()}, copy.data());
+    copy.resize(static_cast<size_t>(layout().size()));
+    read_state(kParameters, {0, layout().size()}, copy.data());
     values = copy;
   }
-  for (const ParameterSlice& slice : layout_.slices())
+  for (const ParameterSlice& slice : layout().slices())
     if (!all_finite(values.subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.elements()))))
       return slice.layer + "/" + slice.name;
   return "";
@@ -228,16 +300,16 @@ std::string Replicas::first_weight_not_finite() {
 
 HostArrays Replicas::download() {
   return host_arrays([this](StateArray& array) {
-    if (!sync_->on_gpu()) return sync_->host_view(array.name);
+    if (const std::span<float> view = host_view(array.name); !view.empty()) return view;
     const std::span<float> copy = copy_of(array);
-    sync_->read_state(array.name, {0, array.size}, copy.data());
+    read_state(array.name, {0, array.size}, copy.data());
     return copy;
   });
 }
 
 size_t Replicas::snapshot_bytes() const {
-  return (static_cast<size_t>(layout_.size()) +
-          update_.slots().size() * static_cast<size_t>(layout_.trained())) *
+  return (static_cast<size_t>(layout().size()) +
+          update().slots().size() * static_cast<size_t>(layout().trained())) *
          sizeof(float);
 }
 
@@ -247,68 +319,83 @@ bool Replicas::has_room_for_snapshot() const {
 }
 
 std::optional<HostArrays> Replicas::snapshot() {
-  if (sync_->on_gpu()) return download();
+  if (host_view(kParameters).empty()) return download();
   if (!state_[0].copy.data() && !has_room_for_snapshot()) return std::nullopt;
   const HostArrays arrays = host_arrays([this](StateArray& array) { return copy_of(array); });
   team_.run([&](Collective& member) {
     for (StateArray& array : state_) {
       const Range part = part_of(array.size, member.rank(), member.size());
-      replica_of(member).worker().context().copy_to_host(array.copy.f32() + part.begin,
-                                                         sync_->host_view(array.name).data() + part.begin,
-                                                         static_cast<size_t>(part.size()) * sizeof(float));
+      executor_of(member).worker().context().copy_to_host(array.copy.f32() + part.begin,
+                                                          host_view(array.name).data() + part.begin,
+                                                          static_cast<size_t>(part.size()) * sizeof(float));
     }
   });
   return arrays;
 }
 
 void Replicas::initialize() {
-  for (const ParameterSlice& slice : layout_.slices()) {
+  for (const ParameterSlice& slice : layout().slices()) {
     const Range range{slice.offset, slice.offset + slice.elements()};
     std::vector<float> values(static_cast<size_t>(slice.elements()));
     initialize_parameter(config_.graph, slice, static_cast<uint64_t>(config_.seed), values.data());
-    sync_->write_state(kParameters, range, values.data());
+    write_state(kParameters, range, values.data());
   }
   finish_writing();
 }
 
 void Replicas::begin_average() {
   if (!has_average()) return;
-  const Range all{0, layout_.trained()};
+  const Range all{0, layout().trained()};
   std::vector<float> values(static_cast<size_t>(all.size()));
-  sync_->read_state(kParameters, all, values.data());
-  sync_->write_state(kAverage, all, values.data());
+  read_state(kParameters, all, values.data());
+  write_state(kAverage, all, values.data());
 }
 
 void Replicas::swap_average() {
   if (!has_average()) return;
-  const Range all{0, layout_.trained()};
-  if (const std::span<float> values = sync_->host_view(kParameters); !values.empty()) {
-    std::swap_ranges(values.begin(), values.begin() + all.end, sync_->host_view(kAverage).begin());
+  const Range all{0, layout().trained()};
+  if (const std::span<float> values = host_view(kParameters); !values.empty()) {
+    std::swap_ranges(values.begin(), values.begin() + all.end, host_view(kAverage).begin());
   } else {
     std::vector<float> weights(static_cast<size_t>(all.size())), average(weights.size());
-    sync_->read_state(kParameters, all, weights.data());
-    sync_->read_state(kAverage, all, average.data());
-    sync_->write_state(kParameters, all, average.data());
-    sync_->write_state(kAverage, all, weights.data());
+    read_state(kParameters, all, weights.data());
+    read_state(kAverage, all, average.data());
+    write_state(kParameters, all, average.data());
+    write_state(kAverage, all, weights.data());
   }
   finish_writing();
 }
 
 void Replicas::finish_writing() {
-  team_.run([&](Collective& member) { sync_->finish_writing(replica_of(member).worker()); });
+  team_.run([&](Collective& member) {
+    Executor& executor = executor_of(member);
+    sync_of(executor).finish_writing(executor.worker());
+  });
+}
+
+std::vector<std::vector<double>> Replicas::measure_layers(int64_t samples, double most_seconds) {
+  std::vector<std::vector<double>> seconds(static_cast<size_t>(slots()));
+  team_.run([&](Collective& member) {
+    Executor& executor = executor_of(member);
+    if (executor.worker().rank() == 0)
+      seconds[static_cast<size_t>(executor.slot())] =
+          measure_layer_seconds(config_.graph, samples, executor.worker().ops(), most_seconds);
+  });
+  return seconds;
 }
 
 GradientScale Replicas::gradient_scale() {
   GradientScale scale;
-  Worker& first = replicas_[0]->worker();
+  Worker& first = replicas_[0]->executor(0).worker();
   first.context().copy_to_host(&scale, &first.state()->gradient, sizeof(scale));
   return scale;
 }
 
 void Replicas::set_gradient_scale(const GradientScale& scale) {
   for (const auto& replica : replicas_)
-    for (const auto& worker : replica->workers())
-      worker->context().copy_to_device(&worker->state()->gradient, &scale, sizeof(scale));
+    for (const auto& executor : replica->executors())
+      executor->worker().context().copy_to_device(&executor->worker().state()->gradient, &scale,
+                                                  sizeof(scale));
 }
 
 }  // namespace dtrain

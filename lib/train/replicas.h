@@ -27,7 +27,7 @@ namespace dtrain {
 /// What a device will hold, in bytes, before anything is allocated there.
 struct MemoryPlan {
   DeviceId device;
-  int replica = 0;
+  int replica = 0, slot = 0;
   int64_t share = 0;  // samples of a full batch
   int threads = 1;
   size_t parameters = 0, slots = 0, gradients = 0, activations = 0;
@@ -49,15 +49,15 @@ struct HostArrays {
   std::vector<std::span<float>> slots;
 };
 
-/// The replicas of this process. Owned and called by one thread, which is replica 0's as well. A step: every
-/// replica computes the gradient of its share of the global mean loss, and the gradient sync
-/// (train/gradient_sync.h) makes one update of them.
+/// The replicas of this process, with a thread for each of their slots. Owned and called by one thread, which
+/// is that of replica 0's first slot as well. A step: every replica computes the gradient of its share of the
+/// global mean loss, and each slot's gradient sync (train/gradient_sync.h) makes one update of them.
 class Replicas {
  public:
   Replicas(const RunConfig& config, Placement placement, World& world = single_process());
   ~Replicas();
 
-  int size() const { return team_.size(); }
+  int size() const { return static_cast<int>(replicas_.size()); }
   World& world() const { return world_; }
 
   /// Begins a step; `step` is the global one, from 0. After allocate(training). At most most_pending() + 1
@@ -67,8 +67,8 @@ class Replicas {
   const BatchTotals& finish();
   /// Steps under way.
   int pending() const { return static_cast<int>(pending_.size()); }
-  /// What the first replica's thread has spent in all steps so far.
-  const StepSeconds& step_seconds() const { return replicas_.front()->step_seconds(); }
+  /// What this thread has spent in all steps so far.
+  const StepSeconds& step_seconds() const { return replicas_.front()->executor(0).step_seconds(); }
   /// How many steps may be under way when the next is launched, so that devices need not wait for the host.
   int most_pending() const;
 
@@ -84,16 +84,15 @@ class Replicas {
   /// [batch.size(), ...]).
   void predict(const Batch& batch, std::span<const View> outputs);
 
-  const ParameterLayout& layout() const { return layout_; }
+  /// Of the whole model, wherever its parameters are.
+  const ParameterLayout& layout() const { return layout_.whole(); }
   /// Part of an array of the state, by its name: kParameters or a slot's. `range` is of the layout.
-  void read_state(std::string_view array, Range range, float* to) { sync_->read_state(array, range, to); }
+  void read_state(std::string_view array, Range range, float* to);
   /// To be followed by finish_writing(), once after the last call.
-  void write_state(std::string_view array, Range range, const float* from) {
-    sync_->write_state(array, range, from);
-  }
+  void write_state(std::string_view array, Range range, const float* from);
   void finish_writing();
   /// As GradientSync::read_gradient().
-  bool read_gradient(Range range, float* to) { return sync_->read_gradient(range, to); }
+  bool read_gradient(Range range, float* to);
   /// The name of the first weight that has an element which is no finite number; "" where all are.
   std::string first_weight_not_finite();
   /// All of the state, to be read by the host: where it lies, or else a copy of now, which stays as it is
@@ -126,25 +125,31 @@ class Replicas {
   void initialize();
 
   /// Whether a running average of the weights is kept (train.callbacks: ema).
-  bool has_average() const { return update_.has_average(); }
+  bool has_average() const { return update().has_average(); }
   /// Where one is kept, it begins as the weights are now.
   void begin_average();
   /// Where one is kept, it becomes the weights, and the weights stand in its place: once before an
   /// evaluation, once behind it.
   void swap_average();
 
-  const GradientSync& gradient_sync() const { return *sync_; }
+  /// Of the first slot.
+  const GradientSync& gradient_sync() const { return *syncs_[0]; }
   /// What people should know before the run of how the replicas meet.
   std::vector<std::string> advice() const;
   /// The first replica's plan for its first microbatch of a training step.
   const Plan& training_plan(int64_t batch_size);
 
+  /// Seconds of each node for so many samples, by slot: the first replica's devices measure all layers at
+  /// once (layer_times.h). Needs no allocate().
+  std::vector<std::vector<double>> measure_layers(int64_t samples, double most_seconds);
+
   /// What float16's loss scaling has come to.
   GradientScale gradient_scale();
   void set_gradient_scale(const GradientScale& scale);
 
-  /// What that takes, by rank.
-  std::vector<MemoryPlan> memory(Plan::Purpose purpose, int64_t batch_size);
+  /// What that takes, by replica and slot; of the first `replicas`.
+  std::vector<MemoryPlan> memory(Plan::Purpose purpose, int64_t batch_size,
+                                 int replicas = std::numeric_limits<int>::max());
 
  private:
   /// An array of the state.
@@ -154,33 +159,44 @@ class Replicas {
     Buffer copy;       // in host memory, made when it is first needed
   };
 
-  Replica& replica_of(const Collective& member) { return *replicas_[static_cast<size_t>(member.rank())]; }
-  /// The member's share of a batch, of which other processes have theirs.
-  /// Of a batch as it is evaluated and predicted; and as it is trained.
+  int slots() const { return layout_.slots(); }
+  /// The executor of a member of the team: of its slot of its replica.
+  Executor& executor_of(const Collective& member);
+  GradientSync& sync_of(const Executor& executor) { return *syncs_[static_cast<size_t>(executor.slot())]; }
+  /// What does not depend on slots.
+  const Update& update() const { return updates_[0]; }
+  void lay_replicas();
+  void make_groups();
+  void make_syncs();
+  /// A whole array where it lies in the host's memory in one piece; empty where it does not.
+  std::span<float> host_view(std::string_view array);
+  /// Of a batch, of which other processes have theirs. Pipelines evaluate and predict it in microbatches,
+  /// too.
   Range share_of(int rank, int64_t batch_size) const;
-  Microbatches microbatches_of(int rank, int64_t batch_size) const;
+  Microbatches microbatches_of(int rank, Plan::Purpose purpose, int64_t batch_size) const;
   void run_step(const std::function<void(Collective&)>& work);
   HostArrays host_arrays(const std::function<std::span<float>(StateArray&)>& place);
   std::span<float> copy_of(StateArray& array);
   const BatchTotals& collect(int64_t samples, int back);
-  MemoryPlan memory_of(Replica& replica, Plan::Purpose purpose, int64_t batch_size);
+  MemoryPlan memory_of(Executor& executor, Plan::Purpose purpose, int64_t batch_size);
   /// What one memory will hold, the host's or a GPU's.
   struct Demand;
   std::vector<Demand> demands(Plan::Purpose purpose, int64_t batch_size);
   Demand scarcest(Plan::Purpose purpose, int64_t batch_size);
-  int64_t largest_batch(Plan::Purpose purpose, int64_t fits, double room, int64_t does_not, double excess);
 
   const RunConfig& config_;
   const Placement placement_;
   World& world_;
   const World::LocalRanks ranks_;
-  ParameterLayout layout_;
-  Update update_;
+  ModelLayout layout_;
+  std::deque<Update> updates_;  // by slot
+  const bool spin_;             // each slot's thread has a core of its own
   Team team_;
+  std::vector<std::vector<std::unique_ptr<Collective>>> groups_;  // by slot, of its replicas; empty: the team
   std::vector<std::unique_ptr<Replica>> replicas_;
-  std::unique_ptr<GradientSync> sync_;
-  std::vector<StateArray> state_;  // the parameters, and once they are allocated the slots
-  std::deque<int64_t> pending_;    // the steps' samples, the oldest first
+  std::vector<std::unique_ptr<GradientSync>> syncs_;  // by slot
+  std::vector<StateArray> state_;                     // the parameters, and once they are allocated the slots
+  std::deque<int64_t> pending_;                       // the steps' samples, the oldest first
   BatchTotals totals_;
   size_t data_bytes_ = 0, host_bytes_ = 0;
   ReadAheadMemory read_ahead_;

@@ -1,6 +1,5 @@
 // What a run takes of each memory, and whether that is there.
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 
@@ -8,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/bytes.h"
+#include "train/largest_batch.h"
 #include "train/replica.h"
 #include "train/replicas.h"
 
@@ -53,41 +53,48 @@ struct Replicas::Demand {
   }
 };
 
-MemoryPlan Replicas::memory_of(Replica& replica, Plan::Purpose purpose, int64_t batch_size) {
-  Worker& worker = replica.worker();
-  MemoryPlan plan{.device = worker.context().device(), .replica = replica.rank()};
+MemoryPlan Replicas::memory_of(Executor& executor, Plan::Purpose purpose, int64_t batch_size) {
+  Worker& worker = executor.worker();
+  Replica& replica = *replicas_[static_cast<size_t>(worker.rank())];
+  MemoryPlan plan{.device = worker.context().device(), .replica = worker.rank(), .slot = executor.slot()};
   plan.threads = worker.context().threads();
-  plan.share = share_of(replica.rank(), batch_size).size();
+  plan.share = share_of(worker.rank(), batch_size).size();
   const bool training = purpose == Plan::Purpose::training;
-  const Microbatches microbatches = microbatches_of(replica.rank(), batch_size);
-  const GradientSync::StateBytes state = sync_->state_bytes(worker);
+  const auto of = [&](Plan::Purpose what) { return microbatches_of(worker.rank(), what, batch_size); };
+  const Microbatches microbatches = of(purpose);
+  const GradientSync::StateBytes state = sync_of(executor).state_bytes(worker);
   plan.parameters = state.parameters;
   if (training) plan.slots = state.slots;
-  if (training) plan.gradients = replica.gradient_bytes(microbatches.count());
-  plan.metrics = replica.totals_bytes() + (worker.on_gpu() ? 0 : replica.host_totals_bytes());
+  if (training) plan.gradients = executor.gradient_bytes(microbatches.count()) + state.gradients;
+  plan.metrics = executor.totals_bytes() + (worker.on_gpu() ? 0 : executor.host_totals_bytes());
   if (plan.share == 0) return plan;
-  const int64_t most_rows = training ? microbatches[0].size() : plan.share;
-  if (most_rows > 0) plan.activations = replica.plan({purpose, most_rows}).arena_bytes();
+  const auto arena = [&](Plan::Purpose what) {
+    const Microbatches its = of(what);
+    const int64_t most_rows = its[0].size();
+    return most_rows > 0 ? executor.arena_bytes(replica.plans().plan({what, most_rows}), its.count()) : 0;
+  };
+  plan.activations = arena(purpose);
   if (training && config_.dataset.validation)
-    plan.activations =
-        std::max(plan.activations, replica.plan({Plan::Purpose::evaluation, plan.share}).arena_bytes());
-  if (worker.on_gpu()) plan.staging = replica.staging_bytes({purpose, plan.share});
+    plan.activations = std::max(plan.activations, arena(Plan::Purpose::evaluation));
+  if (worker.on_gpu()) plan.staging = executor.staging_bytes(replica.plans().plan({purpose, plan.share}));
   if (worker.on_gpu()) plan.data = data_bytes_;
   return plan;
 }
 
-std::vector<MemoryPlan> Replicas::memory(Plan::Purpose purpose, int64_t batch_size) {
+std::vector<MemoryPlan> Replicas::memory(Plan::Purpose purpose, int64_t batch_size, int replicas) {
   batch_size = std::min(batch_size, most_samples_);
-  std::vector<MemoryPlan> plans(replicas_.size());
+  std::vector<MemoryPlan> plans(static_cast<size_t>(std::min(replicas, size()) * slots()));
   team_.run([&](Collective& member) {
-    plans[static_cast<size_t>(member.rank())] = memory_of(replica_of(member), purpose, batch_size);
+    const auto place = static_cast<size_t>(member.rank());
+    if (place < plans.size()) plans[place] = memory_of(executor_of(member), purpose, batch_size);
   });
   return plans;
 }
 
 const Plan& Replicas::training_plan(int64_t batch_size) {
-  return replicas_[0]->plan(
-      {Plan::Purpose::training, microbatches_of(0, std::min(batch_size, most_samples_))[0].size()});
+  const Microbatches microbatches =
+      microbatches_of(0, Plan::Purpose::training, std::min(batch_size, most_samples_));
+  return replicas_[0]->plans().plan({Plan::Purpose::training, microbatches[0].size()});
 }
 
 /// The host first, then each GPU that has replicas.
@@ -105,19 +112,22 @@ std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t b
   on_host.ahead = read_ahead_.bytes(std::min(batch_size, most_samples_));
   for (const MemoryPlan& plan : memory(purpose, batch_size))
     by_device[plan.device.kind == DeviceId::Kind::gpu ? plan.device.index : kHost].add(plan);
-  for (const auto& replica : replicas_) {
-    Worker& worker = replica->worker();
-    if (!worker.on_gpu()) continue;
-    on_host.metrics += replica->host_totals_bytes();
-    Demand& demand = by_device[worker.context().device().index];
-    demand.gpu = worker.context().device().index;
-    demand.left = worker.context().free_bytes();
-    demand.whose = "its free memory";
-  }
-  // What GPUs have is saved by way of the host. (A copy of what the host has itself is made, for saving, only
-  // where there is room.)
-  if (training && sync_->on_gpu()) on_host.copies = snapshot_bytes();
-  if (training) on_host.copies += sync_->host_bytes();
+  for (const auto& replica : replicas_)
+    for (const auto& executor : replica->executors()) {
+      Worker& worker = executor->worker();
+      if (!worker.on_gpu()) continue;
+      on_host.metrics += executor->host_totals_bytes();
+      Demand& demand = by_device[worker.context().device().index];
+      demand.gpu = worker.context().device().index;
+      demand.left = worker.context().free_bytes();
+      demand.whose = "its free memory";
+    }
+  // What GPUs have, or lies in several pieces, is saved by way of the host. (A copy of what the host has
+  // itself is made, for saving, only where there is room.)
+  const bool is_copied = slots() > 1 || placement_.sharded != ShardLevel::none || syncs_[0]->on_gpu();
+  if (training && is_copied) on_host.copies = snapshot_bytes();
+  if (training)
+    for (const auto& sync : syncs_) on_host.copies += sync->host_bytes();
   std::vector<Demand> all;
   for (auto& [device, demand] : by_device) all.push_back(std::move(demand));
   return all;
@@ -130,21 +140,6 @@ Replicas::Demand Replicas::scarcest(Plan::Purpose purpose, int64_t batch_size) {
                            [](const Demand& a, const Demand& b) { return a.excess() < b.excess(); });
 }
 
-/// Between a batch that fits and one that does not: what is needed is nearly linear in the batch, so that a
-/// straight line soon hits the place; halving now and then keeps it from crawling.
-int64_t Replicas::largest_batch(Plan::Purpose purpose, int64_t fits, double room, int64_t does_not,
-                                double excess) {
-  for (int probe = 0; does_not - fits > 1; ++probe) {
-    const double part = probe % 3 == 2 ? 0.5 : room / (room + excess);
-    const auto step = static_cast<int64_t>(part * static_cast<double>(does_not - fits));
-    const int64_t batch = std::clamp(fits + step, fits + 1, does_not - 1);
-    const double found = scarcest(purpose, batch).excess();
-    (found > 0 ? does_not : fits) = batch;
-    (found > 0 ? excess : room) = std::abs(found);
-  }
-  return fits;
-}
-
 void Replicas::check_memory(Plan::Purpose purpose, int64_t batch_size) {
   batch_size = std::min(batch_size, most_samples_);
   const Demand demand = scarcest(purpose, batch_size);
@@ -152,10 +147,10 @@ void Replicas::check_memory(Plan::Purpose purpose, int64_t batch_size) {
   const std::string why =
       fmt::format("{}: batches of {} need {} ({}), {} can be had there ({})", demand.name(), batch_size,
                   format_bytes(demand.total()), demand.parts(), format_bytes(demand.left), demand.whose);
-  const double room = -scarcest(purpose, 1).excess();
-  if (room < 0) throw UserError(fmt::format("{}; not even one sample fits", why));
-  throw UserError(fmt::format("{}; the largest batch that fits is {}", why,
-                              largest_batch(purpose, 1, room, batch_size, demand.excess())));
+  const int64_t most = largest_batch([&](int64_t batch) { return scarcest(purpose, batch).excess(); },
+                                     batch_size, demand.excess());
+  if (most == 0) throw UserError(fmt::format("{}; not even one sample fits", why));
+  throw UserError(fmt::format("{}; the largest batch that fits is {}", why, most));
 }
 
 std::string Replicas::memory_advice(Plan::Purpose purpose, int64_t batch_size) {
@@ -169,10 +164,15 @@ std::string Replicas::memory_advice(Plan::Purpose purpose, int64_t batch_size) {
 
 void Replicas::allocate(Plan::Purpose purpose, int64_t batch_size) {
   check_memory(purpose, batch_size);
-  for (const auto& replica : replicas_) sync_->allocate_parameters(replica->worker());
+  for (const auto& replica : replicas_)
+    for (const auto& executor : replica->executors())
+      sync_of(*executor).allocate_parameters(executor->worker());
   if (purpose != Plan::Purpose::training) return;
-  team_.run([&](Collective& member) { sync_->allocate_slots(replica_of(member).worker()); });
-  for (const Optimizer::Slot& slot : update_.slots()) state_.push_back({slot.name, layout_.trained(), {}});
+  team_.run([&](Collective& member) {
+    Executor& executor = executor_of(member);
+    sync_of(executor).allocate_slots(executor.worker());
+  });
+  for (const Optimizer::Slot& slot : update().slots()) state_.push_back({slot.name, layout().trained(), {}});
 }
 
 }  // namespace dtrain

@@ -53,15 +53,13 @@ void Update::update_group(Ops& ops, const StepState* state, const ParameterMemor
   constexpr size_t kMost = 3;  // slots that a rule has
   float* slots[kMost] = {};
   const size_t count = slots_.size() - (options_.average_decay ? 1 : 0);
-  for (size_t i = 0; i < count; ++i) slots[i] = memory.slot(i) + range.begin;
-  std::byte* copy = memory.copy();
-  if (copy) copy += static_cast<size_t>(range.begin) * bytes_of(ops.compute_type());
+  for (size_t i = 0; i < count; ++i) slots[i] = memory.slot(i, range.begin);
   ops.update(rule, {.state = state,
                     .group = group,
-                    .weights = memory.values() + range.begin,
-                    .gradient = gradient + range.begin,
+                    .weights = memory.values(range.begin),
+                    .gradient = gradient,
                     .slots = {slots, count},
-                    .weights_copy = copy,
+                    .weights_copy = memory.copy(range.begin),
                     .n = range.size()});
 }
 
@@ -70,8 +68,8 @@ void Update::update_average(Ops& ops, const StepState* state, const ParameterMem
   if (range.size() == 0) return;
   ops.update(MovingAverageRule{*options_.average_decay},
              {.state = state,
-              .weights = memory.slot(slots_.size() - 1) + range.begin,
-              .gradient = memory.values() + range.begin,
+              .weights = memory.slot(slots_.size() - 1, range.begin),
+              .gradient = memory.values(range.begin),
               .slots = {},
               .n = range.size()});
 }
@@ -80,16 +78,20 @@ void Update::find_directions(Ops& ops, const StepState* state, const ParameterMe
                              Range range, double* squares) const {
   for (const Group& group : groups_) {
     const Range mine = common(range, group.range);
-    if (mine.size() > 0)
-      ops.update(rule_, {.state = state,
-                         .group = group.rule,
-                         .weights = memory.values() + mine.begin,
-                         .gradient = gradient + mine.begin,
-                         .slots = std::array{memory.slot(0) + mine.begin, memory.slot(1) + mine.begin,
-                                             gradient + mine.begin},
-                         .n = mine.size()});
-    ops.sum_of_squares(memory.values() + mine.begin, squares++, mine.size());
-    ops.sum_of_squares(gradient + mine.begin, squares++, mine.size());
+    if (mine.size() == 0) {
+      ops.context().enqueue_zero(squares, 2 * sizeof(double));
+      squares += 2;
+      continue;
+    }
+    float* const its = gradient + (mine.begin - range.begin);
+    ops.update(rule_, {.state = state,
+                       .group = group.rule,
+                       .weights = memory.values(mine.begin),
+                       .gradient = its,
+                       .slots = std::array{memory.slot(0, mine.begin), memory.slot(1, mine.begin), its},
+                       .n = mine.size()});
+    ops.sum_of_squares(memory.values(mine.begin), squares++, mine.size());
+    ops.sum_of_squares(its, squares++, mine.size());
   }
 }
 
@@ -98,7 +100,8 @@ void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memo
   for (const Group& group : groups_) {
     const Range mine = common(range, group.range);
     const OptimizerRule rule = needs_directions() ? TrustRatioRule{squares} : rule_;
-    if (mine.size() > 0) update_group(ops, state, memory, rule, gradient, mine, group.rule);
+    if (mine.size() > 0)
+      update_group(ops, state, memory, rule, gradient + (mine.begin - range.begin), mine, group.rule);
     squares += 2;
   }
   if (options_.average_decay) update_average(ops, state, memory, trained(range));
@@ -106,8 +109,8 @@ void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memo
     const Range mine = common(range, statistics.range);
     if (mine.size() > 0)
       ops.update(MovingAverageRule{statistics.momentum}, {.state = state,
-                                                          .weights = memory.values() + mine.begin,
-                                                          .gradient = gradient + mine.begin,
+                                                          .weights = memory.values(mine.begin),
+                                                          .gradient = gradient + (mine.begin - range.begin),
                                                           .slots = {},
                                                           .n = mine.size()});
   }

@@ -47,13 +47,13 @@ class Update {
   bool needs_directions() const { return std::holds_alternative<LambRule>(rule_); }
   /// How many sums of squares there are: two for each trained parameter.
   size_t squares() const { return 2 * groups_.size(); }
-  /// Enqueues the first half of the update of `range`: the slots move, `gradient` (as apply() has it) becomes
+  /// Enqueues the first half of the update of `range`: the slots move, `gradient` (of `range`) becomes
   /// the direction, and squares[2 i] and squares[2 i + 1] (device memory) the sums of squares of what `range`
   /// has of the i-th trained parameter and of its direction.
   void find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
                        Range range, double* squares) const;
-  /// Enqueues the update of `range` in `memory` by `gradient` (a whole layout.with_gradient(); the part in
-  /// `range` is read). `squares`: of the whole parameters; read where needs_directions().
+  /// Enqueues the update of `range`, which `memory` holds, by its `gradient`. `squares`: of the whole
+  /// parameters; read where needs_directions().
   void apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
              Range range, const double* squares) const;
 

@@ -30,6 +30,11 @@ size_t WeightedDataset::working_bytes(int64_t samples) const {
 }
 
 void WeightedDataset::read(const Samples& samples, std::span<const View> dst) const {
+  if (!dst[classes_.target].data || !dst[own_].data) {
+    for (size_t i = 0; i < dst.size(); ++i)
+      if (dst[i].data) read_column(i, samples, dst[i].data);
+    return;
+  }
   std::vector<View> of_data(dst.begin(), dst.begin() + static_cast<int64_t>(own_));
   std::vector<float> own;
   if (has_own()) {

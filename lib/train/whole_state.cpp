@@ -18,7 +18,7 @@ GradientSync::StateBytes WholeState::state_bytes(const Worker& worker) const {
   for (const Copy& copy : copies_) {
     if (copy.owner->rank() != worker.rank()) continue;
     bytes.parameters += copy.memory->bytes();
-    bytes.slots += update_.slots().size() * static_cast<size_t>(layout_.trained()) * sizeof(float);
+    bytes.slots += update_.slots().size() * copy.memory->slot_bytes();
   }
   return bytes;
 }
@@ -41,7 +41,7 @@ float* WholeState::array_of(const ParameterMemory& memory, std::string_view arra
   if (array == kParameters) return memory.values();
   const auto& slots = update_.slots();
   for (size_t i = 0; i < memory.slots(); ++i)
-    if (slots[i].name == array) return memory.slot(i);
+    if (slots[i].name == array) return memory.slot(i, 0);
   throw std::logic_error("the state has no array '" + std::string(array) + "'");
 }
 
@@ -59,27 +59,6 @@ void WholeState::write_state(std::string_view array, Range range, const float* f
   for (const Copy& copy : copies_)
     copy.owner->context().copy_to_device(array_of(*copy.memory, array) + range.begin, from,
                                          static_cast<size_t>(range.size()) * sizeof(float));
-}
-
-void WholeState::set_gradient(int rank, Worker& worker, const float* gradient, Range range) {
-  gradients_[static_cast<size_t>(rank)] = {&worker, gradient, range};
-}
-
-bool WholeState::read_gradient(Range range, float* to) {
-  for (const Gradient& part : gradients_) {
-    const Range both{std::max(range.begin, part.range.begin), std::min(range.end, part.range.end)};
-    if (!part.worker || both.size() <= 0) continue;
-    StepState state;
-    part.worker->context().copy_to_host(&state, part.worker->state(), sizeof(state));
-    float* const values = to + (both.begin - range.begin);
-    part.worker->context().copy_to_host(values, part.values + both.begin,
-                                        static_cast<size_t>(both.size()) * sizeof(float));
-    if (update_.needs_directions()) continue;  // they are as they are applied
-    const float most = update_.clip_value();
-    for (int64_t i = 0; i < both.size(); ++i)
-      values[i] = std::clamp(values[i] * state.gradient.gradient_scale, -most, most);
-  }
-  return gradients_.front().worker != nullptr;
 }
 
 void WholeState::finish_writing(Worker& worker) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "train/gradient_sync.h"
+#include "train/last_gradient.h"
 #include "train/parameter_memory.h"
 
 namespace dtrain {
@@ -15,7 +16,7 @@ namespace dtrain {
 class WholeState : public GradientSync {
  public:
   WholeState(const ParameterLayout& layout, const Update& update, size_t workers)
-      : layout_(layout), update_(update), gradients_(workers) {}
+      : layout_(layout), update_(update), gradient_(workers) {}
 
   const ParameterMemory& memory_of(const Worker& worker) const override;
   StateBytes state_bytes(const Worker& worker) const override;
@@ -25,7 +26,7 @@ class WholeState : public GradientSync {
   std::span<float> host_view(std::string_view array) override;
   void read_state(std::string_view array, Range range, float* to) override;
   void write_state(std::string_view array, Range range, const float* from) override;
-  bool read_gradient(Range range, float* to) override;
+  bool read_gradient(Range range, float* to) override { return gradient_.read(update_, range, to); }
   void finish_writing(Worker& worker) override;
 
  protected:
@@ -36,9 +37,10 @@ class WholeState : public GradientSync {
   };
   void add_copy(Worker& owner);
   ParameterMemory& copy(size_t index = 0) const { return *copies_[index].memory; }
-  /// `worker` has the step's gradient in `range` of this array, until the next step begins. Each rank says so
-  /// of a range of its own.
-  void set_gradient(int rank, Worker& worker, const float* gradient, Range range);
+  /// As LastGradient::set(), with a whole array.
+  void set_gradient(int rank, Worker& worker, const float* gradient, Range range) {
+    gradient_.set(rank, worker, gradient + range.begin, range);
+  }
 
   const ParameterLayout& layout_;
   const Update& update_;
@@ -48,14 +50,8 @@ class WholeState : public GradientSync {
   float* array_of(const ParameterMemory& memory, std::string_view array) const;
   int64_t size_of(std::string_view array) const;
 
-  struct Gradient {
-    Worker* worker = nullptr;  // null: nothing yet
-    const float* values = nullptr;
-    Range range;
-  };
-
   std::vector<Copy> copies_;
-  std::vector<Gradient> gradients_;  // by rank
+  LastGradient gradient_;
 };
 
 }  // namespace dtrain

@@ -22,7 +22,8 @@ class InputsOf final : public Dataset {
   int64_t size() const override { return data_->size(); }
   const std::vector<TensorSpec>& columns() const override { return columns_; }
   void read(const Samples& samples, std::span<const View> dst) const override {
-    for (size_t i = 0; i < columns_.size(); ++i) data_->read_column(i, samples, dst[i].data);
+    for (size_t i = 0; i < columns_.size(); ++i)
+      if (dst[i].data) data_->read_column(i, samples, dst[i].data);
   }
   void read_column(size_t index, const Samples& samples, void* dst) const override {
     data_->read_column(index, samples, dst);

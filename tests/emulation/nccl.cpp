@@ -16,7 +16,11 @@ using namespace dtrain::emulation;
 
 namespace {
 
+enum class What { all_reduce, broadcast, reduce };
+
 struct Call {
+  What what = What::all_reduce;
+  int root = 0;
   const void* src = nullptr;
   void* dst = nullptr;
   size_t count = 0;
@@ -49,19 +53,33 @@ void sum_calls(std::vector<std::optional<Call>>& calls) {
   for (const auto& call : calls) {
     for (size_t i = 0; i < result.size(); ++i) result[i] += static_cast<const T*>(call->src)[i];
   }
-  for (const auto& call : calls) std::copy(result.begin(), result.end(), static_cast<T*>(call->dst));
+  for (size_t rank = 0; rank < calls.size(); ++rank)
+    if (calls[rank]->what == What::all_reduce || static_cast<int>(rank) == calls[rank]->root)
+      std::copy(result.begin(), result.end(), static_cast<T*>(calls[rank]->dst));
+}
+
+void broadcast(std::vector<std::optional<Call>>& calls) {
+  const Call& from = *calls[static_cast<size_t>(calls[0]->root)];
+  const std::vector<std::byte> bytes(static_cast<const std::byte*>(from.src),
+                                     static_cast<const std::byte*>(from.src) + from.bytes());
+  for (const auto& call : calls) std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(call->dst));
 }
 
 /// With the last member's call all of them are done.
 void meet(Clique& clique) {
   const Call& first = *clique.met[0];
   for (const auto& call : clique.met) {
-    if (call->count != first.count || call->type != first.type)
+    if (call->count != first.count || call->type != first.type || call->what != first.what ||
+        call->root != first.root)
       return fail_device("members of an NCCL communicator sum different things");
     if (call->captured != first.captured)
       return fail_device("members of an NCCL communicator capture a sum, and others do not");
   }
-  first.type == ncclDouble ? sum_calls<double>(clique.met) : sum_calls<float>(clique.met);
+  if (first.what == What::broadcast) {
+    broadcast(clique.met);
+  } else {
+    first.type == ncclDouble ? sum_calls<double>(clique.met) : sum_calls<float>(clique.met);
+  }
   for (auto& call : clique.met) call.reset();
   clique.done.assign(clique.done.size(), true);
 }
@@ -100,7 +118,10 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
   Clique& clique = *comm->clique;
   if (clique.aborted) return ncclInvalidUsage;
   const size_t bytes = what.bytes();
-  if (!is_device_memory(what.src, bytes) || !is_device_memory(what.dst, bytes)) return ncclInvalidArgument;
+  if (what.root < 0 || what.root >= clique.size) return ncclInvalidArgument;
+  const bool writes = what.what != What::reduce || comm->rank == what.root;
+  if (!is_device_memory(what.src, bytes) || (writes && !is_device_memory(what.dst, bytes)))
+    return ncclInvalidArgument;
   if (device_of(what.src) != comm->device || current_device() != comm->device) return ncclInvalidUsage;
   const auto rank = static_cast<size_t>(comm->rank);
   const auto ready = [held = comm->clique, uses = comm->uses, rank, what] {
@@ -220,7 +241,19 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* status) {
 ncclResult_t ncclAllReduce(const void* src, void* dst, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
   if ((type != ncclFloat && type != ncclDouble) || op != ncclSum) return ncclInvalidArgument;
-  return call(comm, {src, dst, count, type, is_captured(stream)}, stream);
+  return call(comm, {What::all_reduce, 0, src, dst, count, type, is_captured(stream)}, stream);
+}
+
+ncclResult_t ncclBroadcast(const void* src, void* dst, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+  if (type != ncclFloat) return ncclInvalidArgument;
+  return call(comm, {What::broadcast, root, src, dst, count, type, is_captured(stream)}, stream);
+}
+
+ncclResult_t ncclReduce(const void* src, void* dst, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  if (type != ncclFloat || op != ncclSum) return ncclInvalidArgument;
+  return call(comm, {What::reduce, root, src, dst, count, type, is_captured(stream)}, stream);
 }
 
 }  // extern "C"

@@ -47,8 +47,11 @@ class PlanRun {
       : devices(std::move(on)),
         slots(std::move(slots_of_nodes)),
         graph(std::move(made)),
-        layout(graph),
-        plan(graph, layout, heads(), ops(), slots, {Plan::Purpose::training, kBatch}, replicas) {
+        model_layout(graph, slots, static_cast<int>(devices.size())),
+        layout(model_layout.whole()),
+        plan(graph, model_layout, heads(), ops(), slots, {Plan::Purpose::training, kBatch},
+             {.replicas =
+                  replicas ? std::span<Collective* const>(&replicas, 1) : std::span<Collective* const>()}) {
     values.resize(static_cast<size_t>(layout.size()));
     initialize(graph, layout, 1, values.data());
     for (size_t i = 0; i < values.size(); ++i) values[i] += 0.1f * std::sin(static_cast<float>(i));
@@ -60,41 +63,42 @@ class PlanRun {
    public:
     /// `seed`: of its samples.
     Microbatch(const PlanRun& run, float loss_scale, uint64_t seed) : run_(run), frame(run.plan) {
-      std::vector<SlotArrays> arrays;
       for (size_t slot = 0; slot < run.devices.size(); ++slot) {
         const test::Device& device = *run.devices[slot];
         Memory m;
-        m.arena = device.memory(run.plan.arena_bytes(static_cast<int>(slot)));
-        m.values = device.array(run.values);
-        m.weights = device.typed(run.values);
+        const int number = static_cast<int>(slot);
+        const ArenaBytes& bytes = run.plan.arena_bytes(number);
+        const ParameterLayout& layout = run.model_layout.on(number);
+        const Values values = run.values_on(number);
+        m.arena = device.memory(bytes.frame);
+        m.shared = device.memory(bytes.shared);
+        m.values = device.array(values);
+        m.weights = device.typed(values);
         m.totals = device.array(std::vector<double>(Plan::count_totals(run.heads())));
         m.state = device.array(std::vector<StepState>{{.now = {}, .gradient = {.loss_scale = loss_scale}}});
-        m.gradients =
-            device.array(Values(static_cast<size_t>(run.layout.with_gradient()), PlanRun::kUntouched));
+        m.gradients = device.array(Values(static_cast<size_t>(layout.with_gradient()), PlanRun::kUntouched));
         const bool copied = device.math.type != DType::float32;
         const auto* floats = reinterpret_cast<const std::byte*>(m.values.data());
-        arrays.push_back({.arena = reinterpret_cast<std::byte*>(m.arena.data()),
-                          .values = m.values.data(),
-                          .weights = copied ? static_cast<const std::byte*>(m.weights.data()) : floats,
-                          .gradients = m.gradients.data(),
-                          .totals = m.totals.data(),
-                          .state = m.state.data()});
+        frame.bind(number, {.arena = reinterpret_cast<std::byte*>(m.arena.data()),
+                            .shared = reinterpret_cast<std::byte*>(m.shared.data()),
+                            .values = m.values.data(),
+                            .weights = copied ? static_cast<const std::byte*>(m.weights.data()) : floats,
+                            .gradients = m.gradients.data(),
+                            .totals = m.totals.data(),
+                            .state = m.state.data()});
         memory_.push_back(std::move(m));
       }
-      frame.bind(arrays);
       load(seed);
     }
 
-    /// Each parameter's from the slot of the layer whose it is.
+    /// Of the whole layout, each parameter's from its slot.
     Values gradients() const {
-      Values all = memory_[0].gradients.read();
-      for (const ParameterSlice& slice : run_.layout.slices()) {
-        const size_t slot =
-            run_.slots.empty() ? 0 : static_cast<size_t>(run_.slots[static_cast<size_t>(slice.node)]);
-        if (slot == 0 || slice.offset >= run_.layout.with_gradient()) continue;
-        const Values its = memory_[slot].gradients.read();
-        std::copy_n(its.begin() + slice.offset, slice.elements(), all.begin() + slice.offset);
-      }
+      Values all(static_cast<size_t>(run_.layout.with_gradient()), PlanRun::kUntouched);
+      run_.model_layout.for_each_piece(
+          {0, run_.layout.with_gradient()}, [&](const ModelLayout::Piece& piece) {
+            const Values its = memory_[static_cast<size_t>(piece.slot)].gradients.read();
+            std::copy_n(its.begin() + piece.on_slot.begin, piece.on_slot.size(), all.begin() + piece.at);
+          });
       return all;
     }
     double total() const {
@@ -105,7 +109,7 @@ class PlanRun {
 
    private:
     struct Memory {
-      test::Array<float> arena, values, gradients;
+      test::Array<float> arena, shared, values, gradients;
       test::TypedArray weights;
       test::Array<double> totals;
       test::Array<StepState> state;
@@ -144,6 +148,16 @@ class PlanRun {
     });
     gradients = microbatch.gradients();
     total = microbatch.total();
+  }
+
+  /// The slot's parameters, in its own layout.
+  Values values_on(int slot) const {
+    Values mine(static_cast<size_t>(model_layout.on(slot).size()));
+    model_layout.for_each_piece({0, layout.size()}, [&](const ModelLayout::Piece& piece) {
+      if (piece.slot == slot)
+        std::copy_n(values.begin() + piece.at, piece.on_slot.size(), mine.begin() + piece.on_slot.begin);
+    });
+    return mine;
   }
 
   const ParameterSlice& slice(const std::string& layer, const std::string& name) const {
@@ -198,7 +212,8 @@ class PlanRun {
   std::vector<test::Device*> devices;
   std::vector<int> slots;
   Graph graph;
-  ParameterLayout layout;
+  ModelLayout model_layout;
+  const ParameterLayout& layout;
   Plan plan;
   Values values, gradients;
   double total = 0;

@@ -9,6 +9,11 @@
 namespace dtrain {
 namespace {
 
+void meet(const Plan& plan, Collective& member) {
+  for (const Plan::Part part : {Plan::Part::forward, Plan::Part::backward})
+    plan.meet(0, part, member, nullptr);
+}
+
 std::string synchronized_model() {
   std::string model = kModel;
   const std::string plain = "batch_normalization: {name: normal}";
@@ -24,7 +29,8 @@ TEST_CASE("a plan says which calls meet, the same for every batch size; none do 
   const auto meetings = [&](Collective* replicas, Plan::Purpose purpose, int64_t batch) {
     const PlanRun run(*device, synchronized_model(), replicas);
     Ops* ops[] = {&device->ops()};
-    const Plan plan(run.graph, run.layout, run.heads(), ops, {}, {purpose, batch}, replicas);
+    const Plan plan(run.graph, run.model_layout, run.heads(), ops, {}, {purpose, batch},
+                    {.replicas = {&replicas, 1}});
     std::string text;
     for (const Instruction& instruction : plan.instructions())
       if (instruction.meeting > 0)
@@ -51,7 +57,7 @@ TEST_CASE("replicas without rows take part and change nothing") {
   Team(3, false).run([&](Collective& member) {
     const auto device = test::cpu_device();
     PlanRun run(*device, synchronized_model(), &member);
-    if (member.rank() != 1) return run.plan.meet(member);
+    if (member.rank() != 1) return meet(run.plan, member);
     run.run();
     among = run.gradients;
   });
@@ -88,7 +94,7 @@ TEST_CASE("a replica that fails frees those that wait for it within a plan") {
             all_gather_zeros(member, meeting % 2 == 0 ? 17 : 16);
           throw Error("it broke");
         }
-        for (;;) member.rank() == 1 ? run.plan.meet(member) : run.run();
+        for (;;) member.rank() == 1 ? meet(run.plan, member) : run.run();
       };
       CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);
     }

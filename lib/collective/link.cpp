@@ -1,0 +1,93 @@
+#include "collective/link.h"
+
+#include "collective/collective.h"
+#include "collective/spin.h"
+
+namespace dtrain {
+
+namespace {
+bool is_gpu(const Context& context) {
+  return context.device().kind == DeviceId::Kind::gpu;
+}
+}  // namespace
+
+Link::Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, bool spin)
+    : from_(from),
+      to_(to),
+      bytes_(bytes),
+      copies_(keeping == Keeping::copied || (is_gpu(from) && !is_gpu(to))),
+      spin_(spin),
+      entries_(static_cast<size_t>(most)) {
+  if (!is_gpu(from)) return;
+  for (Entry& entry : entries_) {
+    entry.written = from.make_event();
+    if (is_gpu(to)) entry.copied = to.make_event();
+  }
+}
+
+/// Between GPUs copies lie with the receiver, and else in the host's memory.
+Buffer Link::room_for_copy() {
+  if (!is_gpu(from_)) return from_.allocate(bytes_);
+  return is_gpu(to_) ? to_.allocate(bytes_) : from_.allocate_host(bytes_);
+}
+
+/// Goes by the counts, which abort() moves so that nobody sleeps on.
+void Link::wait(const std::atomic<uint64_t>& count, uint64_t number) {
+  const auto come = [&] { return count.load(std::memory_order_acquire) >= number; };
+  if (spin_) spin_until(come);
+  for (uint64_t seen = count.load(std::memory_order_acquire); seen < number;
+       seen = count.load(std::memory_order_acquire)) {
+    if (aborted_.load(std::memory_order_acquire)) throw Aborted();
+    count.wait(seen, std::memory_order_acquire);
+  }
+  if (aborted_.load(std::memory_order_acquire)) throw Aborted();
+}
+
+uint64_t Link::send(const void* src, size_t bytes) {
+  const uint64_t number = sent_.load(std::memory_order_relaxed) + 1;
+  wait_received(number > entries_.size() ? number - entries_.size() : 0);
+  Entry& mine = entry(number);
+  mine.data = src;
+  if (copies_) {
+    if (!mine.copy.data()) mine.copy = room_for_copy();
+    from_.enqueue_copy(mine.copy.data(), src, bytes);
+    mine.data = mine.copy.data();
+  }
+  if (is_gpu(from_)) mine.written->record();
+  sent_.fetch_add(1, std::memory_order_release);
+  sent_.notify_all();
+  return number;
+}
+
+void Link::receive(void* dst, size_t bytes) {
+  const uint64_t number = ++next_;
+  wait(sent_, number);
+  Entry& its = entry(number);
+  if (!is_gpu(from_)) {
+    to_.copy_to_device(dst, its.data, bytes);
+  } else if (!is_gpu(to_)) {
+    its.written->synchronize();
+    to_.copy_to_device(dst, its.data, bytes);
+  } else {
+    to_.wait(*its.written);
+    to_.enqueue_copy(dst, its.data, bytes);
+    its.copied->record();
+  }
+  received_.fetch_add(1, std::memory_order_release);
+  received_.notify_all();
+}
+
+void Link::wait_received(uint64_t number) {
+  wait(received_, number);
+  if (const auto& copied = entry(number).copied; copied && number > 0) from_.wait(*copied);
+}
+
+void Link::abort() noexcept {
+  aborted_.store(true, std::memory_order_release);
+  for (std::atomic<uint64_t>* count : {&sent_, &received_}) {
+    count->fetch_add(1, std::memory_order_release);
+    count->notify_all();
+  }
+}
+
+}  // namespace dtrain

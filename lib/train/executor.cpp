@@ -1,0 +1,356 @@
+#include "train/executor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/stopwatch.h"
+
+namespace dtrain {
+
+Executor::Executor(ReplicaPlans& plans, int slot, std::unique_ptr<Worker> worker, Collective& member,
+                   Collective& everyone)
+    : plans_(plans),
+      slot_(slot),
+      worker_(std::move(worker)),
+      member_(member),
+      everyone_(everyone),
+      feed_(worker_->ops()),
+      count_(std::max<size_t>(Plan::count_totals(plans.heads()), 1)),
+      sent_(static_cast<size_t>(plans.in_flight(slot)), nullptr) {
+  Context& context = worker_->context();
+  totals_ = context.allocate(count_ * sizeof(double));
+  host_totals_ = context.allocate_host(2 * count_ * sizeof(double));
+  host_numbers_ = context.allocate_host(2 * sizeof(StepNumbers));
+  for (auto& event : done_) event = context.make_event();
+  const std::span<const Head> heads = plans.heads();
+  if (!heads.empty() && heads[0].weights)
+    worker_->set_own_weights(static_cast<const double*>(totals_.data()) + heads[0].totals() - 1);
+}
+
+size_t Executor::gradient_bytes(int64_t microbatches) const {
+  if (plans_.reduces_gradients()) return 0;
+  const int64_t floats = plans_.layout().on(slot_).with_gradient();
+  return static_cast<size_t>(floats) * sizeof(float) * (microbatches > 1 ? 2 : 1);
+}
+
+size_t Executor::places(Plan::Purpose purpose, int microbatches) const {
+  return purpose == Plan::Purpose::training ? std::min(sent_.size(), static_cast<size_t>(microbatches)) : 1;
+}
+
+size_t Executor::arena_bytes(const Plan& plan, int microbatches) const {
+  const ArenaBytes& bytes = plan.arena_bytes(slot_);
+  return (bytes.frame + bytes.links) * places(plan.key().purpose, microbatches) + bytes.shared;
+}
+
+size_t Executor::staging_bytes(const Plan& plan) {
+  size_t columns = 0;
+  for (const Plan::Array& column : plan.columns())
+    if (plan.buffers()[static_cast<size_t>(column.buffer)].slot == slot_) columns += column.view.bytes();
+  return 2 * columns + worker_->context().workspace_bytes();
+}
+
+void Executor::grow(Buffer& memory, size_t bytes) {
+  if (bytes <= memory.bytes()) return;
+  Context& context = worker_->context();
+  context.synchronize();
+  memory = Buffer();  // freed before the larger one is taken
+  memory = context.allocate(bytes);
+  moved_ = true;
+}
+
+void Executor::make_room(Plan::Purpose purpose, const Microbatches& microbatches) {
+  // Microbatches differ in size by one sample at most, and the last one is the smallest.
+  ArenaBytes most;
+  for (const int index : {0, microbatches.count() - 1}) {
+    const int64_t samples = microbatches[index].size();
+    if (samples == 0) continue;
+    const ArenaBytes& bytes = plans_.plan({purpose, samples}).arena_bytes(slot_);
+    most = {std::max(most.frame, bytes.frame), std::max(most.shared, bytes.shared)};
+  }
+  frame_bytes_ = most.frame;
+  grow(arena_, most.frame * places(purpose, microbatches.count()));
+  grow(shared_, most.shared);
+}
+
+float* Executor::gradients(bool accumulated) {
+  if (!accumulated) return worker_->gradients();
+  if (!microbatch_gradients_.data()) microbatch_gradients_ = worker_->context().allocate(gradient_bytes(1));
+  return microbatch_gradients_.f32();
+}
+
+Executor::FrameKey Executor::frame_key(Plan::Purpose purpose, Range samples, int index) const {
+  const bool training = purpose == Plan::Purpose::training;
+  const int places = training ? static_cast<int>(sent_.size()) : 1;
+  return {{purpose, samples.size()}, training && index > 0, index % places};
+}
+
+Frame& Executor::load(const Batch& batch, Range samples, Plan::Purpose purpose, GradientSync& sync,
+                      int index) {
+  const FrameKey key = frame_key(purpose, samples, index);
+  const auto& [plan_key, accumulated, place] = key;
+  release(place);
+  Frame& frame = frames_.try_emplace(key, plans_.plan(plan_key)).first->second;
+  const ParameterMemory& memory = sync.memory_of(*worker_);
+  frame.bind(
+      slot_,
+      {.arena = static_cast<std::byte*>(arena_.data()) + frame_bytes_ * static_cast<size_t>(place),
+       .shared = static_cast<std::byte*>(shared_.data()),
+       .values = memory.values(),
+       .weights = memory.weights(),
+       .gradients = purpose == Plan::Purpose::training && !plans_.reduces_gradients() ? gradients(accumulated)
+                                                                                      : nullptr,
+       .shards = shards_,
+       .totals = static_cast<double*>(totals_.data()),
+       .state = worker_->state()});
+  const Stopwatch stopwatch(step_seconds_.copying);
+  feed_.load(batch, samples, frame);
+  return frame;
+}
+
+void Executor::release(int place) {
+  const Frame*& frame = sent_[static_cast<size_t>(place)];
+  if (frame) frame->plan().wait_received(*frame, slot_);
+  frame = nullptr;
+}
+
+void Executor::release_all() {
+  for (int place = 0; place < static_cast<int>(sent_.size()); ++place) release(place);
+}
+
+Executor::StepMode Executor::next_mode(Plan::Purpose purpose, int64_t batch_size) {
+  const bool training = purpose == Plan::Purpose::training;
+  if (plans_.slots() > 1 || plans_.has_shards() || (training && plans_.meets_in_layers()))
+    return StepMode::eager;
+  const auto [entry, is_new] = modes_.try_emplace({purpose, batch_size}, StepMode::eager);
+  StepMode& mode = entry->second;
+  if (!is_new) mode = mode == StepMode::eager ? StepMode::capture : StepMode::replay;
+  return mode;
+}
+
+void Executor::meet() {
+  double moved = std::exchange(moved_, false) ? 1 : 0;
+  everyone_.all_reduce({&moved, 1});
+  if (moved == 0) return;
+  worker_->context().synchronize();
+  forget_captured_graphs();
+  for (auto& [key, mode] : modes_) mode = StepMode::eager;
+  everyone_.barrier();
+}
+
+void Executor::run(const WorkKey& key, const std::function<void()>& work) {
+  const auto captured = captured_graphs_.find(key);
+  if (captured == captured_graphs_.end() || !captured->second) return work();
+  captured->second->run();
+}
+
+void Executor::clear_totals() {
+  worker_->context().enqueue_zero(totals_.data(), count_ * sizeof(double));
+}
+
+/// Numbers and totals take turns in two places of the host's memory, so that one step can be described while
+/// the one before computes; the step before that has been waited for.
+void Executor::begin(const StepNumbers& numbers) {
+  turn_ = 1 - turn_;
+  done_[turn_]->synchronize();
+  auto* host = static_cast<StepNumbers*>(host_numbers_.data()) + turn_;
+  *host = numbers;
+  worker_->context().enqueue_copy(&worker_->state()->now, host, sizeof(numbers));
+}
+
+void Executor::begin(GradientSync& sync) {
+  shards_ = sync.shards_of(*worker_);
+  sync.begin(*worker_);
+}
+
+void Executor::end() {
+  auto* host = static_cast<double*>(host_totals_.data()) + turn_ * count_;
+  worker_->context().enqueue_copy(host, totals_.data(), count_ * sizeof(double));
+  done_[turn_]->record();
+}
+
+std::span<const double> Executor::totals(int back) {
+  const size_t turn = back == 0 ? turn_ : 1 - turn_;
+  done_[turn]->synchronize();
+  return {static_cast<const double*>(host_totals_.data()) + turn * count_, count_};
+}
+
+void Executor::train(const StepOrder& order, const Microbatches& microbatches, GradientSync& sync) {
+  begin(order.numbers);
+  begin(sync);
+  make_room(Plan::Purpose::training, microbatches);
+  if (plans_.slots() > 1) {
+    train_by_schedule(order, microbatches, sync);
+  } else {
+    const StepMode mode = next_mode(Plan::Purpose::training, order.batch.size());
+    for (int index = 0; index < microbatches.count(); ++index)
+      train_microbatch(order, microbatches[index], index, microbatches.count(), mode, sync);
+  }
+  {
+    const Stopwatch stopwatch(step_seconds_.updating);
+    sync.end(*worker_, member_, everyone_);
+  }
+  end();
+}
+
+void Executor::complete(GradientSync& sync) {
+  const Stopwatch stopwatch(step_seconds_.updating);
+  sync.complete(*worker_);
+}
+
+void Executor::accumulate(const Frame* frame, bool accumulated) {
+  if (plans_.reduces_gradients()) return;
+  const int64_t floats = plans_.layout().on(slot_).with_gradient();
+  float* mine = gradients(accumulated);
+  if (!frame) worker_->ops().fill(mine, 0.0f, floats);
+  if (accumulated) worker_->ops().scale_add(worker_->gradients(), mine, 1.0f, 1.0f, floats);
+}
+
+void Executor::compute(Frame* frame, const StepInfo& info, bool accumulated,
+                       const std::function<void(int64_t)>& on_ready) {
+  if (!accumulated) clear_totals();
+  if (frame) {
+    frame->plan().run(*frame, info, on_ready);
+  } else {
+    meet_absent(Plan::Purpose::training, Plan::Part::forward);
+    meet_absent(Plan::Purpose::training, Plan::Part::backward);
+  }
+  accumulate(frame, accumulated);
+}
+
+void Executor::meet_absent(Plan::Purpose purpose, Plan::Part part) {
+  if (plans_.meets_in_layers() || plans_.has_shards())
+    plans_.plan({purpose, 1}).meet(slot_, part, member_, shards_);
+}
+
+void Executor::train_microbatch(const StepOrder& order, Range samples, int index, int count, StepMode mode,
+                                GradientSync& sync) {
+  const bool accumulated = index > 0, last = index == count - 1;
+  Frame* frame = nullptr;
+  if (samples.size() > 0) frame = &load(order.batch, samples, Plan::Purpose::training, sync, index);
+  const StepInfo info{order.seed, static_cast<uint64_t>(samples.begin), order.batch.size()};
+  if (mode == StepMode::eager) {
+    compute(frame, info, accumulated, nullptr);
+    if (!last) return;
+    meet();
+    sync.ready(*worker_, plans_.layout().on(slot_).with_gradient());
+    worker_->context().synchronize();  // before the update's kernels are loaded, too
+    return complete(sync);
+  }
+  std::function<void(int64_t)> on_ready;
+  if (count == 1) on_ready = [&](int64_t end) { sync.ready(*worker_, end); };
+  const auto work = [&] {
+    compute(frame, info, accumulated, on_ready);
+    if (last) complete(sync);
+  };
+  const WorkKey key{{Plan::Purpose::training, samples.size()}, samples.begin, order.batch.size(), index};
+  if (mode == StepMode::capture) {
+    captured_graphs_[key] = worker_->context().capture(work);
+    if (last) meet();
+  }
+  run(key, work);
+}
+
+/// Where gradients are accumulated over more microbatches than the schedule takes at once, it is run anew, so
+/// that no more are ever under way.
+void Executor::train_by_schedule(const StepOrder& order, const Microbatches& microbatches,
+                                 GradientSync& sync) {
+  clear_totals();
+  const int at_once = plans_.microbatches();
+  for (int first = 0; first < microbatches.count(); first += at_once)
+    for (const StageTask& task : stage_tasks(plans_.schedule(), slot_, plans_.slots(),
+                                             std::min(at_once, microbatches.count() - first))) {
+      const int index = first + task.microbatch;
+      if (task.kind == StageTask::Kind::forward) {
+        forward(order, microbatches[index], index, sync);
+      } else {
+        backward(microbatches[index], index);
+      }
+    }
+  release_all();
+  meet();
+  worker_->context().synchronize();
+  complete(sync);
+}
+
+void Executor::forward(const StepOrder& order, Range samples, int index, GradientSync& sync) {
+  if (samples.size() == 0) {
+    return meet_absent(Plan::Purpose::training, Plan::Part::forward);
+  }
+  Frame& frame = load(order.batch, samples, Plan::Purpose::training, sync, index);
+  frame.set_step({order.seed, static_cast<uint64_t>(samples.begin), order.batch.size()});
+  frame.plan().run_part(frame, slot_, Plan::Part::forward);
+  sent_[static_cast<size_t>(index) % sent_.size()] = &frame;
+}
+
+void Executor::backward(Range samples, int index) {
+  const bool accumulated = index > 0;
+  if (samples.size() == 0) {
+    meet_absent(Plan::Purpose::training, Plan::Part::backward);
+    return accumulate(nullptr, accumulated);
+  }
+  Frame& frame = frames_.at(frame_key(Plan::Purpose::training, samples, index));
+  frame.plan().run_part(frame, slot_, Plan::Part::backward);
+  accumulate(&frame, accumulated);
+}
+
+void Executor::evaluate(const Batch& batch, const Microbatches& microbatches, GradientSync& sync) {
+  begin({});
+  begin(sync);
+  make_room(Plan::Purpose::evaluation, microbatches);
+  const StepMode mode = next_mode(Plan::Purpose::evaluation, batch.size());
+  for (int index = 0; index < microbatches.count(); ++index) {
+    const Range samples = microbatches[index];
+    Frame* frame = nullptr;
+    if (samples.size() > 0) frame = &load(batch, samples, Plan::Purpose::evaluation, sync, index);
+    const auto work = [&] {
+      if (index == 0) clear_totals();
+      if (!frame) return meet_absent(Plan::Purpose::evaluation, Plan::Part::forward);
+      frame->set_step({0, static_cast<uint64_t>(samples.begin), batch.size()});
+      frame->plan().run_part(*frame, slot_, Plan::Part::forward);
+    };
+    const WorkKey key{{Plan::Purpose::evaluation, samples.size()}, samples.begin, batch.size(), index};
+    if (mode == StepMode::capture) captured_graphs_[key] = worker_->context().capture(work);
+    run(key, work);
+    sent_[0] = frame;
+  }
+  release_all();
+  if (mode == StepMode::eager) meet();
+  end();
+}
+
+void Executor::predict(const Batch& batch, const Microbatches& microbatches, GradientSync& sync,
+                       std::span<const View> outputs) {
+  begin(sync);
+  make_room(Plan::Purpose::prediction, microbatches);
+  for (int index = 0; index < microbatches.count(); ++index) {
+    const Range samples = microbatches[index];
+    if (samples.size() == 0) {
+      meet_absent(Plan::Purpose::prediction, Plan::Part::forward);
+      continue;
+    }
+    Frame& frame = load(batch, samples, Plan::Purpose::prediction, sync, index);
+    frame.set_step({0, static_cast<uint64_t>(samples.begin), batch.size()});
+    const Plan& plan = frame.plan();
+    plan.run_part(frame, slot_, Plan::Part::forward);
+    sent_[0] = &frame;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (plan.buffers()[static_cast<size_t>(plan.outputs()[i].buffer)].slot == slot_)
+        download_output(frame.outputs()[i], samples, outputs[i]);
+  }
+  release_all();
+}
+
+/// One output's rows, as float32 where they are of the compute type.
+void Executor::download_output(const View& mine, Range samples, const View& whole) {
+  const size_t row = mine.bytes() / static_cast<size_t>(samples.size());
+  std::byte* to = whole.as<std::byte>() + row * static_cast<size_t>(samples.begin);
+  Context& context = worker_->context();
+  const DType type = worker_->ops().compute_type();
+  if (mine.dtype != DType::float32 || type == DType::float32)
+    return context.copy_to_host(to, mine.data, mine.bytes());
+  const Buffer wide = context.allocate(mine.bytes());
+  worker_->ops().cast(wide.data(), DType::float32, mine.data, type, mine.elements());
+  context.copy_to_host(to, wide.data(), mine.bytes());
+}
+
+}  // namespace dtrain

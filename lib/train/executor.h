@@ -1,0 +1,151 @@
+// What one device computes of a replica: the instructions of its slot, in the schedule's order.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "collective/collective.h"
+#include "data/loader.h"
+#include "nn/plan.h"
+#include "train/feed.h"
+#include "train/gradient_sync.h"
+#include "train/microbatches.h"
+#include "train/replica_plans.h"
+#include "train/worker.h"
+
+namespace dtrain {
+
+/// A step as the host describes it.
+struct StepOrder {
+  const Batch& batch;
+  uint64_t seed = 0;
+  StepNumbers numbers;
+};
+
+/// Seconds of a slot's thread, in all steps so far.
+struct StepSeconds {
+  double copying = 0;   // samples to the device, with what is read and converted on the way
+  double updating = 0;  // summing gradients, and the optimizer; 0 where a GPU does so by itself
+};
+
+/// Used by one thread, while those of the replica's other slots make the same calls. A GPU's work for a batch
+/// size is done by plain calls the first time, so that all that libraries load, choose and allocate is there;
+/// captured the second time, in one graph a step (a microbatch of the share, where it has several); and
+/// replayed from then on. All replicas do so in the same steps. Where layers meet the other replicas, which
+/// they do by way of the host, training is never captured; nor is the work of a replica of several slots,
+/// whose threads wait for each other.
+class Executor {
+ public:
+  /// `member`: of the group of this slot in all replicas. `everyone`: of that of all slots. Refers to all but
+  /// the worker.
+  Executor(ReplicaPlans& plans, int slot, std::unique_ptr<Worker> worker, Collective& member,
+           Collective& everyone);
+
+  int slot() const { return slot_; }
+  Worker& worker() { return *worker_; }
+  Collective& member() { return member_; }
+
+  /// The gradient of the mean loss over the whole batch as far as this replica's microbatches of it go, and
+  /// totals(), and what the gradient sync makes of them. An empty microbatch gives zeros.
+  void train(const StepOrder& order, const Microbatches& microbatches, GradientSync& sync);
+  /// totals() of the share.
+  void evaluate(const Batch& batch, const Microbatches& microbatches, GradientSync& sync);
+  /// This slot's outputs of the share, into these views of the whole batch.
+  void predict(const Batch& batch, const Microbatches& microbatches, GradientSync& sync,
+               std::span<const View> outputs);
+
+  /// Waits for the totals of the train() or evaluate() before the last one, or of the last: `back` 1 or 0.
+  /// Valid until the next call. Any thread, while none of these calls runs.
+  std::span<const double> totals(int back = 0);
+
+  const StepSeconds& step_seconds() const { return step_seconds_; }
+  void forget_captured_graphs() { captured_graphs_.clear(); }
+
+  /// What the gradients take, in bytes.
+  size_t gradient_bytes(int64_t microbatches) const;
+  /// What a plan takes of the slot's memory, in bytes, where a step has so many microbatches.
+  size_t arena_bytes(const Plan& plan, int microbatches) const;
+  /// What the totals of steps take, in bytes: on the device, and of the host's memory.
+  size_t totals_bytes() const { return count_ * sizeof(double); }
+  size_t host_totals_bytes() const { return 3 * totals_bytes(); }
+  /// What a GPU has besides, for batches of this share: two staging areas (of float32 samples at most), and
+  /// the libraries' workspace.
+  size_t staging_bytes(const Plan& plan);
+
+ private:
+  /// What is the same whenever work is repeated: what it is for, how many samples, the first one's place, the
+  /// global batch, the microbatch's number.
+  using WorkKey = std::tuple<PlanKey, int64_t, int64_t, int>;
+  /// How the work for batches of a size is done: plainly, while it is captured, or from the captured graph.
+  enum class StepMode { eager, capture, replay };
+  /// What a frame is for: its plan, whether its gradients are to be added to those of microbatches before it,
+  /// and in which of the places for microbatches under way it lies.
+  using FrameKey = std::tuple<PlanKey, bool, int>;
+
+  StepMode next_mode(Plan::Purpose purpose, int64_t batch_size);
+  /// All meet before anything that makes one's GPU wait for another's: from here on nobody allocates any more
+  /// (collective.h). And where the memory of one has moved, all forget what they captured.
+  void meet();
+
+  void begin(const StepNumbers& numbers);
+  void begin(GradientSync& sync);
+  void end();
+  void clear_totals();
+  void complete(GradientSync& sync);
+  /// Room for the plans of these microbatches, of which as many as may be are under way at once.
+  void make_room(Plan::Purpose purpose, const Microbatches& microbatches);
+  /// For how many microbatches under way there is room.
+  size_t places(Plan::Purpose purpose, int microbatches) const;
+  void grow(Buffer& memory, size_t bytes);
+  /// A frame with every pointer in place and the batch's samples in the slot's columns.
+  Frame& load(const Batch& batch, Range samples, Plan::Purpose purpose, GradientSync& sync, int index);
+  FrameKey frame_key(Plan::Purpose purpose, Range samples, int index) const;
+  float* gradients(bool accumulated);
+  /// Adds those of a microbatch to those of the microbatches before; zeros without a frame.
+  void accumulate(const Frame* frame, bool accumulated);
+  /// Runs the frame's plan, and adds its gradients to those of the microbatches before; zeros without a
+  /// frame, which others' layers are met with.
+  void compute(Frame* frame, const StepInfo& info, bool accumulated,
+               const std::function<void(int64_t)>& on_ready);
+  void train_microbatch(const StepOrder& order, Range samples, int index, int count, StepMode mode,
+                        GradientSync& sync);
+  /// The slot's tasks of a step, where there are several slots.
+  void train_by_schedule(const StepOrder& order, const Microbatches& microbatches, GradientSync& sync);
+  /// Without rows of a microbatch, of which other replicas have some: what they do together.
+  void meet_absent(Plan::Purpose purpose, Plan::Part part);
+  void forward(const StepOrder& order, Range samples, int index, GradientSync& sync);
+  void backward(Range samples, int index);
+  /// Waits until the other slots have what was sent from this place.
+  void release(int place);
+  void release_all();
+  /// What was captured under this key, or else the work itself.
+  void run(const WorkKey& key, const std::function<void()>& work);
+  void download_output(const View& mine, Range samples, const View& whole);
+
+  ReplicaPlans& plans_;
+  const int slot_;
+  std::unique_ptr<Worker> worker_;
+  Collective &member_, &everyone_;
+  StateShards* shards_ = nullptr;
+  Feed feed_;
+  // Two of what goes to and fro, as one step is described while the one before computes.
+  Buffer arena_, shared_, totals_, microbatch_gradients_, host_numbers_, host_totals_;
+  std::array<std::unique_ptr<Event>, 2> done_;
+  StepSeconds step_seconds_;
+  size_t count_;            // of totals
+  size_t frame_bytes_ = 0;  // from one place for a microbatch under way to the next
+  size_t turn_ = 0;         // of what there are two of
+  std::map<FrameKey, Frame> frames_;
+  std::vector<const Frame*> sent_;     // the frame that may have sent something, by place
+  bool moved_ = false;                 // the memory, since all met
+  std::map<PlanKey, StepMode> modes_;  // by purpose and size of the whole batch
+  std::map<WorkKey, std::unique_ptr<CapturedGraph>> captured_graphs_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,57 @@
+// The plans of one replica of the model, over one device or several.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "collective/collective.h"
+#include "nn/plan.h"
+#include "train/schedule.h"
+#include "train/strategy.h"
+
+namespace dtrain {
+
+/// The threads of the replica's slots use it at once.
+class ReplicaPlans {
+ public:
+  /// `ops`: by slot. `groups`: of each slot's replicas. Refers to all but the lists.
+  ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
+               const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups, bool spin);
+
+  int slots() const { return static_cast<int>(ops_.size()); }
+  const ModelLayout& layout() const { return layout_; }
+  std::span<const Head> heads() const { return heads_; }
+  PipelineSchedule schedule() const { return placement_.schedule; }
+  /// Microbatches that the schedule takes at once, at most.
+  int microbatches() const { return microbatches_; }
+  /// The plan, made by whoever asks first. On any thread.
+  const Plan& plan(const PlanKey& key);
+  /// Microbatches that a slot has under way at most, in training.
+  int in_flight(int slot) const { return in_flight_[static_cast<size_t>(slot)]; }
+  /// Whether layers meet the other replicas in training.
+  bool meets_in_layers() const { return !groups_.empty(); }
+  /// Whether there is a part of the parameters, or of the gradients, only.
+  bool has_shards() const { return placement_.sharded >= ShardLevel::gradients; }
+  bool reduces_gradients() const { return has_shards(); }
+  /// Lets every thread that waits for another slot's throw Aborted; those that make a plan are waited for.
+  void abort() noexcept;
+
+ private:
+  const Graph& graph_;
+  const ModelLayout& layout_;
+  std::span<const Head> heads_;
+  const Placement& placement_;
+  const int microbatches_;
+  const bool spin_;
+  const std::vector<Ops*> ops_;
+  std::vector<Collective*> groups_;  // that layers meet in training, by slot; empty where none does
+  std::vector<int> in_flight_;       // by slot
+  std::mutex mutex_;
+  bool aborted_ = false;
+  std::map<PlanKey, std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace dtrain

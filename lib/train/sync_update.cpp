@@ -1,0 +1,56 @@
+#include "train/sync_update.h"
+
+#include <vector>
+
+namespace dtrain {
+
+void update_gradient_scale(Worker& worker, const Update& update, const double* weights) {
+  if (update.needs_norm() || update.is_weighted())
+    worker.ops().update_gradient_scale(
+        update.gradient_rule(), update.needs_norm() ? worker.squares() : nullptr, weights, worker.state());
+}
+
+void update_whole(Worker& worker, const Update& update, const ParameterMemory& memory, Range whole) {
+  double* const squares = worker.parameter_squares();
+  if (update.needs_directions())
+    update.find_directions(worker.ops(), worker.state(), memory, worker.gradients(), whole, squares);
+  update.apply(worker.ops(), worker.state(), memory, worker.gradients(), whole, squares);
+}
+
+void update_alone(Worker& worker, const Update& update, const ParameterMemory& memory, Range whole,
+                  const double* weights) {
+  if (update.needs_norm())
+    worker.ops().sum_of_squares(worker.gradients(), worker.squares(), update.trained(whole).size());
+  update_gradient_scale(worker, update, weights);
+  update_whole(worker, update, memory, whole);
+}
+
+void all_reduce_sums(Worker& worker, Worker& computed, Collective& everyone, const Update& update,
+                     const float* gradient, Range mine) {
+  if (!update.needs_norm() && !update.is_weighted()) return;
+  const Range trained = update.trained(mine);
+  double sums[2] = {0, 0};
+  if (update.needs_norm() && trained.size() > 0) {
+    worker.ops().sum_of_squares(gradient + (trained.begin - mine.begin), worker.squares(), trained.size());
+    worker.context().copy_to_host(&sums[0], worker.squares(), sizeof(double));
+  }
+  if (update.is_weighted()) computed.context().copy_to_host(&sums[1], computed.own_weights(), sizeof(double));
+  everyone.all_reduce(sums);
+  worker.context().copy_to_device(worker.squares(), sums, sizeof(sums));
+  update_gradient_scale(worker, update, worker.weights());
+}
+
+void update_part(Worker& worker, Collective& member, const Update& update, const ParameterMemory& memory,
+                 float* gradient, Range mine) {
+  double* const squares = worker.parameter_squares();
+  if (update.needs_directions()) {
+    update.find_directions(worker.ops(), worker.state(), memory, gradient, mine, squares);
+    std::vector<double> sums(update.squares());
+    worker.context().copy_to_host(sums.data(), squares, sums.size() * sizeof(double));
+    member.all_reduce(sums);
+    worker.context().copy_to_device(squares, sums.data(), sums.size() * sizeof(double));
+  }
+  update.apply(worker.ops(), worker.state(), memory, gradient, mine, squares);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,187 @@
+#include "collective/link.h"
+
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "collective/collective.h"
+#include "device/device.h"
+
+using namespace dtrain;
+
+namespace {
+
+std::unique_ptr<Context> cpu(int index) {
+  return make_cpu_context({DeviceId::Kind::cpu, index}, {available_cores().front()}, false);
+}
+
+/// Two contexts of the host's memory and a way from one to the other, for arrays of up to 64 numbers.
+struct Path {
+  explicit Path(int most, bool spin = false, Link::Keeping keeping = Link::Keeping::lent)
+      : link(*from, *to, 64 * sizeof(int), keeping, most, spin) {}
+  std::unique_ptr<Context> from = cpu(0), to = cpu(1);
+  Link link;
+};
+
+/// On a thread of its own; says how the work ended.
+class Worker {
+ public:
+  template <class Work>
+  explicit Worker(Work work)
+      : thread_([this, work] {
+          try {
+            work();
+            how_ = "done";
+          } catch (const Aborted&) {
+            how_ = "aborted";
+          }
+          ended_ = true;
+        }) {}
+  ~Worker() {
+    if (thread_.joinable()) thread_.join();
+  }
+  std::string join() {
+    thread_.join();
+    return how_;
+  }
+  /// Given some time to end, it has not.
+  bool waits() const {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return !ended_;
+  }
+
+ private:
+  std::string how_;
+  std::atomic<bool> ended_{false};
+  std::thread thread_;  // the last member: it writes the others
+};
+
+}  // namespace
+
+TEST_CASE("a link brings arrays in the order of their sending, each as it was when it was sent") {
+  for (const int most : {1, 2, 5})
+    for (const bool spin : {false, true}) {
+      CAPTURE(most);
+      CAPTURE(spin);
+      constexpr int kArrays = 500;
+      Path path(most, spin);
+      Worker sender([&] {
+        // As many places as arrays may be under way; each is written anew once it was received.
+        std::vector<std::vector<int>> places(static_cast<size_t>(most), std::vector<int>(64));
+        std::vector<uint64_t> numbers(places.size(), 0);
+        for (int i = 0; i < kArrays; ++i) {
+          const size_t place = static_cast<size_t>(i % most);
+          path.link.wait_received(numbers[place]);
+          std::iota(places[place].begin(), places[place].end(), 1000 * i);
+          numbers[place] =
+              path.link.send(places[place].data(), static_cast<size_t>(i % 64 + 1) * sizeof(int));
+          if (numbers[place] != static_cast<uint64_t>(i + 1)) throw Aborted();
+        }
+        path.link.wait_received(kArrays);
+      });
+      int wrong = 0;
+      for (int i = 0; i < kArrays; ++i) {
+        std::vector<int> found(64, -1), expected(64, -1);
+        path.link.receive(found.data(), static_cast<size_t>(i % 64 + 1) * sizeof(int));
+        std::iota(expected.begin(), expected.begin() + i % 64 + 1, 1000 * i);
+        wrong += found != expected;
+      }
+      CHECK(wrong == 0);
+      CHECK(sender.join() == "done");
+    }
+}
+
+TEST_CASE("one thread may send and receive, up to as many arrays as may be under way") {
+  Path path(3);
+  const std::vector<int> sent{1, 2, 3};
+  for (const int& number : sent) path.link.send(&number, sizeof(int));
+  for (const int number : sent) {
+    int found = 0;
+    path.link.receive(&found, sizeof(int));
+    CHECK(found == number);
+  }
+  path.link.wait_received(0);  // nothing was sent: nothing to wait for
+  path.link.wait_received(3);
+}
+
+TEST_CASE("who sends waits where too many are under way, who receives where none is") {
+  Path path(2);
+  const int numbers[] = {1, 2, 3};
+  std::atomic<int> sent{0};
+  Worker sender([&] {
+    for (const int& number : numbers) {
+      path.link.send(&number, sizeof(int));
+      ++sent;
+    }
+  });
+  CHECK(sender.waits());
+  CHECK(sent == 2);
+  int found = 0;
+  path.link.receive(&found, sizeof(int));
+  CHECK(found == 1);
+  CHECK(sender.join() == "done");
+  Worker waiter([&] { path.link.wait_received(3); });
+  path.link.receive(&found, sizeof(int));
+  CHECK(found == 2);
+  CHECK(waiter.waits());
+  path.link.receive(&found, sizeof(int));
+  CHECK(found == 3);
+  CHECK(waiter.join() == "done");
+
+  Worker receiver([&] { path.link.receive(&found, sizeof(int)); });
+  CHECK(receiver.waits());
+  path.link.send(&numbers[0], sizeof(int));
+  CHECK(receiver.join() == "done");
+  CHECK(found == 1);
+}
+
+TEST_CASE("abort wakes both sides, and every later call throws") {
+  for (const bool spin : {false, true}) {
+    CAPTURE(spin);
+    int number = 7, found = 0;
+    {
+      Path path(1, spin);
+      path.link.send(&number, sizeof(int));
+      Worker sender([&] { path.link.send(&number, sizeof(int)); });
+      CHECK(sender.waits());
+      path.link.abort();
+      CHECK(sender.join() == "aborted");
+    }
+    {
+      Path path(1, spin);
+      path.link.send(&number, sizeof(int));
+      Worker waiter([&] { path.link.wait_received(1); });
+      CHECK(waiter.waits());
+      path.link.abort();
+      CHECK(waiter.join() == "aborted");
+    }
+    Path path(8, spin);
+    Worker receiver([&] { path.link.receive(&found, sizeof(int)); });
+    CHECK(receiver.waits());
+    path.link.abort();
+    path.link.abort();
+    CHECK(receiver.join() == "aborted");
+    CHECK(found == 0);
+    CHECK_THROWS_AS(path.link.send(&number, sizeof(int)), Aborted);
+    CHECK_THROWS_AS(path.link.receive(&found, sizeof(int)), Aborted);
+    CHECK_THROWS_AS(path.link.wait_received(0), Aborted);
+  }
+}
+
+TEST_CASE("what a link copies may change at once") {
+  Path path(2, false, Link::Keeping::copied);
+  int array[4] = {1, 2, 3, 4}, got[4] = {};
+  for (const int round : {0, 1, 2}) {
+    array[0] = round;
+    path.link.send(array, sizeof(array));
+    array[0] = -1;
+    path.link.receive(got, sizeof(got));
+    CHECK(got[0] == round);
+    CHECK(got[3] == 4);
+  }
+}

@@ -1,0 +1,102 @@
+// Activations that are computed again for backward instead of kept.
+#include "plan_run.h"
+
+namespace dtrain {
+namespace {
+
+/// The nodes [first, last] of the graph become one segment.
+void make_segment(Graph& graph, const std::string& first, const std::string& last, int number = 0) {
+  size_t end = static_cast<size_t>(node_named(graph, last));
+  while (end + 1 < graph.nodes.size() && graph.nodes[end + 1].is_activation_of_previous) ++end;
+  for (size_t i = static_cast<size_t>(node_named(graph, first)); i <= end; ++i)
+    graph.nodes[i].recompute = number;
+}
+
+int count(const Plan& plan, const std::string& end, Instruction::Phase phase) {
+  int found = 0;
+  for (const Instruction& instruction : plan.instructions())
+    if (instruction.phase == phase && instruction.name.ends_with(end)) ++found;
+  return found;
+}
+
+}  // namespace
+
+DEVICE_TEST_CASE("recomputed segments give the same gradients and totals, to the bit") {
+  PlanRun kept(device);
+  kept.run();
+  const std::pair<const char*, const char*> segments[] = {
+      {"first", "first"}, {"first", "normal"},  {"first", "sum"},    {"normal", "rows"},
+      {"sum", "hidden"},  {"first", "classes"}, {"hidden", "hidden"}};
+  for (const auto& [first, last] : segments) {
+    INFO(first << " to " << last);
+    Graph graph = good_graph(kModel);
+    make_segment(graph, first, last);
+    PlanRun anew({&device}, graph, {});
+    anew.run();
+    CHECK(anew.total == doctest::Approx(kept.total).epsilon(device.tolerance(1e-12)));
+    check_same(device, anew.gradients, kept.gradients);
+  }
+  Graph graph = good_graph(kModel);
+  make_segment(graph, "first", "normal", 0);
+  make_segment(graph, "frozen", "rows", 1);
+  make_segment(graph, "hidden", "classes", 2);
+  PlanRun anew({&device}, graph, {});
+  anew.run();
+  check_same(device, anew.gradients, kept.gradients);
+  CHECK(count(anew.plan, " forward", Instruction::Phase::backward) >= 3);
+}
+
+TEST_CASE("dropout draws the same numbers when it is computed again") {
+  const auto device = test::cpu_device();
+  const std::string model = R"(
+inputs: {x: [30]}
+layers:
+  - dense: {name: a, units: 40, activation: tanh}
+  - dropout: {name: b, rate: 0.5}
+  - dense: {name: c, units: 40, activation: relu}
+  - dropout: {name: d, rate: 0.25}
+  - dense: {name: classes, units: 5}
+)";
+  PlanRun kept(*device, model);
+  kept.run();
+  Graph graph = good_graph(model);
+  make_segment(graph, "a", "d");
+  PlanRun anew({device.get()}, graph, {});
+  anew.run();
+  CHECK(anew.total == kept.total);
+  CHECK(anew.gradients == kept.gradients);
+}
+
+TEST_CASE("recomputing the blocks of a deep network halves its activations at least") {
+  const auto device = test::cpu_device();
+  std::string model = "inputs: {x: [64]}\nlayers:\n";
+  for (int block = 0; block < 12; ++block)
+    for (const char* part : {"a", "b", "c"})
+      model += "  - dense: {name: " + std::string(part) + std::to_string(block) +
+               ", units: 64, activation: tanh}\n";
+  model += "  - dense: {name: classes, units: 5}\n";
+  PlanRun kept(*device, model);
+  Graph graph = good_graph(model);
+  for (int block = 0; block < 12; ++block)
+    make_segment(graph, "a" + std::to_string(block), "c" + std::to_string(block), block);
+  PlanRun anew({device.get()}, graph, {});
+  CHECK(2 * anew.plan.arena_bytes().frame <= kept.plan.arena_bytes().frame);
+  kept.run();
+  anew.run();
+  CHECK(anew.gradients == kept.gradients);
+}
+
+TEST_CASE("segments over two slots are recomputed on each of them") {
+  const auto device = test::cpu_device(), other = test::cpu_device();
+  PlanRun kept(*device);
+  kept.run();
+  Graph graph = good_graph(kModel);
+  std::vector<int> slots(graph.nodes.size(), 0);
+  for (size_t i = static_cast<size_t>(node_named(graph, "sum")); i < slots.size(); ++i) slots[i] = 1;
+  make_segment(graph, "first", "hidden");
+  PlanRun anew({device.get(), other.get()}, graph, slots);
+  anew.run();
+  check_same(*device, anew.gradients, kept.gradients);
+}
+
+}  // namespace dtrain
