@@ -29,7 +29,7 @@ model:
 dataset:
   train: {csv: {file: data.csv, target: -1}, rows: [0, 20]}
   validation: {csv: {file: data.csv, target: -1}, rows: [20, 26]}
-strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+strategy: STRATEGY
 train:
   epochs: 4
   batch_size: 8
@@ -37,6 +37,9 @@ train:
   optimizer: {adam: {learning_rate: 0.01}}
 checkpoint: {every: 2 steps, keep: 2, best: {monitor: val_loss, mode: max}}
 """
+STRATEGIES = {"mirrored": "{mirrored: {devices: [cpu:0, cpu:1]}}",
+              "placed": "{placed: {layers: {dense: cpu:0, dropout: cpu:1}}}",
+              "pipeline": "{pipeline: {devices: [cpu:0, cpu:1], stages: [dropout], microbatches: 3}}"}
 ACTIONS = {"EIO": {"FAULT_DO": str(errno.EIO)},
            "ENOSPC": {"FAULT_DO": str(errno.ENOSPC)},
            "EACCES": {"FAULT_DO": str(errno.EACCES)},
@@ -50,8 +53,9 @@ class Found(Exception):
 
 
 class Fuzzer:
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, strategy):
         self.program = program
+        folder.mkdir()
         self.dir = folder / "work"
         self.log = folder / "log"
         self.shim = folder / "faults.so"
@@ -61,7 +65,7 @@ class Fuzzer:
         data = random.Random(1)
         rows = [[data.gauss(0, 1) for _ in range(3)] + [data.randrange(2)] for _ in range(26)]
         (self.dir / "data.csv").write_text("".join(",".join(f"{v:g}" for v in row) + "\n" for row in rows))
-        (self.dir / "config.yaml").write_text(CONFIG)
+        (self.dir / "config.yaml").write_text(CONFIG.replace("STRATEGY", STRATEGIES[strategy]))
         self.run("fit", "config.yaml", "--output", "whole")
         self.whole = self.outcome("whole")
         # The calls of the run that is to be disturbed.
@@ -123,31 +127,39 @@ class Fuzzer:
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", required=True)
-    parser.add_argument("--count", type=int, help="faults to try (30)")
+    parser.add_argument("--count", type=int, help="faults to try under each strategy (12)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--long", action="store_true", help="500 faults")
+    parser.add_argument("--long", action="store_true", help="250 faults under each")
+    parser.add_argument("--strategy", choices=STRATEGIES, help="only this one")
     parser.add_argument("--call", type=int, help="only this call")
     options = parser.parse_args()
+    strategies = [options.strategy] if options.strategy else list(STRATEGIES)
     with tempfile.TemporaryDirectory() as folder:
-        fuzzer = Fuzzer(os.path.abspath(options.program), pathlib.Path(folder).resolve())
-        numbers = [options.call] if options.call else range(1, len(fuzzer.calls) + 1)
-        faults = list(itertools.product(numbers, ACTIONS))
-        random.Random(options.seed).shuffle(faults)
-        count = options.count or (len(faults) if options.call else 500 if options.long else 30)
-        print(f"{len(fuzzer.calls)} calls touch files; {min(count, len(faults))} of {len(faults)} faults")
-        found = tried = 0
-        for number, name in faults[:count]:
-            tried += 1
-            try:
-                fuzzer.disturb(number, name)
-            except Found as what:
-                found += 1
-                print(f"{fuzzer.describe(number, name)}\n{what}\n"
-                      f"again: {sys.argv[0]} --program {options.program} --call {number}\n", flush=True)
-                if found == 5:
-                    break
-        print(f"{tried} faults tried, {found} findings")
-        sys.exit(1 if found else 0)
+        found = sum(try_all(options, strategy, pathlib.Path(folder).resolve() / strategy) for strategy in strategies)
+    sys.exit(1 if found else 0)
+
+
+def try_all(options, strategy, folder):
+    """How many findings there are under a strategy."""
+    fuzzer = Fuzzer(os.path.abspath(options.program), folder, strategy)
+    numbers = [options.call] if options.call else range(1, len(fuzzer.calls) + 1)
+    faults = list(itertools.product(numbers, ACTIONS))
+    random.Random(options.seed).shuffle(faults)
+    count = options.count or (len(faults) if options.call else 250 if options.long else 12)
+    print(f"{strategy}: {len(fuzzer.calls)} calls touch files; {min(count, len(faults))} of {len(faults)} faults")
+    found = tried = 0
+    for number, name in faults[:count]:
+        tried += 1
+        try:
+            fuzzer.disturb(number, name)
+        except Found as what:
+            found += 1
+            print(f"{fuzzer.describe(number, name)}\n{what}\n"
+                  f"again: {sys.argv[0]} --program {options.program} --strategy {strategy} --call {number}\n", flush=True)
+            if found == 5:
+                break
+    print(f"{tried} faults tried, {found} findings")
+    return found
 
 
 if __name__ == "__main__":

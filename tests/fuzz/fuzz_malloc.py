@@ -63,12 +63,18 @@ train:
 checkpoint: {every: 1 steps, keep: 2, best: {monitor: val_loss}}
 """
 ONE = "strategy=single"
+PLACED = "strategy={placed: {layers: {conv2d: 'cpu:0', batch_normalization: 'cpu:1', dense: 'cpu:0'}}}"
+PIPELINE = "strategy={pipeline: {devices: ['cpu:0', 'cpu:1'], stages: [flatten], microbatches: 3}}"
 CASES = {
     "fit": ["fit", "config.yaml", "--output", "run", "--set", ONE],
     "fit-2": ["fit", "config.yaml", "--output", "run"],
+    "fit-placed": ["fit", "config.yaml", "--output", "run", "--set", PLACED],
+    "fit-pipeline": ["fit", "config.yaml", "--output", "run", "--set", PIPELINE],
     "resume": ["resume", "saved", "--epochs", "2", "--set", ONE],
     "resume-2": ["resume", "saved", "--epochs", "2"],
+    "resume-pipeline": ["resume", "saved", "--epochs", "2", "--set", PIPELINE],
     "evaluate": ["evaluate", "saved", "--split", "validation"],
+    "evaluate-pipeline": ["evaluate", "saved", "--split", "validation", "--set", PIPELINE],
     "predict": ["predict", "saved", "--input", "x.npy", "--output", "out.npy"],
     "check": ["check", "config.yaml"],
     "csv": ["check", "csv.yaml"],

@@ -1,0 +1,130 @@
+// Saved under each strategy, gone on with under each other.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "outcome.h"
+#include "train/evaluation.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+// Five steps an epoch, the last of 9 samples. What a resume has to bring back: slots, averaged weights,
+// random numbers, a schedule, sums within an epoch.
+constexpr auto kRun = R"(
+seed: 5
+model:
+  inputs: {x: [6]}
+  layers:
+    - dense: {units: 12, activation: tanh, name: first}
+    - dropout: {rate: 0.25}
+    - layer_normalization: {name: normal}
+    - dense: {units: 12, activation: tanh, name: second}
+    - dense: {name: third, shared_with: second}
+    - dense: {units: 4, name: head}
+dataset:
+  train: {synthetic: {samples: 73, target: {classes: 4}, seed: 1}}
+  validation: {synthetic: {samples: 30, target: {classes: 4}, seed: 2}}
+strategy: single
+train:
+  epochs: 4
+  batch_size: 16
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: {reduce_on_plateau: {initial: 0.005, patience: 1, factor: 0.5, min_delta: 0.5}}}}
+  metrics: [sparse_categorical_accuracy]
+  callbacks: [{ema: {decay: 0.9}}]
+checkpoint: {every: 1000 steps, best: {monitor: val_loss}}
+)";
+
+const std::vector<std::string> kStrategies{
+    "strategy=single",
+    "strategy={mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}",
+    "strategy={placed: {layers: {first: 'cpu:1', normal: 'cpu:0', second: 'cpu:2', head: 'cpu:1'}}}",
+    "strategy={pipeline: {devices: [cpu:0, cpu:1, cpu:2], stages: [normal, head], microbatches: 3}}",
+    "strategy={pipeline: {devices: [cpu:0, cpu:1, cpu:2, cpu:3], stages: [third], microbatches: 2, schedule: "
+    "gpipe, replicas: 2}}",
+};
+
+/// What a strategy makes of a checkpoint, without another step.
+struct Seen {
+  std::vector<float> predictions;
+  double loss = 0;
+};
+
+Seen look_at(const std::string& run, const std::string& strategy) {
+  SavedRun saved = load_saved_run(run, {strategy}, [](const std::string&) {});
+  Recorder recorder;
+  Trainer trainer(std::move(saved.config), *saved.directory, recorder, recorder.requests);
+  trainer.restore(saved.checkpoint);
+  const auto loader = open_loader(trainer.config(), *trainer.config().dataset.validation, false, false);
+  return {predictions_of(trainer),
+          evaluate_split(trainer.config(), trainer.replicas(), *loader, nullptr)->loss()};
+}
+
+/// The rest of a run that was stopped, in a copy of its directory.
+Outcome go_on(const std::string& run, const std::string& strategy) {
+  const ScratchDirectory directory;
+  std::filesystem::copy(run, directory / "run", std::filesystem::copy_options::recursive);
+  SavedRun saved = load_saved_run(directory / "run", {strategy}, [](const std::string&) {});
+  Recorder recorder;
+  Trainer trainer(std::move(saved.config), *saved.directory, recorder, recorder.requests);
+  trainer.restore(saved.checkpoint);
+  return outcome_of(trainer, recorder);
+}
+
+}  // namespace
+
+TEST_CASE("saved under each strategy, a run goes on under each other; under the same one to the bit") {
+  std::vector<Outcome> whole;
+  for (const std::string& strategy : kStrategies) whole.push_back(outcome_of(kRun, {strategy}));
+  for (const int64_t stop : {7, 10})  // within an epoch, and at its end
+    for (size_t i = 0; i < kStrategies.size(); ++i) {
+      CAPTURE(stop);
+      CAPTURE(kStrategies[i]);
+      const ScratchDirectory directory;
+      const RunDirectory run(directory / "run");
+      Recorder recorder(stop);
+      {
+        Trainer trainer(config_from(kRun, {kStrategies[i]}), run, recorder, recorder.requests);
+        trainer.start();
+        CHECK_THROWS_AS(trainer.run(), Interrupted);
+      }
+      const Seen expected = look_at(run.path(), kStrategies[0]);
+      for (size_t j = 0; j < kStrategies.size(); ++j) {
+        CAPTURE(kStrategies[j]);
+        const Seen seen = look_at(run.path(), kStrategies[j]);
+        CHECK(largest_difference_of(seen.predictions, expected.predictions) < 1e-5);
+        CHECK(seen.loss == doctest::Approx(expected.loss).epsilon(1e-6));
+
+        Outcome resumed = go_on(run.path(), kStrategies[j]);
+        resumed.losses.insert(resumed.losses.begin(), recorder.losses.begin(), recorder.losses.end());
+        check_close(resumed, whole[0]);
+        if (i == j) CHECK(resumed == whole[i]);
+      }
+    }
+}
+
+TEST_CASE(
+    "over several devices, too, a loss that is no number ends the run and saves nothing over what was good") {
+  for (const std::string& strategy : kStrategies) {
+    CAPTURE(strategy);
+    const ScratchDirectory directory;
+    const RunDirectory run(directory / "run");
+    Recorder recorder;
+    Trainer trainer(config_from(kRun, {strategy, "train.optimizer={sgd: {learning_rate: 1e30}}",
+                                       "train.callbacks=[terminate_on_nan]", "checkpoint.every=1 step"}),
+                    run, recorder, recorder.requests);
+    trainer.start();
+    CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("at step"), Error);
+    const auto newest = load_newest(run, [](const std::string&) {});
+    REQUIRE(newest);
+    for (const LayerWeights& layer : newest->content().layers)
+      for (const ArrayRef& weight : layer.weights) {
+        const auto* values = static_cast<const float*>(weight.data);
+        CHECK(std::all_of(values, values + weight.shape.elements(),
+                          [](float value) { return std::isfinite(value); }));
+      }
+  }
+}

@@ -1,0 +1,148 @@
+// What a run comes to, for the tests that compare runs.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/runs.h"
+
+namespace dtrain::testing {
+
+struct Outcome {
+  std::vector<double> losses;      // of this process's steps
+  std::vector<float> values;       // all parameters, without the gaps between them
+  std::vector<float> slots;        // of the optimizer, and averaged weights
+  std::vector<Json> history;       // what was measured, epoch by epoch
+  std::vector<float> predictions;  // for a few samples
+  bool operator==(const Outcome& other) const {
+    return losses == other.losses && values == other.values && slots == other.slots &&
+           predictions == other.predictions;
+  }
+};
+
+/// Samples made up: inputs that look like those of data sets. Integers stay below 8.
+class MadeUpBatch : public Batch {
+ public:
+  explicit MadeUpBatch(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  void read(int64_t first, int64_t, std::span<const View> dst) const override {
+    for (size_t column = 0; column < dst.size(); ++column) {
+      if (!dst[column].data) continue;
+      const int64_t row = dst[column].elements() / dst[column].shape[0];
+      for (int64_t i = 0; i < dst[column].elements(); ++i) {
+        const double number =
+            std::sin(static_cast<double>((first * row + i) * 3 + static_cast<int64_t>(column)));
+        if (dst[column].dtype == DType::float32) dst[column].f32()[i] = static_cast<float>(number);
+      }
+    }
+  }
+
+ private:
+  int64_t size_;
+};
+
+inline std::vector<float> predictions_of(Trainer& trainer) {
+  const Graph& graph = trainer.config().graph;
+  const MadeUpBatch batch(5);
+  std::vector<std::vector<float>> outputs;
+  std::vector<View> views;
+  for (const ValueRef output : graph.outputs) {
+    const Shape shape = graph.spec(output).shape.prepended(batch.size());
+    outputs.emplace_back(static_cast<size_t>(shape.elements()));
+    views.push_back({outputs.back().data(), shape});
+  }
+  trainer.replicas().predict(batch, views);
+  std::vector<float> all;
+  for (const auto& output : outputs) all.insert(all.end(), output.begin(), output.end());
+  return all;
+}
+
+/// Runs a trainer that has begun to its end; throws what its run throws.
+inline Outcome outcome_of(Trainer& trainer, Recorder& recorder) {
+  trainer.run();
+  Outcome outcome;
+  outcome.losses = recorder.losses;
+  const HostArrays arrays = trainer.replicas().download();
+  for (const ParameterSlice& slice : trainer.replicas().layout().slices()) {
+    const auto take = [&](std::span<const float> from, std::vector<float>& to) {
+      const auto part =
+          from.subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.elements()));
+      to.insert(to.end(), part.begin(), part.end());
+    };
+    take(arrays.values, outcome.values);
+    if (slice.offset < trainer.replicas().layout().trained())
+      for (const std::span<float> slot : arrays.slots) take(slot, outcome.slots);
+  }
+  std::istringstream lines(trainer.state().history.text());
+  for (std::string line; std::getline(lines, line);) outcome.history.push_back(Json::parse(line));
+  outcome.predictions = predictions_of(trainer);
+  return outcome;
+}
+
+/// A fresh run to its end.
+inline Outcome outcome_of(const std::string& yaml, const std::vector<std::string>& sets = {}) {
+  const ScratchDirectory directory;
+  Recorder recorder;
+  Trainer trainer(config_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
+  trainer.start();
+  return outcome_of(trainer, recorder);
+}
+
+template <class T>
+double largest_difference_of(const std::vector<T>& a, const std::vector<T>& b) {
+  REQUIRE(a.size() == b.size());
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    REQUIRE(std::isfinite(a[i]));
+    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  }
+  return largest;
+}
+
+/// What was measured: numbers, or tables of them.
+inline void check_same_measure(const std::string& key, const Json& found, const Json& expected) {
+  if (expected.is_array()) {
+    REQUIRE(found.items().size() == expected.items().size());
+    for (size_t i = 0; i < expected.items().size(); ++i)
+      check_same_measure(key, found.items()[i], expected.items()[i]);
+    return;
+  }
+  CAPTURE(key);
+  // Sums of floats differ by rounding, what is counted does not.
+  const bool counted = key.find("accuracy") != key.npos || key.find("f1_score") != key.npos ||
+                       key.find("confusion") != key.npos;
+  CHECK(found.as_double() == doctest::Approx(expected.as_double()).epsilon(counted ? 1e-6 : 1e-4));
+}
+
+inline void check_same_history(const std::vector<Json>& found, const std::vector<Json>& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (size_t epoch = 0; epoch < expected.size(); ++epoch) {
+    REQUIRE(found[epoch].entries().size() == expected[epoch].entries().size());
+    for (const auto& [key, value] : expected[epoch].entries())
+      if (key != "seconds" && key != "samples_per_second") {
+        const Json* const its = found[epoch].find(key);
+        REQUIRE(its);
+        check_same_measure(key, *its, value);
+      }
+  }
+}
+
+/// The same run but for rounding.
+inline void check_close(const Outcome& found, const Outcome& expected) {
+  REQUIRE(found.losses.size() == expected.losses.size());
+  double largest = 0;
+  for (size_t i = 0; i < found.losses.size(); ++i)
+    largest =
+        std::max(largest, std::abs(found.losses[i] - expected.losses[i]) / std::abs(expected.losses[i]));
+  CHECK(largest < 1e-4);
+  CHECK(largest_difference_of(found.values, expected.values) < 1e-3);
+  CHECK(largest_difference_of(found.predictions, expected.predictions) < 1e-3);
+  check_same_history(found.history, expected.history);
+}
+
+}  // namespace dtrain::testing
