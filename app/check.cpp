@@ -10,9 +10,12 @@
 
 #include "commands.h"
 #include "console.h"
+#include "fit_table.h"
+#include "memory_table.h"
 #include "model_table.h"
 #include "options.h"
 #include "plan_table.h"
+#include "schedule_view.h"
 #include "text.h"
 #include "train/evaluation.h"
 #include "train/placement.h"
@@ -31,7 +34,10 @@ struct CheckOptions {
   OutputOptions output;
   std::string config;
   std::vector<std::string> sets;
-  bool measure = false, plan = false;
+  bool measure = false, plan = false, schedule = false, fit = false;
+  // The machine for which strategies are tried.
+  std::string memory, bandwidth;
+  std::optional<int64_t> devices;
 };
 
 struct Split {
@@ -50,10 +56,11 @@ struct RunPlan {
   std::vector<MemoryPlan> replicas;
   std::string gradients_meet;
   size_t snapshot = 0;
-  size_t read_ahead = 0;              // bytes of the host's memory
-  std::vector<int64_t> last_shares;   // of the last batch, by replica
-  std::optional<StepTime> step_time;  // where it was asked for
-  std::string instructions;           // the first replica's plan, as text, where it was asked for
+  size_t read_ahead = 0;                 // bytes of the host's memory
+  std::vector<int64_t> last_shares;      // of the last batch, by replica
+  std::optional<StepTime> step_time;     // where it was asked for
+  std::optional<ScheduleView> schedule;  // where it was asked for
+  std::string instructions;              // the first replica's plan, as text, where it was asked for
   Json instructions_json;
 
   int64_t steps(const RunConfig& config) const { return steps_per_epoch * config.train.epochs; }
@@ -110,9 +117,10 @@ std::vector<Split> open_splits(RunConfig& config, const Configured<Cache>& cache
 }
 
 /// `cache`: the configured one, which is not filled here. The configuration learns the columns of its data.
-RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, bool with_instructions) {
+RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, const CheckOptions& options) {
   RunPlan plan;
   plan.placement = place_for_training(config);
+  if (options.schedule && !options.measure) plan.schedule = view_schedule(config, plan.placement, nullptr);
   plan.splits = open_splits(config, cache);
   const int64_t samples = plan.splits[0].samples, batch = config.train.batch_size;
   plan.steps_per_epoch = (samples + batch - 1) / batch;
@@ -145,7 +153,8 @@ RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, bool with_i
   plan.gradients_meet = replicas.gradient_sync().where();
   for (int rank = 0; rank < replicas.size(); ++rank)
     plan.last_shares.push_back(part_of(plan.last_batch, rank, replicas.size()).size());
-  if (with_instructions) {
+  if (options.schedule && options.measure) plan.schedule = view_schedule(config, plan.placement, &replicas);
+  if (options.plan) {
     const Plan& training = replicas.training_plan(batch);
     plan.instructions = plan_text(training, plan.placement.replicas[0]);
     plan.instructions_json = plan_json(training, plan.placement.replicas[0]);
@@ -153,26 +162,14 @@ RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, bool with_i
   return plan;
 }
 
+MemoryView memory_view(const RunConfig& config, const RunPlan& plan) {
+  return {config.graph, plan.placement, plan.replicas, plan.last_shares};
+}
+
 Json to_json(const RunConfig& config, const RunPlan& plan) {
   const auto bytes = [](size_t count) { return static_cast<int64_t>(count); };
-  Json samples = Json::object(), replicas = Json::array();
+  Json samples = Json::object();
   for (const Split& split : plan.splits) samples.set(split.name, split.samples);
-  for (size_t i = 0; i < plan.replicas.size(); ++i) {
-    const MemoryPlan& replica = plan.replicas[i];
-    Json memory = Json::object();
-    memory.set("parameters", bytes(replica.parameters)).set("slots", bytes(replica.slots));
-    memory.set("gradients", bytes(replica.gradients)).set("activations", bytes(replica.activations));
-    memory.set("staging", bytes(replica.staging)).set("data", bytes(replica.data));
-    memory.set("metrics", bytes(replica.metrics));
-    memory.set("total", bytes(replica.total()));
-    replicas.push(Json::object()
-                      .set("replica", replica.replica)
-                      .set("device", replica.device.str())
-                      .set("threads", replica.threads)
-                      .set("share", replica.share)
-                      .set("last_share", plan.last_shares[i])
-                      .set("memory", std::move(memory)));
-  }
   Json layers = Json::array();
   for (const LayerRow& row : layer_rows(config.graph)) {
     Json devices = Json::array();
@@ -201,35 +198,8 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
       .set("gradients_meet", plan.gradients_meet)
       .set("snapshot", bytes(plan.snapshot))
       .set("read_ahead", bytes(plan.read_ahead))
-      .set("replicas", std::move(replicas))
+      .set("replicas", replicas_json(memory_view(config, plan)))
       .set("layers", std::move(layers));
-}
-
-/// A row for each replica: its device, its share of a batch, and the memory that it takes.
-std::string memory_table(const RunPlan& plan) {
-  constexpr auto kRight = Table::Align::right;
-  Table table({{"replica", kRight},
-               {"device"},
-               {"threads", kRight},
-               {"share", kRight},
-               {"of the last", kRight},
-               {"parameters", kRight},
-               {"slots", kRight},
-               {"gradients", kRight},
-               {"activations", kRight},
-               {"staging", kRight},
-               {"data", kRight},
-               {"metrics", kRight},
-               {"in all", kRight}});
-  for (size_t i = 0; i < plan.replicas.size(); ++i) {
-    const MemoryPlan& replica = plan.replicas[i];
-    table.add({std::to_string(replica.replica), replica.device.str(), std::to_string(replica.threads),
-               format_count(replica.share), format_count(plan.last_shares[i]),
-               format_bytes(replica.parameters), format_bytes(replica.slots), format_bytes(replica.gradients),
-               format_bytes(replica.activations), format_bytes(replica.staging), format_bytes(replica.data),
-               format_bytes(replica.metrics), format_bytes(replica.total())});
-  }
-  return table.str();
 }
 
 std::string to_text(const RunConfig& config, const RunPlan& plan) {
@@ -250,7 +220,7 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
                         format_duration(plan.step_time->seconds * static_cast<double>(plan.steps(config))));
   text += fmt::format("strategy  {}, {}{}\n\n", config.strategy.name, placement_text(plan.placement),
                       plan.placement.replicas.size() > 1 ? "; gradients meet " + plan.gradients_meet : "");
-  text += memory_table(plan);
+  text += memory_text(memory_view(config, plan));
   if (!plan.placement.slots.empty()) text += "\n" + layer_table(config.graph, plan.placement);
   if (plan.snapshot > 0)
     text +=
@@ -259,18 +229,42 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
   if (plan.read_ahead > 0)
     text += fmt::format("\nReading batches ahead takes {} of the host's memory besides.\n",
                         format_bytes(plan.read_ahead));
-  if (plan.replicas.size() > 1)
-    text += "\nParameters and slots stand once in each memory, with the first replica that has it.\n";
+  if (plan.schedule) text += "\n" + schedule_text(*plan.schedule, static_cast<int>(terminal_width()));
   return text;
 }
 
+std::optional<int64_t> parse_amount(const char* option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<uint64_t> bytes = parse_bytes(text);
+  if (!bytes || *bytes == 0)
+    throw UserError(fmt::format("{}: expected bytes such as 24GB or 512MiB, found '{}'", option, text));
+  return static_cast<int64_t>(*bytes);
+}
+
+/// Neither the configured strategy nor its data need be for this machine.
+void try_strategies(const CheckOptions& options) {
+  const MachineRequest request{.bytes = parse_amount("--memory", options.memory),
+                               .devices = options.devices,
+                               .link = parse_amount("--bandwidth", options.bandwidth)};
+  constexpr int64_t kMostDevices = 64;
+  if (options.devices.value_or(1) > kMostDevices)
+    throw UserError(fmt::format("--devices: expected at most {}, found {}", kMostDevices, *options.devices));
+  const RunConfig config = load_run_config(options.config, options.sets);
+  print_warnings(config.warnings);
+  const Machine machine = machine_for(config, request);
+  const std::vector<Candidate> candidates = what_fits(config, machine);
+  if (options.output.json) print_json(fit_json(config, machine, candidates));
+  if (options.output.text()) print_text(fit_text(config, machine, candidates));
+}
+
 void check(const CheckOptions& options) {
+  if (options.fit) return try_strategies(options);
   RunConfig config = load_run_config(options.config, options.sets, true);
   print_warnings(config.warnings);
   if (config.graph.pretrained) load_pretrained(config.graph);
   const auto cache = config.dataset.cache;
   config.dataset.cache = registry<Cache>().make("none");  // checking leaves no cache file behind
-  RunPlan plan = make_plan(config, cache, options.plan);
+  RunPlan plan = make_plan(config, cache, options);
   if (options.measure) {
     if (cache.name != "file") config.dataset.cache = cache;
     plan.step_time = measure_steps(config, 2.0);
@@ -278,6 +272,7 @@ void check(const CheckOptions& options) {
   if (options.output.json) {
     Json json = to_json(config, plan);
     if (options.plan) json.set("plan", plan.instructions_json);
+    if (plan.schedule) json.set("schedule", schedule_json(*plan.schedule));
     print_json(json);
   }
   if (!options.output.text()) return;
@@ -299,6 +294,30 @@ void add_check(CommandLine& line) {
       "--plan", options->plan,
       "Also show what the first replica runs in a training step: instructions, and the place and "
       "the lifetime of every buffer");
+  command.add_flag("--schedule", options->schedule,
+                   "Also draw a pipeline's schedule as a table of time by stage, with the bubble, by "
+                   "estimated times; with "
+                   "--measure by measured ones");
+  const Option fit =
+      command
+          .add_flag("--fit", options->fit,
+                    "In place of the plan: which strategies and batch sizes fit the devices at hand, ranked "
+                    "by estimated samples a second, each as YAML to paste")
+          .excludes(command.option("--measure"))
+          .excludes(command.option("--plan"))
+          .excludes(command.option("--schedule"));
+  command.add_option("--memory", options->memory, "What --fit is to take each GPU's memory for, as in 24GB")
+      .type_name("BYTES")
+      .needs(fit);
+  command.add_option("--devices", options->devices, "How many devices --fit is to take the machine for")
+      .at_least(1)
+      .type_name("N")
+      .needs(fit);
+  command
+      .add_option("--bandwidth", options->bandwidth,
+                  "The bytes a second from one device to another that --fit reckons with, as in 300GB")
+      .type_name("BYTES")
+      .needs(fit);
   add_output_options(command, options->output);
   command.callback([options] { check(*options); });
 }

@@ -42,7 +42,7 @@ std::string plan_text(const Plan& plan, const std::vector<DeviceId>& devices) {
   Table slots({{"slot", kRight}, {"device"}, {"arena", kRight}});
   for (int slot = 0; slot < plan.slots(); ++slot)
     slots.add({std::to_string(slot), devices[static_cast<size_t>(slot)].str(),
-               format_bytes(plan.arena_bytes(slot))});
+               format_bytes(plan.arena_bytes(slot).frame + plan.arena_bytes(slot).shared)});
   text += slots.str();
 
   Table instructions({{"instruction", kRight}, {"slot", kRight}, {"phase"}, {"call"}, {"reads"}, {"writes"}});
@@ -62,10 +62,9 @@ std::string plan_text(const Plan& plan, const std::vector<DeviceId>& devices) {
                  {"holds"}});
   for (size_t i = 0; i < plan.buffers().size(); ++i) {
     const PlanBuffer& buffer = plan.buffers()[i];
-    const Lifetime lifetime = plan.lifetime_of(static_cast<int>(i));
+    const Lifetime lifetime = buffer.lifetime;
     if (!is_placed(lifetime)) continue;
-    buffers.add({std::to_string(i), std::to_string(buffer.slot),
-                 format_count(as_int(plan.offset_of(static_cast<int>(i)))),
+    buffers.add({std::to_string(i), std::to_string(buffer.slot), format_count(as_int(buffer.offset)),
                  format_count(as_int(buffer.bytes)), std::to_string(lifetime.first),
                  lifetime.last == Arena::kToTheEnd ? "end" : std::to_string(lifetime.last), buffer.name});
   }
@@ -82,7 +81,8 @@ Json plan_json(const Plan& plan, const std::vector<DeviceId>& devices) {
   for (int slot = 0; slot < plan.slots(); ++slot)
     slots.push(Json::object()
                    .set("device", devices[static_cast<size_t>(slot)].str())
-                   .set("arena_bytes", as_int(plan.arena_bytes(slot))));
+                   .set("arena_bytes", as_int(plan.arena_bytes(slot).frame))
+                   .set("shared_bytes", as_int(plan.arena_bytes(slot).shared)));
   for (const Instruction& instruction : plan.instructions())
     instructions.push(Json::object()
                           .set("slot", instruction.slot)
@@ -92,13 +92,13 @@ Json plan_json(const Plan& plan, const std::vector<DeviceId>& devices) {
                           .set("writes", numbers(instruction.writes)));
   for (size_t i = 0; i < plan.buffers().size(); ++i) {
     const PlanBuffer& buffer = plan.buffers()[i];
-    const Lifetime lifetime = plan.lifetime_of(static_cast<int>(i));
+    const Lifetime lifetime = buffer.lifetime;
     const bool placed = is_placed(lifetime);
     buffers.push(Json::object()
                      .set("name", buffer.name)
                      .set("slot", buffer.slot)
                      .set("bytes", as_int(buffer.bytes))
-                     .set("offset", placed ? Json(as_int(plan.offset_of(static_cast<int>(i)))) : Json())
+                     .set("offset", placed ? Json(as_int(buffer.offset)) : Json())
                      .set("first", placed ? Json(int64_t{lifetime.first}) : Json())
                      .set("last", placed && lifetime.last != Arena::kToTheEnd ? Json(int64_t{lifetime.last})
                                                                               : Json()));
