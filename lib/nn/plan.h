@@ -69,6 +69,9 @@ struct PlanKey {
 class StateShards {
  public:
   virtual ~StateShards() = default;
+  /// Whether the calls to come are of work that was never done before, so that what is called between them
+  /// may allocate (collective.h says when that must not be).
+  virtual void begin(bool first_time) = 0;
   /// Begins to bring the parameters in `range` to `to`, from whoever has them; null: only takes part.
   virtual void gather(Range range, float* to) = 0;
   /// Operations that are enqueued from now on find what has been gathered.

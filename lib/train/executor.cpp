@@ -157,8 +157,10 @@ void Executor::begin(const StepNumbers& numbers) {
   worker_->context().enqueue_copy(&worker_->state()->now, host, sizeof(numbers));
 }
 
-void Executor::begin(GradientSync& sync) {
+void Executor::begin(GradientSync& sync, const PlanKey& work) {
   shards_ = sync.shards_of(*worker_);
+  // Predictions that are converted take memory for that each time.
+  if (shards_) shards_->begin(started_.insert(work).second || work.purpose == Plan::Purpose::prediction);
   sync.begin(*worker_);
 }
 
@@ -176,7 +178,7 @@ std::span<const double> Executor::totals(int back) {
 
 void Executor::train(const StepOrder& order, const Microbatches& microbatches, GradientSync& sync) {
   begin(order.numbers);
-  begin(sync);
+  begin(sync, {Plan::Purpose::training, order.batch.size()});
   make_room(Plan::Purpose::training, microbatches);
   if (plans_.slots() > 1) {
     train_by_schedule(order, microbatches, sync);
@@ -295,7 +297,7 @@ void Executor::backward(Range samples, int index) {
 
 void Executor::evaluate(const Batch& batch, const Microbatches& microbatches, GradientSync& sync) {
   begin({});
-  begin(sync);
+  begin(sync, {Plan::Purpose::evaluation, batch.size()});
   make_room(Plan::Purpose::evaluation, microbatches);
   const StepMode mode = next_mode(Plan::Purpose::evaluation, batch.size());
   for (int index = 0; index < microbatches.count(); ++index) {
@@ -320,7 +322,7 @@ void Executor::evaluate(const Batch& batch, const Microbatches& microbatches, Gr
 
 void Executor::predict(const Batch& batch, const Microbatches& microbatches, GradientSync& sync,
                        std::span<const View> outputs) {
-  begin(sync);
+  begin(sync, {Plan::Purpose::prediction, batch.size()});
   make_room(Plan::Purpose::prediction, microbatches);
   for (int index = 0; index < microbatches.count(); ++index) {
     const Range samples = microbatches[index];

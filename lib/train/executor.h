@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -94,7 +95,8 @@ class Executor {
   void meet();
 
   void begin(const StepNumbers& numbers);
-  void begin(GradientSync& sync);
+  /// `work`: what for, and the size of the whole batch.
+  void begin(GradientSync& sync, const PlanKey& work);
   void end();
   void clear_totals();
   void complete(GradientSync& sync);
@@ -133,6 +135,7 @@ class Executor {
   std::unique_ptr<Worker> worker_;
   Collective &member_, &everyone_;
   StateShards* shards_ = nullptr;
+  std::set<PlanKey> started_;  // by purpose and size of the whole batch
   Feed feed_;
   // Two of what goes to and fro, as one step is described while the one before computes.
   Buffer arena_, shared_, totals_, microbatch_gradients_, host_numbers_, host_totals_;

@@ -27,6 +27,7 @@ struct Shard {
   std::unique_ptr<ParameterMemory> memory;  // of `trained`, or of all of the layout
   Buffer frozen_values;                     // where the parameters are cut
   Buffer gradient;                          // the step's sum over `trained`, where that is cut
+  bool first_time = true;                   // StateShards::begin()
 
   /// Calls work(common part, where its first value lies) for what is kept of the parameters in `range`, where
   /// they are cut.
@@ -66,7 +67,7 @@ class ShardedState : public GradientSync {
 
   const ParameterMemory& memory_of(const Worker& worker) const override { return *shard_of(worker).memory; }
   StateShards* shards_of(const Worker& worker) override {
-    return level_ >= ShardLevel::gradients ? views_[static_cast<size_t>(worker.rank())].get() : nullptr;
+    return views_[static_cast<size_t>(worker.rank())].get();
   }
 
   StateBytes state_bytes(const Worker& worker) const override {
@@ -125,7 +126,7 @@ class ShardedState : public GradientSync {
 
   static size_t bytes_of_floats(int64_t n) { return static_cast<size_t>(n) * sizeof(float); }
   /// The parameters in `range` come to `to`; where that is null, the others' only take part.
-  virtual void gather(Shard& shard, Range range, float* to) = 0;
+  virtual void gather(Shard& shard, Collective& replicas, Range range, float* to) = 0;
   virtual void join(Shard&) {}
   /// As StateShards::reduce().
   virtual void reduce(Shard& shard, Collective& replicas, Range range, const float* gradient) = 0;
@@ -144,7 +145,8 @@ class ShardedState : public GradientSync {
    public:
     View(ShardedState& state, Shard& shard, Collective& replicas)
         : state_(state), shard_(shard), replicas_(replicas) {}
-    void gather(Range range, float* to) override { state_.gather(shard_, range, to); }
+    void begin(bool first_time) override { shard_.first_time = first_time; }
+    void gather(Range range, float* to) override { state_.gather(shard_, replicas_, range, to); }
     void join() override { state_.join(shard_); }
     void reduce(Range range, const float* gradient) override {
       state_.reduce(shard_, replicas_, range, gradient);
@@ -206,7 +208,7 @@ class ShardsOnHost final : public ShardedState {
   std::string_view where() const override { return "in parts, in the host's memory"; }
 
  private:
-  void gather(Shard& shard, Range range, float* to) override {
+  void gather(Shard& shard, Collective&, Range range, float* to) override {
     if (!to) return;
     Context& context = shard.worker->context();
     for (const Shard& other : shards_)
@@ -274,51 +276,71 @@ class ShardsByNccl final : public ShardedState {
                     layout_.with_gradient() - layout_.trained());
   }
 
-  void gather(Shard& shard, Range range, float* to) override {
+  /// Nobody may allocate while another's GPU waits for it: the first time all meet before and behind.
+  template <class Call>
+  void together(Shard& shard, Collective& replicas, const Call& call) {
+    if (!shard.first_time) return call();
+    shard.worker->context().synchronize();
+    replicas.barrier();
+    call();
+    join(shard);
+    shard.worker->context().synchronize();
+    replicas.barrier();
+  }
+
+  void gather(Shard& shard, Collective& replicas, Range range, float* to) override {
     const size_t rank = rank_of(shard);
     float* const target = to ? to : spare_[rank].f32();
-    for (const Shard& other : shards_)
-      other.each_part(range, [&](Range part, const float* place) {
-        members_[rank]->broadcast(place, target + (part.begin - range.begin), part.size(),
-                                  other.worker->rank());
-      });
-    if (!to) join(shard);
+    together(shard, replicas, [&] {
+      for (const Shard& other : shards_)
+        other.each_part(range, [&](Range part, const float* place) {
+          members_[rank]->broadcast(place, target + (part.begin - range.begin), part.size(),
+                                    other.worker->rank());
+        });
+      if (!to) join(shard);
+    });
   }
   void join(Shard& shard) override { members_[rank_of(shard)]->join(); }
 
   /// The sums come to a place of their own, and are added from there.
-  void reduce(Shard& shard, Collective&, Range range, const float* gradient) override {
+  void reduce(Shard& shard, Collective& replicas, Range range, const float* gradient) override {
     const size_t rank = rank_of(shard);
     float* const spare = spare_[rank].f32();
     Ops& ops = shard.worker->ops();
     if (!gradient) ops.fill(spare, 0.0f, range.size());
     const float* const source = gradient ? gradient : spare;
-    for (const Shard& other : shards_) {
-      const Range part = overlap(range, other.trained);
-      members_[rank]->reduce(source + (part.begin - range.begin), spare + (part.begin - range.begin),
-                             part.size(), other.worker->rank());
-    }
-    join(shard);
+    together(shard, replicas, [&] {
+      for (const Shard& other : shards_) {
+        const Range part = overlap(range, other.trained);
+        members_[rank]->reduce(source + (part.begin - range.begin), spare + (part.begin - range.begin),
+                               part.size(), other.worker->rank());
+      }
+      join(shard);
+    });
     if (const Range mine = overlap(range, shard.trained); mine.size() > 0)
       ops.scale_add(shard.gradient.f32() + (mine.begin - shard.trained.begin),
                     spare + (mine.begin - range.begin), 1.0f, 1.0f, mine.size());
   }
 
-  void reduce_whole(Shard& shard, Collective&) override {
+  void reduce_whole(Shard& shard, Collective& replicas) override {
     float* const gradients = shard.worker->gradients();
-    for (const Shard& other : shards_)
-      members_[rank_of(shard)]->reduce(gradients + other.trained.begin, gradients + other.trained.begin,
-                                       other.trained.size(), other.worker->rank());
-    join(shard);
+    together(shard, replicas, [&] {
+      for (const Shard& other : shards_)
+        members_[rank_of(shard)]->reduce(gradients + other.trained.begin, gradients + other.trained.begin,
+                                         other.trained.size(), other.worker->rank());
+      join(shard);
+    });
   }
 
-  void gather_updated(Shard& shard, Collective&) override {
-    for (const Shard& other : shards_) {
-      if (other.trained.size() == 0) continue;
-      float* const values = shard.memory->values(other.trained.begin);
-      members_[rank_of(shard)]->broadcast(values, values, other.trained.size(), other.worker->rank());
-    }
-    join(shard);
+  void gather_updated(Shard& shard, Collective& replicas) override {
+    together(shard, replicas, [&] {
+      for (const Shard& other : shards_) {
+        if (other.trained.size() == 0) continue;
+        float* const values = shard.memory->values(other.trained.begin);
+        members_[rank_of(shard)]->broadcast(values, values, other.trained.size(), other.worker->rank());
+      }
+      join(shard);
+    });
     shard.memory->refresh_copy(shard.worker->ops());
   }
 

@@ -153,7 +153,7 @@ TEST_SUITE("gpu") {
         "strategy={pipeline: {devices: ['gpu:0', 'cpu:0'], microbatches: 3}}",
         "strategy={pipeline: {devices: ['cpu:0', 'gpu:0'], microbatches: 3, schedule: gpipe}}",
         "strategy={pipeline: {devices: ['gpu:0', 'gpu:0', 'gpu:0'], microbatches: 4}}",
-        "strategy={placed: {layers: {dense_1: 'gpu:0', dense_2: 'cpu:0', dense_3: 'gpu:0'}}}"};
+        "strategy={placed: {layers: {dense: 'gpu:0', dense_1: 'cpu:0', dense_2: 'gpu:0'}}}"};
     if (gpu_presence().count >= 2) {
       strategies.push_back("strategy={pipeline: {devices: ['gpu:0', 'gpu:1'], microbatches: 5}}");
       strategies.push_back(
