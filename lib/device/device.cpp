@@ -42,20 +42,4 @@ Buffer::~Buffer() {
   if (data_) release_(data_, bytes_);
 }
 
-Transfer::Transfer(Context& from, Context& to)
-    : from_(from), to_(to), written_(from.make_event()), copied_(to.make_event()) {}
-
-/// A CPU has done what was called; so it waits for a GPU, and a GPU never for it.
-void Transfer::run(void* dst, const void* src, size_t bytes) {
-  const bool from_gpu = from_.device().kind == DeviceId::Kind::gpu;
-  const bool to_gpu = to_.device().kind == DeviceId::Kind::gpu;
-  if (!from_gpu) return to_.copy_to_device(dst, src, bytes);
-  if (!to_gpu) return from_.copy_to_host(dst, src, bytes);
-  written_->record();
-  to_.wait(*written_);
-  to_.enqueue_copy(dst, src, bytes);
-  copied_->record();
-  from_.wait(*copied_);
-}
-
 }  // namespace dtrain

@@ -113,19 +113,6 @@ std::unique_ptr<Context> make_cpu_context(DeviceId device, std::vector<int> core
 /// such GPU.
 std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic);
 
-/// Copies between the memories of two contexts, in order with the operations of both: after those that write
-/// `src`, and before any of `to` that are enqueued from now on, or any of `from` that write `src` again.
-/// Belongs to one thread.
-class Transfer {
- public:
-  Transfer(Context& from, Context& to);
-  void run(void* dst, const void* src, size_t bytes);
-
- private:
-  Context &from_, &to_;
-  std::unique_ptr<Event> written_, copied_;
-};
-
 /// The cores that this process may run on, whatever threads have been bound to since.
 std::vector<int> available_cores();
 

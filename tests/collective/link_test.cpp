@@ -1,5 +1,6 @@
 #include "collective/link.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <numeric>
@@ -183,5 +184,36 @@ TEST_CASE("what a link copies may change at once") {
     path.link.receive(got, sizeof(got));
     CHECK(got[0] == round);
     CHECK(got[3] == 4);
+  }
+}
+
+TEST_SUITE("gpu") {
+  TEST_CASE("a link between GPUs follows what writes its source, and precedes what writes it again") {
+    constexpr int kFloats = 100000;
+    constexpr size_t kArray = kFloats * sizeof(float);
+    for (const Link::Keeping keeping : {Link::Keeping::lent, Link::Keeping::copied}) {
+      const auto from = make_gpu_context({DeviceId::Kind::gpu, 0}, false);
+      const auto to = make_gpu_context({DeviceId::Kind::gpu, 0}, false);
+      Link link(*from, *to, kArray, keeping, 2, false);
+      const Buffer src = from->allocate(kArray), dst = to->allocate(kArray);
+      const Buffer ones = from->allocate_host(kArray), results = to->allocate_host(kArray);
+      std::fill_n(ones.f32(), kFloats, 1.0f);
+      for (int step = 0; step < 20; ++step) {
+        from->enqueue_copy(src.data(), ones.data(), kArray);
+        const uint64_t number = link.send(src.data(), kArray);
+        if (keeping == Link::Keeping::copied) from->enqueue_zero(src.data(), kArray);
+        link.receive(dst.data(), kArray);
+        if (keeping == Link::Keeping::lent) {
+          link.wait_received(number);
+          from->enqueue_zero(src.data(), kArray);
+        }
+        to->enqueue_copy(results.data(), dst.data(), kArray);
+        to->synchronize();
+        CHECK(std::all_of(results.f32(), results.f32() + kFloats, [](float x) { return x == 1; }));
+        to->enqueue_zero(dst.data(), kArray);
+      }
+      from->synchronize();
+      to->synchronize();
+    }
   }
 }

@@ -134,24 +134,6 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("a transfer follows what writes its source, and precedes what reads it or writes it again") {
-    const auto from = make_context(), to = make_context();
-    Transfer transfer(*from, *to);
-    const Buffer src = from->allocate(kBytes), dst = to->allocate(kBytes), host = from->allocate_host(kBytes);
-    const Buffer results = to->allocate_host(kBytes);
-    fill(host, 1);
-    for (int step = 0; step < 20; ++step) {
-      from->enqueue_copy(src.data(), host.data(), kBytes);
-      transfer.run(dst.data(), src.data(), kBytes);
-      from->enqueue_zero(src.data(), kBytes);
-      to->enqueue_copy(results.data(), dst.data(), kBytes);
-      to->synchronize();
-      CHECK(all_are(results.f32(), 1));
-      from->synchronize();
-      to->enqueue_zero(dst.data(), kBytes);
-    }
-  }
-
   TEST_CASE("captured work is replayed, not called again") {
     const auto context = make_context();
     const Buffer src = context->allocate_host(kBytes), dst = context->allocate(kBytes);
