@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "train/layer_times.h"
 #include "train/strategies/common.h"
 #include "train/strategies/stages.h"
 #include "train/strategies/table.h"
@@ -54,8 +55,6 @@ namespace {
 constexpr int64_t kMostMicrobatches = 65536;
 /// The stages then wait for less than a fifth of the time (Huang et al., "GPipe", 2019).
 constexpr int64_t kMicrobatchesPerStage = 4;
-/// Of a copy between two devices, as PCIe's fourth generation and a host's memory make it.
-constexpr double kSecondsPerByte = 1e-10;
 
 struct PipelineOptions {
   DeviceList devices;
@@ -159,6 +158,13 @@ class Pipeline final : public Strategy {
                     stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
   }
 
+  /// Bytes a second, of typical such devices.
+  static double slowest_link(const std::vector<DeviceId>& devices) {
+    double link = typical_speed(devices[0].kind).link;
+    for (const DeviceId& device : devices) link = std::min(link, typical_speed(device.kind).link);
+    return link;
+  }
+
   /// By the devices of the first replica; those of the others are taken to be like them. Where none fits the
   /// devices' memory, that which lacks least: the plan of the memory says so with all that it holds.
   std::vector<int> chosen_stages(const Workload& work, const Placement& placement,
@@ -170,7 +176,7 @@ class Pipeline final : public Strategy {
                                      .schedule = placement.schedule,
                                      .slot_bytes = work.slot_bytes,
                                      .element_bytes = work.element_bytes,
-                                     .seconds_per_byte = kSecondsPerByte};
+                                     .seconds_per_byte = 1 / slowest_link(placement.replicas[0])};
     const std::vector<DeviceId> all = placement.devices();
     if (placement.replicas[0].size() == 1) return std::vector<int>(work.graph.nodes.size(), 0);
     std::vector<PipelineDevice> devices;
