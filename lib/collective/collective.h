@@ -2,6 +2,7 @@
 // same order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,6 +27,12 @@ struct Range {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }
 };
+
+/// What two ranges have in common; an empty range where that is nothing.
+inline Range overlap(Range a, Range b) {
+  const int64_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
 
 /// Part `index` of [0, n) cut into `parts` contiguous pieces of whole grains (but for the end of the last),
 /// whose numbers of grains differ by at most one.

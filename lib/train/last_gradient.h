@@ -24,8 +24,8 @@ class LastGradient {
   /// As GradientSync::read_gradient().
   bool read(const Update& update, Range range, float* to) const {
     for (const Part& part : parts_) {
-      const Range both{std::max(range.begin, part.range.begin), std::min(range.end, part.range.end)};
-      if (!part.worker || both.size() <= 0) continue;
+      const Range both = overlap(range, part.range);
+      if (!part.worker || both.size() == 0) continue;
       Context& context = part.worker->context();
       StepState state;
       context.copy_to_host(&state, part.worker->state(), sizeof(state));

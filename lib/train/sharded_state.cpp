@@ -14,11 +14,6 @@ namespace dtrain {
 
 namespace {
 
-Range overlap(Range a, Range b) {
-  const int64_t begin = std::max(a.begin, b.begin);
-  return {begin, std::max(begin, std::min(a.end, b.end))};
-}
-
 /// What a replica keeps: parts of the layout, and where they lie.
 struct Shard {
   Worker* worker = nullptr;

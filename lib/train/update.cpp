@@ -5,15 +5,6 @@
 
 namespace dtrain {
 
-namespace {
-
-Range common(Range a, Range b) {
-  const int64_t begin = std::max(a.begin, b.begin);
-  return {begin, std::max(begin, std::min(a.end, b.end))};
-}
-
-}  // namespace
-
 Update::Update(const ParameterLayout& layout, const Optimizer& optimizer, const Options& options)
     : trained_(layout.trained()), rule_(optimizer.rule()), options_(options), slots_(optimizer.slots()) {
   if (options.average_decay) slots_.push_back({std::string(kAverage)});
@@ -44,7 +35,7 @@ void Update::add_trained(const ParameterLayout& layout) {
 }
 
 Range Update::trained(Range range) const {
-  return common(range, {0, trained_});
+  return overlap(range, {0, trained_});
 }
 
 void Update::update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,
@@ -77,7 +68,7 @@ void Update::update_average(Ops& ops, const StepState* state, const ParameterMem
 void Update::find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
                              Range range, double* squares) const {
   for (const Group& group : groups_) {
-    const Range mine = common(range, group.range);
+    const Range mine = overlap(range, group.range);
     if (mine.size() == 0) {
       ops.context().enqueue_zero(squares, 2 * sizeof(double));
       squares += 2;
@@ -98,7 +89,7 @@ void Update::find_directions(Ops& ops, const StepState* state, const ParameterMe
 void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
                    Range range, const double* squares) const {
   for (const Group& group : groups_) {
-    const Range mine = common(range, group.range);
+    const Range mine = overlap(range, group.range);
     const OptimizerRule rule = needs_directions() ? TrustRatioRule{squares} : rule_;
     if (mine.size() > 0)
       update_group(ops, state, memory, rule, gradient + (mine.begin - range.begin), mine, group.rule);
@@ -106,7 +97,7 @@ void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memo
   }
   if (options_.average_decay) update_average(ops, state, memory, trained(range));
   for (const Statistics& statistics : statistics_) {
-    const Range mine = common(range, statistics.range);
+    const Range mine = overlap(range, statistics.range);
     if (mine.size() > 0)
       ops.update(MovingAverageRule{statistics.momentum}, {.state = state,
                                                           .weights = memory.values(mine.begin),
