@@ -81,7 +81,7 @@ class StateShards {
   virtual void reduce(Range range, const float* gradient) = 0;
 };
 
-/// What of a plan depends on how it is run.
+/// The choices in a plan that depend on how it is run.
 struct PlanOptions {
   /// The group that synchronised layers meet in training, by slot; empty where there is one replica.
   std::span<Collective* const> replicas = {};
@@ -95,7 +95,7 @@ struct PlanOptions {
   bool reduces_gradients = false;
 };
 
-/// What a plan takes of a slot's memory, in bytes.
+/// The bytes of a slot's memory that a plan takes.
 struct ArenaBytes {
   size_t frame = 0;   // for each microbatch that is under way
   size_t shared = 0;  // for all of them: what no microbatch needs from its forward to its backward part
@@ -209,7 +209,7 @@ struct Instruction {
   std::string name;                // "conv2d_1 forward"
   std::vector<int> reads, writes;  // buffers
   std::function<void(Frame&)> call;
-  // What the replicas do together within the call.
+  // The part of the call that all replicas do together.
   int64_t meeting = 0;  // numbers that each brings to a meeting; 0: there is none
   Range gathered = {};  // parameters
   Range reduced = {};   // gradients

@@ -50,7 +50,7 @@ int PlanBuilder::weights_on(int slot) {
   return entry->second;
 }
 
-/// Those that nodes on other slots have, too.
+/// Parameters that nodes on other slots share are sent to those slots.
 void PlanBuilder::send_parameters() {
   for (int i = 0; i < end(); ++i) {
     const int from = layout_.owner_slot(i), to = slot_of(i);

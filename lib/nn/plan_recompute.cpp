@@ -63,7 +63,7 @@ void PlanBuilder::recompute(int i) {
     return;
   }
   for (size_t k = 0; k < s.values.size(); ++k) {
-    // What others read in backward stays where it is.
+    // A value that layers outside the segment read in backward stays where it is.
     Value& out = value(s.values[k]);
     const int buffer = add_buffer(value_name(out.of), out.slot, value_bytes(out.of, out.slot));
     call_of(i).outputs[k] = buffer;

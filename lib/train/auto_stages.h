@@ -21,7 +21,7 @@ struct PipelineDevice {
       {};  // of each node (layer_times.h); empty: estimated for a typical such device
 };
 
-/// What goes through a pipeline.
+/// The work that goes through a pipeline.
 struct PipelineWork {
   int64_t samples = 1;  // of a microbatch, the largest
   int microbatches = 1;

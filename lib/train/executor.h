@@ -68,7 +68,7 @@ class Executor {
   const StepSeconds& step_seconds() const { return step_seconds_; }
   void forget_captured_graphs() { captured_graphs_.clear(); }
 
-  /// What the gradients take, in bytes.
+  /// The bytes that the slot's gradients take.
   size_t gradient_bytes(int64_t microbatches) const;
   /// What a plan takes of the slot's memory, in bytes, where a step has so many microbatches.
   size_t arena_bytes(const Plan& plan, int microbatches) const;
@@ -102,7 +102,7 @@ class Executor {
   void complete(GradientSync& sync);
   /// Room for the plans of these microbatches, of which as many as may be are under way at once.
   void make_room(Plan::Purpose purpose, const Microbatches& microbatches);
-  /// For how many microbatches under way there is room.
+  /// The number of microbatches that there is room for at once.
   size_t places(Plan::Purpose purpose, int microbatches) const;
   void grow(Buffer& memory, size_t bytes);
   /// A frame with every pointer in place and the batch's samples in the slot's columns.
