@@ -27,8 +27,8 @@ Doubles reference(const MatmulSpec& spec, const Floats& a, const Floats& b, cons
 
 DEVICE_TEST_CASE("matrix products, transposed and not, with bias and activation") {
   // The emulated cuBLASLt has no epilogues for two of them.
-  constexpr int64_t kExtents[][3] = {{1, 1, 1},    {5, 1, 7},    {2, 5, 8},    {3, 4, 8},
-                                     {64, 10, 30}, {33, 65, 17}, {1, 100, 40}, {128, 96, 64}};
+  constexpr int64_t kExtents[][3] = {{1, 1, 1},    {5, 1, 7},    {2, 5, 8},     {3, 4, 8},     {64, 10, 30},
+                                     {33, 65, 17}, {1, 100, 40}, {128, 96, 64}, {32, 512, 20}, {35, 1024, 9}};
   for (const auto& extents : kExtents) {
     const int64_t m = extents[0], n = extents[1], k = extents[2];
     const Floats a = device.random(m * k, 1), b = device.random(k * n, 2), bias = device.random(n, 3);
