@@ -104,7 +104,8 @@ void Frame::bind_call(size_t number) {
 }
 
 float* Frame::gradient(int slot, const GradientPlace& place) const {
-  if (place.offset >= 0) return arrays(slot).gradients + place.offset;
+  const bool is_added = place.buffer >= 0 && arrays(slot).accumulates;
+  if (place.offset >= 0 && !is_added) return arrays(slot).gradients + place.offset;
   return place.buffer < 0 ? nullptr : static_cast<float*>(at(place.buffer)) + place.at;
 }
 

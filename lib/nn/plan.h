@@ -93,6 +93,8 @@ struct PlanOptions {
   bool gathers_parameters = false;
   /// The slot has no whole gradients: they are reduced as backward makes them.
   bool reduces_gradients = false;
+  /// Some frames add their gradients to those of earlier microbatches (SlotArrays::accumulates).
+  bool accumulates = false;
 };
 
 /// The bytes of a slot's memory that a plan takes.
@@ -108,7 +110,8 @@ struct SlotArrays {
   std::byte* shared = nullptr;         // arena_bytes(slot).shared
   const float* values = nullptr;       // the slot's parameters
   const std::byte* weights = nullptr;  // and in the compute type: the same memory where that is float32
-  float* gradients = nullptr;     // in training: a whole with_gradient() of the slot's layout, overwritten
+  float* gradients = nullptr;          // in training: a whole with_gradient() of the slot's layout
+  bool accumulates = false;  // whether the gradients are added to what stands there; else they replace it
   StateShards* shards = nullptr;  // in the place of what the plan's options say there is not as a whole
   double* totals = nullptr;       // each run adds to them
   const StepState* state = nullptr;
@@ -126,7 +129,8 @@ struct ParameterPlace {
 /// Where a parameter's gradient is written.
 struct GradientPlace {
   int64_t offset = -1;  // among the slot's gradients; -1: none is wanted, or it goes to a buffer
-  int buffer = -1;      // where another user of the same parameter writes, or what is to be reduced
+  int buffer = -1;      // where another user of the same parameter writes, what is to be reduced; where there
+                        // is an offset as well, what is to be added there, in frames that accumulate
   int64_t at = 0;       // of its first element in the buffer
 };
 

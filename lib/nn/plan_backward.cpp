@@ -155,23 +155,37 @@ void PlanBuilder::emit_layer_backward(int i, const std::vector<int>& gradients) 
 }
 
 /// Right among the gradients, unless several layers have the parameter: then that is for the first that is
-/// on its owner's slot, and the others' are added. What is not trained has no place there: the layer, which
-/// gives the gradients of all of its parameters or of none, writes that one to where nobody reads it.
+/// on its owner's slot, and the others' are added. So are those of later microbatches. What is not trained
+/// has no place there: the layer, which gives the gradients of all of its parameters or of none, writes that
+/// one to where nobody reads it.
 GradientPlace PlanBuilder::gradient_place(int i, int index) {
   const ParameterSlice& slice = slice_of(i, static_cast<size_t>(index));
   const bool own_slot = slot_of(i) == layout_.owner_slot(i);
-  if (has_gradient(i, slice) && own_slot && gathered_.insert(&slice).second) return own_place(slice);
+  GradientPlace place;
+  if (has_gradient(i, slice) && own_slot && gathered_.insert(&slice).second) {
+    place = own_place(slice);
+    if (place.buffer >= 0 || !options_.accumulates) return place;
+  }
   const std::string name = "gradient of " + slice.layer + "/" + slice.name;
-  return {.buffer = add_buffer(name, slot_of(i), static_cast<size_t>(slice.elements()) * sizeof(float))};
+  place.buffer = add_buffer(name, slot_of(i), static_cast<size_t>(slice.elements()) * sizeof(float));
+  return place;
 }
 
 void PlanBuilder::add_shared_gradients(int i) {
   for (size_t k = 0; k < node(i).parameters.size(); ++k) {
-    const int buffer = call_of(i).gradients[k].buffer;
+    const auto [offset, buffer, at] = call_of(i).gradients[k];
     const ParameterSlice& slice = slice_of(i, k);
     if (buffer < 0 || !has_gradient(i, slice) || is_bucket(buffer)) continue;
     const int slot = layout_.owner_slot(i);
-    if (slot == slot_of(i)) {
+    if (offset >= 0) {
+      emit(slot, plan_.buffer(buffer).name + " accumulate", {buffer}, {},
+           [ops = &ops(slot), slot, offset = offset, buffer = buffer, n = slice.elements()](Frame& frame) {
+             const SlotArrays& arrays = frame.arrays(slot);
+             if (!arrays.accumulates) return;
+             ops->scale_add(arrays.gradients + offset, static_cast<const float*>(frame.at(buffer)), 1.0f,
+                            1.0f, n);
+           });
+    } else if (slot == slot_of(i)) {
       add_shared_gradient(slot, slice, buffer);
     } else {
       remote_gradients_.push_back({emit_send(plan_.buffer(buffer).name, buffer, slot), &slice, slot});
@@ -180,10 +194,11 @@ void PlanBuilder::add_shared_gradients(int i) {
 }
 
 void PlanBuilder::add_shared_gradient(int slot, const ParameterSlice& slice, int buffer) {
-  const float kept = gathered_.insert(&slice).second ? 0.0f : 1.0f;
+  const bool is_first = gathered_.insert(&slice).second;
   const GradientPlace place = own_place(slice);
   emit(slot, plan_.buffer(buffer).name + " sum", {buffer}, {place.buffer},
-       [ops = &ops(slot), slot, buffer, kept, place, n = slice.elements()](Frame& frame) {
+       [ops = &ops(slot), slot, buffer, is_first, place, n = slice.elements()](Frame& frame) {
+         const float kept = is_first && !frame.arrays(slot).accumulates ? 0.0f : 1.0f;
          ops->scale_add(frame.gradient(slot, place), static_cast<const float*>(frame.at(buffer)), 1.0f, kept,
                         n);
        });
@@ -213,10 +228,11 @@ void PlanBuilder::emit_zero_gradients(int i) {
     emit(slot, "gradient of " + slice.layer + "/" + slice.name + " zero", {old.buffer}, {place.buffer},
          [ops = &ops(slot), slot, place, old, n = slice.elements(), is_statistic](Frame& frame) {
            float* gradient = frame.gradient(slot, place);
-           if (!is_statistic) return ops->fill(gradient, 0.0f, n);
+           const bool accumulates = frame.arrays(slot).accumulates;
+           if (!is_statistic) return accumulates ? void() : ops->fill(gradient, 0.0f, n);
            const float* values = old.offset >= 0 ? frame.arrays(slot).values + old.offset
                                                  : static_cast<const float*>(frame.at(old.buffer)) + old.at;
-           ops->scale_add(gradient, values, frame.share(), 0.0f, n);
+           ops->scale_add(gradient, values, frame.share(), accumulates ? 1.0f : 0.0f, n);
          });
   }
 }

@@ -14,14 +14,12 @@ int64_t value_bytes(const TensorSpec& spec, const PipelineWork& work) {
 
 int64_t parameter_bytes(const GraphNode& node, const PipelineWork& work) {
   constexpr int64_t kFloat = sizeof(float);
-  // A replica adds the microbatches' gradients up beside that of the one at hand.
-  const int64_t gradients = work.microbatches > 1 ? 2 * kFloat : kFloat;
   const int64_t copy = work.element_bytes < sizeof(float) ? static_cast<int64_t>(work.element_bytes) : 0;
   int64_t bytes = 0;
   for (const ParameterSpec& parameter : node.parameters) {
     int64_t each = kFloat + copy;
-    if (node.trains(parameter)) each += gradients + work.slot_bytes;
-    if (node.trainable && parameter.moving_average) each += gradients;
+    if (node.trains(parameter)) each += kFloat + work.slot_bytes;
+    if (node.trainable && parameter.moving_average) each += kFloat;
     bytes += each * parameter.shape.elements();
   }
   return bytes;

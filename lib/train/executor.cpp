@@ -27,10 +27,9 @@ Executor::Executor(ReplicaPlans& plans, int slot, std::unique_ptr<Worker> worker
     worker_->set_own_weights(static_cast<const double*>(totals_.data()) + heads[0].totals() - 1);
 }
 
-size_t Executor::gradient_bytes(int64_t microbatches) const {
+size_t Executor::gradient_bytes() const {
   if (plans_.reduces_gradients()) return 0;
-  const int64_t floats = plans_.layout().on(slot_).with_gradient();
-  return static_cast<size_t>(floats) * sizeof(float) * (microbatches > 1 ? 2 : 1);
+  return static_cast<size_t>(plans_.layout().on(slot_).with_gradient()) * sizeof(float);
 }
 
 size_t Executor::places(Plan::Purpose purpose, int microbatches) const {
@@ -72,12 +71,6 @@ void Executor::make_room(Plan::Purpose purpose, const Microbatches& microbatches
   grow(shared_, most.shared);
 }
 
-float* Executor::gradients(bool accumulated) {
-  if (!accumulated) return worker_->gradients();
-  if (!microbatch_gradients_.data()) microbatch_gradients_ = worker_->context().allocate(gradient_bytes(1));
-  return microbatch_gradients_.f32();
-}
-
 Executor::FrameKey Executor::frame_key(Plan::Purpose purpose, Range samples, int index) const {
   const bool training = purpose == Plan::Purpose::training;
   const int places = training ? static_cast<int>(sent_.size()) : 1;
@@ -97,8 +90,9 @@ Frame& Executor::load(const Batch& batch, Range samples, Plan::Purpose purpose, 
        .shared = static_cast<std::byte*>(shared_.data()),
        .values = memory.values(),
        .weights = memory.weights(),
-       .gradients = purpose == Plan::Purpose::training && !plans_.reduces_gradients() ? gradients(accumulated)
-                                                                                      : nullptr,
+       .gradients =
+           purpose == Plan::Purpose::training && !plans_.reduces_gradients() ? worker_->gradients() : nullptr,
+       .accumulates = accumulated,
        .shards = shards_,
        .totals = static_cast<double*>(totals_.data()),
        .state = worker_->state()});
@@ -199,12 +193,9 @@ void Executor::complete(GradientSync& sync) {
   sync.complete(*worker_);
 }
 
-void Executor::accumulate(const Frame* frame, bool accumulated) {
+void Executor::clear_gradients() {
   if (plans_.reduces_gradients()) return;
-  const int64_t floats = plans_.layout().on(slot_).with_gradient();
-  float* mine = gradients(accumulated);
-  if (!frame) worker_->ops().fill(mine, 0.0f, floats);
-  if (accumulated) worker_->ops().scale_add(worker_->gradients(), mine, 1.0f, 1.0f, floats);
+  worker_->ops().fill(worker_->gradients(), 0.0f, plans_.layout().on(slot_).with_gradient());
 }
 
 void Executor::compute(Frame* frame, const StepInfo& info, bool accumulated,
@@ -215,8 +206,8 @@ void Executor::compute(Frame* frame, const StepInfo& info, bool accumulated,
   } else {
     meet_absent(Plan::Purpose::training, Plan::Part::forward);
     meet_absent(Plan::Purpose::training, Plan::Part::backward);
+    if (!accumulated) clear_gradients();
   }
-  accumulate(frame, accumulated);
 }
 
 void Executor::meet_absent(Plan::Purpose purpose, Plan::Part part) {
@@ -285,14 +276,13 @@ void Executor::forward(const StepOrder& order, Range samples, int index, Gradien
 }
 
 void Executor::backward(Range samples, int index) {
-  const bool accumulated = index > 0;
   if (samples.size() == 0) {
     meet_absent(Plan::Purpose::training, Plan::Part::backward);
-    return accumulate(nullptr, accumulated);
+    if (index == 0) clear_gradients();
+    return;
   }
   Frame& frame = frames_.at(frame_key(Plan::Purpose::training, samples, index));
   frame.plan().run_part(frame, slot_, Plan::Part::backward);
-  accumulate(&frame, accumulated);
 }
 
 void Executor::evaluate(const Batch& batch, const Microbatches& microbatches, GradientSync& sync) {

@@ -69,7 +69,7 @@ class Executor {
   void forget_captured_graphs() { captured_graphs_.clear(); }
 
   /// The bytes that the slot's gradients take.
-  size_t gradient_bytes(int64_t microbatches) const;
+  size_t gradient_bytes() const;
   /// What a plan takes of the slot's memory, in bytes, where a step has so many microbatches.
   size_t arena_bytes(const Plan& plan, int microbatches) const;
   /// What the totals of steps take, in bytes: on the device, and of the host's memory.
@@ -108,10 +108,9 @@ class Executor {
   /// A frame with every pointer in place and the batch's samples in the slot's columns.
   Frame& load(const Batch& batch, Range samples, Plan::Purpose purpose, GradientSync& sync, int index);
   FrameKey frame_key(Plan::Purpose purpose, Range samples, int index) const;
-  float* gradients(bool accumulated);
-  /// Adds those of a microbatch to those of the microbatches before; zeros without a frame.
-  void accumulate(const Frame* frame, bool accumulated);
-  /// Runs the frame's plan, and adds its gradients to those of the microbatches before; zeros without a
+  /// What a step begins with where its first microbatch has no rows: the later ones have none either.
+  void clear_gradients();
+  /// Runs the frame's plan, which adds its gradients to those of the microbatches before; zeros without a
   /// frame, which others' layers are met with.
   void compute(Frame* frame, const StepInfo& info, bool accumulated,
                const std::function<void(int64_t)>& on_ready);
@@ -138,7 +137,7 @@ class Executor {
   std::set<PlanKey> started_;  // by purpose and size of the whole batch
   Feed feed_;
   // Two of what goes to and fro, as one step is described while the one before computes.
-  Buffer arena_, shared_, totals_, microbatch_gradients_, host_numbers_, host_totals_;
+  Buffer arena_, shared_, totals_, host_numbers_, host_totals_;
   std::array<std::unique_ptr<Event>, 2> done_;
   StepSeconds step_seconds_;
   size_t count_;            // of totals

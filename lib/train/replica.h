@@ -23,8 +23,8 @@ class Replica {
  public:
   /// Refers to all but the slots.
   Replica(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
-          const Placement& placement, std::vector<SlotRequest> slots, bool spin)
-      : plans_(graph, layout, heads, placement, ops_of(slots), groups_of(slots), spin) {
+          const Placement& placement, std::vector<SlotRequest> slots, bool spin, bool accumulates)
+      : plans_(graph, layout, heads, placement, ops_of(slots), groups_of(slots), spin, accumulates) {
     for (SlotRequest& slot : slots)
       executors_.push_back(std::make_unique<Executor>(plans_, static_cast<int>(executors_.size()),
                                                       std::move(slot.worker), *slot.replicas,

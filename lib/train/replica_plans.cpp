@@ -8,7 +8,7 @@ namespace dtrain {
 
 ReplicaPlans::ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
                            const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups,
-                           bool spin)
+                           bool spin, bool accumulates)
     : graph_(graph),
       layout_(layout),
       heads_(heads),
@@ -16,6 +16,7 @@ ReplicaPlans::ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::s
       microbatches_(
           static_cast<int>(std::min<int64_t>(placement.microbatches, std::numeric_limits<int>::max()))),
       spin_(spin),
+      accumulates_(accumulates),
       ops_(std::move(ops)) {
   if (groups[0]->size() > 1 && graph.is_synchronized()) groups_ = std::move(groups);
   for (int slot = 0; slot < slots(); ++slot)
@@ -32,6 +33,7 @@ const Plan& ReplicaPlans::plan(const PlanKey& key) {
     options.replicas = groups_;
     options.in_flight = in_flight_;
     options.reduces_gradients = reduces_gradients();
+    options.accumulates = accumulates_;
   }
   options.gathers_parameters = placement_.sharded == ShardLevel::parameters;
   plan = std::make_unique<Plan>(graph_, layout_, heads_, ops_, placement_.slots, key, options);

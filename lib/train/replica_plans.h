@@ -17,9 +17,11 @@ namespace dtrain {
 /// The threads of the replica's slots use it at once.
 class ReplicaPlans {
  public:
-  /// `ops`: by slot. `groups`: of each slot's replicas. Refers to all but the lists.
+  /// `ops`: by slot. `groups`: of each slot's replicas. `accumulates`: whether steps may have several
+  /// microbatches. Refers to all but the lists.
   ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
-               const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups, bool spin);
+               const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups, bool spin,
+               bool accumulates);
 
   int slots() const { return static_cast<int>(ops_.size()); }
   const ModelLayout& layout() const { return layout_; }
@@ -45,7 +47,7 @@ class ReplicaPlans {
   std::span<const Head> heads_;
   const Placement& placement_;
   const int microbatches_;
-  const bool spin_;
+  const bool spin_, accumulates_;
   const std::vector<Ops*> ops_;
   std::vector<Collective*> groups_;  // that layers meet in training, by slot; empty where none does
   std::vector<int> in_flight_;       // by slot

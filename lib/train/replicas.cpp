@@ -98,6 +98,7 @@ void Replicas::make_groups() {
 
 void Replicas::lay_replicas() {
   const auto cores = share_cores(team_.size(), available_cores());
+  const bool accumulates = placement_.microbatches > 1 || config_.train.accumulate > 1;
   int thread = 0;
   for (size_t rank = 0; rank < placement_.replicas.size(); ++rank) {
     std::vector<SlotRequest> requests;
@@ -112,7 +113,7 @@ void Replicas::lay_replicas() {
                           everyone});
     }
     replicas_.push_back(std::make_unique<Replica>(config_.graph, layout_, config_.heads, placement_,
-                                                  std::move(requests), spin_));
+                                                  std::move(requests), spin_, accumulates));
   }
 }
 

@@ -61,11 +61,10 @@ MemoryPlan Replicas::memory_of(Executor& executor, Plan::Purpose purpose, int64_
   plan.share = share_of(worker.rank(), batch_size).size();
   const bool training = purpose == Plan::Purpose::training;
   const auto of = [&](Plan::Purpose what) { return microbatches_of(worker.rank(), what, batch_size); };
-  const Microbatches microbatches = of(purpose);
   const GradientSync::StateBytes state = sync_of(executor).state_bytes(worker);
   plan.parameters = state.parameters;
   if (training) plan.slots = state.slots;
-  if (training) plan.gradients = executor.gradient_bytes(microbatches.count()) + state.gradients;
+  if (training) plan.gradients = executor.gradient_bytes() + state.gradients;
   plan.metrics = executor.totals_bytes() + (worker.on_gpu() ? 0 : executor.host_totals_bytes());
   if (plan.share == 0) return plan;
   const auto arena = [&](Plan::Purpose what) {

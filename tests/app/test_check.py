@@ -73,7 +73,7 @@ class Memory(Case):
     def test_activations_of_1f1b_are_those_of_as_many_microbatches_as_stages(self):
         def activations(schedule, microbatches):
             rows = self.plan(f"{{pipeline: {{devices: {FOUR}, stages: auto, microbatches: {microbatches}, schedule: {schedule}}}}}",
-                             f"train.batch_size={16 * microbatches}")
+                             f"train.batch_size={64 * microbatches}")
             return [row["memory"]["activations"] for row in rows]
         four, many = activations("1f1b", 4), activations("1f1b", 32)
         self.assertEqual(four, many)

@@ -43,7 +43,7 @@ class PlanRun {
       : PlanRun({&on}, good_graph(model), {}, replicas) {}
   /// `slots`: of each node; empty where all are on the first.
   PlanRun(std::vector<test::Device*> on, Graph made, std::vector<int> slots_of_nodes,
-          Collective* replicas = nullptr)
+          Collective* replicas = nullptr, bool accumulates = false)
       : devices(std::move(on)),
         slots(std::move(slots_of_nodes)),
         graph(std::move(made)),
@@ -51,7 +51,8 @@ class PlanRun {
         layout(model_layout.whole()),
         plan(graph, model_layout, heads(), ops(), slots, {Plan::Purpose::training, kBatch},
              {.replicas =
-                  replicas ? std::span<Collective* const>(&replicas, 1) : std::span<Collective* const>()}) {
+                  replicas ? std::span<Collective* const>(&replicas, 1) : std::span<Collective* const>(),
+              .accumulates = accumulates}) {
     values.resize(static_cast<size_t>(layout.size()));
     initialize(graph, layout, 1, values.data());
     for (size_t i = 0; i < values.size(); ++i) values[i] += 0.1f * std::sin(static_cast<float>(i));
@@ -61,14 +62,14 @@ class PlanRun {
   /// A frame in memory of its own.
   class Microbatch {
    public:
-    /// `seed`: of its samples.
-    Microbatch(const PlanRun& run, float loss_scale, uint64_t seed) : run_(run), frame(run.plan) {
+    /// `seed`: of its samples. `before`: gradients that its own are added to, where there are any.
+    Microbatch(const PlanRun& run, float loss_scale, uint64_t seed, const Values& before = {})
+        : run_(run), frame(run.plan) {
       for (size_t slot = 0; slot < run.devices.size(); ++slot) {
         const test::Device& device = *run.devices[slot];
         Memory m;
         const int number = static_cast<int>(slot);
         const ArenaBytes& bytes = run.plan.arena_bytes(number);
-        const ParameterLayout& layout = run.model_layout.on(number);
         const Values values = run.values_on(number);
         m.arena = device.memory(bytes.frame);
         m.shared = device.memory(bytes.shared);
@@ -76,7 +77,7 @@ class PlanRun {
         m.weights = device.typed(values);
         m.totals = device.array(std::vector<double>(Plan::count_totals(run.heads())));
         m.state = device.array(std::vector<StepState>{{.now = {}, .gradient = {.loss_scale = loss_scale}}});
-        m.gradients = device.array(Values(static_cast<size_t>(layout.with_gradient()), PlanRun::kUntouched));
+        m.gradients = device.array(run.gradients_on(number, before));
         const bool copied = device.math.type != DType::float32;
         const auto* floats = reinterpret_cast<const std::byte*>(m.values.data());
         frame.bind(number, {.arena = reinterpret_cast<std::byte*>(m.arena.data()),
@@ -84,6 +85,7 @@ class PlanRun {
                             .values = m.values.data(),
                             .weights = copied ? static_cast<const std::byte*>(m.weights.data()) : floats,
                             .gradients = m.gradients.data(),
+                            .accumulates = !before.empty(),
                             .totals = m.totals.data(),
                             .state = m.state.data()});
         memory_.push_back(std::move(m));
@@ -156,6 +158,17 @@ class PlanRun {
     model_layout.for_each_piece({0, layout.size()}, [&](const ModelLayout::Piece& piece) {
       if (piece.slot == slot)
         std::copy_n(values.begin() + piece.at, piece.on_slot.size(), mine.begin() + piece.on_slot.begin);
+    });
+    return mine;
+  }
+
+  /// The slot's part of gradients of the whole layout, in its own; untouched where there are none.
+  Values gradients_on(int slot, const Values& all) const {
+    Values mine(static_cast<size_t>(model_layout.on(slot).with_gradient()), kUntouched);
+    if (all.empty()) return mine;
+    model_layout.for_each_piece({0, layout.with_gradient()}, [&](const ModelLayout::Piece& piece) {
+      if (piece.slot == slot)
+        std::copy_n(all.begin() + piece.at, piece.on_slot.size(), mine.begin() + piece.on_slot.begin);
     });
     return mine;
   }

@@ -107,6 +107,47 @@ DEVICE_TEST_CASE("several microbatches are under way at once") {
   check_same(device, second.gradients(), expected[1]);
 }
 
+DEVICE_TEST_CASE("a microbatch's gradients are added to those of the microbatches before") {
+  // One parameter is shared by layers on both slots, and no loss depends on the last layer's.
+  const std::string model = R"(
+inputs: {image: [6, 6, 3]}
+layers:
+  - conv2d: {name: first, filters: 8, kernel_size: 3, padding: same, activation: tanh}
+  - batch_normalization: {name: normal}
+  - flatten: {}
+  - dense: {name: narrow, units: 6}
+  - dense: {name: a, units: 6, activation: tanh}
+  - dense: {name: b, shared_with: a}
+  - dense: {name: classes, units: 5}
+  - dense: {name: apart, units: 3, inputs: a}
+  - batch_normalization: {name: statistics}
+outputs: [classes, statistics]
+)";
+  const auto other = one_more(device);
+  for (const bool spread : {false, true}) {
+    CAPTURE(spread);
+    const Graph graph = good_graph(model);
+    std::vector<int> slots(graph.nodes.size(), 0);
+    if (spread)
+      for (int i = node_named(graph, "b"); i < static_cast<int>(slots.size()); ++i)
+        slots[static_cast<size_t>(i)] = 1;
+    PlanRun run({&device, other.get()}, graph, slots, nullptr, true);
+    const auto gradients = [&](uint64_t seed, const Values& before) {
+      PlanRun::Microbatch microbatch(run, 1, seed, before);
+      run.plan.run(microbatch.frame, PlanRun::kStep);
+      return microbatch.gradients();
+    };
+    const Values first = gradients(3, {}), second = gradients(4, {}), sum = gradients(4, first);
+    CHECK(first != second);
+    for (size_t i = 0; i < sum.size(); ++i) {
+      CAPTURE(i);
+      const bool is_padding = first[i] == PlanRun::kUntouched;
+      const float expected = is_padding ? PlanRun::kUntouched : first[i] + second[i];
+      CHECK(std::abs(sum[i] - expected) <= device.tolerance(1e-6) * (1 + std::abs(expected)));
+    }
+  }
+}
+
 DEVICE_TEST_CASE("several layers have one parameter, and its gradient is the sum of theirs") {
   const std::string model = R"(
 inputs: {x: [6]}

@@ -128,12 +128,12 @@ layers:
   const StageProblem problem = stage_problem(graph, devices(2), work);
   const auto node = [&](const std::string& name) { return problem.nodes[node_named(graph, name)]; };
   CHECK(node("x").is_input);
-  CHECK(node("first").parameter_bytes == (10 * 20 + 20) * (4 + 2 * 4 + 8));
+  CHECK(node("first").parameter_bytes == (10 * 20 + 20) * (4 + 4 + 8));
   CHECK(node("first").activation_bytes == 6 * 20 * 4);
   const StageNode activation = problem.nodes[node_named(graph, "first") + 1];
   CHECK(activation.stays);
   CHECK(activation.activation_bytes == 0);
-  CHECK(node("normal").parameter_bytes == 2 * 20 * (4 + 2 * 4 + 8) + 2 * 20 * (4 + 2 * 4));
+  CHECK(node("normal").parameter_bytes == 2 * 20 * (4 + 4 + 8) + 2 * 20 * (4 + 4));
   CHECK(node("frozen").parameter_bytes == (20 * 20 + 20) * 4);
   CHECK(node("again").parameters_of == static_cast<int>(node_named(graph, "frozen")));
   CHECK(problem.devices[0].in_flight == 2);
