@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+from patience import patiently
+
 SECONDS = 5  # a hang
 SHORT, LONG = 60, 10_000
 HEADER = 512
@@ -228,12 +230,17 @@ class Fuzzer:
         path.write_bytes(apply(base, edits, cut))
         for command in (["inspect", path], ["inspect", path, "--json"], ["evaluate", path],
                         ["resume", path, "-o", work / "resumed", "--epochs", "2", "-q"]):
-            shutil.rmtree(work / "resumed", ignore_errors=True)
             said = " ".join(map(str, command))
+
+            def run(seconds):
+                shutil.rmtree(work / "resumed", ignore_errors=True)
+                return subprocess.run([self.program, *map(str, command)], cwd=work, stdin=subprocess.DEVNULL, capture_output=True,
+                                      timeout=seconds)
+
             try:
-                done = subprocess.run([self.program, *map(str, command)], cwd=work, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
-            except subprocess.TimeoutExpired:
-                return f"{said}: more than {SECONDS} s"
+                done = patiently(run, SECONDS)
+            except subprocess.TimeoutExpired as hang:
+                return f"{said}: more than {hang.timeout:.0f} s"
             errors = done.stderr.decode("utf-8", "replace")
             if done.returncode not in (0, 1, 2):
                 return f"{said}: exit code {done.returncode}\n{errors[-2000:]}"

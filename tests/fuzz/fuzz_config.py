@@ -16,8 +16,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+
+from patience import patiently
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LONG = {"mutated": 20000, "generated": 10000}
@@ -143,7 +144,7 @@ class Program:
             resource.setrlimit(resource.RLIMIT_AS, (self.memory, self.memory))
 
     def run(self, folder, command, text, *arguments, seconds=60):
-        """Exit code (None for a hang), standard output and error."""
+        """Exit code, standard output and error; raises subprocess.TimeoutExpired."""
         path = pathlib.Path(folder) / "configs" / "c.yaml"
         path.parent.mkdir(exist_ok=True)
         if text is not None:
@@ -156,22 +157,16 @@ class Program:
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            return None, "", ""
+            raise
         return process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
 
-alone = threading.Lock()
-
-
-def patiently(program, folder, command, text, *arguments):
-    """run; what seems to hang is run once more with no other of these beside it, and for as much longer as others use
-    the machine."""
-    result = program.run(folder, command, text, *arguments, seconds=program.hang_seconds)
-    if result[0] is None:
-        with alone:
-            busy = max(1, os.getloadavg()[0] / os.cpu_count())
-            result = program.run(folder, command, text, *arguments, seconds=2 * busy * program.hang_seconds)
-    return result
+def run_patiently(program, folder, command, text, *arguments):
+    """As program.run; the exit code of what hangs is None."""
+    try:
+        return patiently(lambda seconds: program.run(folder, command, text, *arguments, seconds=seconds), program.hang_seconds)
+    except subprocess.TimeoutExpired:
+        return None, "", ""
 
 
 def is_cheap(plan):
@@ -188,7 +183,7 @@ def find_fault(program, text):
             target = pathlib.Path(folder) / name
             target.parent.mkdir(exist_ok=True)
             target.symlink_to(ROOT / name)
-        code, out, err = patiently(program, folder, "check", text, "--json")
+        code, out, err = run_patiently(program, folder, "check", text, "--json")
         if code is None:
             return "check hangs"
         if code not in (0, 2):
@@ -201,7 +196,7 @@ def find_fault(program, text):
         if not is_cheap(json.loads(out)):
             return None
         # --overwrite: one that seemed to hang may have left checkpoints.
-        code, out, err = patiently(program, folder, "fit", text, "--output", "r", "--overwrite", "--quiet", "--epochs", "1")
+        code, out, err = run_patiently(program, folder, "fit", text, "--output", "r", "--overwrite", "--quiet", "--epochs", "1")
         if code is None:
             return "fit hangs"
         if code == 1 and RAN_AWAY.search(err):
@@ -209,7 +204,7 @@ def find_fault(program, text):
         if code != 0:
             return f"check accepts it, fit exits with {code}: {err.strip()[-300:]}"
         program.trained += 1
-        code, out, err = patiently(program, folder, "evaluate", None, "r", "--split", "train", "--quiet")
+        code, out, err = run_patiently(program, folder, "evaluate", None, "r", "--split", "train", "--quiet")
         if code is None:
             return "evaluate hangs"
         if code != 0:

@@ -22,6 +22,8 @@ import tarfile
 import tempfile
 import zlib
 
+from patience import patiently
+
 SECONDS = 5
 NOISE = ("HDF5-DIAG", "std::", "vector::", "basic_string", "what():", "filesystem error", "terminate called", "bad_alloc",
          "Sanitizer", "runtime error:")
@@ -194,14 +196,12 @@ def lay_out(form, folder, content):
 
 
 def run(program, folder, *arguments, must=False):
-    process = subprocess.Popen([program, *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.PIPE)
     try:
-        err = process.communicate(timeout=SECONDS)[1].decode("utf-8", "replace")
-        code = process.returncode
-    except subprocess.TimeoutExpired:
-        process.kill()
-        err, code = process.communicate()[1].decode("utf-8", "replace"), "a hang"
+        done = patiently(lambda seconds: subprocess.run([program, *arguments], cwd=folder, stdin=subprocess.DEVNULL, timeout=seconds,
+                                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE), SECONDS)
+        err, code = done.stderr.decode("utf-8", "replace"), done.returncode
+    except subprocess.TimeoutExpired as hang:
+        err, code = (hang.stderr or b"").decode("utf-8", "replace"), "a hang"
     if must and code != 0:
         sys.exit(f"{program} {' '.join(arguments)}: exit {code}\n{err}")
     return code, err

@@ -17,6 +17,8 @@ import sys
 import tempfile
 import zlib
 
+from patience import patiently
+
 SECONDS = 60  # for a folder
 NOISE = ("std::", "vector::", "what():", "terminate called", "bad_alloc", "Sanitizer", "runtime error:")
 
@@ -161,10 +163,10 @@ def fails(program, folder, files):
     config = CONFIG.format(channels=channels, resize=resize)
     (folder / "config.yaml").write_text(config, encoding="utf-8")
     try:
-        done = subprocess.run([program, "check", "config.yaml"], cwd=folder, capture_output=True, text=True,
-                              errors="replace", timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return f"takes more than {SECONDS} s"
+        done = patiently(lambda seconds: subprocess.run([program, "check", "config.yaml"], cwd=folder, capture_output=True, text=True,
+                                                        errors="replace", timeout=seconds, check=False), SECONDS)
+    except subprocess.TimeoutExpired as hang:
+        return f"takes more than {hang.timeout:.0f} s"
     noise = [word for word in NOISE if word in done.stdout + done.stderr]
     if done.returncode not in (0, 2) or noise:
         return f"exit code {done.returncode}, {noise}:\n{done.stderr[-3000:]}"
