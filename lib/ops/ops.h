@@ -275,7 +275,8 @@ class Ops {
 
   // Optimizers. `state`, `squares` and `weights` are device memory.
 
-  /// *squares = the sum of squares, exactly the same for the same n and threads.
+  /// *squares = the sum of squares, summed pairwise (ops/math/pairwise.h): the same bits on every device, and
+  /// what is made of parts of `src` by such sums.
   virtual void sum_of_squares(const float* src, double* squares, int64_t n) = 0;
   /// Sets what a gradient whose sum of squares is *squares is worth in this step, and what the next step
   /// starts from. `weights`: the sum of the weights of all rows, where the rule asks for it, else null.

@@ -84,12 +84,15 @@ class GradientSync {
 struct GradientSyncRequest {
   std::span<Worker* const> workers;      // of one slot, by replica
   std::span<Collective* const> members;  // of the group of these, by replica
-  const ParameterLayout& layout;         // of that slot
-  const Update& update;
-  bool has_other_slots = false;
+  const ModelLayout& model;
+  int slot = 0;
+  const Update& update;  // of that slot's parameters
   ShardLevel sharded = ShardLevel::none;
   int64_t bucket_bytes = 0;  // how much of the gradient NCCL sums at a time, while backward goes on
   World& world;
+
+  const ParameterLayout& layout() const { return model.on(slot); }
+  bool has_other_slots() const { return model.slots() > 1; }
 };
 
 /// The one for the workers' devices: one that keeps parts, where that is asked for; or else none to meet (one

@@ -1,5 +1,6 @@
 // The gradient syncs that there are: for one replica, for one memory, by NCCL, by way of the host.
 #include <algorithm>
+#include <optional>
 
 #include "train/gradient_sync.h"
 #include "train/sharded_state.h"
@@ -33,16 +34,18 @@ class SingleReplica final : public WholeState {
 /// replica whose other slots have parts of the gradient.
 class SharedMemory final : public WholeState {
  public:
-  SharedMemory(std::span<Worker* const> workers, const ParameterLayout& layout, const Update& update)
-      : WholeState(layout, update, workers.size()), with_gradient_(layout.with_gradient()) {
-    add_copy(*workers[0]);
+  explicit SharedMemory(const GradientSyncRequest& request)
+      : WholeState(request.layout(), request.update, request.workers.size()),
+        norm_(request.model, request.slot, request.workers),
+        with_gradient_(request.layout().with_gradient()) {
+    add_copy(*request.workers[0]);
   }
   std::string_view where() const override { return "in one memory"; }
 
   void end(Worker& worker, Collective& replicas, Collective& everyone) override {
     const auto [gradient, mine] =
         worker.on_gpu() ? sum_on_device(worker, replicas) : sum_on_host(worker, replicas);
-    all_reduce_sums(worker, worker, everyone, update_, gradient + mine.begin, mine);
+    all_reduce_sums(worker, worker, everyone, update_, norm_, gradient + mine.begin, mine);
     update_part(worker, replicas, update_, copy(), gradient + mine.begin, mine);
     set_gradient(replicas.rank(), worker, gradient, mine);
     worker.context().synchronize();  // the others read this part in the next step
@@ -68,6 +71,7 @@ class SharedMemory final : public WholeState {
     return {all[0], mine};
   }
 
+  const GradientNorm norm_;
   int64_t with_gradient_;
 };
 
@@ -76,9 +80,10 @@ class SharedMemory final : public WholeState {
 class NcclAllReduce final : public WholeState {
  public:
   explicit NcclAllReduce(const GradientSyncRequest& request)
-      : WholeState(request.layout, request.update, 1),
-        whole_{0, request.layout.with_gradient()},
-        has_other_slots_(request.has_other_slots),
+      : WholeState(request.layout(), request.update, 1),
+        norm_(request.model, request.slot, request.workers),
+        whole_{0, request.layout().with_gradient()},
+        has_other_slots_(request.has_other_slots()),
         next_(request.workers.size(), 0) {
     std::vector<Context*> contexts;
     for (Worker* worker : request.workers) {
@@ -123,12 +128,13 @@ class NcclAllReduce final : public WholeState {
   void end(Worker& worker, Collective& replicas, Collective& everyone) override {
     if (!has_other_slots_) return;
     const Range counted = replicas.rank() == 0 ? whole_ : Range{};
-    all_reduce_sums(worker, worker, everyone, update_, worker.gradients(), counted);
+    all_reduce_sums(worker, worker, everyone, update_, norm_, worker.gradients(), counted);
     update_whole(worker, update_, copy(static_cast<size_t>(replicas.rank())), whole_);
     if (replicas.rank() == 0) set_gradient(0, worker, worker.gradients(), whole_);
   }
 
  private:
+  const GradientNorm norm_;
   Range whole_;
   bool has_other_slots_;
   std::vector<Range> buckets_;
@@ -140,17 +146,21 @@ class NcclAllReduce final : public WholeState {
 /// and gradients meet in the host's memory. Made to be right on every machine, not to be fast.
 class HostStaged final : public WholeState {
  public:
-  HostStaged(std::span<Worker* const> workers, const ParameterLayout& layout, const Update& update)
-      : WholeState(layout, update, workers.size()), hosts_(workers.size()) {
+  explicit HostStaged(const GradientSyncRequest& request)
+      : WholeState(request.layout(), request.update, request.workers.size()), hosts_(request.workers.size()) {
     const int core = available_cores().front();
+    const std::span<Worker* const> workers = request.workers;
+    std::vector<Worker*> on_host = {workers.begin(), workers.end()};
     for (size_t rank = 0; rank < workers.size(); ++rank) {
       if (!workers[rank]->on_gpu()) continue;
       Host& host = hosts_[rank];
       host.worker = std::make_unique<Worker>(static_cast<int>(rank), make_cpu_context({}, {core}, false),
-                                             GpuMath{}, layout);
-      host.device = std::make_unique<ParameterMemory>(workers[rank]->ops().compute_type(), layout);
+                                             GpuMath{}, layout_);
+      host.device = std::make_unique<ParameterMemory>(workers[rank]->ops().compute_type(), layout_);
+      on_host[rank] = host.worker.get();
     }
-    add_copy(hosts_[0].worker ? *hosts_[0].worker : *workers[0]);
+    add_copy(*on_host[0]);
+    norm_.emplace(request.model, request.slot, on_host);
   }
   std::string_view where() const override { return "in the host's memory"; }
   std::string advice() const override {
@@ -197,7 +207,7 @@ class HostStaged final : public WholeState {
       worker.context().copy_to_host(on_host.state(), worker.state(), sizeof(StepState));
     }
     const Range mine = replicas.reduce_scatter(on_host.gradients(), layout_.with_gradient());
-    all_reduce_sums(on_host, worker, everyone, update_, on_host.gradients() + mine.begin, mine);
+    all_reduce_sums(on_host, worker, everyone, update_, *norm_, on_host.gradients() + mine.begin, mine);
     update_part(on_host, replicas, update_, copy(), on_host.gradients() + mine.begin, mine);
     set_gradient(replicas.rank(), on_host, on_host.gradients(), mine);
     if (host.worker) worker.context().copy_to_device(worker.state(), on_host.state(), sizeof(StepState));
@@ -212,6 +222,7 @@ class HostStaged final : public WholeState {
   const Host& host_of(const Worker& worker) const { return hosts_[static_cast<size_t>(worker.rank())]; }
 
   std::vector<Host> hosts_;
+  std::optional<GradientNorm> norm_;  // of the workers on the host
 };
 
 bool same_memory(std::span<Worker* const> workers) {
@@ -235,13 +246,13 @@ bool a_gpu_each(std::span<Worker* const> workers) {
 }  // namespace
 
 std::unique_ptr<GradientSync> make_gradient_sync(const GradientSyncRequest& request) {
-  const auto& [workers, members, layout, update, has_other_slots, sharded, bucket_bytes, world] = request;
-  if (sharded != ShardLevel::none) return make_sharded_state(request);
-  if (workers.size() == 1 && !has_other_slots)
-    return std::make_unique<SingleReplica>(*workers[0], layout, update);
-  if (same_memory(workers)) return std::make_unique<SharedMemory>(workers, layout, update);
+  const std::span<Worker* const> workers = request.workers;
+  if (request.sharded != ShardLevel::none) return make_sharded_state(request);
+  if (workers.size() == 1 && !request.has_other_slots())
+    return std::make_unique<SingleReplica>(*workers[0], request.layout(), request.update);
+  if (same_memory(workers)) return std::make_unique<SharedMemory>(request);
   if (a_gpu_each(workers) && nccl_available()) return std::make_unique<NcclAllReduce>(request);
-  return std::make_unique<HostStaged>(workers, layout, update);
+  return std::make_unique<HostStaged>(request);
 }
 
 }  // namespace dtrain

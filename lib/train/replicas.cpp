@@ -125,9 +125,8 @@ void Replicas::make_syncs() {
       workers.push_back(&replica->executor(slot).worker());
       members.push_back(&replica->executor(slot).member());
     }
-    syncs_.push_back(
-        make_gradient_sync({workers, members, layout_.on(slot), updates_[static_cast<size_t>(slot)],
-                            slots() > 1, placement_.sharded, config_.strategy->bucket_bytes(), world_}));
+    syncs_.push_back(make_gradient_sync({workers, members, layout_, slot, updates_[static_cast<size_t>(slot)],
+                                         placement_.sharded, config_.strategy->bucket_bytes(), world_}));
   }
 }
 

@@ -39,8 +39,9 @@ struct Shard {
 class ShardedState : public GradientSync {
  public:
   explicit ShardedState(const GradientSyncRequest& request)
-      : layout_(request.layout),
+      : layout_(request.layout()),
         update_(request.update),
+        norm_(request.model, request.slot, request.workers),
         level_(request.sharded),
         gradient_(request.workers.size()) {
     const int count = static_cast<int>(request.workers.size());
@@ -110,7 +111,7 @@ class ShardedState : public GradientSync {
     if (level_ == ShardLevel::optimizer) reduce_whole(shard, replicas);
     float* const gradient =
         shard.gradient.data() ? shard.gradient.f32() : worker.gradients() + shard.trained.begin;
-    all_reduce_sums(worker, worker, everyone, update_, gradient, shard.trained);
+    all_reduce_sums(worker, worker, everyone, update_, norm_, gradient, shard.trained);
     update_part(worker, replicas, update_, *shard.memory, gradient, shard.trained);
     gradient_.set(replicas.rank(), worker, gradient, shard.trained);
     if (!cuts_parameters()) gather_updated(shard, replicas);
@@ -132,6 +133,7 @@ class ShardedState : public GradientSync {
 
   const ParameterLayout& layout_;
   const Update& update_;
+  const GradientNorm norm_;
   std::vector<Shard> shards_;  // by rank
 
  private:

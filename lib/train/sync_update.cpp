@@ -26,16 +26,18 @@ void update_alone(Worker& worker, const Update& update, const ParameterMemory& m
 }
 
 void all_reduce_sums(Worker& worker, Worker& computed, Collective& everyone, const Update& update,
-                     const float* gradient, Range mine) {
+                     const GradientNorm& norm, const float* gradient, Range mine) {
   if (!update.needs_norm() && !update.is_weighted()) return;
-  const Range trained = update.trained(mine);
-  double sums[2] = {0, 0};
-  if (update.needs_norm() && trained.size() > 0) {
-    worker.ops().sum_of_squares(gradient + (trained.begin - mine.begin), worker.squares(), trained.size());
-    worker.context().copy_to_host(&sums[0], worker.squares(), sizeof(double));
+  double squares = 0, weights = 0;
+  if (update.needs_norm()) {
+    const Range trained = update.trained(mine);
+    squares = norm.sum_of_squares(worker, everyone, gradient + (trained.begin - mine.begin), trained);
   }
-  if (update.is_weighted()) computed.context().copy_to_host(&sums[1], computed.own_weights(), sizeof(double));
-  everyone.all_reduce(sums);
+  if (update.is_weighted()) {
+    computed.context().copy_to_host(&weights, computed.own_weights(), sizeof(double));
+    everyone.all_reduce({&weights, 1});
+  }
+  const double sums[] = {squares, weights};
   worker.context().copy_to_device(worker.squares(), sums, sizeof(sums));
   update_gradient_scale(worker, update, worker.weights());
 }

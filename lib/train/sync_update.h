@@ -2,6 +2,7 @@
 #pragma once
 
 #include "collective/collective.h"
+#include "train/gradient_norm.h"
 #include "train/update.h"
 #include "train/worker.h"
 
@@ -20,7 +21,7 @@ void update_alone(Worker& worker, const Update& update, const ParameterMemory& m
 /// The sums of squares over everyone's parts, and of weights over their shares, and what follows from them
 /// for each. `gradient`: of `mine`, in the memory of `worker`; `computed` has the weights.
 void all_reduce_sums(Worker& worker, Worker& computed, Collective& everyone, const Update& update,
-                     const float* gradient, Range mine);
+                     const GradientNorm& norm, const float* gradient, Range mine);
 
 /// The update of a member's part by its gradient. The norms of whole parameters are sums over all members'
 /// parts.

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "ops/fixture.h"
+#include "ops/math/pairwise.h"
 
 namespace dtrain::test {
 namespace {
@@ -178,6 +179,34 @@ StepState state_of(const Case& optimizer) {
           .gradient = {.loss_scale = 16, .gradient_scale = 0.5f, .good_steps = 3, .skip = 0}};
 }
 
+void check_sums_of_squares(Device& device) {
+  for (const int64_t n : {0, 1, 1000, 4096, 4097, 100003, 5000011}) {
+    CAPTURE(n);
+    device.shift = n == 1000 ? 1 : 0;
+    const Floats values = random_floats(n, 1);
+    const auto own = device.array(values);
+    // Pairwise, as a tree over grains that is filled up with zeros.
+    const auto tree = [&](const auto& self, int64_t begin, int64_t size) -> double {
+      if (begin >= n) return 0.0;
+      if (size > math::kSquaresGrain)
+        return self(self, begin, size / 2) + self(self, begin + size / 2, size / 2);
+      float grain[math::kSquaresGrain] = {};
+      std::copy_n(values.begin() + begin, std::min(size, n - begin), grain);
+      return math::grain_of_squares(grain);
+    };
+    const double expected = tree(tree, 0, math::kSquaresGrain << 20);
+    for (int i = 0; i < 5; ++i) {
+      const auto squares = device.array(Doubles{-7});
+      device.ops().sum_of_squares(own.data(), squares.data(), n);
+      CHECK(squares.read()[0] == expected);
+    }
+    long double plain = 0;
+    for (const float value : values)
+      plain += static_cast<long double>(value) * static_cast<long double>(value);
+    CHECK(expected == doctest::Approx(static_cast<double>(plain)).epsilon(1e-12));
+  }
+}
+
 }  // namespace
 
 DEVICE_TEST_CASE("optimizer steps") {
@@ -268,23 +297,12 @@ DEVICE_TEST_CASE("a step that is skipped moves nothing") {
   }
 }
 
-DEVICE_TEST_CASE("sums of squares are the same bits each time") {
-  for (const int64_t n : {0, 1, 1000, 4096, 100003}) {
-    CAPTURE(n);
-    device.shift = n == 1000 ? 1 : 0;
-    const Floats values = random_floats(n, 1);
-    const auto own = device.array(values);
-    double expected = 0;
-    for (const float value : values) expected += static_cast<double>(value) * static_cast<double>(value);
-    const auto sum = [&] {
-      const auto squares = device.array(Doubles{-7});
-      device.ops().sum_of_squares(own.data(), squares.data(), n);
-      return squares.read()[0];
-    };
-    const double found = sum();
-    CHECK(found == doctest::Approx(expected).epsilon(1e-12));
-    for (int i = 0; i < 5; ++i) CHECK(sum() == found);
-  }
+DEVICE_TEST_CASE("sums of squares are the same bits each time, and on every device") {
+  check_sums_of_squares(device);
+}
+
+TEST_CASE("sums of squares are the same bits with every instruction set, and for any number of threads") {
+  on_every_cpu(check_sums_of_squares);
 }
 
 }  // namespace dtrain::test

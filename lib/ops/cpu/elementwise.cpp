@@ -1,7 +1,9 @@
+#include <array>
 #include <cstring>
 
 #include "ops/cpu/cpu_ops.h"
 #include "ops/math/gradient_scale.h"
+#include "ops/math/pairwise.h"
 
 namespace dtrain::cpu {
 
@@ -73,8 +75,13 @@ void CpuOps::dropout(void* dst, const void* src, float rate, const Philox& rando
 }
 
 void CpuOps::sum_of_squares(const float* src, double* squares, int64_t n) {
-  *squares = total_of(n, 16, 1,
-                      [&](int64_t begin, int64_t end) { return kernels_.sum_of_squares(src, begin, end); });
+  const int64_t piece = math::squares_piece(n, 4096), pieces = (n + piece - 1) / piece;
+  std::array<double, math::kMostSquaresPieces> sums;
+  parallel(threads_, pieces, 1, piece, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i)
+      sums[static_cast<size_t>(i)] = kernels_.sum_of_squares(src + i * piece, std::min(piece, n - i * piece));
+  });
+  *squares = math::pairwise_sum(sums.data(), pieces);
 }
 
 void CpuOps::update_gradient_scale(const GradientRule& rule, const double* squares, const double* weights,

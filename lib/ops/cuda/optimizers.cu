@@ -1,10 +1,12 @@
 // What optimizers need: the gradient's norm, what it is worth, and the rules over flat buffers.
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/reduce.h"
 #include "ops/cuda/stream.h"
 #include "ops/cuda/totals.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/gradient_scale.h"
 #include "ops/math/optimizers.h"
+#include "ops/math/pairwise.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -16,26 +18,48 @@ unsigned many_blocks(int64_t threads, int multiprocessors) {
   return blocks_for(threads, kThreads, std::min(4 * multiprocessors, 1024));
 }
 
+constexpr int64_t kSquaresRun = kThreads * math::kSquaresGrain;  // what a block sums at a time
+
+/// The sum, pairwise, of what all threads of a block of whole warps bring, by their index; thread 0 gets it.
+__device__ double block_pairwise_sum(double value) {
+  __shared__ double sums[kWarp];
+#pragma unroll
+  for (int distance = 1; distance < kWarp; distance *= 2)
+    value += __shfl_xor_sync(kAllLanes, value, distance);
+  if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  if (threadIdx.x == 0) value = math::pairwise_sum(sums, blockDim.x / kWarp);
+  __syncthreads();
+  return value;
+}
+
+/// A block sums a piece of src, a grain in each thread at a time; block i's sum becomes sums[i].
 template <int N>
-__global__ void __launch_bounds__(kTotalThreads) squares_kernel(const float* src, int64_t n, Total total) {
-  double sums[N] = {};
-  const auto load_one = [&](int64_t i) {
-    Floats<N> values;
-    load<N>(src + i * N, values.v);
-    return values;
-  };
-  stream<4>(thread_index(), n / N, thread_count(), load_one, [&](int64_t, const Floats<N>& values) {
+__global__ void __launch_bounds__(kThreads)
+    squares_kernel(const float* src, int64_t n, int64_t piece, double* sums) {
+  constexpr int kGrain = static_cast<int>(math::kSquaresGrain);
+  const int64_t first = int64_t{blockIdx.x} * piece, end = first + piece < n ? first + piece : n;
+  math::PairwiseSum sum;
+  for (int64_t run = first; run < end; run += kSquaresRun) {
+    const int64_t begin = run + int64_t{threadIdx.x} * kGrain;
+    float values[kGrain] = {};
+    if (begin + kGrain <= end) {
 #pragma unroll
-    for (int k = 0; k < N; ++k)
-      sums[k] += static_cast<double>(values.v[k]) * static_cast<double>(values.v[k]);
-  });
-  double sum = 0;
-  for (int64_t i = n / N * N + thread_index(); i < n; i += thread_count()) {
-    sum += static_cast<double>(src[i]) * static_cast<double>(src[i]);
+      for (int i = 0; i < kGrain; i += N)
+        load<N>(src + begin + i, *reinterpret_cast<float(*)[N]>(values + i));
+    } else {
+      for (int i = 0; begin + i < end; ++i) values[i] = src[begin + i];
+    }
+    const double whole = block_pairwise_sum(math::grain_of_squares(values));
+    if (threadIdx.x == 0) sum.add(whole);
   }
-#pragma unroll
-  for (int k = 0; k < N; ++k) sum += sums[k];
-  leave(total, sum);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum.total();
+}
+
+__global__ void __launch_bounds__(kTotalThreads)
+    pieces_kernel(const double* sums, int pieces, double* total) {
+  const double sum = block_pairwise_sum(static_cast<int>(threadIdx.x) < pieces ? sums[threadIdx.x] : 0.0);
+  if (threadIdx.x == 0) *total = sum;
 }
 
 __global__ void gradient_scale_kernel(GradientRule rule, const double* squares, const double* weights,
@@ -91,13 +115,14 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void CudaOps::sum_of_squares(const float* src, double* squares, int64_t n) {
-  const Total total{.total = squares, .partials = partials(), .adds = false};
+  static_assert(math::kMostSquaresPieces <= kTotalThreads && math::kMostSquaresPieces <= kPartials);
+  const int64_t piece = math::squares_piece(n, kSquaresRun);
+  const auto pieces = static_cast<unsigned>(std::max<int64_t>((n + piece - 1) / piece, 1));
+  double* const sums = pieces == 1 ? squares : partials();
   with_width<float>(aligned_16(src), [&](auto width) {
-    constexpr int N = decltype(width)::value;
-    const unsigned blocks = n <= 16 * kTotalThreads ? 1 : many_blocks(n / N, context_.multiprocessors());
-    launch(squares_kernel<N>, blocks, blocks == 1 ? kTotalThreads : kThreads, stream(), src, n, total);
-    finish(total, blocks, stream());
+    launch(squares_kernel<decltype(width)::value>, pieces, kThreads, stream(), src, n, piece, sums);
   });
+  if (pieces > 1) launch(pieces_kernel, 1, kTotalThreads, stream(), sums, static_cast<int>(pieces), squares);
 }
 
 void CudaOps::update_gradient_scale(const GradientRule& rule, const double* squares, const double* weights,

@@ -12,12 +12,8 @@ struct Total {
   double* total;
   double* partials;    // room for one of each block
   double divisor = 1;  // the sum is divided by it
-  bool adds = true;    // to *total; else it is overwritten
 
-  __device__ void put(double sum) const {
-    sum /= divisor;
-    *total = adds ? *total + sum : sum;
-  }
+  __device__ void put(double sum) const { *total += sum / divisor; }
 };
 
 /// A kernel's last call, of all threads: `value` is what this thread has to add.

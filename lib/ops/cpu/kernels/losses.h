@@ -6,6 +6,7 @@
 #include "ops/math/counts.h"
 #include "ops/math/losses.h"
 #include "ops/math/optimizers.h"
+#include "ops/math/pairwise.h"
 #include "ops/math/row_losses.h"
 
 namespace dtrain::cpu {
@@ -226,11 +227,24 @@ double sum_of(const float* src, int64_t begin, int64_t end) {
   return total;
 }
 
-double sum_of_squares(const float* src, int64_t begin, int64_t end) {
-  double total = 0.0;
-#pragma omp simd reduction(+ : total)
-  for (int64_t i = begin; i < end; ++i) total += static_cast<double>(src[i]) * static_cast<double>(src[i]);
-  return total;
+/// Pairwise (ops/math/pairwise.h).
+double sum_of_squares(const float* src, int64_t n) {
+  constexpr int64_t kGrain = math::kSquaresGrain, kRun = 256;  // of grains, whose sums stay in the cache
+  math::PairwiseSum sum;
+  double terms[kRun];
+  const int64_t whole = n / kGrain, rest = n % kGrain, grains = whole + (rest > 0 ? 1 : 0);
+  for (int64_t first = 0; first < grains; first += kRun) {
+    const int64_t count = grains - first < kRun ? grains - first : kRun;
+    const int64_t full = whole - first < count ? whole - first : count;
+    for (int64_t i = 0; i < full; ++i) terms[i] = math::grain_of_squares(src + (first + i) * kGrain);
+    if (full < count) {
+      float last[kGrain] = {};
+      for (int64_t i = 0; i < rest; ++i) last[i] = src[whole * kGrain + i];
+      terms[full] = math::grain_of_squares(last);
+    }
+    sum.add(math::pairwise_sum(terms, count));
+  }
+  return sum.total();
 }
 
 template <bool kClips, class Rule>

@@ -98,7 +98,7 @@ struct Kernels {
   double (*metric)(const MetricSpec& spec, const float* prediction, const void* target,
                    const RowWeights& weights, int64_t columns, int64_t begin, int64_t end);
   double (*sum_of)(const float* src, int64_t begin, int64_t end);
-  double (*sum_of_squares)(const float* src, int64_t begin, int64_t end);
+  double (*sum_of_squares)(const float* src, int64_t n);
 
   void (*update)(const OptimizerRule& rule, const StepState& state, const GroupRule& group, float* weights,
                  const float* gradient, float* const* slots, int64_t begin, int64_t end);

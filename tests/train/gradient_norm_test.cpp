@@ -1,0 +1,143 @@
+// The norm of one gradient, however the model and its state are cut.
+#include <bit>
+#include <cmath>
+#include <thread>
+
+#include "base/philox.h"
+#include "runs.h"
+#include "train/gradient_sync.h"
+#include "train/placement.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+/// Parameters of many sizes, some that no optimizer sees, and weights that two layers share.
+constexpr auto kModel = R"(
+model:
+  inputs: {x: [70]}
+  layers:
+    - dense: {units: 131, name: first, activation: tanh}
+    - batch_normalization: {name: norm}
+    - dense: {units: 131, name: kept, trainable: false}
+    - dense: {units: 131, name: second, activation: tanh}
+    - dense: {name: again, shared_with: second}
+    - dense: {units: 1, name: narrow}
+    - dense: {units: 37, name: wide}
+    - dense: {units: 3, name: head}
+dataset: {train: {synthetic: {samples: 40, target: {classes: 3}}}}
+train:
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: sgd
+  clip_norm: 0.1
+  batch_size: 8
+strategy: )";
+
+float element(const ParameterSlice& slice, int64_t i) {
+  const Philox random = Philox::of(11, stream_of(slice.layer + "/" + slice.name));
+  return std::exp2(8 * uniform01(random(0, static_cast<uint64_t>(i)).v[0]) - 4);
+}
+
+/// The gradient of what is in the layout; zeros in the gaps.
+std::vector<float> gradient_of(const ParameterLayout& layout) {
+  std::vector<float> gradient(static_cast<size_t>(layout.with_gradient()));
+  for (const ParameterSlice& slice : layout.slices())
+    for (int64_t i = 0; i < slice.elements() && slice.offset < layout.with_gradient(); ++i)
+      gradient[static_cast<size_t>(slice.offset + i)] = element(slice, i);
+  return gradient;
+}
+
+/// A thread's part of a step whose gradient is all of the first replica's.
+void step(Worker& worker, GradientSync& sync, const ParameterLayout& layout, Collective& replicas,
+          Collective& everyone) {
+  sync.allocate_parameters(worker);
+  sync.allocate_slots(worker);
+  std::vector<float> gradient = gradient_of(layout);
+  if (worker.rank() > 0) gradient.assign(gradient.size(), 0.0f);
+  worker.context().copy_to_device(worker.gradients(), gradient.data(), gradient.size() * sizeof(float));
+  everyone.barrier();
+  sync.begin(worker);
+  if (StateShards* shards = sync.shards_of(worker)) {
+    shards->begin(true);
+    if (sync.state_bytes(worker).gradients > 0)
+      shards->reduce({0, layout.with_gradient()}, worker.rank() == 0 ? worker.gradients() : nullptr);
+  }
+  sync.ready(worker, layout.with_gradient());
+  sync.complete(worker);
+  sync.end(worker, replicas, everyone);
+}
+
+/// The sum of squares as each thread has it, which are the same bits.
+double squares_under(const std::string& strategy) {
+  const RunConfig config = config_from(kModel + strategy + "\n");
+  const Placement placement = config.strategy->place(workload_of(config));
+  const size_t slots = placement.replicas[0].size(), replicas = placement.replicas.size();
+  const ModelLayout layout(config.graph, placement.slots, static_cast<int>(slots));
+  Update::Options options;
+  options.gradient_rule.clip_norm = 0.1f;
+  const auto everyone = make_local_group(static_cast<int>(slots * replicas), false);
+
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<std::unique_ptr<Update>> updates;
+  std::vector<std::vector<std::unique_ptr<Collective>>> groups;
+  std::vector<std::unique_ptr<GradientSync>> syncs;
+  for (size_t slot = 0; slot < slots; ++slot) {
+    const ParameterLayout& own = layout.on(static_cast<int>(slot));
+    updates.push_back(std::make_unique<Update>(own, *config.train.optimizer, options));
+    groups.push_back(make_local_group(static_cast<int>(replicas), false));
+    std::vector<Worker*> its_workers;
+    std::vector<Collective*> members;
+    for (size_t rank = 0; rank < replicas; ++rank) {
+      workers.push_back(std::make_unique<Worker>(
+          static_cast<int>(rank),
+          make_cpu_context(placement.replicas[rank][slot], {available_cores()[0]}, false), GpuMath{}, own));
+      its_workers.push_back(workers.back().get());
+      members.push_back(groups.back()[rank].get());
+    }
+    syncs.push_back(make_gradient_sync({its_workers, members, layout, static_cast<int>(slot), *updates.back(),
+                                        placement.sharded, 4 << 20, single_process()}));
+  }
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < workers.size(); ++i)
+    threads.emplace_back([&, i] {
+      const size_t slot = i / replicas;
+      workers[i]->context().attach();
+      step(*workers[i], *syncs[slot], layout.on(static_cast<int>(slot)), *groups[slot][i % replicas],
+           *everyone[i]);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& worker : workers) CHECK(*worker->squares() == *workers[0]->squares());
+  return *workers[0]->squares();
+}
+
+}  // namespace
+
+TEST_CASE("the gradient's norm has the same bits however model and state are cut") {
+  const double alone = squares_under("{single: {device: cpu:0}}");
+  const RunConfig config = config_from(std::string(kModel) + "single\n");
+  const ParameterLayout layout(config.graph);
+  long double expected = 0;
+  for (const ParameterSlice& slice : layout.slices())
+    for (int64_t i = 0; i < slice.elements() && slice.offset < layout.trained(); ++i)
+      expected += std::pow(static_cast<long double>(element(slice, i)), 2);
+  CHECK(alone == doctest::Approx(static_cast<double>(expected)).epsilon(1e-14));
+
+  std::vector<std::string> strategies{
+      "{placed: {layers: {first: cpu:0, second: cpu:1, wide: cpu:0, head: cpu:1}}}",
+      "{placed: {layers: {first: cpu:2, norm: cpu:0, narrow: cpu:1, wide: cpu:0, head: cpu:3}}}",
+      "{pipeline: {devices: [cpu:0, cpu:1], stages: [second]}}",
+      "{pipeline: {devices: [cpu:0, cpu:1, cpu:2], stages: [norm, wide], schedule: gpipe}}",
+      "{pipeline: {devices: [cpu:0, cpu:1, cpu:2, cpu:3], stages: [norm, narrow, head]}}",
+      "{pipeline: {devices: [cpu:0, cpu:1, cpu:2, cpu:3], stages: [wide], replicas: 2}}",
+  };
+  for (const char* devices : {"[cpu:0, cpu:1]", "[cpu:0, cpu:1, cpu:2]", "[cpu:0, cpu:1, cpu:2, cpu:3]"}) {
+    strategies.push_back(std::string("{mirrored: {devices: ") + devices + "}}");
+    for (const char* level : {"optimizer", "gradients", "parameters"})
+      strategies.push_back(std::string("{sharded: {devices: ") + devices + ", level: " + level + "}}");
+  }
+  for (const std::string& strategy : strategies) {
+    CAPTURE(strategy);
+    CHECK(std::bit_cast<uint64_t>(squares_under(strategy)) == std::bit_cast<uint64_t>(alone));
+  }
+}
