@@ -25,10 +25,14 @@ Link::Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, 
   }
 }
 
-/// Between GPUs copies lie with the receiver, and else in the host's memory.
+/// What goes to a GPU from the CPU waits in the host's memory.
+bool Link::copies_are_with_receiver() const {
+  return is_gpu(from_) || !is_gpu(to_);
+}
+
 Buffer Link::room_for_copy() {
-  if (!is_gpu(from_)) return from_.allocate(bytes_);
-  return is_gpu(to_) ? to_.allocate(bytes_) : from_.allocate_host(bytes_);
+  if (!copies_are_with_receiver()) return from_.allocate(bytes_);
+  return is_gpu(from_) && !is_gpu(to_) ? from_.allocate_host(bytes_) : to_.allocate(bytes_);
 }
 
 /// Goes by the counts, which abort() moves so that nobody sleeps on.

@@ -24,6 +24,11 @@ class Link {
   /// by the first that are sent.
   Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, bool spin);
 
+  /// Whether the link has copies, one of the largest array's size for each that is under way; and whether
+  /// they are the receiver's (else the sender's, which is the CPU).
+  bool copies() const { return copies_; }
+  bool copies_are_with_receiver() const;
+
   /// By the sender: the operations that have been enqueued so far make what is at `src`. Gives the array's
   /// number, from 1.
   uint64_t send(const void* src, size_t bytes);

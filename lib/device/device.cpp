@@ -25,21 +25,42 @@ std::optional<DeviceId> DeviceId::parse(std::string_view text) {
   return id;
 }
 
+void MemoryCounter::add(size_t bytes) {
+  const size_t now = now_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  size_t most = most_.load(std::memory_order_relaxed);
+  while (most < now && !most_.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+  }
+}
+
 Buffer::Buffer(Buffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
-      release_(std::exchange(other.release_, nullptr)) {}
+      release_(std::exchange(other.release_, nullptr)),
+      counter_(std::move(other.counter_)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   Buffer taken(std::move(other));
   std::swap(data_, taken.data_);
   std::swap(bytes_, taken.bytes_);
   std::swap(release_, taken.release_);
+  std::swap(counter_, taken.counter_);
   return *this;
 }
 
 Buffer::~Buffer() {
   if (data_) release_(data_, bytes_);
+  if (counter_) counter_->remove(bytes_);
+}
+
+void Buffer::count_in(std::shared_ptr<MemoryCounter> counter) {
+  counter->add(bytes_);
+  counter_ = std::move(counter);
+}
+
+Buffer Context::allocate(size_t bytes) {
+  Buffer buffer = take(bytes);
+  buffer.count_in(counter_);
+  return buffer;
 }
 
 }  // namespace dtrain

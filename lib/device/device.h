@@ -1,6 +1,7 @@
 // Devices by name, and one device's working state.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -24,6 +25,24 @@ struct DeviceId {
   bool operator==(const DeviceId&) const = default;
 };
 
+/// Bytes that a context's buffers have, and the most that they ever had at once.
+struct MemoryUse {
+  size_t now = 0, most = 0;
+};
+
+/// Counts them; on any thread.
+class MemoryCounter {
+ public:
+  void add(size_t bytes);
+  void remove(size_t bytes) { now_.fetch_sub(bytes, std::memory_order_relaxed); }
+  MemoryUse use() const {
+    return {now_.load(std::memory_order_relaxed), most_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  std::atomic<size_t> now_{0}, most_{0};
+};
+
 /// Memory of a device, aligned to 64 bytes (large CPU buffers to 2 MiB, in huge pages where the system gives
 /// them). Zeroed.
 class Buffer {
@@ -39,10 +58,14 @@ class Buffer {
   float* f32() const { return static_cast<float*>(data_); }
   size_t bytes() const { return bytes_; }
 
+  /// From now on to its release the buffer counts there.
+  void count_in(std::shared_ptr<MemoryCounter> counter);
+
  private:
   void* data_ = nullptr;
   size_t bytes_ = 0;
   void (*release_)(void*, size_t) = nullptr;
+  std::shared_ptr<MemoryCounter> counter_;
 };
 
 /// A point in the order of a context's operations.
@@ -80,7 +103,9 @@ class Context {
   /// Memory that is left, and what of it the libraries' workspace will take (0 on the CPU).
   virtual size_t free_bytes() = 0;
   virtual size_t workspace_bytes() const { return 0; }
-  virtual Buffer allocate(size_t bytes) = 0;
+  Buffer allocate(size_t bytes);
+  /// Of what allocate() has given.
+  MemoryUse memory_use() const { return counter_->use(); }
   /// Host memory that the device copies from and to by itself. Zeroed.
   virtual Buffer allocate_host(size_t bytes) = 0;
   /// When these return, src may change and dst holds what was asked for; in order with the operations.
@@ -103,6 +128,11 @@ class Context {
   /// the environment says DTRAIN_CUDA_GRAPHS=0.
   virtual std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) = 0;
   virtual void synchronize() = 0;
+
+ private:
+  virtual Buffer take(size_t bytes) = 0;
+
+  std::shared_ptr<MemoryCounter> counter_ = std::make_shared<MemoryCounter>();  // buffers may outlive this
 };
 
 /// `cores`: the machine's cores that this context's threads run on, one thread each; where `pin`, they are

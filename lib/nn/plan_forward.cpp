@@ -115,7 +115,9 @@ int PlanBuilder::add_link(int from, int to, size_t bytes, Link::Keeping keeping)
                                                          options_.in_flight[static_cast<size_t>(to)]);
   plan_.links_.push_back({from, std::make_unique<Link>(ops(from).context(), ops(to).context(), bytes, keeping,
                                                        most, options_.spin)});
-  if (keeping == Link::Keeping::copied) plan_.arena_bytes_[static_cast<size_t>(to)].links += bytes;
+  const Link& link = *plan_.links_.back().link;
+  if (link.copies())
+    plan_.arena_bytes_[static_cast<size_t>(link.copies_are_with_receiver() ? to : from)].links += bytes;
   return static_cast<int>(plan_.links_.size()) - 1;
 }
 

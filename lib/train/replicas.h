@@ -150,6 +150,10 @@ class Replicas {
   /// What that takes, by replica and slot; of the first `replicas`.
   std::vector<MemoryPlan> memory(Plan::Purpose purpose, int64_t batch_size,
                                  int replicas = std::numeric_limits<int>::max());
+  /// What training takes of the host's memory besides, for copies of the state and sums of gradients.
+  size_t copy_bytes() const;
+  /// What has been allocated of each device's memory, in the same order.
+  std::vector<MemoryUse> memory_use() const;
 
  private:
   /// An array of the state.
@@ -183,6 +187,7 @@ class Replicas {
   struct Demand;
   std::vector<Demand> demands(Plan::Purpose purpose, int64_t batch_size);
   Demand scarcest(Plan::Purpose purpose, int64_t batch_size);
+  std::string most_of_it(const Demand& demand) const;
 
   const RunConfig& config_;
   const Placement placement_;

@@ -20,8 +20,10 @@ struct Replicas::Demand {
   std::string whose;  // limit that is
   size_t parameters = 0, slots = 0, gradients = 0, activations = 0, staging = 0, data = 0, metrics = 0,
          ahead = 0, copies = 0;
+  std::optional<MemoryPlan> largest = {};  // of those that were added
 
   void add(const MemoryPlan& plan) {
+    if (!largest || plan.total() > largest->total()) largest = plan;
     parameters += plan.parameters;
     slots += plan.slots;
     gradients += plan.gradients;
@@ -90,10 +92,27 @@ std::vector<MemoryPlan> Replicas::memory(Plan::Purpose purpose, int64_t batch_si
   return plans;
 }
 
+std::vector<MemoryUse> Replicas::memory_use() const {
+  std::vector<MemoryUse> uses;
+  for (const auto& replica : replicas_)
+    for (const auto& executor : replica->executors())
+      uses.push_back(executor->worker().context().memory_use());
+  return uses;
+}
+
 const Plan& Replicas::training_plan(int64_t batch_size) {
   const Microbatches microbatches =
       microbatches_of(0, Plan::Purpose::training, std::min(batch_size, most_samples_));
   return replicas_[0]->plans().plan({Plan::Purpose::training, microbatches[0].size()});
+}
+
+/// What GPUs have, or lies in several pieces, is saved by way of the host. (A copy of what the host has
+/// itself is made, for saving, only where there is room.)
+size_t Replicas::copy_bytes() const {
+  const bool is_copied = slots() > 1 || placement_.sharded != ShardLevel::none || syncs_[0]->on_gpu();
+  size_t bytes = is_copied ? snapshot_bytes() : 0;
+  for (const auto& sync : syncs_) bytes += sync->host_bytes();
+  return bytes;
 }
 
 /// The host first, then each GPU that has replicas.
@@ -121,12 +140,7 @@ std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t b
       demand.left = worker.context().free_bytes();
       demand.whose = "its free memory";
     }
-  // What GPUs have, or lies in several pieces, is saved by way of the host. (A copy of what the host has
-  // itself is made, for saving, only where there is room.)
-  const bool is_copied = slots() > 1 || placement_.sharded != ShardLevel::none || syncs_[0]->on_gpu();
-  if (training && is_copied) on_host.copies = snapshot_bytes();
-  if (training)
-    for (const auto& sync : syncs_) on_host.copies += sync->host_bytes();
+  if (training) on_host.copies = copy_bytes();
   std::vector<Demand> all;
   for (auto& [device, demand] : by_device) all.push_back(std::move(demand));
   return all;
@@ -139,16 +153,35 @@ Replicas::Demand Replicas::scarcest(Plan::Purpose purpose, int64_t batch_size) {
                            [](const Demand& a, const Demand& b) { return a.excess() < b.excess(); });
 }
 
+/// "; cpu:1 has most of it, 1.2 GB, with 'head' and 2 more layers", where a replica has several devices.
+std::string Replicas::most_of_it(const Demand& demand) const {
+  if (slots() == 1 || !demand.largest) return "";
+  std::string first;
+  int others = -1;
+  for (size_t i = 0; i < config_.graph.nodes.size(); ++i) {
+    const GraphNode& node = config_.graph.nodes[i];
+    if (!node.layer || node.is_activation_of_previous || placement_.slots[i] != demand.largest->slot)
+      continue;
+    if (++others == 0) first = node.name;
+  }
+  return fmt::format("; {} has most of it, {}, with '{}'{}", demand.largest->device.str(),
+                     format_bytes(demand.largest->total()), first,
+                     others == 0 ? "" : fmt::format(" and {} more layer{}", others, others == 1 ? "" : "s"));
+}
+
 void Replicas::check_memory(Plan::Purpose purpose, int64_t batch_size) {
   batch_size = std::min(batch_size, most_samples_);
   const Demand demand = scarcest(purpose, batch_size);
   if (demand.excess() <= 0) return;
-  const std::string why =
-      fmt::format("{}: batches of {} need {} ({}), {} can be had there ({})", demand.name(), batch_size,
-                  format_bytes(demand.total()), demand.parts(), format_bytes(demand.left), demand.whose);
+  const std::string why = fmt::format("{}: batches of {} need {} ({}), {} can be had there ({}){}",
+                                      demand.name(), batch_size, format_bytes(demand.total()), demand.parts(),
+                                      format_bytes(demand.left), demand.whose, most_of_it(demand));
   const int64_t most = largest_batch([&](int64_t batch) { return scarcest(purpose, batch).excess(); },
                                      batch_size, demand.excess());
-  if (most == 0) throw UserError(fmt::format("{}; not even one sample fits", why));
+  if (most == 0)
+    throw UserError(fmt::format(
+        "{}; not even one sample fits{}", why,
+        purpose == Plan::Purpose::training ? " (`dtrain check --fit` shows strategies that may)" : ""));
   throw UserError(fmt::format("{}; the largest batch that fits is {}", why, most));
 }
 

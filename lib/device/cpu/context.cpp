@@ -69,11 +69,10 @@ class CpuContext final : public Context {
   }
 
   size_t free_bytes() override { return host_memory().left(); }
-  Buffer allocate(size_t bytes) override { return cpu::allocate(bytes); }
   void copy_to_device(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
   void copy_to_host(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
   // Everything is done when it returns.
-  Buffer allocate_host(size_t bytes) override { return allocate(bytes); }
+  Buffer allocate_host(size_t bytes) override { return cpu::allocate(bytes); }
   void enqueue_copy(void* dst, const void* src, size_t bytes) override { copy_to_device(dst, src, bytes); }
   void enqueue_zero(void* dst, size_t bytes) override {
     if (bytes > 0) std::memset(dst, 0, bytes);
@@ -87,6 +86,8 @@ class CpuContext final : public Context {
   void synchronize() override {}
 
  private:
+  Buffer take(size_t bytes) override { return cpu::allocate(bytes); }
+
   /// Large arrays by all threads: one does not use up the memory's bandwidth.
   void copy(void* dst, const void* src, size_t bytes) const {
     constexpr size_t kPiece = size_t{1} << 20;

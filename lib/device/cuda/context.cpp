@@ -85,7 +85,7 @@ void CudaContext::attach() {
   use_device(index());
 }
 
-Buffer CudaContext::allocate(size_t bytes) {
+Buffer CudaContext::take(size_t bytes) {
   const OnDevice on(index());
   return allocate_device(bytes, compute());
 }

@@ -42,7 +42,6 @@ class CudaContext : public Context {
   int threads() const override { return 1; }
   void attach() override;
   void detach() override {}
-  Buffer allocate(size_t bytes) override;
   Buffer allocate_host(size_t bytes) override;
   size_t free_bytes() override;
   void copy_to_device(void* dst, const void* src, size_t bytes) override;
@@ -80,6 +79,7 @@ class CudaContext : public Context {
   int capability() const { return capability_; }
 
  private:
+  Buffer take(size_t bytes) override;
   DeviceId device_;
   bool deterministic_;
   int multiprocessors_ = 0;

@@ -1,0 +1,198 @@
+// What a run takes of each device, as `dtrain check` plans it and as it is allocated.
+#include <algorithm>
+#include <cmath>
+
+#include "runs.h"
+#include "train/placement.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+using Sets = std::vector<std::string>;
+
+/// Twelve blocks of the same size between a stem and a head.
+constexpr auto kBlocks = R"(
+seed: 3
+model:
+  inputs: {x: [64]}
+  blocks:
+    block:
+      layers:
+        - dense: {units: 256, activation: gelu}
+        - layer_normalization: {}
+        - dropout: {rate: 0.1}
+        - dense: {units: 64, activation: tanh}
+  layers:
+    - dense: {units: 64, name: stem}
+    - block: {repeat: 12}
+    - dense: {units: 4, name: head}
+dataset:
+  train: {synthetic: {samples: 768, target: {classes: 4}, seed: 4}}
+  validation: {synthetic: {samples: 96, target: {classes: 4}, seed: 5}}
+strategy: {single: {device: cpu:0}}
+train:
+  epochs: 1
+  batch_size: 64
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.003}}
+)";
+
+/// Pictures through convolutions, with a skip that leaps over stages.
+constexpr auto kUnet = R"(
+seed: 3
+model:
+  inputs: {image: [16, 16, 3]}
+  layers:
+    - conv2d: {filters: 32, kernel_size: 3, padding: same, activation: tanh, name: down_1}
+    - conv2d: {filters: 64, kernel_size: 3, padding: same, activation: tanh, strides: 2, name: down_2}
+    - conv2d: {filters: 64, kernel_size: 3, padding: same, activation: tanh, name: middle}
+    - batch_normalization: {name: normal}
+    - conv2d_transpose: {filters: 32, kernel_size: 2, strides: 2, name: up}
+    - concatenate: {inputs: [up, down_1], name: joined}
+    - conv2d: {filters: 32, kernel_size: 3, padding: same, activation: tanh, name: last}
+    - conv2d: {filters: 2, kernel_size: 1, name: head}
+dataset: {train: {synthetic: {samples: 48, target: {classes: 2}, seed: 4}}}
+strategy: {single: {device: cpu:0}}
+train:
+  epochs: 1
+  batch_size: 16
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {sgd: {learning_rate: 0.01, momentum: 0.9}}
+  clip_norm: 1
+)";
+
+std::string pipeline(const char* schedule, const char* stages, int microbatches) {
+  return fmt::format(
+      "strategy={{pipeline: {{devices: [cpu:0, cpu:1, cpu:2, cpu:3], stages: [{}], schedule: {}, "
+      "microbatches: {}}}}}",
+      stages, schedule, microbatches);
+}
+
+std::string sharded(const char* level) {
+  return fmt::format("strategy={{sharded: {{devices: [cpu:0, cpu:1, cpu:2, cpu:3], level: {}}}}}", level);
+}
+
+constexpr auto kFourStages = "block_3, block_6, block_9";
+
+/// A device's memory by the plan, and the most that was ever allocated.
+struct Memory {
+  MemoryPlan plan;
+  size_t allocated;
+};
+
+/// Of each device, behind an epoch.
+std::vector<Memory> memory_of(const std::string& yaml, const Sets& sets) {
+  const ScratchDirectory directory;
+  Recorder recorder;
+  const RunConfig config = config_from(yaml, sets);
+  const int64_t batch = config.train.batch_size;
+  Trainer trainer(config_from(yaml, sets), RunDirectory(directory / "run"), recorder, recorder.requests);
+  trainer.start();
+  trainer.run();
+  std::vector<Memory> memory;
+  const std::vector<MemoryUse> uses = trainer.replicas().memory_use();
+  for (const MemoryPlan& plan : trainer.replicas().memory(Plan::Purpose::training, batch))
+    memory.push_back({plan, uses[memory.size()].most});
+  return memory;
+}
+
+/// Of each device, the bytes of parameters and slots.
+std::vector<double> state_of(const std::string& yaml, const Sets& sets) {
+  const RunConfig config = config_from(yaml, sets);
+  const Placement placement = config.strategy->place(workload_of(config));
+  Replicas replicas(config, placement, single_process());
+  const std::vector<MemoryUse> before = replicas.memory_use();
+  replicas.allocate(Plan::Purpose::training, config.train.batch_size);
+  const std::vector<MemoryUse> after = replicas.memory_use();
+  std::vector<double> state;
+  for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, config.train.batch_size)) {
+    const size_t i = state.size();
+    // The part of the gradients' sum comes with the slots.
+    const size_t gradients = placement.sharded >= ShardLevel::gradients ? plan.gradients : 0;
+    state.push_back(static_cast<double>(after[i].now - before[i].now - gradients));
+    CHECK(state.back() == static_cast<double>(plan.parameters + plan.slots));
+  }
+  return state;
+}
+
+/// Of each device, what a run allocates besides parameters, slots and gradients.
+std::vector<double> activations_of(const std::string& yaml, const Sets& sets) {
+  std::vector<double> bytes;
+  for (const auto& [plan, allocated] : memory_of(yaml, sets))
+    bytes.push_back(static_cast<double>(allocated - plan.parameters - plan.slots - plan.gradients));
+  return bytes;
+}
+
+double most(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+void check_plans(const std::string& yaml, const std::vector<Sets>& runs) {
+  for (const Sets& sets : runs) {
+    CAPTURE(fmt::format("{}", fmt::join(sets, " ")));
+    for (const auto& [plan, allocated] : memory_of(yaml, sets)) {
+      CAPTURE(plan.device.str());
+      CHECK(static_cast<double>(allocated) ==
+            doctest::Approx(static_cast<double>(plan.total())).epsilon(0.05));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what check plans of each device's memory is what is allocated there") {
+  const std::string recompute = "model.layers.1.block.recompute=true";
+  const std::string placed =
+      "strategy={placed: {layers: {stem: cpu:0, 'block/*': cpu:2, 'block_7/*': cpu:1, head: cpu:0}}}";
+  const std::string mirrored = "strategy={mirrored: {devices: [cpu:0, cpu:1, cpu:2]}}";
+  check_plans(kBlocks, {{},
+                        {recompute},
+                        {"train.accumulate=4"},
+                        {mirrored},
+                        {placed},
+                        {placed, "train.accumulate=2", "train.clip_norm=1"},
+                        {pipeline("1f1b", kFourStages, 8)},
+                        {pipeline("gpipe", kFourStages, 8)},
+                        {pipeline("1f1b", kFourStages, 8), recompute},
+                        {pipeline("1f1b", "block_5", 4), "strategy.pipeline.replicas=2"},
+                        {sharded("optimizer")},
+                        {sharded("gradients")},
+                        {sharded("parameters")},
+                        {sharded("parameters"), "train.accumulate=2", "train.clip_norm=1"},
+                        {sharded("parameters"), recompute}});
+}
+
+TEST_CASE("what check plans of each device's memory is allocated for pictures, too") {
+  check_plans(kUnet, {{},
+                      {"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"},
+                      {"strategy={placed: {layers: {down_1: cpu:0, down_2: cpu:1, up: cpu:0}}}"},
+                      {pipeline("1f1b", "down_2, normal, joined", 8)},
+                      {pipeline("gpipe", "down_2, normal, joined", 4)},
+                      {sharded("gradients")},
+                      {sharded("parameters")}});
+}
+
+TEST_CASE("of parameters and slots, a stage of four has 0.35 at most, a shard of four 0.30") {
+  const double single = most(state_of(kBlocks, {}));
+  CHECK(most(state_of(kBlocks, {pipeline("1f1b", kFourStages, 8)})) <= 0.35 * single);
+  CHECK(most(state_of(kBlocks, {sharded("parameters")})) <= 0.30 * single);
+}
+
+TEST_CASE("1f1b has activations of as many microbatches as stages remain, however many there are") {
+  const auto with = [](const char* schedule, int microbatches) {
+    return activations_of(kBlocks, {pipeline(schedule, kFourStages, microbatches),
+                                    fmt::format("train.batch_size={}", 16 * microbatches)});
+  };
+  const std::vector<double> few = with("1f1b", 4), many = with("1f1b", 24);
+  for (size_t stage = 0; stage < few.size(); ++stage) CHECK(many[stage] <= 1.01 * few[stage]);
+  CHECK(most(with("gpipe", 24)) > 3 * most(many));
+}
+
+TEST_CASE("recomputing twelve blocks halves the activations at least") {
+  const Sets large{"train.batch_size=768"};
+  Sets again = large;
+  again.push_back("model.layers.1.block.recompute=true");
+  CHECK(most(activations_of(kBlocks, again)) <= 0.5 * most(activations_of(kBlocks, large)));
+}
