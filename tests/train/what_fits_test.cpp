@@ -143,6 +143,20 @@ TEST_CASE("what fits is ranked, and takes what training will plan") {
   }
 }
 
+TEST_CASE("on the host, what is saved from several pieces is copied, and that must fit, too") {
+  const RunConfig config = blocks();
+  const std::string name = "sharded, parameters";
+  Machine host{.kind = DeviceId::Kind::cpu, .devices = 2, .bytes = int64_t{1} << 40, .cores = 2, .link = 5e9};
+  const Candidate all = named(what_fits(config, host), name);
+  RunConfig chosen = blocks({"strategy=" + all.strategy.to_yaml()});
+  const Replicas replicas(chosen, place_replicas(chosen));
+  REQUIRE(replicas.copy_bytes() > 0);
+  host.bytes = all.bytes + static_cast<int64_t>(replicas.copy_bytes());
+  CHECK(named(what_fits(config, host), name).batch_size == all.batch_size);
+  --host.bytes;
+  CHECK(named(what_fits(config, host), name).batch_size < all.batch_size);
+}
+
 TEST_CASE("where the batch does not fit, the largest that does, and blocks that are recomputed") {
   const RunConfig config = blocks({"train.batch_size=100000"});
   const std::vector<Candidate> some = what_fits(config, gpus(4, 100));
