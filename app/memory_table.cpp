@@ -50,13 +50,12 @@ std::string table_of(const MemoryView& view) {
   return table.str();
 }
 
-Json bytes_json(const MemoryPlan& plan) {
-  Json memory = Json::object();
-  for (const MemoryPart& part : kParts) memory.set(part.name, static_cast<int64_t>(plan.*part.bytes));
-  return std::move(memory.set("total", static_cast<int64_t>(plan.total())));
-}
-
 }  // namespace
+
+Json& set_bytes(Json& json, const MemoryPlan& plan) {
+  for (const MemoryPart& part : kParts) json.set(part.name, static_cast<int64_t>(plan.*part.bytes));
+  return json.set("total", static_cast<int64_t>(plan.total()));
+}
 
 int64_t MemoryView::layers(int slot) const {
   const std::vector<LayerRow> rows = layer_rows(graph);
@@ -86,7 +85,8 @@ std::string memory_text(const MemoryView& view) {
 
 Json replicas_json(const MemoryView& view) {
   Json replicas = Json::array();
-  for (const MemoryPlan& plan : view.plans)
+  for (const MemoryPlan& plan : view.plans) {
+    Json memory = Json::object();
     replicas.push(Json::object()
                       .set("replica", plan.replica)
                       .set("slot", plan.slot)
@@ -95,7 +95,8 @@ Json replicas_json(const MemoryView& view) {
                       .set("threads", plan.threads)
                       .set("share", plan.share)
                       .set("last_share", view.last_share(plan))
-                      .set("memory", bytes_json(plan)));
+                      .set("memory", std::move(set_bytes(memory, plan))));
+  }
   return replicas;
 }
 

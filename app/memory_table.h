@@ -27,5 +27,7 @@ struct MemoryView {
 std::string memory_text(const MemoryView& view);
 /// [{replica, slot, device, layers, threads, share, last_share, memory: {parameters, ..., total}}]
 Json replicas_json(const MemoryView& view);
+/// The parts of a plan, by name, and `total`.
+Json& set_bytes(Json& json, const MemoryPlan& plan);
 
 }  // namespace dtrain

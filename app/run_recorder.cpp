@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "invocation.h"
+#include "memory_table.h"
 #include "model_table.h"
 #include "report/report.h"
 #include "train/placement.h"
@@ -26,23 +27,17 @@ Json layers_json(const Graph& graph) {
 }
 
 Json memory_json(Trainer& trainer) {
-  const auto bytes = [](size_t count) { return static_cast<int64_t>(count); };
   Json replicas = Json::array();
   for (const MemoryPlan& plan :
-       trainer.replicas().memory(Plan::Purpose::training, trainer.config().train.batch_size))
-    replicas.push(Json::object()
-                      .set("replica", plan.replica)
-                      .set("device", plan.device.str())
-                      .set("threads", plan.threads)
-                      .set("share", plan.share)
-                      .set("parameters", bytes(plan.parameters))
-                      .set("slots", bytes(plan.slots))
-                      .set("gradients", bytes(plan.gradients))
-                      .set("activations", bytes(plan.activations))
-                      .set("staging", bytes(plan.staging))
-                      .set("data", bytes(plan.data))
-                      .set("metrics", bytes(plan.metrics))
-                      .set("total", bytes(plan.total())));
+       trainer.replicas().memory(Plan::Purpose::training, trainer.config().train.batch_size)) {
+    Json replica = Json::object();
+    replica.set("replica", plan.replica)
+        .set("slot", plan.slot)
+        .set("device", plan.device.str())
+        .set("threads", plan.threads)
+        .set("share", plan.share);
+    replicas.push(std::move(set_bytes(replica, plan)));
+  }
   return replicas;
 }
 

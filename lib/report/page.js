@@ -65,7 +65,8 @@ function layerTable(run) {
 }
 function memoryTable(run) {
   const part = (title, key) => ({title, number: true, of: row => row[key], text: value => value ? bytes(value) : ""});
-  return table([{title: "replica", number: true, of: row => row.replica}, {title: "device", of: row => row.device}, {title: "threads", number: true, of: row => row.threads},
+  const slots = run.memory.some(row => row.slot) ? [{title: "slot", number: true, of: row => row.slot}] : [];
+  return table([{title: "replica", number: true, of: row => row.replica}, ...slots, {title: "device", of: row => row.device}, {title: "threads", number: true, of: row => row.threads},
     {title: "samples a step", number: true, of: row => row.share}, part("parameters", "parameters"), part("optimizer", "slots"), part("gradients", "gradients"),
     part("activations", "activations"), part("staging", "staging"), part("data", "data"), part("metrics", "metrics"), part("in all", "total")], run.memory, true);
 }

@@ -113,7 +113,7 @@ void Executor::release_all() {
 
 Executor::StepMode Executor::next_mode(Plan::Purpose purpose, int64_t batch_size) {
   const bool training = purpose == Plan::Purpose::training;
-  if (plans_.slots() > 1 || plans_.has_shards() || (training && plans_.meets_in_layers()))
+  if (plans_.slots() > 1 || plans_.reduces_gradients() || (training && plans_.meets_in_layers()))
     return StepMode::eager;
   const auto [entry, is_new] = modes_.try_emplace({purpose, batch_size}, StepMode::eager);
   StepMode& mode = entry->second;
@@ -211,7 +211,7 @@ void Executor::compute(Frame* frame, const StepInfo& info, bool accumulated,
 }
 
 void Executor::meet_absent(Plan::Purpose purpose, Plan::Part part) {
-  if (plans_.meets_in_layers() || plans_.has_shards())
+  if (plans_.meets_in_layers() || plans_.reduces_gradients())
     plans_.plan({purpose, 1}).meet(slot_, part, member_, shards_);
 }
 

@@ -35,9 +35,9 @@ class ReplicaPlans {
   int in_flight(int slot) const { return in_flight_[static_cast<size_t>(slot)]; }
   /// Whether layers meet the other replicas in training.
   bool meets_in_layers() const { return !groups_.empty(); }
-  /// Whether there is a part of the parameters, or of the gradients, only.
-  bool has_shards() const { return placement_.sharded >= ShardLevel::gradients; }
-  bool reduces_gradients() const { return has_shards(); }
+  /// Whether plans reduce gradients as backward makes them, as there is a part of their sum only; so that
+  /// replicas meet in them.
+  bool reduces_gradients() const { return placement_.sharded >= ShardLevel::gradients; }
   /// Lets every thread that waits for another slot's throw Aborted; those that make a plan are waited for.
   void abort() noexcept;
 

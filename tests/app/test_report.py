@@ -59,6 +59,7 @@ class Reports(Case):
         self.assertEqual([layer["name"] for layer in run["layers"]], ["x", "dense", "dropout", "dense_1"])
         self.assertEqual(sum(layer["parameters"] for layer in run["layers"]), run["parameters"])
         self.assertEqual([replica["device"] for replica in run["memory"]], ["cpu:0", "cpu:1"])
+        self.assertEqual([(replica["replica"], replica["slot"]) for replica in run["memory"]], [(0, 0), (1, 0)])
         self.assertEqual(run["config"], (self.dir / "run/config.yaml").read_text())
         self.assertEqual(run["settings"]["train.batch_size"], "16")
         time = run["time"]
@@ -66,6 +67,11 @@ class Reports(Case):
         self.assertGreater(time["validating"], 0)
         self.assertLessEqual(sum(seconds for kind, seconds in time.items() if kind not in ("total", "reading")), time["total"] * 1.0001)
         self.assertEqual([event["event"] for event in run["events"]], ["fit", "end"])
+
+    def test_the_stages_of_a_pipeline_have_a_row_each(self):
+        self.write("config.yaml", CONFIG.replace("{mirrored: {devices: [cpu:0, cpu:1]}}", "{pipeline: {devices: [cpu:0, cpu:1], stages: [dropout]}}"))
+        self.fit()
+        self.assertEqual([(row["replica"], row["slot"], row["device"]) for row in self.only_run()["memory"]], [(0, 0, "cpu:0"), (0, 1, "cpu:1")])
 
     def test_a_run_that_was_killed_and_went_on(self):
         self.write("config.yaml", CONFIG.replace("epochs: 4", "epochs: 1000"))
