@@ -169,6 +169,7 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
     const size_t before = diagnostics_.count();
     node.layer = registry<Layer>().parse(layer.kind, layer.options, diagnostics_);
     misunderstood_ |= diagnostics_.count() != before;
+    if (scope.shared_prefix && node.layer) share_as_block(scope, node);
   }
 
   const std::string local = node.name.substr(scope.prefix.size());

@@ -24,6 +24,8 @@ struct Scope {
   std::string prefix;                           // "" or "basic_1/"
   const BlockParameters* parameters = nullptr;  // null for the model's
   std::map<std::string, ValueRef> values;       // what can be read, by local name
+  // Where another use of the block begins the names of its layers, whose weights are these ones' ("one/").
+  std::optional<std::string> shared_prefix = {};
   bool trainable = true;
   std::optional<WrittenDevice> device = {};  // of layers that name none
   int recompute = -1;                        // the segment that all of its layers belong to
@@ -65,10 +67,18 @@ class GraphBuilder {
   std::string automatic_name(const std::string& base);
   void add_layer(const LayerSpec& layer, Scope& scope);
   void share(const LayerSpec& layer, const Scope& scope, GraphNode& node);
+  void share(const GraphNode& owner, int number, const Mark& mark, GraphNode& node);
+  void share_as_block(const Scope& scope, GraphNode& node);
   void check_shared_shapes(const GraphNode& node, const ReportError& report_error);
   int segment_of(const LayerKeys& keys, const Scope& scope);
   void add_block(const LayerSpec& layer, Scope& scope);
-  std::optional<BlockParameters> bind(const LayerSpec& layer, const Block& block);
+  /// A use of a block that has been laid.
+  struct Use {
+    std::string kind;
+    BlockParameters parameters;
+  };
+  std::optional<BlockParameters> bind(const LayerSpec& layer, const Scope& scope);
+  const Use* shared_use(const LayerSpec& layer, const Scope& scope);
   bool may_open(const ConfigNode& kind);
   std::vector<ValueRef> inputs_of(const LayerSpec& layer, const Scope& scope);
   ValueRef add(GraphNode node);
@@ -84,6 +94,7 @@ class GraphBuilder {
   std::unordered_set<std::string> names_;         // canonical, of nodes and of uses of blocks
   std::unordered_map<std::string, int> numbers_;  // the next of an automatic name, by canonical base
   std::unordered_map<std::string, int> layers_;   // the nodes of layers, by canonical name
+  std::map<std::string, Use> uses_;               // of blocks, by canonical name
   std::map<std::string, int> named_segments_;     // by canonical name
   int segments_ = 0;                              // that are recomputed
   std::vector<std::string> open_;                 // blocks being laid, outermost first

@@ -10,7 +10,15 @@ namespace dtrain {
 
 namespace {
 constexpr size_t kDeepest = 100;  // blocks within blocks
+
+/// Of a block's use of this name, laid in the scope.
+std::optional<std::string> shared_prefix(const LayerSpec& use, const std::string& name, const Scope& scope) {
+  if (use.keys.shared_with) return scope.prefix + use.keys.shared_with->text + "/";
+  if (scope.shared_prefix) return *scope.shared_prefix + name.substr(scope.prefix.size()) + "/";
+  return std::nullopt;
 }
+
+}  // namespace
 
 /// Whether the block may be laid here: not within itself, nor too deep.
 bool GraphBuilder::may_open(const ConfigNode& kind) {
@@ -25,10 +33,34 @@ bool GraphBuilder::may_open(const ConfigNode& kind) {
   return false;
 }
 
+/// The use whose weights this one has; null where there is none such, which is reported.
+const GraphBuilder::Use* GraphBuilder::shared_use(const LayerSpec& layer, const Scope& scope) {
+  const Name& name = *layer.keys.shared_with;
+  const auto found = uses_.find(scope.prefix + name.text);
+  if (found != uses_.end() && found->second.kind == layer.kind.text()) return &found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, use] : uses_)
+    if (known.starts_with(scope.prefix) && use.kind == layer.kind.text())
+      names.push_back(known.substr(scope.prefix.size()));
+  misunderstood(name.mark,
+                fmt::format("shared_with: '{}' is no use of block '{}' before this one{}", name.text,
+                            layer.kind.text(), names.empty() ? "" : hint(name.text, names)));
+  return nullptr;
+}
+
 /// The values of the block's parameters in this use; nothing where that was reported to be wrong.
-std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const Block& block) {
-  BlockParameters parameters = block.parameters;
+std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const Scope& scope) {
   const ConfigNode& options = layer.options;
+  if (layer.keys.shared_with) {
+    const Use* shared = shared_use(layer, scope);
+    if (shared && options.is_mapping())
+      for (const auto& [key, value] : options.entries())
+        diagnostics_.error(key, fmt::format("block '{}' has the parameters of '{}' and none of its own "
+                                            "(shared_with)",
+                                            layer.kind.text(), layer.keys.shared_with->text));
+    return shared ? std::optional(shared->parameters) : std::nullopt;
+  }
+  BlockParameters parameters = blocks_.at(layer.kind.text()).parameters;
   if (options.is_null()) return parameters;
   if (!options.is_mapping()) {
     report_unexpected(options, fmt::format("block '{}'", layer.kind.text()), "a mapping of its parameters",
@@ -43,7 +75,7 @@ std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const 
       continue;
     }
     std::vector<std::string> names;
-    for (const auto& [name, unused] : block.parameters) names.push_back(name);
+    for (const auto& [name, unused] : parameters) names.push_back(name);
     diagnostics_.error(key, fmt::format("unknown parameter '{}' of block '{}'{}", key.text(),
                                         layer.kind.text(), hint(key.text(), names)));
     good = false;
@@ -58,7 +90,7 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
   if (inputs.size() > 1)
     misunderstood(layer.keys.inputs->items[1].mark(),
                   fmt::format("block '{}' has one input, found {}", kind, inputs.size()));
-  const auto parameters = bind(layer, block);
+  const auto parameters = bind(layer, scope);
   misunderstood_ |= !parameters;
   bool good = inputs.size() == 1 && parameters && layer.known && may_open(layer.kind);
   if (good) used_blocks_.insert(kind);
@@ -75,6 +107,7 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
       Scope inner{.prefix = name + "/",
                   .parameters = &*parameters,
                   .values = {{"input", flow}},
+                  .shared_prefix = shared_prefix(layer, name, scope),
                   .trainable = scope.trainable && layer.keys.trainable,
                   .device = layer.keys.device ? layer.keys.device : scope.device,
                   .recompute = segment_of(layer.keys, scope),
@@ -82,6 +115,7 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
       open_.push_back(kind);
       lay(block.layers, inner);
       open_.pop_back();
+      uses_.emplace(name, Use{kind, *parameters});
       good = diagnostics_.count() == before;
       const ValueRef last = good ? *inner.flow : read_flow(inner);  // read, for nobody else will
       flow = good || layer.keys.repeat == 1 ? last : kUnknown;

@@ -35,13 +35,27 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
   if (known_[at] && owner.parameters.empty())
     diagnostics_.error(name.mark,
                        fmt::format("shared_with: {} '{}' has no weights to share", owner.kind, owner.name));
+  share(owner, static_cast<int>(at), node.mark, node);
+}
+
+void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, GraphNode& node) {
   if (!node.trainable && owner.trainable)
-    diagnostics_.error(node.mark, fmt::format("{} '{}' has the weights of '{}', which is trained: "
-                                              "`trainable: false` must stand there",
-                                              node.kind, node.name, owner.name));
+    diagnostics_.error(mark, fmt::format("{} '{}' has the weights of '{}', which is trained: "
+                                         "`trainable: false` must stand there",
+                                         node.kind, node.name, owner.name));
   node.trainable = owner.trainable;
   node.layer = owner.layer;
-  node.shared_with = static_cast<int>(at);
+  node.shared_with = number;
+}
+
+/// In a use of a block that shares another's weights: of the layer in the same place there, if it has any.
+void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
+  const auto found = layers_.find(*scope.shared_prefix + node.name.substr(scope.prefix.size()));
+  if (found == layers_.end()) return;
+  const int first = nodes_[static_cast<size_t>(found->second)].shared_with;
+  const int number = first >= 0 ? first : found->second;
+  const GraphNode& owner = nodes_[static_cast<size_t>(number)];
+  if (!owner.parameters.empty()) share(owner, number, node.mark, node);
 }
 
 /// Reports parameters that would have another shape in this layer than in the one whose they are.

@@ -152,6 +152,10 @@ const Schema<LayerKeys>& LayerKeys::layer_schema() {
 const Schema<LayerKeys>& LayerKeys::block_schema() {
   static const auto kSchema =
       Schema<LayerKeys>(common_keys())
+          .optional(
+              "shared_with", &LayerKeys::shared_with,
+              "an earlier use of the same block, whose weights and parameters are this one's too, layer "
+              "by layer")
           .optional("repeat", &LayerKeys::repeat, "how often it is laid, each reading the one before",
                     between<int64_t>(1, kMostRepeats));
   return kSchema;

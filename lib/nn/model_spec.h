@@ -88,8 +88,8 @@ struct LayerKeys {
   bool trainable = true;
   std::optional<WrittenDevice> device;
   Recompute recompute;
-  std::optional<Name> shared_with;  // of layers only
-  int64_t repeat = 1;               // of blocks only
+  std::optional<Name> shared_with;
+  int64_t repeat = 1;  // of blocks only
   static const Schema<LayerKeys>& layer_schema();
   static const Schema<LayerKeys>& block_schema();
 };

@@ -169,6 +169,30 @@ TEST_CASE("layers that cannot have another's weights") {
         "m.yaml:3:38: error: shared_with: 'outside' is no dense before this layer");
 }
 
+TEST_CASE("blocks that cannot have another use's weights") {
+  const auto said = [](const std::string& layers) {
+    return model_errors(
+        with_blocks("  one: {parameters: {units: 4}, layers: [dense: {units: $units, name: a}]}\n"
+                    "  two: {layers: [dense: {units: 4}]}\n",
+                    "  - one: {name: first}\n  - two: {name: second}\n" + layers));
+  };
+  CHECK(said("  - one: {shared_with: frist}\n")
+            .find("shared_with: 'frist' is no use of block 'one' before this one; did you mean 'first'?") !=
+        std::string::npos);
+  CHECK(said("  - one: {shared_with: second}\n")
+            .find("shared_with: 'second' is no use of block 'one' before this one") != std::string::npos);
+  CHECK(said("  - one: {name: itself, shared_with: itself}\n")
+            .find("shared_with: 'itself' is no use of block 'one' before this one") != std::string::npos);
+  CHECK(said("  - one: {shared_with: first, units: 4}\n")
+            .find("block 'one' has the parameters of 'first' and none of its own (shared_with)") !=
+        std::string::npos);
+  CHECK(said("  - dense: {units: 3}\n  - one: {shared_with: first}\n")
+            .find("its kernel would be of 3x4, and that of 'first/a', which it shares, is of 4x4") !=
+        std::string::npos);
+  CHECK(said("  - one: {shared_with: first, trainable: false}\n")
+            .find("dense 'one/a' has the weights of 'first/a', which is trained") != std::string::npos);
+}
+
 TEST_CASE("devices and segments that are none") {
   CHECK(model_errors(with_layers("  - flatten: {device: tpu:0}\n")) ==
         "m.yaml:3:23: error: flatten's device: expected a device such as cpu:0 or gpu:1, found 'tpu:0'");

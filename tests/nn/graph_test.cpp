@@ -207,6 +207,45 @@ layers:
   check_round_trip(graph);
 }
 
+TEST_CASE("a block that shares weights does so layer by layer, with what lies within it") {
+  const Graph graph = good_graph(R"(
+inputs: {x: [4], y: [4]}
+blocks:
+  inner: {layers: [dense: {units: 4}]}
+  tower:
+    parameters: {act: relu}
+    layers:
+      - dense: {units: 4, activation: $act, name: a}
+      - dropout: {rate: 0.5}
+      - inner: {repeat: 2}
+      - layer_normalization: {}
+      - dense: {name: b, shared_with: a}
+layers:
+  - tower: {name: left, inputs: x, act: tanh}
+  - tower: {name: right, inputs: y, shared_with: left}
+  - tower: {name: more, shared_with: right, repeat: 2}
+  - dense: {name: last, shared_with: more_1/a}
+  - concatenate: {inputs: [left, last]}
+)");
+  const auto owner = [&](const std::string& name) {
+    const int shared = node_named(graph, name).shared_with;
+    return shared < 0 ? "" : graph.nodes[static_cast<size_t>(shared)].name;
+  };
+  for (const char* use : {"right/", "more/", "more_1/"}) {
+    CAPTURE(use);
+    const std::string prefix = use;
+    for (const char* layer : {"a", "inner/dense", "inner_1/dense", "layer_normalization"})
+      CHECK(owner(prefix + layer) == std::string("left/") + layer);
+    CHECK(owner(prefix + "b") == "left/a");
+    CHECK(owner(prefix + "dropout") == "");  // it has no weights
+    CHECK(node_named(graph, prefix + "a/activation").layer->elementwise()->kind == Activation::tanh);
+  }
+  CHECK(owner("left/inner_1/dense") == "");
+  CHECK(owner("last") == "left/a");
+  CHECK(graph.count_parameters(true) == 3 * (4 * 4 + 4) + 8);
+  check_round_trip(graph);
+}
+
 TEST_CASE("shared weights are frozen as those of their first layer are") {
   const std::string model = R"(
 inputs: {x: [4]}
