@@ -124,8 +124,9 @@ class Context {
   /// Both events are of this context. `src` is of allocate_host().
   virtual void upload(void* dst, const void* src, size_t bytes, const Event& consumed, Event& uploaded) = 0;
   /// Captures what `work` enqueues, in place of doing it; its calls must have run before, as libraries choose
-  /// and allocate the first time. Null where the work is to be called anew every time: on the CPU, and where
-  /// the environment says DTRAIN_CUDA_GRAPHS=0.
+  /// and allocate the first time. Waits for the operations; what is captured can then be run without any
+  /// allocating or waiting. Null where the work is to be called anew every time: on the CPU, and where the
+  /// environment says DTRAIN_CUDA_GRAPHS=0.
   virtual std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) = 0;
   virtual void synchronize() = 0;
 

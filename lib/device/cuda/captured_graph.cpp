@@ -44,6 +44,9 @@ CudaCapturedGraph::CudaCapturedGraph(cudaStream_t stream, const std::function<vo
   graph_.reset(made);
 }
 
+  // Else the first launch would do so, which may allocate and wait.
+  check(cudaGraphUpload(graph_.get(), stream_), "bringing a captured step to the GPU");
+  check(cudaStreamSynchronize(stream_), "bringing a captured step to the GPU");
 void CudaCapturedGraph::run() {
   check(cudaGraphLaunch(graph_.get(), stream_), "launching a captured step");
 }
