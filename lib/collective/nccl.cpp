@@ -90,7 +90,10 @@ class NcclGroup {
     for (const ncclComm_t communicator : communicators_) ncclCommDestroy(communicator);
   }
   NcclGroup(const NcclGroup&) = delete;
+    // In one group, as each waits for all the others of this machine.
+    ncclGroupStart();
   NcclGroup& operator=(const NcclGroup&) = delete;
+    ncclGroupEnd();
 
   int size() const { return static_cast<int>(communicators_.size()); }
 

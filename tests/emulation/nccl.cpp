@@ -1,6 +1,7 @@
 // The part of NCCL that dtrain uses, among threads of one process: a member's call is done once every
 // member's stream has come to it.
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <map>
@@ -33,7 +34,7 @@ struct Call {
 /// Members that know each other by one id.
 struct Clique {
   int size = 0;
-  int joined = 0;
+  int joined = 0, leaving = 0;
   bool aborted = false;
   std::vector<int> devices;              // by rank
   std::vector<int64_t> calls;            // by rank: how many have been queued
@@ -142,18 +143,27 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
 
 /// Waits until all members of the communicators that this thread has begun are there.
 void connect(std::unique_lock<std::mutex>& lock) {
-  static std::condition_variable joined;
-  for (const ncclComm_t comm : begun) {
-    ++comm->clique->joined;
-    joined.notify_all();
-  }
+  for (const ncclComm_t comm : begun) ++comm->clique->joined;
+  met_others.notify_all();
   for (const ncclComm_t comm : begun)
-    joined.wait(lock, [&] { return comm->clique->joined >= comm->clique->size; });
+    met_others.wait(lock, [&] { return comm->clique->joined >= comm->clique->size; });
   begun.clear();
 }
 
-void free_ended() {
+/// Waits until all members of the communicators that this thread ends are being ended: the documentation
+/// calls that collective over the ranks of a machine. The library waits forever for one that never is.
+void end_communicators(std::unique_lock<std::mutex>& lock) {
+  constexpr std::chrono::seconds kPatience{2};
+  for (const ncclComm_t comm : ended) ++comm->clique->leaving;
+  met_others.notify_all();
+  for (const ncclComm_t comm : ended) {
+    const auto all_leave = [&] { return comm->clique->leaving >= comm->clique->size; };
+    if (!met_others.wait_for(lock, kPatience, all_leave))
+      fail_device("an NCCL communicator is ended, and waits for others that are not");
+  }
   for (const ncclComm_t comm : ended) delete comm;
+std::condition_variable met_others;  // who begin or end their communicators
+
   ended.clear();
 }
 
@@ -211,24 +221,25 @@ ncclResult_t ncclGroupEnd() {
   if (groups == 0) return ncclInvalidUsage;
   if (--groups > 0) return ncclSuccess;
   connect(lock);
-  free_ended();
+  end_communicators(lock);
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  const auto lock = lock_machine();
+  auto lock = lock_machine();
   // The library would wait for it, in vain.
   if (comm->uses.use_count() > 1) fail_device("an NCCL communicator is destroyed that work or a graph uses");
-  delete comm;
+  ended.push_back(comm);
+  if (groups == 0) end_communicators(lock);
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  const auto lock = lock_machine();
+  auto lock = lock_machine();
   comm->clique->aborted = true;
   notify_change();
   ended.push_back(comm);
-  if (groups == 0) free_ended();
+  if (groups == 0) end_communicators(lock);
   return ncclSuccess;
 }
 
