@@ -40,13 +40,15 @@ CudaCapturedGraph::CudaCapturedGraph(cudaStream_t stream, const std::function<vo
     : stream_(stream) {
   const Graph captured = capture(stream, work);
   cudaGraphExec_t made = nullptr;
-  check(cudaGraphInstantiate(&made, captured.get(), 0), "making a graph of a captured step");
+  // Its nodes keep the priorities of the streams that they were captured from.
+  check(cudaGraphInstantiate(&made, captured.get(), cudaGraphInstantiateFlagUseNodePriority),
+        "making a graph of a captured step");
   graph_.reset(made);
-}
-
   // Else the first launch would do so, which may allocate and wait.
   check(cudaGraphUpload(graph_.get(), stream_), "bringing a captured step to the GPU");
   check(cudaStreamSynchronize(stream_), "bringing a captured step to the GPU");
+}
+
 void CudaCapturedGraph::run() {
   check(cudaGraphLaunch(graph_.get(), stream_), "launching a captured step");
 }

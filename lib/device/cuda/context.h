@@ -58,7 +58,7 @@ class CudaContext : public Context {
   cudaStream_t compute() const { return compute_.get(); }
   /// The stream of batches on their way to the device.
   cudaStream_t copy() const { return copy_.get(); }
-  /// The stream of reductions, beside the operations.
+  /// The stream of reductions, beside the operations, which let them go first: other GPUs wait for them.
   cudaStream_t collective() const { return collective_.get(); }
   /// What is enqueued on collective() from now on waits for what is on compute() by now; and the other way
   /// round. Work that is captured must join what it forked.
