@@ -1,5 +1,6 @@
 #include "device/device.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -30,6 +31,11 @@ void MemoryCounter::add(size_t bytes) {
   size_t most = most_.load(std::memory_order_relaxed);
   while (most < now && !most_.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
   }
+}
+
+size_t usable_gpu_bytes(size_t free) {
+  constexpr size_t kKernels = size_t{192} << 20;
+  return free - free / 32 - std::min(free / 16, kKernels);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept

@@ -186,4 +186,9 @@ struct GpuPresence {
 };
 GpuPresence gpu_presence();
 
+/// What a run may plan with of so many free bytes of a GPU. The rest is left to the driver and the libraries,
+/// which take memory by themselves while a run goes on: kernels, when they are first called (192 MiB or a
+/// 16th); captured graphs, and what is lost between allocations (a 32nd).
+size_t usable_gpu_bytes(size_t free);
+
 }  // namespace dtrain

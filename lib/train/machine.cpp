@@ -12,12 +12,6 @@ namespace dtrain {
 
 namespace {
 
-/// What a run can have of so many bytes of a GPU: a 32nd is left to the driver and the libraries.
-int64_t usable_device_bytes(int64_t free) {
-  constexpr int64_t kParts = 32;
-  return free / kParts * (kParts - 1);
-}
-
 /// Of the devices that the run's strategy names.
 int count_named_devices(const RunConfig& config) {
   Diagnostics ignored;
@@ -31,6 +25,9 @@ int count_named_devices(const RunConfig& config) {
 
 Machine machine_for(const RunConfig& config, const MachineRequest& request) {
   const GpuReport here = gpu_report();
+  const auto usable = [](int64_t free) {
+    return static_cast<int64_t>(usable_gpu_bytes(static_cast<size_t>(free)));
+  };
   const bool gpus = request.bytes || !here.gpus.empty();
   Machine machine{.kind = gpus ? DeviceId::Kind::gpu : DeviceId::Kind::cpu};
   machine.cores = cpu_info().cores;
@@ -39,11 +36,11 @@ Machine machine_for(const RunConfig& config, const MachineRequest& request) {
   machine.devices = here.gpus.empty() ? count_named_devices(config) : static_cast<int>(here.gpus.size());
   if (request.devices) machine.devices = static_cast<int>(*request.devices);
   if (request.bytes) {
-    machine.bytes = usable_device_bytes(*request.bytes);
+    machine.bytes = usable(*request.bytes);
   } else if (gpus) {
     machine.bytes = std::numeric_limits<int64_t>::max();
     for (const GpuInfo& gpu : here.gpus)
-      machine.bytes = std::min(machine.bytes, usable_device_bytes(static_cast<int64_t>(gpu.memory_free)));
+      machine.bytes = std::min(machine.bytes, usable(static_cast<int64_t>(gpu.memory_free)));
   } else {
     machine.bytes = static_cast<int64_t>(host_memory().left());
   }

@@ -137,7 +137,7 @@ std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t b
       on_host.metrics += executor->host_totals_bytes();
       Demand& demand = by_device[worker.context().device().index];
       demand.gpu = worker.context().device().index;
-      demand.left = worker.context().free_bytes();
+      demand.left = usable_gpu_bytes(worker.context().free_bytes());
       demand.whose = "its free memory";
     }
   if (training) on_host.copies = copy_bytes();
