@@ -330,3 +330,4 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 }
 
 }  // extern "C"
+  if (!load_kernels(current_device(), "cuBLASLt")) return CUBLAS_STATUS_ALLOC_FAILED;

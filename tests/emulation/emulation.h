@@ -9,8 +9,8 @@
 // and that the libraries are called as their documentation asks, as far as the files here check it.
 //
 // What it does not: a GPU's memory model (threads run one at a time, up to where they wait), its arithmetic
-// to the last bit, speed, limits of registers and shared memory, and what the libraries do beyond their
-// documentation, or choose.
+// to the last bit, speed, limits of registers and shared memory (nor __launch_bounds__), and what the
+// libraries do beyond their documentation, or choose.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +25,7 @@ struct Machine {
   int multiprocessors = 4;
   int capability = 90;
   uint64_t seed = 1;
+  bool computes = true;  // else work is counted and ordered, and nothing is done
   /// Work is run when somebody waits for it, and besides so often after a call (0 to 1).
   double eagerness = 0.1;
 };
@@ -38,7 +39,21 @@ std::string restart(const Machine& machine);
 /// cudaErrorLaunchFailure. Until it is asked every later call says so, too.
 std::string take_failure();
 
-/// Device memory in use, of all devices.
+/// What devices have been given.
+struct Counts {
+  int64_t calls = 0;     // kernels, copies, and memory that is set, by calls of their own
+  int64_t launches = 0;  // of graphs
+  int64_t nodes = 0;     // of these graphs
+  int64_t urgent = 0;    // of these nodes, those of a higher priority
+};
+/// Since this was last asked.
+Counts take_counts();
+
+/// From now on launches of graphs on this device do not return before an NCCL communicator is aborted, as a
+/// driver's that waits for another device; -1: none.
+void block_graph_launches(int device);
+
+/// Device memory that was asked for and is in use, of all devices.
 size_t bytes_in_use();
 
 }  // namespace dtrain::emulation

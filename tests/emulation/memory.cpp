@@ -6,6 +6,8 @@
 #include <cstring>
 #include <map>
 #include <new>
+#include <set>
+#include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -32,6 +34,8 @@ struct Region {
   std::byte* data = nullptr;
   size_t bytes = 0;
   size_t used = 0;
+  size_t unasked = 0;                   // what drivers and libraries took, of `used`
+  std::set<std::string> loaded;         // libraries
   std::map<std::byte*, size_t> pieces;  // where, and of how many bytes
   bool holds(const void* p) const { return p >= data && p < data + bytes; }
 };
@@ -107,7 +111,7 @@ void start_memory(int devices, size_t bytes_each) {
     madvise(data, bytes, MADV_HUGEPAGE);  // protecting goes by the page, and there are several at each launch
     madvise(data, bytes, MADV_HUGEPAGE);  // or changing its protection takes longer than most kernels
     ASAN_POISON_MEMORY_REGION(data, bytes);
-    regions.push_back({static_cast<std::byte*>(data), bytes, 0, {}});
+    regions.push_back({static_cast<std::byte*>(data), bytes, 0, 0, {}, {}});
   }
 }
 
@@ -161,6 +165,30 @@ std::string free_memory(void* data) {
 size_t free_bytes(int device) {
   const Region& region = regions.at(static_cast<size_t>(device));
   return (region.bytes - (size_t{1} << 20)) / 2 - region.used;
+}
+
+bool take_unasked(int device, size_t bytes) {
+  Region& region = regions.at(static_cast<size_t>(device));
+  if (bytes > free_bytes(device)) return false;
+  region.used += bytes;
+  region.unasked += bytes;
+  return true;
+}
+
+void give_back_unasked(int device, size_t bytes) {
+  Region& region = regions.at(static_cast<size_t>(device));
+  region.used -= bytes;
+  region.unasked -= bytes;
+}
+
+size_t unasked_bytes(int device) {
+  return regions.at(static_cast<size_t>(device)).unasked;
+}
+
+bool load_kernels(int device, const char* library) {
+  Region& region = regions.at(static_cast<size_t>(device));
+  if (!region.loaded.insert(library).second) return true;
+  return take_unasked(device, region.bytes / 100);  // as large a part of its memory as of a small GPU's
 }
 
 int device_of(const void* data) {

@@ -17,6 +17,12 @@ void* allocate_memory(int device, size_t bytes);
 /// What is wrong with giving it back ("" if nothing).
 std::string free_memory(void* data);
 size_t free_bytes(int device);
+/// What drivers and libraries take beside what is asked of them. False where the device has not so much left.
+bool take_unasked(int device, size_t bytes);
+void give_back_unasked(int device, size_t bytes);
+size_t unasked_bytes(int device);
+/// A library's kernels, when one of them is called for the first time.
+bool load_kernels(int device, const char* library);
 /// The device whose memory this is, or -1.
 int device_of(const void* data);
 /// Whether these bytes are part of one piece of device memory.

@@ -21,6 +21,7 @@ struct State {
   uint64_t random = 1;
   std::vector<WorkPtr> runnable;  // all that they come after is done
   std::string failure;
+  Counts counts;
 };
 
 State& state() {
@@ -54,7 +55,7 @@ bool run_one() {
     if (!is_ready(work)) continue;
     s.runnable[at] = s.runnable.back();
     s.runnable.pop_back();
-    if (work->run && s.failure.empty()) work->run();
+    if (work->run && s.failure.empty() && s.machine.computes) work->run();
     finish(work);
     return true;
   }
@@ -166,10 +167,20 @@ std::string take_failure() {
   return std::exchange(state().failure, "");
 }
 
+Counts& counts() {
+  return state().counts;
+}
+
+Counts take_counts() {
+  const auto lock = lock_machine();
+  return std::exchange(state().counts, {});
+}
+
 size_t bytes_in_use() {
   const auto lock = lock_machine();
   size_t bytes = 0;
-  for (int i = 0; i < machine().devices; ++i) bytes += machine().memory_bytes - free_bytes(i);
+  for (int i = 0; i < machine().devices; ++i)
+    bytes += machine().memory_bytes - free_bytes(i) - unasked_bytes(i);
   return bytes;
 }
 

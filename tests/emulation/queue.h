@@ -26,6 +26,7 @@ using WorkPtr = std::shared_ptr<Work>;
 
 /// Work being captured. ConfigNode i comes after nodes before it only.
 struct ConfigNode {
+  int priority = 0;  // less is more urgent
   std::function<void()> run;
   std::function<bool()> ready;
   std::function<void()> queued;
@@ -74,6 +75,9 @@ cudaError_t forbid_capture();
 /// For calls that may wait for the work of all devices, as allocating does: fails the device where some of
 /// that work waits for NCCL calls that this thread's device has not brought yet.
 void wait_for_all_devices();
+/// Communicators of NCCL that have been aborted so far.
+int64_t nccl_aborts();
+Counts& counts();
 int current_device();
 
 }  // namespace dtrain::emulation
@@ -82,6 +86,7 @@ int current_device();
 struct CUstream_st {
   int device = 0;
   bool blocking = true;
+  int priority = 0;
   bool legacy = false;
   dtrain::emulation::WorkPtr tail;
   std::shared_ptr<dtrain::emulation::Capture> capture;
@@ -100,5 +105,9 @@ struct CUgraph_st {
 };
 struct CUgraphExec_st {
   std::vector<dtrain::emulation::ConfigNode> nodes;
-  dtrain::emulation::WorkPtr last;
+  int device = 0;
+  bool by_node_priority = false;
+  size_t bytes() const { return nodes.size() << 12; }  // of the device's memory
+  dtrain::emulation::WorkPtr last, upload;
+  bool launched = false;
 };

@@ -20,6 +20,9 @@ std::set<std::unique_ptr<CUgraph_st>, std::less<>> graphs;
 std::set<std::unique_ptr<CUgraphExec_st>, std::less<>> executables;
 std::vector<std::unique_ptr<CUstream_st>> legacy_streams;
 std::vector<std::shared_ptr<Capture>> captures;  // that have not ended
+constexpr int kGreatestPriority = -5;
+int blocked_device = -1;    // whose graphs' launches do not return
+int64_t aborts_before = 0;  // it was blocked
 thread_local int chosen_device = 0;
 thread_local std::vector<std::weak_ptr<Capture>> own_captures;  // that this thread began
 
@@ -95,6 +98,12 @@ std::set<size_t> ancestors(const Capture& capture, const std::vector<size_t>& no
 
 }  // namespace
 
+void block_graph_launches(int device) {
+  const auto lock = lock_machine();
+  blocked_device = device;
+  aborts_before = nccl_aborts();
+}
+
 int current_device() {
   return chosen_device;
 }
@@ -123,11 +132,13 @@ cudaError_t enqueue(cudaStream_t handle, std::function<void()> run, std::functio
   if (stream->capture) {
     Capture& capture = *stream->capture;
     if (capture.broken) return cudaErrorStreamCaptureInvalidated;
-    capture.nodes.push_back({std::move(run), std::move(ready), std::move(queued), stream->capture_tail});
+    capture.nodes.push_back(
+        {stream->priority, std::move(run), std::move(ready), std::move(queued), stream->capture_tail});
     stream->capture_tail = {capture.nodes.size() - 1};
     return cudaSuccess;
   }
   if (implicitly_waits_for_capture(stream)) return cudaErrorStreamCaptureImplicit;
+  if (run) ++counts().calls;
   stream->tail = queue_work(std::move(run), tails(stream), std::move(ready), queued);
   run_some();
   return cudaSuccess;
@@ -181,8 +192,17 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned flags) {
   return answer(device_status());
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* made, unsigned flags, int) {
-  return cudaStreamCreateWithFlags(made, flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* made, unsigned flags, int priority) {
+  const cudaError_t status = cudaStreamCreateWithFlags(made, flags);
+  const auto lock = lock_machine();
+  if (status == cudaSuccess) (*made)->priority = std::clamp(priority, kGreatestPriority, 0);
+  return status;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = kGreatestPriority;
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -405,12 +425,15 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long flags) {
   const auto lock = lock_machine();
   if (!exists(graphs, graph)) return answer(cudaErrorInvalidValue);
   wait_for_all_devices();
   auto executable = std::make_unique<CUgraphExec_st>();
   executable->nodes = graph->nodes;
+  executable->device = chosen_device;
+  executable->by_node_priority = (flags & cudaGraphInstantiateFlagUseNodePriority) != 0;
+  if (!take_unasked(chosen_device, executable->bytes())) return answer(cudaErrorMemoryAllocation);
   *made = executables.insert(std::move(executable)).first->get();
   return answer(device_status());
 }
@@ -420,13 +443,19 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   const auto found = find(executables, executable);
   if (found == executables.end()) return answer(cudaErrorInvalidValue);
   wait_for_all_devices();
+  give_back_unasked(executable->device, executable->bytes());
   executables.erase(found);  // what was launched goes on
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t) {
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
   const auto lock = lock_machine();
-  return answer(exists(executables, executable) ? cudaSuccess : cudaErrorInvalidValue);
+  CUstream_st* stream = stream_of(handle);
+  if (!stream || !exists(executables, executable)) return answer(cudaErrorInvalidValue);
+  if (stream->capture) return answer(spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
+  wait_for_all_devices();
+  executable->upload = stream->tail = queue_work({}, tails(stream));
+  return answer(device_status());
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
@@ -436,16 +465,27 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
   return cudaSuccess;
 }
 
-/// Launches of one executable graph come after each other.
+/// Launches of one executable graph come after each other. What has not been uploaded by then is uploaded
+/// now, which may allocate and wait.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
-  const auto lock = lock_machine();
+  auto lock = lock_machine();
   CUstream_st* stream = stream_of(handle);
   if (!stream || !exists(executables, executable)) return answer(cudaErrorInvalidResourceHandle);
   if (device_status() != cudaSuccess) return answer(device_status());
   if (stream->capture) return answer(spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
+  ++counts().launches;
+  for (const ConfigNode& node : executable->nodes) {
+    ++counts().nodes;
+    if (executable->by_node_priority && node.priority < 0) ++counts().urgent;
+  }
+  const bool is_uploaded = executable->launched || (executable->upload && executable->upload->done);
+  if (!is_uploaded) wait_for_all_devices();
+  executable->launched = true;
   std::vector<WorkPtr> before = tails(stream);
   before.push_back(executable->last);
-  const WorkPtr begin = queue_work({}, before);
+  const bool is_blocked = stream->device == blocked_device;
+  const WorkPtr begin = queue_work({}, before, [=] { return !is_blocked || nccl_aborts() > aborts_before; });
+  if (is_blocked) run_until_done(begin, lock);
   std::vector<WorkPtr> all = {begin};
   for (const ConfigNode& node : executable->nodes) {
     std::vector<WorkPtr> after = {begin};
