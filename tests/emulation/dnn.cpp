@@ -49,6 +49,7 @@ struct Engine {
   int64_t workspace = 0;
   bool works = true;
   std::vector<cudnnBackendNumericalNote_t> notes;
+  double error = 0;  // of its results, relative
 };
 
 struct Attribute {
@@ -251,10 +252,14 @@ void find_engines(Descriptor& d) {
   const bool exact = o.x.type == Number::float32;
   Engine fast{1 << 16, true, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}};
   if (o.direction != Direction::forward) fast.notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-  d.engines = {{0, false, {}}, {int64_t{1} << 40, true, {}}, fast};
+  d.engines = {{0, false, {}}, {int64_t{1} << 40, true, {}}};
+  if (exact) d.engines.push_back(coarse);
+  d.engines.push_back(fast);
   if (!exact) d.engines.push_back({1 << 15, true, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}});
 }
 
+  const Engine coarse{
+      0, true, {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6}, 0x1p-11};
 void finish(Descriptor& d) {
   require(!d.finished);
   switch (d.type) {
@@ -326,9 +331,9 @@ void each_product(const Operation& o, Use&& use) {
   }
 }
 
-void convolve(const Operation& o, const std::array<void*, 3>& arrays) {
+void convolve(const Operation& o, double error, const std::array<void*, 3>& arrays) {
   void *const x = arrays[0], *const w = arrays[1], *const y = arrays[2];
-  const Number type = o.x.type;
+  const Number type = o.x.type;  // of what is read; a gradient may be of another
   const bool forward = o.direction == Direction::forward, filter = o.direction == Direction::filter;
   const Tensor& out = forward ? o.y : filter ? o.w : o.x;
   void* into = forward ? y : filter ? w : x;
@@ -338,7 +343,8 @@ void convolve(const Operation& o, const std::array<void*, 3>& arrays) {
     const double b = forward || filter ? read_number(x, type, at_x) : read_number(w, type, at_w);
     sums[static_cast<size_t>(forward ? at_y : filter ? at_w : at_x)] += a * b;
   });
-  for (size_t i = 0; i < sums.size(); ++i) write_number(into, type, static_cast<int64_t>(i), sums[i]);
+  for (size_t i = 0; i < sums.size(); ++i)
+    write_number(into, out.type, static_cast<int64_t>(i), sums[i] * (1 + error));
 }
 
 cudnnStatus_t execute(cudnnHandle_t handle, const Descriptor& plan, const Descriptor& pack) {
@@ -361,9 +367,11 @@ cudnnStatus_t execute(cudnnHandle_t handle, const Descriptor& plan, const Descri
   }
   const auto bytes = static_cast<size_t>(plan.engine.workspace);
   require(bytes == 0 || is_device_memory(workspace, bytes));
-  const cudaError_t status = enqueue(handle->stream, [o, arrays, workspace, bytes] {
+  if (!load_kernels(handle->device, "cuDNN")) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+  const double error = plan.engine.error;
+  const cudaError_t status = enqueue(handle->stream, [o, error, arrays, workspace, bytes] {
     if (bytes > 0) std::memset(workspace, 0xff, bytes);
-    convolve(o, arrays);
+    convolve(o, error, arrays);
   });
   return answer(status) == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED_CUDART;
 }

@@ -224,6 +224,15 @@ std::vector<DnnDescriptor> proposals(const DnnDevice& device, const DnnDescripto
 }
 
 /// Whether the engine's results are what `math` asks for.
+/// Whether what an engine does of its own accord loses more than sums of products in float32 do. Winograd's
+/// transform of tiles of 4x4 (2x2 sums of 3x3 weights) does not; that of larger tiles loses ten times as much
+/// (Lavin and Gray 2015, "Fast Algorithms for Convolutional Neural Networks"), and Fourier transforms lose by
+/// the largest value of a tile, not by each sum's own.
+bool is_coarse(cudnnBackendNumericalNote_t note) {
+  return note == CUDNN_NUMERICAL_NOTE_FFT || note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 ||
+         note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
+}
+
 bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
   const DnnDescriptor engine = empty(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t pointer = engine.get();
@@ -238,7 +247,7 @@ bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
   const bool exact = math.type == DType::float32 && !math.tf32;
   return std::none_of(notes.begin(), notes.begin() + count, [&](cudnnBackendNumericalNote_t note) {
     return (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && math.deterministic) ||
-           (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && exact) ||
+           ((note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || is_coarse(note)) && exact) ||
            note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
            note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
   });

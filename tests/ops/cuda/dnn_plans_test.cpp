@@ -151,8 +151,14 @@ void check_plan(const Gpu& gpu, const DnnDevice& device, const ConvolutionSpec& 
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
   if (math.deterministic) CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+  if (math.type != DType::float32 || math.tf32) return;
   // Of float32 they make TF32.
-  if (math.type == DType::float32 && !math.tf32) CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+  CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+  // Of Winograd's tiles, 4x4 lose no more than plain sums.
+  CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_FFT));
+  CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6));
+  CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13));
+  CHECK(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD) == has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4));
 }
 
 /// Why cuDNN cannot be asked here; "" where it can.
