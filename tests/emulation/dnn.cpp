@@ -223,7 +223,9 @@ void finish_operation(Descriptor& d) {
   o.y = part(d, names.y, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor;
   require(value<float>(d, names.alpha, CUDNN_TYPE_FLOAT) == 1.0f, CUDNN_STATUS_NOT_SUPPORTED);
   require(value<float>(d, names.beta, CUDNN_TYPE_FLOAT) == 0.0f, CUDNN_STATUS_NOT_SUPPORTED);
-  require(o.x.type == o.w.type && o.w.type == o.y.type, CUDNN_STATUS_NOT_SUPPORTED);
+  const bool of_one_type = o.w.type == o.x.type;
+  const bool wide_gradient = o.direction == Direction::filter && o.w.type == Number::float32;
+  require(o.x.type == o.y.type && (of_one_type || wide_gradient), CUDNN_STATUS_NOT_SUPPORTED);
   require(o.x.dimensions[0] == o.y.dimensions[0] && o.w.dimensions[0] == o.y.dimensions[1]);
   require(o.x.dimensions[1] % o.w.dimensions[1] == 0);
   require(o.y.dimensions[1] % (o.x.dimensions[1] / o.w.dimensions[1]) == 0);
@@ -235,7 +237,8 @@ void finish_operation(Descriptor& d) {
   }
 }
 
-/// Depthwise gradients of weights have no engine at all, as can happen.
+/// Depthwise gradients of weights have no engine at all, as can happen; those in float32 of images in 16 bits
+/// have one for square filters only.
 void find_engines(Descriptor& d) {
   const Descriptor& graph =
       part(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -244,6 +247,8 @@ void find_engines(Descriptor& d) {
   const Operation& o = d.operation;
   if (o.direction == Direction::filter && o.w.dimensions[1] < o.x.dimensions[1])
     throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
+  if (o.w.type != o.x.type && o.w.dimensions[2] != o.w.dimensions[3])
+    throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
   const auto mode = value<cudnnBackendHeurMode_t>(d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE);
   if (mode == CUDNN_HEUR_MODE_FALLBACK) {
     d.engines = {{0, true, {}}};
@@ -251,6 +256,8 @@ void find_engines(Descriptor& d) {
   }
   const bool exact = o.x.type == Number::float32;
   Engine fast{1 << 16, true, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}};
+  const Engine coarse{
+      0, true, {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6}, 0x1p-11};
   if (o.direction != Direction::forward) fast.notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
   d.engines = {{0, false, {}}, {int64_t{1} << 40, true, {}}};
   if (exact) d.engines.push_back(coarse);
@@ -258,8 +265,6 @@ void find_engines(Descriptor& d) {
   if (!exact) d.engines.push_back({1 << 15, true, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}});
 }
 
-  const Engine coarse{
-      0, true, {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6}, 0x1p-11};
 void finish(Descriptor& d) {
   require(!d.finished);
   switch (d.type) {

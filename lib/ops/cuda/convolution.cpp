@@ -116,7 +116,8 @@ class DnnBackedConvolution final : public Convolution {
                        void* scratch) override {
     if (!filter_) return direct_.backward_filter(src, diff_dst, diff_kernel, diff_bias, scratch);
     filter_->run(ops_.context().dnn(), src, scratch, diff_dst, workspace(scratch));
-    transpose_to_float(ops_, scratch, diff_kernel, spec_.filters, weights_per_filter());
+    transpose_to_float(ops_, filter_->weights_type(), scratch, diff_kernel, spec_.filters,
+                       weights_per_filter());
     if (diff_bias)
       ops_.column_sum(diff_bias, diff_dst, spec_.batch * spec_.out_height() * spec_.out_width(),
                       spec_.filters);
@@ -130,7 +131,7 @@ class DnnBackedConvolution final : public Convolution {
   /// Scratch memory for what this plan needs.
   void reserve(const DnnConvolution& plan) {
     const size_t elements = static_cast<size_t>(weights_per_filter() * spec_.filters);
-    kernel_bytes_ = aligned(elements * bytes_of(ops_.compute_type()));
+    kernel_bytes_ = std::max(kernel_bytes_, aligned(elements * bytes_of(plan.weights_type())));
     if (plan.workspace_bytes() > ops_.context().workspace_bytes())
       workspace_bytes_ = std::max(workspace_bytes_, plan.workspace_bytes());
   }

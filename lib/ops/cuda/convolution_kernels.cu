@@ -64,8 +64,9 @@ void transpose(CudaOps& ops, const void* src, void* dst, int64_t rows, int64_t c
   });
 }
 
-void transpose_to_float(CudaOps& ops, const void* src, float* dst, int64_t rows, int64_t columns) {
-  with_type(ops.compute_type(), [&](auto zero) {
+void transpose_to_float(CudaOps& ops, DType type, const void* src, float* dst, int64_t rows,
+                        int64_t columns) {
+  with_type(type, [&](auto zero) {
     using T = decltype(zero);
     transpose_as(ops, static_cast<const T*>(src), dst, rows, columns);
   });

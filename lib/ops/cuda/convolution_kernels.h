@@ -8,8 +8,8 @@ namespace dtrain::cuda {
 /// dst[c, r] = src[r, c], both of the compute type; from Keras's kernels to cuDNN's, whose filters are
 /// outermost.
 void transpose(CudaOps& ops, const void* src, void* dst, int64_t rows, int64_t columns);
-/// The same to float32: the gradient's way back.
-void transpose_to_float(CudaOps& ops, const void* src, float* dst, int64_t rows, int64_t columns);
+/// The same from any type to float32: the gradient's way back.
+void transpose_to_float(CudaOps& ops, DType type, const void* src, float* dst, int64_t rows, int64_t columns);
 
 /// images[r, c] = act(images[r, c] + bias[c]), in place.
 void bias_activation(CudaOps& ops, const ActivationSpec& spec, const void* bias, void* images, int64_t rows,

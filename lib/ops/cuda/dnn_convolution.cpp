@@ -169,9 +169,10 @@ struct OperationGraph {
   DnnDescriptor x, w, y, convolution, operation;
   DnnDescriptor graph;  // null where cuDNN has no such graph
 
-  OperationGraph(const DnnDevice& device, const ConvolutionSpec& spec, DType type, Direction direction)
+  OperationGraph(const DnnDevice& device, const ConvolutionSpec& spec, DType type, DType weights_type,
+                 Direction direction)
       : x(tensor(kX, type, spec.batch, spec.height, spec.width, spec.channels)),
-        w(tensor(kW, type, spec.filters, spec.kernel_height, spec.kernel_width,
+        w(tensor(kW, weights_type, spec.filters, spec.kernel_height, spec.kernel_width,
                  spec.depthwise ? 1 : spec.channels)),
         y(tensor(kY, type, spec.batch, spec.out_height(), spec.out_width(), spec.filters)),
         convolution(geometry(spec)) {
@@ -223,7 +224,6 @@ std::vector<DnnDescriptor> proposals(const DnnDevice& device, const DnnDescripto
   return owners;
 }
 
-/// Whether the engine's results are what `math` asks for.
 /// Whether what an engine does of its own accord loses more than sums of products in float32 do. Winograd's
 /// transform of tiles of 4x4 (2x2 sums of 3x3 weights) does not; that of larger tiles loses ten times as much
 /// (Lavin and Gray 2015, "Fast Algorithms for Convolutional Neural Networks"), and Fourier transforms lose by
@@ -233,6 +233,7 @@ bool is_coarse(cudnnBackendNumericalNote_t note) {
          note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
 }
 
+/// Whether the engine's results are what `math` asks for.
 bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
   const DnnDescriptor engine = empty(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t pointer = engine.get();
@@ -283,7 +284,17 @@ DnnDevice DnnDevice::described(const std::string& properties) {
 std::optional<DnnConvolution> DnnConvolution::find(const DnnDevice& device, const GpuMath& math,
                                                    const ConvolutionSpec& spec, Direction direction,
                                                    size_t at_hand) {
-  const OperationGraph described(device, spec, math.type, direction);
+  // A gradient that is rounded to 16 bits on its way to float32 has lost what float32 would keep, and one of
+  // float16 may be too large for that.
+  if (direction == Direction::backward_filter && math.type != DType::float32)
+    if (auto exact = find(device, math, spec, direction, DType::float32, at_hand)) return exact;
+  return find(device, math, spec, direction, math.type, at_hand);
+}
+
+std::optional<DnnConvolution> DnnConvolution::find(const DnnDevice& device, const GpuMath& math,
+                                                   const ConvolutionSpec& spec, Direction direction,
+                                                   DType weights_type, size_t at_hand) {
+  const OperationGraph described(device, spec, math.type, weights_type, direction);
   if (!described.graph) return std::nullopt;
   const size_t limit = most_workspace(spec, math.type, at_hand);
   // The fallback mode lists what works everywhere.
@@ -293,7 +304,7 @@ std::optional<DnnConvolution> DnnConvolution::find(const DnnDevice& device, cons
       DnnDescriptor plan = plan_of(device, proposal);
       if (!plan) continue;
       const size_t bytes = workspace_of(plan);
-      if (bytes <= limit) return DnnConvolution(std::move(proposal), std::move(plan), bytes);
+      if (bytes <= limit) return DnnConvolution(std::move(proposal), std::move(plan), weights_type, bytes);
     }
   }
   return std::nullopt;

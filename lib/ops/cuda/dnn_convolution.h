@@ -29,8 +29,9 @@ class DnnDevice {
 };
 
 /// x is an image of the convolution's source, w its weights, y an image of its destination; which of them is
-/// written follows from the direction. Images are NHWC; weights are [filters, height, width, channels] of
-/// the compute type, [filters, height, width, 1] where depthwise. Prepared once, by cuDNN's graph API: an
+/// written follows from the direction. Images are NHWC; weights are [filters, height, width, channels],
+/// [filters, height, width, 1] where depthwise, of the compute type; their gradient is of float32 where cuDNN
+/// has an engine that gives it so. Prepared once, by cuDNN's graph API: an
 /// operation graph of one node, and the first plan for it that cuDNN's heuristics propose and that will do.
 class DnnConvolution {
  public:
@@ -43,16 +44,25 @@ class DnnConvolution {
   static size_t most_workspace(const ConvolutionSpec& spec, DType type, size_t at_hand);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
+  /// Of w.
+  DType weights_type() const { return weights_type_; }
   /// With its settings.
   const DnnDescriptor& engine() const { return engine_; }
   /// Enqueued on the stream of `handle`, which is of the device that the plan was found for.
   void run(cudnnHandle_t handle, const void* x, const void* w, const void* y, void* workspace) const;
 
  private:
-  DnnConvolution(DnnDescriptor engine, DnnDescriptor plan, size_t workspace_bytes)
-      : engine_(std::move(engine)), plan_(std::move(plan)), workspace_bytes_(workspace_bytes) {}
+  DnnConvolution(DnnDescriptor engine, DnnDescriptor plan, DType weights_type, size_t workspace_bytes)
+      : engine_(std::move(engine)),
+        plan_(std::move(plan)),
+        weights_type_(weights_type),
+        workspace_bytes_(workspace_bytes) {}
+  static std::optional<DnnConvolution> find(const DnnDevice& device, const GpuMath& math,
+                                            const ConvolutionSpec& spec, Direction direction,
+                                            DType weights_type, size_t at_hand);
 
   DnnDescriptor engine_, plan_;  // the plan is of the engine's configuration
+  DType weights_type_;
   size_t workspace_bytes_;
 };
 
