@@ -108,6 +108,8 @@ class DeviceCollective {
   /// Ends what runs on the devices and makes every later call of every member throw Aborted. Safe from any
   /// thread; returns at once.
   virtual void abort() noexcept = 0;
+  /// The same with the reason: where there is none yet, every later call, and check(), throws Error(why).
+  virtual void fail(const std::string& why) noexcept = 0;
 };
 
 /// A group over these contexts of different GPUs, by rank; at least one. Each member must outlive the

@@ -69,14 +69,16 @@ std::vector<cuda::Stream> make_streams(const std::vector<int>& gpus) {
   return streams;
 }
 
-/// The communicators, and a thread that watches over them. It also ends them, where the group is aborted:
-/// that waits until no graph holds a communicator any more, for which no replica has the time.
+/// The communicators, a thread that ends them where the group is aborted (that waits until no graph holds a
+/// communicator any more, for which no replica has the time), and one that asks the GPUs and NCCL whether
+/// they have failed: a GPU whose launch does not return may keep that one waiting.
 class NcclGroup {
  public:
   NcclGroup(const std::vector<int>& gpus, World& world)
       : gpus_(gpus),
         streams_(make_streams(gpus)),
         communicators_(connect(gpus, world)),
+        ender_([this] { end_where_aborted(); }),
         watcher_([this] { watch(); }) {}
 
   ~NcclGroup() {
@@ -85,15 +87,16 @@ class NcclGroup {
       closing_ = true;
     }
     changed_.notify_all();
+    ender_.join();
     watcher_.join();
     if (aborted_) return;
-    for (const ncclComm_t communicator : communicators_) ncclCommDestroy(communicator);
-  }
-  NcclGroup(const NcclGroup&) = delete;
     // In one group, as each waits for all the others of this machine.
     ncclGroupStart();
-  NcclGroup& operator=(const NcclGroup&) = delete;
+    for (const ncclComm_t communicator : communicators_) ncclCommDestroy(communicator);
     ncclGroupEnd();
+  }
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
 
   int size() const { return static_cast<int>(communicators_.size()); }
 
@@ -115,9 +118,11 @@ class NcclGroup {
     throw Aborted();
   }
 
-  void abort() noexcept {
+  void abort() noexcept { fail(""); }
+  void fail(const std::string& why) noexcept {
     {
       const std::lock_guard lock(mutex_);
+      if (failure_.empty()) failure_ = why;
       aborted_ = true;
     }
     changed_.notify_all();
@@ -135,32 +140,41 @@ class NcclGroup {
     std::atomic<int>& count_;
   };
 
-  void watch() noexcept {
+  void end_where_aborted() noexcept {
     // Or NCCL, which restores what it finds, would start GPU 0 on this thread's behalf.
     cudaSetDevice(gpus_[0]);
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, kWatchInterval, [this] { return aborted_ || closing_; }))
-      look_for_failure();
+    changed_.wait(lock, [this] { return aborted_ || closing_; });
     if (!aborted_) return;
     lock.unlock();
     end_all();
   }
 
-  /// A GPU that has failed answers everything so; NCCL on the others only waits for it.
-  void look_for_failure() {
-    for (size_t rank = 0; rank < gpus_.size() && failure_.empty(); ++rank) {
+  void watch() noexcept {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, kWatchInterval, [this] { return aborted_ || closing_; })) {
+      lock.unlock();
+      if (const std::string found = find_failure(); !found.empty()) fail(found);
+      lock.lock();
+    }
+  }
+
+  /// A GPU that has failed answers everything so; NCCL on the others only waits for it. "" where all is well.
+  std::string find_failure() {
+    const Inside inside(inside_);
+    for (size_t rank = 0; rank < gpus_.size() && !aborted_; ++rank) {
       cudaSetDevice(gpus_[rank]);
       const cudaError_t device = cudaStreamQuery(streams_[rank].get());
       if (device != cudaSuccess && device != cudaErrorNotReady)
-        failure_ = fmt::format("gpu:{}: {}", gpus_[rank], cudaGetErrorString(device));
+        return fmt::format("gpu:{}: {}", gpus_[rank], cudaGetErrorString(device));
+      if (aborted_) break;
       ncclResult_t found = ncclSuccess;
       const ncclResult_t asked = ncclCommGetAsyncError(communicators_[rank], &found);
       const ncclResult_t status = asked != ncclSuccess ? asked : found;
-      if (failure_.empty() && status != ncclSuccess && status != ncclInProgress)
-        failure_ = nccl_error(status, "summing over the GPUs").what();
+      if (status != ncclSuccess && status != ncclInProgress)
+        return nccl_error(status, "summing over the GPUs").what();
     }
-    cudaSetDevice(gpus_[0]);
-    if (!failure_.empty()) aborted_ = true;
+    return "";
   }
 
   /// In a group, every communicator is first told to end what it runs; only the group's end frees them. In
@@ -181,8 +195,8 @@ class NcclGroup {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;
-  std::string failure_;  ///< what the watcher noticed
-  std::thread watcher_;  ///< the last member: it uses the others
+  std::string failure_;          ///< why the group was aborted, where that is not a member's own error
+  std::thread ender_, watcher_;  ///< the last members: they use the others
 };
 
 class NcclCollective final : public DeviceCollective {
@@ -215,6 +229,7 @@ class NcclCollective final : public DeviceCollective {
   }
   void check() override { group_->check(); }
   void abort() noexcept override { group_->abort(); }
+  void fail(const std::string& why) noexcept override { group_->fail(why); }
 
  private:
   void all_reduce(void* data, int64_t n, ncclDataType_t type) {

@@ -97,6 +97,7 @@ Frame& Executor::load(const Batch& batch, Range samples, Plan::Purpose purpose, 
        .totals = static_cast<double*>(totals_.data()),
        .state = worker_->state()});
   const Stopwatch stopwatch(step_seconds_.copying);
+  const auto reading = StandstillWatch::reading(watch_);
   feed_.load(batch, samples, frame);
   return frame;
 }
@@ -171,6 +172,7 @@ std::span<const double> Executor::totals(int back) {
 }
 
 void Executor::train(const StepOrder& order, const Microbatches& microbatches, GradientSync& sync) {
+  launched_ = false;
   begin(order.numbers);
   begin(sync, {Plan::Purpose::training, order.batch.size()});
   make_room(Plan::Purpose::training, microbatches);
@@ -186,6 +188,7 @@ void Executor::train(const StepOrder& order, const Microbatches& microbatches, G
     sync.end(*worker_, member_, everyone_);
   }
   end();
+  launched_ = true;
 }
 
 void Executor::complete(GradientSync& sync) {

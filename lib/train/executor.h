@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "train/gradient_sync.h"
 #include "train/microbatches.h"
 #include "train/replica_plans.h"
+#include "train/standstill.h"
 #include "train/worker.h"
 
 namespace dtrain {
@@ -64,6 +66,11 @@ class Executor {
   /// Waits for the totals of the train() or evaluate() before the last one, or of the last: `back` 1 or 0.
   /// Valid until the next call. Any thread, while none of these calls runs.
   std::span<const double> totals(int back = 0);
+
+  /// Whether the last step has been given to the device as a whole. Any thread.
+  bool launched() const { return launched_; }
+  /// Is told of the samples that are read.
+  void set_watch(StandstillWatch* watch) { watch_ = watch; }
 
   const StepSeconds& step_seconds() const { return step_seconds_; }
   void forget_captured_graphs() { captured_graphs_.clear(); }
@@ -145,6 +152,8 @@ class Executor {
   size_t turn_ = 0;         // of what there are two of
   std::map<FrameKey, Frame> frames_;
   std::vector<const Frame*> sent_;     // the frame that may have sent something, by place
+  StandstillWatch* watch_ = nullptr;
+  std::atomic<bool> launched_{true};
   bool moved_ = false;                 // the memory, since all met
   std::map<PlanKey, StepMode> modes_;  // by purpose and size of the whole batch
   std::map<WorkKey, std::unique_ptr<CapturedGraph>> captured_graphs_;

@@ -78,6 +78,10 @@ class GradientSync {
   /// To be called by the thread that waits for the devices; throws where they failed.
   virtual void check() {}
   virtual void abort() noexcept {}
+  /// Whether devices wait for each other by themselves, so that no thread's error ends that.
+  virtual bool devices_meet() const { return false; }
+  /// Where devices_meet(), ends what runs on them, and lets check() throw Error(why). Any thread.
+  virtual void fail(const std::string& /*why*/) noexcept {}
 };
 
 /// What a gradient sync is made of.

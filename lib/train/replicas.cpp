@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "train/layer_times.h"
 #include "train/reading.h"
@@ -82,6 +83,7 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
     for (const auto& replica : replicas_) replica->plans().abort();
     world_.abort();
   });
+  watch_devices();
   state_.push_back({std::string(kParameters), layout().size(), {}});
   totals_.sums.resize(Plan::count_totals(config.heads));
   if (update().gradient_rule().dynamic_scaling)
@@ -151,6 +153,34 @@ Microbatches Replicas::microbatches_of(int rank, Plan::Purpose purpose, int64_t 
           training && (config_.graph.is_synchronized() || placement_.sharded >= ShardLevel::gradients)};
 }
 
+/// Where devices meet by themselves.
+void Replicas::watch_devices() {
+  const auto meet = [](const auto& sync) { return sync->devices_meet(); };
+  if (std::none_of(syncs_.begin(), syncs_.end(), meet)) return;
+  const StandstillWatch::Seconds limit(config_.train.step_timeout.seconds());
+  watch_ = std::make_unique<StandstillWatch>(limit, [this] {
+    const std::string why = standstill();
+    for (const auto& sync : syncs_)
+      if (sync->devices_meet()) sync->fail(why);
+  });
+  for (const auto& replica : replicas_)
+    for (const auto& executor : replica->executors()) executor->set_watch(watch_.get());
+}
+
+/// Those that have not begun the step are what the others wait for; where all have, no one knows.
+std::string Replicas::standstill() const {
+  std::vector<std::string> late, all;
+  for (const auto& replica : replicas_)
+    for (const auto& executor : replica->executors()) {
+      all.push_back(executor->worker().context().device().str());
+      if (!executor->launched()) late.push_back(all.back());
+    }
+  return fmt::format(
+      "{}: nothing has moved for {} at step {} (train.step_timeout). Captured steps of several GPUs of one "
+      "process can deadlock: DTRAIN_CUDA_GRAPHS=0 in the environment goes without, more slowly",
+      fmt::join(late.empty() ? all : late, ", "), config_.train.step_timeout.str(), step_.load());
+}
+
 int Replicas::most_pending() const {
   return syncs_[0]->runs_ahead() ? 1 : 0;
 }
@@ -159,6 +189,7 @@ int Replicas::most_pending() const {
 /// read fail before any replica updates them, but where devices update by themselves behind sums that are
 /// then cut short.
 void Replicas::run_step(const std::function<void(Collective&)>& work) {
+  const auto waiting = StandstillWatch::waiting(watch_.get());
   try {
     team_.run(work);
   } catch (const ReadError&) {
@@ -171,6 +202,7 @@ void Replicas::run_step(const std::function<void(Collective&)>& work) {
 }
 
 void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
+  step_ = step + 1;
   StepOrder order{batch, static_cast<uint64_t>(config_.seed),
                   config_.train.optimizer->numbers(step, learning_rate)};
   order.numbers.samples = static_cast<float>(batch.size());
@@ -212,6 +244,7 @@ void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
 /// devices waiting for it.
 const BatchTotals& Replicas::collect(int64_t samples, int back) try {
   totals_.samples = samples;
+  const auto waiting = StandstillWatch::waiting(watch_.get());
   std::fill(totals_.sums.begin(), totals_.sums.end(), 0.0);
   for (const auto& replica : replicas_)
     for (const auto& executor : replica->executors()) {

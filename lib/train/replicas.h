@@ -1,6 +1,7 @@
 // The replicas of a mirrored run (one, for `single`): the model laid on its devices, able to make a step.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -19,6 +20,7 @@
 #include "train/gradient_sync.h"
 #include "train/replica.h"
 #include "train/run_config.h"
+#include "train/standstill.h"
 #include "train/strategy.h"
 #include "train/update.h"
 
@@ -182,6 +184,9 @@ class Replicas {
   HostArrays host_arrays(const std::function<std::span<float>(StateArray&)>& place);
   std::span<float> copy_of(StateArray& array);
   const BatchTotals& collect(int64_t samples, int back);
+  void watch_devices();
+  /// What is said of devices that stand still.
+  std::string standstill() const;
   MemoryPlan memory_of(Executor& executor, Plan::Purpose purpose, int64_t batch_size);
   /// What one memory will hold, the host's or a GPU's.
   struct Demand;
@@ -203,10 +208,13 @@ class Replicas {
   std::vector<StateArray> state_;                     // the parameters, and once they are allocated the slots
   std::deque<int64_t> pending_;                       // the steps' samples, the oldest first
   BatchTotals totals_;
+  std::atomic<int64_t> step_{0};  // the number of the one that was launched last, from 1
   size_t data_bytes_ = 0, host_bytes_ = 0;
   ReadAheadMemory read_ahead_;
   int64_t most_samples_ = std::numeric_limits<int64_t>::max();
   bool intact_ = true;
+  std::unique_ptr<StandstillWatch>
+      watch_;  // the last member: it looks at the others. Null where none is needed
 };
 
 }  // namespace dtrain
