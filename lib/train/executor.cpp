@@ -333,6 +333,7 @@ void Executor::predict(const Batch& batch, const Microbatches& microbatches, Gra
         download_output(frame.outputs()[i], samples, outputs[i]);
   }
   release_all();
+  meet();
 }
 
 /// One output's rows, as float32 where they are of the compute type.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "device/device.h"
+#include "outcome.h"
 #include "runs.h"
 
 using namespace dtrain;
@@ -91,6 +92,13 @@ Ended run_in(const std::string& directory, const std::vector<std::string>& sets,
   }
   return {recorder.losses, arrays_of(trainer)};
 }
+
+/// Predicts for many samples behind every epoch.
+class Predictor final : public Recorder {
+ public:
+  void on_epoch(const Json&, int64_t) override { predictions_of(*trainer, 500); }
+  Trainer* trainer = nullptr;
+};
 
 }  // namespace
 
@@ -191,6 +199,23 @@ TEST_SUITE("gpu") {
       return losses_of(kDense, all);
     };
     CHECK(largest_difference(losses(mirrored("'gpu:0', 'gpu:1'", 2)), losses(on("cpu:0"))) < 1e-5);
+  }
+
+  TEST_CASE("what is predicted between steps that are replayed may move the memory") {
+    std::vector<std::string> strategies{on("gpu:0")};
+    if (gpu_presence().count >= 2) strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 2));
+    const auto single = losses_of(kDense, {on("cpu:0"), "train.epochs=4"});
+    for (const std::string& strategy : strategies) {
+      CAPTURE(strategy);
+      const ScratchDirectory directory;
+      Predictor predictor;
+      Trainer trainer(config_from(kDense, {strategy, "train.epochs=4"}), RunDirectory(directory / "run"),
+                      predictor, predictor.requests);
+      predictor.trainer = &trainer;
+      trainer.start();
+      trainer.run();
+      CHECK(largest_difference(predictor.losses, single) < 1e-5);
+    }
   }
 
   TEST_CASE("other precisions stay near float32, on one GPU and on two") {

@@ -46,9 +46,9 @@ class MadeUpBatch : public Batch {
   int64_t size_;
 };
 
-inline std::vector<float> predictions_of(Trainer& trainer) {
+inline std::vector<float> predictions_of(Trainer& trainer, int64_t samples = 5) {
   const Graph& graph = trainer.config().graph;
-  const MadeUpBatch batch(5);
+  const MadeUpBatch batch(samples);
   std::vector<std::vector<float>> outputs;
   std::vector<View> views;
   for (const ValueRef output : graph.outputs) {
