@@ -14,9 +14,9 @@
 #include "emulation/grid.h"
 
 #define __launch_bounds__(...)
-/// One block runs at a time. (On a device nothing initialises it; here the block before has.)
+/// One block runs at a time (shared_memory.h). On a device nothing initialises it.
 #undef __shared__
-#define __shared__ static
+#define __shared__ static thread_local
 #undef __constant__
 #define __constant__ static
 

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "emulation/device_language.h"
 #include "emulation/fiber.h"
+#include "emulation/shared_memory.h"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -52,7 +55,12 @@ uint64_t mix(uint64_t x) {
 
 class Block {
  public:
-  std::string run(const Grid& grid, uint64_t seed);
+  void begin(const Grid& grid, uint64_t number, uint64_t seed);
+  /// Makes it the one that runs, until all its threads wait or have ended.
+  void step();
+  void give_up();
+  bool done() const { return waiting_.empty() && started_ == threads_; }
+  const std::string& failure() const { return failure_; }
 
   void sync_threads();
   int count(bool predicate);
@@ -62,7 +70,7 @@ class Block {
 
  private:
   static void fiber_main(void* self);
-  void start(const Grid& grid);
+  void run_some_threads();
   void start_threads();
   void run_waiting(bool backwards);
   void become(unsigned index);
@@ -74,6 +82,9 @@ class Block {
   uint32_t lane_bit() const { return 1u << (current_ % 32); }
 
   Grid grid_{};
+  uint3 index_{};
+  uint64_t seed_ = 0;
+  std::vector<std::byte> shared_;  // what it has in shared memory, while another block runs
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
   std::vector<Thread> waiting_;
@@ -87,7 +98,27 @@ class Block {
   int holding_ = 0, counted_ = 0;
 };
 
-Block block;
+/// That may be under way at once, and the one that runs.
+constexpr size_t kMostBlocks = 3;
+std::array<Block, kMostBlocks> blocks_under_way;
+Block* block = nullptr;
+
+/// NaNs, as nothing initialises it.
+void poison_shared_memory() {
+  for (const std::span<std::byte> piece : shared_memory()) std::memset(piece.data(), 0xff, piece.size());
+}
+std::vector<std::byte> copy_of_shared_memory() {
+  std::vector<std::byte> all;
+  for (const std::span<std::byte> piece : shared_memory()) all.insert(all.end(), piece.begin(), piece.end());
+  return all;
+}
+void restore_shared_memory(const std::vector<std::byte>& all) {
+  auto from = all.begin();
+  for (const std::span<std::byte> piece : shared_memory()) {
+    std::copy_n(from, piece.size(), piece.begin());
+    from += static_cast<ptrdiff_t>(piece.size());
+  }
+}
 
 void Block::fiber_main(void* self) {
   Block& b = *static_cast<Block*>(self);
@@ -185,8 +216,14 @@ void Block::fail(const char* what) {
   if (failure_.empty()) failure_ = what;
 }
 
-void Block::start(const Grid& grid) {
+void Block::begin(const Grid& grid, uint64_t number, uint64_t seed) {
   grid_ = grid;
+  index_.x = static_cast<unsigned>(number % grid.blocks.x);
+  index_.y = static_cast<unsigned>(number / grid.blocks.x % grid.blocks.y);
+  index_.z = static_cast<unsigned>(number / grid.blocks.x / grid.blocks.y);
+  seed_ = seed;
+  backwards_ = (seed & 1) != 0;
+  failure_.clear();
   threads_ = living_ = grid.threads.x * grid.threads.y * grid.threads.z;
   started_ = 0;
   arrived_ = 0;
@@ -226,22 +263,28 @@ void Block::run_waiting(bool backwards) {
   if (!moved) fail("threads of a block wait for each other forever");
 }
 
-std::string Block::run(const Grid& grid, uint64_t seed) {
-  start(grid);
-  failure_.clear();
-  backwards_ = (seed & 1) != 0;
-  start_threads();
-  while (!waiting_.empty() && failure_.empty()) {
-    seed = mix(seed + 1);
-    run_waiting((seed & 1) != 0);
+void Block::run_some_threads() {
+  if (started_ < threads_) return start_threads();
+  seed_ = mix(seed_ + 1);
+  run_waiting((seed_ & 1) != 0);
+}
+
+void Block::step() {
+  blockIdx = index_;
+  if (block != this) {
+    if (block && !block->done()) block->shared_ = copy_of_shared_memory();
+    if (started_ > 0) restore_shared_memory(shared_);
+    block = this;
   }
-  if (!waiting_.empty()) {
-    // Whoever still waits never goes on: its stack is given up, and with it nothing that a kernel owns.
-    waiting_.clear();
-    idle_.clear();
-    fibers_.clear();
-  }
-  return failure_;
+  if (started_ == 0) poison_shared_memory();
+  run_some_threads();
+}
+
+/// Whoever still waits never goes on: its stack is given up, and with it nothing that a kernel owns.
+void Block::give_up() {
+  waiting_.clear();
+  idle_.clear();
+  fibers_.clear();
 }
 
 }  // namespace
@@ -249,39 +292,52 @@ std::string Block::run(const Grid& grid, uint64_t seed) {
 std::string run_grid(const Grid& grid, uint64_t seed) {
   gridDim = grid.blocks;
   blockDim = grid.threads;
-  const uint64_t blocks = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
+  const uint64_t count = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
   const bool backwards = (mix(seed) & 2) != 0;
-  for (uint64_t i = 0; i < blocks; ++i) {
-    const uint64_t b = backwards ? blocks - 1 - i : i;
-    blockIdx.x = static_cast<unsigned>(b % gridDim.x);
-    blockIdx.y = static_cast<unsigned>(b / gridDim.x % gridDim.y);
-    blockIdx.z = static_cast<unsigned>(b / gridDim.x / gridDim.y);
-    std::string failure = block.run(grid, mix(seed + b));
-    if (!failure.empty()) return failure;
+  const size_t at_once = 1 + mix(seed + 1) % kMostBlocks;
+  uint64_t begun = 0;
+  std::vector<Block*> free, running;
+  for (size_t i = 0; i < at_once; ++i) free.push_back(&blocks_under_way[i]);
+  block = nullptr;
+  for (uint64_t turn = 0; begun < count || !running.empty(); ++turn) {
+    for (; begun < count && !free.empty(); free.pop_back(), ++begun) {
+      running.push_back(free.back());
+      running.back()->begin(grid, backwards ? count - 1 - begun : begun, mix(seed + begun));
+    }
+    const size_t at = mix(seed + turn) % running.size();
+    Block& one = *running[at];
+    one.step();
+    if (!one.failure().empty()) {
+      for (Block* each : running) each->give_up();
+      return one.failure();
+    }
+    if (!one.done()) continue;
+    free.push_back(&one);
+    running.erase(running.begin() + static_cast<ptrdiff_t>(at));
   }
   return "";
 }
 
 void sync_threads() {
-  block.sync_threads();
+  block->sync_threads();
 }
 int sync_threads_count(bool predicate) {
-  return block.count(predicate);
+  return block->count(predicate);
 }
 void sync_warp(uint32_t mask) {
-  block.meet({mask, kNothing, 0});
+  block->meet({mask, kNothing, 0});
 }
 uint64_t exchange(uint32_t mask, uint64_t value, int from) {
-  return block.meet({mask, from, value});
+  return block->meet({mask, from, value});
 }
 uint32_t ballot(uint32_t mask, bool predicate) {
-  return static_cast<uint32_t>(block.meet({mask, kAllValues, predicate}));
+  return static_cast<uint32_t>(block->meet({mask, kAllValues, predicate}));
 }
 int lane() {
-  return block.lane();
+  return block->lane();
 }
 uint32_t active_lanes() {
-  return block.active();
+  return block->active();
 }
 
 }  // namespace dtrain::emulation

@@ -1,5 +1,6 @@
-// Runs a kernel's grid on the CPU: block after block, the threads of a block as fibers that pause where they
-// wait for each other. Under the machine's lock: one grid at a time in the process.
+// Runs a kernel's grid on the CPU: up to a few blocks at once, which take turns where their threads wait, the
+// threads of a block as fibers that pause where they wait for each other. Under the machine's lock: one grid
+// at a time in the process.
 #pragma once
 
 #include <cstdint>

@@ -36,6 +36,33 @@ TEST_CASE("emulated kernels: threads meet at barriers, whatever order they run i
   }
 }
 
+TEST_CASE("emulated kernels: shared memory holds nothing of the block before") {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const Fresh fresh({.seed = seed});
+    const Stream stream;
+    const Array<int> found(size_t{5});
+    find_shared_memory(found.data, 5, stream);
+    CHECK(found.read(stream) == std::vector<int>(5, -1));
+  }
+}
+
+TEST_CASE("emulated kernels: blocks may run one behind the other, and at once") {
+  bool in_turn = false, at_once = false;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const Fresh fresh({.seed = seed});
+    const Stream stream;
+    const Array<int> counter(std::vector<int>{0}), before(size_t{4}), behind(size_t{4});
+    draw_numbers(counter.data, before.data, behind.data, 4, stream);
+    const std::vector<int> first = before.read(stream), second = behind.read(stream);
+    bool each = true;
+    for (size_t i = 0; i < 4; ++i) each = each && second[i] == first[i] + 1;
+    (each ? in_turn : at_once) = true;
+    CHECK(counter.read(stream) == std::vector<int>{8});
+  }
+  CHECK(in_turn);
+  CHECK(at_once);
+}
+
 TEST_CASE("emulated kernels: lanes of a warp exchange values") {
   const Fresh fresh;
   const Stream stream;

@@ -24,6 +24,18 @@ __global__ void __launch_bounds__(kBlock) reverse_kernel(int* data) {
   own[threadIdx.x] = part[kBlock - 1 - threadIdx.x];
 }
 
+__global__ void find_shared_memory_kernel(int* found) {
+  __shared__ int left;
+  found[blockIdx.x] = left;
+  left = 5;
+}
+
+__global__ void draw_numbers_kernel(int* counter, int* before, int* behind) {
+  if (threadIdx.x == 0) before[blockIdx.x] = atomicAdd(counter, 1);
+  __syncthreads();
+  if (threadIdx.x == 0) behind[blockIdx.x] = atomicAdd(counter, 1);
+}
+
 __global__ void sum_warps_kernel(const int* src, int* dst, int warps) {
   const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), lane = thread % 32;
   int all = src[thread];
@@ -81,6 +93,12 @@ __global__ void read_vector_kernel(const float* src, float* dst) {
 
 void number_threads(dim3 grid, dim3 block, int* dst, cudaStream_t stream) {
   cuda::launch(number_kernel, grid, block, stream, dst);
+}
+void find_shared_memory(int* found, int blocks, cudaStream_t stream) {
+  cuda::launch(find_shared_memory_kernel, static_cast<unsigned>(blocks), 1, stream, found);
+}
+void draw_numbers(int* counter, int* before, int* behind, int blocks, cudaStream_t stream) {
+  cuda::launch(draw_numbers_kernel, static_cast<unsigned>(blocks), 64, stream, counter, before, behind);
 }
 void reverse_blocks(int* data, int blocks, cudaStream_t stream) {
   cuda::launch(reverse_kernel<true>, static_cast<unsigned>(blocks), kBlock, stream, data);

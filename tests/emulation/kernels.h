@@ -8,6 +8,10 @@ namespace dtrain::emulation {
 
 /// dst[i] = i of all threads, by every dimension of grid and block.
 void number_threads(dim3 grid, dim3 block, int* dst, cudaStream_t stream);
+/// Each block notes what it finds in shared memory, and leaves something there.
+void find_shared_memory(int* found, int blocks, cudaStream_t stream);
+/// Each block draws a number before and one behind a barrier.
+void draw_numbers(int* counter, int* before, int* behind, int blocks, cudaStream_t stream);
 /// Each block of 256 turns its part of the array round, by shared memory.
 void reverse_blocks(int* data, int blocks, cudaStream_t stream);
 /// As that, but some threads do not wait for the others.
