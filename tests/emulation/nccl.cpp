@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -44,16 +45,24 @@ struct Clique {
 
 std::map<uint64_t, std::shared_ptr<Clique>> cliques;
 uint64_t last_id = 0;
-
 int64_t aborts = 0;
+
 thread_local int groups = 0;
 thread_local std::vector<ncclComm_t> begun, ended;  // in the group that is open
+
+/// The library chooses algorithms, and with them orders, as it likes, unless it is told which one to take.
+size_t first_rank(size_t ranks) {
+  const char* algorithm = std::getenv("NCCL_ALGO");
+  return algorithm && std::strcmp(algorithm, "Ring") == 0 ? 0 : random_number() % ranks;
+}
 
 template <class T>
 void sum_calls(std::vector<std::optional<Call>>& calls) {
   std::vector<T> result(calls[0]->count);
-  for (const auto& call : calls) {
-    for (size_t i = 0; i < result.size(); ++i) result[i] += static_cast<const T*>(call->src)[i];
+  const size_t first = first_rank(calls.size());
+  for (size_t rank = 0; rank < calls.size(); ++rank) {
+    const auto* src = static_cast<const T*>(calls[(first + rank) % calls.size()]->src);
+    for (size_t i = 0; i < result.size(); ++i) result[i] += src[i];
   }
   for (size_t rank = 0; rank < calls.size(); ++rank)
     if (calls[rank]->what == What::all_reduce || static_cast<int>(rank) == calls[rank]->root)
@@ -90,6 +99,10 @@ void meet(Clique& clique) {
 
 namespace dtrain::emulation {
 
+int64_t nccl_aborts() {
+  return aborts;
+}
+
 void wait_for_all_devices() {
   for (const auto& [id, clique] : cliques) {
     if (clique->aborted) continue;
@@ -99,10 +112,6 @@ void wait_for_all_devices() {
         if (calls > clique->calls[mine])
           fail_device("a call that may wait for all devices, while one waits for this one's NCCL call");
       }
-int64_t nccl_aborts() {
-  return aborts;
-}
-
     }
   }
 }
@@ -146,6 +155,8 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
   return answer(enqueue(stream, run, ready, queued)) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
+std::condition_variable met_others;  // who begin or end their communicators
+
 /// Waits until all members of the communicators that this thread has begun are there.
 void connect(std::unique_lock<std::mutex>& lock) {
   for (const ncclComm_t comm : begun) ++comm->clique->joined;
@@ -167,8 +178,6 @@ void end_communicators(std::unique_lock<std::mutex>& lock) {
       fail_device("an NCCL communicator is ended, and waits for others that are not");
   }
   for (const ncclComm_t comm : ended) delete comm;
-std::condition_variable met_others;  // who begin or end their communicators
-
   ended.clear();
 }
 
@@ -242,6 +251,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   auto lock = lock_machine();
   comm->clique->aborted = true;
+  ++aborts;
   notify_change();
   ended.push_back(comm);
   if (groups == 0) end_communicators(lock);
@@ -251,7 +261,6 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 /// What goes wrong on a device is none of its business.
 ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* status) {
   *status = ncclSuccess;
-  ++aborts;
   return ncclSuccess;
 }
 

@@ -1,5 +1,6 @@
 // That NCCL is as its documentation has it.
 #include <nccl.h>
+#include <set>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -30,6 +31,37 @@ void destroy(const std::vector<ncclComm_t>& communicators) {
   CHECK(ncclGroupEnd() == ncclSuccess);
 }
 
+/// What three devices' numbers, each its own, come to on the first.
+float sum_of_three(const std::vector<float>& numbers) {
+  const std::vector<ncclComm_t> communicators = connect(3);
+  float sum = 0;
+  {
+    std::vector<cudaStream_t> streams(3);
+    std::vector<float*> data(3);
+    for (size_t rank = 0; rank < 3; ++rank) {
+      CHECK(cudaSetDevice(static_cast<int>(rank)) == cudaSuccess);
+      CHECK(cudaStreamCreateWithFlags(&streams[rank], cudaStreamNonBlocking) == cudaSuccess);
+      CHECK(cudaMalloc(reinterpret_cast<void**>(&data[rank]), sizeof(float)) == cudaSuccess);
+      CHECK(cudaMemcpy(data[rank], &numbers[rank], sizeof(float), cudaMemcpyHostToDevice) == cudaSuccess);
+    }
+    for (size_t rank = 0; rank < 3; ++rank) {
+      CHECK(cudaSetDevice(static_cast<int>(rank)) == cudaSuccess);
+      CHECK(ncclAllReduce(data[rank], data[rank], 1, ncclFloat, ncclSum, communicators[rank],
+                          streams[rank]) == ncclSuccess);
+    }
+    for (size_t rank = 0; rank < 3; ++rank) CHECK(cudaStreamSynchronize(streams[rank]) == cudaSuccess);
+    CHECK(cudaMemcpy(&sum, data[0], sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess);
+    for (size_t rank = 0; rank < 3; ++rank) {
+      CHECK(cudaSetDevice(static_cast<int>(rank)) == cudaSuccess);
+      CHECK(cudaFree(data[rank]) == cudaSuccess);
+      CHECK(cudaStreamDestroy(streams[rank]) == cudaSuccess);
+    }
+  }
+  destroy(communicators);
+  CHECK(cudaSetDevice(0) == cudaSuccess);
+  return sum;
+}
+
 }  // namespace
 
 TEST_CASE("emulated NCCL: communicators of one thread are destroyed together") {
@@ -38,6 +70,21 @@ TEST_CASE("emulated NCCL: communicators of one thread are destroyed together") {
   CHECK(take_failure() == "");
   for (const ncclComm_t communicator : connect(2)) ncclCommDestroy(communicator);
   CHECK(take_failure() == "an NCCL communicator is ended, and waits for others that are not");
+}
+
+TEST_CASE("emulated NCCL: the order of sums is the library's own, unless it is told") {
+  std::set<float> sums;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const Fresh fresh({.devices = 3, .seed = seed});
+    sums.insert(sum_of_three({1e8f, 1, -1e8f}));
+  }
+  CHECK(sums == std::set<float>{0, 1});
+  setenv("NCCL_ALGO", "Ring", 1);
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const Fresh fresh({.devices = 3, .seed = seed});
+    CHECK(sum_of_three({1e8f, 1, -1e8f}) == 0);
+  }
+  unsetenv("NCCL_ALGO");
 }
 
 }  // namespace dtrain::emulation
