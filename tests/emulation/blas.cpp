@@ -6,6 +6,7 @@
 #include <cublasLt.h>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "emulation/memory.h"
 #include "emulation/numbers.h"
@@ -37,6 +38,7 @@ struct Layout {
 struct Preference {
   uint64_t workspace = 0;
   uint32_t alignment[4] = {256, 256, 256, 256};
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
 };
 
 /// What a chosen algorithm is good for, in cublasLtMatmulAlgo_t's opaque words.
@@ -45,6 +47,7 @@ struct Algorithm {
   uint64_t workspace;
   uint64_t alignment;
   uint64_t problem;
+  uint64_t reduction;  // of parts of long sums
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 constexpr uint64_t kMark = 0x616c676f72697468;
@@ -128,8 +131,15 @@ double as_tf32(double x) {
   return static_cast<double>(f);
 }
 
-void multiply(const Product& p, float alpha, const void* a, const void* b, float beta, const void* c,
-              void* d) {
+double rounded_to(Number type, double value) {
+  alignas(float) std::byte place[sizeof(float)];
+  write_number(place, type, 0, value);
+  return read_number(place, type, 0);
+}
+
+/// `parts`: the type in which each half of a sum is kept, where it is cut.
+void multiply(const Product& p, std::optional<Number> parts, float alpha, const void* a, const void* b,
+              float beta, const void* c, void* d) {
   const bool tf32 = p.desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   const Number in = *number(p.a.type), out = *number(p.d.type);
   const auto element = [&](const void* array, const Layout& layout, bool transposed, int64_t i, int64_t j) {
@@ -139,8 +149,12 @@ void multiply(const Product& p, float alpha, const void* a, const void* b, float
   const bool ta = p.desc.left != CUBLAS_OP_N, tb = p.desc.right != CUBLAS_OP_N;
   for (int64_t j = 0; j < static_cast<int64_t>(p.d.columns); ++j) {
     for (int64_t i = 0; i < static_cast<int64_t>(p.d.rows); ++i) {
-      double sum = 0;
-      for (int64_t l = 0; l < p.inner(); ++l) sum += element(a, p.a, ta, i, l) * element(b, p.b, tb, l, j);
+      double sum = 0, first_half = 0;
+      for (int64_t l = 0; l < p.inner(); ++l) {
+        if (parts && l == p.inner() / 2) first_half = rounded_to(*parts, std::exchange(sum, 0));
+        sum += element(a, p.a, ta, i, l) * element(b, p.b, tb, l, j);
+      }
+      if (parts) sum = first_half + rounded_to(*parts, sum);
       sum *= static_cast<double>(alpha);
       const int64_t at = j * p.d.stride + i;
       if (beta != 0) sum += static_cast<double>(beta) * read_number(c, out, at);
@@ -250,12 +264,11 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t name,
                                                     const void* value, size_t bytes) {
-  uint32_t word = 0;
   switch (name) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
       return take(of(preference).workspace, value, bytes);
     case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
-      return take(word, value, bytes);
+      return take(of(preference).reductions, value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
       return take(of(preference).alignment[0], value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
@@ -267,6 +280,14 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     default:
       return CUBLAS_STATUS_INVALID_VALUE;
   }
+}
+
+/// The coarsest that is allowed.
+uint64_t reduction_of(const Preference& preference) {
+  for (const auto scheme : {CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_INPLACE,
+                            CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE})
+    if ((preference.reductions & scheme) != 0) return scheme;
+  return CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
 /// Knows an algorithm for every product but some with epilogues, so that these are done without, too; which
@@ -287,7 +308,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const Preference& p = of(preference);
   const Algorithm algorithm{kMark, std::min<uint64_t>(p.workspace, 64 << 10),
-                            *std::max_element(p.alignment, p.alignment + 4), fingerprint(product)};
+                            *std::max_element(p.alignment, p.alignment + 4), fingerprint(product),
+                            reduction_of(p)};
   results[0] = {};
   std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
   results[0].workspaceSize = algorithm.workspace;
@@ -322,12 +344,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (has_bias(product.desc) &&
       !is_device_memory(product.desc.bias, product.d.rows * bytes_of(*number(product.d.type))))
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (!load_kernels(current_device(), "cuBLASLt")) return CUBLAS_STATUS_ALLOC_FAILED;
   const float by = *static_cast<const float*>(alpha), plus = *static_cast<const float*>(beta);
+  std::optional<Number> parts;
+  if (algorithm.reduction != CUBLASLT_REDUCTION_SCHEME_NONE)
+    parts = algorithm.reduction == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE ? Number::float32
+                                                                          : number(product.d.type);
   return blas_status(answer(enqueue(stream, [=] {
     std::memset(workspace, 0xff, algorithm.workspace);
-    multiply(product, by, a, b, plus, c, d);
+    multiply(product, parts, by, a, b, plus, c, d);
   })));
 }
 
 }  // extern "C"
-  if (!load_kernels(current_device(), "cuBLASLt")) return CUBLAS_STATUS_ALLOC_FAILED;
