@@ -33,6 +33,7 @@ void measure_normalization(Json& rows, const Images& images) {
                gamma = bench.floats(images.channels), beta = bench.floats(images.channels),
                mean = bench.floats(images.channels), variance = bench.floats(images.channels),
                diff_gamma = bench.floats(images.channels), diff_beta = bench.floats(images.channels),
+               diff_mean = bench.floats(images.channels), diff_variance = bench.floats(images.channels),
                saved = bytes(bench, norm->saved_bytes()), scratch = bytes(bench, norm->scratch_bytes());
   const double forward = bench.seconds([&] {
     norm->forward_training({.src = src.data(),
@@ -53,6 +54,9 @@ void measure_normalization(Json& rows, const Images& images) {
                     .diff_src = diff_src.data(),
                     .diff_gamma = diff_gamma.f32(),
                     .diff_beta = diff_beta.f32(),
+                    .diff_mean = diff_mean.f32(),
+                    .diff_variance = diff_variance.f32(),
+                    .share = 1,
                     .saved = saved.data(),
                     .scratch = scratch.data()});
   });

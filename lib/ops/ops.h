@@ -97,6 +97,8 @@ class BatchNormalization {
     const void* diff_dst;          ///< the gradient after the fused activation, where the spec has one
     void* diff_src;                ///< may be diff_dst
     float *diff_gamma, *diff_beta;
+    float *diff_mean, *diff_variance;  ///< what moving averages take in: share times mean and variance
+    float share;                       ///< these rows' part of the global batch
     const void* saved;
     void* scratch;
   };
@@ -119,7 +121,7 @@ class SynchronizedBatchNormalization {
   /// `all`: what the replicas say, by rank. dst of src, and the mean and variance of all rows.
   virtual void forward(const TrainingArguments& args, const double* all) = 0;
   /// What this replica says of diff_dst: math::gradient_sums_size doubles; diff_gamma and diff_beta are those
-  /// of its own rows.
+  /// of its own rows, diff_mean and diff_variance its part of those of all rows.
   virtual void gradient_sums(const BackwardArguments& args, double* mine) = 0;
   /// `all`: what the replicas say, by rank. diff_src.
   virtual void backward(const BackwardArguments& args, const double* all) = 0;

@@ -5,32 +5,47 @@
 
 namespace dtrain {
 
+namespace {
+
+/// Those that begin there, in the order in which they lie.
+std::vector<const ParameterSlice*> slices_in(const ParameterLayout& layout, Range range) {
+  std::vector<const ParameterSlice*> slices;
+  for (const ParameterSlice& slice : layout.slices())
+    if (slice.offset >= range.begin && slice.offset < range.end) slices.push_back(&slice);
+  std::sort(slices.begin(), slices.end(),
+            [](const ParameterSlice* a, const ParameterSlice* b) { return a->offset < b->offset; });
+  return slices;
+}
+
+}  // namespace
+
 Update::Update(const ParameterLayout& layout, const Optimizer& optimizer, const Options& options)
     : trained_(layout.trained()), rule_(optimizer.rule()), options_(options), slots_(optimizer.slots()) {
   if (options.average_decay) slots_.push_back({std::string(kAverage)});
   add_trained(layout);
-  for (const ParameterSlice& slice : layout.slices()) {
-    if (!slice.moving_average || slice.offset < layout.trained() || slice.offset >= layout.with_gradient())
-      continue;
-    statistics_.push_back({{slice.offset, slice.offset + slice.elements()}, *slice.moving_average});
-  }
+  add_statistics(layout);
 }
 
 /// Neighbours that are trained alike are one group, so that a model without groups is updated by one call;
 /// but each parameter is one where its norm is asked for.
 void Update::add_trained(const ParameterLayout& layout) {
-  std::vector<const ParameterSlice*> slices;
-  for (const ParameterSlice& slice : layout.slices())
-    if (slice.offset < layout.trained()) slices.push_back(&slice);
-  std::sort(slices.begin(), slices.end(),
-            [](const ParameterSlice* a, const ParameterSlice* b) { return a->offset < b->offset; });
-  for (const ParameterSlice* slice : slices) {
+  for (const ParameterSlice* slice : slices_in(layout, {0, layout.trained()})) {
     const ParameterTraining& training = slice->training;
     const GroupRule rule{training.learning_rate_factor, training.weight_decay.has_value(),
                          training.weight_decay.value_or(0.0f), options_.clip_value};
     if (!groups_.empty() && groups_.back().rule == rule && !needs_directions()) continue;
     if (!groups_.empty()) groups_.back().range.end = slice->offset;
     groups_.push_back({{slice->offset, layout.trained()}, rule});
+  }
+}
+
+/// Neighbours whose averages keep as much of themselves are one call; gaps between slices hold zeros.
+void Update::add_statistics(const ParameterLayout& layout) {
+  for (const ParameterSlice* slice : slices_in(layout, {layout.trained(), layout.with_gradient()})) {
+    const float momentum = slice->moving_average.value();
+    if (statistics_.empty() || statistics_.back().momentum != momentum)
+      statistics_.push_back({{slice->offset, slice->offset}, momentum});
+    statistics_.back().range.end = slice->offset + slice->elements();
   }
 }
 

@@ -68,6 +68,7 @@ class Update {
   };
 
   void add_trained(const ParameterLayout& layout);
+  void add_statistics(const ParameterLayout& layout);
   void update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,
                     const OptimizerRule& rule, const float* gradient, Range range,
                     const GroupRule& group) const;

@@ -48,6 +48,14 @@ Normalized reference(const BatchNormalizationSpec& spec, const Floats& x, const 
   return r;
 }
 
+constexpr float kShare = 0.3f;
+
+/// What moving averages take in of statistics.
+Floats shared(Floats statistics) {
+  for (float& value : statistics) value *= kShare;
+  return statistics;
+}
+
 void check(Device& device, const BatchNormalizationSpec& spec) {
   const Shape shape{spec.batch, spec.height, spec.width, spec.channels};
   const auto channels = static_cast<size_t>(spec.channels);
@@ -63,7 +71,8 @@ void check(Device& device, const BatchNormalizationSpec& spec) {
              saved = device.memory(normalization->saved_bytes());
   const TypedArray own_x = laid_out(device, x, shape, spec.layout), y = device.typed(x.size());
   const Array<float> mean = device.floats(channels), variance = device.floats(channels),
-                     diff_gamma = device.floats(channels), diff_beta = device.floats(channels);
+                     diff_gamma = device.floats(channels), diff_beta = device.floats(channels),
+                     diff_mean = device.floats(channels), diff_variance = device.floats(channels);
   normalization->forward_training({.src = own_x.data(),
                                    .gamma = scale,
                                    .beta = shift,
@@ -86,6 +95,9 @@ void check(Device& device, const BatchNormalizationSpec& spec) {
                              .diff_src = to->data(),
                              .diff_gamma = spec.scale ? diff_gamma.data() : nullptr,
                              .diff_beta = spec.center ? diff_beta.data() : nullptr,
+                             .diff_mean = diff_mean.data(),
+                             .diff_variance = diff_variance.data(),
+                             .share = kShare,
                              .saved = saved.data(),
                              .scratch = scratch.data()});
   }
@@ -93,6 +105,8 @@ void check(Device& device, const BatchNormalizationSpec& spec) {
   check_close(plain(device, diff, shape, spec.layout), expected.diff_src, device.tolerance(2e-5));
   if (spec.scale) check_close(diff_gamma.read(), expected.diff_gamma, 2e-5);
   if (spec.center) check_close(diff_beta.read(), expected.diff_beta, 2e-5);
+  CHECK(diff_mean.read() == shared(mean.read()));
+  CHECK(diff_variance.read() == shared(variance.read()));
 
   const TypedArray inferred = device.typed(x.size());
   normalization->forward_inference({.src = own_x.data(),
@@ -119,7 +133,8 @@ struct Replica {
     diff = laid_out(device, dy, shape, spec.layout);
     dst = device.typed(x.size());
     diff_src = device.typed(x.size());
-    for (Array<float>* one : {&mean, &variance, &diff_gamma, &diff_beta}) *one = device.floats(channels);
+    for (Array<float>* one : {&mean, &variance, &diff_gamma, &diff_beta, &diff_mean, &diff_variance})
+      *one = device.floats(channels);
   }
 
   BatchNormalization::TrainingArguments forward(const float* gamma, const float* beta) const {
@@ -142,6 +157,9 @@ struct Replica {
             .diff_src = to,
             .diff_gamma = scale ? diff_gamma.data() : nullptr,
             .diff_beta = center ? diff_beta.data() : nullptr,
+            .diff_mean = diff_mean.data(),
+            .diff_variance = diff_variance.data(),
+            .share = kShare,
             .saved = saved.data(),
             .scratch = scratch.data()};
   }
@@ -149,7 +167,7 @@ struct Replica {
   Shape shape;
   size_t channels;
   std::unique_ptr<SynchronizedBatchNormalization> op;  // null: it has no rows
-  Array<float> scratch, saved, mean, variance, diff_gamma, diff_beta;
+  Array<float> scratch, saved, mean, variance, diff_gamma, diff_beta, diff_mean, diff_variance;
   TypedArray src, diff, dst, diff_src;
 };
 
@@ -219,6 +237,8 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
     for (void* to : {replica.diff_src.data(), replica.diff.data()})  // apart, and in place
       replica.op->backward(replica.backward(scale, spec.scale, spec.center, to), sums.data());
     CHECK(replica.diff.read() == replica.diff_src.read());
+    CHECK(replica.diff_mean.read() == shared(replica.mean.read()));
+    CHECK(replica.diff_variance.read() == shared(replica.variance.read()));
     const Floats own = plain(device, replica.diff_src, replica.shape, spec.layout);
     diff_src.insert(diff_src.end(), own.begin(), own.end());
     const Floats of_gamma = replica.diff_gamma.read(), of_beta = replica.diff_beta.read();

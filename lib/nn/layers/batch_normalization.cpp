@@ -101,16 +101,12 @@ class PreparedByBatch : public PreparedLayer {
             .diff_src = diff_src,
             .diff_gamma = diffs.gamma,
             .diff_beta = diffs.beta,
+            .diff_mean = diffs.mean,
+            .diff_variance = diffs.variance,
+            .share = args.share,
             .saved = args.saved,
             .scratch = args.scratch};
   }
-  /// The moving averages' "gradients".
-  void give_statistics(const LayerArguments& args) {
-    const auto diffs = parts_of(args.diff_parameters, spec_);
-    ops_.scale_add(diffs.mean, mean(args), args.share, 0, spec_.channels);
-    ops_.scale_add(diffs.variance, variance(args), args.share, 0, spec_.channels);
-  }
-
   Ops& ops_;
   const BatchNormalizationSpec spec_;
 
@@ -135,7 +131,6 @@ class PreparedTraining : public PreparedByBatch {
     void* diff_src = args.diff_inputs[0];
     if (!diff_src) diff_src = static_cast<char*>(args.scratch) + scratch_of_op_;
     op_->backward(backward_arguments(args, diff_src));
-    give_statistics(args);
   }
 
  private:
@@ -175,7 +170,6 @@ class PreparedSynchronized : public PreparedByBatch {
     const auto call = backward_arguments(args, args.diff_inputs[0]);
     op_->gradient_sums(call, mine(args));
     if (call.diff_src) op_->backward(call, gather(args, requirements_.backward_meeting));
-    give_statistics(args);
   }
 
  private:

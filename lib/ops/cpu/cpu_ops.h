@@ -20,6 +20,14 @@ inline const float* f32(const void* data) {
   return static_cast<const float*>(data);
 }
 
+/// What batch normalisations' moving averages take in.
+inline void give_statistics(const BatchNormalization::BackwardArguments& args, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) {
+    args.diff_mean[c] = args.share * args.mean[c];
+    args.diff_variance[c] = args.share * args.variance[c];
+  }
+}
+
 /// Throws Unsupported for a conversion that the CPU does not have.
 inline void check_converts(DType from, DType to) {
   if (to == DType::float32 && from != DType::bfloat16 && from != DType::float16) return;

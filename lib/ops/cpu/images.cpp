@@ -46,7 +46,7 @@ class CpuPooling final : public Pooling {
 class CpuBatchNormalization final : public BatchNormalization {
  public:
   CpuBatchNormalization(Context& context, const Engine& engine, const BatchNormalizationSpec& spec)
-      : engine_(engine), stand_ins_(context.allocate(4 * bytes_of(spec))) {
+      : engine_(engine), channels_(spec.channels), stand_ins_(context.allocate(4 * bytes_of(spec))) {
     const dnnl::memory::desc channels({spec.channels}, dnnl::memory::data_type::f32,
                                       dnnl::memory::format_tag::x);
     float* const stand_ins = stand_ins_.f32();
@@ -105,6 +105,7 @@ class CpuBatchNormalization final : public BatchNormalization {
                    args.diff_src, args.diff_gamma ? args.diff_gamma : diff_ones_,
                    args.diff_beta ? args.diff_beta : diff_zeros_, args.saved},
                   args.scratch);
+    give_statistics(args, channels_);
   }
 
  private:
@@ -115,6 +116,7 @@ class CpuBatchNormalization final : public BatchNormalization {
   const float* shift(const float* beta) const { return beta ? beta : zeros_; }
 
   const Engine& engine_;
+  const int64_t channels_;
   Buffer stand_ins_;  // for parameters that the spec leaves out, and for their gradients, which oneDNN reads
                       // back
   float *ones_, *zeros_, *diff_ones_, *diff_zeros_;

@@ -98,6 +98,7 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
       if (args.diff_beta) args.diff_beta[c] = static_cast<float>(sum);
       if (args.diff_gamma) args.diff_gamma[c] = static_cast<float>(product);
     }
+    give_statistics(args, channels);
   }
 
   void backward(const BackwardArguments& args, const double* all) override {

@@ -5,6 +5,10 @@
 namespace dtrain::cuda {
 namespace {
 
+ParameterGradients gradients_of(const BatchNormalization::BackwardArguments& args) {
+  return {args.diff_gamma, args.diff_beta, args.diff_mean, args.diff_variance, args.share};
+}
+
 /// What both sorts have alike: their tilings, where they put things, and passes over all elements.
 template <class T>
 class Passes {
@@ -122,11 +126,11 @@ class CudaBatchNormalization final : public BatchNormalization {
   void backward(const BackwardArguments& args) override {
     const BackwardArrays<T> arrays = passes_.arrays_of(args);
     const Line line = passes_.line_in(args.scratch);
-    passes_.sum_gradients(
-        arrays, static_cast<double*>(args.scratch), [&](const Tiling& tiling, double* partials) {
-          launch(finish_gradients_kernel<T>, finish_blocks(tiling), kFinishThreads, passes_.stream(), tiling,
-                 partials, arrays, args.diff_gamma, args.diff_beta, line);
-        });
+    passes_.sum_gradients(arrays, static_cast<double*>(args.scratch),
+                          [&](const Tiling& tiling, double* partials) {
+                            launch(finish_gradients_kernel<T>, finish_blocks(tiling), kFinishThreads,
+                                   passes_.stream(), tiling, partials, arrays, gradients_of(args), line);
+                          });
     passes_.write_gradient(arrays, line, static_cast<T*>(args.diff_src));
   }
 
@@ -163,11 +167,11 @@ class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormali
 
   void gradient_sums(const BackwardArguments& args, double* mine) override {
     const BackwardArrays<T> arrays = arrays_of(args);
-    passes_.sum_gradients(
-        arrays, static_cast<double*>(args.scratch), [&](const Tiling& tiling, double* partials) {
-          launch(finish_gradient_sums_kernel<T>, finish_blocks(tiling), kFinishThreads, passes_.stream(),
-                 tiling, partials, arrays, args.diff_gamma, args.diff_beta, mine);
-        });
+    passes_.sum_gradients(arrays, static_cast<double*>(args.scratch),
+                          [&](const Tiling& tiling, double* partials) {
+                            launch(finish_gradient_sums_kernel<T>, finish_blocks(tiling), kFinishThreads,
+                                   passes_.stream(), tiling, partials, arrays, gradients_of(args), mine);
+                          });
   }
 
   void backward(const BackwardArguments& args, const double* all) override {

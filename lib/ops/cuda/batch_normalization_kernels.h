@@ -263,30 +263,42 @@ __device__ void set_line(const BackwardArrays<T>& arrays, int64_t c, double sum,
   line.offset[c] = found.offset;
 }
 
+/// Where the gradients of a channel's parameters go, and what the moving averages take in.
+struct ParameterGradients {
+  float *gamma, *beta, *mean, *variance;
+  float share;
+
+  template <class T>
+  __device__ void leave(const BackwardArrays<T>& arrays, int64_t c, double by_gamma, double by_beta) const {
+    if (gamma) gamma[c] = static_cast<float>(by_gamma);
+    if (beta) beta[c] = static_cast<float>(by_beta);
+    mean[c] = share * arrays.mean[c];
+    variance[c] = share * arrays.variance[c];
+  }
+};
+
 template <class T>
 __global__ void __launch_bounds__(kFinishThreads)
     finish_gradients_kernel(Tiling tiling, const double* partials, BackwardArrays<T> arrays,
-                            float* diff_gamma, float* diff_beta, Line line) {
+                            ParameterGradients gradients, Line line) {
   const ChannelSums sums = finished_sums(tiling, partials);
   if (!sums.mine) return;
   const double by_gamma = product_with_normal(arrays, sums);
   set_line(arrays, sums.channel, sums.first, by_gamma, static_cast<double>(tiling.rows), line);
-  if (diff_gamma) diff_gamma[sums.channel] = static_cast<float>(by_gamma);
-  if (diff_beta) diff_beta[sums.channel] = static_cast<float>(sums.first);
+  gradients.leave(arrays, sums.channel, by_gamma, sums.first);
 }
 
 /// The same, with what is said of the gradients to the other replicas in place of the line.
 template <class T>
 __global__ void __launch_bounds__(kFinishThreads)
     finish_gradient_sums_kernel(Tiling tiling, const double* partials, BackwardArrays<T> arrays,
-                                float* diff_gamma, float* diff_beta, double* mine) {
+                                ParameterGradients gradients, double* mine) {
   const ChannelSums sums = finished_sums(tiling, partials);
   if (!sums.mine) return;
   const double by_gamma = product_with_normal(arrays, sums);
   mine[sums.channel] = sums.first;
   mine[tiling.channels + sums.channel] = by_gamma;
-  if (diff_gamma) diff_gamma[sums.channel] = static_cast<float>(by_gamma);
-  if (diff_beta) diff_beta[sums.channel] = static_cast<float>(sums.first);
+  gradients.leave(arrays, sums.channel, by_gamma, sums.first);
 }
 
 /// A thread a channel.
