@@ -259,8 +259,8 @@ class Ops {
   virtual void embedding_backward(const int32_t* indices, const void* diff_dst, float* diff_table, int64_t n,
                                   int64_t table_rows, int64_t columns) = 0;
 
-  /// Row i of dst = row rows[i] of src (row i, where `rows` is null), for i in [0, n).
-  virtual void gather_rows(const GatherSpec& spec, const void* src, const int64_t* rows, int64_t n,
+  /// Row i of dst = row rows[i] of src, for i in [0, n).
+  virtual void gather_rows(const GatherSpec& spec, const void* src, const RowList& rows, int64_t n,
                            void* dst) = 0;
 
   // Losses, fused with their gradients, and metrics.

@@ -196,6 +196,17 @@ struct GatherSpec {
   int64_t scale_elements = 1;  ///< 1, or row_elements: one for each element of a row
 };
 
+/// Rows by their numbers, both in device memory.
+struct RowList {
+  const int64_t* rows = nullptr;   ///< null: in order
+  const int64_t* first = nullptr;  ///< where in `rows` they begin; null: at 0
+
+  DTRAIN_HOST_DEVICE int64_t operator[](int64_t i) const {
+    if (!rows) return i;
+    return rows[first ? *first + i : i];
+  }
+};
+
 // Optimizer rules, as Keras has them: what stays the same from step to step.
 
 struct SgdRule {  // slots: velocity, where momentum is not 0
@@ -240,6 +251,7 @@ struct StepNumbers {
   float decay = 0;    ///< learning_rate * weight_decay: each weight first loses so much of itself
   float learning_rate = 0;
   float samples = 1;  ///< of the global batch
+  int64_t first = 0;  ///< the batch's first sample, in the order of the epoch
 };
 
 /// What an update makes of a step's numbers for a group of parameters.

@@ -132,10 +132,19 @@ void Executor::meet() {
   everyone_.barrier();
 }
 
+/// For both turns at once, as nobody may capture any more once the devices wait for each other.
+void Executor::capture(const WorkKey& key, const std::function<void()>& work) {
+  auto& graphs = captured_graphs_[key];
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    graphs[turn_] = worker_->context().capture(work);
+    turn_ = 1 - turn_;
+  }
+}
+
 void Executor::run(const WorkKey& key, const std::function<void()>& work) {
   const auto captured = captured_graphs_.find(key);
-  if (captured == captured_graphs_.end() || !captured->second) return work();
-  captured->second->run();
+  if (captured == captured_graphs_.end() || !captured->second[turn_]) return work();
+  captured->second[turn_]->run();
 }
 
 void Executor::clear_totals() {
@@ -147,9 +156,16 @@ void Executor::clear_totals() {
 void Executor::begin(const StepNumbers& numbers) {
   turn_ = 1 - turn_;
   done_[turn_]->synchronize();
-  auto* host = static_cast<StepNumbers*>(host_numbers_.data()) + turn_;
-  *host = numbers;
-  worker_->context().enqueue_copy(&worker_->state()->now, host, sizeof(numbers));
+  static_cast<StepNumbers*>(host_numbers_.data())[turn_] = numbers;
+}
+
+void Executor::gather(const Batch& batch, Range samples, const Frame* frame) {
+  if (frame) feed_.gather(batch, samples, *frame, &worker_->state()->now.first);
+}
+
+void Executor::send_numbers() {
+  const auto* host = static_cast<const StepNumbers*>(host_numbers_.data()) + turn_;
+  worker_->context().enqueue_copy(&worker_->state()->now, host, sizeof(*host));
 }
 
 void Executor::begin(GradientSync& sync, const PlanKey& work) {
@@ -159,10 +175,9 @@ void Executor::begin(GradientSync& sync, const PlanKey& work) {
   sync.begin(*worker_);
 }
 
-void Executor::end() {
+void Executor::fetch_totals() {
   auto* host = static_cast<double*>(host_totals_.data()) + turn_ * count_;
   worker_->context().enqueue_copy(host, totals_.data(), count_ * sizeof(double));
-  done_[turn_]->record();
 }
 
 std::span<const double> Executor::totals(int back) {
@@ -187,7 +202,7 @@ void Executor::train(const StepOrder& order, const Microbatches& microbatches, G
     const Stopwatch stopwatch(step_seconds_.updating);
     sync.end(*worker_, member_, everyone_);
   }
-  end();
+  done_[turn_]->record();
   launched_ = true;
 }
 
@@ -225,8 +240,11 @@ void Executor::train_microbatch(const StepOrder& order, Range samples, int index
   if (samples.size() > 0) frame = &load(order.batch, samples, Plan::Purpose::training, sync, index);
   const StepInfo info{order.seed, static_cast<uint64_t>(samples.begin), order.batch.size()};
   if (mode == StepMode::eager) {
+    if (index == 0) send_numbers();
+    gather(order.batch, samples, frame);
     compute(frame, info, accumulated, nullptr);
     if (!last) return;
+    fetch_totals();
     meet();
     sync.ready(*worker_, plans_.layout().on(slot_).with_gradient());
     worker_->context().synchronize();  // before the update's kernels are loaded, too
@@ -235,12 +253,16 @@ void Executor::train_microbatch(const StepOrder& order, Range samples, int index
   std::function<void(int64_t)> on_ready;
   if (count == 1) on_ready = [&](int64_t end) { sync.ready(*worker_, end); };
   const auto work = [&] {
+    if (index == 0) send_numbers();
+    gather(order.batch, samples, frame);
     compute(frame, info, accumulated, on_ready);
-    if (last) complete(sync);
+    if (!last) return;
+    fetch_totals();
+    complete(sync);
   };
   const WorkKey key{{Plan::Purpose::training, samples.size()}, samples.begin, order.batch.size(), index};
   if (mode == StepMode::capture) {
-    captured_graphs_[key] = worker_->context().capture(work);
+    capture(key, work);
     if (last) meet();
   }
   run(key, work);
@@ -250,6 +272,7 @@ void Executor::train_microbatch(const StepOrder& order, Range samples, int index
 /// that no more are ever under way.
 void Executor::train_by_schedule(const StepOrder& order, const Microbatches& microbatches,
                                  GradientSync& sync) {
+  send_numbers();
   clear_totals();
   const int at_once = plans_.microbatches();
   for (int first = 0; first < microbatches.count(); first += at_once)
@@ -263,6 +286,7 @@ void Executor::train_by_schedule(const StepOrder& order, const Microbatches& mic
       }
     }
   release_all();
+  fetch_totals();
   meet();
   worker_->context().synchronize();
   complete(sync);
@@ -274,6 +298,7 @@ void Executor::forward(const StepOrder& order, Range samples, int index, Gradien
   }
   Frame& frame = load(order.batch, samples, Plan::Purpose::training, sync, index);
   frame.set_step({order.seed, static_cast<uint64_t>(samples.begin), order.batch.size()});
+  gather(order.batch, samples, &frame);
   frame.plan().run_part(frame, slot_, Plan::Part::forward);
   sent_[static_cast<size_t>(index) % sent_.size()] = &frame;
 }
@@ -289,7 +314,7 @@ void Executor::backward(Range samples, int index) {
 }
 
 void Executor::evaluate(const Batch& batch, const Microbatches& microbatches, GradientSync& sync) {
-  begin({});
+  begin({.first = batch.source().first});
   begin(sync, {Plan::Purpose::evaluation, batch.size()});
   make_room(Plan::Purpose::evaluation, microbatches);
   const StepMode mode = next_mode(Plan::Purpose::evaluation, batch.size());
@@ -298,23 +323,31 @@ void Executor::evaluate(const Batch& batch, const Microbatches& microbatches, Gr
     Frame* frame = nullptr;
     if (samples.size() > 0) frame = &load(batch, samples, Plan::Purpose::evaluation, sync, index);
     const auto work = [&] {
+      if (index == 0) send_numbers();
       if (index == 0) clear_totals();
-      if (!frame) return meet_absent(Plan::Purpose::evaluation, Plan::Part::forward);
-      frame->set_step({0, static_cast<uint64_t>(samples.begin), batch.size()});
-      frame->plan().run_part(*frame, slot_, Plan::Part::forward);
+      gather(batch, samples, frame);
+      if (frame) {
+        frame->set_step({0, static_cast<uint64_t>(samples.begin), batch.size()});
+        frame->plan().run_part(*frame, slot_, Plan::Part::forward);
+      } else {
+        meet_absent(Plan::Purpose::evaluation, Plan::Part::forward);
+      }
+      if (index == microbatches.count() - 1) fetch_totals();
     };
     const WorkKey key{{Plan::Purpose::evaluation, samples.size()}, samples.begin, batch.size(), index};
-    if (mode == StepMode::capture) captured_graphs_[key] = worker_->context().capture(work);
+    if (mode == StepMode::capture) capture(key, work);
     run(key, work);
     sent_[0] = frame;
   }
   release_all();
   if (mode == StepMode::eager) meet();
-  end();
+  done_[turn_]->record();
 }
 
 void Executor::predict(const Batch& batch, const Microbatches& microbatches, GradientSync& sync,
                        std::span<const View> outputs) {
+  begin({.first = batch.source().first});
+  send_numbers();
   begin(sync, {Plan::Purpose::prediction, batch.size()});
   make_room(Plan::Purpose::prediction, microbatches);
   for (int index = 0; index < microbatches.count(); ++index) {
@@ -325,6 +358,7 @@ void Executor::predict(const Batch& batch, const Microbatches& microbatches, Gra
     }
     Frame& frame = load(batch, samples, Plan::Purpose::prediction, sync, index);
     frame.set_step({0, static_cast<uint64_t>(samples.begin), batch.size()});
+    gather(batch, samples, &frame);
     const Plan& plan = frame.plan();
     plan.run_part(frame, slot_, Plan::Part::forward);
     sent_[0] = &frame;
@@ -333,6 +367,7 @@ void Executor::predict(const Batch& batch, const Microbatches& microbatches, Gra
         download_output(frame.outputs()[i], samples, outputs[i]);
   }
   release_all();
+  done_[turn_]->record();
   meet();
 }
 

@@ -104,7 +104,11 @@ class Executor {
   void begin(const StepNumbers& numbers);
   /// `work`: what for, and the size of the whole batch.
   void begin(GradientSync& sync, const PlanKey& work);
-  void end();
+  /// What the host says of the step comes to the device; and the totals come to the host. Captured.
+  void send_numbers();
+  /// The samples that are kept on the device come into the frame, where there is one. Captured.
+  void gather(const Batch& batch, Range samples, const Frame* frame);
+  void fetch_totals();
   void clear_totals();
   void complete(GradientSync& sync);
   /// Room for the plans of these microbatches, of which as many as may be are under way at once.
@@ -132,6 +136,7 @@ class Executor {
   /// Waits until the other slots have what was sent from this place.
   void release(int place);
   void release_all();
+  void capture(const WorkKey& key, const std::function<void()>& work);
   /// What was captured under this key, or else the work itself.
   void run(const WorkKey& key, const std::function<void()>& work);
   void download_output(const View& mine, Range samples, const View& whole);
@@ -147,16 +152,16 @@ class Executor {
   Buffer arena_, shared_, totals_, host_numbers_, host_totals_;
   std::array<std::unique_ptr<Event>, 2> done_;
   StepSeconds step_seconds_;
+  StandstillWatch* watch_ = nullptr;
+  std::atomic<bool> launched_{true};
   size_t count_;            // of totals
   size_t frame_bytes_ = 0;  // from one place for a microbatch under way to the next
   size_t turn_ = 0;         // of what there are two of
   std::map<FrameKey, Frame> frames_;
   std::vector<const Frame*> sent_;     // the frame that may have sent something, by place
-  StandstillWatch* watch_ = nullptr;
-  std::atomic<bool> launched_{true};
   bool moved_ = false;                 // the memory, since all met
   std::map<PlanKey, StepMode> modes_;  // by purpose and size of the whole batch
-  std::map<WorkKey, std::unique_ptr<CapturedGraph>> captured_graphs_;
+  std::map<WorkKey, std::array<std::unique_ptr<CapturedGraph>, 2>> captured_graphs_;  // by turn
 };
 
 }  // namespace dtrain

@@ -17,7 +17,7 @@ void Feed::load(const Batch& batch, Range range, const Frame& frame) {
   const BatchSource from = batch.source();
   Source& source = source_of(from.dataset, frame);
   if (from.dataset && from.dataset->on_device()) {
-    load_resident(source, from, range, frame);
+    load_order(source, from);
   } else {
     load_staged(source, batch, range, frame);
   }
@@ -76,18 +76,24 @@ void Feed::make_resident(Column& column, const Dataset& dataset, size_t index) {
   }
 }
 
-void Feed::load_resident(Source& source, const BatchSource& from, Range range, const Frame& frame) {
-  if (source.order_number != from.order_number) {
-    const std::span<const int64_t> order = from.order.rows;
-    if (!source.order.data()) source.order = context_.allocate(order.size_bytes());
-    context_.copy_to_device(source.order.data(), order.data(), order.size_bytes());
-    source.order_number = from.order_number;
-  }
-  const auto* rows = static_cast<const int64_t*>(source.order.data()) + from.first + range.begin;
+void Feed::load_order(Source& source, const BatchSource& from) {
+  if (source.order_number == from.order_number) return;
+  const std::span<const int64_t> order = from.order.rows;
+  if (!source.order.data()) source.order = context_.allocate(order.size_bytes());
+  context_.copy_to_device(source.order.data(), order.data(), order.size_bytes());
+  source.order_number = from.order_number;
+}
+
+void Feed::gather(const Batch& batch, Range range, const Frame& frame, const int64_t* first) {
+  const auto found = sources_.find(batch.source().dataset);
+  if (found == sources_.end() || !found->second.order.data()) return;
+  const Source& source = found->second;
+  const auto* rows = static_cast<const int64_t*>(source.order.data()) + range.begin;
   for (size_t i = 0; i < source.columns.size(); ++i) {
     const Column& column = source.columns[i];
     if (!frame.columns()[i].data) continue;
-    ops_.gather_rows(column.spec, column.resident.data(), rows, range.size(), frame.columns()[i].data);
+    ops_.gather_rows(column.spec, column.resident.data(), {rows, first}, range.size(),
+                     frame.columns()[i].data);
   }
 }
 
@@ -123,7 +129,7 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Fr
   for (size_t i = 0; i < source.columns.size(); ++i)
     if (to[i])
       ops_.gather_rows(source.columns[i].spec, static_cast<std::byte*>(staging.device.data()) + offsets[i],
-                       nullptr, range.size(), frame.columns()[i].data);
+                       {}, range.size(), frame.columns()[i].data);
   staging.consumed->record();
 }
 

@@ -22,8 +22,12 @@ class Feed {
  public:
   explicit Feed(Ops& ops) : ops_(ops), context_(ops.context()) {}
 
-  /// Samples `range` of the batch come into the frame's columns.
+  /// Samples `range` of the batch come into the frame's columns; of those that are kept on the device,
+  /// gather() brings them.
   void load(const Batch& batch, Range range, const Frame& frame);
+  /// Those that are kept on the device, once load() has been called. `first`: where the batch begins in the
+  /// order of the epoch, in the device's memory. Can be captured, and then serves every batch.
+  void gather(const Batch& batch, Range range, const Frame& frame, const int64_t* first);
 
  private:
   /// A column as it comes to the device.
@@ -47,7 +51,7 @@ class Feed {
   Source& source_of(const Dataset* dataset, const Frame& frame);
   Buffer on_device(std::span<const float> values);
   void make_resident(Column& column, const Dataset& dataset, size_t index);
-  void load_resident(Source& source, const BatchSource& from, Range range, const Frame& frame);
+  void load_order(Source& source, const BatchSource& from);
   void load_staged(Source& source, const Batch& batch, Range range, const Frame& frame);
   void read(const Source& source, const Batch& batch, Range range, std::span<void* const> to,
             const Frame& frame);

@@ -206,6 +206,7 @@ void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
   StepOrder order{batch, static_cast<uint64_t>(config_.seed),
                   config_.train.optimizer->numbers(step, learning_rate)};
   order.numbers.samples = static_cast<float>(batch.size());
+  order.numbers.first = batch.source().first;
   run_step([&](Collective& member) {
     Executor& executor = executor_of(member);
     executor.train(order, microbatches_of(executor.worker().rank(), Plan::Purpose::training, batch.size()),
@@ -243,8 +244,8 @@ void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
 /// Adds the replicas' totals in the order of ranks. A replica that never gives any must not keep the others'
 /// devices waiting for it.
 const BatchTotals& Replicas::collect(int64_t samples, int back) try {
-  totals_.samples = samples;
   const auto waiting = StandstillWatch::waiting(watch_.get());
+  totals_.samples = samples;
   std::fill(totals_.sums.begin(), totals_.sums.end(), 0.0);
   for (const auto& replica : replicas_)
     for (const auto& executor : replica->executors()) {

@@ -59,7 +59,7 @@ void check(Device& device, Case c, const Floats& scale, const Floats& offset) {
   const auto n = static_cast<int64_t>(rows_of(c).size());
   const Floats expected = expected_of(c, src, scale, offset);
   const auto load = [&](void* dst) {
-    device.ops().gather_rows(c.spec, stored.data(), c.gathered ? rows.data() : nullptr, n, dst);
+    device.ops().gather_rows(c.spec, stored.data(), {c.gathered ? rows.data() : nullptr}, n, dst);
   };
   // A product and a sum, or both at once.
   if constexpr (std::is_void_v<To>) {
@@ -142,7 +142,7 @@ TEST_CASE("the CPU refuses conversions that it does not have") {
                   Unsupported);
   CHECK_THROWS_AS(device->ops().cast(bytes.data(), DType::uint8, values.data(), DType::float32, 4),
                   Unsupported);
-  CHECK_THROWS_AS(device->ops().gather_rows({.to = DType::bfloat16}, values.data(), nullptr, 1, bytes.data()),
+  CHECK_THROWS_AS(device->ops().gather_rows({.to = DType::bfloat16}, values.data(), {}, 1, bytes.data()),
                   Unsupported);
 }
 

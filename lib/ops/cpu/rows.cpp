@@ -159,15 +159,14 @@ void CpuOps::embedding_backward(const int32_t* indices, const void* diff_dst, fl
 }
 
 /// Batches for the CPU are converted by what reads them (data/gather.h), so that this is not made to be fast.
-void CpuOps::gather_rows(const GatherSpec& spec, const void* src, const int64_t* rows, int64_t n, void* dst) {
+void CpuOps::gather_rows(const GatherSpec& spec, const void* src, const RowList& rows, int64_t n, void* dst) {
   const int64_t elements = spec.row_elements;
   const size_t size = bytes_of(spec.from);
   const bool as_it_is = !spec.scale && spec.from == spec.to;
   if (!as_it_is) check_converts(spec.from, spec.to);
   each_row(n, elements, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const char* row =
-          static_cast<const char*>(src) + static_cast<size_t>((rows ? rows[r] : r) * elements) * size;
+      const char* row = static_cast<const char*>(src) + static_cast<size_t>(rows[r] * elements) * size;
       if (as_it_is) {
         std::memcpy(static_cast<char*>(dst) + static_cast<size_t>(r * elements) * size, row,
                     static_cast<size_t>(elements) * size);

@@ -27,20 +27,20 @@ int64_t address(const void* pointer) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer));
 }
 
-/// dst[r] = src[rows[r]], or src[r] where rows is null. Extents in units.
+/// dst[r] = src[rows[r]]. Extents in units.
 template <class Unit>
 struct CopyRows {
   Unit* dst;
   int64_t dst_stride;
   const Unit* src;
   int64_t src_stride;
-  const int64_t* rows;
+  RowList rows;
   int64_t columns;
 
   template <int N>
   __device__ void run(int64_t i) const {
     const Division place = divide(i, columns);
-    const int64_t row = rows ? rows[place.quotient] : place.quotient;
+    const int64_t row = rows[place.quotient];
     dst[place.quotient * dst_stride + place.rest] = src[row * src_stride + place.rest];
   }
 };
@@ -51,7 +51,7 @@ struct ByteRows {
 };
 
 void copy_rows(const CudaContext& context, const ByteRows& bytes, void* dst, const void* src,
-               const int64_t* rows, int64_t n) {
+               const RowList& rows, int64_t n) {
   with_unit({bytes.dst_stride, bytes.src_stride, bytes.columns, address(dst), address(src)}, [&](auto unit) {
     using Unit = decltype(unit);
     constexpr auto kBytes = static_cast<int64_t>(sizeof(Unit));
@@ -126,7 +126,7 @@ struct Cast {
 template <class From, class To>
 struct GatherRows {
   const From* src;
-  const int64_t* rows;
+  RowList rows;
   To* dst;
   int64_t columns;
   const float *scale, *offset;
@@ -136,7 +136,7 @@ struct GatherRows {
   template <int N>
   __device__ void run(int64_t i) const {
     const Division place = divide(i, columns);
-    const int64_t row = rows ? rows[place.quotient] : place.quotient;
+    const int64_t row = rows[place.quotient];
     float values[N], scales[N], offsets[N];
     load(src + row * columns + place.rest, values);
     if (scale_is_row) {
@@ -153,7 +153,7 @@ struct GatherRows {
 };
 
 template <class To>
-void gather_rows_as(const CudaContext& context, const GatherSpec& spec, const void* src, const int64_t* rows,
+void gather_rows_as(const CudaContext& context, const GatherSpec& spec, const void* src, const RowList& rows,
                     int64_t n, To* dst) {
   const bool scale_is_row = spec.scale && spec.scale_elements > 1;
   const bool vectors = spec.row_elements % kVector<To> == 0 && all_aligned(src, dst) &&
@@ -171,8 +171,7 @@ void gather_rows_as(const CudaContext& context, const GatherSpec& spec, const vo
 void CudaOps::copy_block(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                          int64_t columns) {
   const auto element = static_cast<int64_t>(bytes_of(math_.type));
-  copy_rows(context_, {dst_stride * element, src_stride * element, columns * element}, dst, src, nullptr,
-            rows);
+  copy_rows(context_, {dst_stride * element, src_stride * element, columns * element}, dst, src, {}, rows);
 }
 
 void CudaOps::pad_images(const Padding2& padding, const void* src, void* padded, const Shape& src_shape) {
@@ -191,7 +190,7 @@ void CudaOps::crop_images(const Padding2& padding, const void* padded, void* dst
   });
 }
 
-void CudaOps::gather_rows(const GatherSpec& spec, const void* src, const int64_t* rows, int64_t n,
+void CudaOps::gather_rows(const GatherSpec& spec, const void* src, const RowList& rows, int64_t n,
                           void* dst) {
   if (spec.from != spec.to || spec.scale) {
     return with_type(spec.to, [&](auto type) {

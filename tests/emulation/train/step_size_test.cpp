@@ -1,5 +1,9 @@
 // How much a GPU is given for a step: what it costs beside the arithmetic.
+#include <cuda_runtime.h>
+
+#include "config/load.h"
 #include "emulation/emulation.h"
+#include "source_dir.h"
 #include "train/runs.h"
 
 using namespace dtrain;
@@ -31,9 +35,42 @@ Counts counts_of(const RunConfig& config) {
   return counter.last;
 }
 
+/// One of configs/, on a GPU that only counts.
+Counts counts_of(const std::string& name, std::vector<std::string> sets) {
+  REQUIRE(emulation::restart({.computes = false}) == "");
+  cudaSetDevice(0);
+  Diagnostics diagnostics;
+  sets.insert(sets.end(), {"strategy={single: {device: 'gpu:0'}}", "train.epochs=1", "train.callbacks=[]"});
+  const ConfigNode node = load_config(test::source_dir() + "/configs/" + name + ".yaml", sets, diagnostics);
+  diagnostics.throw_if_errors();
+  auto config = parse_run_config(node, name, diagnostics);
+  diagnostics.throw_if_errors();
+  const Counts counts = counts_of(*config);
+  CHECK(emulation::restart({}) == "");
+  cudaSetDevice(0);
+  MESSAGE(name, ": ", counts.nodes, " nodes of a graph, ", counts.calls, " calls beside it");
+  return counts;
+}
+
 }  // namespace
 
 TEST_SUITE("gpu") {
+  TEST_CASE("a step is few kernels") {
+    const Counts mlp = counts_of(
+        "mnist-mlp", {"dataset={train: {synthetic: {samples: 640, target: {classes: 10}}}, cache: device}"});
+    CHECK(mlp.nodes <= 21);
+    CHECK(mlp.calls == 0);
+    const Counts small = counts_of(
+        "resnet20", {"dataset={train: {synthetic: {samples: 24, target: {classes: 10}}}, cache: device}",
+                     "train.batch_size=4"});
+    CHECK(small.nodes <= 284);
+    const Counts large =
+        counts_of("resnet50-synthetic",
+                  {"dataset={train: {synthetic: {samples: 12, target: {classes: 1000}}}, cache: device}",
+                   "train.batch_size=2"});
+    CHECK(large.nodes <= 692);
+  }
+
   TEST_CASE("sums over GPUs go ahead of other kernels, in captured steps too") {
     if (gpu_presence().count < 2) return;
     const Counts counts =
