@@ -108,7 +108,7 @@ size_t CudaContext::free_bytes() {
   const OnDevice on(index());
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "asking for the free memory");
-  return free;
+  return free + workspace_.bytes();  // which plans count, whether it has been taken or not
 }
 
 void CudaContext::copy_to_device(void* dst, const void* src, size_t bytes) {
