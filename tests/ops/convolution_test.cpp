@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "ops/convolutions.h"
+#include "ops/fixture.h"
 
 namespace dtrain::test {
 namespace {
@@ -44,6 +45,33 @@ DEVICE_TEST_CASE("convolutions, forward and backward") {
     CHECK(plain->src_layout() == Layout::plain);
     CHECK(plain->dst_layout() == Layout::plain);
   }
+}
+
+TEST_CASE("strided convolutions of one pixel stay within their scratch memory") {
+  on_every_cpu([](Device& device) {
+    for (const int64_t channels : {1, 2, 3, 5, 8, 12, 16}) {
+      CAPTURE(channels);
+      ConvolutionSpec spec = spec_of(14, channels, 16, 1, 2, 1, {});
+      spec.batch = 8;
+      spec.bias = true;
+      spec.plain_only = true;
+      const auto convolution = device.ops().convolution(spec);
+      const Floats behind(4096, 7.0f);
+      const auto its =
+          static_cast<size_t>((convolution->scratch_bytes() + sizeof(float) - 1) / sizeof(float));
+      Floats all(its + behind.size(), 7.0f);
+      const auto scratch = device.array(all);
+      const auto src = device.array(random_floats(8 * 14 * spec.width * channels, 1));
+      const auto dst = device.array(random_floats(8 * 7 * spec.out_width() * 16, 2));
+      const auto kernel = device.array(random_floats(channels * 16, 3)), bias = device.array(Floats(16));
+      convolution->backward_filter(src.data(), dst.data(), kernel.data(), bias.data(), scratch.data());
+      convolution->backward_data(dst.data(), kernel.data(), src.data(), scratch.data());
+      convolution->forward(src.data(), kernel.data(), bias.data(), dst.data(), scratch.data());
+      const Floats after = scratch.read();
+      CHECK(Floats(after.begin() + static_cast<std::ptrdiff_t>(its), after.end()) == behind);
+      check(device, spec);
+    }
+  });
 }
 
 DEVICE_TEST_CASE("convolutions with bias and activation fused") {

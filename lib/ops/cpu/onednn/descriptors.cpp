@@ -1,5 +1,6 @@
 #include "ops/cpu/onednn/descriptors.h"
 
+#include <string_view>
 #include <tuple>
 
 #include "ops/cpu/onednn/version.h"
@@ -157,19 +158,35 @@ dnnl::convolution_backward_data::primitive_desc convolution_backward_data_desc(
       descs.dst, window.strides, window.dilation, window.before, window.after);
 }
 
+namespace {
+
+/// oneDNN 2.6's kernels for 1x1 gather the pixels of a strided convolution in scratch memory, and where the
+/// channels are no multiple of a vector, that is too small: they write past it, into another thread's part
+/// and the barrier at which threads meet, and may wait there for ever.
+bool overruns_scratch(const dnnl::convolution_backward_weights::primitive_desc& desc,
+                      const ConvolutionSpec& spec) {
+  const std::string_view name = desc.impl_info_str();
+  const int64_t vector = name.find("avx512") != name.npos ? 16 : 8;
+  return name.starts_with("jit_1x1") && spec.stride_height * spec.stride_width > 1 &&
+         spec.channels % vector != 0;
+}
+
+}  // namespace
+
 dnnl::convolution_backward_weights::primitive_desc convolution_backward_filter_desc(
     const dnnl::engine& engine, const ConvolutionSpec& spec, const ConvolutionDescs& descs,
     const dnnl::convolution_forward::primitive_desc& forward) {
   const Window window = window_of(spec);
   using Backward = dnnl::convolution_backward_weights;
+  const auto accept = [&](const Backward::primitive_desc& desc) { return !overruns_scratch(desc, spec); };
   if (!spec.bias) {
-    return describe<Backward>(engine, attributes_with(), std::tuple(forward), algorithm::convolution_direct,
-                              descs.src, descs.kernel, descs.dst, window.strides, window.dilation,
-                              window.before, window.after);
+    return describe_accepted<Backward>(accept, engine, attributes_with(), std::tuple(forward),
+                                       algorithm::convolution_direct, descs.src, descs.kernel, descs.dst,
+                                       window.strides, window.dilation, window.before, window.after);
   }
-  return describe<Backward>(engine, attributes_with(), std::tuple(forward), algorithm::convolution_direct,
-                            descs.src, descs.kernel, descs.bias, descs.dst, window.strides, window.dilation,
-                            window.before, window.after);
+  return describe_accepted<Backward>(accept, engine, attributes_with(), std::tuple(forward),
+                                     algorithm::convolution_direct, descs.src, descs.kernel, descs.bias,
+                                     descs.dst, window.strides, window.dilation, window.before, window.after);
 }
 
 dnnl::matmul::primitive_desc matmul_desc(const dnnl::engine& engine, const MatmulSpec& spec) {

@@ -7,6 +7,14 @@
 
 namespace dtrain::cpu {
 
+/// The descriptor, moved on to the first implementation that accept(it).
+template <class Desc, class Accept>
+Desc first_accepted(Desc desc, const Accept& accept) {
+  while (!accept(desc))
+    if (!desc.next_impl()) throw dnnl::error(dnnl_unimplemented, "no implementation is accepted");
+  return desc;
+}
+
 #if DNNL_VERSION_MAJOR >= 3
 
 /// A pooling is described with a dilation.
@@ -21,14 +29,16 @@ inline void append_activation(dnnl::post_ops& post_ops, dnnl::algorithm kind, fl
   post_ops.append_eltwise(kind, alpha, 0);
 }
 
-/// A primitive's descriptor; `forward` holds the forward primitive's where it is of a backward one, else
-/// nothing.
-template <class Primitive, class... Hint, class... Arguments>
-auto describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
-              const std::tuple<Hint...>& forward, const Arguments&... arguments) {
+/// The descriptor of the first implementation of a primitive that accept(it); `forward` holds the forward
+/// primitive's where it is of a backward one, else nothing. Throws dnnl::error where there is none.
+template <class Primitive, class Accept, class... Hint, class... Arguments>
+auto describe_accepted(const Accept& accept, const dnnl::engine& engine,
+                       const dnnl::primitive_attr& attributes, const std::tuple<Hint...>& forward,
+                       const Arguments&... arguments) {
   return std::apply(
       [&](const Hint&... hint) {
-        return typename Primitive::primitive_desc(engine, arguments..., hint..., attributes);
+        return first_accepted(typename Primitive::primitive_desc(engine, arguments..., hint..., attributes),
+                              accept);
       },
       forward);
 }
@@ -43,17 +53,28 @@ inline void append_activation(dnnl::post_ops& post_ops, dnnl::algorithm kind, fl
   post_ops.append_eltwise(1, kind, alpha, 0);
 }
 
-template <class Primitive, class... Hint, class... Arguments>
-auto describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
-              const std::tuple<Hint...>& forward, const Arguments&... arguments) {
+template <class Primitive, class Accept, class... Hint, class... Arguments>
+auto describe_accepted(const Accept& accept, const dnnl::engine& engine,
+                       const dnnl::primitive_attr& attributes, const std::tuple<Hint...>& forward,
+                       const Arguments&... arguments) {
   return std::apply(
       [&](const Hint&... hint) {
-        return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes, engine,
-                                                  hint...);
+        // The search for other implementations reads it.
+        const typename Primitive::desc operation(arguments...);
+        return first_accepted(typename Primitive::primitive_desc(operation, attributes, engine, hint...),
+                              accept);
       },
       forward);
 }
 
 #endif
+
+/// Of the first implementation.
+template <class Primitive, class... Hint, class... Arguments>
+auto describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+              const std::tuple<Hint...>& forward, const Arguments&... arguments) {
+  return describe_accepted<Primitive>([](const auto&) { return true; }, engine, attributes, forward,
+                                      arguments...);
+}
 
 }  // namespace dtrain::cpu
