@@ -27,7 +27,8 @@ HANG_SECONDS = 5
 MEMORY = 6 << 30
 LIBRARIES_WORDS = re.compile(
     r"what\(\)|std::|vector::|basic_string|HDF5-DIAG|dnnl|could not create|terminate called|filesystem error|Assertion")
-PLACED = re.compile(r"^[^\n]*?:\d+:\d+: (error|warning): |^\.\.\. and \d+ more$")
+# What is wrong with a sample has its row for its place, and a run for which there is no memory is wrong as a whole.
+PLACED = re.compile(r"^[^\n]*?:\d+:\d+: (error|warning): |^\.\.\. and \d+ more$|^error: .*\(row \d+\)$|^error: cpu: batches of ")
 # What ends a run that was all right to begin: the numbers left what float32 holds.
 RAN_AWAY = re.compile(r"the loss is (nan|infinite)|its weights are no finite numbers")
 
@@ -112,7 +113,44 @@ train:
   batch_size: 5
   loss: mean_squared_error
   optimizer: {sgd: {learning_rate: {reduce_on_plateau: {initial: 0.1, factor: 0.5, patience: 1}}, momentum: 0.9, nesterov: true}}
+""", """\
+model:
+  inputs: {x: [5], y: [5]}
+  blocks:
+    pair: {layers: [dense: {units: 4, activation: tanh}, dropout: {rate: 0.2}, dense: {units: 4}]}
+  layers:
+    - dense: {units: 4, name: left/first, inputs: x, device: "cpu:1"}
+    - dense: {name: right/first, inputs: y, shared_with: left/first}
+    - pair: {name: right/pair, recompute: true}
+    - layer_normalization: {name: left/normal, inputs: left/first, recompute: {segment: rest}}
+    - pair: {repeat: 2, recompute: {segment: rest}}
+    - add: {inputs: [pair_1, right/pair], name: sum}
+    - dense: {units: 3, name: head, device: "cpu:0"}
+dataset:
+  train: {synthetic: {samples: 24, target: {classes: 3}}}
+  validation: {synthetic: {samples: 8, target: {classes: 3}, seed: 5}}
+strategy: {placed: {layers: {"left/*": cpu:0, "right/*": cpu:2, "pair*/*": cpu:1}}}
+train:
+  epochs: 1
+  batch_size: 5
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {lamb: {learning_rate: 0.01}}
+  clip_norm: 0.1
 """]
+
+
+def with_strategy(text, strategy):
+    """The configuration with another strategy; its layers name no devices."""
+    return re.sub(r", device: \"cpu:\d\"", "", re.sub(r"(?m)^strategy: .*$", lambda _: f"strategy: {strategy}", text))
+
+
+EVERYTHING += [
+    with_strategy(EVERYTHING[0], "{pipeline: {devices: [cpu:0, cpu:1, cpu:2], stages: auto, microbatches: 3, schedule: gpipe}}"),
+    with_strategy(EVERYTHING[1], "{placed: {layers: {words: cpu:1, 'n*': cpu:0, product: cpu:2, size: cpu:1}}}"),
+    with_strategy(EVERYTHING[2], "{sharded: {devices: [cpu:0, cpu:1, cpu:2], level: gradients}}"),
+    with_strategy(EVERYTHING[3], "{pipeline: {devices: [cpu:0, cpu:1, cpu:2, cpu:3], stages: [sum], microbatches: 2, replicas: 2}}"),
+    with_strategy(EVERYTHING[3], "{sharded: {devices: [cpu:0, cpu:1], level: parameters}}"),
+]
 
 EXTREMES = ["0", "-1", "1", "2", "3", "7", "255", "65536", "2147483647", "2147483648", "4294967295", "4294967297", "-2147483648",
             "1000001", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "1e308", "1e-308", "1e39", "-1e30",
@@ -354,6 +392,34 @@ IMAGE_LAYERS = ["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d
 ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "dropout"]
 
 
+def draw_strategy(draw, maker, layers):
+    """Mostly one that goes with these layers, all of which have names."""
+    names = [options["name"] for layer in layers for options in layer.values()]
+    kind = draw.choice(["single", "mirrored", "placed", "placed", "pipeline", "pipeline", "pipeline", "sharded", "sharded"])
+    if draw.random() < 0.1:
+        return {kind: maker.options(maker.kind("strategy", kind), chance=0.6)}
+    if kind == "single":
+        return {"single": {"device": "cpu:0"}}
+    devices = [f"cpu:{i}" for i in range(draw.choice([1, 2, 2, 3, 4]))]
+    if kind == "mirrored":
+        return {"mirrored": {"devices": devices, **({"replicas": draw.choice([1, 2, 3, 9])} if draw.random() < 0.4 else {})}}
+    if kind == "sharded":
+        return {"sharded": {"devices": devices, "level": draw.choice(["optimizer", "gradients", "parameters"])}}
+    if kind == "placed":
+        for layer in layers:
+            for options in layer.values():
+                if draw.random() < 0.2:
+                    options["device"] = draw.choice(devices)
+        patterns = draw.sample(names, draw.randint(0, len(names))) + (["n*"] if draw.random() < 0.1 else [])
+        return {"placed": {"layers": {pattern: draw.choice(devices) for pattern in patterns}}} if patterns else "placed"
+    replicas = draw.choice([1, 1, 1, 2])
+    stages = min(len(devices), len(names))
+    named = [names[i] for i in sorted(draw.sample(range(len(names)), stages - 1))]
+    options = {"devices": [f"cpu:{i}" for i in range(stages * replicas)], "stages": draw.choice(["auto", named, named]),
+               "schedule": draw.choice(["1f1b", "gpipe"]), "replicas": replicas}
+    return {"pipeline": {**options, **({"microbatches": draw.choice([1, 2, 3, 4, 7, 64])} if draw.random() < 0.8 else {})}}
+
+
 def generate(draw, schema):
     """A whole configuration: the parts that must fit together by hand, the options of everything from the schema."""
     maker = Maker(schema, draw)
@@ -383,6 +449,9 @@ def generate(draw, schema):
     if draw.random() < 0.2:
         layers += [{"layer_normalization": {"name": "rows"}}, layer(draw.choice(["activation", "dropout"])),
                    {"layer_normalization": {"shared_with": "rows"}}]
+    if draw.random() < 0.2:
+        layers += [{"dense": {"units": 5}}, {"dense": {"units": 5, "name": "square"}}, layer(draw.choice(ROW_LAYERS[1:])),
+                   {"dense": {"shared_with": "square", **({"recompute": True} if draw.random() < 0.3 else {})}}]
     classes = draw.choice([1, 2, 3, 10])
     loss_name = draw.choice(["sparse_categorical_crossentropy", "categorical_crossentropy", "binary_crossentropy",
                              "mean_squared_error", "mean_absolute_error", "huber"])
@@ -410,8 +479,14 @@ def generate(draw, schema):
     train = maker.options(schema["properties"]["train"])
     train.update({"epochs": 1, "batch_size": draw.choice([1, 2, 3, 8, 64, 1000]), "loss": choice("loss", loss_name),
                   "optimizer": choice("optimizer"), "precision": "float32"})
-    train.pop("callbacks", None)
-    train.pop("metrics", None)
+    for key in ("callbacks", "metrics"):
+        train.pop(key, None)
+    for key in ("groups", "class_weight"):  # these hardly ever go with the rest
+        if draw.random() < 0.8:
+            train.pop(key, None)
+    for key in ("clip_norm", "clip_value"):
+        if key in train and draw.random() < 0.8:
+            train[key] = draw.choice([1e-6, 0.1, 1, 1000])
     if draw.random() < 0.5:
         suiting = (["accuracy", "sparse_categorical_accuracy", "f1_score", "recall", "auc", "confusion_matrix", "mean_iou"] if sparse
                    else ["mean_absolute_error", "binary_accuracy", "precision", "auc", "r2_score", "root_mean_squared_error", "hinge"])
@@ -424,8 +499,9 @@ def generate(draw, schema):
         dataset["transforms"] = [choice("transform")]
     if draw.random() < 0.3:
         dataset["cache"] = draw.choice(["none", "memory", "device"])
-    strategy = draw.choice([{"single": {"device": "cpu:0"}}, {"mirrored": {"devices": ["cpu:0", "cpu:1"]}},
-                            {"mirrored": {"devices": ["cpu:0"], "replicas": draw.choice([1, 2, 3, 9])}}])
+    for number, options in enumerate(options for layer in layers for options in layer.values()):
+        options.setdefault("name", f"n{number}")
+    strategy = draw_strategy(draw, maker, layers)
     config = {"seed": draw.choice([0, 1, 9223372036854775807]), "model": {"inputs": {"x": shape}, "layers": layers},
               "dataset": dataset, "strategy": strategy, "train": train}
     if draw.random() < 0.5:
