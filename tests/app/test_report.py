@@ -69,8 +69,7 @@ class Reports(Case):
         self.assertEqual([event["event"] for event in run["events"]], ["fit", "end"])
 
     def test_the_stages_of_a_pipeline_have_a_row_each(self):
-        self.write("config.yaml", CONFIG.replace("{mirrored: {devices: [cpu:0, cpu:1]}}", "{pipeline: {devices: [cpu:0, cpu:1], stages: [dropout]}}"))
-        self.fit()
+        self.fit(config=CONFIG.replace("{mirrored: {devices: [cpu:0, cpu:1]}}", "{pipeline: {devices: [cpu:0, cpu:1], stages: [dropout]}}"))
         self.assertEqual([(row["replica"], row["slot"], row["device"]) for row in self.only_run()["memory"]], [(0, 0, "cpu:0"), (0, 1, "cpu:1")])
 
     def test_a_run_that_was_killed_and_went_on(self):
