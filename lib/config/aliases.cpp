@@ -149,6 +149,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"merge", "concatenate"},
     {"pad", "zero_padding2d"},
     {"zeropad2d", "zero_padding2d"},
+    {"crop", "cropping2d"},
     {"residual", "add"},
     {"sum", "add"},
     {"mul", "multiply"},

@@ -131,6 +131,7 @@ def every_layer():
     layers = [
         # Images, from the input `image`.
         {"zero_padding2d": {"padding": [[1, 2], [0, 1]], "inputs": "image", "name": "padded"}},
+        {"cropping2d": {"cropping": [[1, 0], [0, 2]]}},
         {"conv2d": {"filters": 4, "kernel_size": [3, 2], "strides": 2, "activation": "relu"}},
         {"batch_normalization": {"momentum": 0.8, "epsilon": 0.01}},
         {"activation": "relu"},

@@ -195,7 +195,8 @@ TEST_CASE("layers of images say that channels come last") {
   for (const char* layer :
        {"conv2d: {filters: 2, kernel_size: 3}", "depthwise_conv2d: {kernel_size: 3}",
         "conv2d_transpose: {filters: 2, kernel_size: 3}", "max_pooling2d: {}", "average_pooling2d: {}",
-        "global_max_pooling2d: {}", "global_average_pooling2d: {}", "zero_padding2d: {}", "flatten: {}"}) {
+        "global_max_pooling2d: {}", "global_average_pooling2d: {}", "zero_padding2d: {}", "cropping2d: {}",
+        "flatten: {}"}) {
     CAPTURE(layer);
     CHECK(config_of(layer).at("data_format").as_string() == "channels_last");
   }

@@ -270,7 +270,7 @@ TEST_CASE("dropout drops its rate, scales the rest, and does nothing at inferenc
   CHECK(inference.forward() == inference.inputs[0]);
 }
 
-TEST_CASE("multiply, concatenate, padding, reshape and embedding move and combine elements") {
+TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding move and combine elements") {
   LayerRun product({.yaml = "multiply", .inputs = {{"x", {2}}, {"y", {2}}}, .batch = 1});
   product.inputs = {{2, 3}, {5, -7}};
   CHECK(product.forward() == Values{10, -21});
@@ -282,6 +282,10 @@ TEST_CASE("multiply, concatenate, padding, reshape and embedding move and combin
   LayerRun padded({.yaml = "zero_padding2d: [[1, 0], [0, 2]]", .inputs = {{"x", {1, 2, 1}}}, .batch = 1});
   padded.inputs = {{3, 4}};
   CHECK(padded.forward() == Values{0, 0, 0, 0, 3, 4, 0, 0});
+
+  LayerRun cropped({.yaml = "cropping2d: [[1, 0], [0, 2]]", .inputs = {{"x", {2, 4, 1}}}, .batch = 2});
+  cropped.inputs = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+  CHECK(cropped.forward() == Values{5, 6, 13, 14});
 
   LayerRun shaped({"reshape: {target_shape: [-1, 2]}", {{"x", {6}}}});
   CHECK(shaped.output.shape == Shape{3, 2});

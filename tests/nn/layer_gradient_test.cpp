@@ -123,6 +123,7 @@ const std::vector<LayerCase>& cases() {
       {"concatenate", {kImage, {"y", {7, 6, 2}}}},
       {"concatenate: {axis: 1}", {kImage, {"y", {2, 6, 3}}, {"z", {1, 6, 3}}}},
       {"zero_padding2d: [[1, 2], [0, 3]]", {kImage}},
+      {"cropping2d: [[1, 2], [0, 3]]", {kImage}},
       {.yaml = "embedding: {input_dim: 5, output_dim: 3}",
        .inputs = {{"x", {6}, DType::int32}},
        .low = 0,

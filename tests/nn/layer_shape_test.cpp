@@ -45,6 +45,10 @@ TEST_CASE("shapes of outputs") {
   CHECK(shape_of("zero_padding2d", {2, 3, 4}) == Shape{4, 5, 4});
   CHECK(shape_of("zero_padding2d: [2, 0]", {2, 3, 4}) == Shape{6, 3, 4});
   CHECK(shape_of("zero_padding2d: [[1, 2], 3]", {2, 3, 4}) == Shape{5, 9, 4});
+  CHECK(shape_of("cropping2d", {5, 6, 4}) == Shape{5, 6, 4});
+  CHECK(shape_of("cropping2d: 2", {5, 6, 4}) == Shape{1, 2, 4});
+  CHECK(shape_of("cropping2d: [2, 0]", {5, 6, 4}) == Shape{1, 6, 4});
+  CHECK(shape_of("cropping2d: [[1, 2], [0, 3]]", {5, 6, 4}) == Shape{2, 3, 4});
   CHECK(shape_of("batch_normalization", {2, 3, 4}) == Shape{2, 3, 4});
   CHECK(shape_of("activation: softmax", {2, 3}) == Shape{2, 3});
   CHECK(output_of("concatenate", {{"x", {2, 3}}, {"y", {2, 5}}}).shape == Shape{2, 8});
@@ -97,10 +101,13 @@ TEST_CASE("errors give both sides") {
              "kernel_size 1x6 is larger than its input 5x5x64");
   check_says("conv2d: {filters: 1, kernel_size: 3, dilation_rate: 3}", {image},
              "kernel_size 3x3, spread out over 7x7, is larger");
+  check_says("cropping2d: [[2, 3], 0]", {image},
+             "cropping [[2, 3], [0, 0]] leaves nothing of its input 5x5x64");
+  check_says("cropping2d: [0, 3]", {image}, "cropping [[0, 0], [3, 3]] leaves nothing of its input 5x5x64");
   for (const char* yaml :
        {"conv2d: {filters: 1, kernel_size: 1}", "depthwise_conv2d: {kernel_size: 1}",
         "conv2d_transpose: {filters: 1, kernel_size: 1}", "max_pooling2d", "average_pooling2d",
-        "global_max_pooling2d", "global_average_pooling2d", "zero_padding2d"})
+        "global_max_pooling2d", "global_average_pooling2d", "zero_padding2d", "cropping2d"})
     check_says(yaml, {row}, "expected an input of height x width x channels, found 'x' of 5");
   for (const char* yaml : {"dense: {units: 1}", "activation: relu", "dropout: 0.5", "batch_normalization",
                            "layer_normalization"}) {
@@ -139,6 +146,8 @@ TEST_CASE("options that make no sense are reported at their place") {
   check_says("reshape: [0]", {image}, "sizes of at least 1");
   check_says("zero_padding2d: -1", {image}, "a number from 0 to");
   check_says("zero_padding2d: [1, 2, 3]", {image}, "[[top, bottom], [left, right]]");
+  check_says("cropping2d: -1", {image}, "cropping2d's cropping: expected a number from 0 to");
+  check_says("cropping2d: [1, 2, 3]", {image}, "[[top, bottom], [left, right]]");
   check_says("conv2d_transpose: {filters: 1, kernel_size: 3, strides: 2, output_padding: 2}", {image},
              "expected less than the strides 2x2, found 2");
   check_says("batch_normalization: {momentum: 2}", {image}, "a number from 0 to 1");
@@ -172,6 +181,8 @@ TEST_CASE("layers as Keras writes them") {
       R"(MaxPooling2D {"pool_size": 2, "strides": null, "padding": "valid", "data_format": "channels_last"})");
   CHECK(config("zero_padding2d: [1, 2]") ==
         R"(ZeroPadding2D {"padding": [[1, 1], [2, 2]], "data_format": "channels_last"})");
+  CHECK(config("cropping2d: [1, 2]") ==
+        R"(Cropping2D {"cropping": [[1, 1], [2, 2]], "data_format": "channels_last"})");
   CHECK(config("batch_normalization").find("synchronized") == std::string::npos);
   CHECK(config("batch_normalization: {synchronized: true}").ends_with(R"("synchronized": true})"));
   CHECK(config("reshape: [2, -1]") == R"(Reshape {"target_shape": [2, -1]})");

@@ -22,6 +22,7 @@ const Registry<Layer>& registry<Layer>() {
     add_multiply(t);
     add_concatenate(t);
     add_zero_padding2d(t);
+    add_cropping2d(t);
     add_embedding(t);
     return t;
   }();

@@ -11,6 +11,7 @@ void add_batch_normalization(Registry<Layer>& table);
 void add_concatenate(Registry<Layer>& table);
 void add_conv2d(Registry<Layer>& table);
 void add_conv2d_transpose(Registry<Layer>& table);
+void add_cropping2d(Registry<Layer>& table);
 void add_dense(Registry<Layer>& table);
 void add_depthwise_conv2d(Registry<Layer>& table);
 void add_dropout(Registry<Layer>& table);
