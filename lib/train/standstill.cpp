@@ -19,7 +19,7 @@ StandstillWatch::Scope::~Scope() {
 }
 
 StandstillWatch::StandstillWatch(Seconds limit, std::function<void()> end)
-    : limit_(limit), end_(std::move(end)), thread_([this] { watch(); }) {}
+    : limit_(limit), end_(std::move(end)), thread_([this, begun = Clock::now()] { watch(begun); }) {}
 
 StandstillWatch::~StandstillWatch() {
   {
@@ -36,13 +36,18 @@ bool StandstillWatch::stands_still() const {
   return Clock::now() - last >= limit_;
 }
 
-/// Looks now and then, so that nobody who works has to wake it.
-void StandstillWatch::watch() {
+/// Looks now and then, so that nobody who works has to wake it. A process that was stopped and goes on, as by
+/// Ctrl-Z or a scheduler, has not stood still: this thread did not look in that time either.
+void StandstillWatch::watch(Clock::time_point looked) {
   const Seconds interval =
       std::clamp<Seconds>(limit_ / 8, std::chrono::milliseconds(1), std::chrono::seconds(1));
+  constexpr Seconds kHeldUp(1);
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, interval, [this] { return closing_; }))
+  while (!changed_.wait_for(lock, interval, [this] { return closing_; })) {
+    const Clock::time_point now = Clock::now();
+    if (now - std::exchange(looked, now) > interval + kHeldUp) move();
     if (stands_still()) return end_();
+  }
 }
 
 }  // namespace dtrain

@@ -45,7 +45,7 @@ class StandstillWatch {
 
   void move() { last_move_ = Clock::now().time_since_epoch().count(); }
   bool stands_still() const;
-  void watch();
+  void watch(Clock::time_point looked);
 
   const Seconds limit_;
   const std::function<void()> end_;
