@@ -199,7 +199,7 @@ struct Damaged {
   /// Writes the file with this number, little endian, at this place.
   void put(size_t at, uint64_t value, size_t count) const {
     std::string damaged = bytes;
-    for (size_t i = 0; i < count; ++i) damaged[at + i] = static_cast<char>(value >> (8 * i));
+    for (size_t i = 0; i < count; ++i, value >>= 8) damaged[at + i] = static_cast<char>(value);
     write_file(folder / "a.h5", damaged);
   }
   std::string error() const {
