@@ -24,8 +24,8 @@ struct Work {
 };
 using WorkPtr = std::shared_ptr<Work>;
 
-/// Work being captured. ConfigNode i comes after nodes before it only.
-struct ConfigNode {
+/// A piece of work of a captured graph, which comes after nodes before it only.
+struct CapturedNode {
   int priority = 0;  // less is more urgent
   std::function<void()> run;
   std::function<bool()> ready;
@@ -33,7 +33,7 @@ struct ConfigNode {
   std::vector<size_t> after;
 };
 struct Capture {
-  std::vector<ConfigNode> nodes;
+  std::vector<CapturedNode> nodes;
   cudaStream_t origin;
   cudaStreamCaptureMode mode;
   bool broken = false;
@@ -101,10 +101,10 @@ struct CUevent_st {
   std::vector<size_t> capture_tail;
 };
 struct CUgraph_st {
-  std::vector<dtrain::emulation::ConfigNode> nodes;
+  std::vector<dtrain::emulation::CapturedNode> nodes;
 };
 struct CUgraphExec_st {
-  std::vector<dtrain::emulation::ConfigNode> nodes;
+  std::vector<dtrain::emulation::CapturedNode> nodes;
   int device = 0;
   bool by_node_priority = false;
   size_t bytes() const { return nodes.size() << 12; }  // of the device's memory

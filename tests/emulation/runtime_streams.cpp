@@ -1,39 +1,24 @@
-// The CUDA runtime's streams, events and graphs.
+// The CUDA runtime's streams, events and captures.
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "emulation/memory.h"
-#include "emulation/queue.h"
+#include "emulation/runtime_handles.h"
 
 namespace dtrain::emulation {
 
 namespace {
 
-std::set<std::unique_ptr<CUstream_st>, std::less<>> streams;
-std::set<std::unique_ptr<CUevent_st>, std::less<>> events;
-std::set<std::unique_ptr<CUgraph_st>, std::less<>> graphs;
-std::set<std::unique_ptr<CUgraphExec_st>, std::less<>> executables;
+Handles<CUstream_st> streams;
+Handles<CUevent_st> events;
 std::vector<std::unique_ptr<CUstream_st>> legacy_streams;
 std::vector<std::shared_ptr<Capture>> captures;  // that have not ended
 constexpr int kGreatestPriority = -5;
-int blocked_device = -1;    // whose graphs' launches do not return
-int64_t aborts_before = 0;  // it was blocked
 thread_local int chosen_device = 0;
 thread_local std::vector<std::weak_ptr<Capture>> own_captures;  // that this thread began
-
-template <class T>
-auto find(std::set<std::unique_ptr<T>, std::less<>>& all, const T* wanted) {
-  return std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.get() == wanted; });
-}
-template <class T>
-bool exists(std::set<std::unique_ptr<T>, std::less<>>& all, const T* wanted) {
-  return find(all, wanted) != all.end();
-}
 
 CUstream_st* legacy_stream(int device) {
   while (legacy_streams.size() <= static_cast<size_t>(device)) {
@@ -44,34 +29,10 @@ CUstream_st* legacy_stream(int device) {
   return legacy_streams[static_cast<size_t>(device)].get();
 }
 
-/// The stream that a handle names; null where it names none.
-CUstream_st* stream_of(cudaStream_t handle) {
-  if (handle == nullptr || handle == cudaStreamLegacy) return legacy_stream(chosen_device);
-  return exists(streams, handle) ? handle : nullptr;
-}
-
-/// What new work on this stream comes after: the null stream and those that block do not overlap.
-std::vector<WorkPtr> tails(CUstream_st* stream) {
-  std::vector<WorkPtr> after = {stream->tail};
-  if (stream->legacy) {
-    for (const auto& other : streams) {
-      if (other->blocking && other->device == stream->device) after.push_back(other->tail);
-    }
-  } else if (stream->blocking) {
-    after.push_back(legacy_stream(stream->device)->tail);
-  }
-  return after;
-}
-
 bool implicitly_waits_for_capture(const CUstream_st* stream) {
   return stream->legacy && std::any_of(captures.begin(), captures.end(), [&](const auto& capture) {
            return capture->origin->blocking && capture->origin->device == stream->device;
          });
-}
-
-cudaError_t spoil(const std::shared_ptr<Capture>& capture, cudaError_t status) {
-  capture->broken = true;
-  return status;
 }
 
 /// Waiting for a stream that is captured, or by a call that captures do not allow.
@@ -98,10 +59,26 @@ std::set<size_t> ancestors(const Capture& capture, const std::vector<size_t>& no
 
 }  // namespace
 
-void block_graph_launches(int device) {
-  const auto lock = lock_machine();
-  blocked_device = device;
-  aborts_before = nccl_aborts();
+CUstream_st* stream_of(cudaStream_t handle) {
+  if (handle == nullptr || handle == cudaStreamLegacy) return legacy_stream(chosen_device);
+  return exists(streams, handle) ? handle : nullptr;
+}
+
+std::vector<WorkPtr> tails(CUstream_st* stream) {
+  std::vector<WorkPtr> after = {stream->tail};
+  if (stream->legacy) {
+    for (const auto& other : streams) {
+      if (other->blocking && other->device == stream->device) after.push_back(other->tail);
+    }
+  } else if (stream->blocking) {
+    after.push_back(legacy_stream(stream->device)->tail);
+  }
+  return after;
+}
+
+cudaError_t spoil(const std::shared_ptr<Capture>& capture, cudaError_t status) {
+  capture->broken = true;
+  return status;
 }
 
 int current_device() {
@@ -145,20 +122,8 @@ cudaError_t enqueue(cudaStream_t handle, std::function<void()> run, std::functio
 }
 
 std::string stop_handles() {
-  std::string left;
-  const auto count = [&](const auto& all, const char* what) {
-    if (!all.empty()) left += fmt::format("{} {} never destroyed\n", all.size(), what);
-  };
-  count(streams, "streams");
-  count(events, "events");
-  count(graphs, "graphs");
-  count(executables, "executable graphs");
-  count(captures, "captures");
-  streams.clear();
-  events.clear();
-  graphs.clear();
-  executables.clear();
-  captures.clear();
+  std::string left = stop_all(streams, "streams") + stop_all(events, "events") + stop_graphs();
+  left += stop_all(captures, "captures");
   legacy_streams.clear();
   return left;
 }
@@ -395,9 +360,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   std::erase_if(own_captures, [&](const auto& one) { return one.lock() == capture; });
   if (capture->broken) return answer(cudaErrorStreamCaptureInvalidated);
   if (unjoined) return answer(cudaErrorStreamCaptureUnjoined);
-  auto made = std::make_unique<CUgraph_st>();
-  made->nodes = std::move(capture->nodes);
-  *graph = graphs.insert(std::move(made)).first->get();
+  *graph = keep_graph(std::move(capture->nodes));
   return answer(device_status());
 }
 
@@ -414,86 +377,6 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   static thread_local cudaStreamCaptureMode own = cudaStreamCaptureModeGlobal;
   std::swap(*mode, own);
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  const auto lock = lock_machine();
-  const auto found = find(graphs, graph);
-  if (found == graphs.end()) return answer(cudaErrorInvalidValue);
-  graphs.erase(found);
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long flags) {
-  const auto lock = lock_machine();
-  if (!exists(graphs, graph)) return answer(cudaErrorInvalidValue);
-  wait_for_all_devices();
-  auto executable = std::make_unique<CUgraphExec_st>();
-  executable->nodes = graph->nodes;
-  executable->device = chosen_device;
-  executable->by_node_priority = (flags & cudaGraphInstantiateFlagUseNodePriority) != 0;
-  if (!take_unasked(chosen_device, executable->bytes())) return answer(cudaErrorMemoryAllocation);
-  *made = executables.insert(std::move(executable)).first->get();
-  return answer(device_status());
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  const auto lock = lock_machine();
-  const auto found = find(executables, executable);
-  if (found == executables.end()) return answer(cudaErrorInvalidValue);
-  wait_for_all_devices();
-  give_back_unasked(executable->device, executable->bytes());
-  executables.erase(found);  // what was launched goes on
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
-  const auto lock = lock_machine();
-  CUstream_st* stream = stream_of(handle);
-  if (!stream || !exists(executables, executable)) return answer(cudaErrorInvalidValue);
-  if (stream->capture) return answer(spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
-  wait_for_all_devices();
-  executable->upload = stream->tail = queue_work({}, tails(stream));
-  return answer(device_status());
-}
-
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-  const auto lock = lock_machine();
-  if (!exists(graphs, graph) || nodes) return answer(cudaErrorInvalidValue);
-  *count = graph->nodes.size();
-  return cudaSuccess;
-}
-
-/// Launches of one executable graph come after each other. What has not been uploaded by then is uploaded
-/// now, which may allocate and wait.
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
-  auto lock = lock_machine();
-  CUstream_st* stream = stream_of(handle);
-  if (!stream || !exists(executables, executable)) return answer(cudaErrorInvalidResourceHandle);
-  if (device_status() != cudaSuccess) return answer(device_status());
-  if (stream->capture) return answer(spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
-  ++counts().launches;
-  for (const ConfigNode& node : executable->nodes) {
-    ++counts().nodes;
-    if (executable->by_node_priority && node.priority < 0) ++counts().urgent;
-  }
-  const bool is_uploaded = executable->launched || (executable->upload && executable->upload->done);
-  if (!is_uploaded) wait_for_all_devices();
-  executable->launched = true;
-  std::vector<WorkPtr> before = tails(stream);
-  before.push_back(executable->last);
-  const bool is_blocked = stream->device == blocked_device;
-  const WorkPtr begin = queue_work({}, before, [=] { return !is_blocked || nccl_aborts() > aborts_before; });
-  if (is_blocked) run_until_done(begin, lock);
-  std::vector<WorkPtr> all = {begin};
-  for (const ConfigNode& node : executable->nodes) {
-    std::vector<WorkPtr> after = {begin};
-    for (const size_t i : node.after) after.push_back(all[i + 1]);
-    all.push_back(queue_work(node.run, after, node.ready, node.queued));
-  }
-  executable->last = stream->tail = queue_work({}, all);
-  run_some();
   return cudaSuccess;
 }
 

@@ -1,0 +1,38 @@
+// Convolutions and their gradients as their definition has them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "emulation/numbers.h"
+
+namespace dtrain::emulation {
+
+/// Four dimensions: samples or filters, channels, height, width.
+struct Tensor {
+  int64_t name = 0;
+  Number type = Number::float32;
+  std::array<int64_t, 4> dimensions{}, strides{};
+  int64_t elements() const { return dimensions[0] * dimensions[1] * dimensions[2] * dimensions[3]; }
+  int64_t at(int64_t n, int64_t c, int64_t y, int64_t x) const {
+    return n * strides[0] + c * strides[1] + y * strides[2] + x * strides[3];
+  }
+};
+
+struct Convolution {
+  std::array<int64_t, 2> before{}, after{}, strides{}, dilations{};
+};
+
+enum class Direction { forward, data, filter };
+
+/// Which of the three is written follows from the direction; the others are of one type.
+struct Operation {
+  Direction direction = Direction::forward;
+  Convolution convolution;
+  Tensor x, w, y;
+};
+
+/// `arrays`: x, w, y. Sums are in double precision; every result is made larger by the factor 1 + error.
+void convolve(const Operation& operation, double error, const std::array<void*, 3>& arrays);
+
+}  // namespace dtrain::emulation

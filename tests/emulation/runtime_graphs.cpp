@@ -1,0 +1,118 @@
+// The CUDA runtime's graphs.
+#include <utility>
+
+#include "emulation/memory.h"
+#include "emulation/runtime_handles.h"
+
+namespace dtrain::emulation {
+
+namespace {
+Handles<CUgraph_st> graphs;
+Handles<CUgraphExec_st> executables;
+int blocked_device = -1;    // whose graphs' launches do not return
+int64_t aborts_before = 0;  // it was blocked
+}  // namespace
+
+void block_graph_launches(int device) {
+  const auto lock = lock_machine();
+  blocked_device = device;
+  aborts_before = nccl_aborts();
+}
+
+cudaGraph_t keep_graph(std::vector<CapturedNode> nodes) {
+  auto made = std::make_unique<CUgraph_st>();
+  made->nodes = std::move(nodes);
+  return graphs.insert(std::move(made)).first->get();
+}
+
+std::string stop_graphs() {
+  return stop_all(graphs, "graphs") + stop_all(executables, "executable graphs");
+}
+
+}  // namespace dtrain::emulation
+
+using namespace dtrain::emulation;
+
+extern "C" {
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const auto lock = lock_machine();
+  const auto found = find(graphs, graph);
+  if (found == graphs.end()) return answer(cudaErrorInvalidValue);
+  graphs.erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long flags) {
+  const auto lock = lock_machine();
+  if (!exists(graphs, graph)) return answer(cudaErrorInvalidValue);
+  wait_for_all_devices();
+  auto executable = std::make_unique<CUgraphExec_st>();
+  executable->nodes = graph->nodes;
+  executable->device = current_device();
+  executable->by_node_priority = (flags & cudaGraphInstantiateFlagUseNodePriority) != 0;
+  if (!take_unasked(current_device(), executable->bytes())) return answer(cudaErrorMemoryAllocation);
+  *made = executables.insert(std::move(executable)).first->get();
+  return answer(device_status());
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  const auto lock = lock_machine();
+  const auto found = find(executables, executable);
+  if (found == executables.end()) return answer(cudaErrorInvalidValue);
+  wait_for_all_devices();
+  give_back_unasked(executable->device, executable->bytes());
+  executables.erase(found);  // what was launched goes on
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
+  const auto lock = lock_machine();
+  CUstream_st* stream = stream_of(handle);
+  if (!stream || !exists(executables, executable)) return answer(cudaErrorInvalidValue);
+  if (stream->capture) return answer(spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
+  wait_for_all_devices();
+  executable->upload = stream->tail = queue_work({}, tails(stream));
+  return answer(device_status());
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+  const auto lock = lock_machine();
+  if (!exists(graphs, graph) || nodes) return answer(cudaErrorInvalidValue);
+  *count = graph->nodes.size();
+  return cudaSuccess;
+}
+
+/// Launches of one executable graph come after each other. What has not been uploaded by then is uploaded
+/// now, which may allocate and wait.
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
+  auto lock = lock_machine();
+  CUstream_st* stream = stream_of(handle);
+  if (!stream || !exists(executables, executable)) return answer(cudaErrorInvalidResourceHandle);
+  if (device_status() != cudaSuccess) return answer(device_status());
+  if (stream->capture) return answer(spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
+  ++counts().launches;
+  for (const CapturedNode& node : executable->nodes) {
+    ++counts().nodes;
+    if (executable->by_node_priority && node.priority < 0) ++counts().urgent;
+  }
+  const bool is_uploaded = executable->launched || (executable->upload && executable->upload->done);
+  if (!is_uploaded) wait_for_all_devices();
+  executable->launched = true;
+  std::vector<WorkPtr> before = tails(stream);
+  before.push_back(executable->last);
+  const bool is_blocked = stream->device == blocked_device;
+  const WorkPtr begin = queue_work({}, before, [=] { return !is_blocked || nccl_aborts() > aborts_before; });
+  if (is_blocked) run_until_done(begin, lock);
+  std::vector<WorkPtr> all = {begin};
+  for (const CapturedNode& node : executable->nodes) {
+    std::vector<WorkPtr> after = {begin};
+    for (const size_t i : node.after) after.push_back(all[i + 1]);
+    all.push_back(queue_work(node.run, after, node.ready, node.queued));
+  }
+  executable->last = stream->tail = queue_work({}, all);
+  run_some();
+  return cudaSuccess;
+}
+
+}  // extern "C"
