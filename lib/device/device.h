@@ -104,7 +104,7 @@ class Context {
   virtual size_t free_bytes() = 0;
   virtual size_t workspace_bytes() const { return 0; }
   Buffer allocate(size_t bytes);
-  /// Of what allocate() has given.
+  /// The bytes that allocate() has given: what is held now, and the most at any time.
   MemoryUse memory_use() const { return counter_->use(); }
   /// Host memory that the device copies from and to by itself. Zeroed.
   virtual Buffer allocate_host(size_t bytes) = 0;

@@ -11,7 +11,8 @@ namespace dtrain {
 namespace {
 constexpr size_t kDeepest = 100;  // blocks within blocks
 
-/// Of a block's use of this name, laid in the scope.
+/// The prefix of the layers whose weights a block's use of this name has, laid in the scope; nothing where it
+/// has its own.
 std::optional<std::string> shared_prefix(const LayerSpec& use, const std::string& name, const Scope& scope) {
   if (use.keys.shared_with) return scope.prefix + use.keys.shared_with->text + "/";
   if (scope.shared_prefix) return *scope.shared_prefix + name.substr(scope.prefix.size()) + "/";

@@ -84,7 +84,7 @@ class GradientSync {
   virtual void fail(const std::string& /*why*/) noexcept {}
 };
 
-/// What a gradient sync is made of.
+/// The workers and parameters that a gradient sync is for, and how it is to keep them.
 struct GradientSyncRequest {
   std::span<Worker* const> workers;      // of one slot, by replica
   std::span<Collective* const> members;  // of the group of these, by replica

@@ -11,7 +11,7 @@ namespace dtrain {
 struct NodeFlow {
   /// The layer that computes this activation with its own output, if it lies on the same device; -1: none.
   int fused_into = -1;
-  /// What this layer computes with its first output.
+  /// The activation that this layer computes with its first output.
   ActivationSpec activation;
   bool needs_gradient = false;  // something before it, or it itself, is trained
   int readers = 0;              // of its first output behind the activation; the model's output is one, too

@@ -1,4 +1,4 @@
-// What zero_padding2d and cropping2d share.
+// The sides and the computation that zero_padding2d and cropping2d have in common.
 #pragma once
 
 #include <string>

@@ -20,7 +20,7 @@ inline const float* f32(const void* data) {
   return static_cast<const float*>(data);
 }
 
-/// What batch normalisations' moving averages take in.
+/// Writes the rows' part of the batch's mean and variance, which the moving averages take in.
 inline void give_statistics(const BatchNormalization::BackwardArguments& args, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) {
     args.diff_mean[c] = args.share * args.mean[c];

@@ -44,9 +44,9 @@ class DnnConvolution {
   static size_t most_workspace(const ConvolutionSpec& spec, DType type, size_t at_hand);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
-  /// Of w.
+  /// The type of the elements of w, or of its gradient.
   DType weights_type() const { return weights_type_; }
-  /// With its settings.
+  /// The engine that the plan is for, with its settings.
   const DnnDescriptor& engine() const { return engine_; }
   /// Enqueued on the stream of `handle`, which is of the device that the plan was found for.
   void run(cudnnHandle_t handle, const void* x, const void* w, const void* y, void* workspace) const;

@@ -69,7 +69,7 @@ auto describe_accepted(const Accept& accept, const dnnl::engine& engine,
 
 #endif
 
-/// Of the first implementation.
+/// The descriptor of the first implementation of a primitive; arguments as for describe_accepted().
 template <class Primitive, class... Hint, class... Arguments>
 auto describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
               const std::tuple<Hint...>& forward, const Arguments&... arguments) {
