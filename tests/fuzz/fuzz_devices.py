@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+from patience import shared
+
 COUNT, LONG_COUNT = 12, 400
 SECONDS = 60  # that a run may take; the longest takes one
 TOLERANCE = 2e-4
@@ -212,7 +214,7 @@ class Fuzzer:
     def dtrain(self, *arguments):
         try:
             done = subprocess.run([self.program, *map(str, arguments)], cwd=self.dir, stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, errors="replace", timeout=SECONDS)
+                                  capture_output=True, text=True, errors="replace", timeout=shared(SECONDS))
         except subprocess.TimeoutExpired:
             raise Found(f"dtrain {' '.join(map(str, arguments))}: hangs")
         if done.returncode != 0:

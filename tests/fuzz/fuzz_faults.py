@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+from patience import shared
+
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 5
 CONFIG = """\
@@ -83,9 +85,9 @@ class Fuzzer:
         try:
             done = subprocess.run([self.program, *arguments], cwd=self.dir, env={**os.environ, **(environment or {})},
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                                  timeout=SECONDS * (10 if environment is None else 1))
+                                  timeout=shared(SECONDS) * (10 if environment is None else 1))
         except subprocess.TimeoutExpired as late:
-            raise Found(f"dtrain {' '.join(arguments)}: takes more than {late.timeout} s")
+            raise Found(f"dtrain {' '.join(arguments)}: takes more than {late.timeout:.0f} s")
         if done.returncode not in codes:
             raise Found(f"dtrain {' '.join(arguments)}: exit {done.returncode}, expected {codes}\n{done.stderr}")
         return done

@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+from patience import shared
+
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 5  # a hang
 SHORT = 60
@@ -129,7 +131,7 @@ class Fuzzer:
         process = subprocess.Popen([self.program, *CASES[case], *sets], cwd=folder, env=env, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         try:
-            _, err = process.communicate(timeout=SECONDS)
+            _, err = process.communicate(timeout=shared(SECONDS))
             return process.returncode, err, folder
         except subprocess.TimeoutExpired:
             process.kill()

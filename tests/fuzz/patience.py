@@ -6,6 +6,11 @@ import threading
 _alone = threading.Lock()
 
 
+def shared(seconds):
+    """For as much longer as others use the machine now."""
+    return seconds * max(1, os.getloadavg()[0] / os.cpu_count())
+
+
 def patiently(run, seconds):
     """run(seconds), which raises subprocess.TimeoutExpired where that is not enough. What seems to hang is run once more, with
     no other of these beside it, and for as much longer as others use the machine."""
@@ -13,4 +18,4 @@ def patiently(run, seconds):
         return run(seconds)
     except subprocess.TimeoutExpired:
         with _alone:
-            return run(2 * seconds * max(1, os.getloadavg()[0] / os.cpu_count()))
+            return run(2 * shared(seconds))
