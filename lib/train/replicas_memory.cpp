@@ -178,11 +178,14 @@ void Replicas::check_memory(Plan::Purpose purpose, int64_t batch_size) {
                                       format_bytes(demand.left), demand.whose, most_of_it(demand));
   const int64_t most = largest_batch([&](int64_t batch) { return scarcest(purpose, batch).excess(); },
                                      batch_size, demand.excess());
-  if (most == 0)
-    throw UserError(fmt::format(
-        "{}; not even one sample fits{}", why,
-        purpose == Plan::Purpose::training ? " (`dtrain check --fit` shows strategies that may)" : ""));
-  throw UserError(fmt::format("{}; the largest batch that fits is {}", why, most));
+  const bool training = purpose == Plan::Purpose::training;
+  std::string what_fits = fmt::format("the largest batch that fits is {}", most);
+  if (most == 0) {
+    what_fits = "not even one sample fits";
+    if (training) what_fits += " (`dtrain check --fit` shows strategies that may)";
+  }
+  const std::string message = fmt::format("{}; {}", why, what_fits);
+  throw UserError(training ? located(config_.place({"train", "batch_size"}), message) : message);
 }
 
 std::string Replicas::memory_advice(Plan::Purpose purpose, int64_t batch_size) {

@@ -108,7 +108,13 @@ std::vector<float> balanced(const std::vector<double>& counts) {
 std::vector<float> weights_by_class(const RunConfig& config, const Dataset& data,
                                     const WeightedDataset::Classes& classes) {
   const auto count = static_cast<size_t>(classes_of(config));
-  if (config.class_weights->balanced) return balanced(count_classes(data, classes, count));
+  if (config.class_weights->balanced) {
+    try {
+      return balanced(count_classes(data, classes, count));
+    } catch (const UserError& error) {
+      throw UserError(located(config.dataset.train->mark, error.what()));
+    }
+  }
   const std::vector<std::string> names = class_names(config, data.facts(), 0);
   std::vector<float> weights(count, 1.0f);
   for (const auto& [name, weight] : config.class_weights->weights) {

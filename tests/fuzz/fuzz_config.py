@@ -27,8 +27,7 @@ HANG_SECONDS = 5
 MEMORY = 6 << 30
 LIBRARIES_WORDS = re.compile(
     r"what\(\)|std::|vector::|basic_string|HDF5-DIAG|dnnl|could not create|terminate called|filesystem error|Assertion")
-# What is wrong with a sample has its row for its place, and a run for which there is no memory is wrong as a whole.
-PLACED = re.compile(r"^[^\n]*?:\d+:\d+: (error|warning): |^\.\.\. and \d+ more$|^error: .*\(row \d+\)$|^error: cpu: batches of ")
+PLACED = re.compile(r"^[^\n]*?:\d+:\d+: (error|warning): |^\.\.\. and \d+ more$")
 # What ends a run that was all right to begin: the numbers left what float32 holds.
 RAN_AWAY = re.compile(r"the loss is (nan|infinite)|its weights are no finite numbers")
 
