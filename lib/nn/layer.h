@@ -76,6 +76,10 @@ struct LayerRequirements {
   /// backward undoes the fused activation itself (batch normalisation); else it is given the first output's
   /// gradient before the activation.
   bool undoes_activation = false;
+  /// The parameter, by number, that is a bias of the layer's only output: its gradient is the sum over all
+  /// but the last axis of that output's gradient before the activation. The plan sums it, while it undoes the
+  /// activation where it has to, and backward does not write it. -1: there is none.
+  int bias = -1;
   /// How many numbers each replica brings where forward (backward) meets the others: once in the call, and
   /// the same whatever the batch, so that a replica without rows can take its part (Plan::meet). 0: it meets
   /// nobody.
@@ -101,7 +105,7 @@ struct LayerArguments {
   std::vector<const void*> diff_outputs;
   std::vector<void*> diff_inputs;       // null where no gradient is wanted
   std::vector<float*> diff_parameters;  // to be overwritten; null where the layer is not trainable. Moving
-                                        // averages: see PreparedLayer
+                                        // averages: see PreparedLayer; biases: LayerRequirements
   void* saved = nullptr;
   void* scratch = nullptr;
 

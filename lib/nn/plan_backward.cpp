@@ -64,7 +64,7 @@ int PlanBuilder::bring(const Contribution& contribution, const Value& to) {
 
 /// The sum of what the readers of an output gave back, with a fused activation undone unless the layer does
 /// that. The buffer returned is owned once more than its other contributions own it.
-int PlanBuilder::gather_gradient(int i, size_t output) {
+int PlanBuilder::gather_gradient(int i, size_t output, const GradientPlace& bias) {
   NodeState& s = state(i);
   const std::vector<Contribution>& contributions = s.contributions[output];
   if (contributions.empty()) return -1;
@@ -74,7 +74,10 @@ int PlanBuilder::gather_gradient(int i, size_t output) {
   const bool activated = output == 0 && !s.layer->requirements().undoes_activation;
   const ActivationSpec activation = activated ? s.activation : ActivationSpec{};
   const bool linear = activation.kind == Activation::linear;
-  if (sources.size() == 1 && linear) return sources[0];
+  if (sources.size() == 1 && linear) {
+    emit_bias_gradient(i, sources[0], bias);
+    return sources[0];
+  }
 
   int destination = -1;
   for (const int source : sources)
@@ -86,31 +89,54 @@ int PlanBuilder::gather_gradient(int i, size_t output) {
   std::vector<int> reads = sources;
   reads.push_back(activations);
   std::vector<const void*> pointers(sources.size());
-  emit(out.slot, "gradient of " + value_name(out.of) + " sum", std::move(reads), {destination},
-       [ops = &ops(out.slot), activation, n = batch_shape(out.of).elements(), sources, pointers, activations,
-        destination](Frame& frame) mutable {
+  emit(out.slot, "gradient of " + value_name(out.of) + " sum", std::move(reads), {destination, bias.buffer},
+       [ops = &ops(out.slot), slot = out.slot, activation, shape = batch_shape(out.of), sources, pointers,
+        activations, destination, bias](Frame& frame) mutable {
          for (size_t k = 0; k < sources.size(); ++k) pointers[k] = frame.at(sources[k]);
-         ops->sum_backward(activation, frame.at(activations), pointers, frame.at(destination), n);
+         const void* saved = frame.at(activations);
+         void* sum = frame.at(destination);
+         float* diff_bias = frame.gradient(slot, bias);
+         if (!diff_bias) return ops->sum_backward(activation, saved, pointers, sum, shape.elements());
+         const int64_t columns = shape.back();
+         ops->sum_backward_bias(activation, saved, pointers, sum, diff_bias, shape.elements() / columns,
+                                columns);
        });
   return destination;
+}
+
+void PlanBuilder::emit_bias_gradient(int i, int gradient, const GradientPlace& bias) {
+  if (bias.offset < 0 && bias.buffer < 0) return;
+  const ValueRef output{i, 0};
+  const int slot = slot_of(i);
+  emit(slot, "gradient of " + value_name(output) + " bias", {gradient}, {bias.buffer},
+       [ops = &ops(slot), slot, gradient, bias, shape = batch_shape(output)](Frame& frame) {
+         const int64_t columns = shape.back();
+         ops->column_sum(frame.gradient(slot, bias), frame.at(gradient), shape.elements() / columns, columns);
+       });
 }
 
 void PlanBuilder::emit_backward(int i) {
   if (node(i).recompute >= 0) recompute_segment(i);
   NodeState& s = state(i);
-  std::vector<int> gradients;
-  for (size_t k = 0; k < s.values.size(); ++k) gradients.push_back(gather_gradient(i, k));
-  if (std::all_of(gradients.begin(), gradients.end(), [](int gradient) { return gradient < 0; }))
+  if (std::all_of(s.contributions.begin(), s.contributions.end(),
+                  [](const std::vector<Contribution>& given) { return given.empty(); }))
     return emit_zero_gradients(i);
   const LayerRequirements& requirements = s.layer->requirements();
-  if (!requirements.is_view && !requirements.passes_gradient) return emit_layer_backward(i, gradients);
+  std::vector<GradientPlace> places = gradient_places(i);
+  const auto bias = requirements.bias < 0 ? GradientPlace{} : places[static_cast<size_t>(requirements.bias)];
+  std::vector<int> gradients;
+  for (size_t k = 0; k < s.values.size(); ++k)
+    gradients.push_back(gather_gradient(i, k, k == 0 ? bias : GradientPlace{}));
+  if (!requirements.is_view && !requirements.passes_gradient)
+    return emit_layer_backward(i, gradients, std::move(places));
   // Every input's contribution is this very buffer.
   for (size_t k = 0; k < s.inputs.size(); ++k)
     if (state(node(i).inputs[k].node).needs_gradient) add_contribution(s.inputs[k], gradients[0]);
   release(gradients[0]);
 }
 
-void PlanBuilder::emit_layer_backward(int i, const std::vector<int>& gradients) {
+void PlanBuilder::emit_layer_backward(int i, const std::vector<int>& gradients,
+                                      std::vector<GradientPlace> places) {
   NodeState& s = state(i);
   const LayerRequirements& requirements = s.layer->requirements();
   bool last_owner = false;
@@ -136,9 +162,7 @@ void PlanBuilder::emit_layer_backward(int i, const std::vector<int>& gradients) 
     }
     call.diff_inputs.push_back(buffer);
   }
-  const bool moves = node(i).has_moving_parameters();
-  for (size_t k = 0; k < node(i).parameters.size(); ++k)
-    call.gradients.push_back(moves ? gradient_place(i, static_cast<int>(k)) : GradientPlace{});
+  call.gradients = std::move(places);
 
   std::vector<int> reads = gradients, writes = call.diff_inputs;
   reads.push_back(call.saved);
@@ -152,6 +176,13 @@ void PlanBuilder::emit_layer_backward(int i, const std::vector<int>& gradients) 
   for (size_t k = 0; k < s.inputs.size(); ++k)
     if (const int buffer = call_of(i).diff_inputs[k]; buffer >= 0) add_contribution(s.inputs[k], buffer);
   add_shared_gradients(i);
+}
+
+std::vector<GradientPlace> PlanBuilder::gradient_places(int i) {
+  std::vector<GradientPlace> places(node(i).parameters.size());
+  if (!node(i).has_moving_parameters()) return places;
+  for (size_t k = 0; k < places.size(); ++k) places[k] = gradient_place(i, static_cast<int>(k));
+  return places;
 }
 
 /// Right among the gradients, unless several layers have the parameter: then that is for the first that is

@@ -148,12 +148,14 @@ class PlanBuilder {
   void emit_outputs();
 
   void emit_backward(int i);
-  /// The buffer of the gradient of an output before the activation; -1 where nobody gives one.
-  int gather_gradient(int i, size_t output);
+  /// The buffer of the gradient of an output before the activation; -1 where nobody gives one. Into `bias`
+  /// goes its sum over the rows.
+  int gather_gradient(int i, size_t output, const GradientPlace& bias);
+  void emit_bias_gradient(int i, int gradient, const GradientPlace& bias);
   int reorder_gradient(ValueRef ref, int slot, Layout from, Layout to, int src);
   int bring(const Contribution& contribution, const Value& to);
   void add_contribution(int v, int buffer);
-  void emit_layer_backward(int i, const std::vector<int>& gradients);
+  void emit_layer_backward(int i, const std::vector<int>& gradients, std::vector<GradientPlace> places);
   const ParameterLayout& layout_of(int i) const { return layout_.on(layout_.owner_slot(i)); }
   const ParameterSlice& slice_of(int i, size_t index) const {
     return layout_of(i).slice(i, static_cast<int>(index));
@@ -161,6 +163,8 @@ class PlanBuilder {
   bool has_gradient(int i, const ParameterSlice& slice) const {
     return slice.offset < layout_of(i).with_gradient();
   }
+  /// Of all parameters; nothing is wanted where none moves.
+  std::vector<GradientPlace> gradient_places(int i);
   GradientPlace gradient_place(int i, int index);
   void add_shared_gradients(int i);
   /// Where the gradient of one of the slot's own parameters belongs.

@@ -51,6 +51,10 @@ class Convolution {
   virtual void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) = 0;
   /// diff_dst is the gradient before the epilogue's activation.
   virtual void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) = 0;
+  /// Whether backward_filter gives the bias's gradient too. Else it is the sum of diff_dst, which is plain,
+  /// over all pixels: Ops::column_sum, or what sums in a pass that comes by there anyway.
+  virtual bool gives_bias_gradient() const = 0;
+  /// `diff_bias` is null where there is no bias, or its gradient is not given here.
   virtual void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
                                void* scratch) = 0;
 };
@@ -225,6 +229,11 @@ class Ops {
   /// back, summed, and the activation that made the value undone, in one pass.
   virtual void sum_backward(const ActivationSpec& spec, const void* saved,
                             std::span<const void* const> diff_dsts, void* diff_src, int64_t n) = 0;
+  /// The same over [rows, columns], with diff_bias[c] = the sum over r of diff_src[r, c] as column_sum has
+  /// it; in one pass, too, where that is faster.
+  virtual void sum_backward_bias(const ActivationSpec& spec, const void* saved,
+                                 std::span<const void* const> diff_dsts, void* diff_src, float* diff_bias,
+                                 int64_t rows, int64_t columns) = 0;
   /// Inverted dropout on [samples, per_sample]: keeps an element with probability 1 - rate and divides it by
   /// that. Element e of sample s is decided by word e % 4 of random(high = *step (of device memory), low =
   /// (first_sample + s) << 32 | e / 4). The backward pass is the same call on gradients.

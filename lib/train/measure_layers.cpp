@@ -148,12 +148,24 @@ class LayerAlone {
   }
   /// The gradients that several readers give back are summed, and a fused activation is undone.
   void gather_gradients() {
-    const bool undone =
-        flow_.activation.kind == Activation::linear || layer_.requirements().undoes_activation;
-    if (undone && flow_.readers <= 1) return;
+    const LayerRequirements& requirements = layer_.requirements();
+    const bool undone = flow_.activation.kind == Activation::linear || requirements.undoes_activation;
+    const Shape& shape = node_.outputs[0].shape;
+    const int64_t n = batch_ * shape.elements(), columns = shape.columns();
+    float* diff_bias =
+        requirements.bias < 0 ? nullptr : args_.diff_parameters[static_cast<size_t>(requirements.bias)];
+    if (undone && flow_.readers <= 1) {
+      if (diff_bias) ops_.column_sum(diff_bias, diff_outputs_[0], n / columns, columns);
+      return;
+    }
     const std::vector<const void*> sources(static_cast<size_t>(std::max(flow_.readers, 1)), diff_outputs_[0]);
-    ops_.sum_backward(undone ? ActivationSpec{} : flow_.activation, args_.output(), sources, diff_outputs_[0],
-                      batch_ * node_.outputs[0].shape.elements());
+    const ActivationSpec activation = undone ? ActivationSpec{} : flow_.activation;
+    if (diff_bias) {
+      ops_.sum_backward_bias(activation, args_.output(), sources, diff_outputs_[0], diff_bias, n / columns,
+                             columns);
+    } else {
+      ops_.sum_backward(activation, args_.output(), sources, diff_outputs_[0], n);
+    }
   }
 
   const GraphNode& node_;

@@ -182,6 +182,11 @@ LayerRun::Gradients LayerRun::backward(const Values& diff_output, bool in_place)
   // What the requirements do not ask for is not there any more.
   if (!requirements().backward_reads_inputs) std::fill(args_.inputs.begin(), args_.inputs.end(), nullptr);
   if (!requirements().backward_reads_outputs) args_.outputs = {nullptr};
+  if (const int bias = requirements().bias; bias >= 0) {
+    const int64_t columns = output.shape.columns();
+    ops().column_sum(args_.diff_parameters.at(static_cast<size_t>(bias)), diff.data(),
+                     output_elements() / columns, columns);
+  }
   kernel_->backward(args_);
   for (size_t i = 0; i < inputs.size(); ++i)
     gradients.inputs.push_back(

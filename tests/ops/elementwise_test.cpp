@@ -200,6 +200,32 @@ DEVICE_TEST_CASE("the gradients of several readers, summed, and the activation u
   }
 }
 
+DEVICE_TEST_CASE("the gradients of several readers and the bias's, in one pass, as in two") {
+  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {1, 70}, {5, 3}, {33, 10}, {128, 512}, {3000, 64}, {20000, 7}}) {
+    CAPTURE(rows);
+    CAPTURE(columns);
+    const int64_t n = rows * columns;
+    const TypedArray y = device.typed(device.random(n, 1)), a = device.typed(device.random(n, 2)),
+                     b = device.typed(device.random(n, 3)), diff = device.typed(static_cast<size_t>(n));
+    const auto own = device.floats(static_cast<size_t>(columns)),
+               bias = device.floats(static_cast<size_t>(columns));
+    for (const ActivationSpec& activation : {ActivationSpec{}, ActivationSpec{Activation::relu, 0, false},
+                                             ActivationSpec{Activation::tanh, 0, false}}) {
+      const std::array<const void*, 2> two{a.data(), b.data()};
+      device.ops().sum_backward(activation, y.data(), two, diff.data(), n);
+      device.ops().column_sum(own.data(), diff.data(), rows, columns);
+      const Floats expected = diff.read();
+      // One of the readers' gradients is overwritten.
+      const TypedArray sum = device.typed(b.read());
+      const std::array<const void*, 2> again{a.data(), sum.data()};
+      device.ops().sum_backward_bias(activation, y.data(), again, sum.data(), bias.data(), rows, columns);
+      CHECK(sum.read() == expected);
+      CHECK(bias.read() == own.read());
+    }
+  }
+}
+
 DEVICE_TEST_CASE("dropout is decided by the sample's place and nothing else") {
   const Philox random = Philox::of(9, 3);
   const float rate = 0.3f;

@@ -69,6 +69,7 @@ class PreparedTranspose : public PreparedLayer {
     requirements_.output_layouts = {convolution_->src_layout()};
     requirements_.scratch_bytes = convolution_->scratch_bytes();
     requirements_.backward_reads_inputs = by_filter_;
+    if (by_filter_ && use_bias) requirements_.bias = 1;
   }
 
   void forward(const LayerArguments& args) override {
@@ -77,11 +78,9 @@ class PreparedTranspose : public PreparedLayer {
   }
 
   void backward(const LayerArguments& args) override {
-    if (by_filter_) {
+    if (by_filter_)
       convolution_->backward_filter(args.diff_output(), args.input(), args.diff_parameters[0], nullptr,
                                     args.scratch);
-      if (use_bias_) ops_.column_sum(args.diff_parameters[1], args.diff_output(), pixels_, filters_);
-    }
     if (by_data_)
       convolution_->forward(args.diff_output(), args.weights[0], nullptr, args.diff_inputs[0], args.scratch);
   }

@@ -32,6 +32,7 @@ PreparedConvolution::PreparedConvolution(const LayerRequest& request, const Conv
   requirements_.output_layouts = {convolution_->dst_layout()};
   requirements_.scratch_bytes = convolution_->scratch_bytes();
   requirements_.backward_reads_inputs = by_filter_;
+  if (by_filter_ && use_bias_ && !convolution_->gives_bias_gradient()) requirements_.bias = 1;
 }
 
 void PreparedConvolution::forward(const LayerArguments& args) {
@@ -40,9 +41,10 @@ void PreparedConvolution::forward(const LayerArguments& args) {
 }
 
 void PreparedConvolution::backward(const LayerArguments& args) {
+  const bool gives_bias = use_bias_ && convolution_->gives_bias_gradient();
   if (by_filter_)
     convolution_->backward_filter(args.input(), args.diff_output(), args.diff_parameters[0],
-                                  use_bias_ ? args.diff_parameters[1] : nullptr, args.scratch);
+                                  gives_bias ? args.diff_parameters[1] : nullptr, args.scratch);
   if (by_data_)
     convolution_->backward_data(args.diff_output(), args.weights[0], args.diff_inputs[0], args.scratch);
 }

@@ -31,26 +31,27 @@ struct DenseOptions {
 
 class PreparedDense : public PreparedLayer {
  public:
-  PreparedDense(const LayerRequest& request, bool use_bias)
-      : ops_(request.ops), use_bias_(use_bias), units_(request.output().shape.back()) {
-    const int64_t inputs = request.inputs[0].shape.back();
-    rows_ = batch_elements(request, request.output().shape) / units_;
-    forward_ = ops_.matmul(
-        {.m = rows_, .n = units_, .k = inputs, .bias = use_bias, .activation = request.activation});
+  PreparedDense(const LayerRequest& request, bool use_bias) : use_bias_(use_bias) {
+    Ops& ops = request.ops;
+    const int64_t inputs = request.inputs[0].shape.back(), units = request.output().shape.back();
+    const int64_t rows = batch_elements(request, request.output().shape) / units;
+    forward_ =
+        ops.matmul({.m = rows, .n = units, .k = inputs, .bias = use_bias, .activation = request.activation});
     requirements_.scratch_bytes = forward_->scratch_bytes();
     if (request.training && request.input_needs_gradient[0]) {
-      by_input_ = ops_.matmul({.m = rows_, .n = inputs, .k = units_, .transpose_b = true, .activation = {}});
+      by_input_ = ops.matmul({.m = rows, .n = inputs, .k = units, .transpose_b = true, .activation = {}});
       requirements_.scratch_bytes = std::max(requirements_.scratch_bytes, by_input_->scratch_bytes());
     }
     if (trains_parameters(request)) {
-      by_kernel_ = ops_.matmul({.m = inputs,
-                                .n = units_,
-                                .k = rows_,
-                                .transpose_a = true,
-                                .float32_result = true,
-                                .activation = {}});
+      by_kernel_ = ops.matmul({.m = inputs,
+                               .n = units,
+                               .k = rows,
+                               .transpose_a = true,
+                               .float32_result = true,
+                               .activation = {}});
       requirements_.scratch_bytes = std::max(requirements_.scratch_bytes, by_kernel_->scratch_bytes());
       requirements_.backward_reads_inputs = true;
+      if (use_bias) requirements_.bias = 1;
     }
   }
 
@@ -60,18 +61,14 @@ class PreparedDense : public PreparedLayer {
   }
 
   void backward(const LayerArguments& args) override {
-    if (by_kernel_) {
+    if (by_kernel_)
       by_kernel_->run(args.input(), args.diff_output(), nullptr, args.diff_parameters[0], args.scratch);
-      if (use_bias_) ops_.column_sum(args.diff_parameters[1], args.diff_output(), rows_, units_);
-    }
     if (by_input_)
       by_input_->run(args.diff_output(), args.weights[0], nullptr, args.diff_inputs[0], args.scratch);
   }
 
  private:
-  Ops& ops_;
   bool use_bias_;
-  int64_t units_, rows_;
   std::unique_ptr<Matmul> forward_, by_input_, by_kernel_;
 };
 

@@ -61,6 +61,13 @@ void CpuOps::column_sum(float* dst, const void* src, int64_t rows, int64_t colum
   }
 }
 
+void CpuOps::sum_backward_bias(const ActivationSpec& spec, const void* saved,
+                               std::span<const void* const> diff_dsts, void* diff_src, float* diff_bias,
+                               int64_t rows, int64_t columns) {
+  sum_backward(spec, saved, diff_dsts, diff_src, rows * columns);
+  column_sum(diff_bias, diff_src, rows, columns);
+}
+
 void CpuOps::softmax_forward(const void* src, void* dst, int64_t rows, int64_t columns) {
   each_row(rows, columns, [&](int64_t begin, int64_t end) {
     kernels_.softmax_forward(f32(src), f32(dst), columns, begin, end);

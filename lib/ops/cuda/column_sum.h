@@ -8,6 +8,7 @@
 
 #include "device/cuda/context.h"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/stream.h"
 #include "ops/cuda/types.h"
 
 namespace dtrain::cuda {
@@ -21,20 +22,24 @@ template <class T>
 struct Element {
   const T* src;
   int64_t columns;
-  __device__ float operator()(int64_t r, int64_t c) const { return to_float(src[r * columns + c]); }
+  __device__ float load(int64_t r, int64_t c) const { return to_float(src[r * columns + c]); }
+  __device__ float value(int64_t, int64_t, float loaded) const { return loaded; }
 };
 
 /// dst[blockIdx.y, c] = the sum of term(r, c) over part blockIdx.y of the rows. blockDim.y is a power of two.
+/// A term is term.value(r, c, term.load(r, c)); each is made once, and value() may write its place.
 template <class Term>
-__global__ void column_sum_kernel(Term term, float* dst, int64_t rows, int64_t columns, int64_t part_rows) {
+__global__ void column_sum_kernel(const __grid_constant__ Term term, float* dst, int64_t rows,
+                                  int64_t columns, int64_t part_rows) {
   __shared__ float totals[kColumnThreads];
   const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const int64_t first = blockIdx.y * part_rows;
   const int64_t last = first + part_rows < rows ? first + part_rows : rows;
   float total = 0.0f;
   if (column < columns) {
-#pragma unroll 8
-    for (int64_t r = first + threadIdx.y; r < last; r += blockDim.y) total += term(r, column);
+    stream<8>(
+        first + threadIdx.y, last, blockDim.y, [&](int64_t r) { return term.load(r, column); },
+        [&](int64_t r, const auto& loaded) { total += term.value(r, column, loaded); });
   }
   const unsigned here = threadIdx.y * blockDim.x + threadIdx.x;
   totals[here] = total;

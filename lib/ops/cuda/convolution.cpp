@@ -17,9 +17,9 @@ bool is_product(const ConvolutionSpec& spec) {
 
 class ProductConvolution final : public Convolution {
  public:
-  ProductConvolution(CudaOps& ops, const ConvolutionSpec& spec)
-      : ops_(ops), pixels_(spec.batch * spec.height * spec.width), filters_(spec.filters) {
-    forward_ = ops.matmul({.m = pixels_,
+  ProductConvolution(CudaOps& ops, const ConvolutionSpec& spec) {
+    const int64_t pixels = spec.batch * spec.height * spec.width;
+    forward_ = ops.matmul({.m = pixels,
                            .n = spec.filters,
                            .k = spec.channels,
                            .bias = spec.bias,
@@ -27,13 +27,13 @@ class ProductConvolution final : public Convolution {
     if (!spec.training) return;
     filter_ = ops.matmul({.m = spec.channels,
                           .n = spec.filters,
-                          .k = pixels_,
+                          .k = pixels,
                           .transpose_a = true,
                           .float32_result = true,
                           .activation = {}});
     if (!spec.needs_diff_src) return;
     data_ = ops.matmul(
-        {.m = pixels_, .n = spec.channels, .k = spec.filters, .transpose_b = true, .activation = {}});
+        {.m = pixels, .n = spec.channels, .k = spec.filters, .transpose_b = true, .activation = {}});
   }
 
   Layout src_layout() const override { return Layout::plain; }
@@ -51,15 +51,13 @@ class ProductConvolution final : public Convolution {
   void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) override {
     data_->run(diff_dst, kernel, nullptr, diff_src, scratch);
   }
-  void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
+  bool gives_bias_gradient() const override { return false; }
+  void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* /*diff_bias*/,
                        void* scratch) override {
     filter_->run(src, diff_dst, nullptr, diff_kernel, scratch);
-    if (diff_bias) ops_.column_sum(diff_bias, diff_dst, pixels_, filters_);
   }
 
  private:
-  CudaOps& ops_;
-  int64_t pixels_, filters_;
   std::unique_ptr<Matmul> forward_, data_, filter_;
 };
 
@@ -112,15 +110,13 @@ class DnnBackedConvolution final : public Convolution {
     data_->run(ops_.context().dnn(), diff_src, reordered(kernel, scratch), diff_dst, workspace(scratch));
   }
 
+  bool gives_bias_gradient() const override { return false; }
   void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
                        void* scratch) override {
     if (!filter_) return direct_.backward_filter(src, diff_dst, diff_kernel, diff_bias, scratch);
     filter_->run(ops_.context().dnn(), src, scratch, diff_dst, workspace(scratch));
     transpose_to_float(ops_, filter_->weights_type(), scratch, diff_kernel, spec_.filters,
                        weights_per_filter());
-    if (diff_bias)
-      ops_.column_sum(diff_bias, diff_dst, spec_.batch * spec_.out_height() * spec_.out_width(),
-                      spec_.filters);
   }
 
  private:

@@ -170,7 +170,7 @@ void DirectConvolution::backward_data(const void* diff_dst, const void* kernel, 
 }
 
 void DirectConvolution::backward_filter(const void* src, const void* diff_dst, float* diff_kernel,
-                                        float* diff_bias, void*) {
+                                        float* /*diff_bias*/, void*) {
   const Geometry g(spec_);
   with_type(ops_.compute_type(), [&](auto zero) {
     using T = decltype(zero);
@@ -178,7 +178,6 @@ void DirectConvolution::backward_filter(const void* src, const void* diff_dst, f
            kEachThreads, ops_.context().compute(), g, static_cast<const T*>(src),
            static_cast<const T*>(diff_dst), diff_kernel);
   });
-  if (diff_bias) ops_.column_sum(diff_bias, diff_dst, g.dst_elements() / g.filters, g.filters);
 }
 
 }  // namespace dtrain::cuda

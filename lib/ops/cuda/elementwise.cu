@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "ops/cuda/column_sum.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/reduce.h"
 #include "ops/cuda/vector.h"
@@ -58,14 +59,40 @@ struct SumBackward {
   Activation activation;
 
   template <int N>
-  __device__ void run(int64_t i) const {
-    float diffs[N], kept[N] = {};
-    diff_dsts.combine(i, Add{}, diffs);
+  struct Loaded {
+    float diffs[N], kept[N];
+  };
+  template <int N>
+  __device__ Loaded<N> read(int64_t i) const {
+    Loaded<N> loaded{};
+    diff_dsts.combine(i, Add{}, loaded.diffs);
     // Nothing is saved for an activation that does nothing.
-    if constexpr (!std::is_same_v<Activation, math::Linear>) load(saved + i, kept);
+    if constexpr (!std::is_same_v<Activation, math::Linear>) load(saved + i, loaded.kept);
+    return loaded;
+  }
+  template <int N>
+  __device__ void run(int64_t i) const {
+    Loaded<N> loaded = read<N>(i);
 #pragma unroll
-    for (int j = 0; j < N; ++j) diffs[j] = activation.backward(kept[j], diffs[j]);
-    store(diff_src + i, diffs);
+    for (int j = 0; j < N; ++j) loaded.diffs[j] = activation.backward(loaded.kept[j], loaded.diffs[j]);
+    store(diff_src + i, loaded.diffs);
+  }
+};
+
+/// The same, an element at a time, as a term of its column's sum: it is what has been written, as if a pass
+/// of its own had read it.
+template <class Body>
+struct SumBackwardTerm {
+  Body body;
+  int64_t columns;
+
+  __device__ auto load(int64_t r, int64_t c) const { return body.template read<1>(r * columns + c); }
+  template <class Loaded>
+  __device__ float value(int64_t r, int64_t c, const Loaded& loaded) const {
+    auto& written = body.diff_src[r * columns + c];
+    written = from_float<std::remove_reference_t<decltype(written)>>(
+        body.activation.backward(loaded.kept[0], loaded.diffs[0]));
+    return to_float(written);
   }
 };
 
@@ -168,6 +195,18 @@ void combine(const CudaContext& context, T* dst, std::span<const void* const> sr
   });
 }
 
+/// use(SumBackward of these arrays).
+template <class T, class Use>
+void with_sum_backward(const ActivationSpec& spec, const void* saved, std::span<const void* const> diff_dsts,
+                       void* diff_src, Use&& use) {
+  with_sources<T>(diff_dsts, [&]<size_t kCapacity>(const Sources<T, kCapacity>& sources) {
+    math::with_activation(spec, [&](auto activation) {
+      use(SumBackward<T, decltype(activation), kCapacity>{sources, static_cast<const T*>(saved),
+                                                          static_cast<T*>(diff_src), activation});
+    });
+  });
+}
+
 }  // namespace
 
 void CudaOps::fill(float* dst, float value, int64_t n) {
@@ -216,13 +255,18 @@ void CudaOps::sum_backward(const ActivationSpec& spec, const void* saved,
   const bool aligned = all_aligned_16(diff_dsts) && all_aligned(saved, diff_src);
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    with_sources<T>(diff_dsts, [&]<size_t kCapacity>(const Sources<T, kCapacity>& sources) {
-      math::with_activation(spec, [&](auto activation) {
-        for_each<kVector<T>>(
-            context_, n, aligned,
-            SumBackward<T, decltype(activation), kCapacity>{sources, static_cast<const T*>(saved),
-                                                            static_cast<T*>(diff_src), activation});
-      });
+    with_sum_backward<T>(spec, saved, diff_dsts, diff_src,
+                         [&](const auto& body) { for_each<kVector<T>>(context_, n, aligned, body); });
+  });
+}
+
+void CudaOps::sum_backward_bias(const ActivationSpec& spec, const void* saved,
+                                std::span<const void* const> diff_dsts, void* diff_src, float* diff_bias,
+                                int64_t rows, int64_t columns) {
+  with_type(math_.type, [&](auto type) {
+    with_sum_backward<decltype(type)>(spec, saved, diff_dsts, diff_src, [&](const auto& body) {
+      sum_columns(context_, SumBackwardTerm<std::remove_cvref_t<decltype(body)>>{body, columns}, diff_bias,
+                  rows, columns);
     });
   });
 }

@@ -212,10 +212,11 @@ struct ScaleGradient {
   const T *src, *diff_dst;
   const float *mean, *inverse_deviation;
   int64_t columns;
-  __device__ float operator()(int64_t r, int64_t c) const {
+  __device__ float load(int64_t r, int64_t c) const {
     const float distance = to_float(src[r * columns + c]) - mean[r];
     return to_float(diff_dst[r * columns + c]) * distance * inverse_deviation[r];
   }
+  __device__ float value(int64_t, int64_t, float loaded) const { return loaded; }
 };
 
 }  // namespace
