@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <hdf5.h>
 
 #include "data/support.h"
@@ -138,6 +139,38 @@ TEST_CASE("hdf5: filters that are not there, files cut short or open elsewhere, 
   ::close(printed);
   CHECK(contains(message, "found data that cannot be read"));
   CHECK(read_file(folder / "printed").empty());
+}
+
+TEST_CASE("hdf5: a chunk that does not hold as much as chunks do is told") {
+  const TempFolder folder;
+  const TensorSpec input{"x", {}};
+  const std::vector<float> values(2000, 1.5f);
+  for (const int checksum : {0, 1, 2}) {  // none, ahead of deflate, behind it
+    CAPTURE(checksum);
+    const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+    const hsize_t chunk = 0x123;
+    H5Pset_chunk(properties, 1, &chunk);
+    H5Pset_shuffle(properties);
+    if (checksum == 1) H5Pset_fletcher32(properties);
+    H5Pset_deflate(properties, 6);
+    if (checksum == 2) H5Pset_fletcher32(properties);
+    const hid_t file = create(folder / "a.h5");
+    add(file, "x", H5T_NATIVE_FLOAT, {2000}, values.data(), properties);
+    H5Fclose(file);
+    H5Pclose(properties);
+    CHECK(read_all(*open(folder, "input: x", input), 0).size() == 2000);
+
+    // The chunk's extent, and behind it an element's.
+    std::string damaged = read_file(folder / "a.h5");
+    const size_t at = damaged.find(std::string("\x23\x01\0\0\x04\0\0\0", 8));
+    REQUIRE(at != std::string::npos);
+    damaged[at + 1] = '\x05';
+    write_file(folder / "a.h5", damaged);
+    const std::string message = error_of([&] { open(folder, "input: x", input); });
+    CHECK(contains(message,
+                   fmt::format("a.h5:x: expected chunks of {} bytes", 4 * 0x523 + 4 * (checksum == 1))));
+    CHECK(contains(message, fmt::format("found one of {} (damaged)", 4 * 0x123 + 4 * (checksum == 1))));
+  }
 }
 
 TEST_CASE("hdf5: what is no HDF5 file") {

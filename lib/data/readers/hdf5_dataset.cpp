@@ -1,9 +1,11 @@
 #include "data/readers/hdf5_dataset.h"
 
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <isa-l/igzip_lib.h>
 
 #include "base/error.h"
 #include "base/stopwatch.h"
@@ -93,7 +95,78 @@ void refuse_missing_filters(const std::string& where, const Hdf5Handle& properti
   }
 }
 
+/// What a zlib stream unpacks to, counted no further than a little past `most`; nothing for what is none.
+std::optional<size_t> unpacked_bytes(std::vector<uint8_t>& packed, size_t most) {
+  inflate_state state;
+  isal_inflate_init(&state);
+  state.crc_flag = ISAL_ZLIB;
+  state.next_in = packed.data();
+  state.avail_in = static_cast<uint32_t>(packed.size());
+  std::vector<uint8_t> room(size_t{1} << 16);
+  size_t bytes = 0;
+  while (bytes <= most) {
+    state.next_out = room.data();
+    state.avail_out = static_cast<uint32_t>(room.size());
+    if (isal_inflate(&state) != ISAL_DECOMP_OK) return std::nullopt;
+    const size_t done = room.size() - state.avail_out;
+    bytes += done;
+    if (state.block_state == ISAL_BLOCK_FINISH) break;
+    if (done == 0) return std::nullopt;
+  }
+  return bytes;
+}
+
+/// By how many bytes the filters ahead of deflate lengthen a chunk; nothing where the only deflate is not
+/// among filters that are known.
+std::optional<size_t> added_before_deflate(const Hdf5Handle& properties) {
+  std::optional<size_t> added;
+  size_t checksums = 0;
+  for (int i = 0; i < H5Pget_nfilters(properties); ++i) {
+    unsigned flags = 0, config = 0;
+    size_t values = 0;
+    const H5Z_filter_t filter =
+        H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, &config);
+    if (filter == H5Z_FILTER_FLETCHER32) {
+      checksums += 4;
+    } else if (filter == H5Z_FILTER_DEFLATE && !added) {
+      added = checksums;
+    } else if (filter != H5Z_FILTER_SHUFFLE) {
+      return std::nullopt;
+    }
+  }
+  return added;
+}
+
 }  // namespace
+
+/// Where a packed chunk of numbers holds less than a chunk, libhdf5 gives what lies behind it in memory for
+/// the rest. The extents of the chunks may be damaged, which the first of them shows.
+void Hdf5Dataset::check_first_chunk(const Hdf5Handle& properties) const {
+  const Hdf5Handle type(H5Dget_type(dataset));
+  const H5T_class_t kind = H5Tget_class(type);
+  const auto added = added_before_deflate(properties);
+  const bool numbers = kind == H5T_INTEGER || kind == H5T_FLOAT || kind == H5T_ENUM;
+  if (!numbers || !added || H5Pget_layout(properties) != H5D_CHUNKED) return;
+  std::vector<hsize_t> chunk(extents.size()), origin(extents.size(), 0);
+  if (H5Pget_chunk(properties, static_cast<int>(chunk.size()), chunk.data()) < 0) return;
+  size_t expected = H5Tget_size(type);
+  for (const hsize_t extent : chunk) expected *= static_cast<size_t>(extent);
+  expected += *added;
+
+  unsigned left_out = 0;
+  haddr_t address = HADDR_UNDEF;
+  hsize_t bytes = 0;
+  if (H5Dget_chunk_info_by_coord(dataset, origin.data(), &left_out, &address, &bytes) < 0 || left_out != 0 ||
+      address == HADDR_UNDEF || static_cast<int64_t>(bytes) > input->size())
+    return;
+  std::vector<uint8_t> packed(static_cast<size_t>(bytes));
+  uint32_t mask = 0;
+  if (H5Dread_chunk(dataset, H5P_DEFAULT, origin.data(), &mask, packed.data()) < 0) return;
+  if (const auto found = unpacked_bytes(packed, expected); found && *found != expected)
+    throw UserError(
+        fmt::format("{}: expected chunks of {} bytes, as its extents say, found one of {} (damaged)", where,
+                    expected, *found));
+}
 
 Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)
     : input(std::make_shared<const InputFile>(path)), file(open_file(*input)) {
@@ -114,6 +187,7 @@ void Hdf5Dataset::check_storage(int element_bytes) const {
   refuse_foreign_storage(where, properties);
   refuse_missing_filters(where, properties);
   check_shape(where, shape(), element_bytes);
+  check_first_chunk(properties);
   // Chunks that were never written take no place; but so much of nothing is damage, or nobody's data.
   constexpr int64_t kMuch = int64_t{1} << 26, kMostPacked = 2000;
   const int64_t bytes = shape().elements() * element_bytes;

@@ -20,7 +20,8 @@ struct Hdf5Dataset {
 
   Shape shape() const { return Shape(std::vector<int64_t>(extents.begin(), extents.end())); }
   /// Throws UserError for a dataset that is kept in other files or packed in a way that is not known, and
-  /// unless the extents are sane, as check_shape(), and the file is not far too small. libhdf5 then looks at
+  /// unless the extents are sane, as check_shape(), the file is not far too small, and the first chunk holds
+  /// one. libhdf5 then looks at
   /// the value that fills what was not written: where the type has references, Hdf5References have to live.
   void check_storage(int element_bytes) const;
   /// Reads `count` samples from `first` on as elements of a type that libhdf5 converts the file's to.
@@ -31,6 +32,9 @@ struct Hdf5Dataset {
   std::string where;  // "path:name"
   Hdf5Handle file, dataset;
   std::vector<hsize_t> extents;
+
+ private:
+  void check_first_chunk(const Hdf5Handle& properties) const;
 };
 
 }  // namespace dtrain
