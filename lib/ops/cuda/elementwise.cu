@@ -13,7 +13,8 @@
 namespace dtrain::cuda {
 namespace {
 
-/// The arrays that one value is made of, in a kernel's arguments. Few make an argument that costs nothing;
+/// The arrays that one value is made of, in a kernel's arguments. One or two are as many as there is room
+/// for, so that all are asked for before the first is waited for; few make an argument that costs nothing;
 /// the others take what one launch may carry (4 KiB), so that a value is always made in one pass: its
 /// destination may be any of its sources.
 constexpr size_t kFewSources = 8, kMostSources = 256;
@@ -26,7 +27,8 @@ struct Sources {
   template <int N, class Combine>
   __device__ void combine(int64_t i, Combine combine, float (&values)[N]) const {
     load(arrays[0] + i, values);
-    for (int s = 1; s < count; ++s) {
+    const int all = kCapacity <= 2 ? static_cast<int>(kCapacity) : count;
+    for (int s = 1; s < all; ++s) {
       float next[N];
       load(arrays[s] + i, next);
 #pragma unroll
@@ -42,12 +44,16 @@ struct Combined {
   Activation activation;
 
   template <int N>
-  __device__ void run(int64_t i) const {
-    float values[N];
-    srcs.combine(i, Combine{}, values);
+  __device__ Floats<N> read(int64_t i) const {
+    Floats<N> values;
+    srcs.combine(i, Combine{}, values.v);
+    return values;
+  }
+  template <int N>
+  __device__ void finish(int64_t i, Floats<N> values) const {
 #pragma unroll
-    for (int j = 0; j < N; ++j) values[j] = activation.forward(values[j]);
-    store(dst + i, values);
+    for (int j = 0; j < N; ++j) values.v[j] = activation.forward(values.v[j]);
+    store(dst + i, values.v);
   }
 };
 
@@ -71,8 +77,7 @@ struct SumBackward {
     return loaded;
   }
   template <int N>
-  __device__ void run(int64_t i) const {
-    Loaded<N> loaded = read<N>(i);
+  __device__ void finish(int64_t i, Loaded<N> loaded) const {
 #pragma unroll
     for (int j = 0; j < N; ++j) loaded.diffs[j] = activation.backward(loaded.kept[j], loaded.diffs[j]);
     store(diff_src + i, loaded.diffs);
@@ -116,15 +121,24 @@ struct ScaleAdd {
   float alpha, beta;
 
   template <int N>
-  __device__ void run(int64_t i) const {
-    float values[N], before[N] = {};
-    load(src + i, values);
-    if constexpr (kAddsToDst) load(dst + i, before);
+  struct Loaded {
+    float values[N], before[N];
+  };
+  template <int N>
+  __device__ Loaded<N> read(int64_t i) const {
+    Loaded<N> loaded{};
+    load(src + i, loaded.values);
+    if constexpr (kAddsToDst) load(dst + i, loaded.before);
+    return loaded;
+  }
+  template <int N>
+  __device__ void finish(int64_t i, Loaded<N> loaded) const {
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      values[j] = kAddsToDst ? alpha * values[j] + beta * before[j] : alpha * values[j];
+      const float value = alpha * loaded.values[j];
+      loaded.values[j] = kAddsToDst ? value + beta * loaded.before[j] : value;
     }
-    store(dst + i, values);
+    store(dst + i, loaded.values);
   }
 };
 
@@ -179,6 +193,8 @@ bool all_aligned_16(std::span<const void* const> arrays) {
 /// use(Sources of the arrays).
 template <class T, class Use>
 void with_sources(std::span<const void* const> arrays, Use&& use) {
+  if (arrays.size() == 1) return use(sources_of<1, T>(arrays));
+  if (arrays.size() == 2) return use(sources_of<2, T>(arrays));
   if (arrays.size() <= kFewSources) return use(sources_of<kFewSources, T>(arrays));
   if (arrays.size() <= kMostSources) return use(sources_of<kMostSources, T>(arrays));
   throw Error("a GPU combines at most " + std::to_string(kMostSources) + " arrays to one value, not " +

@@ -5,6 +5,7 @@
 
 #include "device/cuda/context.h"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/stream.h"
 #include "ops/cuda/types.h"
 
 namespace dtrain::cuda {
@@ -61,15 +62,34 @@ __device__ inline int64_t thread_count() {
   return int64_t{gridDim.x} * blockDim.x;
 }
 
-/// body.run<N>(i) does the elements [i, i + N), i a multiple of N; body.run<1>(i) the last few. The body
-/// stays where arguments are: a thread's own copy of one that is indexed would lie in memory.
+/// A body that reads before it writes: `N` elements from i on as a value, which finish() is given.
+template <class Body, int N>
+concept ReadsFirst = requires(const Body& body, int64_t i) {
+  body.template read<N>(i);
+};
+
+inline constexpr int kEachAhead = 2;
+
+/// This thread's of the vectors of N elements in [first, end).
+template <int N, class Body>
+__device__ inline void do_each(const Body& body, int64_t first, int64_t end) {
+  if constexpr (ReadsFirst<Body, N>) {
+    stream<kEachAhead>(
+        first + thread_index(), end, thread_count(), [&](int64_t i) { return body.template read<N>(i * N); },
+        [&](int64_t i, const auto& loaded) { body.template finish<N>(i * N, loaded); });
+  } else {
+    for (int64_t i = first + thread_index(); i < end; i += thread_count()) body.template run<N>(i * N);
+  }
+}
+
+/// body.run<N>(i) does the elements [i, i + N), i a multiple of N; body.run<1>(i) the last few. A body that
+/// has read<N>(i) and finish<N>(i, what was read) in its place has several reads under way. The body stays
+/// where arguments are: a thread's own copy of one that is indexed would lie in memory.
 template <int N, class Body>
 __global__ void each_kernel(const __grid_constant__ Body body, int64_t n) {
   const int64_t vectors = n / N;
-  for (int64_t i = thread_index(); i < vectors; i += thread_count()) body.template run<N>(i * N);
-  if constexpr (N > 1) {
-    for (int64_t i = vectors * N + thread_index(); i < n; i += thread_count()) body.template run<1>(i);
-  }
+  do_each<N>(body, 0, vectors);
+  if constexpr (N > 1) do_each<1>(body, vectors * N, n);
 }
 
 inline constexpr int kEachThreads = 256;
