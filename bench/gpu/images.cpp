@@ -119,7 +119,8 @@ void measure_convolution(Json& rows, const Convolved& shape) {
                bias = bench.numbers(shape.filters), dst = bench.room(out.elements()),
                diff_dst = bench.numbers(out.elements(), 0.01f),
                diff_src = bench.room(shape.images.elements()), diff_kernel = bench.floats(weights),
-               diff_bias = bench.floats(shape.filters), scratch = bytes(bench, convolution->scratch_bytes());
+               diff_bias = bench.floats(shape.filters), scratch = bytes(bench, convolution->scratch_bytes()),
+               saved = bytes(bench, convolution->saved_bytes());
   const double operations =
       2.0 * static_cast<double>(out.elements()) * static_cast<double>(weights / shape.filters);
   const std::string name = fmt::format("convolution {}x{}/{} {} to {} ", shape.kernel, shape.kernel,
@@ -127,10 +128,11 @@ void measure_convolution(Json& rows, const Convolved& shape) {
   const auto measure = [&](const char* direction, const std::function<void()>& work) {
     rows.push(row(name + direction, bench.seconds(work), 0, operations));
   };
-  measure("forward",
-          [&] { convolution->forward(src.data(), kernel.data(), bias.data(), dst.data(), scratch.data()); });
+  measure("forward", [&] {
+    convolution->forward(src.data(), kernel.data(), bias.data(), dst.data(), saved.data(), scratch.data());
+  });
   measure("by images", [&] {
-    convolution->backward_data(diff_dst.data(), kernel.data(), diff_src.data(), scratch.data());
+    convolution->backward_data(diff_dst.data(), kernel.data(), diff_src.data(), saved.data(), scratch.data());
   });
   measure("by kernel", [&] {
     convolution->backward_filter(src.data(), diff_dst.data(), diff_kernel.f32(), diff_bias.f32(),

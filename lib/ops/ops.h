@@ -48,9 +48,13 @@ class Convolution {
   virtual Layout src_layout() const = 0;
   virtual Layout dst_layout() const = 0;
   virtual size_t scratch_bytes() const = 0;
-  virtual void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) = 0;
+  /// For what backward_data would make of the kernel once more; both calls take null in its place.
+  virtual size_t saved_bytes() const = 0;
+  virtual void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
+                       void* scratch) = 0;
   /// diff_dst is the gradient before the epilogue's activation.
-  virtual void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) = 0;
+  virtual void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void* saved,
+                             void* scratch) = 0;
   /// Whether backward_filter gives the bias's gradient too. Else it is the sum of diff_dst, which is plain,
   /// over all pixels: Ops::column_sum, or what sums in a pass that comes by there anyway.
   virtual bool gives_bias_gradient() const = 0;

@@ -98,11 +98,12 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
   const Layout in = convolution.src_layout(), out = convolution.dst_layout();
   CAPTURE(static_cast<int>(in));
   CAPTURE(static_cast<int>(out));
-  const auto scratch = device.memory(convolution.scratch_bytes());
+  const auto scratch = device.memory(convolution.scratch_bytes()),
+             saved = device.memory(convolution.saved_bytes());
   const TypedArray own_src = laid_out(device, src, src_shape, in), own_kernel = device.typed(kernel),
                    own_bias = device.typed(bias), dst = device.typed(diff_dst.size());
   convolution.forward(own_src.data(), own_kernel.data(), spec.bias ? own_bias.data() : nullptr, dst.data(),
-                      scratch.data());
+                      saved.data(), scratch.data());
   // Bias and activation may be passes of their own.
   check_close(plain(device, dst, dst_shape, out), expected.dst, device.tolerance(error_of(device), 4));
   if (!spec.training) return;
@@ -118,8 +119,12 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
     check_close(diff_bias.read(), expected.diff_bias, 1e-5);
   }
   if (!spec.needs_diff_src) return;
-  convolution.backward_data(own_diff.data(), own_kernel.data(), diff_src.data(), scratch.data());
-  check_close(plain(device, diff_src, src_shape, in), expected.diff_src, device.tolerance(error_of(device)));
+  // What forward saved, and without it.
+  for (const void* given : {static_cast<const void*>(saved.data()), static_cast<const void*>(nullptr)}) {
+    convolution.backward_data(own_diff.data(), own_kernel.data(), diff_src.data(), given, scratch.data());
+    check_close(plain(device, diff_src, src_shape, in), expected.diff_src,
+                device.tolerance(error_of(device)));
+  }
 }
 
 /// Of three images, a little wider than high.

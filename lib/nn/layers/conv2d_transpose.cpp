@@ -73,7 +73,7 @@ class PreparedTranspose : public PreparedLayer {
   }
 
   void forward(const LayerArguments& args) override {
-    convolution_->backward_data(args.input(), args.weights[0], args.output(), args.scratch);
+    convolution_->backward_data(args.input(), args.weights[0], args.output(), nullptr, args.scratch);
     if (use_bias_) ops_.add_bias(args.output(), args.output(), args.weights[1], pixels_, filters_);
   }
 
@@ -82,7 +82,8 @@ class PreparedTranspose : public PreparedLayer {
       convolution_->backward_filter(args.diff_output(), args.input(), args.diff_parameters[0], nullptr,
                                     args.scratch);
     if (by_data_)
-      convolution_->forward(args.diff_output(), args.weights[0], nullptr, args.diff_inputs[0], args.scratch);
+      convolution_->forward(args.diff_output(), args.weights[0], nullptr, args.diff_inputs[0], nullptr,
+                            args.scratch);
   }
 
  private:

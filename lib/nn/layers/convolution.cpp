@@ -31,13 +31,14 @@ PreparedConvolution::PreparedConvolution(const LayerRequest& request, const Conv
   requirements_.input_layouts = {convolution_->src_layout()};
   requirements_.output_layouts = {convolution_->dst_layout()};
   requirements_.scratch_bytes = convolution_->scratch_bytes();
+  requirements_.saved_bytes = convolution_->saved_bytes();
   requirements_.backward_reads_inputs = by_filter_;
   if (by_filter_ && use_bias_ && !convolution_->gives_bias_gradient()) requirements_.bias = 1;
 }
 
 void PreparedConvolution::forward(const LayerArguments& args) {
   convolution_->forward(args.input(), args.weights[0], use_bias_ ? args.weights[1] : nullptr, args.output(),
-                        args.scratch);
+                        args.saved, args.scratch);
 }
 
 void PreparedConvolution::backward(const LayerArguments& args) {
@@ -46,7 +47,8 @@ void PreparedConvolution::backward(const LayerArguments& args) {
     convolution_->backward_filter(args.input(), args.diff_output(), args.diff_parameters[0],
                                   gives_bias ? args.diff_parameters[1] : nullptr, args.scratch);
   if (by_data_)
-    convolution_->backward_data(args.diff_output(), args.weights[0], args.diff_inputs[0], args.scratch);
+    convolution_->backward_data(args.diff_output(), args.weights[0], args.diff_inputs[0], args.saved,
+                                args.scratch);
 }
 
 }  // namespace dtrain

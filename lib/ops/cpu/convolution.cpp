@@ -166,12 +166,17 @@ class CpuConvolution final : public Convolution {
     return std::max({forward_.scratch_bytes(), data_.scratch_bytes(), filter_.scratch_bytes()});
   }
 
-  void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) override {
+  /// oneDNN has another order of the kernel for each direction.
+  size_t saved_bytes() const override { return 0; }
+
+  void forward(const void* src, const void* kernel, const void* bias, void* dst, void*,
+               void* scratch) override {
     const void* own = read_kernel(forward_, kernel, scratch);
     forward_.call.run(engine_, {src, own, bias, dst}, forward_.rest(scratch));
   }
 
-  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) override {
+  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void*,
+                     void* scratch) override {
     const void* own = read_kernel(data_, kernel, scratch);
     data_.call.run(engine_, {diff_dst, own, diff_src}, data_.rest(scratch));
   }

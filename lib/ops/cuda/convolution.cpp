@@ -44,11 +44,14 @@ class ProductConvolution final : public Convolution {
     if (data_) bytes = std::max(bytes, data_->scratch_bytes());
     return bytes;
   }
+  size_t saved_bytes() const override { return 0; }
 
-  void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) override {
+  void forward(const void* src, const void* kernel, const void* bias, void* dst, void*,
+               void* scratch) override {
     forward_->run(src, kernel, bias, dst, scratch);
   }
-  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) override {
+  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void*,
+                     void* scratch) override {
     data_->run(diff_dst, kernel, nullptr, diff_src, scratch);
   }
   bool gives_bias_gradient() const override { return false; }
@@ -67,9 +70,9 @@ size_t aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// By cuDNN, and by kernels of our own in those directions that it has no engine for. The scratch memory
-/// holds the kernel (or its gradient) in cuDNN's order, and a workspace where a plan needs more than the
-/// context's.
+/// By cuDNN, and by kernels of our own in those directions that it has no engine for. The kernel lies in
+/// cuDNN's order in what is saved where both directions read it so, else (and its gradient) in the scratch
+/// memory, before a workspace where a plan needs more than the context's.
 class DnnBackedConvolution final : public Convolution {
  public:
   DnnBackedConvolution(CudaOps& ops, const ConvolutionSpec& spec)
@@ -93,10 +96,16 @@ class DnnBackedConvolution final : public Convolution {
   size_t scratch_bytes() const override {
     return kernel_bytes_ + (workspace_bytes_ > 0 ? workspace_bytes_ + kAlignment : 0);
   }
+  size_t saved_bytes() const override {
+    if (!saves_kernel()) return 0;
+    return static_cast<size_t>(weights_per_filter() * spec_.filters) * bytes_of(ops_.compute_type());
+  }
 
-  void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) override {
-    if (!forward_) return direct_.forward(src, kernel, bias, dst, scratch);
-    forward_->run(ops_.context().dnn(), src, reordered(kernel, scratch), dst, workspace(scratch));
+  void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
+               void* scratch) override {
+    if (!forward_) return direct_.forward(src, kernel, bias, dst, saved, scratch);
+    const void* own = reordered(kernel, saves_kernel() && saved ? saved : scratch);
+    forward_->run(ops_.context().dnn(), src, own, dst, workspace(scratch));
     const int64_t pixels = spec_.batch * spec_.out_height() * spec_.out_width();
     if (spec_.bias) {
       bias_activation(ops_, spec_.activation, bias, dst, pixels, spec_.filters);
@@ -105,9 +114,11 @@ class DnnBackedConvolution final : public Convolution {
     }
   }
 
-  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) override {
-    if (!data_) return direct_.backward_data(diff_dst, kernel, diff_src, scratch);
-    data_->run(ops_.context().dnn(), diff_src, reordered(kernel, scratch), diff_dst, workspace(scratch));
+  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void* saved,
+                     void* scratch) override {
+    if (!data_) return direct_.backward_data(diff_dst, kernel, diff_src, saved, scratch);
+    const void* own = saves_kernel() && saved ? saved : reordered(kernel, scratch);
+    data_->run(ops_.context().dnn(), diff_src, own, diff_dst, workspace(scratch));
   }
 
   bool gives_bias_gradient() const override { return false; }
@@ -120,6 +131,7 @@ class DnnBackedConvolution final : public Convolution {
   }
 
  private:
+  bool saves_kernel() const { return forward_ && data_; }
   int64_t weights_per_filter() const {
     return spec_.kernel_height * spec_.kernel_width * (spec_.depthwise ? 1 : spec_.channels);
   }
@@ -133,9 +145,9 @@ class DnnBackedConvolution final : public Convolution {
   }
 
   /// Keras's kernels, depthwise ones too, are matrices whose columns are filters; cuDNN's rows are.
-  const void* reordered(const void* kernel, void* scratch) {
-    transpose(ops_, kernel, scratch, weights_per_filter(), spec_.filters);
-    return scratch;
+  const void* reordered(const void* kernel, void* to) {
+    transpose(ops_, kernel, to, weights_per_filter(), spec_.filters);
+    return to;
   }
   void* workspace(void* scratch) {
     if (workspace_bytes_ == 0) return ops_.context().workspace();

@@ -43,15 +43,23 @@ struct BiasActivation {
 
   /// N elements are of one row: N divides the columns.
   template <int N>
-  __device__ void run(int64_t i) const {
+  struct Loaded {
     float values[N], biases[N];
-    load(images + i, values);
-    load(bias + divide(i, columns).rest, biases);
+  };
+  template <int N>
+  __device__ Loaded<N> read(int64_t i) const {
+    Loaded<N> loaded;
+    load(images + i, loaded.values);
+    load(bias + divide(i, columns).rest, loaded.biases);
+    return loaded;
+  }
+  template <int N>
+  __device__ void finish(int64_t i, Loaded<N> loaded) const {
     math::with_activation(spec, [&](auto activation) {
 #pragma unroll
-      for (int j = 0; j < N; ++j) values[j] = activation.forward(values[j] + biases[j]);
+      for (int j = 0; j < N; ++j) loaded.values[j] = activation.forward(loaded.values[j] + loaded.biases[j]);
     });
-    store(images + i, values);
+    store(images + i, loaded.values);
   }
 };
 

@@ -23,8 +23,11 @@ class DirectConvolution final : public Convolution {
   Layout src_layout() const override { return Layout::plain; }
   Layout dst_layout() const override { return Layout::plain; }
   size_t scratch_bytes() const override { return 0; }
-  void forward(const void* src, const void* kernel, const void* bias, void* dst, void* scratch) override;
-  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, void* scratch) override;
+  size_t saved_bytes() const override { return 0; }
+  void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
+               void* scratch) override;
+  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void* saved,
+                     void* scratch) override;
   bool gives_bias_gradient() const override { return false; }
   void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
                        void* scratch) override;

@@ -147,7 +147,8 @@ __global__ void backward_filter_kernel(Geometry g, const T* src, const T* diff_d
 
 }  // namespace
 
-void DirectConvolution::forward(const void* src, const void* kernel, const void* bias, void* dst, void*) {
+void DirectConvolution::forward(const void* src, const void* kernel, const void* bias, void* dst, void*,
+                                void*) {
   with_type(ops_.compute_type(), [&](auto zero) {
     using T = decltype(zero);
     const Forward<T> body{Geometry(spec_),
@@ -160,7 +161,8 @@ void DirectConvolution::forward(const void* src, const void* kernel, const void*
   });
 }
 
-void DirectConvolution::backward_data(const void* diff_dst, const void* kernel, void* diff_src, void*) {
+void DirectConvolution::backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void*,
+                                      void*) {
   with_type(ops_.compute_type(), [&](auto zero) {
     using T = decltype(zero);
     const BackwardData<T> body{Geometry(spec_), static_cast<const T*>(diff_dst),
