@@ -48,6 +48,8 @@ struct LayerRequest {
   std::span<const TensorSpec> outputs;    // as the layer's infer gave them
   std::span<const Layout> input_layouts;  // what the inputs lie in; the layer may ask for other layouts
   ActivationSpec activation;              // fused behind the first output; linear unless can_fuse agreed
+  bool adds = false;  // forward adds args.addend to the first output, ahead of the activation, whose gradient
+                      // is another node's affair; only where can_add agreed
   std::vector<bool> input_needs_gradient;
   uint32_t stream = 0;    // a number of this node's own, for random draws
   bool trainable = true;  // else no parameter moves, and batch normalisation goes by its moving statistics
@@ -106,6 +108,7 @@ struct LayerArguments {
   std::vector<void*> diff_inputs;       // null where no gradient is wanted
   std::vector<float*> diff_parameters;  // to be overwritten; null where the layer is not trainable. Moving
                                         // averages: see PreparedLayer; biases: LayerRequirements
+  const void* addend = nullptr;         // where LayerRequest::adds
   void* saved = nullptr;
   void* scratch = nullptr;
 
@@ -155,6 +158,10 @@ class Layer {
   virtual Configured<Layer> activation() const { return {}; }
   /// Whether the prepared layer applies this elementwise activation itself, to its first output.
   virtual bool can_fuse(const ActivationSpec&) const { return false; }
+  /// Whether the prepared layer adds another value to its first output, ahead of this activation.
+  virtual bool can_add(const Ops&, const ActivationSpec&) const { return false; }
+  /// Whether the layer's output is the sum of its inputs.
+  virtual bool is_sum() const { return false; }
   /// The function of an activation layer that is an elementwise one; nothing for all other layers.
   virtual std::optional<ActivationSpec> elementwise() const { return std::nullopt; }
   virtual bool is_softmax() const { return false; }

@@ -101,6 +101,7 @@ void Frame::bind_call(size_t number) {
   for (const GradientPlace& place : call.gradients)
     args.diff_parameters.push_back(gradient(call.slot, place));
   args.saved = at(call.saved);
+  args.addend = at(call.addend);
 }
 
 float* Frame::gradient(int slot, const GradientPlace& place) const {

@@ -138,7 +138,7 @@ struct GradientPlace {
 struct LayerCall {
   int slot = 0;
   std::vector<int> inputs, outputs, diff_outputs, diff_inputs;
-  int saved = -1;
+  int saved = -1, addend = -1;
   std::vector<ParameterPlace> parameters;
   std::vector<GradientPlace> gradients;
   int users = 1;  // layers that have these parameters: each gives its part of a statistic

@@ -31,6 +31,7 @@ PlanBuilder::PlanBuilder(Plan& plan, const Graph& graph, const ModelLayout& layo
 void PlanBuilder::build() {
   choose_loss_points();
   fuse_activations();
+  fuse_sums();
   find_gradient_needs();
   for (int i = 0; i < end(); ++i) prepare(i);
   read_heads();
@@ -132,14 +133,19 @@ void PlanBuilder::choose_loss_points() {
   }
 }
 
-/// An elementwise activation joins the layer before it where that layer can do it on the same slot, nobody
-/// else reads that layer's value, and no loss does.
-void PlanBuilder::fuse_activations() {
+std::map<ValueRef, int> PlanBuilder::count_readers() const {
   std::map<ValueRef, int> readers;
   for (const GraphNode& n : graph_.nodes)
     for (const ValueRef input : n.inputs) ++readers[input];
   for (const ValueRef output : graph_.outputs) ++readers[output];
   for (const LossPoint& point : loss_points_) ++readers[point.value];
+  return readers;
+}
+
+/// An elementwise activation joins the layer before it where that layer can do it on the same slot, nobody
+/// else reads that layer's value, and no loss does.
+void PlanBuilder::fuse_activations() {
+  std::map<ValueRef, int> readers = count_readers();
   for (int i = 0; i < end(); ++i) {
     const GraphNode& n = node(i);
     if (!n.layer) continue;
@@ -154,6 +160,30 @@ void PlanBuilder::fuse_activations() {
     state(i).fused_into = before;
     state(before).activation = *activation;
   }
+}
+
+/// Of a sum of two, one is not written: its layer adds the other, where it can, and nobody else reads it.
+void PlanBuilder::fuse_sums() {
+  std::map<ValueRef, int> readers = count_readers();
+  for (int i = 0; i < end(); ++i) {
+    const GraphNode& n = node(i);
+    if (!n.layer || !n.layer->is_sum() || n.inputs.size() != 2) continue;
+    for (const ValueRef input : n.inputs) {
+      if (readers[input] != 1 || !can_add(input, i)) continue;
+      state(i).summand = input.node;
+      state(input.node).added_in = i;
+      break;
+    }
+  }
+}
+
+bool PlanBuilder::can_add(ValueRef input, int sum) const {
+  const NodeState& its = states_[static_cast<size_t>(input.node)];
+  const GraphNode& n = node(input.node);
+  return n.layer && input.output == 0 && slot_of(input.node) == slot_of(sum) && its.fused_into < 0 &&
+         its.activation.kind == Activation::linear && n.recompute < 0 && node(sum).recompute < 0 &&
+         !options_.gathers_parameters &&
+         n.layer->can_add(ops(slot_of(sum)), states_[static_cast<size_t>(sum)].activation);
 }
 
 void PlanBuilder::find_gradient_needs() {
@@ -192,9 +222,11 @@ void PlanBuilder::prepare_layer(int i) {
     layouts.push_back(value(value_of(input)).layout);
     needs_gradient.push_back(state(input.node).needs_gradient);
   }
+  const bool adds = s.added_in >= 0;
+  const ActivationSpec& activation = adds ? state(s.added_in).activation : s.activation;
   try {
     plan_.layers_.push_back(n.layer->prepare({ops(slot_of(i)), plan_.batch(), training(), inputs, n.outputs,
-                                              layouts, s.activation, needs_gradient, stream_of(n.name),
+                                              layouts, activation, adds, needs_gradient, stream_of(n.name),
                                               n.has_moving_parameters(), replicas_of(i)}));
   } catch (const Unsupported& refusal) {
     throw error_at(n.mark, fmt::format("{} '{}': {} (an output of {}, batches of {})", n.kind, n.name,
@@ -207,6 +239,8 @@ void PlanBuilder::prepare_layer(int i) {
     s.inputs.push_back(value_in(n.inputs[k], requirements.input_layout(k), slot_of(i)));
     read(s.inputs.back(), i, backward && requirements.backward_reads_inputs);
   }
+  if (s.summand >= 0)
+    for (const int input : state(s.summand).inputs) read(input, i, false);
   for (size_t k = 0; k < n.outputs.size(); ++k)
     s.values.push_back(add_value({.of = {i, static_cast<int>(k)},
                                   .layout = requirements.output_layout(k),

@@ -55,6 +55,8 @@ class PlanBuilder {
     std::vector<int> inputs;  // values, in the layouts that the layer wants, on the layer's slot
     ActivationSpec activation;
     int fused_into = -1;
+    int added_in = -1;  // the sum that this one's layer is called in the place of, and gives
+    int summand = -1;   // of a sum: the node whose layer gives it
     bool needs_gradient = false;
     bool is_recomputed = false;  // its forward is called again, ahead of its segment's backward
     int call = -1;
@@ -87,7 +89,10 @@ class PlanBuilder {
   size_t value_bytes(ValueRef ref, int slot) const;
 
   void choose_loss_points();
+  std::map<ValueRef, int> count_readers() const;
   void fuse_activations();
+  void fuse_sums();
+  bool can_add(ValueRef input, int sum) const;
   void find_gradient_needs();
   void prepare(int i);
   void prepare_layer(int i);
@@ -134,6 +139,7 @@ class PlanBuilder {
   bool is_bucket(int buffer) const;
   void reduce_ready(int64_t end);
   void emit_forward(int i);
+  int addend_of(int sum);
   void choose_output_buffer(int i, size_t output);
   /// Emits the reorder that makes a value, or its receiving, where one has to and has not yet.
   void compute(int v);

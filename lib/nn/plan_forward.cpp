@@ -181,8 +181,9 @@ void PlanBuilder::choose_output_buffer(int i, size_t output) {
     return;
   }
   if (output == 0 && s.layer->requirements().forward_in_place) {
-    const Value& first = value(s.inputs[0]);
-    const Value& memory = value(root(s.inputs[0]));
+    const int input = s.summand >= 0 ? addend_of(i) : s.inputs[0];
+    const Value& first = value(input);
+    const Value& memory = value(root(input));
     if (memory.last_read == i && !memory.read_in_backward && first.layout == out.layout) {
       out.buffer = first.buffer;
       return;
@@ -191,27 +192,39 @@ void PlanBuilder::choose_output_buffer(int i, size_t output) {
   out.buffer = add_buffer(value_name(out.of), out.slot, value_bytes(out.of, out.slot));
 }
 
+/// The other input of a sum that one of its inputs' layers gives.
+int PlanBuilder::addend_of(int sum) {
+  const std::vector<int>& inputs = state(sum).inputs;
+  return node(sum).inputs[0].node == state(sum).summand ? inputs[1] : inputs[0];
+}
+
 void PlanBuilder::emit_forward(int i) {
-  NodeState& s = state(i);
+  if (state(i).added_in >= 0) return;
+  const int called = state(i).summand >= 0 ? state(i).summand : i;
+  const int addend = called != i ? addend_of(i) : -1;
+  NodeState& s = state(called);
   for (const int input : s.inputs) compute(input);
-  for (size_t k = 0; k < s.values.size(); ++k) choose_output_buffer(i, k);
+  if (addend >= 0) compute(addend);
+  for (size_t k = 0; k < state(i).values.size(); ++k) choose_output_buffer(i, k);
   const LayerRequirements& requirements = s.layer->requirements();
   if (requirements.is_view) return;
 
   LayerCall call;
   call.slot = slot_of(i);
-  call.users = layout_.whole().users(i);
+  call.users = layout_.whole().users(called);
   for (const int input : s.inputs) call.inputs.push_back(value(input).buffer);
-  for (const int output : s.values) call.outputs.push_back(value(output).buffer);
+  for (const int output : state(i).values) call.outputs.push_back(value(output).buffer);
   if (requirements.saved_bytes)
-    call.saved = add_buffer("saved by " + node(i).name, call.slot, requirements.saved_bytes);
-  call.parameters = parameter_places(i);
+    call.saved = add_buffer("saved by " + node(called).name, call.slot, requirements.saved_bytes);
+  if (addend >= 0) call.addend = value(addend).buffer;
+  call.parameters = parameter_places(called);
   s.call = static_cast<int>(plan_.calls_.size());
   std::vector<int> reads = call.inputs, writes = call.outputs;
+  reads.push_back(call.addend);
   add_parameters(call, reads);
   writes.push_back(call.saved);
   plan_.calls_.push_back(std::move(call));
-  emit_call(i, true, std::move(reads), std::move(writes));
+  emit_call(called, true, std::move(reads), std::move(writes));
 }
 
 /// Copies of another slot's parameters are buffers that the call reads.

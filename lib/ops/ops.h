@@ -83,9 +83,10 @@ class BatchNormalization {
   struct TrainingArguments {
     const void* src;
     const float *gamma, *beta;
-    void* dst;
+    void* dst;               ///< may be the addend
     float *mean, *variance;  ///< of [channels], written: the batch's own, the variance biased
     void *saved, *scratch;
+    const void* addend = nullptr;  ///< of dst's shape, where the spec adds
   };
   virtual void forward_training(const TrainingArguments& args) = 0;
 
@@ -93,8 +94,9 @@ class BatchNormalization {
     const void* src;
     const float *gamma, *beta;
     const float *mean, *variance;  ///< of [channels], read
-    void* dst;
+    void* dst;                     ///< may be the addend
     void* scratch;
+    const void* addend = nullptr;  ///< of dst's shape, where the spec adds
   };
   virtual void forward_inference(const InferenceArguments& args) = 0;
 
@@ -102,7 +104,7 @@ class BatchNormalization {
     const void* src;
     const float* gamma;
     const float *mean, *variance;  ///< as forward_training wrote them
-    const void* diff_dst;          ///< the gradient after the fused activation, where the spec has one
+    const void* diff_dst;          ///< the gradient after the fused activation, unless the spec adds
     void* diff_src;                ///< may be diff_dst
     float *diff_gamma, *diff_beta;
     float *diff_mean, *diff_variance;  ///< what moving averages take in: share times mean and variance
@@ -205,6 +207,8 @@ class Ops {
   virtual std::unique_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
   virtual std::unique_ptr<Pooling> pooling(const PoolingSpec& spec) = 0;
   virtual std::unique_ptr<BatchNormalization> batch_normalization(const BatchNormalizationSpec& spec) = 0;
+  /// Whether it does what BatchNormalizationSpec::adds asks for.
+  virtual bool adds_in_normalization() const { return false; }
   virtual std::unique_ptr<SynchronizedBatchNormalization> synchronized_batch_normalization(
       const BatchNormalizationSpec& spec, int replicas) = 0;
   /// `shape` is [n, height, width, channels]; the channels fill whole blocks.

@@ -88,6 +88,9 @@ struct BatchNormalizationSpec {
   float epsilon = 1e-3f;
   bool scale = true, center = true;
   bool relu = false;  ///< a fused relu behind it
+  /// The addend of a call is added to what the normalisation gives, ahead of the relu, whose gradient is then
+  /// left to the caller. For Ops::adds_in_normalization().
+  bool adds = false;
   Layout layout = Layout::plain;
   bool training = true;
 };

@@ -80,6 +80,35 @@ DEVICE_TEST_CASE("gradients and statistics are a microbatch's share of the globa
   }
 }
 
+DEVICE_TEST_CASE("a normalisation that a sum alone reads adds the other, where a device has that") {
+  const std::string model = R"(
+inputs: {image: [6, 6, 3]}
+layers:
+  - conv2d: {name: first, filters: 8, kernel_size: 3, padding: same}
+  - batch_normalization: {name: short, inputs: first}
+  - conv2d: {name: second, filters: 8, kernel_size: 3, padding: same, inputs: first}
+  - batch_normalization: {name: long}
+  - add: {name: sum, inputs: [short, long]}
+  - activation: {name: block, activation: relu}
+  - batch_normalization: {name: again}
+  - add: {name: through, inputs: [block, again]}
+  - flatten: {}
+  - dense: {name: classes, units: 5}
+outputs: )";
+  PlanRun together(device, model + "[classes]");
+  // What is an output, too, has to be written.
+  PlanRun apart(device, model + "[classes, short, long, again]");
+  const bool adds = device.ops().adds_in_normalization();
+  CHECK(together.plan.instructions().size() == apart.plan.instructions().size() - (adds ? 2 : 0));
+  together.run();
+  apart.run();
+  // In 16 bits what is not written is not rounded.
+  CHECK(together.total == doctest::Approx(apart.total).epsilon(0.05));
+  if (device.math.type != DType::float32) return;
+  CHECK(together.total == apart.total);
+  CHECK(together.gradients == apart.gradients);
+}
+
 DEVICE_TEST_CASE("a plan's gradients are those of its loss") {
   // Differences need more digits than the others have.
   if (device.math.type != DType::float32 || device.math.tf32) return;

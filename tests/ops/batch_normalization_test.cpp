@@ -64,12 +64,23 @@ void check(Device& device, const BatchNormalizationSpec& spec) {
   const Array<float> own_gamma = device.array(gamma), own_beta = device.array(beta);
   const float *scale = spec.scale ? own_gamma.data() : nullptr,
               *shift = spec.center ? own_beta.data() : nullptr;
-  const Normalized expected = reference(spec, x, gamma, beta, dy);
+  const Floats addend = device.random(shape.elements(), 5);
+  BatchNormalizationSpec linear = spec;
+  linear.relu = spec.relu && !spec.adds;
+  Normalized expected = reference(linear, x, gamma, beta, dy);
+  if (spec.adds) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      expected.dst[i] += static_cast<double>(addend[i]);
+      if (spec.relu) expected.dst[i] = std::max(expected.dst[i], 0.0);
+    }
+  }
 
   const auto normalization = device.ops().batch_normalization(spec);
   const auto scratch = device.memory(normalization->scratch_bytes()),
              saved = device.memory(normalization->saved_bytes());
-  const TypedArray own_x = laid_out(device, x, shape, spec.layout), y = device.typed(x.size());
+  // What is added may lie where the sum goes.
+  const TypedArray own_x = laid_out(device, x, shape, spec.layout),
+                   y = spec.adds ? device.typed(addend) : device.typed(x.size());
   const Array<float> mean = device.floats(channels), variance = device.floats(channels),
                      diff_gamma = device.floats(channels), diff_beta = device.floats(channels),
                      diff_mean = device.floats(channels), diff_variance = device.floats(channels);
@@ -80,7 +91,8 @@ void check(Device& device, const BatchNormalizationSpec& spec) {
                                    .mean = mean.data(),
                                    .variance = variance.data(),
                                    .saved = saved.data(),
-                                   .scratch = scratch.data()});
+                                   .scratch = scratch.data(),
+                                   .addend = spec.adds ? y.data() : nullptr});
   check_close(plain(device, y, shape, spec.layout), expected.dst, device.tolerance(1e-5));
   check_close(mean.read(), expected.mean, 1e-6);
   check_close(variance.read(), expected.variance, 1e-5);
@@ -108,14 +120,15 @@ void check(Device& device, const BatchNormalizationSpec& spec) {
   CHECK(diff_mean.read() == shared(mean.read()));
   CHECK(diff_variance.read() == shared(variance.read()));
 
-  const TypedArray inferred = device.typed(x.size());
+  const TypedArray inferred = device.typed(spec.adds ? addend : Floats(x.size(), NAN));
   normalization->forward_inference({.src = own_x.data(),
                                     .gamma = scale,
                                     .beta = shift,
                                     .mean = mean.data(),
                                     .variance = variance.data(),
                                     .dst = inferred.data(),
-                                    .scratch = scratch.data()});
+                                    .scratch = scratch.data(),
+                                    .addend = spec.adds ? inferred.data() : nullptr});
   check_close(plain(device, inferred, shape, spec.layout), expected.dst, device.tolerance(1e-5));
 }
 
@@ -288,6 +301,15 @@ DEVICE_TEST_CASE("batch normalisation of images and rows") {
   for_each_spec(device, 6, [&](const BatchNormalizationSpec& spec) {
     check(device, spec);
     if (spec.layout == Layout::plain) check(device, rows_like(spec));
+  });
+}
+
+DEVICE_TEST_CASE("batch normalisation that adds another value, where a device has it") {
+  if (!device.ops().adds_in_normalization()) return;
+  for_each_spec(device, 6, [&](BatchNormalizationSpec spec) {
+    spec.adds = true;
+    check(device, spec);
+    check(device, rows_like(spec));
   });
 }
 

@@ -76,7 +76,7 @@ class PreparedByBatch : public PreparedLayer {
     requirements_.saved_bytes = saved_by_op_ + 2 * static_cast<size_t>(spec.channels) * sizeof(float);
     requirements_.backward_reads_inputs = true;
     requirements_.backward_in_place = true;
-    requirements_.undoes_activation = spec.relu;
+    requirements_.undoes_activation = spec.relu && !spec.adds;
   }
 
   BatchNormalization::TrainingArguments forward_arguments(const LayerArguments& args) const {
@@ -88,7 +88,8 @@ class PreparedByBatch : public PreparedLayer {
             .mean = mean(args),
             .variance = variance(args),
             .saved = args.saved,
-            .scratch = args.scratch};
+            .scratch = args.scratch,
+            .addend = args.addend};
   }
   BatchNormalization::BackwardArguments backward_arguments(const LayerArguments& args, void* diff_src) const {
     const auto parts = parts_of(args.parameters, spec_);
@@ -216,7 +217,7 @@ class PreparedFrozen : public PreparedLayer {
     requirements_.output_layouts = {spec.layout};
     requirements_.scratch_bytes = op_->scratch_bytes();
     if (!request.training) return;
-    spec.center = spec.relu = false;
+    spec.center = spec.relu = spec.adds = false;
     gradient_ = request.ops.batch_normalization(spec);
     zeros_ = request.ops.context().allocate(static_cast<size_t>(spec.channels) * sizeof(float));
     requirements_.scratch_bytes = std::max(requirements_.scratch_bytes, gradient_->scratch_bytes());
@@ -230,7 +231,8 @@ class PreparedFrozen : public PreparedLayer {
                             .mean = parts.mean,
                             .variance = parts.variance,
                             .dst = args.output(),
-                            .scratch = args.scratch});
+                            .scratch = args.scratch,
+                            .addend = args.addend});
   }
 
   void backward(const LayerArguments& args) override {
@@ -282,6 +284,7 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
                                 .scale = options_.scale,
                                 .center = options_.center,
                                 .relu = request.activation.kind == Activation::relu,
+                                .adds = request.adds,
                                 .layout = image ? request.input_layouts[0] : Layout::plain,
                                 .training = trains_parameters(request)};
     if (spec.training && options_.synchronized) return std::make_unique<PreparedSynchronized>(request, spec);
@@ -290,6 +293,10 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
   }
 
   bool can_fuse(const ActivationSpec& spec) const override { return spec.kind == Activation::relu; }
+  bool can_add(const Ops& ops, const ActivationSpec& spec) const override {
+    return ops.adds_in_normalization() && !options_.synchronized &&
+           (spec.kind == Activation::relu || spec.kind == Activation::linear);
+  }
   bool is_synchronized() const override { return options_.synchronized; }
   std::string keras_class() const override { return "BatchNormalization"; }
   /// Keras before 2.12 does not know `synchronized`, and Keras 3 takes it with TensorFlow only: it stands

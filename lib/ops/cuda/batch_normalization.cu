@@ -52,26 +52,28 @@ class Passes {
     });
   }
   void normalize(const BatchNormalization::InferenceArguments& args) const {
-    const auto* x = static_cast<const T*>(args.src);
+    const auto *x = static_cast<const T*>(args.src), *addend = static_cast<const T*>(args.addend);
     auto* y = static_cast<T*>(args.dst);
-    with_tiling(all_aligned(x, y), [&](auto width, const Tiling& tiling) {
-      launch(normalize_kernel<decltype(width)::value, T>, tiling.grid(), kTileThreads, stream(), tiling, x,
-             args.gamma, args.beta, args.mean, args.variance, spec_.epsilon, spec_.relu, y);
+    with_tiling(all_aligned(x, addend, y), [&](auto width, const Tiling& tiling) {
+      constexpr int N = decltype(width)::value;
+      launch(spec_.adds ? normalize_kernel<N, true, T> : normalize_kernel<N, false, T>, tiling.grid(),
+             kTileThreads, stream(), tiling, x, addend, args.gamma, args.beta, args.mean, args.variance,
+             spec_.epsilon, spec_.relu, y);
     });
   }
   template <class Finish>
   void sum_gradients(const BackwardArrays<T>& arrays, double* partials, const Finish& finish) const {
     with_tiling(all_aligned(arrays.src, arrays.diff_dst), [&](auto width, const Tiling& tiling) {
       constexpr int N = decltype(width)::value;
-      launch(spec_.relu ? gradient_sums_kernel<N, true, T> : gradient_sums_kernel<N, false, T>, tiling.grid(),
-             kTileThreads, stream(), tiling, arrays, partials);
+      launch(undoes_relu() ? gradient_sums_kernel<N, true, T> : gradient_sums_kernel<N, false, T>,
+             tiling.grid(), kTileThreads, stream(), tiling, arrays, partials);
       finish(tiling, partials);
     });
   }
   void write_gradient(const BackwardArrays<T>& arrays, const Line& line, T* diff_src) const {
     with_tiling(all_aligned(arrays.src, arrays.diff_dst, diff_src), [&](auto width, const Tiling& tiling) {
       constexpr int N = decltype(width)::value;
-      launch(spec_.relu ? diff_src_kernel<N, true, T> : diff_src_kernel<N, false, T>, tiling.grid(),
+      launch(undoes_relu() ? diff_src_kernel<N, true, T> : diff_src_kernel<N, false, T>, tiling.grid(),
              kTileThreads, stream(), tiling, arrays, line, diff_src);
     });
   }
@@ -83,6 +85,7 @@ class Passes {
   }
 
  private:
+  bool undoes_relu() const { return spec_.relu && !spec_.adds; }
   /// use(N, tiling).
   template <class Use>
   void with_tiling(bool aligned, const Use& use) const {
@@ -118,7 +121,8 @@ class CudaBatchNormalization final : public BatchNormalization {
       launch(finish_statistics_kernel<T>, finish_blocks(tiling), kFinishThreads, passes_.stream(), tiling,
              partials, x, passes_.normalization_of(args, kept));
     });
-    passes_.normalize({args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr});
+    passes_.normalize(
+        {args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr, args.addend});
   }
 
   void forward_inference(const InferenceArguments& args) override { passes_.normalize(args); }

@@ -136,11 +136,17 @@ __global__ inline void join_moments_kernel(int64_t channels, int replicas, const
   if (c == 0) *rows = whole.count;
 }
 
+/// One row of what normalising reads.
+template <int N>
+struct ForwardRow {
+  Floats<N> x, addend;
+};
+
 /// shift may be null (0).
-template <int N, class T>
+template <int N, bool kAdds, class T>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
-    normalize_kernel(Tiling tiling, const T* src, const float* gamma, const float* shift, const float* mean,
-                     const float* variance, float epsilon, bool relu, T* dst) {
+    normalize_kernel(Tiling tiling, const T* src, const T* addend, const float* gamma, const float* shift,
+                     const float* mean, const float* variance, float epsilon, bool relu, T* dst) {
   const TilePlace place = place_in<N>(tiling);
   if (!place.any) return;
   const Floats<N> means = load_channels<N>(mean, place.channel, 0.0f);
@@ -152,12 +158,19 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     scales.v[i] = scale_of(gamma, c, inverse_deviation(variance[c], epsilon));
   }
   stream<4>(
-      place.row, tiling.rows, place.stride, [&](int64_t row) { return load_row<N>(src, tiling, place, row); },
-      [&](int64_t row, const Floats<N>& x) {
+      place.row, tiling.rows, place.stride,
+      [&](int64_t row) {
+        ForwardRow<N> values;
+        values.x = load_row<N>(src, tiling, place, row);
+        if constexpr (kAdds) values.addend = load_row<N>(addend, tiling, place, row);
+        return values;
+      },
+      [&](int64_t row, const ForwardRow<N>& values) {
         Floats<N> y;
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-          y.v[i] = ::fmaf(x.v[i] - means.v[i], scales.v[i], shifts.v[i]);
+          y.v[i] = ::fmaf(values.x.v[i] - means.v[i], scales.v[i], shifts.v[i]);
+          if constexpr (kAdds) y.v[i] += values.addend.v[i];
           if (relu) y.v[i] = math::Relu().forward(y.v[i]);
         }
         store<N>(dst + row * tiling.channels + place.channel, y.v);

@@ -17,6 +17,7 @@ class CudaOps final : public Ops {
   CudaContext& context() override { return context_; }
   DType compute_type() const override { return math_.type; }
   const GpuMath& math() const { return math_; }
+  bool adds_in_normalization() const override { return true; }
 
 #include "ops/overrides.inc"
 
