@@ -12,8 +12,11 @@ namespace {
 struct Listener final : doctest::IReporter {
   explicit Listener(const doctest::ContextOptions&) {}
 
-  void test_case_end(const doctest::CurrentTestCaseStats&) override { report(take_failure()); }
+  void test_case_end(const doctest::CurrentTestCaseStats&) override {
+    if (!crashed_) report(take_failure());
+  }
   void test_run_end(const doctest::TestRunStats&) override {
+    if (crashed_) return;
     report(restart({}));
     // doctest has counted already.
     if (troubles_ > 0) std::_Exit(1);
@@ -23,7 +26,8 @@ struct Listener final : doctest::IReporter {
   void test_run_start() override {}
   void test_case_start(const doctest::TestCaseData&) override {}
   void test_case_reenter(const doctest::TestCaseData&) override {}
-  void test_case_exception(const doctest::TestCaseException&) override {}
+  /// A signal may have come within a kernel, which holds the device's lock for good.
+  void test_case_exception(const doctest::TestCaseException& what) override { crashed_ |= what.is_crash; }
   void subcase_start(const doctest::SubcaseSignature&) override {}
   void subcase_end() override {}
   void log_assert(const doctest::AssertData&) override {}
@@ -39,6 +43,7 @@ struct Listener final : doctest::IReporter {
   }
 
   int troubles_ = 0;
+  bool crashed_ = false;
 };
 
 REGISTER_LISTENER("emulation", 1, Listener);
