@@ -107,16 +107,20 @@ Block* block = nullptr;
 void poison_shared_memory() {
   for (const std::span<std::byte> piece : shared_memory()) std::memset(piece.data(), 0xff, piece.size());
 }
-std::vector<std::byte> copy_of_shared_memory() {
-  std::vector<std::byte> all;
-  for (const std::span<std::byte> piece : shared_memory()) all.insert(all.end(), piece.begin(), piece.end());
-  return all;
+/// Into memory that is asked for once: blocks take turns often.
+void save_shared_memory(std::vector<std::byte>& all) {
+  size_t at = 0;
+  for (const std::span<std::byte> piece : shared_memory()) {
+    if (all.size() < at + piece.size()) all.resize(at + piece.size());
+    std::memcpy(all.data() + at, piece.data(), piece.size());
+    at += piece.size();
+  }
 }
 void restore_shared_memory(const std::vector<std::byte>& all) {
-  auto from = all.begin();
+  size_t at = 0;
   for (const std::span<std::byte> piece : shared_memory()) {
-    std::copy_n(from, piece.size(), piece.begin());
-    from += static_cast<ptrdiff_t>(piece.size());
+    std::memcpy(piece.data(), all.data() + at, piece.size());
+    at += piece.size();
   }
 }
 
@@ -272,7 +276,7 @@ void Block::run_some_threads() {
 void Block::step() {
   blockIdx = index_;
   if (block != this) {
-    if (block && !block->done()) block->shared_ = copy_of_shared_memory();
+    if (block && !block->done()) save_shared_memory(block->shared_);
     if (started_ > 0) restore_shared_memory(shared_);
     block = this;
   }

@@ -61,13 +61,16 @@ Symbols read_symbols() {
   return found;
 }
 
+/// The calling thread's. Within the function it would be taken for a kernel's.
+thread_local std::vector<std::span<std::byte>> pieces;
+
 }  // namespace
 
-std::vector<std::span<std::byte>> shared_memory() {
+const std::vector<std::span<std::byte>>& shared_memory() {
   static const Symbols symbols = read_symbols();
-  std::vector<std::span<std::byte>> pieces;
-  for (const Symbol& symbol : symbols.shared)
-    pieces.emplace_back(&shared_memory_anchor + (symbol.offset - symbols.anchor.offset), symbol.bytes);
+  if (pieces.empty())
+    for (const Symbol& symbol : symbols.shared)
+      pieces.emplace_back(&shared_memory_anchor + (symbol.offset - symbols.anchor.offset), symbol.bytes);
   return pieces;
 }
 

@@ -9,6 +9,6 @@
 namespace dtrain::emulation {
 
 /// The pieces of the calling thread's; none where the program has no symbols.
-std::vector<std::span<std::byte>> shared_memory();
+const std::vector<std::span<std::byte>>& shared_memory();
 
 }  // namespace dtrain::emulation
