@@ -114,13 +114,17 @@ std::vector<double> measured(const std::string& history, const std::string& name
 
 }  // namespace
 
+// The last bits differ, and where one of them turns a relu's input positive, the difference grows from step
+// to step: with a smooth activation it does not, on any processor.
+const std::vector<std::string> kSmooth{"model.layers.2.activation.activation=silu"};
+
 TEST_CASE("losses of 100 steps of a CNN, weights, statistics and validation are one device's") {
-  const Outcome single = run_of({});
+  const Outcome single = run_of(kSmooth);
   REQUIRE(single.losses.size() == 100);
   CHECK(single.losses.back() < single.losses.front());
   for (const int replicas : {2, 3, 4}) {
     CAPTURE(replicas);
-    const Outcome several = run_of({on_replicas(replicas)});
+    const Outcome several = run_of(with(kSmooth, {on_replicas(replicas)}));
     CHECK(difference(several.losses, single.losses) < 1e-5);
     CHECK(difference(several.values, single.values) < 1e-4);
     const auto losses = measured(single.history, "val_loss");
@@ -128,7 +132,8 @@ TEST_CASE("losses of 100 steps of a CNN, weights, statistics and validation are 
     CHECK(difference(measured(several.history, "val_loss"), losses) < 1e-4);
   }
   // It does make the difference.
-  CHECK(difference(run_of(with({on_replicas(2)}, kApart)).losses, single.losses) > 1e-2);
+  const Outcome apart = run_of(with(with(kSmooth, kApart), {on_replicas(2)}));
+  CHECK(difference(apart.losses, single.losses) > 1e-2);
 }
 
 TEST_CASE("so are those of batches that have fewer samples than there are replicas, and of tails") {
