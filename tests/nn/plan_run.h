@@ -70,11 +70,11 @@ class PlanRun {
         Memory m;
         const int number = static_cast<int>(slot);
         const ArenaBytes& bytes = run.plan.arena_bytes(number);
-        const Values values = run.values_on(number);
+        const Values own = run.values_on(number);
         m.arena = device.memory(bytes.frame);
         m.shared = device.memory(bytes.shared);
-        m.values = device.array(values);
-        m.weights = device.typed(values);
+        m.values = device.array(own);
+        m.weights = device.typed(own);
         m.totals = device.array(std::vector<double>(Plan::count_totals(run.heads())));
         m.state = device.array(std::vector<StepState>{{.now = {}, .gradient = {.loss_scale = loss_scale}}});
         m.gradients = device.array(run.gradients_on(number, before));

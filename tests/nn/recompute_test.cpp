@@ -42,10 +42,10 @@ DEVICE_TEST_CASE("recomputed segments give the same gradients and totals, to the
   const std::pair<const char*, const char*> segments[] = {
       {"first", "first"}, {"first", "normal"},  {"first", "sum"},    {"normal", "rows"},
       {"sum", "hidden"},  {"first", "classes"}, {"hidden", "hidden"}};
-  for (const auto& [first, last] : segments) {
-    INFO(first << " to " << last);
+  for (const auto& segment : segments) {
+    INFO(segment.first << " to " << segment.second);
     Graph graph = good_graph(kModel);
-    make_segment(graph, first, last);
+    make_segment(graph, segment.first, segment.second);
     PlanRun anew({&device}, graph, {});
     anew.run();
     CHECK(anew.total == doctest::Approx(kept.total).epsilon(device.tolerance(1e-12)));
