@@ -92,6 +92,7 @@ class PlanBuilder {
   std::map<ValueRef, int> count_readers() const;
   void fuse_activations();
   void fuse_sums();
+  /// Whether the input's layer can be called in the place of the sum that reads it, and give that.
   bool can_add(ValueRef input, int sum) const;
   void find_gradient_needs();
   void prepare(int i);

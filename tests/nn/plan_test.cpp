@@ -96,7 +96,7 @@ layers:
   - dense: {name: classes, units: 5}
 outputs: )";
   PlanRun together(device, model + "[classes]");
-  // What is an output, too, has to be written.
+  // A value that is an output, too, has to be written.
   PlanRun apart(device, model + "[classes, short, long, again]");
   const bool adds = device.ops().adds_in_normalization();
   CHECK(together.plan.instructions().size() == apart.plan.instructions().size() - (adds ? 2 : 0));

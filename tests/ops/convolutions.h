@@ -119,7 +119,7 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
     check_close(diff_bias.read(), expected.diff_bias, 1e-5);
   }
   if (!spec.needs_diff_src) return;
-  // What forward saved, and without it.
+  // Backward reads the kernel that forward saved, or makes it again.
   for (const void* given : {static_cast<const void*>(saved.data()), static_cast<const void*>(nullptr)}) {
     convolution.backward_data(own_diff.data(), own_kernel.data(), diff_src.data(), given, scratch.data());
     check_close(plain(device, diff_src, src_shape, in), expected.diff_src,

@@ -80,18 +80,32 @@ void refuse_foreign_storage(const std::string& where, const Hdf5Handle& properti
         fmt::format("{}: expected data in the file itself, found a dataset kept in other files", where));
 }
 
-void refuse_missing_filters(const std::string& where, const Hdf5Handle& properties) {
+struct Filter {
+  H5Z_filter_t number;  // negative: it could not be asked for
+  std::string name;
+};
+
+/// In the order in which they are applied to a chunk that is written.
+std::vector<Filter> filters_of(const Hdf5Handle& properties) {
+  std::vector<Filter> filters;
   for (int i = 0; i < H5Pget_nfilters(properties); ++i) {
     unsigned flags = 0, config = 0;
     size_t values = 0;
     std::array<char, 64> name{};
-    const H5Z_filter_t filter = H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &values, nullptr,
+    const H5Z_filter_t number = H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &values, nullptr,
                                                name.size() - 1, name.data(), &config);
-    if (filter >= 0 && H5Zfilter_avail(filter) > 0) continue;
+    filters.push_back({number, name.data()});
+  }
+  return filters;
+}
+
+void refuse_missing_filters(const std::string& where, const Hdf5Handle& properties) {
+  for (const auto& [number, name] : filters_of(properties)) {
+    if (number >= 0 && H5Zfilter_avail(number) > 0) continue;
     throw UserError(
         fmt::format("{}: expected data packed by deflate or not at all, found the filter {} ({}), which this "
                     "libhdf5 does not have; write the file anew with compression='gzip'",
-                    where, filter, name[0] ? name.data() : "without a name"));
+                    where, number, name.empty() ? "without a name" : name));
   }
 }
 
@@ -121,16 +135,12 @@ std::optional<size_t> unpacked_bytes(std::vector<uint8_t>& packed, size_t most) 
 std::optional<size_t> added_before_deflate(const Hdf5Handle& properties) {
   std::optional<size_t> added;
   size_t checksums = 0;
-  for (int i = 0; i < H5Pget_nfilters(properties); ++i) {
-    unsigned flags = 0, config = 0;
-    size_t values = 0;
-    const H5Z_filter_t filter =
-        H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, &config);
-    if (filter == H5Z_FILTER_FLETCHER32) {
+  for (const Filter& filter : filters_of(properties)) {
+    if (filter.number == H5Z_FILTER_FLETCHER32) {
       checksums += 4;
-    } else if (filter == H5Z_FILTER_DEFLATE && !added) {
+    } else if (filter.number == H5Z_FILTER_DEFLATE && !added) {
       added = checksums;
-    } else if (filter != H5Z_FILTER_SHUFFLE) {
+    } else if (filter.number != H5Z_FILTER_SHUFFLE) {
       return std::nullopt;
     }
   }

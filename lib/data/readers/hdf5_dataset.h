@@ -20,9 +20,9 @@ struct Hdf5Dataset {
 
   Shape shape() const { return Shape(std::vector<int64_t>(extents.begin(), extents.end())); }
   /// Throws UserError for a dataset that is kept in other files or packed in a way that is not known, and
-  /// unless the extents are sane, as check_shape(), the file is not far too small, and the first chunk holds
-  /// one. libhdf5 then looks at
-  /// the value that fills what was not written: where the type has references, Hdf5References have to live.
+  /// unless the extents are sane, as check_shape(), the file is not far too small, and the first packed chunk
+  /// holds as much as a chunk does. libhdf5 then looks at the value that fills what was not written: where
+  /// the type has references, Hdf5References have to live.
   void check_storage(int element_bytes) const;
   /// Reads `count` samples from `first` on as elements of a type that libhdf5 converts the file's to.
   void read_slab(int64_t first, int64_t count, hid_t type, void* dst) const;
