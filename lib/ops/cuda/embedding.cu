@@ -1,4 +1,5 @@
 // Rows of a table by their numbers, and the gradient of that table.
+#include <algorithm>
 #include <limits>
 
 #include "ops/cuda/cuda_ops.h"
@@ -31,87 +32,165 @@ struct EmbeddingForward {
   }
 };
 
-// The table's gradient. Row r of the table belongs to the blocks with blockIdx.x = r % gridDim.x, each of
-// which has kEmbeddingThreads of its columns. A block looks through all indices and lists those of its rows;
-// then each thread adds what its column has there, in order.
+// The table's gradient. Row r of the table belongs to the blocks with blockIdx.y = r % gridDim.y, each of
+// which has kWarp of its columns, one a lane. A block looks through all indices and lists those of its rows.
+// Of what is listed each warp adds the rows that it owns, so that one thread alone adds to an element, always
+// in the same order. Only the row that is named most often, padding for instance, is shared by all warps.
 
-constexpr int kEmbeddingThreads = 256;
-constexpr int kAhead = 16;  // elements that a thread asks for before it adds the first
+constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
+constexpr int kRounds = 2;    // indices that a thread looks at for one list
+constexpr int kAhead = 16;    // elements that a thread asks for before it adds the first
+constexpr int kSharing = 32;  // entries of a list from which on a row of it is shared
 
-/// A block's indices among kEmbeddingThreads that follow one another.
+/// A block's indices among kRounds * kThreads that follow one another, in their order.
 struct Listed {
-  int32_t row[kEmbeddingThreads];
-  int32_t place[kEmbeddingThreads];  // after the first
-  int32_t warp_counts[kEmbeddingThreads / kWarp];
+  int32_t row[kRounds * kThreads];
+  uint16_t place[kRounds * kThreads];  // after the first
+  uint16_t taken[kWarps][2 * kWarp];   // entries that a warp has yet to add
+  float shared_sums[kWarps][kWarp];    // of the shared row, by warp and lane
+  int32_t warp_counts[kWarps];
+  int32_t shared_row;
 };
 
-/// Lists this thread's index where it is `mine`, in the threads' order; gives the number listed. What was
-/// listed before has been read by all when all have come here again, past the first barrier.
-__device__ inline int list(Listed& listed, bool mine, int32_t row) {
+/// Lists this thread's index behind `count` others where it is `mine`, in the threads' order; gives the
+/// number listed now. What was listed before has been read by all when all have come here again, past the
+/// first barrier.
+__device__ inline int list(Listed& listed, int count, bool mine, int32_t row, int place) {
   const auto lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
   const unsigned lanes = __ballot_sync(kAllLanes, mine);
   if (lane == 0) listed.warp_counts[warp] = __popc(lanes);
   __syncthreads();
-  int before = __popc(lanes & ((1u << lane) - 1)), count = 0;
-  for (int w = 0; w < kEmbeddingThreads / kWarp; ++w) {
-    if (w < warp) before += listed.warp_counts[w];
-    count += listed.warp_counts[w];
-  }
+  const int of_warp = listed.warp_counts[lane];
+  const int before = warp_reduce(lane < warp ? of_warp : 0, Add{});
   if (mine) {
-    listed.row[before] = row;
-    listed.place[before] = static_cast<int32_t>(threadIdx.x);
+    const int at = count + before + __popc(lanes & ((1u << lane) - 1));
+    listed.row[at] = row;
+    listed.place[at] = static_cast<uint16_t>(place);
   }
+  const int all = warp_reduce(of_warp, Add{});
   __syncthreads();
+  return count + all;
+}
+
+/// Lists the block's rows among kRounds * kThreads indices, or `n` if that is less; gives their number.
+__device__ inline int list_rows(Listed& listed, const int32_t* indices, int64_t n, int64_t table_rows) {
+  int32_t rows[kRounds];
+#pragma unroll
+  for (int round = 0; round < kRounds; ++round) {
+    const int place = round * kThreads + static_cast<int>(threadIdx.x);
+    rows[round] = place < n ? indices[place] : -1;
+  }
+  int count = 0;
+#pragma unroll
+  for (int round = 0; round < kRounds; ++round) {
+    const int32_t row = rows[round];
+    const bool mine = row >= 0 && row < table_rows && row % gridDim.y == blockIdx.y;
+    count = list(listed, count, mine, row, round * kThreads + static_cast<int>(threadIdx.x));
+  }
   return count;
 }
 
-/// The sum of one row's column as far as it has come, which goes back to the table when the row changes.
-struct RunningSum {
-  float* column;  // of the table's gradient
-  int64_t columns;
-  int32_t row = -1;
-  float value = 0.0f;
-
-  __device__ void add(int32_t of_row, float x) {
-    if (of_row != row) {
-      put();
-      row = of_row;
-      value = column[row * columns];
-    }
-    value += x;
+/// The row that most of kWarp entries name, which are spread over the list. All threads call.
+__device__ inline int32_t most_frequent(Listed& listed, int count) {
+  if (threadIdx.x < kWarp) {
+    const int32_t row = listed.row[static_cast<int>(threadIdx.x) * count / kWarp];
+    int64_t times = 0;
+    for (int i = 0; i < kWarp; ++i) times += listed.row[i * count / kWarp] == row ? 1 : 0;
+    const int64_t most = warp_reduce(times << 32 | row, [](int64_t a, int64_t b) { return a < b ? b : a; });
+    if (threadIdx.x == 0) listed.shared_row = static_cast<int32_t>(most & 0xffffffff);
   }
-  __device__ void put() const {
-    if (row >= 0) column[row * columns] = value;
-  }
-};
+  __syncthreads();
+  return listed.shared_row;
+}
 
-/// diff_table is zero before.
+/// What a thread adds of one list: its lane's column, of the rows that its warp owns and of the shared one.
 template <class T>
-__global__ void embedding_backward_kernel(const int32_t* indices, const T* diff_dst, float* diff_table,
-                                          int64_t n, int64_t table_rows, int64_t columns) {
-  __shared__ Listed listed;
-  const int64_t column = int64_t{blockIdx.y} * kEmbeddingThreads + threadIdx.x;
-  RunningSum sum{diff_table + column, columns};
-  for (int64_t first = 0; first < n; first += kEmbeddingThreads) {
-    const int64_t i = first + threadIdx.x;
-    const int32_t row = i < n ? indices[i] : -1;
-    const bool mine = row >= 0 && row < table_rows && static_cast<unsigned>(row) % gridDim.x == blockIdx.x;
-    const int count = list(listed, mine, row);
-    for (int begin = 0; begin < count && column < columns; begin += kAhead) {
+struct Adder {
+  const Listed& listed;
+  const T* diff_dst;  // of the list's first index, at the thread's column
+  float* diff_table;  // at the thread's column
+  int64_t columns;
+  bool has_column;  // false past the last column
+  int32_t shared_row;
+  float shared_sum = 0.0f;
+
+  __device__ void add_to_table(int32_t row, float value) const {
+    if (has_column) atomicAdd(diff_table + row * columns, value);
+  }
+  __device__ void add(const uint16_t* entries, int number) {
+    for (int begin = 0; begin < number; begin += kAhead) {
       float values[kAhead];
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        values[k] = begin + k < count
-                        ? to_float(diff_dst[(first + listed.place[begin + k]) * columns + column])
-                        : 0.0f;
+        const bool reads = begin + k < number && has_column;
+        values[k] = reads ? to_float(diff_dst[listed.place[entries[begin + k]] * columns]) : 0.0f;
       }
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        if (begin + k < count) sum.add(listed.row[begin + k], values[k]);
+        if (begin + k < number) add(listed.row[entries[begin + k]], values[k]);
       }
     }
   }
-  if (column < columns) sum.put();
+  __device__ void add(int32_t row, float value) {
+    if (row == shared_row) {
+      shared_sum += value;
+    } else {
+      add_to_table(row, value);
+    }
+  }
+};
+
+/// The warp of a block that adds to a row of the table.
+__device__ inline int owner_of(int32_t row) {
+  return row / static_cast<int>(gridDim.y) % kWarps;
+}
+
+/// Has this warp's entries of a list added: of the shared row, each kWarp that follow one another go to the
+/// next warp.
+template <class T>
+__device__ inline void add_own(Adder<T>& adder, uint16_t* taken, int count) {
+  const auto lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  int number = 0;
+  for (int begin = 0; begin < count; begin += kWarp) {
+    const int entry = begin + lane;
+    const int32_t row = entry < count ? adder.listed.row[entry] : -1;
+    const int owner = row == adder.shared_row ? begin / kWarp % kWarps : owner_of(row);
+    const bool takes = row >= 0 && owner == warp;
+    const unsigned lanes = __ballot_sync(kAllLanes, takes);
+    if (takes) taken[number + __popc(lanes & ((1u << lane) - 1))] = static_cast<uint16_t>(entry);
+    number += __popc(lanes);
+    __syncwarp();
+    if (number < kWarp && begin + kWarp < count) continue;
+    adder.add(taken, number);
+    number = 0;
+    __syncwarp();
+  }
+}
+
+/// diff_table is zero before.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    embedding_backward_kernel(const int32_t* indices, const T* diff_dst, float* diff_table, int64_t n,
+                              int64_t table_rows, int64_t columns) {
+  static_assert(kWarps == kWarp, "a warp adds up the counts and the sums of all warps");
+  __shared__ Listed listed;
+  const auto lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int64_t column = int64_t{blockIdx.x} * kWarp + lane;
+  for (int64_t first = 0; first < n; first += kRounds * kThreads) {
+    const int count = list_rows(listed, indices + first, n - first, table_rows);
+    const int32_t shared_row = count < kSharing ? -1 : most_frequent(listed, count);
+    Adder<T> adder{
+        listed,    diff_dst + first * columns + column, diff_table + column, columns, column < columns,
+        shared_row};
+    add_own(adder, listed.taken[warp], count);
+    if (shared_row < 0) continue;
+    listed.shared_sums[warp][lane] = adder.shared_sum;
+    __syncthreads();
+    if (owner_of(shared_row) != warp) continue;
+    float sum = 0.0f;
+    for (int w = 0; w < kWarps; ++w) sum += listed.shared_sums[w][lane];
+    adder.add_to_table(shared_row, sum);
+  }
 }
 
 }  // namespace
@@ -131,10 +210,11 @@ void CudaOps::embedding_backward(const int32_t* indices, const void* diff_dst, f
   if (table_rows <= 0 || columns <= 0) return;
   const size_t bytes = static_cast<size_t>(table_rows * columns) * sizeof(float);
   check(cudaMemsetAsync(diff_table, 0, bytes, stream()), "clearing an embedding's gradient");
-  const unsigned column_blocks = static_cast<unsigned>((columns + kEmbeddingThreads - 1) / kEmbeddingThreads);
-  const dim3 grid(blocks_for(table_rows, 1, context_.multiprocessors()), column_blocks);
+  const int64_t column_blocks = (columns + kWarp - 1) / kWarp;
+  const int64_t classes = std::clamp<int64_t>(context_.multiprocessors() / column_blocks, 1, table_rows);
+  const dim3 grid(static_cast<unsigned>(column_blocks), static_cast<unsigned>(classes));
   with_type(math_.type, [&](auto type) {
-    launch(embedding_backward_kernel<decltype(type)>, grid, kEmbeddingThreads, stream(), indices,
+    launch(embedding_backward_kernel<decltype(type)>, grid, kThreads, stream(), indices,
            static_cast<const decltype(type)*>(diff_dst), diff_table, n, table_rows, columns);
   });
 }
