@@ -4,7 +4,7 @@ import time
 import support
 from support import CONFIG, Case
 
-# The contract's pipeline-mlp: eight blocks that are alike.
+# Eight blocks that are alike.
 WIDE = """\
 model:
   inputs: {x: [256]}
