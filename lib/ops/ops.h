@@ -272,7 +272,8 @@ class Ops {
   /// NaN.
   virtual void embedding_forward(const float* table, const int32_t* indices, void* dst, int64_t n,
                                  int64_t table_rows, int64_t columns) = 0;
-  /// diff_table (all table_rows of it) = the sum of the rows of diff_dst by their index, in the order of i.
+  /// diff_table (all table_rows of it) = the sum of the rows of diff_dst by their index: on a CPU in the
+  /// order of i, on a GPU in one that follows from the indices and the number of its multiprocessors.
   virtual void embedding_backward(const int32_t* indices, const void* diff_dst, float* diff_table, int64_t n,
                                   int64_t table_rows, int64_t columns) = 0;
 

@@ -34,18 +34,19 @@ struct EmbeddingForward {
 
 // The table's gradient. Row r of the table belongs to the blocks with blockIdx.y = r % gridDim.y, each of
 // which has kWarp of its columns, one a lane. A block looks through all indices and lists those of its rows.
-// Of what is listed each warp adds the rows that it owns, so that one thread alone adds to an element, always
-// in the same order. Only the row that is named most often, padding for instance, is shared by all warps.
+// Of what is listed each warp adds the rows that it owns, so that one thread alone adds to an element of the
+// table, always in the same order (on GPUs of as many multiprocessors). Only one row of a list, which a
+// sample of the list names most often, as it does padding, is shared by all warps.
 
 constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
-constexpr int kRounds = 2;    // indices that a thread looks at for one list
-constexpr int kAhead = 16;    // elements that a thread asks for before it adds the first
-constexpr int kSharing = 32;  // entries of a list from which on a row of it is shared
+constexpr int kRounds = 2;       // indices that a thread looks at for one list
+constexpr int kAhead = 16;       // elements that a thread asks for before it adds the first
+constexpr int kSharing = kWarp;  // entries of a list from which on a row of it is shared
 
 /// A block's indices among kRounds * kThreads that follow one another, in their order.
 struct Listed {
   int32_t row[kRounds * kThreads];
-  uint16_t place[kRounds * kThreads];  // after the first
+  uint16_t place[kRounds * kThreads];  // among the indices looked at, listed or not
   uint16_t taken[kWarps][2 * kWarp];   // entries that a warp has yet to add
   float shared_sums[kWarps][kWarp];    // of the shared row, by warp and lane
   int32_t warp_counts[kWarps];
@@ -53,8 +54,7 @@ struct Listed {
 };
 
 /// Lists this thread's index behind `count` others where it is `mine`, in the threads' order; gives the
-/// number listed now. What was listed before has been read by all when all have come here again, past the
-/// first barrier.
+/// number listed now. A new list may take the old one's place: past the first barrier all have read that.
 __device__ inline int list(Listed& listed, int count, bool mine, int32_t row, int place) {
   const auto lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
   const unsigned lanes = __ballot_sync(kAllLanes, mine);
@@ -90,12 +90,18 @@ __device__ inline int list_rows(Listed& listed, const int32_t* indices, int64_t 
   return count;
 }
 
-/// The row that most of kWarp entries name, which are spread over the list. All threads call.
+/// The row that most of kWarp entries name; of several such rows the one of the greatest number. The entries
+/// are spread over the list, at uneven distances, as sentences of even lengths begin with the same word. All
+/// threads call, with at least kWarp entries.
 __device__ inline int32_t most_frequent(Listed& listed, int count) {
+  const auto sample = [&](int i) {
+    const int begin = i * count / kWarp, end = (i + 1) * count / kWarp;
+    return listed.row[begin + i * 7 % (end - begin)];
+  };
   if (threadIdx.x < kWarp) {
-    const int32_t row = listed.row[static_cast<int>(threadIdx.x) * count / kWarp];
+    const int32_t row = sample(static_cast<int>(threadIdx.x));
     int64_t times = 0;
-    for (int i = 0; i < kWarp; ++i) times += listed.row[i * count / kWarp] == row ? 1 : 0;
+    for (int i = 0; i < kWarp; ++i) times += sample(i) == row ? 1 : 0;
     const int64_t most = warp_reduce(times << 32 | row, [](int64_t a, int64_t b) { return a < b ? b : a; });
     if (threadIdx.x == 0) listed.shared_row = static_cast<int32_t>(most & 0xffffffff);
   }
@@ -107,13 +113,14 @@ __device__ inline int32_t most_frequent(Listed& listed, int count) {
 template <class T>
 struct Adder {
   const Listed& listed;
-  const T* diff_dst;  // of the list's first index, at the thread's column
+  const T* diff_dst;  // of the first index looked at, at the thread's column
   float* diff_table;  // at the thread's column
   int64_t columns;
   bool has_column;  // false past the last column
   int32_t shared_row;
   float shared_sum = 0.0f;
 
+  /// Atomic not because others add here, but because nobody then waits for the old value.
   __device__ void add_to_table(int32_t row, float value) const {
     if (has_column) atomicAdd(diff_table + row * columns, value);
   }
@@ -145,8 +152,8 @@ __device__ inline int owner_of(int32_t row) {
   return row / static_cast<int>(gridDim.y) % kWarps;
 }
 
-/// Has this warp's entries of a list added: of the shared row, each kWarp that follow one another go to the
-/// next warp.
+/// Has this warp's entries of a list added: those of the rows that it owns, and the shared row's among
+/// entries 32 * k to 32 * k + 31 where k % kWarps is this warp.
 template <class T>
 __device__ inline void add_own(Adder<T>& adder, uint16_t* taken, int count) {
   const auto lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;

@@ -6,56 +6,78 @@
 namespace dtrain::test {
 namespace {
 
-constexpr int64_t kTableRows = 1000, kColumns = 40, kIndices = 5000, kHotRow = 901;
-/// Added to 1 in float32, this leaves it 1: a single sum of many would stay there.
-constexpr float kSmall = 0x1p-24f;
+using Indices = std::vector<int32_t>;
 
-/// Of ten indices, seven name the hot row.
-std::vector<int32_t> indices() {
-  std::vector<int32_t> numbers(static_cast<size_t>(kIndices));
+constexpr int64_t kTableRows = 1200, kColumns = 40;
+/// That one group of blocks sums, whether there are 2, 4, 54, 66, 108 or 132 of these.
+constexpr int32_t kHotRow = 5, kOtherHotRow = kHotRow + 1188;
+
+/// `n` indices, of which of ten seven name the hot row and the others any.
+Indices indices(int64_t n, int32_t hot_row) {
+  Indices numbers(static_cast<size_t>(n));
   for (size_t i = 0; i < numbers.size(); ++i) {
-    numbers[i] = static_cast<int32_t>(i % 10 < 7 ? kHotRow : static_cast<int64_t>(i) * 7919 % kTableRows);
+    numbers[i] = i % 10 < 7 ? hot_row : static_cast<int32_t>(static_cast<int64_t>(i) * 7919 % kTableRows);
   }
   return numbers;
 }
 
-/// diff_table of diff_dst, (kIndices, kColumns).
-Floats gradient(Device& device, const Floats& diff_dst) {
-  const auto own_indices = device.array(indices());
+/// diff_table of diff_dst, (of.size(), kColumns).
+Floats gradient(Device& device, const Indices& of, const Floats& diff_dst) {
+  const auto own_indices = device.array(of);
   const TypedArray diff = device.typed(diff_dst);
   const auto table = device.floats(static_cast<size_t>(kTableRows * kColumns));
-  device.ops().embedding_backward(own_indices.data(), diff.data(), table.data(), kIndices, kTableRows,
-                                  kColumns);
+  device.ops().embedding_backward(own_indices.data(), diff.data(), table.data(),
+                                  static_cast<int64_t>(of.size()), kTableRows, kColumns);
   return table.read();
+}
+
+void check_gradient(Device& device, const Indices& of) {
+  CAPTURE(of.size());
+  const auto columns = static_cast<size_t>(kColumns);
+  const Floats diff_dst = device.random(static_cast<int64_t>(of.size()) * kColumns, 3);
+  const Floats found = gradient(device, of, diff_dst);
+  Doubles expected(found.size());
+  for (size_t i = 0; i < of.size(); ++i) {
+    if (of[i] < 0 || of[i] >= kTableRows) continue;
+    for (size_t c = 0; c < columns; ++c) {
+      expected[static_cast<size_t>(of[i]) * columns + c] += static_cast<double>(diff_dst[i * columns + c]);
+    }
+  }
+  check_close(found, expected, 1e-5);
+  CHECK(gradient(device, of, diff_dst) == found);
 }
 
 }  // namespace
 
 TEST_CASE("on a GPU: a row that most indices name is summed in parts" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
-    Floats diff_dst(static_cast<size_t>(kIndices * kColumns), kSmall);
+    // Added to 1 in float32, a small one leaves it 1: a single sum would stay there.
+    constexpr float kSmall = 0x1p-24f;
+    const Indices of = indices(5000, kHotRow);
+    Floats diff_dst(of.size() * static_cast<size_t>(kColumns), kSmall);
     std::fill_n(diff_dst.begin(), kColumns, 1.0f);  // the first index names the hot row
-    const Floats found = gradient(device, diff_dst);
-    const double times = static_cast<double>(std::ranges::count(indices(), static_cast<int32_t>(kHotRow)));
+    const Floats found = gradient(device, of, diff_dst);
+    const double small_ones = static_cast<double>(std::ranges::count(of, kHotRow)) - 1;
     for (int64_t c = 0; c < kColumns; ++c) {
       CHECK(found[static_cast<size_t>(kHotRow * kColumns + c)] ==
-            doctest::Approx(1 + (times - 1) * kSmall).epsilon(5e-5));
+            doctest::Approx(1 + small_ones * kSmall).epsilon(5e-6));
     }
   });
 }
 
 TEST_CASE("on a GPU: sums of a table's rows have an order" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
-    const Floats diff_dst = device.random(kIndices * kColumns, 3);
-    const Floats found = gradient(device, diff_dst);
-    Doubles expected(found.size());
-    const std::vector<int32_t> rows = indices();
-    for (int64_t i = 0; i < kIndices * kColumns; ++i) {
-      expected[static_cast<size_t>(rows[static_cast<size_t>(i / kColumns)] * kColumns + i % kColumns)] +=
-          static_cast<double>(diff_dst[static_cast<size_t>(i)]);
-    }
-    check_close(found, expected, 1e-5);
-    CHECK(gradient(device, diff_dst) == found);
+    check_gradient(device, indices(5000, kHotRow));
+    for (const size_t n : {0, 1, 31, 32, 33}) check_gradient(device, Indices(n, kHotRow));
+    // Three lists: of each another row is shared, and the last names few.
+    Indices of = indices(2048, kHotRow);
+    const Indices second = indices(2048, kOtherHotRow);
+    of.insert(of.end(), second.begin(), second.end());
+    of.resize(of.size() + 2048, -1);
+    of[5000] = of[5001] = of[5002] = kHotRow;
+    of[5003] = kOtherHotRow;
+    of[5004] = static_cast<int32_t>(kTableRows);
+    check_gradient(device, of);
   });
 }
 
