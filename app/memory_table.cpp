@@ -19,7 +19,7 @@ struct MemoryPart {
   size_t MemoryPlan::*bytes;
 };
 constexpr std::array kParts{
-    MemoryPart{"parameters", &MemoryPlan::parameters}, MemoryPart{"slots", &MemoryPlan::slots},
+    MemoryPart{"parameters", &MemoryPlan::parameters}, MemoryPart{"slots", &MemoryPlan::optimizer_slots},
     MemoryPart{"gradients", &MemoryPlan::gradients},   MemoryPart{"activations", &MemoryPlan::activations},
     MemoryPart{"staging", &MemoryPlan::staging},       MemoryPart{"data", &MemoryPlan::data},
     MemoryPart{"metrics", &MemoryPlan::metrics}};

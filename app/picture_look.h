@@ -16,7 +16,7 @@ struct PictureLook {
   int64_t looked = 0;              // those whose headers were read: of many only some, evenly spread
   int64_t bad = 0;                 // of these, what is no picture, or is not there
   std::vector<std::string> first;  // the first of the bad ones: their paths
-  int64_t height = 0, width = 0;   // in the middle of those that are pictures
+  int64_t height = 0, width = 0;   // medians over those that are pictures
   bool grey = false;               // all of them
 
   bool has_pictures() const { return bad < looked; }

@@ -20,7 +20,7 @@ struct TablePlan {
   bool missing_numbers = false;                    // some feature has rows without its number
   bool regression = false;
   int64_t classes = 0;
-  bool names_of_target = false;  // the classes' numbers are names
+  bool names_of_target = false;  // its numbers are labels of classes, not 0 to classes - 1
   bool rare = false;             // some class has few rows beside others
   bool stratify = false;         // each class has rows for all splits
   int64_t width = 0;             // of the features: a category makes one for each value

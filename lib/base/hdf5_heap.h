@@ -1,11 +1,11 @@
 // Values of variable length in HDF5 files, which dtrain reads itself.
 //
-// An array of them holds references, and the values lie elsewhere, in collections that make up the file's
-// global heap (HDF5 File Format Specification, III.E). libhdf5 trusts what a collection says: 1.10 to 2.0 run
-// for ever where free space has no size, and 1.10 writes beyond its memory where a value is longer than its
-// reference says. So libhdf5 reads the references, whatever way they are packed, and no more. That way each
-// value is checked where it lies as it is read; nothing has to look through a whole file for collections, and
-// could take a picture's bytes for one.
+// An array of them holds global heap IDs (here: references; not HDF5's object references), and the values lie
+// elsewhere, in collections that make up the file's global heap (HDF5 File Format Specification, III.E).
+// libhdf5 trusts what a collection says: 1.10 to 2.0 run for ever where free space has no size, and 1.10
+// writes beyond its memory where a value is longer than its reference says. So libhdf5 reads the references,
+// whatever way they are packed, and no more, and each value is checked where it lies as it is read. The file
+// is not searched for collections: a picture's bytes could look like one.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ class Hdf5Conversion {
 };
 
 /// While this lives, within a session, libhdf5 follows no reference. H5Dread and H5Aread give references as
-/// the file has them when they are asked for Hdf5Heap::reference_type(); the value that fills what was never
-/// written counts as empty. Nothing of variable length can be written meanwhile.
+/// the file has them when they are asked for Hdf5Heap::reference_type(); a fill value of
+/// variable length counts as empty. Nothing of variable length can be written meanwhile.
 class Hdf5References {
  public:
   Hdf5References();

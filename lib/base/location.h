@@ -27,7 +27,7 @@ struct Location {
 /// The location of `name` in the directory of a file; of the directory itself for ".".
 Location beside(const Location& file, const std::string& name);
 
-/// The names in a directory, in no order; none where it cannot be read.
+/// The names in a directory ("." and ".." among them), in no order; none where it cannot be read.
 std::vector<std::string> names_in(const Location& directory);
 
 }  // namespace dtrain

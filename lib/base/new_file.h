@@ -31,7 +31,7 @@ class NewFile {
   const std::string& shown() const { return location_.shown(); }
   /// The temporary name, as it is seen from the location's directory.
   const std::string& temporary() const { return temporary_.path; }
-  /// Writes behind what was appended so far. Throws Error.
+  /// Writes after what was appended so far. Throws Error.
   void append(const void* data, size_t bytes);
   int64_t appended() const { return appended_; }
   /// Writes at an offset from the file's beginning. Throws Error.

@@ -40,10 +40,4 @@ std::string absolute_path(const std::string& path) {
   return absolute.string();
 }
 
-void remove_file(const std::string& path) {
-  std::error_code error;
-  fs::remove(path, error);
-  if (error) throw Error(path + ": cannot be removed: " + error.message());
-}
-
 }  // namespace dtrain

@@ -7,8 +7,8 @@ namespace dtrain {
 
 enum class Standing { nothing, file, directory, other };
 
-/// What stands at `path`, behind links. Throws UserError where that cannot be found out (a folder on the way
-/// that may not be searched, links in a circle, a name that is too long).
+/// What is at `path`, symbolic links followed. Throws UserError where that cannot be found out (a folder on
+/// the way that may not be searched, links in a circle, a name that is too long).
 Standing look_at(const std::string& path);
 
 /// The path made absolute, and without links, "." and ".." as far as it leads to something. Throws UserError
@@ -16,8 +16,5 @@ Standing look_at(const std::string& path);
 std::string real_path(const std::string& path);
 /// The path made absolute. Throws UserError where the working directory is gone.
 std::string absolute_path(const std::string& path);
-
-/// Removes a file that may be there; throws Error where that fails.
-void remove_file(const std::string& path);
 
 }  // namespace dtrain

@@ -30,7 +30,7 @@ class Shape {
   int64_t elements() const;
   /// Elements along the last axis: 1 for a scalar.
   int64_t columns() const { return extents_.empty() ? 1 : extents_.back(); }
-  /// How many rows of columns() elements there are; 0 where these are none.
+  /// elements() / columns(), the number of rows; 0 where columns() is 0.
   int64_t positions() const { return columns() == 0 ? 0 : elements() / columns(); }
   /// Whether the product is more than `most`, however large the extents are.
   bool exceeds(int64_t most) const;

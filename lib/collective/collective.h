@@ -1,5 +1,5 @@
-// How replicas meet. One object a replica, used by its thread; every member must make the same calls in the
-// same order.
+// Collective operations among replicas. One object a replica, used by its thread; every member must make the
+// same calls in the same order.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ inline Range overlap(Range a, Range b) {
 /// whose numbers of grains differ by at most one.
 Range part_of(int64_t n, int index, int parts, int64_t grain = 1);
 
-/// By way of the host's memory.
+/// Collectives through the host's memory. Every call but abort() throws Aborted once a member has aborted.
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -46,28 +46,28 @@ class Collective {
   virtual int size() const = 0;
 
   virtual void barrier() = 0;
-  /// values become the sums over all members, added in the order of ranks.
+  /// `values` become the sums over all members, added in the order of ranks. All pass as many.
   virtual void all_reduce(std::span<double> values) = 0;
-  /// `all`, of size() times as many values as `mine`, becomes what the members brought, one after the other
-  /// by rank. All bring as many.
+  /// `all`, of size() * mine.size() values, becomes the members' `mine` in the order of ranks. All pass as
+  /// many.
   virtual void all_gather(std::span<const double> mine, std::span<double> all) = 0;
   /// Of n floats at `data`, this member's part (part_of(n, rank, size, 16), which is returned) becomes the
   /// sum over all members, added in the order of ranks. The rest of `data`, and everybody else's, must stay
   /// untouched until the next call.
   virtual Range reduce_scatter(float* data, int64_t n) = 0;
-  /// Behind a barrier, what each member brought, by rank; until this member's next call. For replicas that
-  /// share a memory, the host's or one GPU's, and read each other's arrays: the device must be done with
-  /// them before, and a barrier stand between the last reading and the next writing.
+  /// Waits for all members and gives the pointers that they passed, by rank, until this member's next call.
+  /// For replicas that share a memory, the host's or one GPU's, and read each other's arrays: the device must
+  /// be done with them before, and a barrier stand between the last reading and the next writing.
   virtual std::span<float* const> share_pointers(float* mine) = 0;
   /// Makes every pending and later call of every member throw Aborted. Safe from any thread.
   virtual void abort() noexcept = 0;
 };
 
-/// all_gather of n values each, in the memory of each member's device: behind the operations that were
+/// all_gather of n values each, in the memory of each member's device: after the operations that were
 /// enqueued before, ahead of those that follow. By way of the host, so that the devices may differ; a GPU is
 /// waited for, and this cannot be captured.
 void all_gather(Collective& member, Context& context, const double* mine, double* all, int64_t n);
-/// The part in it of a member that has nothing to bring: the others see zeros.
+/// The counterpart of all_gather() for a member without values: the others see zeros.
 void all_gather_zeros(Collective& member, int64_t n);
 
 /// A group of `size` threads of this process. Members wait by spinning while each has a core of its own
@@ -76,7 +76,7 @@ std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
 
 /// By way of the devices' memory, among replicas that have a GPU each. Sums and copies are enqueued beside
 /// the operations of the member's context: each waits for the operations that were enqueued before it, and
-/// later operations wait for it only behind join(). So gradients can be summed bucket by bucket while
+/// later operations wait for it only after join(). So gradients can be summed bucket by bucket while
 /// backward goes on. All of this can be captured; every member must then capture, and replay, alike.
 ///
 /// From the first member's sum to the last one's, no member may make a call that can wait for the devices:
@@ -85,6 +85,8 @@ std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
 class DeviceCollective {
  public:
   virtual ~DeviceCollective() = default;
+  /// This member's place among this process's members, and their number. `root` counts likewise: it is the
+  /// rank among all only where World::size() is 1.
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
@@ -112,10 +114,10 @@ class DeviceCollective {
   virtual void fail(const std::string& why) noexcept = 0;
 };
 
-/// A group over these contexts of different GPUs, by rank; at least one. Each member must outlive the
-/// CapturedGraph that have captured its calls: NCCL waits for those to go. Called while nothing is being
-/// captured. Throws Error where NCCL is absent or fails.
-/// The contexts are this process's; all processes of `world` join theirs to one group.
+/// A group over these contexts of different GPUs, by rank; at least one. The contexts are this process's; all
+/// processes of `world` join theirs to one group. A member must outlive every CapturedGraph that captured its
+/// calls, as NCCL waits for these to be destroyed. Not to be called during a capture. Throws Error where NCCL
+/// is absent or fails.
 std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts,
                                                                World& world = single_process());
 bool nccl_available();

@@ -29,8 +29,8 @@ class Link {
   bool copies() const { return copies_; }
   bool copies_are_with_receiver() const;
 
-  /// By the sender: the operations that have been enqueued so far make what is at `src`. Gives the array's
-  /// number, from 1.
+  /// By the sender: sends what the operations that have been enqueued so far leave at `src`. Gives the
+  /// array's number, from 1. The host waits while `most` arrays are sent and not received.
   uint64_t send(const void* src, size_t bytes);
   /// By the receiver: operations that are enqueued from now on find the array at `dst`. The host waits until
   /// it was sent, and until it is there where one of the two devices is the CPU.

@@ -25,7 +25,7 @@ class Team {
   Team& operator=(const Team&) = delete;
 
   int size() const { return static_cast<int>(members_.size()); }
-  /// What a member's thread meets the others through while work runs.
+  /// The collective of a member, for its thread while work runs.
   Collective& member(int rank) { return *members_[static_cast<size_t>(rank)]; }
   /// work(collective) on every member; returns when all are done. Called by the owner's thread only.
   void run(const std::function<void(Collective&)>& work);
@@ -39,7 +39,7 @@ class Team {
 
   std::vector<std::unique_ptr<Collective>> members_;
   Barrier start_, finish_;
-  const std::function<void(Collective&)>* work_ = nullptr;  // null: go home
+  const std::function<void(Collective&)>* work_ = nullptr;  // null: the threads end
   std::vector<std::function<void()>> on_abort_;
   std::mutex error_mutex_;
   std::exception_ptr error_;

@@ -12,7 +12,7 @@ namespace dtrain {
 class World {
  public:
   virtual ~World() = default;
-  /// Of this process, and how many processes there are.
+  /// This process's rank, and the number of processes.
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// One process writes the run's files and speaks to the user.
@@ -28,7 +28,7 @@ class World {
 
   /// The values become their sums over all processes, added in the order of ranks.
   virtual void all_reduce(std::span<double> values) = 0;
-  /// The greatest of what the processes bring.
+  /// The greatest of the processes' values.
   virtual int64_t all_reduce_max(int64_t mine) = 0;
   /// Whether any process says so.
   bool any(bool mine) { return all_reduce_max(mine ? 1 : 0) != 0; }

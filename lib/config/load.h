@@ -10,12 +10,12 @@
 
 namespace dtrain {
 
-/// Reads a run's configuration: the file, `${NAME}` and `${NAME:-default}` in strings replaced from the
-/// environment, the files that `include_keys` (model, dataset, strategy) name put in their place, relative to
-/// the file that names them, then each `--set` "a.b.0.c=VALUE" applied (VALUE is YAML; a key or index that
-/// does not lead to an existing place is an error, except that the last key may be one that the schema knows:
-/// it is checked later like any other). A missing file is an error at the place that names it (or without a
-/// place for `path` itself).
+/// Reads a run's configuration: the file, with `${NAME}` and `${NAME:-default}` in strings replaced from the
+/// environment; the files that `model`, `dataset` and `strategy` may name put in their place, relative to the
+/// file that names them; then each `--set` "a.b.0.c=VALUE" (VALUE is YAML). Keys that are missing are added,
+/// and checked by the schema later. Errors are an index outside of its list, a key below a scalar, and a key
+/// before the last that looks like one that is there, misspelt. A missing file is reported where it is named
+/// (`path` itself: without a place).
 ConfigNode load_config(const std::string& path, const std::vector<std::string>& sets,
                        Diagnostics& diagnostics);
 

@@ -85,7 +85,7 @@ class MemoryColumn : public Column {
 };
 
 /// Cuts the rows [from, to) into runs of at most about 4 MiB, and calls `visit(first, count, byte_offset)`
-/// for each run in order: `count` rows from row `first` on, `byte_offset` bytes behind row `from`.
+/// for each run in order: `count` rows from row `first` on, `byte_offset` bytes after row `from`.
 template <class Visit>
 void for_each_block(const Column& column, int64_t from, int64_t to, Visit visit) {
   const auto row_bytes = static_cast<int64_t>(column.row_bytes());

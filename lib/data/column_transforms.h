@@ -35,7 +35,7 @@ struct ColumnTransforms {
   TensorSpec stored;  // what readers should find, for these to make what is wanted of it
 };
 
-/// Goes from the wanted column backwards, so that each transform is asked about what the column is behind it.
+/// Goes from the wanted column backwards, so that each transform is asked about what the column is after it.
 ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
                                const std::vector<TransformSpec>& transforms);
 
@@ -59,9 +59,9 @@ struct AugmentPlan {
 class Fitter {
  public:
   virtual ~Fitter() = default;
-  /// The next step of the column that `plan` has come so far with. `options`: those of the steps since the
-  /// last call, this one's included, which its numbers depend on. Throws UserError where it is of another
-  /// kind, or is not known and cannot be found here.
+  /// The numbers of the next fitted transform, which is of this kind; `plan` is the column as it comes to it.
+  /// `options`: of all transforms since the last call, this one's included, as its numbers depend on them.
+  /// Throws UserError where the known step is of another kind, or is not known and cannot be fitted here.
   virtual FittedStep next(const ColumnPlan& plan, const std::string& kind, const std::string& options,
                           const std::function<FittedStep(const FitSamples&)>& fit) = 0;
 };

@@ -69,10 +69,12 @@ struct TextOptions {
   std::optional<char> delimiter;
 };
 
-/// Opens a file (.h5, .npy, .csv, .idx; .gz of the last two; a picture, or a folder of pictures) that holds
-/// inputs only, for `dtrain predict`, with the data set's transforms. Text is read as the data set's csv
-/// reader reads it; where both this file and the one that was trained on have a header, the columns are found
-/// by name. A run without a csv reader takes a first line of names for a header.
+/// Opens what `dtrain predict` is given, which holds inputs only, and applies the data set's transforms. By
+/// its first bytes, whatever its name, it is HDF5; .npy, IDX or delimited text, each also in gzip; a picture;
+/// a folder or a tar archive of pictures. Text is read as the data set's csv reader reads it; where both this
+/// file and the one that was trained on have a header, the columns are found by name. A run without a csv
+/// reader takes a first line of names for a header. Throws UserError where `options` are given for what is no
+/// text.
 std::shared_ptr<const Dataset> open_inputs(const std::string& path, const DatasetSpec& spec,
                                            const std::vector<TensorSpec>& inputs, const TextOptions& options);
 

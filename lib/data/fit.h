@@ -28,9 +28,10 @@ struct Moments {
 /// passes, merged in order). A channel that is constant has the deviation 0, exactly.
 Moments moments_of(const FitSamples& samples);
 
-/// The mean and the median of the elements of a row, over the rows that have a number there (not NaN); NaN
-/// where none has. Of an even count the median is the middle between two.
+/// The mean of each element of a row, over the rows that have a number there (not NaN); NaN where none has.
 std::vector<double> means_of_elements(const FitSamples& samples);
+/// The medians of these `elements` of a row, of an even count the middle between two. The result has a number
+/// for every element of a row: NaN for the others, and where no row has one.
 std::vector<double> medians_of_elements(const FitSamples& samples, const std::vector<size_t>& elements);
 
 }  // namespace dtrain

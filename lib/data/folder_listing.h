@@ -47,7 +47,7 @@ std::unique_ptr<const InputFile> open_listed(const std::string& path, const List
 /// The files' paths, sizes, inodes and times in one line that is another one when any of them is.
 std::string fingerprint_of(const FileListing& listing);
 
-/// Where `path` stands below `folder`.
+/// "folder/path"; `path` alone where it is absolute or `folder` is "", `folder` alone where `path` is "".
 std::string path_in(const std::string& folder, const std::string& path);
 
 }  // namespace dtrain

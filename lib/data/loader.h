@@ -1,4 +1,4 @@
-// The order in which samples are met, and their reading ahead of use.
+// The order in which samples are read, and reading them ahead of use.
 #pragma once
 
 #include <cstddef>

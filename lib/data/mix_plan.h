@@ -1,4 +1,4 @@
-// Which columns are blended with those of other samples, behind the transforms, and how.
+// Which columns are blended with those of other samples, after the transforms, and how.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct MixPlan {
 /// The way to blend columns of these plans, of which the first `inputs` are the model's inputs.
 /// `input_targets` has the columns of targets that are inputs, and the column of the input of each: they are
 /// blended as that is. Throws UserError with the augmentation's place where columns are not of float32, and
-/// where an augmentation needs pictures and the inputs are none behind the transforms, or of several sizes.
+/// where an augmentation needs pictures and the inputs are none after the transforms, or of several sizes.
 MixPlan plan_mixing(std::span<const ColumnPlan> plans, size_t inputs,
                     const std::map<size_t, size_t>& input_targets,
                     const std::vector<Configured<Augmentation>>& augment);

@@ -1,4 +1,4 @@
-// Shuffling: the order in which an epoch meets the samples.
+// Shuffling: the order of the samples in an epoch.
 #pragma once
 
 #include <cstdint>

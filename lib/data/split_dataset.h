@@ -56,9 +56,9 @@ class SplitDataset final : public Dataset {
   /// As read_column(), before samples are blended.
   void read_unmixed(size_t index, const Samples& samples, void* dst) const;
   void mix(size_t index, const Samples& samples, float* dst) const;
-  /// Row 0 of the split, where the column's rows lie one after the other; else null.
+  /// The source's row DataSource::from, where the column's rows lie one after the other; else null.
   const std::byte* data_of(const Column& column) const;
-  /// The samples' places behind that; in `storage` where they are not the samples' own numbers.
+  /// The samples' rows, counted from there; in `storage` where they are not the samples' own numbers.
   std::span<const int64_t> places_of(std::span<const int64_t> samples, std::vector<int64_t>& storage) const;
 
   std::shared_ptr<const CachedColumns> held_;
@@ -67,7 +67,7 @@ class SplitDataset final : public Dataset {
   std::vector<TensorSpec> specs_;
   DataSource source_;
   MixPlan mix_;
-  int64_t first_;  // the place of the split's first row in the held columns
+  int64_t first_;  // the place of the source's row DataSource::from in the held columns
   bool in_memory_, is_random_, is_costly_;
 };
 

@@ -72,7 +72,7 @@ class Buffer {
 class Event {
  public:
   virtual ~Event() = default;
-  /// Moves the event behind all operations that have been enqueued so far.
+  /// Records the event after all operations that have been enqueued so far.
   virtual void record() = 0;
   /// The host waits until the operations have come past the event; an event that was never recorded is not
   /// waited for.
@@ -86,7 +86,7 @@ class CapturedGraph {
   virtual void run() = 0;
 };
 
-/// What one replica has of one device: its share of the cores now; streams and handles on a GPU. Belongs to
+/// One replica's share of one device: of the CPU's cores, or of a GPU its streams and handles. Belongs to
 /// one thread, the one that calls `attach`.
 class Context {
  public:
@@ -120,7 +120,7 @@ class Context {
   /// one, have come past the event as it was last recorded.
   virtual void wait(const Event& event) = 0;
   /// A copy to the device beside the operations: it begins once they have come past `consumed` as it was last
-  /// recorded, `uploaded` is recorded behind it, and operations that are enqueued from now on wait for it.
+  /// recorded, `uploaded` is recorded after it, and operations that are enqueued from now on wait for it.
   /// Both events are of this context. `src` is of allocate_host().
   virtual void upload(void* dst, const void* src, size_t bytes, const Event& consumed, Event& uploaded) = 0;
   /// Captures what `work` enqueues, in place of doing it; its calls must have run before, as libraries choose
@@ -147,7 +147,7 @@ std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic);
 /// The cores that this process may run on, whatever threads have been bound to since.
 std::vector<int> available_cores();
 
-/// The host's memory as this process meets it, in bytes.
+/// The host's memory as this process may use it, in bytes.
 struct HostMemory {
   uint64_t total = 0;      // the machine's, without swap
   uint64_t available = 0;  // that may be taken now without swapping, beside what others use

@@ -26,18 +26,18 @@ class PictureRows {
   bool is_grey() const { return grey_; }
 
   /// Called once before read(). `channels` are those that are wanted: a format that can give them itself
-  /// does. `wanted_scale` is the factor by which the picture will be shrunk: a format that can shrink while
-  /// it decodes may do a part of that.
+  /// does. `wanted_scale` is the new size over the old one (at most 1): a format that can shrink while it
+  /// decodes may do a part of that.
   virtual void start(int channels, double wanted_scale) = 0;
   /// From start() on: the size and the channels of the rows (1 grey, 2 grey and alpha, 3 RGB, 4 RGBA), and
-  /// the factor by which the picture was shrunk.
+  /// their size over the picture's, 1 where it was not shrunk.
   int64_t width() const { return width_; }
   int64_t height() const { return height_; }
   int channels() const { return channels_; }
   double scale() const { return scale_; }
   /// Writes the next row. Called height() times at most.
   virtual void read(uint8_t* row) = 0;
-  /// Called behind the last row: looks at what the file has behind its pixels.
+  /// Called after the last row: looks at what the file has after its pixels.
   virtual void finish() {}
 
  protected:

@@ -77,11 +77,6 @@ void Arena::touch(int buffer, int time) {
   b.last = std::max(b.last, time);
 }
 
-void Arena::keep(int buffer) {
-  touch(buffer, 0);
-  touch(buffer, kToTheEnd);
-}
-
 void Arena::assign() {
   std::vector<size_t> order;
   size_t times = 1;

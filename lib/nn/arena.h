@@ -16,22 +16,17 @@ struct Lifetime {
 /// touch to its last.
 class Arena {
  public:
+  /// A time after all others.
   static constexpr int kToTheEnd = std::numeric_limits<int>::max();
 
   int add(size_t bytes);
   void touch(int buffer, int time);
-  /// The buffer is its own the whole time, and afterwards.
-  void keep(int buffer);
   /// Gives every touched buffer an offset (aligned to 64 bytes) such that no two that live at one time
   /// overlap: largest first, each at the lowest place that is free.
   void assign();
 
   size_t bytes() const { return total_; }
   size_t offset(int buffer) const { return buffers_[static_cast<size_t>(buffer)].offset; }
-  Lifetime lifetime(int buffer) const {
-    const Buffer& b = buffers_[static_cast<size_t>(buffer)];
-    return {b.first, b.last};
-  }
 
  private:
   struct Buffer {

@@ -92,9 +92,9 @@ struct Graph {
     const int shared = nodes[static_cast<size_t>(node)].shared_with;
     return shared < 0 ? node : shared;
   }
-  /// Whether replicas that train it meet within forward and backward (Layer::is_synchronized).
+  /// Whether replicas that train it run collectives within forward and backward (Layer::is_synchronized).
   bool is_synchronized() const;
-  /// The trained and the other numbers of all parameters; those that layers share count once.
+  /// How many elements the trained parameters have, or (not `trainable`) the others; shared ones count once.
   int64_t count_parameters(bool trainable) const;
   /// All layers, inputs included, in the order of Keras's `model.layers`: by depth from the outputs, the
   /// deepest first; those of one depth as a search from the outputs meets them.

@@ -82,9 +82,8 @@ struct LayerRequirements {
   /// but the last axis of that output's gradient before the activation. The plan sums it, while it undoes the
   /// activation where it has to, and backward does not write it. -1: there is none.
   int bias = -1;
-  /// How many numbers each replica brings where forward (backward) meets the others: once in the call, and
-  /// the same whatever the batch, so that a replica without rows can take its part (Plan::meet). 0: it meets
-  /// nobody.
+  /// How many doubles each replica gives to the all-gather within forward (backward): one in the call, of the
+  /// same size for any batch, so that a replica without rows can take part (Plan::meet). 0: there is none.
   int64_t forward_meeting = 0, backward_meeting = 0;
 
   Layout input_layout(size_t input) const {
@@ -150,10 +149,13 @@ class Layer {
   /// not suit, after an error was reported that says what was expected and what was found.
   virtual std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                         const ReportError& report_error) const = 0;
+  /// The parameters, in the order of LayerArguments, for inputs that infer() took.
   virtual std::vector<ParameterSpec> parameters(std::span<const TensorSpec> /*inputs*/) const { return {}; }
+  /// The computation for one batch size on the device of `request`. Throws Unsupported where its libraries
+  /// cannot do it.
   virtual std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const = 0;
 
-  /// The activation written among the options (`activation: relu`): the graph lays it as a node behind the
+  /// The activation written among the options (`activation: relu`): the graph has it as a node after the
   /// layer's first output, and the plan fuses it where can_fuse says so. Empty where there is none.
   virtual Configured<Layer> activation() const { return {}; }
   /// Whether the prepared layer applies this elementwise activation itself, to its first output.
@@ -165,8 +167,8 @@ class Layer {
   /// The function of an activation layer that is an elementwise one; nothing for all other layers.
   virtual std::optional<ActivationSpec> elementwise() const { return std::nullopt; }
   virtual bool is_softmax() const { return false; }
-  /// Whether what is trained depends on which rows of the replicas' are computed together, so that replicas
-  /// have to meet within calls.
+  /// Whether training needs collectives within forward and backward, as statistics are over the rows of all
+  /// replicas.
   virtual bool is_synchronized() const { return false; }
   /// Set where the layer's input holds indices: how many there are, counted from 0.
   virtual std::optional<int64_t> indices() const { return std::nullopt; }

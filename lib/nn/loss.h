@@ -39,7 +39,7 @@ class Loss {
   /// Whether the class that a row's target names is one of the output's columns, or for a single column 0
   /// or 1.
   virtual bool tells_classes() const { return false; }
-  /// Whether each column is a yes or no of its own.
+  /// Whether columns are scored one by one (regression, labels of their own) and not against each other.
   virtual bool is_of_columns() const { return false; }
   virtual bool may_be_negative() const { return false; }
   /// Whether the activation turns the logits that the loss is about into its probabilities.

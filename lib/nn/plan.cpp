@@ -4,7 +4,7 @@
 
 namespace dtrain {
 
-int64_t Head::totals() const {
+int64_t Head::count_totals() const {
   int64_t count = weights ? 2 : 1;
   for (const HeadMetric& metric : metrics) count += metric.sums;
   return count;
@@ -14,7 +14,7 @@ Plan::~Plan() = default;
 
 size_t Plan::count_totals(std::span<const Head> heads) {
   size_t count = 0;
-  for (const Head& head : heads) count += static_cast<size_t>(head.totals());
+  for (const Head& head : heads) count += static_cast<size_t>(head.count_totals());
   return count;
 }
 

@@ -39,8 +39,8 @@ struct Head {
   /// A sample has one weight for all of its rows, or one for each.
   std::optional<TensorSpec> weights = {};
 
-  /// Its totals: the loss's sum, the metrics' sums, and where there are weights their sum.
-  int64_t totals() const;
+  /// How many totals it has: the loss's sum, the metrics' sums, and where there are weights their sum.
+  int64_t count_totals() const;
 };
 
 /// What one run of a plan is about. The same for the same microbatch of batches of one size, so that the run
@@ -233,8 +233,8 @@ class Plan {
   };
 
   enum class Part { forward, backward };  // the losses belong to the forward part
-  /// Gradients are reduced once there are so many of a model: a part of this number, and then to the end of a
-  /// layer. Large enough that replicas meet seldom, small enough that what is not reduced yet is little.
+  /// Gradients are reduced in buckets of whole layers, each but the last of at least one of so many parts of
+  /// the trained parameters: few collective calls, and little memory for what is not reduced yet.
   static constexpr int64_t kGradientBuckets = 32;
 
   /// `ops`: by slot. `slots`: of each node of the graph; empty where all are on slot 0.
@@ -248,7 +248,7 @@ class Plan {
   int64_t batch() const { return key_.batch; }
   int slots() const { return static_cast<int>(arena_bytes_.size()); }
   const ArenaBytes& arena_bytes(int slot = 0) const { return arena_bytes_[static_cast<size_t>(slot)]; }
-  /// For each head Head::totals(), one head's after the other's.
+  /// How many totals all heads have together, which lie one head's after the other's.
   static size_t count_totals(std::span<const Head> heads);
 
   /// In an order in which each comes after what it depends on. A schedule may call them otherwise, as long as

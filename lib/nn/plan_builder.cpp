@@ -55,7 +55,7 @@ void PlanBuilder::emit_all() {
   size_t total = 0;
   for (size_t h = 0; h < heads_.size(); ++h) {
     emit_head(h, total);
-    total += static_cast<size_t>(heads_[h].totals());
+    total += static_cast<size_t>(heads_[h].count_totals());
   }
   if (!training()) return;
   phase_ = Phase::backward;

@@ -300,7 +300,7 @@ void PlanBuilder::emit_sum_of_weights(size_t h, int weights, size_t first_total)
   const Head& head = heads_[h];
   const int slot = slot_of(head.output.node);
   const int64_t n = plan_.batch() * head.weights->shape.elements();
-  const size_t total = first_total + static_cast<size_t>(head.totals()) - 1;
+  const size_t total = first_total + static_cast<size_t>(head.count_totals()) - 1;
   emit(slot, value_name(head.output) + " weights", {weights}, {},
        [ops = &ops(slot), slot, weights, n, total](Frame& frame) {
          ops->add_sum(static_cast<const float*>(frame.at(weights)), frame.arrays(slot).totals + total, n);

@@ -48,15 +48,16 @@ class Convolution {
   virtual Layout src_layout() const = 0;
   virtual Layout dst_layout() const = 0;
   virtual size_t scratch_bytes() const = 0;
-  /// For what backward_data would make of the kernel once more; both calls take null in its place.
+  /// For a copy of the kernel in the backend's order, which spares backward_data making it once more. `saved`
+  /// may be null in both calls.
   virtual size_t saved_bytes() const = 0;
   virtual void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
                        void* scratch) = 0;
   /// diff_dst is the gradient before the epilogue's activation.
   virtual void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void* saved,
                              void* scratch) = 0;
-  /// Whether backward_filter gives the bias's gradient too. Else it is the sum of diff_dst, which is plain,
-  /// over all pixels: Ops::column_sum, or what sums in a pass that comes by there anyway.
+  /// Whether backward_filter gives the bias's gradient, too. Else it is the sum of diff_dst, which is plain
+  /// then, over all pixels: Ops::column_sum or Ops::sum_backward_bias.
   virtual bool gives_bias_gradient() const = 0;
   /// `diff_bias` is null where there is no bias, or its gradient is not given here.
   virtual void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
@@ -115,9 +116,9 @@ class BatchNormalization {
   virtual void backward(const BackwardArguments& args) = 0;
 };
 
-/// The same in training, over the rows of several replicas: each way in two calls, between which the replicas
-/// bring together what each of them says of its own rows (ops/math/normalization.h has what that is). So all
-/// normalise by the same bits. A call leaves alone the arguments that its line does not name.
+/// The same in training, over the rows of all replicas: forward and backward take two calls each, between
+/// which the replicas exchange their partial sums (all_gather; ops/math/normalization.h says of what), so
+/// that all normalise by the same bits. A call touches only the arguments that its comment names.
 class SynchronizedBatchNormalization {
  public:
   using TrainingArguments = BatchNormalization::TrainingArguments;
@@ -126,14 +127,14 @@ class SynchronizedBatchNormalization {
   virtual size_t scratch_bytes() const = 0;
   virtual size_t saved_bytes() const = 0;
 
-  /// What this replica says of src: math::moments_size doubles.
+  /// Writes the moments of this replica's src, math::moments_size(channels) doubles, to `mine`.
   virtual void moments(const TrainingArguments& args, double* mine) = 0;
-  /// `all`: what the replicas say, by rank. dst of src, and the mean and variance of all rows.
+  /// `all`: every replica's moments, by rank. Writes dst, and the mean and variance over all rows.
   virtual void forward(const TrainingArguments& args, const double* all) = 0;
-  /// What this replica says of diff_dst: math::gradient_sums_size doubles; diff_gamma and diff_beta are those
-  /// of its own rows, diff_mean and diff_variance its part of those of all rows.
+  /// Reads src and diff_dst. Writes this replica's sums, math::gradient_sums_size(channels) doubles, to
+  /// `mine`, diff_gamma and diff_beta of its own rows, and its part of diff_mean and diff_variance.
   virtual void gradient_sums(const BackwardArguments& args, double* mine) = 0;
-  /// `all`: what the replicas say, by rank. diff_src.
+  /// `all`: every replica's sums, by rank. Writes diff_src.
   virtual void backward(const BackwardArguments& args, const double* all) = 0;
 };
 
@@ -203,6 +204,8 @@ class Ops {
   virtual Context& context() = 0;
   virtual DType compute_type() const = 0;
 
+  // Those that prepare something throw Unsupported where the backend cannot compute what the spec says.
+
   virtual std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) = 0;
   virtual std::unique_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
   virtual std::unique_ptr<Pooling> pooling(const PoolingSpec& spec) = 0;
@@ -263,8 +266,8 @@ class Ops {
   /// apart (concatenate).
   virtual void copy_block(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                           int64_t columns) = 0;
-  /// Plain NHWC images: `padded` is the larger one, [n, height + top + bottom, width + left + right,
-  /// channels].
+  /// Plain NHWC images: `padded`, [n, height + top + bottom, width + left + right, channels], is 0 around
+  /// src.
   virtual void pad_images(const Padding2& padding, const void* src, void* padded, const Shape& src_shape) = 0;
   virtual void crop_images(const Padding2& padding, const void* padded, void* dst,
                            const Shape& dst_shape) = 0;
@@ -273,7 +276,8 @@ class Ops {
   virtual void embedding_forward(const float* table, const int32_t* indices, void* dst, int64_t n,
                                  int64_t table_rows, int64_t columns) = 0;
   /// diff_table (all table_rows of it) = the sum of the rows of diff_dst by their index: on a CPU in the
-  /// order of i, on a GPU in one that follows from the indices and the number of its multiprocessors.
+  /// order of i, on a GPU in one that follows from the indices and the number of its multiprocessors. An
+  /// index out of [0, table_rows) adds nothing.
   virtual void embedding_backward(const int32_t* indices, const void* diff_dst, float* diff_table, int64_t n,
                                   int64_t table_rows, int64_t columns) = 0;
 
@@ -303,6 +307,7 @@ class Ops {
   /// `squares` may be null where the rule does not ask for the norm.
   virtual void update_gradient_scale(const GradientRule& rule, const double* squares, const double* weights,
                                      StepState* state) = 0;
+  /// Moves weights and slots by the rule; does nothing where the state's gradient.skip is not 0.
   virtual void update(const OptimizerRule& rule, const UpdateArguments& args) = 0;
 };
 

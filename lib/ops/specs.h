@@ -87,7 +87,7 @@ struct BatchNormalizationSpec {
   int64_t batch = 0, height = 1, width = 1, channels = 0;
   float epsilon = 1e-3f;
   bool scale = true, center = true;
-  bool relu = false;  ///< a fused relu behind it
+  bool relu = false;  ///< a fused relu after it
   /// The addend of a call is added to what the normalisation gives, ahead of the relu, whose gradient is then
   /// left to the caller. For Ops::adds_in_normalization().
   bool adds = false;
@@ -99,7 +99,7 @@ struct BatchNormalizationSpec {
 /// probabilities of [rows, columns].
 struct CrossEntropySpec {
   bool sparse = true;
-  bool from_logits = true;    ///< else probabilities, clipped to [1e-7, 1 - 1e-7] as Keras does
+  bool from_logits = true;    ///< else probabilities, clipped to [1e-7, 1 - 1e-7]; a row sums to 1
   float label_smoothing = 0;  ///< so much of the target is spread evenly over the classes
 };
 
@@ -257,7 +257,7 @@ struct StepNumbers {
   int64_t first = 0;  ///< the batch's first sample, in the order of the epoch
 };
 
-/// What an update makes of a step's numbers for a group of parameters.
+/// How an update applies a step's numbers to one group of parameters.
 struct GroupRule {
   float learning_rate_factor = 1;
   bool own_weight_decay = false;  ///< weight_decay counts, in place of the optimizer's
@@ -269,7 +269,7 @@ struct GroupRule {
 /// What a gradient is worth, which each step finds out for itself and leaves for the next.
 struct GradientScale {
   float loss_scale = 1;      ///< losses' gradients are multiplied by it, so that float16 holds them
-  float gradient_scale = 1;  ///< the sum is multiplied by it before use: 1 / loss_scale, and clipping
+  float gradient_scale = 1;  ///< of the summed gradient before use: 1 / loss_scale, clipping, weights
   int32_t good_steps = 0;    ///< since loss_scale changed
   int32_t skip = 0;          ///< not 0: the gradient was not finite, and nothing moves in this step
 };
@@ -280,7 +280,7 @@ struct StepState {
   GradientScale gradient;
 };
 
-/// How an update applies a step's numbers to one group of parameters.
+/// What math::update_numbers() makes of a step's numbers for one group of parameters.
 struct UpdateNumbers {
   float rate = 0, decay = 0;
   float gradient_scale = 1;

@@ -41,6 +41,17 @@ bool is_file(const std::string& path) {
   return fs::is_regular_file(path, unknown);
 }
 
+bool is_run_directory(const std::string& path) {
+  return is_file(path + "/config.yaml") && (is_file(path + "/metrics.jsonl") || is_file(path + "/run.jsonl"));
+}
+
+/// Where the time went of the last process that trained and came to say so; null where none did.
+const Json* last_seconds(const std::vector<Json>& events) {
+  for (auto event = events.rbegin(); event != events.rend(); ++event)
+    if (const Json* spent = event->find("seconds")) return spent;
+  return nullptr;
+}
+
 int64_t last_count(const std::vector<Json>& records, const char* key) {
   const Json* count = records.empty() ? nullptr : records.back().find(key);
   return count && count->is_int() ? count->as_int() : 0;
@@ -75,10 +86,6 @@ std::vector<std::string> find_runs(const std::string& folder) {
   return found;
 }
 
-bool is_run_directory(const std::string& path) {
-  return is_file(path + "/config.yaml") && (is_file(path + "/metrics.jsonl") || is_file(path + "/run.jsonl"));
-}
-
 RunFiles read_run_files(const std::string& path) {
   RunFiles run;
   run.path = path;
@@ -97,7 +104,7 @@ RunFiles read_run_files(const std::string& path) {
   run.running = RunDirectory(run.path).is_held();
   // A process that was killed did not come to say where its time went.
   const Json *end = run.last_event("end"), *begin = run.last_begin();
-  const Json* seconds = end && begin && end > begin ? run.last_seconds() : nullptr;
+  const Json* seconds = end && begin && end > begin ? last_seconds(run.events) : nullptr;
   if (seconds) run.seconds = *seconds;
   return run;
 }
@@ -173,12 +180,6 @@ std::string RunFiles::state() const {
   if (events.empty() && records.empty()) return "empty";
   const std::string ended = how();
   return ended.starts_with("early stopping") || ended == "a callback ended it" ? "finished" : "stopped";
-}
-
-const Json* RunFiles::last_seconds() const {
-  for (auto event = events.rbegin(); event != events.rend(); ++event)
-    if (const Json* spent = event->find("seconds")) return spent;
-  return nullptr;
 }
 
 std::string RunFiles::how() const {

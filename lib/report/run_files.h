@@ -17,9 +17,9 @@ namespace dtrain {
 /// What a run's configuration says of the metrics that its records have, by their names without "val_".
 struct MetricFacts {
   std::set<std::string> larger_is_better;
-  std::map<std::string, std::string> targets;  // as the data call it that a metric compares an output with
+  std::map<std::string, std::string> targets;  // by metric: the target that it compares an output with
 
-  /// Nothing of a configuration that this version does not take.
+  /// Empty for a configuration that this version does not accept.
   static MetricFacts of(const ConfigNode& config);
   bool is_larger_better(const std::string& name) const;
   /// "" where nothing is known.
@@ -47,9 +47,6 @@ struct RunFiles {
   const Json* last_event(std::string_view name) const;
   const Json* last_begin() const;
 
-  /// Where the time went of the last process that trained and came to say so; null where none did.
-  const Json* last_seconds() const;
-
   /// "running", "failed", "finished" (its configured end, or a callback's), "stopped" (before that), or
   /// "empty".
   std::string state() const;
@@ -58,9 +55,8 @@ struct RunFiles {
 };
 
 /// Takes what is there: a run that is under way, or was killed in the middle of a line, is read up to there.
-/// Throws UserError where `path` is no run directory (it has neither config.yaml nor metrics.jsonl).
+/// Throws UserError where `path` is no run directory: one has config.yaml, and metrics.jsonl or run.jsonl.
 RunFiles read_run_files(const std::string& path);
-bool is_run_directory(const std::string& path);
 /// Run directories in a folder, itself included, and in folders of those that are none (`runs/tuning/a`), by
 /// path.
 std::vector<std::string> find_runs(const std::string& folder);

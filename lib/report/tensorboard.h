@@ -20,21 +20,21 @@ namespace dtrain {
 
 /// Writes files of its own, named ...dtrain, one a process, in folders that TensorBoard shows as runs beside
 /// each other: train/ and validation/ (epoch_loss and the like, by epoch, under the same tags, so that they
-/// lie over one another) and steps/ (by global step). What a process that was killed wrote of steps behind
-/// the one that this one goes on from is cut off its files, so that all read as if nothing had happened; a
-/// TensorBoard that has read it is told to forget it. Used by the trainer's thread. Whatever cannot be
-/// written is told once, and is not worth a run.
+/// lie over one another) and steps/ (by global step). Records that an earlier process wrote of later steps
+/// than this one goes on from are cut off, so that all read as if nothing had happened; a TensorBoard that
+/// has read them is told to forget them. Used by the trainer's thread. Whatever cannot be written is told
+/// once, and is not worth a run.
 class TensorBoard {
  public:
   using Warn = std::function<void(const std::string&)>;
-  /// The run goes on behind `epoch` and `step`.
+  /// The run goes on after `epoch` and `step`, which are 0 at its beginning.
   TensorBoard(RunDirectory directory, const TensorboardOptions& options, int64_t epoch, int64_t step,
               Warn warn);
 
   /// What the options want of it before the first step: the graph, and samples of the training split as the
   /// model gets them with this seed. Not where the run goes on.
   void add_model(const Graph& graph, const Dataset& samples, uint64_t seed);
-  /// Of an epoch's record every number.
+  /// Writes every number of an epoch's record but "epoch" and "step".
   void add_epoch(const Json& record);
   /// Of each step, or every so many, as the options say.
   void add_step(const Progress& progress);

@@ -19,8 +19,9 @@
 
 namespace dtrain {
 
-/// Used by the trainer's thread, while no steps are under way. A save in the background that fails is a
-/// warning, and is tried again at the next occasion: a disk that is full for a while must not end a run.
+/// Used by the trainer's thread and, but for poll(), while no steps are under way. A save that fails is a
+/// warning, and is tried again at the next occasion: a disk that is full for a while must not end a run. But
+/// where a callback wants finite weights and a save finds others, the call that waits for it throws Error.
 class Checkpointing {
  public:
   /// Refers to all of these. Make it before the replicas bind this thread. `writes_files`: whether this
@@ -40,9 +41,9 @@ class Checkpointing {
   /// Begins to write a checkpoint of now, and lets training go on meanwhile. `announce`: says so once it is
   /// there.
   void save_async(bool announce = false);
-  /// Now is the best so far. Its checkpoint is written at once where the last save began ten seconds ago,
-  /// else with the next one, ten seconds after it at the latest: until then it is held in memory, and a run
-  /// that is killed goes on from before it, as if it had never been.
+  /// The present state is the best so far. It is saved at once where the last save began ten or more seconds
+  /// ago, or the host has no room for a copy. Else a copy is held, which is written with the next save, or by
+  /// poll() once ten seconds have passed; a run that is killed before goes on from the save before.
   void save_best();
   /// Takes in a save that has ended, and begins what save_best() has put off. Steps may be under way.
   void poll();
@@ -70,16 +71,16 @@ class Checkpointing {
     std::vector<std::vector<float>> slots;
     HostArrays arrays();
   };
-  /// Of a run; the same step is an epoch's last and, once that is finished, the next one's beginning.
+  /// A place in a run. A step alone is not one: an epoch's last is also where the next epoch begins.
   struct Point {
     int64_t step = -1, epoch = -1;
     bool operator==(const Point&) const = default;
   };
   /// What is being written.
   struct Task {
-    bool holds = false;                            // what is held
-    Point point = {};                              // and the state of this, unless it is none
-    std::optional<TrainingState::Best> best = {};  // that the last of them names
+    bool holds = false;                            // held_ is written
+    Point point = {};                              // and then the state at this point, unless it is none
+    std::optional<TrainingState::Best> best = {};  // as the last checkpoint that is written names it
     bool announce = false;
     Clock::time_point start;
   };

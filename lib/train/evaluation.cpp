@@ -17,7 +17,7 @@ template <class Visit>
 void for_each_head(const RunConfig& config, std::span<const double> sums, int64_t samples, Visit&& visit) {
   for (const Head& head : config.heads) {
     const int64_t positions = config.graph.spec(head.output).shape.positions();
-    const auto count = static_cast<size_t>(head.totals());
+    const auto count = static_cast<size_t>(head.count_totals());
     visit(head, static_cast<double>(samples) * static_cast<double>(positions), sums.first(count));
     sums = sums.subspan(count);
   }

@@ -15,7 +15,7 @@
 
 namespace dtrain {
 
-/// A loss as samples can give it that the model cannot take.
+/// Whether a loss is not finite, or negative where no loss of the run can be: samples may be at fault.
 bool is_suspect(const RunConfig& config, double loss);
 
 /// A split as the run's plans take it. `training`: it is trained on, so that it is augmented, and weights of

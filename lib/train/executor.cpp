@@ -24,7 +24,7 @@ Executor::Executor(ReplicaPlans& plans, int slot, std::unique_ptr<Worker> worker
   for (auto& event : done_) event = context.make_event();
   const std::span<const Head> heads = plans.heads();
   if (!heads.empty() && heads[0].weights)
-    worker_->set_own_weights(static_cast<const double*>(totals_.data()) + heads[0].totals() - 1);
+    worker_->set_own_weights(static_cast<const double*>(totals_.data()) + heads[0].count_totals() - 1);
 }
 
 size_t Executor::gradient_bytes() const {

@@ -37,12 +37,11 @@ struct StepSeconds {
   double updating = 0;  // summing gradients, and the optimizer; 0 where a GPU does so by itself
 };
 
-/// Used by one thread, while those of the replica's other slots make the same calls. A GPU's work for a batch
-/// size is done by plain calls the first time, so that all that libraries load, choose and allocate is there;
-/// captured the second time, in one graph a step (a microbatch of the share, where it has several); and
-/// replayed from then on. All replicas do so in the same steps. Where layers meet the other replicas, which
-/// they do by way of the host, training is never captured; nor is the work of a replica of several slots,
-/// whose threads wait for each other.
+/// Used by one thread, while those of the replica's other slots make the same calls. On a GPU, training and
+/// evaluation of a batch size run eagerly the first time, in which libraries load, choose and allocate; they
+/// are captured the second time, in one graph a step (a microbatch, where there are several), and replayed
+/// from then on, in the same steps on all replicas. Never captured are predict(), replicas of several slots,
+/// the shard levels `gradients` and `parameters`, and training with synchronised layers.
 class Executor {
  public:
   /// `member`: of the group of this slot in all replicas. `everyone`: of that of all slots. Refers to all but
@@ -97,8 +96,8 @@ class Executor {
   using FrameKey = std::tuple<PlanKey, bool, int>;
 
   StepMode next_mode(Plan::Purpose purpose, int64_t batch_size);
-  /// All meet before anything that makes one's GPU wait for another's: from here on nobody allocates any more
-  /// (collective.h). And where the memory of one has moved, all forget what they captured.
+  /// A barrier over all slots, ahead of anything that makes one GPU wait for another: after it nobody may
+  /// allocate (collective.h). Where the memory of one has moved, all drop their captured graphs.
   void meet();
 
   void begin(const StepNumbers& numbers);

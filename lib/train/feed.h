@@ -13,11 +13,10 @@
 
 namespace dtrain {
 
-/// Belongs to one slot of a replica and its thread, and brings the columns that lie there (those of the frame
-/// that have data). The host's replicas copy samples right into their plan's columns.
-/// To a GPU samples go as they are stored, by one of two staging areas, so that this may be called, and the
-/// copying goes on, while the step before still computes; there they are converted. Of a data set that is
-/// kept on the device only the order of an epoch's samples goes there.
+/// Belongs to one slot of a replica and its thread, and fills those columns of a frame that are on that slot.
+/// On the CPU samples are read right into the frame. For a GPU they are read as they are stored into one of
+/// two staging buffers, uploaded while the step before computes, and converted on the device. Of a data set
+/// that is kept on the device only the order of an epoch's samples is uploaded.
 class Feed {
  public:
   explicit Feed(Ops& ops) : ops_(ops), context_(ops.context()) {}

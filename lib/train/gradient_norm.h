@@ -29,7 +29,7 @@ class GradientNorm {
     Range on_slot;
     int64_t at;  // where the whole layout has its first
   };
-  /// A sum of 2^level grains that the whole's is made of; its floats, without what the end lacks.
+  /// A node of the tree of sums: 2^level grains of the whole layout, fewer at its end.
   struct Term {
     Range on_slot;
     int64_t first;  // grain of the whole layout

@@ -21,12 +21,13 @@ namespace dtrain {
 inline constexpr std::string_view kParameters = "parameters";
 
 /// One object for the workers of one slot in all replicas; each worker's thread calls with its own worker. A
-/// step's order: begin, ready (as backward goes on), complete, end.
+/// training step's order: begin, ready (as backward goes on; in pipelines, and with several microbatches in a
+/// graph, never), complete, end. Evaluation and prediction call begin only.
 class GradientSync {
  public:
   virtual ~GradientSync() = default;
 
-  /// Where the gradients meet, as people are told: "in one memory".
+  /// Where the gradients are summed, as people are told: "in one memory".
   virtual std::string_view where() const = 0;
   /// What people should know of it before the run; "" for nothing.
   virtual std::string advice() const { return ""; }
@@ -58,17 +59,17 @@ class GradientSync {
   /// the rule is LAMB's, its directions, which take the gradient's place). `range` is within [0,
   /// with_gradient). False where this process has not made a step yet.
   virtual bool read_gradient(Range range, float* to) = 0;
-  /// Behind the last write_state(), on each worker's thread: what follows from the parameters is made anew.
+  /// After the last write_state(), on each worker's thread: makes anew what follows from the parameters.
   virtual void finish_writing(Worker& worker) = 0;
 
   /// Where the state that the worker has no whole of is gathered and reduced; null where it has it all.
   virtual StateShards* shards_of(const Worker& /*worker*/) { return nullptr; }
 
-  /// The first thing in a step.
+  /// Called first in a step, an evaluation and a prediction: then memory_of() holds the present parameters.
   virtual void begin(Worker&) {}
   /// The gradients below `end` have been enqueued. Captured with the computation, as complete() is.
   virtual void ready(Worker&, int64_t /*end*/) {}
-  /// All gradients have been enqueued.
+  /// All gradients have been enqueued, those among them that ready() was not called for.
   virtual void complete(Worker&) {}
   /// The step's last thing, not captured: members may meet. `replicas`: of this slot. `everyone`: all slots
   /// of all replicas, the same group where there is one slot.

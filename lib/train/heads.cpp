@@ -245,7 +245,7 @@ class HeadBuilder {
 
   int64_t sums_of(const Metric& metric, const ReportError& report_error) const {
     const int64_t sums = metric.sums(*output_.spec, head_.target);
-    const auto kept = static_cast<int64_t>(Plan::count_totals(config_.heads)) + head_.totals();
+    const auto kept = static_cast<int64_t>(Plan::count_totals(config_.heads)) + head_.count_totals();
     if (sums > TrainingState::kMostSums - kept)
       report_error(fmt::format("keeps {} counts of an output of {}; a run's metrics may keep {} in all", sums,
                                output_.spec->shape.str(), TrainingState::kMostSums));

@@ -10,9 +10,9 @@ struct ParsedHeads {
   bool complete = true;  // RunConfig::total_names has all names, whatever else is wrong
 };
 
-/// Reads `loss:`, `metrics:` and `weighted_metrics:` for the model's outputs and sets config.heads and
-/// total_names. Mistakes are reported, also where not all is known of the outputs (empty: of none); what is
-/// hardly meant is a warning, once config.graph is whole.
+/// Parses `loss:`, `metrics:` and `weighted_metrics:` for the model's outputs into config.heads and
+/// total_names. Reports mistakes even where outputs are not known in full (`outputs` empty: not at all); once
+/// config.graph is whole, it warns of losses that take logits for probabilities, or the reverse.
 ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, const ConfigNode& train,
                         Diagnostics& diagnostics);
 

@@ -14,7 +14,7 @@ struct Interval {
   Unit unit = Unit::automatic;
 
   bool is_time() const { return unit >= Unit::second && unit <= Unit::day; }
-  /// The length of an interval of time.
+  /// The length where is_time(); 0 for epochs and steps. Not for `automatic`.
   double seconds() const;
 };
 

@@ -10,13 +10,15 @@
 
 namespace dtrain {
 
-/// How fast a device is. Layers of many multiply-adds go by the first, the rest by the second.
+/// How fast a device is. A layer is estimated as the sum of its multiply-adds over `multiply_adds`, of the
+/// bytes that it reads and writes over `bytes`, and of `call`.
 struct DeviceSpeed {
   double multiply_adds = 0;  // a second
   double bytes = 0;          // a second, read and written
   double call = 0;           // seconds that the shortest call takes
   double link = 0;           // bytes a second, copied to another such device
 };
+/// Of a typical GPU; of one core of a typical CPU. In float32.
 DeviceSpeed typical_speed(DeviceId::Kind kind);
 
 /// Seconds of forward and backward of each node for a batch of samples; 0 for the model's inputs, and for

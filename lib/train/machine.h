@@ -17,11 +17,12 @@ struct Machine {
   double link = 0;    // bytes a second, from one device to another
 };
 
-/// What is asked for; what is not given is as it is here.
+/// What the user says of the machine. What is not said: GPUs are this host's, with what is free of their
+/// memory; without any, the devices are those that the strategy names; the link is typical_speed()'s.
 struct MachineRequest {
   std::optional<int64_t> bytes;  // of each GPU
   std::optional<int64_t> devices;
-  std::optional<int64_t> link;
+  std::optional<int64_t> link;  // bytes a second
 };
 /// GPUs where their memory is given or there are any here; or else this host, as the devices cpu:N that the
 /// run's strategy names, which need not be many.

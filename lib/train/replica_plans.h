@@ -33,12 +33,12 @@ class ReplicaPlans {
   const Plan& plan(const PlanKey& key);
   /// Microbatches that a slot has under way at most, in training.
   int in_flight(int slot) const { return in_flight_[static_cast<size_t>(slot)]; }
-  /// Whether layers meet the other replicas in training.
+  /// Whether layers run collectives with the other replicas in training.
   bool meets_in_layers() const { return !groups_.empty(); }
   /// Whether plans reduce gradients as backward makes them, as there is a part of their sum only; so that
   /// replicas meet in them.
   bool reduces_gradients() const { return placement_.sharded >= ShardLevel::gradients; }
-  /// Lets every thread that waits for another slot's throw Aborted; those that make a plan are waited for.
+  /// Wakes every thread that waits for another slot, with Aborted; waits for those that make a plan.
   void abort() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// The replicas of a mirrored run (one, for `single`): the model laid on its devices, able to make a step.
+// The replicas of a run in this process, under any strategy (one, for `single`), able to make a step.
 #pragma once
 
 #include <atomic>
@@ -29,14 +29,16 @@ namespace dtrain {
 /// What a device will hold, in bytes, before anything is allocated there.
 struct MemoryPlan {
   DeviceId device;
-  int replica = 0, slot = 0;
-  int64_t share = 0;  // samples of a full batch
+  int replica = 0, slot = 0;  // the replica's rank, and the device's place in it
+  int64_t share = 0;          // samples of a full batch
   int threads = 1;
-  size_t parameters = 0, slots = 0, gradients = 0, activations = 0;
+  size_t parameters = 0, optimizer_slots = 0, gradients = 0, activations = 0;
   size_t staging = 0;  // batches on their way to a GPU, and its libraries' workspace
   size_t data = 0;     // samples that a GPU keeps
   size_t metrics = 0;  // sums of losses and metrics
-  size_t total() const { return parameters + slots + gradients + activations + staging + data + metrics; }
+  size_t total() const {
+    return parameters + optimizer_slots + gradients + activations + staging + data + metrics;
+  }
 };
 
 /// Sums over a global batch: the heads' totals (Plan::count_totals), and how many samples.
@@ -60,7 +62,6 @@ class Replicas {
   ~Replicas();
 
   int size() const { return static_cast<int>(replicas_.size()); }
-  World& world() const { return world_; }
 
   /// Begins a step; `step` is the global one, from 0. After allocate(training). At most most_pending() + 1
   /// steps may be under way.
@@ -131,12 +132,12 @@ class Replicas {
   /// Where one is kept, it begins as the weights are now.
   void begin_average();
   /// Where one is kept, it becomes the weights, and the weights stand in its place: once before an
-  /// evaluation, once behind it.
+  /// evaluation, once after it.
   void swap_average();
 
   /// Of the first slot.
   const GradientSync& gradient_sync() const { return *syncs_[0]; }
-  /// What people should know before the run of how the replicas meet.
+  /// What people should know before the run of how the replicas' gradients are summed.
   std::vector<std::string> advice() const;
   /// The first replica's plan for its first microbatch of a training step.
   const Plan& training_plan(int64_t batch_size);
@@ -149,7 +150,7 @@ class Replicas {
   GradientScale gradient_scale();
   void set_gradient_scale(const GradientScale& scale);
 
-  /// What that takes, by replica and slot; of the first `replicas`.
+  /// What `purpose` with such batches takes, by replica and slot; of the first `replicas` only.
   std::vector<MemoryPlan> memory(Plan::Purpose purpose, int64_t batch_size,
                                  int replicas = std::numeric_limits<int>::max());
   /// What training takes of the host's memory besides, for copies of the state and sums of gradients.

@@ -18,14 +18,14 @@ struct Replicas::Demand {
   std::optional<int> gpu;  // nothing: the host
   size_t left = 0;
   std::string whose;  // limit that is
-  size_t parameters = 0, slots = 0, gradients = 0, activations = 0, staging = 0, data = 0, metrics = 0,
-         ahead = 0, copies = 0;
+  size_t parameters = 0, optimizer_slots = 0, gradients = 0, activations = 0, staging = 0, data = 0,
+         metrics = 0, ahead = 0, copies = 0;
   std::optional<MemoryPlan> largest = {};  // of those that were added
 
   void add(const MemoryPlan& plan) {
     if (!largest || plan.total() > largest->total()) largest = plan;
     parameters += plan.parameters;
-    slots += plan.slots;
+    optimizer_slots += plan.optimizer_slots;
     gradients += plan.gradients;
     activations += plan.activations;
     staging += plan.staging;
@@ -33,7 +33,7 @@ struct Replicas::Demand {
     metrics += plan.metrics;
   }
   size_t total() const {
-    return parameters + slots + gradients + activations + staging + data + metrics + ahead + copies;
+    return parameters + optimizer_slots + gradients + activations + staging + data + metrics + ahead + copies;
   }
   /// Bytes that are not there; negative where some are left.
   double excess() const { return static_cast<double>(total()) - static_cast<double>(left); }
@@ -42,7 +42,7 @@ struct Replicas::Demand {
   std::string parts() const {
     std::vector<std::string> texts;
     for (const auto& [bytes, what] : {std::pair{parameters, "parameters"},
-                                      {slots, "the optimizer's slots"},
+                                      {optimizer_slots, "the optimizer's slots"},
                                       {gradients, "gradients"},
                                       {activations, "activations"},
                                       {staging, "batches on their way"},
@@ -65,7 +65,7 @@ MemoryPlan Replicas::memory_of(Executor& executor, Plan::Purpose purpose, int64_
   const auto of = [&](Plan::Purpose what) { return microbatches_of(worker.rank(), what, batch_size); };
   const GradientSync::StateBytes state = sync_of(executor).state_bytes(worker);
   plan.parameters = state.parameters;
-  if (training) plan.slots = state.slots;
+  if (training) plan.optimizer_slots = state.slots;
   if (training) plan.gradients = executor.gradient_bytes() + state.gradients;
   plan.metrics = executor.totals_bytes() + (worker.on_gpu() ? 0 : executor.host_totals_bytes());
   if (plan.share == 0) return plan;

@@ -12,8 +12,8 @@ namespace dtrain {
 
 /// What the data call the classes of an output; empty where they have no names.
 std::vector<std::string> class_names(const RunConfig& config, const DataFacts& facts, size_t head);
-/// What the user should know of outputs that have other numbers of units than their targets have named
-/// classes, a sentence each.
+/// A sentence for each output whose target has only one named class, and for each whose loss tells classes
+/// that has more units than its target has named classes.
 std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts& facts);
 /// The name of the training file's column that an output's target is; "" where it has none, as a target that
 /// is an input.

@@ -83,7 +83,7 @@ struct RunConfig {
   ConfigNode written;                 // the configuration as it was read
   std::vector<std::string> warnings;  // for whoever wrote it: "file:line:column: warning: ..."
 
-  /// Where the value under these keys is written, or the last on the way there that is.
+  /// Where the value under these keys is written; where it is not, the innermost part around it that is.
   Mark place(std::initializer_list<std::string_view> path) const { return place_in(written, path); }
 
   /// What the readers of the data set must give as targets.
@@ -93,8 +93,8 @@ struct RunConfig {
 /// How GPUs compute in the run.
 GpuMath gpu_math(const TrainOptions& train);
 
-/// Whether a run that has so many epochs left saves before its end, too: for that, training waits no longer
-/// than for a copy of the parameters and slots in the host's memory.
+/// Whether a run that has so many epochs left saves before its end, too. It then needs room in the host's
+/// memory for a copy of parameters and optimizer slots: training waits for that copy, not for the disk.
 bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t steps_per_epoch);
 
 }  // namespace dtrain

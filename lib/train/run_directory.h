@@ -44,9 +44,10 @@ class RunDirectory {
   /// Undoes hold() for a run that did not come about, unless there are checkpoints: removes the directories
   /// and the files of a run that were not there before.
   void discard();
-  /// Sees to it that there still is a directory to write to: checkpoints/ is made anew where it is gone, and
-  /// where the whole directory is, another one beside it takes its place. What was done, for people; ""
-  /// where all is well. Throws Error where nothing can be made. Of a directory that is held.
+  /// Sees to it that there still is a directory to write to: checkpoints/ is made anew where it is gone;
+  /// where the whole directory is, NAME-recovered takes its place, beside it or else in /tmp (path()). Gives
+  /// what was done, for people; "" where all is well. Throws Error where nothing can be made. Of a directory
+  /// that is held.
   std::string ensure();
 
   /// Each of these files appears whole or not at all.
@@ -62,6 +63,8 @@ class RunDirectory {
   /// The folder of TensorBoard's files, which may not be there.
   std::string tensorboard_directory() const { return path() + "/tensorboard"; }
 
+  /// Writes the checkpoint of `step`, whole or not at all. Throws NoSpace, or another Error; what was there
+  /// before is then as it was.
   void save(int64_t step, const CheckpointContent& content) const;
   /// Removes all checkpoints but the newest `keep` and that of step `best`; none while another process looks
   /// for the newest one.

@@ -63,8 +63,8 @@ struct PipelineTimeline {
 };
 
 /// Runs the stages' tasks, which are in the order in which each stage does them. A task begins when the one
-/// before it is done and its input is there: forward of the stage before; backward of the stage behind, and
-/// its own forward. Throws Error where the stages wait for each other for ever.
+/// before it is done and its input is there: for a forward, that of the stage before; for a backward, that of
+/// the stage after and its own forward. Throws Error where the stages wait for each other for ever.
 PipelineTimeline simulate(std::span<const std::vector<StageTask>> tasks, const PipelineTimes& times);
 PipelineTimeline simulate(PipelineSchedule schedule, int microbatches, const PipelineTimes& times);
 

@@ -9,9 +9,10 @@
 namespace dtrain {
 
 /// Each replica keeps the optimizer's slots of a part of the parameters only; from level `gradients` on the
-/// sum of that part's gradients only; with level `parameters` that part of the parameters only. The parts are
-/// contiguous in the layout, and differ by at most 16 floats. Replicas on the CPU meet in the host's memory;
-/// a GPU each by NCCL. Throws UserError for any other mixture of devices.
+/// sum of that part's gradients only; with level `parameters` that part of the parameters only. A part is a
+/// contiguous range of what has gradients, and with level `parameters` one of what is frozen; parts differ by
+/// at most 16 floats in each. Replicas on the CPU exchange parts in the host's memory; GPUs, one a replica,
+/// by NCCL. Throws UserError for a mixture of both, and for GPUs where there is no NCCL.
 std::unique_ptr<GradientSync> make_sharded_state(const GradientSyncRequest& request);
 
 }  // namespace dtrain

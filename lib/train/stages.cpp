@@ -19,7 +19,7 @@ class CutSearch {
     find_arrivals();
   }
 
-  int layers_apart() const {
+  int possible_starts() const {
     return static_cast<int>(
         std::count_if(layers_.begin(), layers_.end(), [](const CutLayer& layer) { return layer.may_begin; }));
   }
@@ -165,8 +165,8 @@ std::vector<StageLoad> stage_loads(const StageProblem& problem, std::span<const 
 StageCut choose_stages(const StageProblem& problem) {
   const CutSearch search(problem);
   StageCut cut;
-  cut.layers_apart = search.layers_apart();
-  if (cut.layers_apart < static_cast<int>(problem.devices.size())) {
+  cut.possible_starts = search.possible_starts();
+  if (cut.possible_starts < static_cast<int>(problem.devices.size())) {
     cut.outcome = StageCut::Outcome::too_few_layers;
     return cut;
   }

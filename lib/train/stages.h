@@ -47,13 +47,13 @@ struct StageLoad {
 struct StageCut {
   enum class Outcome {
     found,
-    too_few_layers,     // layers_apart is less than there are stages
+    too_few_layers,     // possible_starts is less than there are stages
     too_little_memory,  // of every cut; `stages` is the one whose largest lack of bytes is the smallest
   };
   Outcome outcome = Outcome::found;
   std::vector<int> stages;       // of each node; empty where there are too few layers
   std::vector<StageLoad> loads;  // by stage
-  int layers_apart = 0;          // layers that a stage may begin with
+  int possible_starts = 0;       // layers that a stage may begin with: the most stages that there can be
 };
 
 /// The loads of the problem's stages where `stages` says the stage of each node, in any order.

@@ -29,7 +29,7 @@ struct Codec<DeviceList> {
   static Json schema();
 };
 
-/// What replicas keep only a part of, each another one; every level has those before it, too (Rajbhandari et
+/// What is sharded over the replicas; every level has those before it, too (Rajbhandari et
 /// al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", 2020: stages 1 to 3).
 enum class ShardLevel { none, optimizer, gradients, parameters };
 template <>
@@ -43,7 +43,8 @@ struct Placement {
   std::vector<std::vector<DeviceId>> replicas;
   /// The slot of each node of the graph; empty where all are on slot 0.
   std::vector<int> slots;
-  /// Of each replica's share of a batch, on their way through the slots at once; and in which order.
+  /// How many microbatches a replica's share is cut into, which are in the pipeline together, and their
+  /// order.
   int64_t microbatches = 1;
   PipelineSchedule schedule = PipelineSchedule::sequential;
   ShardLevel sharded = ShardLevel::none;

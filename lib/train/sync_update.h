@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// What the gradient is worth, by the sums that are known of it: `worker.squares()`, and the sum of the
-/// weights where rows have some.
+/// Enqueues the update of the gradient's scale in worker.state() (clipping, float16's loss scaling) by
+/// worker.squares() and `weights`, the sum of all rows' weights in device memory (null: rows have none).
 void update_gradient_scale(Worker& worker, const Update& update, const double* weights);
 
 /// The update of `whole` by the worker's gradients, whose scale is known.
@@ -18,8 +18,9 @@ void update_whole(Worker& worker, const Update& update, const ParameterMemory& m
 void update_alone(Worker& worker, const Update& update, const ParameterMemory& memory, Range whole,
                   const double* weights);
 
-/// The sums of squares over everyone's parts, and of weights over their shares, and what follows from them
-/// for each. `gradient`: of `mine`, in the memory of `worker`; `computed` has the weights.
+/// Adds the gradient's sums of squares and the sums of the rows' weights over `everyone`, and updates the
+/// gradient's scale in worker.state() by them. `gradient`: of `mine`, in the memory of `worker`. `computed`:
+/// the worker whose plan ran, of which own_weights() is read; another one where the host updates for a GPU.
 void all_reduce_sums(Worker& worker, Worker& computed, Collective& everyone, const Update& update,
                      const GradientNorm& norm, const float* gradient, Range mine);
 

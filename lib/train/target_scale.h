@@ -19,8 +19,8 @@ class TargetScale {
 
   /// Changes `count` numbers, the elements of whole rows of the output or the target, in place.
   void undo(float* values, int64_t count) const;
-  /// How much of the data's unit one of the targets' is, where that is the same for all elements of a row,
-  /// and not 1.
+  /// The size of one unit of the transformed target, in units of the data; nothing where the elements of a
+  /// row differ in it, and where it is 1.
   std::optional<double> unit() const;
 
  private:

@@ -43,13 +43,16 @@ class Trainer {
 
   /// Begins with fresh weights, or with those that model.weights names.
   void start();
-  /// Goes on from a checkpoint; where its optimizer is another, its slots start anew, with a warning.
+  /// Goes on from a checkpoint. Slots of another optimizer start anew, with a warning. Throws UserError where
+  /// a weight is missing or of another shape, or the memory is not there; and for a checkpoint within an
+  /// epoch, where the data, their order, the batch size, losses or metrics have changed.
   void restore(const Checkpoint& checkpoint);
-  /// The best so far is not there any more: the next one is.
+  /// Forgets the best epoch, whose checkpoint is missing: the next one counts as the best.
   void forget_best() { state_.best.reset(); }
-  /// To the configured end, or until a callback or train.max_time ends it. What it ends with is saved,
-  /// always: where it was asked to stop, it throws Interrupted then; and where anything but a device fails,
-  /// that failure, with the last finished step saved.
+  /// Trains to the configured end, or until a callback or train.max_time ends the run; the state that it ends
+  /// with is saved. Throws Interrupted, after saving, where a stop was asked for. Any other failure it throws
+  /// again: before that the last finished step is saved, unless a device failed, the loss or the weights were
+  /// refused (callbacks, check_samples()), or no step was finished. A save that fails there is a warning.
   void run();
 
   const TrainingState& state() const { return state_; }

@@ -45,7 +45,8 @@ class Update {
   /// Whether the rule goes by the norms of whole parameters (LAMB). Then find_directions() comes before
   /// apply(), and between them the members' sums of squares are added.
   bool needs_directions() const { return std::holds_alternative<LambRule>(rule_); }
-  /// How many sums of squares there are: two for each trained parameter.
+  /// How many `squares` find_directions() writes: two for each trained parameter. Only where
+  /// needs_directions(): else neighbours that are trained alike count as one.
   size_t squares() const { return 2 * groups_.size(); }
   /// Enqueues the first half of the update of `range`: the slots move, `gradient` (of `range`) becomes
   /// the direction, and squares[2 i] and squares[2 i + 1] (device memory) the sums of squares of what `range`

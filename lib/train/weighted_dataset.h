@@ -9,21 +9,21 @@
 
 namespace dtrain {
 
-/// Another data set with a column of weights behind its targets: of each sample, where that data set has such
+/// Another data set with a column of weights after its targets: of each sample, where that data set has such
 /// a column, times that of each row's class, where classes have weights.
 class WeightedDataset final : public Dataset {
  public:
   /// How a target tells its rows' classes, and what those count for.
   struct Classes {
-    size_t target = 0;                // the column
-    int64_t columns = 1;              // elements of a row: the class is the greatest of them
+    size_t target = 0;    // the column
+    int64_t columns = 1;  // of a row of a float32 target: its argmax is the class; of one: is it > 0.5
     std::vector<float> weights = {};  // by class; empty: all count the same
 
-    /// Of the row of that number among `values`, which are int32 numbers or float32.
+    /// The class of row `row` of a target's `values`: int32 numbers of classes, or float32 rows of `columns`.
     int64_t of(DType dtype, const void* values, size_t row) const;
   };
-  /// `spec`: of the column of weights; `own`: of the data set's columns the weights of samples, where it has
-  /// so many.
+  /// `spec`: of the column of weights that is added. `own`: the number of inputs and targets; the data set's
+  /// column of that number, where it has one, is the samples' own weights.
   WeightedDataset(std::shared_ptr<const Dataset> data, const TensorSpec& spec, size_t own, Classes classes);
 
   int64_t size() const override { return data_->size(); }

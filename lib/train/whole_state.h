@@ -15,8 +15,9 @@ namespace dtrain {
 /// owner: all copies are written, and the first is read.
 class WholeState : public GradientSync {
  public:
-  WholeState(const ParameterLayout& layout, const Update& update, size_t workers)
-      : layout_(layout), update_(update), gradient_(workers) {}
+  /// `gradient_parts`: how many ranks call set_gradient(): all of them, or only rank 0 with the whole one.
+  WholeState(const ParameterLayout& layout, const Update& update, size_t gradient_parts)
+      : layout_(layout), update_(update), gradient_(gradient_parts) {}
 
   const ParameterMemory& memory_of(const Worker& worker) const override;
   StateBytes state_bytes(const Worker& worker) const override;

@@ -21,8 +21,8 @@ struct WorstSample {
   std::vector<Json> outputs;
 };
 
-/// At most `count` samples of a split, the worst first. `replicas`: for prediction, with batches of
-/// `batch_size`. Ends early, with nothing, once `is_to_end` says so.
+/// At most `count` samples (at least 1) of a split, the worst first. `replicas`: for prediction, with batches
+/// of `batch_size`. Ends early, with nothing, once `is_to_end`, which is asked before each batch, says so.
 std::optional<std::vector<WorstSample>> worst_samples(const RunConfig& config, Replicas& replicas,
                                                       const std::shared_ptr<const Dataset>& data,
                                                       int64_t batch_size, size_t count,

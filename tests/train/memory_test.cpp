@@ -112,7 +112,7 @@ std::vector<double> state_of(const std::string& yaml, const Sets& sets) {
     // The part of the gradients' sum comes with the slots.
     const size_t gradients = placement.sharded >= ShardLevel::gradients ? plan.gradients : 0;
     state.push_back(static_cast<double>(after[i].now - before[i].now - gradients));
-    CHECK(state.back() == static_cast<double>(plan.parameters + plan.slots));
+    CHECK(state.back() == static_cast<double>(plan.parameters + plan.optimizer_slots));
   }
   return state;
 }
@@ -121,7 +121,7 @@ std::vector<double> state_of(const std::string& yaml, const Sets& sets) {
 std::vector<double> activations_of(const std::string& yaml, const Sets& sets) {
   std::vector<double> bytes;
   for (const auto& [plan, allocated] : memory_of(yaml, sets))
-    bytes.push_back(static_cast<double>(allocated - plan.parameters - plan.slots - plan.gradients));
+    bytes.push_back(static_cast<double>(allocated - plan.parameters - plan.optimizer_slots - plan.gradients));
   return bytes;
 }
 

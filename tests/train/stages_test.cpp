@@ -153,7 +153,7 @@ TEST_CASE("what cannot be cut is said") {
   problem.nodes[1].stays = true;
   StageCut cut = choose_stages(problem);
   CHECK(cut.outcome == Outcome::too_few_layers);
-  CHECK(cut.layers_apart == 2);
+  CHECK(cut.possible_starts == 2);
   CHECK(cut.stages.empty());
 
   problem = chain({1, 1, 1}, 2);
@@ -184,7 +184,7 @@ TEST_CASE("no other cut of a random graph is better") {
     });
     if (!any) {
       CHECK(cut.outcome == Outcome::too_few_layers);
-      CHECK(cut.layers_apart < std::ssize(problem.devices));
+      CHECK(cut.possible_starts < std::ssize(problem.devices));
       ++too_few;
       continue;
     }

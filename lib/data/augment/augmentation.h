@@ -22,7 +22,7 @@ class Augmentation {
   virtual void apply_in_evaluation(ColumnPlan& /*plan*/) const {}
   /// Whether it means nothing for inputs that are no pictures.
   virtual bool needs_pictures() const { return true; }
-  /// How it blends samples, behind all other augmentations and the transforms; null where it does not.
+  /// How it blends samples, after all other augmentations and the transforms; null where it does not.
   virtual std::shared_ptr<const Mixing> mixing() const { return nullptr; }
 };
 

@@ -8,10 +8,10 @@ namespace dtrain {
 /// What a sample draws decides how it is blended with its partner. Immutable.
 class Mixing {
  public:
-  /// How much of the sample is left: by a rectangle of the partner's pixels, or evenly.
+  /// weight * sample + (1 - weight) * partner; but where is_rectangle, the partner's pixels take the place of
+  /// a picture's within the rectangle, and `weight` (1 - its share of the area) is for all other columns.
   struct Blend {
-    float weight = 1;  // of the sample; the partner's is 1 - weight. Of the targets, and of pixels outside of
-                       // a rectangle, which are all the sample's
+    float weight = 1;
     bool is_rectangle = false;
     int64_t top = 0, bottom = 0, left = 0, right = 0;  // rows [top, bottom), columns [left, right)
   };

@@ -61,7 +61,7 @@ Check<Range> range_within(double least, double most) {
   return {fmt::format("numbers from {} to {}", least, most), holds, Json::object()};
 }
 
-/// The values that pictures have before and stay within behind.
+/// [least, most]: the range of a picture's values, to which an augmentation's results are clipped.
 using ValueRange = std::vector<double>;
 
 inline Check<ValueRange> two_ascending() {

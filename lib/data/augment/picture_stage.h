@@ -35,7 +35,7 @@ class Draws {
     return uniform01(block_.v[next_++ % 4]);
   }
   double uniform(double low, double high) { return low + (high - low) * static_cast<double>(uniform()); }
-  /// The next whole number in [0, count).
+  /// The next whole number in [0, count), one of at most 2^24 that are evenly spaced.
   int64_t below(int64_t count) {
     return static_cast<int64_t>(static_cast<double>(uniform()) * static_cast<double>(count));
   }

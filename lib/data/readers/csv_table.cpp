@@ -25,6 +25,10 @@ namespace dtrain {
 
 namespace {
 
+bool is_csv_number(const std::string& text) {
+  return csv_number(text).has_value();
+}
+
 /// What the format says, or else what the line looks like: a number where a header would have a name makes it
 /// data, and so an error where it is neither.
 bool is_header(const CsvFormat& format, const std::vector<std::string>& fields) {
@@ -342,10 +346,6 @@ class Table {
 };
 
 }  // namespace
-
-bool is_csv_number(std::string_view text) {
-  return csv_number(text).has_value();
-}
 
 size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names) {

@@ -73,9 +73,6 @@ struct CsvColumns {
   std::map<size_t, std::vector<std::string>> categories;  // by field, the tables that were used
 };
 
-/// Whether a text is a finite number.
-bool is_csv_number(std::string_view text);
-
 /// The index of `name` among `names`. Throws UserError where it is none of them.
 size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names);

@@ -34,9 +34,9 @@ class CsvText {
   /// Throws Error where the file is not any more what it was.
   void check() const;
 
-  /// Where the line behind the one at `p` begins; a row with quoted ends of lines is several lines.
+  /// Where the line after the one at `p` begins; a row with quoted ends of lines is several lines.
   const char* next_line(const char* p) const;
-  /// The first row at `p` or behind it; end() where only blank lines follow.
+  /// The first row at `p` or after it; end() where only blank lines follow.
   const char* skip_blank(const char* p) const;
   /// The rows from `from` on, which is a row's beginning.
   std::vector<CsvBlock> blocks(const char* from) const;

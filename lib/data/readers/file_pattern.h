@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// The names that {a,b} and {000..009} stand for; numbers are as wide as the first has leading zeros for.
-/// Throws UserError for more than 100,000.
+/// The names that {a,b} and {000..009} stand for; where either end has leading zeros, all numbers are as wide
+/// as the wider end. Throws UserError for more than 100,000.
 std::vector<std::string> expand_braces(const std::string& name);
 
 /// The paths of the files that a name stands for: with braces, each of which has to be there, and with *, ?

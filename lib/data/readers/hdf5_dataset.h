@@ -15,13 +15,13 @@ namespace dtrain {
 /// A dataset whose first axis counts the samples. Made, used and dropped within a session.
 struct Hdf5Dataset {
   /// Opens the dataset `name` (a path inside the file); "" stands for the only one at the top of the file.
-  /// Throws UserError for what is none. What type it has, the caller looks at before all else.
+  /// Throws UserError for what is none. The caller checks the datatype before any other call.
   Hdf5Dataset(const std::string& path, std::string name);
 
   Shape shape() const { return Shape(std::vector<int64_t>(extents.begin(), extents.end())); }
   /// Throws UserError for a dataset that is kept in other files or packed in a way that is not known, and
   /// unless the extents are sane, as check_shape(), the file is not far too small, and the first packed chunk
-  /// holds as much as a chunk does. libhdf5 then looks at the value that fills what was not written: where
+  /// holds as much as a chunk does. libhdf5 then looks at the fill value: where
   /// the type has references, Hdf5References have to live.
   void check_storage(int element_bytes) const;
   /// Reads `count` samples from `first` on as elements of a type that libhdf5 converts the file's to.

@@ -18,7 +18,7 @@ class AffineStage final : public ColumnStage {
 
   /// Whether more can follow in the same pass: the result is float32 still.
   bool is_open() const { return output().dtype == DType::float32; }
-  /// This stage, and scale * y + offset behind it: both of one element, or of one for each channel (the last
+  /// This stage, and scale * y + offset after it: both of one element, or of one for each channel (the last
   /// axis). Throws UserError where a number does not fit float32.
   std::shared_ptr<const AffineStage> then(std::vector<double> scale, std::vector<double> offset) const;
   /// This stage with a result of another type: towards zero; what does not fit becomes the nearest value that

@@ -19,7 +19,7 @@ class Transform {
   virtual bool is_fitted() const { return false; }
   virtual FittedStep fit(const FitSamples& /*samples*/) const { return {}; }
   virtual void apply_fitted(ColumnPlan& /*plan*/, const FittedStep& /*step*/) const {}
-  /// Whether it is for a column where its `of:` does not say so. `after` is what the column should be behind
+  /// Whether it is for a column where its `of:` does not say so. `after` is what the column should be after
   /// it; `target`: the column is a target, not an input of the model.
   virtual bool is_for(const TensorSpec& /*after*/, bool target) const { return !target; }
   /// What the stored column should be, given what it should become: readers of formats that leave a choice

@@ -12,8 +12,8 @@ namespace dtrain {
 /// Keras's form of a loss that is a mean over the whole batch; `config` is what the class has of its own.
 Json keras_loss(const std::string& class_name, const std::string& name, Json config = Json::object());
 
-/// The target of class numbers for rows of scores: int32, in the output's shape less its last axis; nothing
-/// for a scalar output, after reporting an error.
+/// The target of class numbers for rows of scores: int32, in the output's shape less its last axis; nothing,
+/// after reporting an error, for an output that is a scalar or not float32.
 std::optional<TensorSpec> class_numbers_for(const TensorSpec& output, const ReportError& report_error);
 /// The target of float numbers in the output's shape; nothing for an output that is not float32, after
 /// reporting an error.

@@ -1,11 +1,11 @@
-// Losses that are means over single elements.
+// Losses that are computed element by element.
 #pragma once
 
 #include "nn/loss.h"
 
 namespace dtrain {
 
-/// The target has the output's shape; a row's loss is the mean over its elements.
+/// The target has the output's shape; a row's loss is the mean over its columns (of kl_divergence, the sum).
 class ElementwiseLoss : public Loss {
  public:
   explicit ElementwiseLoss(const ElementwiseLossSpec& spec, double weight = 1)

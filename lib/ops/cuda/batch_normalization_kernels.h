@@ -6,7 +6,7 @@
 #pragma once
 
 #include "ops/cuda/channel_sums.h"
-#include "ops/cuda/stream.h"
+#include "ops/cuda/read_ahead.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/activations.h"
 #include "ops/math/normalization.h"
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     const Floats<N> common = load_row<N>(src, tiling, place, 0);
     const Floats<N> own = load_row<N>(src, tiling, place, place.row);
     float distances[N] = {}, squares[N] = {};
-    stream<4>(
+    read_ahead<4>(
         place.row, tiling.rows, place.stride,
         [&](int64_t row) { return load_row<N>(src, tiling, place, row); },
         [&](int64_t, const Floats<N>& x) {
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     const int64_t c = place.channel + i;
     scales.v[i] = scale_of(gamma, c, inverse_deviation(variance[c], epsilon));
   }
-  stream<4>(
+  read_ahead<4>(
       place.row, tiling.rows, place.stride,
       [&](int64_t row) {
         ForwardRow<N> values;
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   if (place.any) {
     const BackwardChannels<N, kRelu, T> channels(arrays, place.channel);
     float gradients[N] = {}, products[N] = {};
-    stream<2>(
+    read_ahead<2>(
         place.row, tiling.rows, place.stride,
         [&](int64_t row) { return load_backward<N>(arrays, tiling, place, row); },
         [&](int64_t, const BackwardRow<N>& values) {
@@ -338,7 +338,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   const BackwardChannels<N, kRelu, T> channels(arrays, place.channel);
   const Floats<N> slopes = load_channels<N>(line.slope, place.channel, 0.0f);
   const Floats<N> offsets = load_channels<N>(line.offset, place.channel, 0.0f);
-  stream<2>(
+  read_ahead<2>(
       place.row, tiling.rows, place.stride,
       [&](int64_t row) { return load_backward<N>(arrays, tiling, place, row); },
       [&](int64_t row, const BackwardRow<N>& values) {

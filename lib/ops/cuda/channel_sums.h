@@ -23,8 +23,8 @@ struct Tiling {
   dim3 grid() const { return {tiles, row_blocks}; }
 };
 
-/// And the blocks that a multiprocessor has at a time: bounded for 4, kernels of 8 channels a thread spill
-/// registers.
+/// Threads of a block, and the blocks that a multiprocessor is to have at a time (__launch_bounds__): with 4,
+/// kernels of 8 channels a thread spill registers.
 inline constexpr int kTileThreads = 256, kTileBlocks = 3;
 
 /// For N channels a thread. So many row blocks that a thread sums no more than kMostRows in float32, and the

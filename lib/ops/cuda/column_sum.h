@@ -8,7 +8,7 @@
 
 #include "device/cuda/context.h"
 #include "ops/cuda/launch.h"
-#include "ops/cuda/stream.h"
+#include "ops/cuda/read_ahead.h"
 #include "ops/cuda/types.h"
 
 namespace dtrain::cuda {
@@ -37,7 +37,7 @@ __global__ void column_sum_kernel(const __grid_constant__ Term term, float* dst,
   const int64_t last = first + part_rows < rows ? first + part_rows : rows;
   float total = 0.0f;
   if (column < columns) {
-    stream<8>(
+    read_ahead<8>(
         first + threadIdx.y, last, blockDim.y, [&](int64_t r) { return term.load(r, column); },
         [&](int64_t r, const auto& loaded) { total += term.value(r, column, loaded); });
   }

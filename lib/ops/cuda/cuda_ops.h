@@ -7,8 +7,8 @@
 namespace dtrain::cuda {
 
 /// Belongs to its context's thread. Everything is enqueued on the context's compute stream, waits for nothing
-/// and allocates nothing, so that it can be captured. Results are the same bits run after run, but for the
-/// algorithms that cuBLASLt and cuDNN choose where the context is not deterministic.
+/// and allocates nothing, so that it can be captured. Results are the same bits run after run; where
+/// GpuMath::deterministic is false, all but those of cuBLASLt, of cuDNN and of count().
 class CudaOps final : public Ops {
  public:
   CudaOps(CudaContext& context, const GpuMath& math)

@@ -1,7 +1,7 @@
 // Losses and metrics that are means over single elements.
 #pragma once
 
-#include "ops/cuda/stream.h"
+#include "ops/cuda/read_ahead.h"
 #include "ops/cuda/totals.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/losses.h"

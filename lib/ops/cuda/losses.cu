@@ -5,7 +5,7 @@
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/elementwise_loss.h"
 #include "ops/cuda/groups.h"
-#include "ops/cuda/stream.h"
+#include "ops/cuda/read_ahead.h"
 #include "ops/math/row_losses.h"
 
 namespace dtrain::cuda {

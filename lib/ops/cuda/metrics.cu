@@ -4,7 +4,7 @@
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/elementwise_loss.h"
 #include "ops/cuda/groups.h"
-#include "ops/cuda/stream.h"
+#include "ops/cuda/read_ahead.h"
 #include "ops/math/counts.h"
 
 namespace dtrain::cuda {

@@ -1,7 +1,7 @@
 // What optimizers need: the gradient's norm, what it is worth, and the rules over flat buffers.
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/read_ahead.h"
 #include "ops/cuda/reduce.h"
-#include "ops/cuda/stream.h"
 #include "ops/cuda/totals.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/gradient_scale.h"

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ops/cuda/cuda_ops.h"
-#include "ops/cuda/stream.h"
+#include "ops/cuda/read_ahead.h"
 #include "ops/cuda/vector.h"
 
 namespace dtrain::cuda {

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) add_partials_kernel(Total total, int
   if (threadIdx.x == 0) total.put(value);
 }
 
-/// To be enqueued behind a kernel of so many blocks that calls `leave`. A single block has done it all.
+/// To be enqueued after a kernel of so many blocks that calls `leave`. A single block has done it all.
 inline void finish(const Total& total, unsigned blocks, cudaStream_t stream) {
   if (blocks == 1) return;
   launch(add_partials_kernel<kTotalThreads>, 1, kTotalThreads, stream, total, static_cast<int>(blocks));

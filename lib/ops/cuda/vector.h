@@ -5,7 +5,7 @@
 
 #include "device/cuda/context.h"
 #include "ops/cuda/launch.h"
-#include "ops/cuda/stream.h"
+#include "ops/cuda/read_ahead.h"
 #include "ops/cuda/types.h"
 
 namespace dtrain::cuda {
@@ -74,7 +74,7 @@ inline constexpr int kEachAhead = 2;
 template <int N, class Body>
 __device__ inline void do_each(const Body& body, int64_t first, int64_t end) {
   if constexpr (ReadsFirst<Body, N>) {
-    stream<kEachAhead>(
+    read_ahead<kEachAhead>(
         first + thread_index(), end, thread_count(), [&](int64_t i) { return body.template read<N>(i * N); },
         [&](int64_t i, const auto& loaded) { body.template finish<N>(i * N, loaded); });
   } else {

@@ -9,7 +9,7 @@
 
 namespace dtrain::math {
 
-/// The first place of the greatest of a row; NaN is greater than nothing.
+/// The first place of a row's greatest element. NaN is never greater, and nothing is greater than a NaN at 0.
 template <class Score>
 DTRAIN_HOST_DEVICE inline int64_t argmax(const Score& score, int64_t columns) {
   int64_t best = 0;

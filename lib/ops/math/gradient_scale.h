@@ -8,7 +8,7 @@
 
 namespace dtrain::math {
 
-/// `squares`: the sum of squares of the gradient as it is, multiplied by loss_scale. Scaling as in P.
+/// `squares`: the sum of squares of the gradient as computed, loss_scale times the true one. Scaling as in P.
 /// Micikevicius et al., "Mixed precision training", ICLR 2018, section 3.2, with Keras's numbers.
 /// `mean`: what makes the gradient, whose sum was divided by the number of rows, that of a mean by weights.
 DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, double squares,

@@ -45,7 +45,7 @@ DTRAIN_HOST_DEVICE inline Moments moments_of(const double* said, int64_t parts, 
   return all;
 }
 
-/// How a channel's values become normal ones, in float32: scale * (x - mean) + shift. What float32 does not
+/// How a channel's values are normalised, in float32: y = scale * (x - mean) + shift. What float32 does not
 /// hold of the mean is the residual, and is in the shift.
 struct Normalizer {
   float mean, variance, residual, inverse, scale, shift;
@@ -63,7 +63,7 @@ DTRAIN_HOST_DEVICE inline Normalizer normalizer_of(double mean, double variance,
   return n;
 }
 
-/// The gradient of x is scale * (the gradient of the normal value) + slope * (x - mean) + offset.
+/// The gradient of x is scale * (the gradient of y, before a relu) + slope * (x - mean) + offset.
 struct GradientLine {
   float slope, offset;
 };

@@ -113,7 +113,7 @@ struct LambDirection {
   }
 };
 
-/// As long a step, beside the whole parameter, as the rate says.
+/// LAMB's second half: w -= rate * |w| / |d| * d of direction d, the norms being the whole parameter's.
 struct TrustRatio {
   const double* squares;
   float step = 0;

@@ -62,8 +62,8 @@ class PairwiseSum {
   int64_t count_ = 0;
 };
 
-/// How an array of n floats is cut among those that sum it: pieces of the same power of two of grains, not
-/// less than `least` floats, and not more of them than kMostSquaresPieces.
+/// The floats of each piece of an array of n that is summed by pieces: `least`, which is a power of two of
+/// grains, doubled until there are at most kMostSquaresPieces of them.
 inline constexpr int64_t kMostSquaresPieces = 1024;
 inline int64_t squares_piece(int64_t n, int64_t least) {
   int64_t piece = least;

@@ -190,9 +190,10 @@ class Pipeline final : public Strategy {
     }
     StageCut cut = auto_stages(work.graph, devices, of_microbatch);
     if (cut.outcome == StageCut::Outcome::too_few_layers)
-      diagnostics.error(place_in(written_, {"devices"}),
-                        fmt::format("pipeline: {} stages for a model of {} layer{}: a stage would have none",
-                                    devices.size(), cut.layers_apart, cut.layers_apart == 1 ? "" : "s"));
+      diagnostics.error(
+          place_in(written_, {"devices"}),
+          fmt::format("pipeline: {} stages for a model of {} layer{}: a stage would have none",
+                      devices.size(), cut.possible_starts, cut.possible_starts == 1 ? "" : "s"));
     else
       settle_stages(work.graph, cut.stages);
     return std::move(cut.stages);

@@ -42,8 +42,8 @@ struct SpreadClass {
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return c == k ? kept + spread : spread; }
 };
 
-/// What a row sums up of a distribution. `loss` and `weight` come with the sums over all columns of summed():
-/// of a class the class itself is added behind them, as thousands of small numbers would be lost beside it.
+/// The part of t(c) that is summed over all columns of a row. Of a SpreadClass that is `spread` alone: the
+/// class's own `kept` is added after it, as thousands of small numbers would be lost beside it.
 template <class Target>
 DTRAIN_HOST_DEVICE inline float summed(const Target& t, int64_t c) {
   return t(c);

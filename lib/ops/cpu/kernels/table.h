@@ -68,12 +68,14 @@ struct Kernels {
                              int64_t table_rows, int64_t columns, int64_t begin, int64_t end);
 
   // Batch normalisation (ops/math/normalization.h). The range is of all images' pixels.
-  /// What the range says of its values; `first_values` of [channels] holds nothing between calls.
+  /// Writes the range's counts, means and squared distances, math::moments_size(channels) doubles.
+  /// `first_values`, of [channels], is scratch memory.
   void (*channel_moments)(const ChannelLayout& layout, const float* src, double* moments,
                           double* first_values, int64_t begin, int64_t end);
   void (*normalize_channels)(const ChannelLayout& layout, const NormalizedChannels& channels, bool relu,
                              const float* src, float* dst, int64_t begin, int64_t end);
-  /// The range's sums of the gradients before the relu, and of their products with src less its mean.
+  /// Writes 2 * channels sums over the range: of the gradients before the relu, and of their products with
+  /// src - mean.
   void (*channel_gradient_sums)(const ChannelLayout& layout, const NormalizedChannels& channels, bool relu,
                                 const float* src, const float* diff_dst, double* sums, int64_t begin,
                                 int64_t end);

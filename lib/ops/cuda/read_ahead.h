@@ -1,4 +1,4 @@
-// Loops that read far ahead, and the choice of how much one access holds.
+// A loop with several loads under way, and the choice of how much one access holds.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace dtrain::cuda {
 /// use(i, load(i)) for i from `first` to `end` by `stride`, in that order; kAhead loads are under way before
 /// the first of their uses, so that few threads keep the memory busy.
 template <int kAhead, class Load, class Use>
-__device__ inline void stream(int64_t first, int64_t end, int64_t stride, const Load& load, const Use& use) {
+__device__ inline void read_ahead(int64_t first, int64_t end, int64_t stride, const Load& load,
+                                  const Use& use) {
   int64_t i = first;
   for (; i + (kAhead - 1) * stride < end; i += kAhead * stride) {
     decltype(load(i)) loaded[kAhead];
