@@ -129,6 +129,16 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
     expected[static_cast<size_t>(r % 7 * 7 + (std::max_element(row, row + 7) - row))] += 1;
   }
   CHECK(matrix == expected);
+  if (device.is_gpu() && !device.math.deterministic) return;
+  // Shares of a row's columns are no whole numbers: their sum has an order of its own.
+  Floats wanted_answers = random_floats(large.rows * large.columns, 4);
+  for (float& answer : wanted_answers) answer = answer > 0 ? 1.0f : 0.0f;
+  const auto answers = device.array(wanted_answers);
+  const auto shares = [&] {
+    return count({.kind = Kind::answers}, many, view_of(answers, {large.rows, large.columns}), {}, large);
+  };
+  const Doubles first = shares();
+  for (int time = 0; time < 4; ++time) CHECK(shares() == first);
 }
 
 DEVICE_TEST_CASE("sums are added to a total") {

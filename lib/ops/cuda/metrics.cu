@@ -66,8 +66,8 @@ __global__ void __launch_bounds__(kTotalThreads)
   leave(total, sum);
 }
 
-/// A thread a row. Sums of whole numbers are the same bits in any order; those of weights and of squares may
-/// differ in their last bits from run to run, unless a single thread makes them.
+/// A thread a row. Sums of whole numbers are the same bits in any order; those of weights, squares and shares
+/// of a row's answers may differ in their last bits from run to run, unless a single thread makes them.
 template <class T>
 __global__ void __launch_bounds__(kTotalThreads)
     count_kernel(CountSpec spec, const T* prediction, const void* target, RowWeights weights, double* sums,
@@ -125,7 +125,8 @@ void CudaOps::count(const CountSpec& spec, const MetricArguments& args) {
   if (args.rows <= 0) return;
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    const bool whole_numbers = !args.weights.values && spec.kind != CountSpec::Kind::regression;
+    const bool shares = spec.kind == CountSpec::Kind::answers && args.columns > 1;
+    const bool whole_numbers = !args.weights.values && spec.kind != CountSpec::Kind::regression && !shares;
     const bool one_by_one = math_.deterministic && !whole_numbers;
     const unsigned blocks = one_by_one ? 1 : blocks_for(args.rows, kThreads, context_.multiprocessors());
     launch(count_kernel<T>, blocks, one_by_one ? 1 : kThreads, stream(), spec,
