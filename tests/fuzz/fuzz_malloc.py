@@ -122,7 +122,8 @@ class Fuzzer:
     def run(self, case, **shim):
         """Exit code (None: it hung), standard error, and the folder that it ran in."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
-        shutil.copytree(self.project, folder, dirs_exist_ok=True)
+        unused = None if case.startswith("large") else shutil.ignore_patterns("large")
+        shutil.copytree(self.project, folder, dirs_exist_ok=True, ignore=unused)
         # One checkpoint is opened by its path: the run moved with the folder.
         env = {**os.environ, "LD_PRELOAD": str(self.shim), "OMP_WAIT_POLICY": "passive",
                "MALLOC_SHIM_LEAST": str(1 << 20 if case.startswith("large") else 0),
@@ -180,6 +181,14 @@ class Fuzzer:
             shutil.rmtree(folder)
 
 
+def report(program, one, what, kinds):
+    """Tells of the first finding of its kind."""
+    case, mode, at = one
+    kinds[case, mode, what] += 1
+    if kinds[case, mode, what] == 1:
+        print(f"{case}, {mode} {at}: {what}\n    {sys.argv[0]} --program {program} --case {case} --mode {mode} --at {at}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True)
@@ -212,16 +221,15 @@ def main():
             tries = [rng.choice(pair) for pair in zip(*(tries[i :: len(modes)] for i in range(len(modes))))]
         elif not options.every:
             tries = sorted(rng.sample(tries, min(options.count, total)))
+        kinds = collections.Counter()
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = [(one, what) for one, what in zip(tries, pool.map(lambda one: fuzzer.finding(*one), tries)) if what]
-    print(f"{len(tries)} of {total} requests tried, {len(found)} findings")
-    kinds = collections.OrderedDict()
-    for one, what in found:
-        kinds.setdefault((one[0], one[1], what), []).append(one[2])
-    for (case, mode, what), ats in list(kinds.items())[:30]:
-        print(f"{case}, {mode} {' '.join(map(str, ats[:12]))}{' ...' if len(ats) > 12 else ''}: {what}")
-        print(f"    {sys.argv[0]} --program {options.program} --case {case} --mode {mode} --at {ats[0]}")
-    sys.exit(1 if found else 0)
+            for done, (one, what) in enumerate(zip(tries, pool.map(lambda one: fuzzer.finding(*one), tries)), 1):
+                if what:
+                    report(options.program, one, what, kinds)
+                if done % 1000 == 0:
+                    print(f"{done} of {len(tries)}, {one[0]}, {sum(kinds.values())} findings", flush=True)
+    print(f"{len(tries)} of {total} requests tried, {sum(kinds.values())} findings")
+    sys.exit(1 if kinds else 0)
 
 
 if __name__ == "__main__":
