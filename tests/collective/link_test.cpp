@@ -81,7 +81,7 @@ TEST_CASE("a link brings arrays in the order of their sending, each as it was wh
           std::iota(places[place].begin(), places[place].end(), 1000 * i);
           numbers[place] =
               path.link.send(places[place].data(), static_cast<size_t>(i % 64 + 1) * sizeof(int));
-          if (numbers[place] != static_cast<uint64_t>(i + 1)) throw Aborted();
+          if (numbers[place] != static_cast<uint64_t>(i) + 1) throw Aborted();
         }
         path.link.wait_received(kArrays);
       });

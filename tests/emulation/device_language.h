@@ -13,6 +13,8 @@
 
 #include "emulation/grid.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's.
+
 #define __launch_bounds__(...)
 /// One block runs at a time (shared_memory.h). On a device nothing initialises it.
 #undef __shared__
@@ -218,3 +220,5 @@ inline int __clz(int x) {
 inline unsigned __umulhi(unsigned x, unsigned y) {
   return static_cast<unsigned>(uint64_t{x} * y >> 32);
 }
+
+// NOLINTEND(bugprone-reserved-identifier)
