@@ -53,7 +53,7 @@ Bytes jpeg_of(const Pixels& pixels, const JpegOptions& options) {
   }
   jpeg_finish_compress(&encoder);
   jpeg_destroy_compress(&encoder);
-  const Bytes bytes(memory, memory + size);
+  Bytes bytes(memory, memory + size);
   std::free(memory);
   return bytes;
 }

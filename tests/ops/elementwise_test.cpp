@@ -201,8 +201,9 @@ DEVICE_TEST_CASE("the gradients of several readers, summed, and the activation u
 }
 
 DEVICE_TEST_CASE("the gradients of several readers and the bias's, in one pass, as in two") {
-  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
+  for (const auto& extent : std::vector<std::pair<int64_t, int64_t>>{
            {1, 1}, {1, 70}, {5, 3}, {33, 10}, {128, 512}, {3000, 64}, {20000, 7}}) {
+    const auto rows = extent.first, columns = extent.second;
     CAPTURE(rows);
     CAPTURE(columns);
     const int64_t n = rows * columns;

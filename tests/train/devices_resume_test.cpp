@@ -44,8 +44,8 @@ const std::vector<std::string> kStrategies{
     "strategy={mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}",
     "strategy={placed: {layers: {first: 'cpu:1', normal: 'cpu:0', second: 'cpu:2', head: 'cpu:1'}}}",
     "strategy={pipeline: {devices: [cpu:0, cpu:1, cpu:2], stages: [normal, head], microbatches: 3}}",
-    "strategy={pipeline: {devices: [cpu:0, cpu:1, cpu:2, cpu:3], stages: [third], microbatches: 2, schedule: "
-    "gpipe, replicas: 2}}",
+    R"(strategy={pipeline: {devices: [cpu:0, cpu:1, cpu:2, cpu:3], stages: [third], microbatches: 2,
+                 schedule: gpipe, replicas: 2}})",
 };
 
 /// What a strategy makes of a checkpoint, without another step.

@@ -132,9 +132,10 @@ double most(const std::vector<double>& values) {
 void check_plans(const std::string& yaml, const std::vector<Sets>& runs) {
   for (const Sets& sets : runs) {
     CAPTURE(fmt::format("{}", fmt::join(sets, " ")));
-    for (const auto& [plan, allocated] : memory_of(yaml, sets)) {
+    for (const auto& planned : memory_of(yaml, sets)) {
+      const auto& plan = planned.plan;
       CAPTURE(plan.device.str());
-      CHECK(static_cast<double>(allocated) ==
+      CHECK(static_cast<double>(planned.allocated) ==
             doctest::Approx(static_cast<double>(plan.total())).epsilon(0.05));
     }
   }
