@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/paths.h"
+#include "config/files.h"
 #include "data/dataset_spec.h"
 #include "data/readers/hdf5_pictures.h"
 #include "data/readers/open_any.h"
@@ -56,8 +58,8 @@ class ImagesReader final : public Reader {
     if (options_.hdf5 && format == FileFormat::hdf5)
       return open_pictures(list_datasets(path, request), options_, request.inputs[0]);
     if (!options_.csv || format != FileFormat::text) return std::nullopt;
-    PictureTable other = table(request);
-    other.path = path;
+    // Another table's paths count from its own folder: below the run's there may be pictures of these names.
+    PictureTable other{path, folder_if_there(request), *options_.csv, options_.csv->format(), true};
     if (text.header) other.format.header = text.header;
     if (text.delimiter) other.format.delimiter = *text.delimiter;
     return open_pictures(list_table(other, options_.on_error, request), options_, request.inputs[0]);
@@ -104,6 +106,13 @@ class ImagesReader final : public Reader {
     if (!options_.class_names.empty() && names.size() == 2)
       set.known.facts.class_names.try_emplace("target", options_.class_names);
     return set;
+  }
+
+  /// The pictures' folder; "" where there is none, or it is not on this machine.
+  std::string folder_if_there(const ReadRequest& request) const {
+    if (!options_.directory) return "";
+    const std::string folder = find_file(*options_.directory, request.folder());
+    return look_at(folder) == Standing::directory ? folder : "";
   }
 
   PictureTable table(const ReadRequest& request) const {

@@ -28,8 +28,10 @@ struct ReadTable {
 };
 
 std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths) {
-  const std::string beside = std::filesystem::path(table.path).parent_path().string();
-  const std::string& folder = table.folder.empty() ? beside : table.folder;
+  const std::string own = std::filesystem::path(table.path).parent_path().string();
+  const bool own_first = table.folder.empty() || table.own_folder_first;
+  const std::string& folder = own_first ? own : table.folder;
+  const std::string& other_folder = own_first && !table.folder.empty() ? table.folder : own;
   std::vector<std::string> below, written;
   for (int64_t row = 0; row < paths.size(); ++row) {
     written.push_back(text_of(paths, row));
@@ -38,8 +40,8 @@ std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths)
   std::vector<ListedFile> files = list_files(below);
   for (size_t i = 0; i < files.size(); ++i) {
     if (written[i].empty()) files[i].problem = "expected the path of a picture, found nothing";
-    if (files[i].problem.empty() || written[i].empty() || folder == beside) continue;
-    ListedFile other = list_file(path_in(beside, written[i] + table.options.extension));
+    if (files[i].problem.empty() || written[i].empty() || folder == other_folder) continue;
+    ListedFile other = list_file(path_in(other_folder, written[i] + table.options.extension));
     if (other.problem.empty()) files[i] = std::move(other);
   }
   return files;
@@ -151,7 +153,10 @@ const Schema<PictureCsv>& PictureCsv::schema() {
 }
 
 CsvFormat PictureCsv::format() const {
-  const bool by_name = !path.index || (target && !target->index);
+  const auto is_name = [](const CsvColumnRef& column) { return !column.index; };
+  const bool by_name =
+      is_name(path) || (target && is_name(*target)) || (weight && is_name(*weight)) ||
+      std::any_of(targets.begin(), targets.end(), [&](const auto& one) { return is_name(one.second); });
   return {delimiter[0], header.value_or(by_name)};
 }
 

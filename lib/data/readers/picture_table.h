@@ -33,6 +33,7 @@ struct PictureTable {
                        // for in any case
   PictureCsv options;
   CsvFormat format;
+  bool own_folder_first = false;  // of the two folders
 };
 
 /// The files that the table names, in its order. Throws UserError as read_csv().

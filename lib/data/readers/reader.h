@@ -33,6 +33,8 @@ struct ReadRequest {
 
   /// The path at which a file is found.
   std::string find(const std::string& file_name) const;
+  /// A place in the folder by which find() goes.
+  Mark folder() const;
   /// Throws UserError with this message.
   [[noreturn]] void fail(const std::string& message) const;
 };

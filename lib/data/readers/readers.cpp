@@ -24,9 +24,13 @@ const Registry<Reader>& registry<Reader>() {
   return table;
 }
 
+Mark ReadRequest::folder() const {
+  return root.empty() ? place : Mark{std::make_shared<const std::string>(root + "/dataset"), 1, 1};
+}
+
 std::string ReadRequest::find(const std::string& file_name) const {
-  if (root.empty()) return find_file(file_name, place);
-  std::string path = find_file(file_name, Mark{std::make_shared<const std::string>(root + "/dataset"), 1, 1});
+  std::string path = find_file(file_name, folder());
+  if (root.empty()) return path;
   if (!file_name.starts_with('/') && look_at(path) == Standing::nothing)
     fail(fmt::format("{}: there is no such file{}; --set dataset.root=DIR says where the data are", path,
                      look_at(root) == Standing::nothing ? ", nor the folder " + root : ""));
