@@ -36,6 +36,26 @@ std::shared_ptr<const Dataset> open(const TempFolder& folder, const std::string&
 
 }  // namespace
 
+TEST_CASE("hdf5: what is predicted from has the names that were trained on, or one data set of any name") {
+  const TempFolder folder;
+  const std::vector<float> images{1, 2, 3, 4}, labels{5, 6};
+  const hid_t both = create(folder / "both.h5");
+  H5Gclose(H5Gcreate2(both, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  add(both, "group/images", H5T_NATIVE_FLOAT, {2, 2}, images.data());
+  add(both, "labels", H5T_NATIVE_FLOAT, {2}, labels.data());
+  add(both, "more", H5T_NATIVE_FLOAT, {2}, labels.data());
+  H5Fclose(both);
+  const hid_t lone = create(folder / "one.h5");
+  add(lone, "any", H5T_NATIVE_FLOAT, {2, 2}, images.data());
+  H5Fclose(lone);
+  const DatasetSpec spec =
+      parse(folder, "train: {hdf5: {file: both.h5, input: group/images, target: labels}}");
+  for (const char* name : {"both.h5", "one.h5"}) {
+    CAPTURE(name);
+    CHECK(read_all(*open_inputs(folder / name, spec, {{"x", {2}}}, {}), 0) == Values{1, 2, 3, 4});
+  }
+}
+
 TEST_CASE("hdf5: slices of datasets of several types") {
   const TempFolder folder;
   const hid_t file = create(folder / "a.h5");

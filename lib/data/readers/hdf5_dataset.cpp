@@ -1,5 +1,6 @@
 #include "data/readers/hdf5_dataset.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -62,6 +63,14 @@ void refuse_external_links(const Hdf5Handle& file, const std::string& path, cons
     if (link.type != H5L_TYPE_HARD)
       throw UserError(fmt::format("{}: expected '{}' in the file itself, found a link", path, prefix));
     if (end == std::string::npos) return;
+  }
+}
+
+/// Whether each step of the path is there.
+bool has_path(const Hdf5Handle& file, const std::string& name) {
+  for (size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
+    if (H5Lexists(file, name.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
+    if (end == std::string::npos) return true;
   }
 }
 
@@ -176,6 +185,14 @@ void Hdf5Dataset::check_first_chunk(const Hdf5Handle& properties) const {
     throw UserError(
         fmt::format("{}: expected chunks of {} bytes, as its extents say, found one of {} (damaged)", where,
                     expected, *found));
+}
+
+bool holds_datasets(const std::string& path, const std::vector<std::string>& names) {
+  const Hdf5Session session;
+  const InputFile input(path);
+  const Hdf5Handle file = open_file(input);
+  return std::all_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return has_path(file, name); });
 }
 
 Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)

@@ -12,6 +12,9 @@
 
 namespace dtrain {
 
+/// Whether an HDF5 file has something under all of these paths. Throws UserError where it is none.
+bool holds_datasets(const std::string& path, const std::vector<std::string>& names);
+
 /// A dataset whose first axis counts the samples. Made, used and dropped within a session.
 struct Hdf5Dataset {
   /// Opens the dataset `name` (a path inside the file); "" stands for the only one at the top of the file.
@@ -21,8 +24,8 @@ struct Hdf5Dataset {
   Shape shape() const { return Shape(std::vector<int64_t>(extents.begin(), extents.end())); }
   /// Throws UserError for a dataset that is kept in other files or packed in a way that is not known, and
   /// unless the extents are sane, as check_shape(), the file is not far too small, and the first packed chunk
-  /// holds as much as a chunk does. libhdf5 then looks at the fill value: where
-  /// the type has references, Hdf5References have to live.
+  /// holds as much as a chunk does. libhdf5 then looks at the fill value: where the type has references,
+  /// Hdf5References have to live.
   void check_storage(int element_bytes) const;
   /// Reads `count` samples from `first` on as elements of a type that libhdf5 converts the file's to.
   void read_slab(int64_t first, int64_t count, hid_t type, void* dst) const;
