@@ -56,4 +56,10 @@ std::optional<char> byte_of_escape(uint32_t code_point) {
   return static_cast<char>(code_point & 0xFF);
 }
 
+std::string in_small_letters(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
 }  // namespace dtrain

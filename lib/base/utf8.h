@@ -27,4 +27,7 @@ std::string escaped_byte(unsigned char byte);
 /// The byte that this code point stands for, or nothing.
 std::optional<char> byte_of_escape(uint32_t code_point);
 
+/// The text with ASCII's capital letters made small, whatever the locale.
+std::string in_small_letters(std::string text);
+
 }  // namespace dtrain

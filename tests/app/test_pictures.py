@@ -3,6 +3,7 @@ import csv
 import io
 import json
 import random
+import shutil
 import re
 import struct
 import tarfile
@@ -115,6 +116,16 @@ class Pictures(Case):
         self.assertEqual([row["file"] for row in found], [str(row[1]) for row in rows[1:]])
         right = sum(row["colour"] == row["file"].split("/")[0] for row in found)
         self.assertGreater(right, 9)
+        # The pictures are those beside the table, though there are others of their names below `directory`.
+        self.dtrain("predict", "run", "--input", "validation", "--output", "folder.csv")
+        with open(self.dir / "folder.csv", encoding="utf-8", newline="") as file:
+            reds = {row["path"].removeprefix("validation/"): row["red"] for row in csv.DictReader(file)}
+        self.assertEqual({row["file"]: row["red"] for row in found}, reds)
+        # What was trained on need not be there.
+        (self.dir / "labels.csv").unlink()
+        shutil.rmtree(self.dir / "train")
+        self.dtrain("predict", "run", "--input", "validation/new.csv", "--output", "again.csv")
+        self.assertEqual((self.dir / "again.csv").read_text(), (self.dir / "out.csv").read_text())
 
     def test_numbers_that_a_table_has_for_pictures(self):
         self.table("labels.csv", self.labels())
@@ -140,7 +151,7 @@ class Pictures(Case):
                         archive.addfile(member, io.BytesIO(data))
 
     def test_shards_of_every_form_are_the_same_data(self):
-        config = CONFIG.replace("{images: {directory: train, ", "{webdataset: {files: 'train-{00..02}.tar', ")
+        config = CONFIG.replace("{images: {directory: train, ", "{webdataset: {target: CLS, files: 'train-{00..02}.tar', ")
         config = config.replace("{images: {directory: validation, ", "{webdataset: {files: validation-*.tar, ")
         losses = []
         for form in (tarfile.USTAR_FORMAT, tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):

@@ -12,16 +12,11 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/paths.h"
+#include "base/utf8.h"
 
 namespace dtrain {
 
 namespace {
-
-std::string in_small_letters(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return text;
-}
 
 /// The first of these that is called like one of `known`; "" where none is.
 std::string find_called(const std::vector<std::string>& names, std::span<const std::string_view> known) {

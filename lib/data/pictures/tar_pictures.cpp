@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "data/folder_listing.h"
 #include "data/parallel.h"
 #include "data/pictures/picture_files.h"
@@ -57,10 +58,7 @@ std::optional<SampleName> sample_name(const std::string& member) {
   const size_t last = member.rfind('/') + 1;  // npos + 1 is 0
   const size_t dot = member.find('.', last);
   if (dot == std::string::npos || dot == last || member.compare(last, 2, "__") == 0) return std::nullopt;
-  SampleName name{member.substr(0, dot), member.substr(dot + 1)};
-  for (char& c : name.ending)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return name;
+  return SampleName{member.substr(0, dot), in_small_letters(member.substr(dot + 1))};
 }
 
 std::string without_blanks(std::string_view text) {
@@ -73,7 +71,9 @@ std::string without_blanks(std::string_view text) {
 class ArchiveSamples {
  public:
   ArchiveSamples(const ListedFile& archive, size_t number, std::string target)
-      : file_(open_listed(archive.path, archive)), number_(number), target_(std::move(target)) {
+      : file_(open_listed(archive.path, archive)),
+        number_(number),
+        target_(in_small_letters(std::move(target))) {
     for (const TarMember& member : list_tar(*file_))
       if (const auto name = sample_name(member.name)) take(member, *name);
     finish();

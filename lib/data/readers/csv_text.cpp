@@ -72,15 +72,19 @@ const char* CsvText::next_line(const char* p) const {
   return stop == end_ ? end_ : stop + 1;
 }
 
+bool CsvText::is_blank(char c) const {
+  return is_space(c) && (c != delimiter_ || c == ' ');
+}
+
 bool CsvText::is_blank(const char* p, const char* line_end) const {
-  while (p < line_end && (is_space(*p) || *p == '\r' || *p == '\n')) ++p;
+  while (p < line_end && (is_blank(*p) || *p == '\r' || *p == '\n')) ++p;
   return p == line_end;
 }
 
 const char* CsvText::skip_blank(const char* p) const {
   while (p < end_) {
     const char c = *p;
-    if (c != '\n' && c != '\r' && !is_space(c)) return p;
+    if (c != '\n' && c != '\r' && !is_blank(c)) return p;
     const char* next = next_line(p);
     if (!is_blank(p, next)) return p;
     p = next;

@@ -49,6 +49,8 @@ class CsvText {
   int64_t line_of(const char* at) const;
 
  private:
+  /// A tab that stands between values is none: a row of them alone has all of its values missing.
+  bool is_blank(char c) const;
   bool is_blank(const char* p, const char* line_end) const;
   std::vector<CsvBlock> plain_blocks(const char* from) const;
   std::vector<CsvBlock> quoted_blocks(const char* from) const;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "data/readers/decimal.h"
 
 namespace dtrain {
@@ -24,9 +25,7 @@ bool is_csv_gap(std::string_view text) {
   static constexpr std::array<std::string_view, 9> kGaps = {"",     "na",  "n/a", "nan", "null",
                                                             "none", "nil", "-",   "?"};
   if (text.size() > 4) return false;
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return std::find(kGaps.begin(), kGaps.end(), lower) != kGaps.end();
+  return std::find(kGaps.begin(), kGaps.end(), in_small_letters(std::string(text))) != kGaps.end();
 }
 
 bool is_csv_missing_name(std::string_view text) {
@@ -37,8 +36,9 @@ bool is_csv_missing_name(std::string_view text) {
 
 bool is_csv_name(std::string_view text) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool number = error != std::errc::invalid_argument && end == text.data() + text.size();
+  const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool number = error != std::errc::invalid_argument && end == digits.data() + digits.size();
   return !number && !is_csv_gap(text);
 }
 
