@@ -40,4 +40,15 @@ std::string absolute_path(const std::string& path) {
   return absolute.string();
 }
 
+std::string without_dots(const std::string& path) {
+  const fs::path written(path), plain = written.lexically_normal();
+  std::error_code error;
+  // Folders are compared: a pipe, or what is not there yet, cannot be.
+  const bool is_folder = fs::is_directory(written, error);
+  const fs::path from = is_folder ? written : written.parent_path(),
+                 to = is_folder ? plain : plain.parent_path();
+  const bool leads_elsewhere = fs::exists(from, error) && !fs::equivalent(from, to, error);
+  return leads_elsewhere ? path : plain.string();
+}
+
 }  // namespace dtrain

@@ -14,6 +14,9 @@ Standing look_at(const std::string& path);
 /// The path made absolute, and without links, "." and ".." as far as it leads to something. Throws UserError
 /// as look_at does.
 std::string real_path(const std::string& path);
+/// The path without "." and "..", where it leads to the same place then; behind a symbolic link ".." may lead
+/// elsewhere, and the path stays as it is.
+std::string without_dots(const std::string& path);
 /// The path made absolute. Throws UserError where the working directory is gone.
 std::string absolute_path(const std::string& path);
 

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "base/paths.h"
 #include "config/environment.h"
 #include "config/text.h"
 #include "config/yaml.h"
@@ -120,7 +121,7 @@ ConfigNode include_file(const ConfigNode& value, Diagnostics& diagnostics) {
   const bool is_path =
       name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml");
   if (!is_path) return value;
-  return read_config_file(beside(name, value.mark()).lexically_normal().string(), value.mark(), diagnostics);
+  return read_config_file(without_dots(beside(name, value.mark()).string()), value.mark(), diagnostics);
 }
 
 std::string find_file(std::string_view name, const Mark& named_at) {

@@ -103,7 +103,7 @@ const Schema<DatasetSpec>& dataset_schema() {
 }
 
 std::string absolute_name(const std::filesystem::path& path) {
-  std::string text = std::filesystem::path(absolute_path(path.string())).lexically_normal().string();
+  std::string text = without_dots(absolute_path(path.string()));
   if (text.size() > 1 && text.ends_with('/')) text.pop_back();
   return text;
 }

@@ -58,7 +58,7 @@ void make_directories(const fs::path& path, std::vector<std::string>& made) {
 /// Without a slash at its end.
 fs::path without_slash(const std::string& path) {
   std::error_code unknown;
-  const fs::path absolute = fs::absolute(path, unknown).lexically_normal();
+  const fs::path absolute = without_dots(fs::absolute(path, unknown).string());
   return absolute.has_filename() ? absolute : absolute.parent_path();
 }
 
