@@ -65,13 +65,16 @@ Option& Option::description(const std::string& text) {
 }
 
 Option& Option::at_least(int64_t least) {
-  option_->check(CLI::Validator(
-      [least](const std::string& text) -> std::string {
+  // The number is written anew, as CLI11 takes one with a leading zero for octal.
+  option_->transform(CLI::Validator(
+      [least](std::string& text) -> std::string {
         int64_t value = 0;
         const char* end = text.data() + text.size();
         const auto [stopped, error] = std::from_chars(text.data(), end, value);
-        if (error == std::errc() && stopped == end && value >= least) return "";
-        return fmt::format("expected a whole number from {} up, found '{}'", least, text);
+        if (error != std::errc() || stopped != end || value < least)
+          return fmt::format("expected a whole number from {} up, found '{}'", least, text);
+        text = fmt::format("{}", value);
+        return "";
       },
       ""));
   return *this;

@@ -166,6 +166,34 @@ class Data(Case):
         self.assertIn("1 sample ", predict("-i", "in.csv", "--delimiter", "\\t", "--no-header").out)
         self.assertIn("--delimiter", predict("-i", "in.csv", "--delimiter", "ab", expect=2).err)
 
+    def test_a_row_of_tabs_alone_is_a_row(self):
+        self.write("g.csv", rows(100).replace(",", "\t"))
+        self.fit(config=CONFIG.replace("target: -1", r'target: -1, delimiter: "\t", fill: median'))
+        self.write("in.csv", "1\t2\t3\n\t\t\n \n4\t5\t6\n\n")
+        self.assertIn("3 samples", self.dtrain("predict", "run", "-i", "in.csv", "-o", "out.csv").out)
+
+    def test_a_plus_makes_no_name_of_a_number_whatever_comes_first(self):
+        self.write("config.yaml", CONFIG)
+        said = []
+        for labels in (("+1", "-1"), ("-1", "+1")):
+            self.write("g.csv", "".join(f"{i},{i % 3},{i % 5},{labels[i % 2]}\n" for i in range(40)))
+            said.append(self.dtrain("check", "config.yaml", expect=2).err)
+        for message in said:
+            self.assertIn("has -1 for 'dense', which takes 0 to 1", message)
+
+    def test_a_configuration_behind_a_link_names_files_from_its_own_folder(self):
+        os.makedirs(self.dir / "deep" / "configs")
+        os.makedirs(self.dir / "deep" / "datasets")
+        model, dataset = CONFIG.split("dataset:\n")
+        self.write("deep/datasets/d.yaml", "train: {csv: {file: ../../g.csv, target: -1}}\n")
+        self.write("deep/configs/c.yaml", model + "dataset: ../datasets/d.yaml\n" + dataset.split("\n", 1)[1])
+        os.symlink("deep/configs", self.dir / "c")
+        self.dtrain("check", "c/c.yaml")
+
+    def test_a_number_with_leading_zeros_is_decimal(self):
+        self.fit("--epochs", "010")
+        self.assertEqual(len(self.metrics()), 10)
+
     def test_a_first_row_with_a_gap_is_no_header(self):
         self.write("config.yaml", CONFIG.replace("csv: {file: g.csv, target: -1}", "synthetic: {samples: 20, target: {classes: 2}}"))
         self.dtrain("fit", "config.yaml", "-o", "run")
