@@ -94,7 +94,8 @@ class CutMix final : public Augmentation {
 
 double draw_beta(double a, Draws& draws) {
   const double x = draw_gamma(a, draws), y = draw_gamma(a, draws);
-  return x + y > 0 ? x / (x + y) : 0.5;
+  if (x + y > 0) return x / (x + y);
+  return draws.uniform() < 0.5f ? 0 : 1;  // both were too small for a double: nearly all lies at the ends
 }
 
 void blend_pictures(const Mixing::Blend& blend, const PictureShape& shape, const float* partner,
