@@ -292,12 +292,14 @@ uint64_t reduction_of(const Preference& preference) {
 
 /// Knows an algorithm for every product but some with epilogues, so that these are done without, too; which
 /// it says in either of the ways that cuBLASLt has.
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   *found = 0;
+  if (reinterpret_cast<cublasLtContext*>(handle)->device != current_device())
+    return CUBLAS_STATUS_ARCH_MISMATCH;
   const Product product{of(desc), of(a), of(b), of(d)};
   if (wanted < 1 || of(c) != of(d)) return CUBLAS_STATUS_INVALID_VALUE;
   if (const cublasStatus_t status = check_product(product); status != CUBLAS_STATUS_SUCCESS) return status;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "device/cuda/current.h"
 #include "ops/cuda/convolution_kernels.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/dnn_convolution.h"
@@ -165,6 +166,7 @@ class DnnBackedConvolution final : public Convolution {
 }  // namespace
 
 std::unique_ptr<Convolution> CudaOps::convolution(const ConvolutionSpec& spec) {
+  const OnDevice on(context_.index());  // a plan over several GPUs is made by the thread of one
   if (is_product(spec)) return std::make_unique<ProductConvolution>(*this, spec);
   return std::make_unique<DnnBackedConvolution>(*this, spec);
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "device/cuda/check.h"
+#include "device/cuda/current.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/handles.h"
 
@@ -144,6 +145,7 @@ class CudaMatmul final : public Matmul {
 }  // namespace
 
 std::unique_ptr<Matmul> CudaOps::matmul(const MatmulSpec& spec) {
+  const OnDevice on(context_.index());  // a plan over several GPUs is made by the thread of one
   return std::make_unique<CudaMatmul>(*this, spec);
 }
 
