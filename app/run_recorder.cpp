@@ -97,16 +97,17 @@ void RunRecorder::on_epoch(const Json& record, int64_t epochs) {
 
 void RunRecorder::add_histograms(int64_t epoch) {
   Replicas& replicas = trainer_->replicas();
-  const HostArrays arrays = replicas.download();
+  // A save may be under way, which writes what Replicas::download() fills: weights are read into other
+  // memory.
   for (const ParameterSlice& slice : replicas.layout().slices()) {
     const std::string tag = slice.layer + "/" + slice.name;
-    const auto elements = static_cast<size_t>(slice.elements());
-    tensorboard_->add_histogram(epoch, tag,
-                                arrays.values.subspan(static_cast<size_t>(slice.offset), elements));
+    const Range range{slice.offset, slice.offset + slice.elements()};
+    std::vector<float> values(static_cast<size_t>(slice.elements()));
+    replicas.read_state(kParameters, range, values.data());
+    tensorboard_->add_histogram(epoch, tag, values);
     if (!tensorboard_->wants_gradients() || slice.offset >= replicas.layout().trained()) continue;
-    std::vector<float> gradient(elements);
-    if (replicas.read_gradient({slice.offset, slice.offset + slice.elements()}, gradient.data()))
-      tensorboard_->add_histogram(epoch, tag + "_grad", gradient);
+    if (replicas.read_gradient(range, values.data()))
+      tensorboard_->add_histogram(epoch, tag + "_grad", values);
   }
 }
 
