@@ -142,7 +142,7 @@ class LayerAlone {
     args_.parameters.push_back(static_cast<const float*>(take(elements * sizeof(float))));
     args_.weights.push_back(type == DType::float32 ? args_.parameters.back()
                                                    : take(elements * bytes_of(type)));
-    const bool wants_gradient = node_.trains(spec) || (node_.trainable && spec.moving_average);
+    const bool wants_gradient = node_.has_moving_parameters();  // then backward writes those of all
     args_.diff_parameters.push_back(
         static_cast<float*>(wants_gradient ? take(elements * sizeof(float)) : nullptr));
   }

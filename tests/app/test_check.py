@@ -107,6 +107,7 @@ class Schedule(Case):
 
     def test_by_measured_times(self):
         self.write("wide.yaml", WIDE)
+        self.dtrain("check", "wide.yaml", "--measure", "--set", "train.groups=[{weights: '*/kernel', trainable: false}]")
         document = self.json("check", "wide.yaml", "--schedule", "--measure")
         self.assertTrue(document["schedule"]["measured"])
         self.assertGreater(document["schedule"]["seconds"], 0)
