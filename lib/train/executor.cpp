@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/stopwatch.h"
+#include "train/reading.h"
 
 namespace dtrain {
 
@@ -172,7 +173,7 @@ void Executor::begin(GradientSync& sync, const PlanKey& work) {
   shards_ = sync.shards_of(*worker_);
   // Predictions that are converted take memory for that each time.
   if (shards_) shards_->begin(started_.insert(work).second || work.purpose == Plan::Purpose::prediction);
-  sync.begin(*worker_);
+  sync.begin(*worker_, work.purpose == Plan::Purpose::training);
 }
 
 void Executor::fetch_totals() {
@@ -186,17 +187,24 @@ std::span<const double> Executor::totals(int back) {
   return {static_cast<const double*>(host_totals_.data()) + turn * count_, count_};
 }
 
+void Executor::train_microbatches(const StepOrder& order, const Microbatches& microbatches,
+                                  GradientSync& sync) {
+  if (plans_.slots() > 1) return train_by_schedule(order, microbatches, sync);
+  const StepMode mode = next_mode(Plan::Purpose::training, order.batch.size());
+  for (int index = 0; index < microbatches.count(); ++index)
+    train_microbatch(order, microbatches[index], index, microbatches.count(), mode, sync);
+}
+
 void Executor::train(const StepOrder& order, const Microbatches& microbatches, GradientSync& sync) {
   launched_ = false;
   begin(order.numbers);
   begin(sync, {Plan::Purpose::training, order.batch.size()});
   make_room(Plan::Purpose::training, microbatches);
-  if (plans_.slots() > 1) {
-    train_by_schedule(order, microbatches, sync);
-  } else {
-    const StepMode mode = next_mode(Plan::Purpose::training, order.batch.size());
-    for (int index = 0; index < microbatches.count(); ++index)
-      train_microbatch(order, microbatches[index], index, microbatches.count(), mode, sync);
+  try {
+    train_microbatches(order, microbatches, sync);
+  } catch (const ReadError&) {
+    turn_ = 1 - turn_;  // the step before, which may be under way, is the last one
+    throw;
   }
   {
     const Stopwatch stopwatch(step_seconds_.updating);

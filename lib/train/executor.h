@@ -127,6 +127,7 @@ class Executor {
   void train_microbatch(const StepOrder& order, Range samples, int index, int count, StepMode mode,
                         GradientSync& sync);
   /// The slot's tasks of a step, where there are several slots.
+  void train_microbatches(const StepOrder& order, const Microbatches& microbatches, GradientSync& sync);
   void train_by_schedule(const StepOrder& order, const Microbatches& microbatches, GradientSync& sync);
   /// Without rows of a microbatch, of which other replicas have some: what they do together.
   void meet_absent(Plan::Purpose purpose, Plan::Part part);

@@ -66,7 +66,8 @@ class GradientSync {
   virtual StateShards* shards_of(const Worker& /*worker*/) { return nullptr; }
 
   /// Called first in a step, an evaluation and a prediction: then memory_of() holds the present parameters.
-  virtual void begin(Worker&) {}
+  /// `trains`: in a step.
+  virtual void begin(Worker&, bool /*trains*/) {}
   /// The gradients below `end` have been enqueued. Captured with the computation, as complete() is.
   virtual void ready(Worker&, int64_t /*end*/) {}
   /// All gradients have been enqueued, those among them that ready() was not called for.

@@ -1,6 +1,7 @@
 // The gradient syncs that there are: for one replica, for one memory, by NCCL, by way of the host.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "train/gradient_sync.h"
 #include "train/sharded_state.h"
@@ -84,7 +85,8 @@ class NcclAllReduce final : public WholeState {
         norm_(request.model, request.slot, request.workers),
         whole_{0, request.layout().with_gradient()},
         has_other_slots_(request.has_other_slots()),
-        next_(request.workers.size(), 0) {
+        next_(request.workers.size(), 0),
+        weights_are_summed_(request.workers.size(), 0) {
     std::vector<Context*> contexts;
     for (Worker* worker : request.workers) {
       add_copy(*worker);
@@ -110,18 +112,20 @@ class NcclAllReduce final : public WholeState {
     const auto rank = static_cast<size_t>(worker.rank());
     for (size_t& next = next_[rank]; next < buckets_.size() && buckets_[next].end <= end; ++next)
       members_[rank]->all_reduce(worker.gradients() + buckets_[next].begin, buckets_[next].size());
+    if (next_[rank] < buckets_.size() || has_other_slots_ || !update_.is_weighted()) return;
+    // Among the sums, ahead of the update's kernels, whose first launch may wait for another GPU's sum.
+    if (std::exchange(weights_are_summed_[rank], 1) != 0) return;
+    worker.context().enqueue_copy(worker.weights(), worker.own_weights(), sizeof(double));
+    members_[rank]->all_reduce(worker.weights(), 1);
   }
 
   void complete(Worker& worker) override {
     const auto rank = static_cast<size_t>(worker.rank());
     ready(worker, whole_.end);
     next_[rank] = 0;
-    if (has_other_slots_) return members_[rank]->join();
-    if (update_.is_weighted()) {
-      worker.context().enqueue_copy(worker.weights(), worker.own_weights(), sizeof(double));
-      members_[rank]->all_reduce(worker.weights(), 1);
-    }
+    weights_are_summed_[rank] = 0;
     members_[rank]->join();
+    if (has_other_slots_) return;
     update_alone(worker, update_, copy(rank), whole_, worker.weights());
     if (rank == 0) set_gradient(0, worker, worker.gradients(), whole_);
   }
@@ -140,7 +144,8 @@ class NcclAllReduce final : public WholeState {
   Range whole_;
   bool has_other_slots_;
   std::vector<Range> buckets_;
-  std::vector<size_t> next_;  // the bucket that is summed next, by rank
+  std::vector<size_t> next_;              // the bucket that is summed next, by rank
+  std::vector<char> weights_are_summed_;  // in this step, by rank
   std::vector<std::unique_ptr<DeviceCollective>> members_;
 };
 
@@ -192,7 +197,7 @@ class HostStaged final : public WholeState {
            state.slots;
   }
 
-  void begin(Worker& worker) override {
+  void begin(Worker& worker, bool /*trains*/) override {
     const Host& host = host_of(worker);
     if (!host.device) return;
     worker.context().copy_to_device(host.device->values(), copy().values(),

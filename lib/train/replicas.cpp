@@ -188,12 +188,12 @@ int Replicas::most_pending() const {
 /// work(collective) on every member, with what its failure means for the parameters: samples that cannot be
 /// read fail before any replica updates them, but where devices update by themselves behind sums that are
 /// then cut short.
-void Replicas::run_step(const std::function<void(Collective&)>& work) {
+void Replicas::run_step(const std::function<void(Collective&)>& work, bool trains) {
   const auto waiting = StandstillWatch::waiting(watch_.get());
   try {
     team_.run(work);
   } catch (const ReadError&) {
-    intact_ = intact_ && (size() == 1 || !syncs_[0]->runs_ahead());
+    intact_ = intact_ && (!trains || size() == 1 || !syncs_[0]->runs_ahead());
     throw;
   } catch (...) {
     intact_ = false;
@@ -207,11 +207,14 @@ void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
                   config_.train.optimizer->numbers(step, learning_rate)};
   order.numbers.samples = static_cast<float>(batch.size());
   order.numbers.first = batch.source().first;
-  run_step([&](Collective& member) {
-    Executor& executor = executor_of(member);
-    executor.train(order, microbatches_of(executor.worker().rank(), Plan::Purpose::training, batch.size()),
-                   sync_of(executor));
-  });
+  run_step(
+      [&](Collective& member) {
+        Executor& executor = executor_of(member);
+        executor.train(order,
+                       microbatches_of(executor.worker().rank(), Plan::Purpose::training, batch.size()),
+                       sync_of(executor));
+      },
+      true);
   pending_.push_back(batch.size());
 }
 
@@ -223,12 +226,14 @@ const BatchTotals& Replicas::finish() {
 }
 
 const BatchTotals& Replicas::evaluate(const Batch& batch) {
-  run_step([&](Collective& member) {
-    Executor& executor = executor_of(member);
-    executor.evaluate(batch,
-                      microbatches_of(executor.worker().rank(), Plan::Purpose::evaluation, batch.size()),
-                      sync_of(executor));
-  });
+  run_step(
+      [&](Collective& member) {
+        Executor& executor = executor_of(member);
+        executor.evaluate(batch,
+                          microbatches_of(executor.worker().rank(), Plan::Purpose::evaluation, batch.size()),
+                          sync_of(executor));
+      },
+      false);
   return collect(batch.size(), 0);
 }
 

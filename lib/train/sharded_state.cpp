@@ -101,9 +101,11 @@ class ShardedState : public GradientSync {
     worker.context().synchronize();
   }
 
-  void begin(Worker& worker) override {
+  /// Else the last step's gradient stays, which may be read until the next one.
+  void begin(Worker& worker, bool trains) override {
     Shard& shard = shard_of(worker);
-    if (shard.gradient.data()) worker.context().enqueue_zero(shard.gradient.data(), shard.gradient.bytes());
+    if (trains && shard.gradient.data())
+      worker.context().enqueue_zero(shard.gradient.data(), shard.gradient.bytes());
   }
 
   void end(Worker& worker, Collective& replicas, Collective& everyone) override {

@@ -195,7 +195,8 @@ class Numbers(Case):
         config = CONFIG.replace("batch_size: 16", "batch_size: 500").replace(
             "adam: {learning_rate: {exponential_decay: {initial: 0.01, decay_steps: 50, decay_rate: 0.9}}}", "sgd: {learning_rate: 0.25}").replace(
             "metrics: [sparse_categorical_accuracy]", "callbacks: [{tensorboard: {histogram_freq: 1, write_grads: true}}]")
-        strategies = ("{single: {device: cpu:0}}", "{mirrored: {devices: [cpu:0, cpu:1]}}", "{mirrored: {devices: [cpu:0], replicas: 3}}")
+        strategies = ("{single: {device: cpu:0}}", "{mirrored: {devices: [cpu:0, cpu:1]}}", "{mirrored: {devices: [cpu:0], replicas: 3}}",
+                      "{sharded: {devices: [cpu:0, cpu:1], level: gradients}}")
         for strategy in strategies:
             for clip in ("clip_norm=null", "clip_norm=0.1", "clip_value=0.0001"):
                 with self.subTest(strategy=strategy, clip=clip):

@@ -57,7 +57,7 @@ void step(Worker& worker, GradientSync& sync, const ParameterLayout& layout, Col
   if (worker.rank() > 0) gradient.assign(gradient.size(), 0.0f);
   worker.context().copy_to_device(worker.gradients(), gradient.data(), gradient.size() * sizeof(float));
   everyone.barrier();
-  sync.begin(worker);
+  sync.begin(worker, true);
   if (StateShards* shards = sync.shards_of(worker)) {
     shards->begin(true);
     if (sync.state_bytes(worker).gradients > 0)
