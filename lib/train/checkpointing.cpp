@@ -184,7 +184,12 @@ void Checkpointing::start(const HostArrays* arrays, bool announce) {
   task_->best = arrays ? state_.best : held_.state.best;
   if (arrays) task_->point = now();
   if (arrays) complete_state();
-  if (writes_files_) return background_.start(checkpoint_task(arrays));
+  ended_ = last_save_;
+  if (writes_files_)
+    return background_.start([this, work = checkpoint_task(arrays)] {
+      work();
+      ended_ = Clock::now();
+    });
   held_.filled = false;
 }
 
@@ -203,7 +208,7 @@ void Checkpointing::wait() {
 
 void Checkpointing::finish(bool written) {
   const Task task = *std::exchange(task_, std::nullopt);
-  longest_save_ = std::max(longest_save_, seconds_since(task.start));
+  longest_save_ = std::max(longest_save_, std::chrono::duration<double>(ended_ - task.start).count());
   if (task.holds && !held_.filled) written_best_ = held_.state.best;
   if (written) {
     written_best_ = task.best;

@@ -117,7 +117,8 @@ class Checkpointing {
   MetricsTable table_;         // of the history
   double longest_save_ = 0;    // seconds
   Clock::time_point last_save_;
-  Background background_;  // the last member: it reads what the others hold
+  Clock::time_point ended_;  // the last save: set by its thread, read once that was waited for
+  Background background_;    // the last member: it reads what the others hold
 };
 
 }  // namespace dtrain
