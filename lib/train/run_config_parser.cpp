@@ -98,7 +98,7 @@ const Schema<TrainOptions>& train_schema() {
           .optional(
               "accumulate", &TrainOptions::accumulate,
               "microbatches that each replica's share is worked through in: the same gradient in less memory",
-              at_least<int64_t>(1))
+              between<int64_t>(1, 2147483647))
           .optional("max_time", &TrainOptions::max_time,
                     "how long the run may take, such as '8 hours': it saves and ends in time; a run that is "
                     "resumed has all of it again")
