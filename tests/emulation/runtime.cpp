@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "emulation/memory.h"
 #include "emulation/queue.h"
@@ -134,8 +136,14 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   return answer(exist ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
-cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
-  return cudaSuccess;
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  const auto lock = lock_machine();
+  if (flags != 0) return answer(cudaErrorInvalidValue);
+  if (peer == current_device() || peer < 0 || peer >= machine().devices)
+    return answer(cudaErrorInvalidDevice);
+  static std::set<std::pair<int, int>> enabled;
+  return answer(enabled.emplace(current_device(), peer).second ? cudaSuccess
+                                                               : cudaErrorPeerAccessAlreadyEnabled);
 }
 cudaError_t cudaDeviceDisablePeerAccess(int) {
   return cudaSuccess;

@@ -5,6 +5,7 @@
 #include "device/cuda/check.h"
 #include "device/cuda/context.h"
 #include "device/gpu_info.h"
+#include "device/peer_access.h"
 
 namespace dtrain {
 namespace {
@@ -40,14 +41,8 @@ double time_of(CudaContext& context, const std::function<void()>& copy) {
 
 double speed_between(CudaContext& from, const Buffer& src, CudaContext& to) {
   const Buffer dst = to.allocate(kBytes);
-  int direct = 0;
-  check(cudaDeviceCanAccessPeer(&direct, from.index(), to.index()), "asking which GPUs reach each other");
+  enable_peer_access(from, to);
   from.attach();
-  if (direct) {
-    const cudaError_t status = cudaDeviceEnablePeerAccess(to.index(), 0);
-    if (status != cudaErrorPeerAccessAlreadyEnabled) check(status, "letting one GPU reach another");
-    cudaGetLastError();
-  }
   return kBytes / time_of(from, [&] {
            check(
                cudaMemcpyPeerAsync(dst.data(), to.index(), src.data(), from.index(), kBytes, from.compute()),
