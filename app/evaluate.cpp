@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "commands.h"
 #include "console.h"
 #include "options.h"
@@ -111,10 +112,7 @@ std::string table_of(const std::string& name, const Json& report) {
 std::string short_text(const Json& value) {
   constexpr size_t kMost = 40;
   std::string text = value.is_number() && !value.is_int() ? format_value(value.as_double()) : text_of(value);
-  if (text.size() <= kMost) return text;
-  size_t end = kMost - 4;  // of a character
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + " ...";
+  return shortened(std::move(text), kMost);
 }
 
 /// The samples that --errors shows.

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "new_config.h"
 #include "text.h"
 
@@ -31,13 +32,7 @@ std::string called(const TableProfile& table, size_t column) {
 
 namespace {
 
-std::string shortened(const std::string& text) {
-  constexpr size_t kMost = 40;
-  if (text.size() <= kMost) return text;
-  size_t end = kMost;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "...";
-}
+constexpr size_t kShown = 40;  // bytes of a value
 
 }  // namespace
 
@@ -66,7 +61,7 @@ size_t find_target(const TableProfile& table, const std::string& wanted, std::op
 
 std::string why_no_numbers(const ColumnProfile& column) {
   if (column.kind != ColumnProfile::Kind::text || column.odd_text.empty()) return "";
-  const std::string odd = fmt::format("'{}' in line {}", shortened(column.odd_text), column.odd_line);
+  const std::string odd = fmt::format("'{}' in line {}", shortened(column.odd_text, kShown), column.odd_line);
   if (!is_most(column.numbers, column))
     return fmt::format("its numbers are written with commas ({}), which dtrain does not read", odd);
   return fmt::format("it has {} and {} ({}{})", format_plural(column.numbers, "number"),
@@ -101,7 +96,7 @@ void plan_target(const TableProfile& table, TablePlan& plan) {
         "{} cannot be predicted: all rows{} have the same there, '{}', so that there is nothing to learn; "
         "--target names another column",
         called(table, plan.target), target.missing > 0 ? " that have a value" : "",
-        shortened(target.values[0])));
+        shortened(target.values[0], kShown)));
   if (target.missing > 0)
     plan.notes.push_back(
         fmt::format("the target, {}, has no value in {}, which fit will refuse: remove what has none first",
@@ -135,7 +130,7 @@ void plan_target(const TableProfile& table, TablePlan& plan) {
   if (!plan.stratify)
     plan.notes.push_back(fmt::format(
         "the class '{}' has {}, too few for training, validation and test: these are not stratified",
-        shortened(target.values[static_cast<size_t>(least - target.counts.begin())]),
+        shortened(target.values[static_cast<size_t>(least - target.counts.begin())], kShown),
         format_plural(*least, "row")));
 }
 

@@ -56,6 +56,13 @@ std::optional<char> byte_of_escape(uint32_t code_point) {
   return static_cast<char>(code_point & 0xFF);
 }
 
+std::string shortened(std::string text, size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+  text.resize(most);
+  return text + "...";
+}
+
 std::string in_small_letters(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');

@@ -27,6 +27,9 @@ std::string escaped_byte(unsigned char byte);
 /// The byte that this code point stands for, or nothing.
 std::optional<char> byte_of_escape(uint32_t code_point);
 
+/// The text; where it has more than `most` bytes, the whole characters among the first of these, and "...".
+std::string shortened(std::string text, size_t most);
+
 /// The text with ASCII's capital letters made small, whatever the locale.
 std::string in_small_letters(std::string text);
 

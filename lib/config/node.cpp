@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace dtrain {
 
 struct ConfigNode::Data {
@@ -131,14 +133,7 @@ std::string ConfigNode::describe() const {
     case Type::scalar:
       break;
   }
-  std::string shown = text();
-  if (shown.size() > kShown) {
-    size_t end = kShown;
-    while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xC0) == 0x80)
-      --end;  // no torn UTF-8 sequence
-    shown = shown.substr(0, end) + "...";
-  }
-  return fmt::format("{}'{}'", quoted() ? "the string " : "", shown);
+  return fmt::format("{}'{}'", quoted() ? "the string " : "", shortened(text(), kShown));
 }
 
 }  // namespace dtrain
