@@ -185,15 +185,19 @@ int Replicas::most_pending() const {
   return syncs_[0]->runs_ahead() ? 1 : 0;
 }
 
-/// work(collective) on every member, with what its failure means for the parameters: samples that cannot be
-/// read fail before any replica updates them, but where devices update by themselves behind sums that are
-/// then cut short.
-void Replicas::run_step(const std::function<void(Collective&)>& work, bool trains) {
+/// work() on every slot's thread, with what its failure means for the parameters: samples that cannot be read
+/// fail before any replica updates them, but where devices update by themselves behind sums that are then cut
+/// short.
+void Replicas::run_step(Plan::Purpose purpose, int64_t batch_size, const StepWork& work) {
   const auto waiting = StandstillWatch::waiting(watch_.get());
   try {
-    team_.run(work);
+    team_.run([&](Collective& member) {
+      Executor& executor = executor_of(member);
+      work(executor, microbatches_of(executor.worker().rank(), purpose, batch_size), sync_of(executor));
+    });
   } catch (const ReadError&) {
-    intact_ = intact_ && (!trains || size() == 1 || !syncs_[0]->runs_ahead());
+    const bool updates = purpose == Plan::Purpose::training && size() > 1 && syncs_[0]->runs_ahead();
+    intact_ = intact_ && !updates;
     throw;
   } catch (...) {
     intact_ = false;
@@ -207,14 +211,10 @@ void Replicas::launch(const Batch& batch, int64_t step, double learning_rate) {
                   config_.train.optimizer->numbers(step, learning_rate)};
   order.numbers.samples = static_cast<float>(batch.size());
   order.numbers.first = batch.source().first;
-  run_step(
-      [&](Collective& member) {
-        Executor& executor = executor_of(member);
-        executor.train(order,
-                       microbatches_of(executor.worker().rank(), Plan::Purpose::training, batch.size()),
-                       sync_of(executor));
-      },
-      true);
+  run_step(Plan::Purpose::training, batch.size(),
+           [&](Executor& executor, const Microbatches& microbatches, GradientSync& sync) {
+             executor.train(order, microbatches, sync);
+           });
   pending_.push_back(batch.size());
 }
 
@@ -226,14 +226,10 @@ const BatchTotals& Replicas::finish() {
 }
 
 const BatchTotals& Replicas::evaluate(const Batch& batch) {
-  run_step(
-      [&](Collective& member) {
-        Executor& executor = executor_of(member);
-        executor.evaluate(batch,
-                          microbatches_of(executor.worker().rank(), Plan::Purpose::evaluation, batch.size()),
-                          sync_of(executor));
-      },
-      false);
+  run_step(Plan::Purpose::evaluation, batch.size(),
+           [&](Executor& executor, const Microbatches& microbatches, GradientSync& sync) {
+             executor.evaluate(batch, microbatches, sync);
+           });
   return collect(batch.size(), 0);
 }
 

@@ -181,7 +181,8 @@ class Replicas {
   /// too.
   Range share_of(int rank, int64_t batch_size) const;
   Microbatches microbatches_of(int rank, Plan::Purpose purpose, int64_t batch_size) const;
-  void run_step(const std::function<void(Collective&)>& work, bool trains);
+  using StepWork = std::function<void(Executor&, const Microbatches&, GradientSync&)>;
+  void run_step(Plan::Purpose purpose, int64_t batch_size, const StepWork& work);
   HostArrays host_arrays(const std::function<std::span<float>(StateArray&)>& place);
   std::span<float> copy_of(StateArray& array);
   const BatchTotals& collect(int64_t samples, int back);
