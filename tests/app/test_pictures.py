@@ -3,8 +3,8 @@ import csv
 import io
 import json
 import random
-import shutil
 import re
+import shutil
 import struct
 import tarfile
 import zlib

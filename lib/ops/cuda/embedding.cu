@@ -53,7 +53,7 @@ struct Listed {
   int32_t shared_row;
 };
 
-/// Lists this thread's index behind `count` others where it is `mine`, in the threads' order; gives the
+/// Lists this thread's index after `count` others where it is `mine`, in the threads' order; gives the
 /// number listed now. A new list may take the old one's place: past the first barrier all have read that.
 __device__ inline int list(Listed& listed, int count, bool mine, int32_t row, int place) {
   const auto lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
