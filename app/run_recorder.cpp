@@ -100,7 +100,7 @@ void RunRecorder::add_histograms(int64_t epoch) {
   // A save may be under way, which writes what Replicas::download() fills: weights are read into other
   // memory.
   for (const ParameterSlice& slice : replicas.layout().slices()) {
-    const std::string tag = slice.layer + "/" + slice.name;
+    const std::string tag = slice.path();
     const Range range{slice.offset, slice.offset + slice.elements()};
     std::vector<float> values(static_cast<size_t>(slice.elements()));
     replicas.read_state(kParameters, range, values.data());

@@ -87,7 +87,7 @@ uint32_t stream_of(std::string_view name) {
 void initialize_parameter(const Graph& graph, const ParameterSlice& slice, uint64_t seed, float* values) {
   const ParameterSpec& spec =
       graph.nodes[static_cast<size_t>(slice.node)].parameters[static_cast<size_t>(slice.index)];
-  spec.initializer->fill(values, slice.shape, Philox::of(seed, stream_of(slice.layer + "/" + slice.name)));
+  spec.initializer->fill(values, slice.shape, Philox::of(seed, stream_of(slice.path())));
 }
 
 void initialize(const Graph& graph, const ParameterLayout& layout, uint64_t seed, float* values) {

@@ -24,6 +24,8 @@ struct ParameterSlice {
   std::optional<float> moving_average;
   ParameterTraining training;
   int64_t elements() const { return shape.elements(); }
+  /// "dense_1/kernel".
+  std::string path() const { return layer + "/" + name; }
 };
 
 /// The layout: [trained, in reverse order of execution | statistics | frozen], every slice aligned to 16

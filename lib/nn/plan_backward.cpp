@@ -197,7 +197,7 @@ GradientPlace PlanBuilder::gradient_place(int i, int index) {
     place = own_place(slice);
     if (place.buffer >= 0 || !options_.accumulates) return place;
   }
-  const std::string name = "gradient of " + slice.layer + "/" + slice.name;
+  const std::string name = "gradient of " + slice.path();
   place.buffer = add_buffer(name, slot_of(i), static_cast<size_t>(slice.elements()) * sizeof(float));
   return place;
 }
@@ -239,8 +239,8 @@ void PlanBuilder::add_shared_gradient(int slot, const ParameterSlice& slice, int
 void PlanBuilder::add_remote_gradients() {
   for (const RemoteGradient& gradient : remote_gradients_) {
     const ParameterSlice& slice = *gradient.slice;
-    const int buffer = emit_receive("gradient of " + slice.layer + "/" + slice.name, gradient.link,
-                                    gradient.slot, static_cast<size_t>(slice.elements()) * sizeof(float));
+    const int buffer = emit_receive("gradient of " + slice.path(), gradient.link, gradient.slot,
+                                    static_cast<size_t>(slice.elements()) * sizeof(float));
     add_shared_gradient(gradient.slot, slice, buffer);
   }
 }
@@ -256,7 +256,7 @@ void PlanBuilder::emit_zero_gradients(int i) {
     const GradientPlace place = own_place(slice);
     const bool is_statistic = slice.moving_average.has_value();
     const ParameterPlace old = is_statistic ? parameter_places(i)[k] : ParameterPlace{};
-    emit(slot, "gradient of " + slice.layer + "/" + slice.name + " zero", {old.buffer}, {place.buffer},
+    emit(slot, "gradient of " + slice.path() + " zero", {old.buffer}, {place.buffer},
          [ops = &ops(slot), slot, place, old, n = slice.elements(), is_statistic](Frame& frame) {
            float* gradient = frame.gradient(slot, place);
            const bool accumulates = frame.arrays(slot).accumulates;

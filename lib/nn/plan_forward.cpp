@@ -61,7 +61,7 @@ void PlanBuilder::send_parameters() {
       if (!is_new) continue;
       const size_t bytes = static_cast<size_t>(slice.elements()) * sizeof(float);
       entry->second = add_link(from, to, bytes, Link::Keeping::lent);
-      emit(from, slice.layer + "/" + slice.name + " send", {}, {},
+      emit(from, slice.path() + " send", {}, {},
            [number = entry->second, link = plan_.links_.back().link.get(), from, offset = slice.offset,
             bytes](Frame& frame) {
              frame.note_sent(number, link->send(frame.arrays(from).values + offset, bytes));
@@ -85,7 +85,7 @@ ParameterPlace PlanBuilder::parameter_place(int i, int index) {
   const auto [entry, is_new] = parameter_places_.try_emplace({&slice, slot});
   ParameterPlace& place = entry->second;
   if (!is_new) return place;
-  const std::string name = slice.layer + "/" + slice.name;
+  const std::string name = slice.path();
   place.buffer = emit_receive(name, parameter_links_.at({&slice, slot}), slot,
                               static_cast<size_t>(slice.elements()) * sizeof(float));
   place.weights = place.buffer;

@@ -263,6 +263,7 @@ struct GroupRule {
   bool own_weight_decay = false;  ///< weight_decay counts, in place of the optimizer's
   float weight_decay = 0;
   float clip_value = INFINITY;  ///< the greatest size of an element of the gradient
+  uint64_t slots_since = 0;     ///< the steps that were done when the group's slots began
   bool operator==(const GroupRule&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -126,6 +127,10 @@ class Replicas {
   void allocate(Plan::Purpose purpose, int64_t batch_size);
   /// Parameters by their initializers and the run's seed.
   void initialize();
+
+  /// The steps that were done when the slots of these weights (by path) began; those of others are as old as
+  /// the run. Ahead of the first step.
+  void set_slots_since(const std::map<std::string, int64_t>& since);
 
   /// Whether a running average of the weights is kept (train.callbacks: ema).
   bool has_average() const { return update().has_average(); }

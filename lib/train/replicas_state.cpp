@@ -55,7 +55,7 @@ std::string Replicas::first_weight_not_finite() {
   }
   for (const ParameterSlice& slice : layout().slices())
     if (!all_finite(values.subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.elements()))))
-      return slice.layer + "/" + slice.name;
+      return slice.path();
   return "";
 }
 
@@ -102,6 +102,10 @@ void Replicas::initialize() {
     write_state(kParameters, range, values.data());
   }
   finish_writing();
+}
+
+void Replicas::set_slots_since(const std::map<std::string, int64_t>& since) {
+  for (Update& update : updates_) update.set_slots_since(since);
 }
 
 void Replicas::begin_average() {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,10 +24,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string weight_name(const ParameterSlice& slice) {
-  return slice.layer + "/" + slice.name;
-}
-
 bool is_trained(const ParameterLayout& layout, const ParameterSlice& slice) {
   return slice.offset < layout.trained();
 }
@@ -35,14 +33,14 @@ bool is_trained(const ParameterLayout& layout, const ParameterSlice& slice) {
 bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) {
   const auto& slots = checkpoint.content().slots;
   return std::none_of(slots.begin(), slots.end(), [&](const OptimizerSlot& slot) {
-    return checkpoint.slot(slot.name, weight_name(slice)) != nullptr;
+    return checkpoint.slot(slot.name, slice.path()) != nullptr;
   });
 }
 
 /// Writes a parameter's place in an array of the state.
 void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
                    std::string_view state, Replicas& replicas) {
-  const std::string name = weight_name(slice);
+  const std::string name = slice.path();
   if (!array)
     throw UserError(fmt::format("{}: expected the weight '{}', found none", checkpoint.path(), name));
   if (array->shape != slice.shape || array->dtype != DType::float32)
@@ -207,14 +205,14 @@ std::string restore_average(const Checkpoint& checkpoint, Replicas& replicas) {
   if (!averaged)
     return replicas.has_average() ? "the checkpoint has no average of the weights: it begins anew" : "";
   for (const ParameterSlice& slice : replicas.layout().slices())
-    if (const ArrayRef* array = checkpoint.slot(kUnaveraged, weight_name(slice)))
+    if (const ArrayRef* array = checkpoint.slot(kUnaveraged, slice.path()))
       restore_array(checkpoint, array, slice, kParameters, replicas);
   return "";
 }
 
 void restore_weights(const Checkpoint& checkpoint, Replicas& replicas) {
   for (const ParameterSlice& slice : replicas.layout().slices())
-    restore_array(checkpoint, checkpoint.weight(weight_name(slice)), slice, kParameters, replicas);
+    restore_array(checkpoint, checkpoint.weight(slice.path()), slice, kParameters, replicas);
 }
 
 /// The optimizer whose slots the checkpoint has, by its kind; "" where the configuration does not say.
@@ -235,23 +233,32 @@ bool same_slots(std::string a, std::string b) {
   return a == b;
 }
 
-std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas) {
+/// Puts slots in their place. Of those that the checkpoint does not have, slots_since says that they begin at
+/// its step. The word that the user should hear; "" as a rule.
+std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas,
+                          TrainingState& state) {
+  const std::map<std::string, int64_t> before = std::exchange(state.slots_since, {});
   const auto wanted = config.train.optimizer->slots();
   std::vector<OptimizerSlot> found = checkpoint.content().slots;
   std::erase_if(found, [](const OptimizerSlot& slot) { return slot.name == kUnaveraged; });
   const auto same = [](const Optimizer::Slot& a, const OptimizerSlot& b) { return a.name == b.name; };
   if (!std::equal(wanted.begin(), wanted.end(), found.begin(), found.end(), same) ||
-      !(wanted.empty() || same_slots(config.train.optimizer.name, optimizer_of(checkpoint))))
+      !(wanted.empty() || same_slots(config.train.optimizer.name, optimizer_of(checkpoint)))) {
+    for (const ParameterSlice& slice : replicas.layout().slices())
+      if (is_trained(replicas.layout(), slice)) state.slots_since[slice.path()] = state.step;
     return "the checkpoint is of another optimizer: this one's slots start anew";
+  }
   std::vector<std::string> anew;
   for (const ParameterSlice& slice : replicas.layout().slices()) {
     if (wanted.empty() || !is_trained(replicas.layout(), slice)) continue;
     if (was_not_trained(checkpoint, slice)) {
-      anew.push_back(weight_name(slice));
+      anew.push_back(slice.path());
+      state.slots_since[slice.path()] = state.step;
       continue;
     }
+    if (const auto since = before.find(slice.path()); since != before.end()) state.slots_since.insert(*since);
     for (const Optimizer::Slot& slot : wanted)
-      restore_array(checkpoint, checkpoint.slot(slot.name, weight_name(slice)), slice, slot.name, replicas);
+      restore_array(checkpoint, checkpoint.slot(slot.name, slice.path()), slice, slot.name, replicas);
   }
   if (anew.empty()) return "";
   return fmt::format("the checkpoint has no optimizer slots for {}: not trained before, {} start anew",
@@ -260,10 +267,12 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
 
 }  // namespace
 
-std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas) {
+std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas,
+                                 TrainingState& state) {
   replicas.allocate(Plan::Purpose::training, config.train.batch_size);
   restore_weights(checkpoint, replicas);
-  std::string anew = restore_slots(checkpoint, config, replicas);
+  std::string anew = restore_slots(checkpoint, config, replicas, state);
+  replicas.set_slots_since(state.slots_since);
   const std::string average = restore_average(checkpoint, replicas);
   if (!average.empty()) anew += (anew.empty() ? "" : "; ") + average;
   replicas.finish_writing();
@@ -288,7 +297,7 @@ OptimizerSlot slot_content(const ParameterLayout& layout, std::string_view name,
   OptimizerSlot slot{std::string(name), {}};
   for (const ParameterSlice& slice : layout.slices())
     if (is_trained(layout, slice))
-      slot.arrays.push_back({weight_name(slice), slice.shape, DType::float32, values.data() + slice.offset});
+      slot.arrays.push_back({slice.path(), slice.shape, DType::float32, values.data() + slice.offset});
   return slot;
 }
 

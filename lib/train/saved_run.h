@@ -52,9 +52,11 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
 
 /// Allocates the parameters and slots and puts a checkpoint's in place, to train on. Slots that the
 /// checkpoint does not have stay as they begin: all where it is of another optimizer, those of weights that
-/// were not trained when it was saved. The words that the user should hear of it; "" where nothing begins
-/// anew. Throws UserError where a weight is missing or of another shape, or the memory is not there.
-std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas);
+/// were not trained when it was saved. `state` is the checkpoint's, and learns which these are (slots_since).
+/// The words that the user should hear of it; "" where nothing begins anew. Throws UserError where a weight
+/// is missing or of another shape, or the memory is not there.
+std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas,
+                                 TrainingState& state);
 
 /// A saved run's model with its weights on this machine's devices, for `purpose` (evaluation or prediction)
 /// with the loader's batches, of `batch_size` at most. Throws UserError as above. Refers to the run.

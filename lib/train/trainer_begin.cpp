@@ -73,7 +73,7 @@ void Trainer::take_pretrained() {
   const Pretrained pretrained = load_pretrained(config_.graph);
   for (const std::string& warning : pretrained.warnings) observer_.on_warning(warning);
   for (const ParameterSlice& slice : replicas_->layout().slices()) {
-    const auto found = pretrained.weights.find(slice.layer + "/" + slice.name);
+    const auto found = pretrained.weights.find(slice.path());
     if (found == pretrained.weights.end() || slice.elements() == 0) continue;
     replicas_->write_state(kParameters, {slice.offset, slice.offset + slice.elements()},
                            static_cast<const float*>(found->second->data));
@@ -87,7 +87,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   const ConfigNode saved = saved_config(checkpoint, {}).resolved;
   if (state_.step_in_epoch > 0) check_epoch_goes_on(checkpoint.path(), saved, config_.resolved);
   check_data_goes_on(checkpoint.path());
-  if (const std::string anew = restore_for_training(checkpoint, config_, *replicas_); !anew.empty())
+  if (const std::string anew = restore_for_training(checkpoint, config_, *replicas_, state_); !anew.empty())
     observer_.on_warning(anew);
   if (state_.loss_scale != 0 && config_.train.precision == Precision::mixed_float16)
     replicas_->set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),

@@ -50,6 +50,11 @@ Json TrainingState::to_json() const {
   json.set("sums", step_in_epoch > 0 ? sums_json(sums) : Json::array()).set("samples", samples);
   json.set("train_seconds", train_seconds).set("epoch_seconds", epoch_seconds);
   if (loss_scale != 0) json.set("loss_scale", loss_scale).set("good_steps", good_steps);
+  if (!slots_since.empty()) {
+    Json since = Json::object();
+    for (const auto& [weight, steps] : slots_since) since.set(weight, steps);
+    json.set("slots_since", std::move(since));
+  }
   json.set("schedule", schedule);
   Json json_callbacks = Json::array();
   for (const OfCallback& callback : callbacks)
@@ -86,6 +91,13 @@ TrainingState TrainingState::from_json(const Json& json, const std::string& hist
     state.loss_scale = scale->as_double();
     state.good_steps = count(json, "good_steps");
   }
+  if (const Json* since = json.find("slots_since"))
+    for (const auto& [weight, steps] : since->entries()) {
+      state.slots_since[weight] = count(*since, weight.c_str());
+      if (steps.as_int() > state.step)
+        throw UserError(fmt::format("'slots_since' has {} for '{}', of a run of {} steps", steps.as_int(),
+                                    weight, state.step));
+    }
   state.schedule = json.at("schedule");
   for (const Json& callback : json.at("callbacks").items())
     state.callbacks.push_back({callback.at("kind").as_string(), callback.at("state")});

@@ -30,6 +30,10 @@ struct TrainingState {
   double loss_scale = 0;
   int64_t good_steps = 0;  // since it changed
 
+  // Of weights whose optimizer slots began later than the run (thawed, or of another optimizer before): the
+  // steps that were done by then.
+  std::map<std::string, int64_t> slots_since;
+
   Json schedule;  // of the learning rate
   struct OfCallback {
     std::string kind;

@@ -20,28 +20,35 @@ std::vector<const ParameterSlice*> slices_in(const ParameterLayout& layout, Rang
 }  // namespace
 
 Update::Update(const ParameterLayout& layout, const Optimizer& optimizer, const Options& options)
-    : trained_(layout.trained()), rule_(optimizer.rule()), options_(options), slots_(optimizer.slots()) {
+    : layout_(layout), rule_(optimizer.rule()), options_(options), slots_(optimizer.slots()) {
   if (options.average_decay) slots_.push_back({std::string(kAverage)});
-  add_trained(layout);
-  add_statistics(layout);
+  add_trained({});
+  add_statistics();
+}
+
+void Update::set_slots_since(const std::map<std::string, int64_t>& since) {
+  groups_.clear();
+  add_trained(since);
 }
 
 /// Neighbours that are trained alike are one group, so that a model without groups is updated by one call;
 /// but each parameter is one where its norm is asked for.
-void Update::add_trained(const ParameterLayout& layout) {
-  for (const ParameterSlice* slice : slices_in(layout, {0, layout.trained()})) {
+void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
+  for (const ParameterSlice* slice : slices_in(layout_, {0, layout_.trained()})) {
     const ParameterTraining& training = slice->training;
+    const auto since = slots_since.find(slice->path());
     const GroupRule rule{training.learning_rate_factor, training.weight_decay.has_value(),
-                         training.weight_decay.value_or(0.0f), options_.clip_value};
+                         training.weight_decay.value_or(0.0f), options_.clip_value,
+                         since == slots_since.end() ? 0 : static_cast<uint64_t>(since->second)};
     if (!groups_.empty() && groups_.back().rule == rule && !needs_directions()) continue;
     if (!groups_.empty()) groups_.back().range.end = slice->offset;
-    groups_.push_back({{slice->offset, layout.trained()}, rule});
+    groups_.push_back({{slice->offset, layout_.trained()}, rule});
   }
 }
 
 /// Neighbours whose averages keep as much of themselves are one call; gaps between slices hold zeros.
-void Update::add_statistics(const ParameterLayout& layout) {
-  for (const ParameterSlice* slice : slices_in(layout, {layout.trained(), layout.with_gradient()})) {
+void Update::add_statistics() {
+  for (const ParameterSlice* slice : slices_in(layout_, {layout_.trained(), layout_.with_gradient()})) {
     const float momentum = slice->moving_average.value();
     if (statistics_.empty() || statistics_.back().momentum != momentum)
       statistics_.push_back({{slice->offset, slice->offset}, momentum});
@@ -50,7 +57,7 @@ void Update::add_statistics(const ParameterLayout& layout) {
 }
 
 Range Update::trained(Range range) const {
-  return overlap(range, {0, trained_});
+  return overlap(range, {0, layout_.trained()});
 }
 
 void Update::update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,

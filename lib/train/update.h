@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cmath>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,7 +29,12 @@ class Update {
     float clip_value = INFINITY;         // the greatest size of an element of the gradient
     std::optional<float> average_decay;  // of the weights' running average, where one is kept
   };
+  /// Refers to the layout.
   Update(const ParameterLayout& layout, const Optimizer& optimizer, const Options& options);
+
+  /// The steps that were done when the slots of these parameters (by path) began; 0 for all others. Ahead of
+  /// the first update.
+  void set_slots_since(const std::map<std::string, int64_t>& since);
 
   /// The optimizer's slots, and behind them kAverage where an average of the weights is kept.
   const std::vector<Optimizer::Slot>& slots() const { return slots_; }
@@ -68,14 +75,14 @@ class Update {
     float momentum;
   };
 
-  void add_trained(const ParameterLayout& layout);
-  void add_statistics(const ParameterLayout& layout);
+  void add_trained(const std::map<std::string, int64_t>& slots_since);
+  void add_statistics();
   void update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,
                     const OptimizerRule& rule, const float* gradient, Range range,
                     const GroupRule& group) const;
   void update_average(Ops& ops, const StepState* state, const ParameterMemory& memory, Range range) const;
 
-  int64_t trained_;
+  const ParameterLayout& layout_;
   OptimizerRule rule_;
   Options options_;
   std::vector<Optimizer::Slot> slots_;

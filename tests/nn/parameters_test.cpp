@@ -29,7 +29,7 @@ std::vector<std::string> slice_names(const ParameterLayout& layout) {
   std::vector<ParameterSlice> slices = layout.slices();
   std::sort(slices.begin(), slices.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
   std::vector<std::string> names;
-  for (const ParameterSlice& slice : slices) names.push_back(slice.layer + "/" + slice.name);
+  for (const ParameterSlice& slice : slices) names.push_back(slice.path());
   return names;
 }
 

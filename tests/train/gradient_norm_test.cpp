@@ -35,7 +35,7 @@ train:
 strategy: )";
 
 float element(const ParameterSlice& slice, int64_t i) {
-  const Philox random = Philox::of(11, stream_of(slice.layer + "/" + slice.name));
+  const Philox random = Philox::of(11, stream_of(slice.path()));
   return std::exp2(8 * uniform01(random(0, static_cast<uint64_t>(i)).v[0]) - 4);
 }
 

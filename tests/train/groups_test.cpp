@@ -26,7 +26,7 @@ std::map<std::string, std::vector<float>> trained(const std::vector<std::string>
   std::map<std::string, std::vector<float>> weights;
   for (const ParameterSlice& slice : trainer.replicas().layout().slices()) {
     const float* first = arrays.values.data() + slice.offset;
-    weights[slice.layer + "/" + slice.name].assign(first, first + slice.elements());
+    weights[slice.path()].assign(first, first + slice.elements());
   }
   return weights;
 }

@@ -29,7 +29,7 @@ struct Before {
   static std::vector<float> weights_of(Trainer& trainer, const std::string& name) {
     const HostArrays arrays = trainer.replicas().download();
     for (const ParameterSlice& slice : trainer.replicas().layout().slices())
-      if (slice.layer + "/" + slice.name == name)
+      if (slice.path() == name)
         return {arrays.values.data() + slice.offset, arrays.values.data() + slice.offset + slice.elements()};
     return {};
   }

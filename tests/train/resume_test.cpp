@@ -165,6 +165,58 @@ TEST_CASE("slots of one name are another optimizer's") {
   CHECK(warnings("{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.8, nesterov: true}}").empty());
 }
 
+// A first step of Adam is as long as the learning rate in every element, whatever the gradient's size.
+// Corrected for all the run's steps it would be longer, up to three times.
+TEST_CASE("slots that begin anew are corrected for their own steps, also once they are resumed") {
+  constexpr double kRate = 0.001;
+  const std::string adam = "train.optimizer={adam: {learning_rate: 0.001}}";
+  struct Case {
+    std::string begins, goes_on, weight;
+  };
+  for (const Case& test : {Case{"train.optimizer=sgd", adam, "dense/kernel"},
+                           Case{"model.layers.0.conv2d.trainable=false",
+                                "model.layers.0.conv2d.trainable=true", "conv2d/kernel"}}) {
+    const ScratchDirectory directory;
+    {
+      Recorder recorder;
+      Trainer first(config_from(kRun, {adam, test.begins, "train.epochs=20"}),
+                    RunDirectory(directory / "run"), recorder, recorder.requests);
+      first.start();
+      first.run();
+    }
+    const Checkpoint begun = *load_newest(RunDirectory(directory / "run"), [](const std::string&) {});
+    const std::vector<std::string> sets{adam, test.goes_on, "train.epochs=22"};
+    // Stopping after each of these steps; after -1 at the end.
+    const auto go_on = [&](const std::string& to, const std::vector<int64_t>& stops) {
+      const RunDirectory run(directory / to);
+      std::vector<float> arrays;
+      for (const int64_t stop : stops) {
+        const std::optional<Checkpoint> newest = load_newest(run, [](const std::string&) {});
+        Recorder recorder(stop);
+        Trainer trainer(saved_config(newest ? *newest : begun, sets), run, recorder, recorder.requests);
+        trainer.restore(newest ? *newest : begun);
+        try {
+          trainer.run();
+        } catch (const Interrupted&) {
+        }
+        arrays = arrays_of(trainer);
+      }
+      return arrays;
+    };
+    const int64_t step = TrainingState::from_json(begun.content().state, "").step;
+    CHECK(same_bits(go_on("whole", {-1}), go_on("in parts", {step + 1, step + 3, -1})));
+
+    go_on("one step", {step + 1});
+    const Checkpoint after = Checkpoint::load(RunDirectory(directory / "one step").checkpoint_path(step + 1));
+    const ArrayRef *from = begun.weight(test.weight), *to = after.weight(test.weight);
+    double longest = 0;
+    for (int64_t i = 0; i < from->shape.elements(); ++i)
+      longest = std::max(longest, std::abs(static_cast<double>(static_cast<const float*>(to->data)[i]) -
+                                           static_cast<const float*>(from->data)[i]));
+    CHECK(longest / kRate == doctest::Approx(1).epsilon(0.005));
+  }
+}
+
 TEST_CASE("a loss that is no number ends the run, names the step and saves nothing over what was good") {
   const ScratchDirectory directory;
   const RunDirectory run(directory / "run");

@@ -70,11 +70,26 @@ struct Adagrad {
   }
 };
 
+/// The steps that a group's slots have seen once this one is done.
+DTRAIN_HOST_DEVICE inline double steps_of_slots(const StepState& state, const GroupRule& group) {
+  return static_cast<double>(state.now.step + 1 - group.slots_since);
+}
+
 /// D. Kingma and J. Ba, "Adam", ICLR 2015, in the form before its section 2.1 ("epsilon hat").
 struct Adam {
   float rate = 0, beta_1, beta_2, epsilon;
   static constexpr int kSlots = 2;
   static constexpr bool kOfGradient = true;
+  /// Both biases' correction after `steps` steps.
+  DTRAIN_HOST_DEVICE static double correction(double beta_1, double beta_2, double steps) {
+    return ::sqrt(1 - ::pow(beta_2, steps)) / (1 - ::pow(beta_1, steps));
+  }
+  /// The step's rate is corrected for slots that are as old as the run.
+  DTRAIN_HOST_DEVICE void begin(const StepState& state, const GroupRule& group) {
+    if (group.slots_since == 0) return;
+    rate *= static_cast<float>(correction(beta_1, beta_2, steps_of_slots(state, group)) /
+                               correction(beta_1, beta_2, static_cast<double>(state.now.step + 1)));
+  }
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float& v, float&) const {
     m += (g - m) * (1.0f - beta_1);
     v += (g * g - v) * (1.0f - beta_2);
@@ -101,8 +116,8 @@ struct LambDirection {
   float mean_scale = 1, square_scale = 1;
   static constexpr int kSlots = 3;
   static constexpr bool kOfGradient = true;
-  DTRAIN_HOST_DEVICE void begin(const StepState& state, const GroupRule&) {
-    const auto t = static_cast<double>(state.now.step + 1);
+  DTRAIN_HOST_DEVICE void begin(const StepState& state, const GroupRule& group) {
+    const double t = steps_of_slots(state, group);
     mean_scale = static_cast<float>(1 / (1 - ::pow(static_cast<double>(beta_1), t)));
     square_scale = static_cast<float>(1 / (1 - ::pow(static_cast<double>(beta_2), t)));
   }
