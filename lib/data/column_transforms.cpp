@@ -153,18 +153,17 @@ std::string name_for_of(const TensorSpec& column) {
   return column.name.empty() ? "target" : column.name;
 }
 
-PlannedColumn plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target,
+PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool target,
                           const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
                           Fitter& fitter, const Mark& place) {
-  const TensorSpec stored = plan.stored();
   // What transforms are fitted to are samples as they are in evaluation.
-  ColumnPlan evaluation = plan;
+  ColumnPlan &plan = begun.plan, &evaluation = begun.evaluation;
+  const TensorSpec stored = plan.stored();
   const AugmentPlan evaluation_augment{augment.augmentations, false};
-  bool is_augmented = false;
   std::string options;  // of the transforms since the last one that was fitted
   const auto augment_pictures = [&] {
-    if (target || is_augmented) return;
-    is_augmented = apply_augment(evaluation_augment, evaluation) && apply_augment(augment, plan);
+    if (target || begun.is_augmented) return;
+    begun.is_augmented = apply_augment(evaluation_augment, evaluation) && apply_augment(augment, plan);
   };
   for (const TransformSpec* spec : chosen) {
     augment_pictures();
@@ -194,10 +193,12 @@ PlannedColumn plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target
                                    wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name),
                                    describe(wanted), describe(found), stored.name, describe(stored),
                                    target ? advice_for_target(wanted, found) : "")));
-  plan.cast(wanted.dtype);
-  plan.reshape(wanted.shape);
-  plan.rename(wanted.name);
-  return {std::move(plan), is_augmented};
+  for (ColumnPlan* one : {&plan, &evaluation}) {
+    one->cast(wanted.dtype);
+    one->reshape(wanted.shape);
+    one->rename(wanted.name);
+  }
+  return begun;
 }
 
 }  // namespace dtrain

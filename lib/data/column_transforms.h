@@ -71,13 +71,14 @@ std::string name_for_of(const TensorSpec& column);
 
 struct PlannedColumn {
   ColumnPlan plan;
+  ColumnPlan evaluation;      // the same without what is done for training only
   bool is_augmented = false;  // it has the shape of a picture at some point
 };
 
-/// The way from a stored column to the wanted one: what `plan` begins with, and the transforms that were
+/// The way from a stored column to the wanted one: what `begun` begins with, and the transforms that were
 /// chosen. An input is augmented as soon as it has the shape of a picture: a `reshape` before that is done
 /// before. Throws UserError, with `place` or the transform's, where the transforms make something else of it.
-PlannedColumn plan_column(ColumnPlan plan, const TensorSpec& wanted, bool target,
+PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool target,
                           const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
                           Fitter& fitter, const Mark& place);
 

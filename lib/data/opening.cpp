@@ -33,8 +33,9 @@ bool ColumnPlanner::add(const TensorSpec& wanted, bool target) {
     at_place(place_, [&] { add_fill(plan, found->second, fitter); });
   const auto chosen = transforms_of(wanted, target, spec_.transforms).chosen;
   const AugmentPlan augment{spec_.augment, purpose_ == Purpose::training};
-  PlannedColumn planned = plan_column(std::move(plan), wanted, target, chosen, augment, fitter, place_);
+  PlannedColumn planned = plan_column({plan, plan}, wanted, target, chosen, augment, fitter, place_);
   plans.push_back(std::move(planned.plan));
+  evaluation_plans_.push_back(std::move(planned.evaluation));
   columns.push_back(column);
   return planned.is_augmented;
 }
@@ -69,7 +70,8 @@ void ColumnPlanner::add_input_target(const TensorSpec& target, const std::string
   auto chosen = transforms_of(target, true, spec_.transforms).chosen;
   std::erase_if(chosen, [](const TransformSpec* spec) { return spec->of.empty(); });
   RowFitter fitter(source_.facts, name_for_of(target), fit_rows(*columns[index]));
-  plans.push_back(plan_column(plans[index], target, true, chosen, {}, fitter, place_).plan);
+  plans.push_back(
+      plan_column({plans[index], evaluation_plans_[index]}, target, true, chosen, {}, fitter, place_).plan);
   input_targets[columns.size()] = index;
   columns.push_back(columns[index]);
 }

@@ -56,8 +56,9 @@ class ColumnPlanner {
   DataSource& source_;
   Mark place_;
   Purpose purpose_;
-  std::vector<int64_t> held_rows_;  // of a drawn split, in the held columns
-  size_t next_ = 0;                 // of the held columns
+  std::vector<ColumnPlan> evaluation_plans_;  // of the columns added so far, but for targets that are inputs
+  std::vector<int64_t> held_rows_;            // of a drawn split, in the held columns
+  size_t next_ = 0;                           // of the held columns
 };
 
 /// What is thrown while files are opened and read for the first time, with the place in the configuration

@@ -17,7 +17,7 @@ TargetScale::TargetScale(const RunConfig& config, size_t head) {
   RowFitter fitter(facts, name_for_of(target), {});
   ColumnPlan stored({"", transforms.stored.shape, DType::float32});
   const PlannedColumn planned =
-      plan_column(std::move(stored), target, true, transforms.chosen, {}, fitter, {});
+      plan_column({stored, stored}, target, true, transforms.chosen, {}, fitter, {});
   const auto map = planned.plan.map();  // views the plan's numbers
   const auto is_zero = [](float scale) { return scale == 0; };
   if (!map || std::any_of(map->scale.begin(), map->scale.end(), is_zero)) return;

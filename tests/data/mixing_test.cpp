@@ -147,6 +147,17 @@ TEST_CASE_FIXTURE(Blended, "a target that is an input is that input, blended as 
                  "expected the target that is the input 'x' to be a picture as that is, found 64"));
 }
 
+TEST_CASE_FIXTURE(Blended, "a target that is an input is fitted to samples that are not augmented") {
+  const TensorSpec picture{"x", {8, 8, 1}}, target{"", {8, 8, 1}};
+  const auto fitted = [&](const std::string& augment) {
+    const auto data = open("input: x.npy, target: {input: x}", "{standardize: {of: [target]}}", augment,
+                           {picture}, {target});
+    return data->facts().to_json().dump();
+  };
+  CHECK(contains(fitted(""), "2.5"));  // the pictures' mean
+  CHECK(fitted("{random_brightness: {factor: [0.1, 0.1]}}") == fitted(""));
+}
+
 TEST_CASE_FIXTURE(Blended, "inputs that are no pictures are not augmented") {
   const std::string flip = "random_flip, {random_crop: {height: 8, width: 6}}";
   const std::string files = "inputs: {b: x.npy, v: v.npy}, target: y.npy";
