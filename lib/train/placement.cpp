@@ -106,7 +106,8 @@ std::string options_text(const ConfigNode& strategy, std::span<const std::string
 
 void settle_strategy(RunConfig& config) {
   Workload work = workload_of(config);
-  work.measure = measured_devices(config);
+  // What a clock says is never the same twice.
+  if (!config.train.deterministic) work.measure = measured_devices(config);
   const ConfigNode settled = config.strategy->settled(work);
   if (settled.is_null()) return;
   set_strategy(config, settled);

@@ -143,6 +143,14 @@ TEST_CASE("pipeline: devices are cut among replicas in order") {
   CHECK(places(config)[7] == "sum cpu:1 cpu:3");
 }
 
+TEST_CASE("pipeline: auto goes by arithmetic, not by a clock, where the run is deterministic") {
+  RunConfig config =
+      run_with("{pipeline: {devices: [cpu:0, cpu:1, cpu:2], stages: auto}}", {"train.deterministic=true"});
+  const ConfigNode estimated = config.strategy->settled(workload_of(config));
+  settle_strategy(config);
+  CHECK(config.strategy.resolved.to_yaml() == estimated.to_yaml());
+}
+
 TEST_CASE("pipeline: what auto chooses stands in config.yaml and stays") {
   for (const int stages : {1, 2, 3, 10}) {
     CAPTURE(stages);
