@@ -40,6 +40,11 @@ train:
   optimizer: {adam: {learning_rate: 0.01}}
 checkpoint: {every: 1 steps, keep: 2}
 """
+SMALL = """\
+model: {inputs: {x: [8, 8, 1]}, layers: [flatten, {dense: {units: 3}}]}
+dataset: {train: {npy: {input: x.npy, target: y.npy}}}
+train: {batch_size: 30, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
+"""
 # Read from a file step by step, so that a thread reads ahead; saved on the way, so that another writes.
 CONFIG = """\
 seed: 3
@@ -68,6 +73,7 @@ ONE = "strategy=single"
 PLACED = "strategy={placed: {layers: {conv2d: 'cpu:0', batch_normalization: 'cpu:1', dense: 'cpu:0'}}}"
 PIPELINE = "strategy={pipeline: {devices: ['cpu:0', 'cpu:1'], stages: [flatten], microbatches: 3}}"
 CASES = {
+    "fit-small": ["fit", "small.yaml", "--output", "run"],
     "fit": ["fit", "config.yaml", "--output", "run", "--set", ONE],
     "fit-2": ["fit", "config.yaml", "--output", "run"],
     "fit-placed": ["fit", "config.yaml", "--output", "run", "--set", PLACED],
@@ -97,6 +103,7 @@ def write_project(folder):
     npy(folder / "y.npy", "<i4", (30,), struct.pack("<30i", *(rng.randrange(3) for _ in range(30))))
     (folder / "config.yaml").write_text(CONFIG)
     (folder / "large.yaml").write_text(LARGE)
+    (folder / "small.yaml").write_text(SMALL)
     (folder / "t.csv").write_text("".join(f"{rng.random()},{rng.random()},{rng.randrange(2)}\n" for _ in range(20)))
     (folder / "csv.yaml").write_text(
         "model: {inputs: {x: [2]}, layers: [{dense: {units: 2}}]}\n"
