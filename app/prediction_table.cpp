@@ -27,6 +27,7 @@ struct OutputNames {
   std::vector<std::string> classes;  // empty: numbers
   Scores scores = Scores::any;
   int64_t elements = 1;
+  double border = 0.5;  // of two classes' one score
   bool is_binary() const { return classes.size() == 2 && elements == 1; }
 };
 
@@ -34,6 +35,8 @@ OutputNames names_of_output(const RunConfig& config, size_t index, const TensorS
   const SourceFacts& facts = config.dataset.facts.source;
   const Head& head = config.heads[index];
   OutputNames names{target_column(config, index), {}, head.loss->takes(), output.shape.elements()};
+  if (const auto bounds = head.loss->target_bounds(output); bounds && std::isfinite(bounds->most))
+    names.border = (bounds->least + bounds->most) / 2;  // 0 of hinge
   const auto found = facts.class_names.find(name_for_of(head.target));
   const bool rank_one = output.shape.rank() == 1;
   if (found != facts.class_names.end()) names.classes = found->second;
@@ -49,12 +52,13 @@ double sigmoid(float logit) {
   return 1 / (1 + std::exp(-static_cast<double>(logit)));
 }
 
-/// The probability of each class.
-std::vector<float> probabilities(const OutputNames& names, const float* scores) {
+/// The probability of each class, or its score where a loss asks for no probabilities: the greatest is of the
+/// class that the model says.
+std::vector<float> class_scores(const OutputNames& names, const float* scores) {
   const bool logits = names.scores == Scores::sigmoid_logits || names.scores == Scores::softmax_logits;
   if (names.is_binary()) {
     const double second = logits ? sigmoid(*scores) : static_cast<double>(*scores);
-    return {static_cast<float>(1 - second), static_cast<float>(second)};
+    return {static_cast<float>(2 * names.border - second), static_cast<float>(second)};
   }
   std::vector<float> all(scores, scores + names.elements);
   if (names.scores == Scores::sigmoid_logits)
@@ -112,7 +116,7 @@ class PredictionTable final : public ArrayWriter {
   static void write(fmt::memory_buffer& text, const OutputNames& names, const float* values) {
     std::vector<float> numbers(values, values + names.elements);
     if (!names.classes.empty()) {
-      numbers = probabilities(names, values);
+      numbers = class_scores(names, values);
       const auto best = std::max_element(numbers.begin(), numbers.end()) - numbers.begin();
       fmt::format_to(std::back_inserter(text), ",{}", quoted(names.classes[static_cast<size_t>(best)]));
     }

@@ -204,6 +204,18 @@ class Tables(Case):
         out = self.read("out.csv")
         self.assertEqual(list(out[0]), ["name", "species", "no", "yes"])
         self.assertGreater(sum(a["species"] == b["species"] for a, b in zip(out, rows)), 280)
+        # A hinge's border is 0, not a half.
+        config = config.replace("{binary_crossentropy: {from_logits: true}}", "hinge").replace("  metrics: [binary_accuracy]\n", "")
+        self.assertIn("loss: hinge", config)
+        self.fit("--overwrite", "--epochs", "1", config=config)
+        self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "out.csv")
+        self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "out.npy")
+        scores = struct.unpack("<300f", (self.dir / "out.npy").read_bytes()[-1200:])
+        self.assertTrue(any(0 < score < 0.5 for score in scores))
+        for row, score in zip(self.read("out.csv"), scores):
+            self.assertEqual(row["species"], "yes" if score > 0 else "no")
+            self.assertAlmostEqual(float(row["yes"]), score, places=6)
+            self.assertAlmostEqual(float(row["no"]), -score, places=6)
 
     def numbers(self):
         """A run for each of two tables, with a header and without, that scales its target."""
