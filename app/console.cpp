@@ -32,9 +32,10 @@ void print_message(std::string_view kind, const char* colour, std::string_view m
 
 }  // namespace
 
-void print_text(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
-  if (errno == EPIPE) return;
+bool print_text(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+    return true;
+  if (errno == EPIPE) return false;
   throw Error(fmt::format("standard output: cannot be written: {}", std::generic_category().message(errno)));
 }
 

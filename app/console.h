@@ -10,8 +10,8 @@
 namespace dtrain {
 
 /// Writes text to standard output, at once. Throws Error where it cannot be written; a reader that went away
-/// (as `head` does) is no failure.
-void print_text(std::string_view text);
+/// (as `head` does) is no failure: then it returns false, for those who would never end.
+bool print_text(std::string_view text);
 void print_json(const Json& document);
 
 void print_note(std::string_view message);

@@ -20,8 +20,10 @@ void add_schema(CommandLine& line) {
                 "The same as a page to read: every kind with its options, defaults and an example")
       .excludes(command.option("--json"));
   command.callback([output, markdown] {
-    if (*markdown) return print_text(reference_markdown(run_config_json_schema()));
-    if (output->json || !output->quiet) print_json(run_config_json_schema());
+    if (*markdown)
+      print_text(reference_markdown(run_config_json_schema()));
+    else if (output->json || !output->quiet)
+      print_json(run_config_json_schema());
   });
 }
 

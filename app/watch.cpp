@@ -115,14 +115,16 @@ void watch_devices(const OutputOptions& output, const WatchOptions& options) {
   const GpuWatch gpu;
   Screen screen;
   const bool in_place = ::isatty(STDOUT_FILENO) == 1 && stderr_is_lively();
-  for (int64_t look = 1;; ++look) {
+  bool is_read = true;
+  for (int64_t look = 1; is_read; ++look) {
     std::this_thread::sleep_for(std::chrono::seconds(options.interval.value_or(1)));
     const CpuLoad host = cpu.look();
     const std::vector<GpuLoad> gpus = gpu.look();
     if (output.json) {
       Json list = Json::array();
       for (const GpuLoad& load : gpus) list.push(to_json(load));
-      print_text(Json::object().set("cpu", to_json(host)).set("gpus", std::move(list)).dump() + "\n");
+      is_read =
+          print_text(Json::object().set("cpu", to_json(host)).set("gpus", std::move(list)).dump() + "\n");
     } else if (output.text()) {
       std::vector<std::string> lines = lines_of(host);
       for (const GpuLoad& load : gpus)
@@ -131,7 +133,7 @@ void watch_devices(const OutputOptions& output, const WatchOptions& options) {
       if (in_place) {
         screen.draw(lines);
       } else {
-        for (const std::string& line : lines) print_text(line + "\n");
+        for (const std::string& line : lines) is_read = print_text(line + "\n") && is_read;
       }
     }
     if (options.count == look) return;

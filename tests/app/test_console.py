@@ -100,6 +100,12 @@ class CommandLine(Case):
         self.assertEqual(len([line for line in lines if line.startswith("cpu ")]), 2)
         self.assertTrue(any(line.startswith("gpu") for line in lines))
         self.assertNotIn("\x1b", "".join(lines))
+        # Once nobody reads on, it ends.
+        watch = self.start("gpus", "--watch", "--json")
+        self.assertIn("cpu", watch.stdout.readline())
+        watch.stdout.close()
+        self.assertEqual(watch.wait(timeout=60), 0)
+        watch.stderr.close()
         self.dtrain("gpus", "--watch", "--measure", expect=2)
         for option in ("--interval", "--count"):
             self.assertIn("--watch", self.dtrain("gpus", option, 1, expect=2).err)
