@@ -80,8 +80,7 @@ void make_new(NewOptions options, const OutputOptions& output) {
     throw UserError(fmt::format("{}: is there already; give another name: --output", options.file));
   options.folder = fs::path(absolute_path(options.file)).parent_path().string();
   options.schema = "dtrain.schema.json";
-  const NewConfig config =
-      standing == Standing::file ? table_config(options) : NewConfig{picture_config(options), {}, {}};
+  const NewConfig config = standing == Standing::file ? table_config(options) : picture_config(options);
   write_new(options.file, config.text);
   const std::string schema_path = (fs::path(options.folder) / options.schema).string();
   if (look_at(schema_path) == Standing::nothing)

@@ -41,9 +41,9 @@ std::string path_from_config(const NewOptions& options, const std::string& path)
 
 /// Both look at the data, and throw UserError where those are not what a network can be trained on.
 NewConfig table_config(const NewOptions& options);
-std::string picture_config(const NewOptions& options);
+NewConfig picture_config(const NewOptions& options);
 /// The configuration for a table that names pictures; throws as the two above.
-std::string picture_table_config(const NewOptions& options, const TableProfile& table,
-                                 const NamedPictures& pictures);
+NewConfig picture_table_config(const NewOptions& options, const TableProfile& table,
+                               const NamedPictures& pictures);
 
 }  // namespace dtrain

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "console.h"
 #include "new_config.h"
 #include "picture_look.h"
 #include "table_plan.h"
@@ -71,11 +70,11 @@ std::string describe_bad(const PictureLook& look, const std::string& where) {
   return text + "; 'on_error: skip' leaves such files out, for which all are decoded once before each run";
 }
 
-/// What had better be mended in the data: a warning to whoever waits, and a line of the configuration's head.
-void warn(const std::string& text, std::vector<std::string>& head) {
-  if (text.empty()) return;
-  print_warning(one_line(text));
-  head.push_back(text);
+/// Notes and warnings, all of which the configuration's head has.
+std::vector<std::string> all_said(const NewConfig& config) {
+  std::vector<std::string> all = config.notes;
+  all.insert(all.end(), config.warnings.begin(), config.warnings.end());
+  return all;
 }
 
 /// The options of a reader of such pictures.
@@ -139,7 +138,7 @@ std::string describe_named(const TableProfile& table, const NamedPictures& pictu
 
 }  // namespace
 
-std::string picture_config(const NewOptions& options) {
+NewConfig picture_config(const NewOptions& options) {
   const LookedAtPictures looked = look_at_pictures(options.data);
   const int64_t pictures = std::accumulate(looked.counts.begin(), looked.counts.end(), int64_t{0});
   const auto [least, most] = std::minmax_element(looked.counts.begin(), looked.counts.end());
@@ -150,19 +149,21 @@ std::string picture_config(const NewOptions& options) {
                                 ? format_plural(pictures, "picture")
                                 : fmt::format("{}, of which {} were looked at",
                                               format_plural(pictures, "file"), format_count(look.looked));
-  std::vector<std::string> head = {
-      fmt::format("{}: {}", count, describe_classes(looked.classes, looked.counts))};
-  warn(looked.warning, head);
+  NewConfig config;
+  config.notes = {fmt::format("{}: {}", count, describe_classes(looked.classes, looked.counts))};
+  config.warnings = {looked.warning};
   for (const auto* split : {&looked.train, &looked.validation, &looked.test})
-    warn(describe_bad(split->look, "in " + split->path), head);
-  return config_head(options, head) +
-         picture_model(side, channels, scores_layer(static_cast<int64_t>(looked.classes.size()))) +
-         picture_dataset(options, looked, side, channels) +
-         picture_training(pictures, false, *most > 3 * *least);
+    config.warnings.push_back(describe_bad(split->look, "in " + split->path));
+  std::erase(config.warnings, "");
+  config.text = config_head(options, all_said(config)) +
+                picture_model(side, channels, scores_layer(static_cast<int64_t>(looked.classes.size()))) +
+                picture_dataset(options, looked, side, channels) +
+                picture_training(pictures, false, *most > 3 * *least);
+  return config;
 }
 
-std::string picture_table_config(const NewOptions& options, const TableProfile& table,
-                                 const NamedPictures& pictures) {
+NewConfig picture_table_config(const NewOptions& options, const TableProfile& table,
+                               const NamedPictures& pictures) {
   if (table.columns.size() < 2)
     throw UserError(
         fmt::format("{}: expected a column of what the pictures show, found their names only", options.data));
@@ -190,18 +191,22 @@ std::string picture_table_config(const NewOptions& options, const TableProfile& 
                                 ? fmt::format("{} is a number from {:g} to {:g}", called(table, plan.target),
                                               target.least, target.most)
                                 : describe_classes(target.values, target.counts);
-  std::vector<std::string> found = {fmt::format("{}: {}", format_plural(table.rows, "picture"), shows)};
-  for (const std::string& note : plan.notes) warn(note, found);
-  warn(describe_named(table, pictures), found);
+  NewConfig config;
+  config.notes = {fmt::format("{}: {}", format_plural(table.rows, "picture"), shows)};
+  config.warnings = plan.notes;  // what speaks against the target
+  config.warnings.push_back(describe_named(table, pictures));
+  std::erase(config.warnings, "");
   const std::string last =
       plan.regression
           ? fmt::format("    - dense: {{units: 1, bias_initializer: {{constant: {{value: {:.6g}}}}}}}\n",
                         target.mean)
           : scores_layer(plan.classes);
-  return config_head(options, found) + picture_model(side, channels, last) +
-         fmt::format("dataset:\n  train: {{images: {{{}}}}}\n", reader) +
-         drawn_split("validation", !plan.regression) + drawn_split("test", !plan.regression) +
-         kPictureTransforms + picture_training(table.rows, plan.regression, plan.rare);
+  config.text = config_head(options, all_said(config)) + picture_model(side, channels, last) +
+                fmt::format("dataset:\n  train: {{images: {{{}}}}}\n", reader) +
+                drawn_split("validation", plan.stratify) + drawn_split("test", plan.stratify) +
+                kPictureTransforms + picture_training(table.rows, plan.regression, plan.rare);
+  config.warnings.insert(config.warnings.begin(), table.warnings.begin(), table.warnings.end());
+  return config;
 }
 
 }  // namespace dtrain

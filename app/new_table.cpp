@@ -243,11 +243,9 @@ std::string train_text(const TableProfile& table, const TablePlan& plan) {
 
 NewConfig table_config(const NewOptions& options) {
   const TableProfile table = profile_csv(options.data);
+  if (const auto pictures = find_named_pictures(table, options.data))
+    return picture_table_config(options, table, *pictures);
   NewConfig config{"", {}, table.warnings};
-  if (const auto pictures = find_named_pictures(table, options.data)) {
-    config.text = picture_table_config(options, table, *pictures);
-    return config;
-  }
   const TablePlan plan = plan_table(table, options.target);
   config.notes = {described(table, plan)};
   config.notes.insert(config.notes.end(), plan.notes.begin(), plan.notes.end());

@@ -380,6 +380,15 @@ class New(Case):
             self.assertIn(expected, text)
         self.assertNotIn("stratify", text)
         self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
+        # A class of too few is said to be one, by JSON too, and the splits are not stratified.
+        (self.dir / "data.yaml").unlink()
+        said = self.json("new", "data.csv", "--target", "animal")
+        self.assertEqual((said["notes"], said["warnings"]), (["24 pictures: cat (10), dog (14)"], []))
+        self.write("few.csv", "id,animal\n" + "".join(f"{i:02},{'cat' if i < 2 else 'dog'}\n" for i in range(24)))
+        said = self.json("new", "few.csv")
+        self.assertEqual(len(said["warnings"]), 1)
+        self.assertIn("the class 'cat' has 2 rows, too few", said["warnings"][0])
+        self.assertNotIn("stratify", (self.dir / "few.yaml").read_text())
         # Whole paths, classes that are numbers and names of files with blanks; no header.
         (self.dir / "data.yaml").unlink()
         (self.dir / "shots/00.png").rename(self.dir / "shots/a b.png")
