@@ -68,22 +68,20 @@ function drawAxes(svg, {width, height, left, right, logs, least, most, first, la
 }
 
 function drawLine(svg, line, {x, y}) {
-  let path = "", gap = true, points = 0;
+  let path = "", gap = true;
   line.values.forEach((each, i) => {
     if (!isNumber(each)) { gap = true; return; }
     path += (gap ? "M" : "L") + x(line.epochs[i]).toFixed(1) + " " + y(each).toFixed(1);
+    // A point without neighbours is no line.
+    if (gap && !isNumber(line.values[i + 1]))
+      svg.append(drawn("circle", {cx: x(line.epochs[i]), cy: y(each), r: 3.5, fill: colour(line.colour)}));
     gap = false;
-    ++points;
   });
   const attributes = {d: path, fill: "none", stroke: colour(line.colour), "stroke-width": line.thin ? 1.1 : runs.length > 6 && singled !== line.run ? 1.4 : 2,
     opacity: singled !== null && singled !== line.run ? 0.12 : 1,
     "stroke-linejoin": "round", "stroke-linecap": "round"};
   if (several && line.thin) attributes["stroke-dasharray"] = "2 3"; else if (dashes(line.colour)) attributes["stroke-dasharray"] = dashes(line.colour);
   svg.append(drawn("path", attributes));
-  if (points === 1) {
-    const at = line.values.findIndex(isNumber);
-    svg.append(drawn("circle", {cx: x(line.epochs[at]), cy: y(line.values[at]), r: 3.5, fill: colour(line.colour)}));
-  }
 }
 
 /// Shows the values at the epoch that the pointer is nearest to.
@@ -124,7 +122,8 @@ function shortNumber(value) {
   if (value === 0) return "0";
   if (size >= 1e4 || size < 1e-3) {
     if (size >= 1e4 && size < 1e9 && value % 100 === 0) return size >= 1e6 ? value / 1e6 + "M" : value / 1e3 + "k";
-    return value.toExponential(Math.abs(+value.toPrecision(1) - value) < size * 1e-6 ? 0 : 1);
+    if (size >= 1e4 && size < 1e7 && Number.isInteger(value)) return value.toLocaleString("en-US");
+    return (+value.toPrecision(6)).toExponential();
   }
   return String(+value.toPrecision(6));
 }

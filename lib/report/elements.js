@@ -39,6 +39,8 @@ function bytes(count) {
   for (; count >= 1024 && unit < 4; ++unit) count /= 1024;
   return (unit && count < 100 ? count.toFixed(1) : Math.round(count)) + " " + units[unit];
 }
+/// Of samples a second.
+const speed = value => number(value < 10 ? +value.toPrecision(2) : Math.round(value));
 function duration(seconds) {
   if (!isNumber(seconds)) return "";
   if (seconds < 10) return seconds.toFixed(seconds < 1 ? 2 : 1) + " s";

@@ -10,7 +10,7 @@ function cards(run) {
   add(number(run.step), "steps");
   if (run.parameters) add(number(run.parameters), "parameters");
   add(duration(run.seconds), "training and validation");
-  if (run.last.samples_per_second) add(number(Math.round(run.last.samples_per_second)), "samples a second");
+  if (run.last.samples_per_second) add(speed(run.last.samples_per_second), "samples a second");
   return element("div", {class: "cards"}, ...made);
 }
 
@@ -131,7 +131,7 @@ function comparison() {
     {title: "state", of: row => row.run.state}, {title: "epochs", number: true, of: row => row.run.epochs},
     ...names.map(name => { const top = extreme(name); return {title: "best " + plain(name), number: true, of: row => row.run.bests[name], best: row => top !== null && row.run.bests[name] === top}; }),
     {title: "parameters", number: true, of: row => row.run.parameters}, {title: "time", number: true, of: row => row.run.seconds, text: duration},
-    {title: "samples/s", number: true, of: row => row.run.last.samples_per_second, text: value => isNumber(value) ? number(Math.round(value)) : ""},
+    {title: "samples/s", number: true, of: row => row.run.last.samples_per_second, text: value => isNumber(value) ? speed(value) : ""},
     {title: "begun", of: row => row.run.began, text: moment}], rows, true));
 }
 function differences() {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -227,11 +228,11 @@ Json report_data(std::span<const RunFiles> runs, const std::string& program, con
   }
   const size_t most = std::clamp<size_t>(kMostPoints / std::max<size_t>(count, 1), 50, 1000);
   Json larger = Json::array(), list = Json::array();
-  std::map<std::string, bool> seen;
+  std::set<std::string> seen;
   for (size_t i = 0; i < runs.size(); ++i) {
     list.push(run_json(runs[i], curves[i], most));
     for (const auto& [name, curve] : curves[i])
-      if (seen.try_emplace(name, true).second && runs[i].metrics.is_larger_better(name)) larger.push(name);
+      if (runs[i].metrics.is_larger_better(name) && seen.insert(name).second) larger.push(name);
   }
   return Json::object()
       .set("program", program)

@@ -114,6 +114,7 @@ MetricFacts MetricFacts::of(const ConfigNode& config) {
   Diagnostics diagnostics;
   const auto run = parse_run_config(config, "", diagnostics, false);
   if (!run) return facts;
+  facts.known = true;
   size_t total = 0;
   for (const Head& head : run->heads) {
     ++total;  // the loss
@@ -191,6 +192,8 @@ std::string RunFiles::how() const {
 }
 
 std::optional<BestRecord> best_record(const RunFiles& run, const std::string& monitor, MonitorMode mode) {
+  const bool is_loss = monitor == "loss" || monitor.ends_with("_loss");
+  if (mode == MonitorMode::automatic && !run.metrics.known && !is_loss) return std::nullopt;
   mode = resolved(mode, run.metrics.is_larger_better(monitor));
   std::optional<BestRecord> best;
   for (size_t i = 0; i < run.records.size(); ++i) {

@@ -16,10 +16,11 @@ namespace dtrain {
 
 /// What a run's configuration says of the metrics that its records have, by their names without "val_".
 struct MetricFacts {
+  bool known = false;
   std::set<std::string> larger_is_better;
   std::map<std::string, std::string> targets;  // by metric: the target that it compares an output with
 
-  /// Empty for a configuration that this version does not accept.
+  /// Not known for a configuration that this version does not accept.
   static MetricFacts of(const ConfigNode& config);
   bool is_larger_better(const std::string& name) const;
   /// "" where nothing is known.

@@ -2,6 +2,7 @@
 #include "report/report.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 
@@ -128,6 +129,15 @@ TEST_CASE("the best of a run is what its checkpoints watch") {
         doctest::Approx(1.0 / 5 + 0.123456789));
   CHECK_FALSE(best_record(run, "f1"));
   CHECK(report_data({&run, 1}, "dtrain 0", "now").at("larger_is_better").dump() ==
+        R"(["kind_accuracy", "val_kind_accuracy", "size_roc"])");
+  // Of a configuration that this version does not accept nobody knows what is better, but of losses.
+  RunFiles unknown = run_of(5);
+  unknown.metrics = {};
+  CHECK_FALSE(best_record(unknown, "val_kind_accuracy"));
+  CHECK(best_record(unknown, "val_kind_accuracy", MonitorMode::max)->epoch == 1);
+  CHECK(best_record(unknown, "val_loss")->epoch == 5);
+  const std::array<RunFiles, 2> both{unknown, run};
+  CHECK(report_data(both, "dtrain 0", "now").at("larger_is_better").dump() ==
         R"(["kind_accuracy", "val_kind_accuracy", "size_roc"])");
   for (Json& record : run.records) record.set("val_loss", "nan");
   CHECK(best_record(run)->monitor == "loss");
