@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <string_view>
 
@@ -48,7 +49,9 @@ std::vector<std::string> metric_parts(const Json& record) {
 }
 
 std::string speed_text(double samples_per_second) {
-  return format_count(static_cast<int64_t>(samples_per_second)) + " samples/s";
+  return (samples_per_second < 10 ? fmt::format("{:.2g}", samples_per_second)
+                                  : format_count(std::llround(samples_per_second))) +
+         " samples/s";
 }
 
 /// The share of an epoch's time from which a line says that steps have waited for samples.

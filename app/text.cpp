@@ -22,9 +22,11 @@ std::string format_value(double value) {
 }
 
 std::string format_duration(double seconds) {
-  constexpr double kMost = 359999;  // 99:59:59
+  constexpr int64_t kDay = 24;
+  constexpr double kMost = 9999.0 * kDay * 3600;
   const auto total = static_cast<int64_t>(std::lround(std::clamp(seconds, 0.0, kMost)));
   const int64_t hours = total / 3600, minutes = total / 60 % 60;
+  if (hours > 99) return fmt::format("{} d {} h", hours / kDay, hours % kDay);
   return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, total % 60)
                    : fmt::format("{}:{:02}", minutes, total % 60);
 }
