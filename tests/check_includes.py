@@ -30,7 +30,7 @@ CAGES = [
     ("fmt", r"fmt/", set().union(*FLOORS)),
     ("yaml-cpp", r"yaml-cpp/", {"config"}),
     ("HDF5", r"(hdf5|H5)", {"base", "checkpoint", "data"}),
-    ("ISA-L", r"isa-l/", {"data"}),
+    ("ISA-L", r"isa-l/", {"base", "data"}),
     ("libjpeg-turbo", r"(jpeglib|jerror|jconfig|jmorecfg)\.h", {"image"}),
     ("libpng", r"png\.h", {"image"}),
     ("oneDNN", r"(dnnl|oneapi/)", {"device", "ops"}),

@@ -5,13 +5,17 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/hdf5_heap.h"
 #include "base/hdf5_session.h"
+#include "base/hdf5_storage.h"
+#include "base/paths.h"
 #include "checkpoint/layout.h"
 
 namespace dtrain {
@@ -19,6 +23,7 @@ namespace dtrain {
 namespace {
 
 bool begins_as_hdf5(const std::string& path) {
+  if (look_at(path) != Standing::file) return false;  // a pipe must not hang us
   std::array<char, kHdf5Magic.size()> first{};
   std::ifstream(path, std::ios::binary).read(first.data(), first.size());
   return std::string_view(first.data(), first.size()) == kHdf5Magic;
@@ -48,7 +53,7 @@ class NamesAttribute {
 
  private:
   void append(const std::string& name, std::vector<std::string>& names) const {
-    const std::string doing = fmt::format("{}: reading the attribute {}", path_, name);
+    const std::string doing = fmt::format("read the attribute {} of {}", name, path_);
     const Hdf5Handle attribute(H5Aopen(object_, name.c_str(), H5P_DEFAULT), doing);
     const Hdf5Handle type(H5Aget_type(attribute), doing), space(H5Aget_space(attribute), doing);
     const hssize_t count = checked(H5Sget_simple_extent_npoints(space), doing);
@@ -73,7 +78,7 @@ class NamesAttribute {
     const std::string where = fmt::format("{}: the attribute {}", path_, name);
     const size_t bytes = heap_.reference_bytes();
     std::vector<std::byte> references(count * bytes);
-    checked(H5Aread(attribute, heap_.reference_type(), references.data()), where);
+    checked(H5Aread(attribute, heap_.reference_type(), references.data()), "read " + where);
     int64_t left = heap_.file_bytes();  // many references may lead to one long text
     for (size_t i = 0; i < count; ++i) {
       const std::string text = heap_.text(std::span(references).subspan(i * bytes, bytes), where);
@@ -114,30 +119,52 @@ std::vector<std::string> parts_of_name(std::string_view name) {
   }
 }
 
+/// The last `count` parts, or all where there are no more.
+std::string end_of_name(const std::vector<std::string>& parts, size_t count) {
+  const size_t first = parts.size() - std::min(count, parts.size());
+  return fmt::format("{}", fmt::join(parts.begin() + static_cast<ptrdiff_t>(first), parts.end(), "/"));
+}
+
 /// The weights' names in a layer's group: as short as they may be without being the same.
 std::vector<std::string> short_names(const std::vector<std::string>& names) {
-  std::map<std::string, int> ends;
-  for (const std::string& name : names) ++ends[parts_of_name(name).back()];
-  std::vector<std::string> chosen;
-  for (const std::string& name : names) {
-    const std::vector<std::string> parts = parts_of_name(name);
-    const bool unique = ends[parts.back()] == 1 || parts.size() == 1;
-    chosen.push_back(unique ? parts.back() : parts[parts.size() - 2] + "/" + parts.back());
+  constexpr size_t kMostParts = 8;  // of models within models; then the whole name
+  std::vector<std::vector<std::string>> parts;
+  for (const std::string& name : names) parts.push_back(parts_of_name(name));
+  std::vector<size_t> counts(names.size(), 1);
+  for (size_t count = 1; count <= kMostParts; ++count) {
+    std::map<std::string, int> ends;
+    for (const auto& one : parts) ++ends[end_of_name(one, count)];
+    for (size_t i = 0; i < names.size(); ++i)
+      if (counts[i] == count && ends[end_of_name(parts[i], count)] > 1)
+        counts[i] = count < kMostParts ? count + 1 : parts[i].size();
   }
+  std::vector<std::string> chosen;
+  for (size_t i = 0; i < names.size(); ++i) chosen.push_back(end_of_name(parts[i], counts[i]));
   return chosen;
+}
+
+/// Throws UserError for a name that stands twice in what `where` says.
+void refuse_twice(const std::vector<std::string>& names, const std::string& where) {
+  std::set<std::string> seen;
+  for (const std::string& name : names)
+    if (!seen.insert(name).second)
+      throw UserError(fmt::format("{}: expected each name once, found '{}' twice", where, name));
 }
 
 /// A data set of floating point numbers of any width, as float32.
 std::pair<Shape, std::vector<float>> read_floats(hid_t group, const std::string& name,
-                                                 const std::string& where) {
+                                                 const std::string& where, int64_t file_bytes) {
+  refuse_links(group, where, name);
   const Hdf5Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
   if (!dataset) throw UserError(fmt::format("{}: expected an array, found none", where));
-  const Hdf5Handle type(H5Dget_type(dataset), where), space(H5Dget_space(dataset), where);
+  const std::string doing = "read " + where;
+  const Hdf5Handle type(H5Dget_type(dataset), doing), space(H5Dget_space(dataset), doing);
   if (H5Tget_class(type) != H5T_FLOAT)
     throw UserError(fmt::format("{}: expected floating point numbers, found another type", where));
-  const int rank = checked(H5Sget_simple_extent_ndims(space), where);
+  refuse_foreign_storage(dataset, where);
+  const int rank = checked(H5Sget_simple_extent_ndims(space), doing);
   std::vector<hsize_t> extents(static_cast<size_t>(rank));
-  checked(H5Sget_simple_extent_dims(space, extents.data(), nullptr), where);
+  checked(H5Sget_simple_extent_dims(space, extents.data(), nullptr), doing);
   std::vector<int64_t> shape;
   double elements = 1;
   for (const hsize_t extent : extents) {
@@ -148,42 +175,61 @@ std::pair<Shape, std::vector<float>> read_floats(hid_t group, const std::string&
   if (elements * static_cast<double>(H5Tget_size(type)) >
       static_cast<double>(H5Dget_storage_size(dataset)) * 1024)
     throw UserError(fmt::format("{}: expected an array that is stored, found the shape of one only", where));
+  check_first_chunk(dataset, where, file_bytes);
   std::vector<float> values(static_cast<size_t>(elements));
-  checked(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), where);
+  checked(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), doing);
   return {Shape(shape), std::move(values)};
 }
 
 }  // namespace
 
 WeightFile WeightFile::load(const std::string& path) {
-  WeightFile file;
-  if (!begins_as_hdf5(path)) {
-    file.checkpoint_ = std::make_shared<const Checkpoint>(Checkpoint::load(path));
-    for (const LayerWeights& layer : file.checkpoint_->content().layers)
-      for (ArrayRef weight : layer.weights) {
-        weight.name = layer.layer + "/" + weight.name;
-        file.weights_.push_back(std::move(weight));
-      }
-    return file;
+  if (!begins_as_hdf5(path)) return of_checkpoint(path);
+  try {
+    return of_keras(path);
+  } catch (const UserError&) {
+    throw;
+  } catch (const Error& error) {  // libhdf5's: the file is at fault
+    throw UserError(error.what());
   }
+}
+
+WeightFile WeightFile::of_checkpoint(const std::string& path) {
+  WeightFile file;
+  file.checkpoint_ = std::make_shared<const Checkpoint>(Checkpoint::load(path));
+  for (const LayerWeights& layer : file.checkpoint_->content().layers)
+    for (ArrayRef weight : layer.weights) {
+      weight.name = layer.layer + "/" + weight.name;
+      file.weights_.push_back(std::move(weight));
+    }
+  return file;
+}
+
+WeightFile WeightFile::of_keras(const std::string& path) {
+  WeightFile file;
   const Hdf5Session session;
   const Hdf5Handle opened(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-  if (!opened) throw UserError(fmt::format("{}: expected an HDF5 file, found a damaged one", path));
+  if (!opened) throw why_not_opened(path);
+  refuse_links(opened, path, "model_weights");
   const bool whole_model = H5Lexists(opened, "model_weights", H5P_DEFAULT) > 0;
-  const Hdf5Handle root(H5Gopen2(opened, whole_model ? "model_weights" : "/", H5P_DEFAULT), path);
+  const Hdf5Handle root(H5Gopen2(opened, whole_model ? "model_weights" : "/", H5P_DEFAULT), "read " + path);
   const Hdf5References references;
   const Hdf5Heap heap = heap_of(opened, path);
   const NamesAttribute layers(root, path, heap);
   if (!layers.exists("layer_names"))
     throw UserError(fmt::format("{}: expected weights as Keras's .h5 has them, found no layer_names", path));
-  for (const std::string& layer : layers.read("layer_names")) {
+  const std::vector<std::string> layer_names = layers.read("layer_names");
+  refuse_twice(layer_names, path + ": layer_names");
+  for (const std::string& layer : layer_names) {
+    refuse_links(root, path, layer);
     const Hdf5Handle group(H5Gopen2(root, layer.c_str(), H5P_DEFAULT));
     if (!group) throw UserError(fmt::format("{}: expected the layer '{}', found no such group", path, layer));
     const std::vector<std::string> names = NamesAttribute(group, path, heap).read("weight_names");
+    refuse_twice(names, fmt::format("{}: weight_names of '{}'", path, layer));
     const std::vector<std::string> chosen = short_names(names);
     for (size_t i = 0; i < names.size(); ++i) {
-      auto [shape, values] =
-          read_floats(group, names[i], fmt::format("{}: '{}' of '{}'", path, names[i], layer));
+      auto [shape, values] = read_floats(
+          group, names[i], fmt::format("{}: '{}' of '{}'", path, names[i], layer), heap.file_bytes());
       file.arrays_.push_back(std::move(values));
       file.weights_.push_back({layer + "/" + chosen[i], shape, DType::float32, file.arrays_.back().data()});
     }

@@ -12,7 +12,7 @@ namespace dtrain {
 
 /// The weights in the file's order, under names "<layer>/<weight>", in float32. In a file of Keras the layer
 /// is its group's name, and the weight the end of what Keras calls it ("kernel" of "dense_1_2/kernel:0"),
-/// with the name before that where several in the group end alike, as those of a model within a model do.
+/// with the names before that where several in the group end alike, as those of a model within a model do.
 class WeightFile {
  public:
   /// Throws UserError, with the path, what was expected and what was found, for a file that is neither.
@@ -21,6 +21,9 @@ class WeightFile {
   const std::vector<ArrayRef>& weights() const { return weights_; }
 
  private:
+  static WeightFile of_checkpoint(const std::string& path);
+  static WeightFile of_keras(const std::string& path);
+
   std::shared_ptr<const Checkpoint> checkpoint_;  // owns the arrays, or
   std::deque<std::vector<float>> arrays_;         // these are they
   std::vector<ArrayRef> weights_;

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -59,12 +58,6 @@ bool InputFile::is_same(int descriptor) const {
   struct stat other {};
   return fstat(descriptor, &other) == 0 && other.st_dev == status_.st_dev && other.st_ino == status_.st_ino &&
          same_content(status_, other);
-}
-
-bool InputFile::is_locked() const {
-  const bool locked = flock(fd_, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  if (!locked) flock(fd_, LOCK_UN);
-  return locked;
 }
 
 void* InputFile::map() const {

@@ -29,8 +29,6 @@ class InputFile {
   void check_unchanged() const;
   /// Whether the descriptor is open on this very file, as it was when this was opened.
   bool is_same(int descriptor) const;
-  /// Whether another program holds a lock on the file, as programs do that write to it by libhdf5.
-  bool is_locked() const;
   /// Maps the file as read-only memory, which the caller unmaps. Returns MAP_FAILED, and sets errno, where
   /// the file cannot be mapped.
   void* map() const;

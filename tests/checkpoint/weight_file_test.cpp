@@ -2,6 +2,7 @@
 #include "checkpoint/weight_file.h"
 
 #include <string>
+#include <sys/stat.h>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -103,6 +104,66 @@ TEST_CASE("Keras's weights have their layers' names") {
   }
 }
 
+/// A layer with weights of these names, each an array of one number.
+std::string file_of(const test::Directory& directory, const std::vector<std::string>& names) {
+  const Hdf5Session session;
+  const std::string path = directory / "names.h5";
+  const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+  write_names(file, "layer_names", {"l"}, true);
+  const Hdf5Handle layer(H5Gcreate2(file, "l", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  write_names(layer, "weight_names", names, true);
+  for (const std::string& name : names)
+    if (H5Lexists(layer, name.substr(0, name.find('/')).c_str(), H5P_DEFAULT) <= 0 ||
+        H5Lexists(layer, name.c_str(), H5P_DEFAULT) <= 0)
+      write_array<float>(layer, name, H5T_NATIVE_FLOAT, {1}, {1});
+  return path;
+}
+
+TEST_CASE("weights of models within models have names that differ") {
+  const test::Directory directory;
+  const WeightFile file = WeightFile::load(
+      file_of(directory, {"outer/enc/dense/kernel:0", "outer/dec/dense/kernel:0", "outer/dec/dense/bias:0"}));
+  std::vector<std::string> names;
+  for (const ArrayRef& weight : file.weights()) names.push_back(weight.name);
+  CHECK(names == std::vector<std::string>{"l/enc/dense/kernel", "l/dec/dense/kernel", "l/bias"});
+  // One array under many names would take as much memory as often.
+  CHECK(mistake(file_of(directory, {"a:0", "a:0"})).find("weight_names of 'l': expected each name once") !=
+        std::string::npos);
+}
+
+TEST_CASE("what libhdf5 would read from elsewhere, or from nowhere, is refused") {
+  const test::Directory directory;
+  const auto with_kernel = [&](const auto& write) {
+    const std::string path = file_of(directory, {"other:0", "kernel:0"});
+    const Hdf5Session session;
+    const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT));
+    const Hdf5Handle layer(H5Gopen2(file, "l", H5P_DEFAULT));
+    H5Ldelete(layer, "kernel:0", H5P_DEFAULT);
+    write(layer);
+    return path;
+  };
+  const std::string elsewhere = with_kernel([](hid_t layer) {
+    H5Lcreate_external("/etc/passwd", "/", layer, "kernel:0", H5P_DEFAULT, H5P_DEFAULT);
+  });
+  CHECK(mistake(elsewhere).find("expected 'kernel:0' in the file itself, found a link") != std::string::npos);
+  // A chunk of four numbers that holds three.
+  const std::string packed = with_kernel([](hid_t layer) {
+    const hsize_t four = 4;
+    const Hdf5Handle space(H5Screate_simple(1, &four, nullptr)), creation(H5Pcreate(H5P_DATASET_CREATE));
+    H5Pset_chunk(creation, 1, &four);
+    H5Pset_deflate(creation, 1);
+    const Hdf5Handle kernel(
+        H5Dcreate2(layer, "kernel:0", H5T_NATIVE_FLOAT, space, H5P_DEFAULT, creation, H5P_DEFAULT));
+    // 12 zeros as zlib packs them, not compressed.
+    const unsigned char chunk[] = {0x78, 0x01, 0x01, 12, 0, 0xf3, 0xff, 0, 0,  0, 0, 0,
+                                   0,    0,    0,    0,  0, 0,    0,    0, 12, 0, 1};
+    const hsize_t origin = 0;
+    REQUIRE(H5Dwrite_chunk(kernel, H5P_DEFAULT, 0, &origin, sizeof(chunk), chunk) >= 0);
+  });
+  CHECK(mistake(packed).find("expected chunks of 16 bytes, as its extents say, found one of 12") !=
+        std::string::npos);
+}
+
 TEST_CASE("names in a damaged global heap are told") {
   const KerasFile keras(true);
   const std::string bytes = test::read_text(keras.path);
@@ -126,7 +187,10 @@ TEST_CASE("what is no file of weights is said to be none") {
   CHECK(mistake(text) == text + ": expected a checkpoint of dtrain, found something else");
   const std::string cut = directory / "cut.h5";
   test::write_text(cut, "\x89HDF\r\n\x1a\n");
-  CHECK(mistake(cut) == cut + ": expected an HDF5 file, found a damaged one");
+  CHECK(mistake(cut).starts_with(cut + ": expected "));
+  const std::string pipe = directory / "pipe.h5";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(mistake(pipe).find("pipe.h5") != std::string::npos);
   const std::string empty = directory / "empty.h5";
   {
     const Hdf5Session session;

@@ -1,14 +1,13 @@
 #include "data/readers/hdf5_dataset.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <isa-l/igzip_lib.h>
 
 #include "base/error.h"
+#include "base/hdf5_storage.h"
 #include "base/stopwatch.h"
 #include "data/read_seconds.h"
 #include "data/readers/array_file.h"
@@ -27,12 +26,7 @@ Hdf5Handle open_file(const InputFile& file) {
       throw Error(fmt::format("{}: the file was changed while it was opened", file.path()));
     return opened;
   }
-  if (file.is_locked() || hdf5_said("open for write"))
-    throw UserError(fmt::format("{}: another program has the file open for writing", file.path()));
-  if (hdf5_said("truncated file"))
-    throw UserError(fmt::format("{}: expected a whole HDF5 file, found one that was cut short", file.path()));
-  throw UserError(
-      fmt::format("{}: expected an HDF5 file, found something else or a damaged one", file.path()));
+  throw why_not_opened(file.path());
 }
 
 /// The path of the only dataset at the top of the file.
@@ -52,25 +46,12 @@ std::string only_dataset(const Hdf5Handle& file, const std::string& path) {
   return names.front();
 }
 
-/// Each step of the path must be a link inside the file: an external one would open whatever file the data
-/// names.
-void refuse_external_links(const Hdf5Handle& file, const std::string& path, const std::string& name) {
+/// The first part of the path, step by step, that is not there; nothing where all of it is.
+std::optional<std::string> missing_part(const Hdf5Handle& file, const std::string& name) {
   for (size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
-    const std::string prefix = name.substr(0, end);
-    H5L_info_t link;
-    if (H5Lget_info(file, prefix.c_str(), &link, H5P_DEFAULT) < 0)
-      throw UserError(fmt::format("{}: expected a dataset '{}', found no '{}'", path, name, prefix));
-    if (link.type != H5L_TYPE_HARD)
-      throw UserError(fmt::format("{}: expected '{}' in the file itself, found a link", path, prefix));
-    if (end == std::string::npos) return;
-  }
-}
-
-/// Whether each step of the path is there.
-bool has_path(const Hdf5Handle& file, const std::string& name) {
-  for (size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
-    if (H5Lexists(file, name.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
-    if (end == std::string::npos) return true;
+    const std::string part = name.substr(0, end);
+    if (H5Lexists(file, part.c_str(), H5P_DEFAULT) <= 0) return part;
+    if (end == std::string::npos) return std::nullopt;
   }
 }
 
@@ -83,123 +64,23 @@ Hdf5Handle chunk_cache() {
   return list;
 }
 
-void refuse_foreign_storage(const std::string& where, const Hdf5Handle& properties) {
-  if (H5Pget_layout(properties) == H5D_VIRTUAL || H5Pget_external_count(properties) > 0)
-    throw UserError(
-        fmt::format("{}: expected data in the file itself, found a dataset kept in other files", where));
-}
-
-struct Filter {
-  H5Z_filter_t number;  // negative: it could not be asked for
-  std::string name;
-};
-
-/// In the order in which they are applied to a chunk that is written.
-std::vector<Filter> filters_of(const Hdf5Handle& properties) {
-  std::vector<Filter> filters;
-  for (int i = 0; i < H5Pget_nfilters(properties); ++i) {
-    unsigned flags = 0, config = 0;
-    size_t values = 0;
-    std::array<char, 64> name{};
-    const H5Z_filter_t number = H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &values, nullptr,
-                                               name.size() - 1, name.data(), &config);
-    filters.push_back({number, name.data()});
-  }
-  return filters;
-}
-
-void refuse_missing_filters(const std::string& where, const Hdf5Handle& properties) {
-  for (const auto& [number, name] : filters_of(properties)) {
-    if (number >= 0 && H5Zfilter_avail(number) > 0) continue;
-    throw UserError(
-        fmt::format("{}: expected data packed by deflate or not at all, found the filter {} ({}), which this "
-                    "libhdf5 does not have; write the file anew with compression='gzip'",
-                    where, number, name.empty() ? "without a name" : name));
-  }
-}
-
-/// What a zlib stream unpacks to, counted no further than a little past `most`; nothing for what is none.
-std::optional<size_t> unpacked_bytes(std::vector<uint8_t>& packed, size_t most) {
-  inflate_state state;
-  isal_inflate_init(&state);
-  state.crc_flag = ISAL_ZLIB;
-  state.next_in = packed.data();
-  state.avail_in = static_cast<uint32_t>(packed.size());
-  std::vector<uint8_t> room(size_t{1} << 16);
-  size_t bytes = 0;
-  while (bytes <= most) {
-    state.next_out = room.data();
-    state.avail_out = static_cast<uint32_t>(room.size());
-    if (isal_inflate(&state) != ISAL_DECOMP_OK) return std::nullopt;
-    const size_t done = room.size() - state.avail_out;
-    bytes += done;
-    if (state.block_state == ISAL_BLOCK_FINISH) break;
-    if (done == 0) return std::nullopt;
-  }
-  return bytes;
-}
-
-/// By how many bytes the filters ahead of deflate lengthen a chunk; nothing where the only deflate is not
-/// among filters that are known.
-std::optional<size_t> added_before_deflate(const Hdf5Handle& properties) {
-  std::optional<size_t> added;
-  size_t checksums = 0;
-  for (const Filter& filter : filters_of(properties)) {
-    if (filter.number == H5Z_FILTER_FLETCHER32) {
-      checksums += 4;
-    } else if (filter.number == H5Z_FILTER_DEFLATE && !added) {
-      added = checksums;
-    } else if (filter.number != H5Z_FILTER_SHUFFLE) {
-      return std::nullopt;
-    }
-  }
-  return added;
-}
-
 }  // namespace
-
-/// Where a packed chunk of numbers holds less than a chunk, libhdf5 gives what lies behind it in memory for
-/// the rest. The extents of the chunks may be damaged, which the first of them shows.
-void Hdf5Dataset::check_first_chunk(const Hdf5Handle& properties) const {
-  const Hdf5Handle type(H5Dget_type(dataset));
-  const H5T_class_t kind = H5Tget_class(type);
-  const auto added = added_before_deflate(properties);
-  const bool numbers = kind == H5T_INTEGER || kind == H5T_FLOAT || kind == H5T_ENUM;
-  if (!numbers || !added || H5Pget_layout(properties) != H5D_CHUNKED) return;
-  std::vector<hsize_t> chunk(extents.size()), origin(extents.size(), 0);
-  if (H5Pget_chunk(properties, static_cast<int>(chunk.size()), chunk.data()) < 0) return;
-  size_t expected = H5Tget_size(type);
-  for (const hsize_t extent : chunk) expected *= static_cast<size_t>(extent);
-  expected += *added;
-
-  unsigned left_out = 0;
-  haddr_t address = HADDR_UNDEF;
-  hsize_t bytes = 0;
-  if (H5Dget_chunk_info_by_coord(dataset, origin.data(), &left_out, &address, &bytes) < 0 || left_out != 0 ||
-      address == HADDR_UNDEF || static_cast<int64_t>(bytes) > input->size())
-    return;
-  std::vector<uint8_t> packed(static_cast<size_t>(bytes));
-  uint32_t mask = 0;
-  if (H5Dread_chunk(dataset, H5P_DEFAULT, origin.data(), &mask, packed.data()) < 0) return;
-  if (const auto found = unpacked_bytes(packed, expected); found && *found != expected)
-    throw UserError(
-        fmt::format("{}: expected chunks of {} bytes, as its extents say, found one of {} (damaged)", where,
-                    expected, *found));
-}
 
 bool holds_datasets(const std::string& path, const std::vector<std::string>& names) {
   const Hdf5Session session;
   const InputFile input(path);
   const Hdf5Handle file = open_file(input);
   return std::all_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return has_path(file, name); });
+                     [&](const std::string& name) { return !missing_part(file, name); });
 }
 
 Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)
     : input(std::make_shared<const InputFile>(path)), file(open_file(*input)) {
   if (name.empty()) name = only_dataset(file, path);
   where = path + ":" + name;
-  refuse_external_links(file, path, name);
+  refuse_links(file, path, name);
+  if (const auto part = missing_part(file, name))
+    throw UserError(fmt::format("{}: expected a dataset '{}', found no '{}'", path, name, *part));
   dataset = Hdf5Handle(H5Dopen2(file, name.c_str(), chunk_cache()));
   if (!dataset) throw UserError(fmt::format("{}: expected a dataset, found something else", where));
   const Hdf5Handle space(H5Dget_space(dataset));
@@ -210,11 +91,9 @@ Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)
 }
 
 void Hdf5Dataset::check_storage(int element_bytes) const {
-  const Hdf5Handle properties(H5Dget_create_plist(dataset));
-  refuse_foreign_storage(where, properties);
-  refuse_missing_filters(where, properties);
+  refuse_foreign_storage(dataset, where);
   check_shape(where, shape(), element_bytes);
-  check_first_chunk(properties);
+  check_first_chunk(dataset, where, input->size());
   // Chunks that were never written take no place; but so much of nothing is damage, or nobody's data.
   constexpr int64_t kMuch = int64_t{1} << 26, kMostPacked = 2000;
   const int64_t bytes = shape().elements() * element_bytes;

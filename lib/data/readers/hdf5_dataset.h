@@ -35,9 +35,6 @@ struct Hdf5Dataset {
   std::string where;  // "path:name"
   Hdf5Handle file, dataset;
   std::vector<hsize_t> extents;
-
- private:
-  void check_first_chunk(const Hdf5Handle& properties) const;
 };
 
 }  // namespace dtrain
