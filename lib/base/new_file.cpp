@@ -48,23 +48,25 @@ pid_t writer_of(const std::string& name) {
   return error == std::errc() && (end == last || number_follows) && writer > 0 ? writer : 0;
 }
 
-/// Whether a writer holds the file's lock. Where the file system knows no locks the process ids have to do.
-bool is_locked(const Location& file) {
+/// Whether nobody holds the file's lock, as far as the file system says. An exclusive lock would want the
+/// file open for writing on NFS.
+bool is_unlocked(const Location& file) {
   const int fd = ::openat(file.directory, file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
-  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  const bool unlocked = ::flock(fd, LOCK_SH | LOCK_NB) == 0;
   ::close(fd);
-  return locked;
+  return unlocked;
 }
 
 void remove(const Location& file) {
   ::unlinkat(file.directory, file.path.c_str(), 0);
 }
 
-/// True where what was done in a directory is on the disk.
+/// True where what was done in a directory is on the disk. One that may be written to, but not read, cannot
+/// be asked for it.
 bool sync_directory(const Location& directory) {
   const int fd = ::openat(directory.directory, directory.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return false;
+  if (fd < 0) return errno == EACCES;
   const bool synced = ::fsync(fd) == 0 || errno == EINVAL;  // some file systems cannot, and need not
   const int code = errno;
   ::close(fd);
@@ -78,7 +80,8 @@ NewFile::NewFile(Location location) : location_(std::move(location)), temporary_
   remove_leftovers(location_);
   const std::lock_guard lock(making());
   std::random_device random;
-  const std::string name = fs::path(location_.path).filename().string();
+  constexpr size_t kMostOfName = 200;  // of the 255 bytes that a name may have
+  const std::string name = fs::path(location_.path).filename().string().substr(0, kMostOfName);
   do {
     temporary_ = beside(location_, fmt::format(".{}{}{}-{:08x}", name, kTemporary, ::getpid(), random()));
     fd_ = ::openat(temporary_.directory, temporary_.path.c_str(),
@@ -126,7 +129,9 @@ void NewFile::finish() {
     fail("get its name");
   finished_ = true;
   ::close(std::exchange(fd_, -1));  // fsync has reported every failed write
-  if (!sync_directory(beside(location_, "."))) fail("get its name onto the disk");
+  // It has taken the former file's place: making room and writing again would be of no use.
+  if (!sync_directory(beside(location_, ".")))
+    throw Error(fmt::format("{}: could not get its name onto the disk: {}", location_.shown(), reason()));
 }
 
 void remove_leftovers(const Location& file) {
@@ -137,7 +142,7 @@ void remove_leftovers(const Location& file) {
     // A dead process may have had this one's number; what this one writes is locked.
     const bool gone = writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
     const Location leftover = beside(file, name);
-    if (gone && !is_locked(leftover)) remove(leftover);  // what cannot be removed does no harm
+    if (gone && is_unlocked(leftover)) remove(leftover);  // what cannot be removed does no harm
   }
 }
 

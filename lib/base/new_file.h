@@ -37,7 +37,8 @@ class NewFile {
   /// Writes at an offset from the file's beginning. Throws Error.
   void write(int64_t offset, const void* data, size_t bytes);
   /// Returns once the file is on the disk and has its name. Throws Error, and leaves the file that stood
-  /// there before, where that fails.
+  /// there before, where that fails; only where the name is given but may not outlive a crash of the machine
+  /// (Error, not NoSpace) the file before is gone.
   void finish();
 
  private:

@@ -100,6 +100,28 @@ TEST_CASE("a file that a process of another container writes is not taken for a 
   fs::create_hard_link(writing.temporary(), foreign);
   remove_leftovers(folder / "file");
   CHECK(fs::exists(foreign));
+  writing.finish();
+  remove_leftovers(folder / "file");
+  CHECK_FALSE(fs::exists(foreign));
+}
+
+TEST_CASE("a name may be as long as the file system takes it") {
+  const Folder folder;
+  const std::string path = folder / std::string(255, 'n');
+  NewFile file(path);
+  file.append("abc", 3);
+  file.finish();
+  CHECK(content(path) == "abc");
+}
+
+TEST_CASE("a folder that may be written to, but not read, takes files" * doctest::skip(::geteuid() == 0)) {
+  const Folder folder;
+  fs::permissions(folder.path, fs::perms::owner_write | fs::perms::owner_exec);
+  NewFile file(folder / "file");
+  file.append("abc", 3);
+  CHECK_NOTHROW(file.finish());
+  fs::permissions(folder.path, fs::perms::owner_all);
+  CHECK(content(folder / "file") == "abc");
 }
 
 }  // namespace dtrain::test
