@@ -24,6 +24,7 @@ struct Case {
   float rate;
   size_t slots;
   std::function<void(Element&, double)> reference;
+  uint64_t slots_since = 0;
 };
 
 const std::vector<Case> kCases = {
@@ -109,6 +110,20 @@ const std::vector<Case> kCases = {
            e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
            e.w -= 0.01 * e.s[0] / (std::sqrt(e.s[1]) + 1e-4);
          }},
+    {.name = "adam whose slots began with step 5",  // the step's rate is corrected for 8 steps
+     .rule = AdamRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
+     .rate = 0.01f,
+     .slots = 2,
+     .reference =
+         [](Element& e, double g) {
+           const auto correction = [](int steps) {
+             return std::sqrt(1 - std::pow(0.99, steps)) / (1 - std::pow(0.9, steps));
+           };
+           e.s[0] = 0.9 * e.s[0] + 0.1 * g;
+           e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
+           e.w -= 0.01 * correction(3) / correction(8) * e.s[0] / (std::sqrt(e.s[1]) + 1e-4);
+         },
+     .slots_since = 5},
     {.name = "lion",
      .rule = LionRule{.beta_1 = 0.9f, .beta_2 = 0.99f},
      .rate = 0.01f,
@@ -129,6 +144,17 @@ const std::vector<Case> kCases = {
            e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
            e.s[2] = e.s[0] / (1 - std::pow(0.9, 8)) / (std::sqrt(e.s[1] / (1 - std::pow(0.99, 8))) + 1e-4);
          }},
+    {.name = "lamb's direction, whose slots began with step 5",
+     .rule = LambRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
+     .rate = 5,
+     .slots = 3,
+     .reference =
+         [](Element& e, double g) {
+           e.s[0] = 0.9 * e.s[0] + 0.1 * g;
+           e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
+           e.s[2] = e.s[0] / (1 - std::pow(0.9, 3)) / (std::sqrt(e.s[1] / (1 - std::pow(0.99, 3))) + 1e-4);
+         },
+     .slots_since = 5},
     {.name = "moving average",
      .rule = MovingAverageRule{.momentum = 0.99f},
      .rate = 5,
@@ -225,7 +251,7 @@ DEVICE_TEST_CASE("optimizer steps") {
       for (size_t i = 0; i < elements.size(); ++i) elements[i].w = static_cast<double>(initial[i]);
       for (uint64_t t = 0; t < 3; ++t) {
         const Floats gradient = random_floats(n, 10 + t);
-        trained.step(state, gradient);
+        trained.step(state, gradient, {.slots_since = optimizer.slots_since});
         for (size_t i = 0; i < elements.size(); ++i) {
           elements[i].w -= decay * elements[i].w;
           optimizer.reference(elements[i], scale * static_cast<double>(gradient[i]));
