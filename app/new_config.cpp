@@ -43,10 +43,11 @@ std::string yaml_string(const std::string& text) {
   return yaml;
 }
 
-std::string config_head(const NewOptions& options, const std::vector<std::string>& found) {
+std::string config_head(const NewOptions& options, const NewConfig& config) {
   std::string text = comment("yaml-language-server: $schema=" + options.schema);
   text += comment(fmt::format("Made by `dtrain new {}`. Train:  dtrain fit {}", options.data, options.file));
-  for (const std::string& line : found) text += comment(line + ".");
+  for (const auto* said : {&config.notes, &config.warnings})
+    for (const std::string& line : *said) text += comment(line + ".");
   return text + "\nseed: 1\n\n";
 }
 

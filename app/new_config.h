@@ -32,8 +32,8 @@ std::string one_line(std::string_view text);
 /// A string as the configuration has to say it, also within brackets: in quotes where something else could be
 /// meant by it, and with `$$` for a dollar that would begin a variable.
 std::string yaml_string(const std::string& text);
-/// The first lines, all of them comments: how the configuration was made, and what was found in the data.
-std::string config_head(const NewOptions& options, const std::vector<std::string>& found);
+/// The first lines, all of them comments: how the configuration was made, and its notes and warnings.
+std::string config_head(const NewOptions& options, const NewConfig& config);
 /// "cat (3), dog (12)", by class names and how many samples each has; of many classes the first ones.
 std::string describe_classes(const std::vector<std::string>& names, const std::vector<int64_t>& counts);
 /// `path` as the configuration will name it.

@@ -70,13 +70,6 @@ std::string describe_bad(const PictureLook& look, const std::string& where) {
   return text + "; 'on_error: skip' leaves such files out, for which all are decoded once before each run";
 }
 
-/// Notes and warnings, all of which the configuration's head has.
-std::vector<std::string> all_said(const NewConfig& config) {
-  std::vector<std::string> all = config.notes;
-  all.insert(all.end(), config.warnings.begin(), config.warnings.end());
-  return all;
-}
-
 /// The options of a reader of such pictures.
 std::string picture_options(int64_t side, int channels, const PictureLook& look) {
   return fmt::format("size: [{0}, {0}], resize: crop, channels: {1}{2}", side, channels,
@@ -155,7 +148,7 @@ NewConfig picture_config(const NewOptions& options) {
   for (const auto* split : {&looked.train, &looked.validation, &looked.test})
     config.warnings.push_back(describe_bad(split->look, "in " + split->path));
   std::erase(config.warnings, "");
-  config.text = config_head(options, all_said(config)) +
+  config.text = config_head(options, config) +
                 picture_model(side, channels, scores_layer(static_cast<int64_t>(looked.classes.size()))) +
                 picture_dataset(options, looked, side, channels) +
                 picture_training(pictures, false, *most > 3 * *least);
@@ -193,7 +186,8 @@ NewConfig picture_table_config(const NewOptions& options, const TableProfile& ta
                                 : describe_classes(target.values, target.counts);
   NewConfig config;
   config.notes = {fmt::format("{}: {}", format_plural(table.rows, "picture"), shows)};
-  config.warnings = plan.notes;  // what speaks against the target
+  config.warnings = table.warnings;
+  config.warnings.insert(config.warnings.end(), plan.notes.begin(), plan.notes.end());  // of the target
   config.warnings.push_back(describe_named(table, pictures));
   std::erase(config.warnings, "");
   const std::string last =
@@ -201,11 +195,10 @@ NewConfig picture_table_config(const NewOptions& options, const TableProfile& ta
           ? fmt::format("    - dense: {{units: 1, bias_initializer: {{constant: {{value: {:.6g}}}}}}}\n",
                         target.mean)
           : scores_layer(plan.classes);
-  config.text = config_head(options, all_said(config)) + picture_model(side, channels, last) +
+  config.text = config_head(options, config) + picture_model(side, channels, last) +
                 fmt::format("dataset:\n  train: {{images: {{{}}}}}\n", reader) +
                 drawn_split("validation", plan.stratify) + drawn_split("test", plan.stratify) +
                 kPictureTransforms + picture_training(table.rows, plan.regression, plan.rare);
-  config.warnings.insert(config.warnings.begin(), table.warnings.begin(), table.warnings.end());
   return config;
 }
 

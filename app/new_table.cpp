@@ -250,9 +250,7 @@ NewConfig table_config(const NewOptions& options) {
   config.notes = {described(table, plan)};
   config.notes.insert(config.notes.end(), plan.notes.begin(), plan.notes.end());
   config.warnings.insert(config.warnings.end(), plan.warnings.begin(), plan.warnings.end());
-  std::vector<std::string> comments = config.notes;
-  comments.insert(comments.end(), config.warnings.begin(), config.warnings.end());
-  config.text = config_head(options, comments) + model_text(plan) + dataset_text(options, table, plan) +
+  config.text = config_head(options, config) + model_text(plan) + dataset_text(options, table, plan) +
                 train_text(table, plan);
   return config;
 }
