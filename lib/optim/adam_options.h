@@ -1,8 +1,7 @@
 // What adam and adamw have in common, which is all but the default of the weight decay.
 #pragma once
 
-#include <cmath>
-
+#include "ops/math/optimizers.h"
 #include "optim/options.h"
 
 namespace dtrain {
@@ -28,10 +27,9 @@ class AdamWith : public OptimizerWith<Options> {
   }
   StepNumbers numbers(int64_t step, double learning_rate) const override {
     const Options& o = this->options_;
-    const double t = static_cast<double>(step + 1);
     StepNumbers numbers = OptimizerWith<Options>::numbers(step, learning_rate);
-    numbers.rate = static_cast<float>(learning_rate * std::sqrt(1 - std::pow(o.beta_2, t)) /
-                                      (1 - std::pow(o.beta_1, t)));
+    numbers.rate = static_cast<float>(
+        math::Adam::corrected(learning_rate, o.beta_1, o.beta_2, static_cast<double>(step + 1)));
     return numbers;
   }
 

@@ -27,6 +27,47 @@ struct Case {
   uint64_t slots_since = 0;
 };
 
+constexpr int kSteps = 8;  // that are done with this one, as state_of() says
+
+void move_slots_of_adam(Element& e, double g) {
+  e.s[0] = 0.9 * e.s[0] + 0.1 * g;
+  e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
+}
+
+/// The rate is corrected for all steps; slots that began later change that.
+Case adam(const char* name, int slots_since) {
+  return {.name = name,
+          .rule = AdamRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
+          .rate = 0.01f,
+          .slots = 2,
+          .reference =
+              [slots_since](Element& e, double g) {
+                const auto correction = [](int steps) {
+                  return std::sqrt(1 - std::pow(0.99, steps)) / (1 - std::pow(0.9, steps));
+                };
+                move_slots_of_adam(e, g);
+                e.w -= 0.01 * correction(kSteps - slots_since) / correction(kSteps) * e.s[0] /
+                       (std::sqrt(e.s[1]) + 1e-4);
+              },
+          .slots_since = static_cast<uint64_t>(slots_since)};
+}
+
+/// The last slot is the direction.
+Case lamb(const char* name, int slots_since) {
+  return {.name = name,
+          .rule = LambRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
+          .rate = 5,
+          .slots = 3,
+          .reference =
+              [slots_since](Element& e, double g) {
+                const int steps = kSteps - slots_since;
+                move_slots_of_adam(e, g);
+                e.s[2] = e.s[0] / (1 - std::pow(0.9, steps)) /
+                         (std::sqrt(e.s[1] / (1 - std::pow(0.99, steps))) + 1e-4);
+              },
+          .slots_since = static_cast<uint64_t>(slots_since)};
+}
+
 const std::vector<Case> kCases = {
     {.name = "sgd",
      .rule = SgdRule{.momentum = 0, .nesterov = false},
@@ -100,30 +141,8 @@ const std::vector<Case> kCases = {
            e.s[0] += g * g;
            e.w -= 0.1 * g / std::sqrt(e.s[0] + 1e-4);
          }},
-    {.name = "adam",
-     .rule = AdamRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
-     .rate = 0.01f,
-     .slots = 2,
-     .reference =
-         [](Element& e, double g) {
-           e.s[0] = 0.9 * e.s[0] + 0.1 * g;
-           e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
-           e.w -= 0.01 * e.s[0] / (std::sqrt(e.s[1]) + 1e-4);
-         }},
-    {.name = "adam whose slots began with step 5",  // the step's rate is corrected for 8 steps
-     .rule = AdamRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
-     .rate = 0.01f,
-     .slots = 2,
-     .reference =
-         [](Element& e, double g) {
-           const auto correction = [](int steps) {
-             return std::sqrt(1 - std::pow(0.99, steps)) / (1 - std::pow(0.9, steps));
-           };
-           e.s[0] = 0.9 * e.s[0] + 0.1 * g;
-           e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
-           e.w -= 0.01 * correction(3) / correction(8) * e.s[0] / (std::sqrt(e.s[1]) + 1e-4);
-         },
-     .slots_since = 5},
+    adam("adam", 0),
+    adam("adam whose slots began with step 5", 5),
     {.name = "lion",
      .rule = LionRule{.beta_1 = 0.9f, .beta_2 = 0.99f},
      .rate = 0.01f,
@@ -134,27 +153,8 @@ const std::vector<Case> kCases = {
            e.w -= 0.01 * static_cast<double>((direction > 0) - (direction < 0));
            e.s[0] = 0.99 * e.s[0] + 0.01 * g;
          }},
-    {.name = "lamb's direction",  // of step 8, as state_of() says; the last slot is the direction
-     .rule = LambRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
-     .rate = 5,
-     .slots = 3,
-     .reference =
-         [](Element& e, double g) {
-           e.s[0] = 0.9 * e.s[0] + 0.1 * g;
-           e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
-           e.s[2] = e.s[0] / (1 - std::pow(0.9, 8)) / (std::sqrt(e.s[1] / (1 - std::pow(0.99, 8))) + 1e-4);
-         }},
-    {.name = "lamb's direction, whose slots began with step 5",
-     .rule = LambRule{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},
-     .rate = 5,
-     .slots = 3,
-     .reference =
-         [](Element& e, double g) {
-           e.s[0] = 0.9 * e.s[0] + 0.1 * g;
-           e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
-           e.s[2] = e.s[0] / (1 - std::pow(0.9, 3)) / (std::sqrt(e.s[1] / (1 - std::pow(0.99, 3))) + 1e-4);
-         },
-     .slots_since = 5},
+    lamb("lamb's direction", 0),
+    lamb("lamb's direction, whose slots began with step 5", 5),
     {.name = "moving average",
      .rule = MovingAverageRule{.momentum = 0.99f},
      .rate = 5,
@@ -201,7 +201,7 @@ struct Trained {
 };
 
 StepState state_of(const Case& optimizer) {
-  return {.now = {.step = 7, .rate = optimizer.rate, .decay = 0.001f},
+  return {.now = {.step = kSteps - 1, .rate = optimizer.rate, .decay = 0.001f},
           .gradient = {.loss_scale = 16, .gradient_scale = 0.5f, .good_steps = 3, .skip = 0}};
 }
 

@@ -80,15 +80,15 @@ struct Adam {
   float rate = 0, beta_1, beta_2, epsilon;
   static constexpr int kSlots = 2;
   static constexpr bool kOfGradient = true;
-  /// Both biases' correction after `steps` steps.
-  DTRAIN_HOST_DEVICE static double correction(double beta_1, double beta_2, double steps) {
-    return ::sqrt(1 - ::pow(beta_2, steps)) / (1 - ::pow(beta_1, steps));
+  /// The rate with both biases corrected after `steps` steps.
+  DTRAIN_HOST_DEVICE static double corrected(double rate, double beta_1, double beta_2, double steps) {
+    return rate * ::sqrt(1 - ::pow(beta_2, steps)) / (1 - ::pow(beta_1, steps));
   }
   /// The step's rate is corrected for slots that are as old as the run.
   DTRAIN_HOST_DEVICE void begin(const StepState& state, const GroupRule& group) {
     if (group.slots_since == 0) return;
-    rate *= static_cast<float>(correction(beta_1, beta_2, steps_of_slots(state, group)) /
-                               correction(beta_1, beta_2, static_cast<double>(state.now.step + 1)));
+    rate *= static_cast<float>(corrected(1, beta_1, beta_2, steps_of_slots(state, group)) /
+                               corrected(1, beta_1, beta_2, static_cast<double>(state.now.step + 1)));
   }
   DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float& v, float&) const {
     m += (g - m) * (1.0f - beta_1);
