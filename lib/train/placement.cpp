@@ -106,7 +106,7 @@ std::string options_text(const ConfigNode& strategy, std::span<const std::string
 
 void settle_strategy(RunConfig& config) {
   Workload work = workload_of(config);
-  // What a clock says is never the same twice.
+  // Measured times of layers differ from run to run.
   if (!config.train.deterministic) work.measure = measured_devices(config);
   const ConfigNode settled = config.strategy->settled(work);
   if (settled.is_null()) return;

@@ -6,7 +6,8 @@ its final name is whole.
     fuzz_malloc.py --program DTRAIN [--count N] [--seed S] [--long | --every] [--case NAME] [--at n]
 
 --count: how many of the requests are tried, over all cases. --long: the first from each place in the program (the calls
-that led there); --every: all of them, which takes a day. --at: this one, with its stack.
+that led there); --every: all of them, which takes a day, but with --case fit-small --mode once less than an hour on two
+cores. --at: this one, with its stack.
 """
 import argparse
 import collections
