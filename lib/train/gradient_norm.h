@@ -7,6 +7,7 @@
 
 #include "collective/collective.h"
 #include "nn/parameters.h"
+#include "train/pairwise_terms.h"
 #include "train/worker.h"
 
 namespace dtrain {
@@ -29,14 +30,6 @@ class GradientNorm {
     Range on_slot;
     int64_t at;  // where the whole layout has its first
   };
-  /// A node of the tree of sums: 2^level grains of the whole layout, fewer at its end.
-  struct Term {
-    Range on_slot;
-    int64_t first;  // grain of the whole layout
-    int level;
-  };
-  static void add_terms(std::vector<Term>& terms, const Run& run, int64_t grains);
-  std::vector<Term> terms_of(Range mine) const;
 
   std::vector<Run> runs_;
   int64_t grains_;            // of the whole layout

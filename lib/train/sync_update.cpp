@@ -13,7 +13,8 @@ void update_gradient_scale(Worker& worker, const Update& update, const double* w
 void update_whole(Worker& worker, const Update& update, const ParameterMemory& memory, Range whole) {
   double* const squares = worker.parameter_squares();
   if (update.needs_directions())
-    update.find_directions(worker.ops(), worker.state(), memory, worker.gradients(), whole, squares);
+    update.find_directions(worker.ops(), worker.state(), memory, worker.gradients(), whole,
+                           update.terms(whole), squares);
   update.apply(worker.ops(), worker.state(), memory, worker.gradients(), whole, squares);
 }
 
@@ -46,10 +47,11 @@ void update_part(Worker& worker, Collective& member, const Update& update, const
                  float* gradient, Range mine) {
   double* const squares = worker.parameter_squares();
   if (update.needs_directions()) {
-    update.find_directions(worker.ops(), worker.state(), memory, gradient, mine, squares);
-    std::vector<double> sums(update.squares());
+    const std::vector<PairwiseTerm> terms = update.terms(mine);
+    update.find_directions(worker.ops(), worker.state(), memory, gradient, mine, terms, squares);
+    std::vector<double> sums(terms.size());
     worker.context().copy_to_host(sums.data(), squares, sums.size() * sizeof(double));
-    member.all_reduce(sums);
+    sums = sum_over_members(member, terms, sums, worker.most_parameter_squares(), update.squares());
     worker.context().copy_to_device(squares, sums.data(), sums.size() * sizeof(double));
   }
   update.apply(worker.ops(), worker.state(), memory, gradient, mine, squares);

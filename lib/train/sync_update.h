@@ -24,8 +24,8 @@ void update_alone(Worker& worker, const Update& update, const ParameterMemory& m
 void all_reduce_sums(Worker& worker, Worker& computed, Collective& everyone, const Update& update,
                      const GradientNorm& norm, const float* gradient, Range mine);
 
-/// The update of a member's part by its gradient. The norms of whole parameters are sums over all members'
-/// parts.
+/// The update of a member's part by its gradient. The norms of whole parameters are of the sums over all
+/// members' parts, whatever these are.
 void update_part(Worker& worker, Collective& member, const Update& update, const ParameterMemory& memory,
                  float* gradient, Range mine);
 

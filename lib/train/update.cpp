@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/math/pairwise.h"
+
 namespace dtrain {
 
 namespace {
@@ -87,15 +89,22 @@ void Update::update_average(Ops& ops, const StepState* state, const ParameterMem
               .n = range.size()});
 }
 
+std::vector<PairwiseTerm> Update::terms(Range range) const {
+  std::vector<PairwiseTerm> terms;
+  for (size_t i = 0; i < squares(); ++i) {
+    const Range whole = groups_[i / 2].range, mine = overlap(range, whole);
+    if (mine.size() > 0)
+      add_terms(terms, static_cast<int64_t>(i), mine, (mine.begin - whole.begin) / math::kSquaresGrain,
+                grains_of(whole.size()));
+  }
+  return terms;
+}
+
 void Update::find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
-                             Range range, double* squares) const {
+                             Range range, std::span<const PairwiseTerm> terms, double* squares) const {
   for (const Group& group : groups_) {
     const Range mine = overlap(range, group.range);
-    if (mine.size() == 0) {
-      ops.context().enqueue_zero(squares, 2 * sizeof(double));
-      squares += 2;
-      continue;
-    }
+    if (mine.size() == 0) continue;
     float* const its = gradient + (mine.begin - range.begin);
     ops.update(rule_, {.state = state,
                        .group = group.rule,
@@ -103,8 +112,11 @@ void Update::find_directions(Ops& ops, const StepState* state, const ParameterMe
                        .gradient = its,
                        .slots = std::array{memory.slot(0, mine.begin), memory.slot(1, mine.begin), its},
                        .n = mine.size()});
-    ops.sum_of_squares(memory.values(mine.begin), squares++, mine.size());
-    ops.sum_of_squares(its, squares++, mine.size());
+  }
+  for (const PairwiseTerm& term : terms) {
+    const int64_t at = term.values.begin;
+    const float* const values = term.array % 2 == 1 ? gradient + (at - range.begin) : memory.values(at);
+    ops.sum_of_squares(values, squares++, term.values.size());
   }
 }
 

@@ -13,6 +13,7 @@
 #include "nn/parameters.h"
 #include "ops/ops.h"
 #include "optim/optimizer.h"
+#include "train/pairwise_terms.h"
 #include "train/parameter_memory.h"
 
 namespace dtrain {
@@ -50,16 +51,19 @@ class Update {
   Range trained(Range range) const;
 
   /// Whether the rule goes by the norms of whole parameters (LAMB). Then find_directions() comes before
-  /// apply(), and between them the members' sums of squares are added.
+  /// apply(), and between them the sums of squares of members' terms are added.
   bool needs_directions() const { return std::holds_alternative<LambRule>(rule_); }
-  /// How many `squares` find_directions() writes: two for each trained parameter. Only where
+  /// How many `squares` apply() reads: of each trained parameter, and behind it of its direction. Only where
   /// needs_directions(): else neighbours that are trained alike count as one.
   size_t squares() const { return 2 * groups_.size(); }
+  /// The terms of these sums that `range` has, in their order; of the whole layout one for each. Values
+  /// count as the layout does.
+  std::vector<PairwiseTerm> terms(Range range) const;
   /// Enqueues the first half of the update of `range`: the slots move, `gradient` (of `range`) becomes
-  /// the direction, and squares[2 i] and squares[2 i + 1] (device memory) the sums of squares of what `range`
-  /// has of the i-th trained parameter and of its direction.
+  /// the direction, and squares[i] (device memory) the sum of squares of terms[i], which are those of
+  /// `range`.
   void find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
-                       Range range, double* squares) const;
+                       Range range, std::span<const PairwiseTerm> terms, double* squares) const;
   /// Enqueues the update of `range`, which `memory` holds, by its `gradient`. `squares`: of the whole
   /// parameters; read where needs_directions().
   void apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,

@@ -29,13 +29,15 @@ class Worker {
   double* weights() { return squares() + 1; }
   /// Where the plan leaves the sum of the weights of its own rows; null where they have none.
   const double* own_weights() const { return own_weights_; }
-  /// Two doubles for each trained parameter: Update::find_directions().
+  /// Doubles for Update::find_directions(), so many as any range of the layout has terms at most.
   double* parameter_squares() { return squares() + 2; }
+  size_t most_parameter_squares() const { return most_parameter_squares_; }
   void set_own_weights(const double* weights) { own_weights_ = weights; }
 
  private:
   int rank_;
   int64_t with_gradient_;
+  size_t most_parameter_squares_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Ops> ops_;
   Buffer gradients_, state_, sums_;

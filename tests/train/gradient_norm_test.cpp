@@ -1,6 +1,7 @@
-// The norm of one gradient, however the model and its state are cut.
+// The norm of one gradient, and the step that it makes, however the model and its state are cut.
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <thread>
 
 #include "base/philox.h"
@@ -29,7 +30,7 @@ model:
 dataset: {train: {synthetic: {samples: 40, target: {classes: 3}}}}
 train:
   loss: {sparse_categorical_crossentropy: {from_logits: true}}
-  optimizer: sgd
+  optimizer: {lamb: {learning_rate: 0.01, weight_decay: 0.1}}  # which goes by norms, too
   clip_norm: 0.1
   batch_size: 8
 strategy: )";
@@ -49,10 +50,17 @@ std::vector<float> gradient_of(const ParameterLayout& layout) {
 }
 
 /// A thread's part of a step whose gradient is all of the first replica's.
-void step(Worker& worker, GradientSync& sync, const ParameterLayout& layout, Collective& replicas,
-          Collective& everyone) {
+void step(Worker& worker, GradientSync& sync, const ParameterLayout& layout, const StepState& state,
+          Collective& replicas, Collective& everyone) {
   sync.allocate_parameters(worker);
   sync.allocate_slots(worker);
+  worker.context().copy_to_device(worker.state(), &state, sizeof(state));
+  everyone.barrier();
+  // The weights are the gradient, too, so that none of them, and none of their norms, is zero.
+  if (worker.rank() == 0)
+    sync.write_state(kParameters, {0, layout.with_gradient()}, gradient_of(layout).data());
+  everyone.barrier();
+  sync.finish_writing(worker);
   std::vector<float> gradient = gradient_of(layout);
   if (worker.rank() > 0) gradient.assign(gradient.size(), 0.0f);
   worker.context().copy_to_device(worker.gradients(), gradient.data(), gradient.size() * sizeof(float));
@@ -68,8 +76,12 @@ void step(Worker& worker, GradientSync& sync, const ParameterLayout& layout, Col
   sync.end(worker, replicas, everyone);
 }
 
-/// The sum of squares as each thread has it, which are the same bits.
-double squares_under(const std::string& strategy) {
+struct Step {
+  double squares = 0;          // of the gradient, as each thread has it
+  std::vector<float> weights;  // behind the step, of the whole layout
+};
+
+Step step_under(const std::string& strategy) {
   const RunConfig config = config_from(kModel + strategy + "\n");
   const Placement placement = config.strategy->place(workload_of(config));
   const size_t slots = placement.replicas[0].size(), replicas = placement.replicas.size();
@@ -98,30 +110,37 @@ double squares_under(const std::string& strategy) {
     syncs.push_back(make_gradient_sync({its_workers, members, layout, static_cast<int>(slot), *updates.back(),
                                         placement.sharded, 4 << 20, single_process()}));
   }
+  StepState state;
+  state.now = config.train.optimizer->numbers(0, 0.01);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < workers.size(); ++i)
     threads.emplace_back([&, i] {
       const size_t slot = i / replicas;
       workers[i]->context().attach();
-      step(*workers[i], *syncs[slot], layout.on(static_cast<int>(slot)), *groups[slot][i % replicas],
+      step(*workers[i], *syncs[slot], layout.on(static_cast<int>(slot)), state, *groups[slot][i % replicas],
            *everyone[i]);
     });
   for (std::thread& thread : threads) thread.join();
   for (const auto& worker : workers) CHECK(*worker->squares() == *workers[0]->squares());
-  return *workers[0]->squares();
+  Step result{*workers[0]->squares(), std::vector<float>(static_cast<size_t>(layout.whole().trained()))};
+  layout.for_each_piece({0, layout.whole().trained()}, [&](const ModelLayout::Piece& piece) {
+    syncs[static_cast<size_t>(piece.slot)]->read_state(kParameters, piece.on_slot,
+                                                       result.weights.data() + piece.at);
+  });
+  return result;
 }
 
 }  // namespace
 
-TEST_CASE("the gradient's norm has the same bits however model and state are cut") {
-  const double alone = squares_under("{single: {device: cpu:0}}");
+TEST_CASE("norms have the same bits however model and state are cut, and so have the steps that they make") {
+  const Step alone = step_under("{single: {device: cpu:0}}");
   const RunConfig config = config_from(std::string(kModel) + "single\n");
   const ParameterLayout layout(config.graph);
   long double expected = 0;
   for (const ParameterSlice& slice : layout.slices())
     for (int64_t i = 0; i < slice.elements() && slice.offset < layout.trained(); ++i)
       expected += std::pow(static_cast<long double>(element(slice, i)), 2);
-  CHECK(alone == doctest::Approx(static_cast<double>(expected)).epsilon(1e-14));
+  CHECK(alone.squares == doctest::Approx(static_cast<double>(expected)).epsilon(1e-14));
 
   std::vector<std::string> strategies{
       "{placed: {layers: {first: cpu:0, second: cpu:1, wide: cpu:0, head: cpu:1}}}",
@@ -138,6 +157,8 @@ TEST_CASE("the gradient's norm has the same bits however model and state are cut
   }
   for (const std::string& strategy : strategies) {
     CAPTURE(strategy);
-    CHECK(std::bit_cast<uint64_t>(squares_under(strategy)) == std::bit_cast<uint64_t>(alone));
+    const Step step = step_under(strategy);
+    CHECK(std::bit_cast<uint64_t>(step.squares) == std::bit_cast<uint64_t>(alone.squares));
+    CHECK(std::memcmp(step.weights.data(), alone.weights.data(), alone.weights.size() * sizeof(float)) == 0);
   }
 }
