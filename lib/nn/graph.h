@@ -30,6 +30,7 @@ struct ValueRef {
 struct GraphNode {
   std::string name;                 // canonical: "dense_1", in a block's n-th use "basic_2/conv2d_1"
   std::string kind;                 // "conv2d"; "input" for a model input
+  std::string block;                // the use of a block, in the model itself, that the layer is of; "": none
   Configured<Layer> layer;          // empty for an input
   std::vector<ValueRef> inputs;     // of nodes with smaller numbers than this node's
   std::vector<TensorSpec> outputs;  // at least one; a later one is called "lstm:1"

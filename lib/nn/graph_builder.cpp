@@ -158,6 +158,7 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
   node.trainable = scope.trainable && layer.keys.trainable;
   node.device = layer.keys.device ? layer.keys.device : scope.device;
   node.recompute = segment_of(layer.keys, scope);
+  node.block = scope.block;
   node.mark = layer.kind.mark();
   if (!registry<Layer>().contains(node.kind)) {
     std::vector<std::string> all = registry<Layer>().names();
@@ -180,6 +181,7 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
   activation.trainable = node.trainable;
   activation.device = node.device;
   activation.recompute = node.recompute;
+  activation.block = node.block;
   activation.is_activation_of_previous = true;
   activation.mark = node.mark;
 

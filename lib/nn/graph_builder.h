@@ -29,6 +29,7 @@ struct Scope {
   bool trainable = true;
   std::optional<WrittenDevice> device = {};  // of layers that name none
   int recompute = -1;                        // the segment that all of its layers belong to
+  std::string block = {};                    // as GraphNode::block
   std::optional<ValueRef> flow;  // what the next layer reads unless it says; nothing where it must say
 };
 

@@ -112,6 +112,7 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
                   .trainable = scope.trainable && layer.keys.trainable,
                   .device = layer.keys.device ? layer.keys.device : scope.device,
                   .recompute = segment_of(layer.keys, scope),
+                  .block = scope.block.empty() ? name : scope.block,
                   .flow = flow};
       open_.push_back(kind);
       lay(block.layers, inner);
