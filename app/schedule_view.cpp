@@ -29,7 +29,9 @@ ScheduleView view_schedule(const RunConfig& config, const Placement& placement, 
 }
 
 std::string schedule_text(const ScheduleView& view, int columns) {
-  return fmt::format("The schedule of a batch in microbatches of {}, by {} times:\n\n",
+  const std::string part =
+      view.work.rounds > 1 ? fmt::format("each of the {} parts of a batch", view.work.rounds) : "a batch";
+  return fmt::format("The schedule of {} in microbatches of {}, by {} times:\n\n", part,
                      format_plural(view.work.samples, "sample"), view.measured ? "measured" : "estimated") +
          schedule_table(view.work.schedule, view.work.microbatches, view.times, view.devices, columns);
 }
@@ -54,6 +56,7 @@ Json schedule_json(const ScheduleView& view) {
   return Json::object()
       .set("schedule", view.work.schedule == PipelineSchedule::gpipe ? "gpipe" : "1f1b")
       .set("microbatches", view.work.microbatches)
+      .set("rounds", view.work.rounds)
       .set("samples", view.work.samples)
       .set("measured", view.measured)
       .set("seconds", timeline.makespan())

@@ -1,5 +1,7 @@
 #include "train/auto_stages.h"
 
+#include <utility>
+
 #include "train/graph_flow.h"
 #include "train/layer_times.h"
 
@@ -68,12 +70,15 @@ StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> d
   const int stages = static_cast<int>(devices.size());
   for (const PipelineDevice& device : devices) {
     const int stage = static_cast<int>(problem.devices.size());
-    problem.devices.push_back(
-        {.seconds = device.seconds.empty()
-                        ? estimate_layer_seconds(graph, work.samples, typical_speed(device.device.kind))
-                        : device.seconds,
-         .bytes = device.bytes,
-         .in_flight = most_in_flight(work.schedule, stage, stages, work.microbatches)});
+    std::vector<double> seconds =
+        device.seconds.empty()
+            ? estimate_layer_seconds(graph, work.samples, typical_speed(device.device.kind))
+            : device.seconds;
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      if (graph.nodes[i].recompute >= 0) seconds[i] *= 4.0 / 3;  // forward is a third, and computed twice
+    problem.devices.push_back({.seconds = std::move(seconds),
+                               .bytes = device.bytes,
+                               .in_flight = most_in_flight(work.schedule, stage, stages, work.microbatches)});
   }
   return problem;
 }

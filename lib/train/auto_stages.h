@@ -23,8 +23,9 @@ struct PipelineDevice {
 
 /// The work that goes through a pipeline.
 struct PipelineWork {
-  int64_t samples = 1;  // of a microbatch, the largest
-  int microbatches = 1;
+  int64_t samples = 1;   // of a microbatch, the largest
+  int microbatches = 1;  // in the pipeline together
+  int rounds = 1;        // that follow each other, each of so many microbatches (train.accumulate)
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int64_t slot_bytes = 0;       // of the optimizer's state, for each trained number
   size_t element_bytes = 4;     // of the compute type
@@ -32,7 +33,8 @@ struct PipelineWork {
 };
 
 /// The graph as choose_stages asks for it, a stage a device. Bytes are those of parameters, gradients and
-/// slots, and of the values that are kept from forward to backward: each output of a layer, once.
+/// slots, and of the values that are kept from forward to backward: each output of a layer, once. Seconds are
+/// a third longer where a layer is recomputed.
 /// Activations that are another layer's option, or that the layer before computes, stay with it.
 StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> devices,
                            const PipelineWork& work);

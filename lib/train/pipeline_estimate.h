@@ -14,7 +14,8 @@ namespace dtrain {
 /// have to offer is not said, and layers' times are left to be estimated.
 std::vector<PipelineDevice> pipeline_devices(const Placement& placement);
 
-/// What goes through it in a step of so many samples: the largest microbatch, and how many.
+/// What goes through it in a step of so many samples: the largest microbatch, how many are in it together,
+/// and how often.
 PipelineWork pipeline_work(const RunConfig& config, const Placement& placement, int64_t batch_size);
 
 /// How long each stage takes for a microbatch, where `slots` says the stage of each node (empty: all are on

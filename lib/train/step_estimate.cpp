@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nn/parameters.h"
+#include "train/branches.h"
 #include "train/layer_times.h"
 #include "train/microbatches.h"
 #include "train/pipeline_estimate.h"
@@ -39,13 +40,15 @@ class StepEstimate {
         placement_(placement),
         batch_size_(batch_size),
         slot_bytes_(workload_of(config).slot_bytes),
-        element_bytes_(bytes_of(gpu_math(config.train).type)),
         speed_(speed_of(machine, config.train, placement.devices().size())),
+        float32_bytes_(speed_.bytes * static_cast<double>(bytes_of(gpu_math(config.train).type)) /
+                       sizeof(float)),
         overlaps_(machine.kind == DeviceId::Kind::gpu),
         layout_(config.graph, placement.slots, static_cast<int>(placement.replicas[0].size())) {}
 
   double seconds() const {
-    return placement_.schedule == PipelineSchedule::sequential ? replicated() : pipelined();
+    if (placement_.schedule != PipelineSchedule::sequential) return pipelined();
+    return placement_.slots.empty() ? replicated() : branched();
   }
 
  private:
@@ -60,7 +63,7 @@ class StepEstimate {
   /// Reads the gradient, reads and writes parameters and slots.
   double update(double numbers) const {
     const double bytes = 3 * sizeof(float) + 2 * static_cast<double>(slot_bytes_);
-    return numbers * bytes / speed_.bytes;
+    return numbers * bytes / float32_bytes_;
   }
 
   std::vector<PipelineDevice> devices(const PipelineWork& work) const {
@@ -77,12 +80,12 @@ class StepEstimate {
   /// Every replica computes all of the model.
   double replicated() const {
     const PipelineWork work = pipeline_work(config_, placement_, batch_size_);
-    const double times = work.microbatches;
+    const double times = work.rounds;
     const PipelineTimes::Stage computing = pipeline_times(config_.graph, {}, devices(work), work).stages[0];
     double forward = computing.forward * times, backward = computing.backward * times, behind = 0;
     const ParameterLayout& whole = layout_.whole();
     const double sum = ring(whole.with_gradient(), sizeof(float));
-    const double gather = ring(whole.size(), element_bytes_);
+    const double gather = ring(whole.size(), sizeof(float));
     double parts = replicas();
     switch (placement_.sharded) {
       case ShardLevel::none:
@@ -105,25 +108,38 @@ class StepEstimate {
     return forward + backward + behind + update(static_cast<double>(whole.trained()) / parts);
   }
 
-  /// As its schedule has it; then the fullest stage sums its gradients and updates its weights.
+  /// The fullest slot sums its gradients and updates its weights.
+  double sum_and_update() const {
+    double longest = 0;
+    for (int slot = 0; slot < layout_.slots(); ++slot) {
+      const ParameterLayout& its = layout_.on(slot);
+      longest = std::max(
+          longest, 2 * ring(its.with_gradient(), sizeof(float)) + update(static_cast<double>(its.trained())));
+    }
+    return longest;
+  }
+
+  /// One microbatch after the other goes through the slots' layers.
+  double branched() const {
+    PipelineWork work = pipeline_work(config_, placement_, batch_size_);
+    work.seconds_per_byte = 1 / speed_.link;
+    const StageProblem problem = stage_problem(config_.graph, devices(work), work);
+    return work.rounds * branches_seconds(problem, placement_.slots) + sum_and_update();
+  }
+
+  /// As its schedule has it.
   double pipelined() const {
     PipelineWork work = pipeline_work(config_, placement_, batch_size_);
     work.seconds_per_byte = 1 / speed_.link;
     const PipelineTimes times = pipeline_times(config_.graph, placement_.slots, devices(work), work);
-    double behind = 0;
-    for (int stage = 0; stage < layout_.slots(); ++stage) {
-      const ParameterLayout& its = layout_.on(stage);
-      behind = std::max(
-          behind, 2 * ring(its.with_gradient(), sizeof(float)) + update(static_cast<double>(its.trained())));
-    }
-    return simulate(work.schedule, work.microbatches, times).makespan() + behind;
+    return work.rounds * simulate(work.schedule, work.microbatches, times).makespan() + sum_and_update();
   }
 
   const RunConfig& config_;
   const Placement& placement_;
   const int64_t batch_size_, slot_bytes_;
-  const size_t element_bytes_;
   const DeviceSpeed speed_;
+  const double float32_bytes_;  // a second, of arrays that stay float32
   const bool overlaps_;
   const ModelLayout layout_;
 };
