@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "train/branches.h"
 #include "train/largest_batch.h"
 #include "train/pipeline_estimate.h"
 #include "train/placement.h"
@@ -56,15 +57,12 @@ int64_t gpu_bytes(const MemoryPlan& plan, const RunConfig& config) {
   return bytes - static_cast<int64_t>(plan.activations) * (kFloat - element) / kFloat;
 }
 
-/// Layers of a block's use follow each other, and their names begin with its name and '/'. Recomputes each
-/// use together; their names.
+/// Recomputes the layers of each use of a block in the model together; the uses' names.
 std::vector<std::string> recompute_blocks(Graph& graph) {
   std::vector<std::string> blocks;
   for (GraphNode& node : graph.nodes) {
-    const size_t slash = node.name.find('/');
-    if (!node.layer || slash == std::string::npos) continue;
-    const std::string block = node.name.substr(0, slash);
-    if (blocks.empty() || blocks.back() != block) blocks.push_back(block);
+    if (node.block.empty()) continue;
+    if (blocks.empty() || blocks.back() != node.block) blocks.push_back(node.block);
     node.recompute = static_cast<int>(blocks.size()) - 1;
   }
   return blocks;
@@ -90,7 +88,15 @@ class Trials {
       return strategy_node("single",
                            {ConfigNode::entry("device", ConfigNode::scalar(DeviceId{kind, 0}.str()))});
     });
-    if (devices == 1) return std::move(candidates_);
+    if (devices > 1) try_several(devices);
+    std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+      return a.samples_per_second() > b.samples_per_second();
+    });
+    return std::move(candidates_);
+  }
+
+ private:
+  void try_several(int devices) {
     try_one("mirrored", [=](DeviceId::Kind kind) {
       return strategy_node("mirrored", {ConfigNode::entry("devices", device_names(kind, devices))});
     });
@@ -101,13 +107,9 @@ class Trials {
       });
     for (const int microbatches : {2, 4, 8}) try_pipeline(devices, 1, microbatches * devices);
     if (devices % 2 == 0 && devices > 2) try_pipeline(devices / 2, 2, 2 * devices);
-    std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-      return a.samples_per_second() > b.samples_per_second();
-    });
-    return std::move(candidates_);
+    try_placed(devices);
   }
 
- private:
   /// The stages are chosen for the machine's devices, and named.
   void try_pipeline(int stages, int replicas, int microbatches) {
     const int64_t share = (config_.train.batch_size + replicas - 1) / replicas;
@@ -140,6 +142,36 @@ class Trials {
       if (replicas > 1) options.push_back(ConfigNode::entry("replicas", number_node(replicas)));
       return strategy_node("pipeline", std::move(options));
     });
+  }
+
+  /// Where the model has branches that need nothing of each other and are worth it.
+  void try_placed(int devices) {
+    Placement placement;
+    placement.replicas.emplace_back();
+    for (int i = 0; i < devices; ++i) placement.replicas.back().push_back({machine_.kind, i});
+    PipelineWork work = pipeline_work(config_, placement, config_.train.batch_size);
+    work.seconds_per_byte = 1 / machine_.link;
+    const StageProblem problem = stage_problem(config_.graph, pipeline_devices(placement), work);
+    const std::vector<int> slots = place_branches(problem), alone(slots.size(), 0);
+    constexpr double kWorthIt = 0.9;
+    if (branches_seconds(problem, slots) > kWorthIt * branches_seconds(problem, alone)) return;
+    try_one("placed", [=, this](DeviceId::Kind kind) {
+      return strategy_node("placed", {ConfigNode::entry("layers", said_places(slots, kind))});
+    });
+  }
+
+  /// The layers that are not where their first input is, and those that read an input of the model.
+  ConfigNode said_places(std::span<const int> slots, DeviceId::Kind kind) const {
+    const Graph& graph = config_.graph;
+    std::vector<ConfigNode::Entry> places;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const GraphNode& node = graph.nodes[i];
+      if (!node.layer || node.is_activation_of_previous) continue;
+      const auto input = static_cast<size_t>(node.inputs[0].node);
+      if (!graph.nodes[input].layer || slots[input] != slots[i])
+        places.emplace_back(string_node(node.name), string_node(DeviceId{kind, slots[i]}.str()));
+    }
+    return ConfigNode::mapping(std::move(places));
   }
 
   void try_one(const std::string& name, const MakeStrategy& make) {

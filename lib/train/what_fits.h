@@ -27,14 +27,15 @@ struct Candidate {
   }
 };
 
-/// Tries single, mirrored, sharded at its levels, and pipelines with stages by auto_stages(); where the
-/// configured batch does not fit, with the model's blocks recomputed, too, unless the model says itself what
-/// is. Those that fit come first, by samples a second. Bytes are those of the plans that a run would make,
-/// which are made for the CPU in the place of a GPU; nothing of that memory is taken. Seconds are by
-/// arithmetic: layers as estimate_layer_seconds() has them; rings over the link, which a gather and a
-/// reduce-scatter go round once, with (n - 1) / n of the bytes, and a sum twice, and which on GPUs go on
-/// while layers compute; pipelines as simulate() runs them. Throws UserError where the machine cannot train
-/// this run at all.
+/// Tries single, mirrored, sharded at its levels, pipelines with stages by auto_stages(), and, where branches
+/// of the model need nothing of each other, placed by place_branches(); where the configured batch does not
+/// fit, with the model's blocks recomputed, too, unless the model says itself what is. Those that fit come
+/// first, by samples a second. Bytes are those of the plans that a run would make, which are made for the CPU
+/// in the place of a GPU; nothing of that memory is taken. Seconds are by arithmetic: layers as
+/// estimate_layer_seconds() has them; rings over the link, which a gather and a reduce-scatter go round once,
+/// with (n - 1) / n of the bytes, and a sum twice, and which on GPUs go on while layers compute; pipelines as
+/// simulate() runs them, branches as branches_seconds() has them. Throws UserError where the machine cannot
+/// train this run at all.
 std::vector<Candidate> what_fits(const RunConfig& config, const Machine& machine);
 
 }  // namespace dtrain

@@ -116,6 +116,9 @@ TEST_CASE("estimated seconds of a step") {
   CHECK(seconds(mirrored.c_str(), kSlow) > single);
   CHECK(seconds(gradients.c_str(), kFast) < seconds(mirrored.c_str(), kFast));  // updates a part each
   CHECK(seconds(parameters.c_str(), kSlow) > 1.3 * seconds(gradients.c_str(), kSlow));
+  // A pipeline is empty at the end of each of the parts of a batch.
+  const std::string few = "{pipeline: {" + four + ", stages: auto, microbatches: 4}}";
+  CHECK(seconds(few.c_str(), kFast, {"train.accumulate=4"}) > 1.2 * seconds(pipeline.c_str(), kFast));
   CHECK(seconds(gradients.c_str(), kSlow, {"train.accumulate=4"}) > 2 * seconds(gradients.c_str(), kSlow));
   // 69,000 parameters are 277 kB, 2 (n - 1) / n of them cross a link in the sum; of values 64 kB each way.
   CHECK(seconds(mirrored.c_str(), kSlow) == doctest::Approx(1.5 * 4 * 66'820 / kSlow).epsilon(0.05));
@@ -176,5 +179,47 @@ TEST_CASE("where the batch does not fit, the largest that does, and blocks that 
     CHECK(candidate.bytes > 1'000'000);
     CHECK(candidate.step_seconds == 0);
   }
-  CHECK(what_fits(config, gpus(1, 100)).size() == 2);
+  const std::vector<Candidate> one = what_fits(config, gpus(1, 100));
+  REQUIRE(one.size() == 2);
+  CHECK(one[0].samples_per_second() >= one[1].samples_per_second());
+}
+
+TEST_CASE("only blocks are recomputed: what an activation, or a name, says is none") {
+  const RunConfig config = config_from(R"(
+model:
+  inputs: {x: [64]}
+  layers: [dense: {units: 64, name: left/stem, activation: tanh}, dense: {units: 4}]
+dataset: {train: {synthetic: {samples: 512, target: {classes: 4}}}}
+strategy: {single: {device: cpu:0}}
+train: {batch_size: 100000, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
+)");
+  CHECK(what_fits(config, gpus(1, 1)).size() == 1);
+}
+
+TEST_CASE("branches that need nothing of each other are placed on devices of their own") {
+  const RunConfig config = config_from(R"(
+model:
+  inputs: {x: [512], y: [512]}
+  layers:
+    - dense: {units: 2048, activation: tanh, name: left/first, inputs: x}
+    - dense: {units: 512, activation: tanh, name: left/second}
+    - dense: {units: 2048, activation: tanh, name: right/first, inputs: y}
+    - dense: {units: 512, activation: tanh, name: right/second}
+    - concatenate: {inputs: [left/second, right/second]}
+    - dense: {units: 4, name: head}
+dataset: {train: {synthetic: {samples: 512, target: {classes: 4}}}}
+strategy: {single: {device: cpu:0}}
+train: {batch_size: 256, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
+)");
+  const std::vector<Candidate> candidates = what_fits(config, gpus(3, 1000));
+  const Candidate &placed = named(candidates, "placed"), &single = named(candidates, "single");
+  const ConfigNode& layers = *placed.strategy.find("placed")->find("layers");
+  CHECK(layers.entries().size() == 2);
+  CHECK(layers.find("left/first")->text() == "gpu:0");
+  CHECK(layers.find("right/first")->text() == "gpu:1");
+  CHECK(placed.fits);
+  constexpr int64_t kWorkspace = int64_t{64} << 20;  // that each GPU has besides
+  CHECK(placed.bytes - kWorkspace < 0.6 * static_cast<double>(single.bytes - kWorkspace));
+  CHECK(placed.step_seconds < 0.65 * single.step_seconds);
+  for (const Candidate& candidate : what_fits(blocks(), gpus(3, 1000))) CHECK(candidate.name != "placed");
 }
