@@ -249,7 +249,8 @@ class ShardsByNccl final : public ShardedState {
     std::vector<Context*> contexts;
     for (Worker* worker : request.workers) contexts.push_back(&worker->context());
     members_ = make_nccl_group(contexts, request.world);
-    const int64_t floats = most_at_once();
+    // Whole gradients and parameters are reduced and gathered where they lie.
+    const int64_t floats = request.sharded == ShardLevel::optimizer ? 0 : most_at_once();
     for (Worker* worker : request.workers)
       spare_.push_back(worker->context().allocate(bytes_of_floats(floats)));
   }
@@ -355,8 +356,6 @@ std::unique_ptr<GradientSync> make_sharded_state(const GradientSyncRequest& requ
   const auto on_gpu = std::count_if(request.workers.begin(), request.workers.end(),
                                     [](const Worker* worker) { return worker->on_gpu(); });
   if (on_gpu == 0) return std::make_unique<ShardsOnHost>(request);
-  if (on_gpu < std::ssize(request.workers))
-    throw UserError("sharded: expected devices of one kind, found GPUs and the CPU");
   if (!nccl_available())
     throw UserError("sharded: several GPUs share a state by NCCL, which is not there (dtrain gpus)");
   return std::make_unique<ShardsByNccl>(request);

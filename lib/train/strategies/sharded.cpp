@@ -1,3 +1,8 @@
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+
 #include "train/strategies/common.h"
 #include "train/strategies/table.h"
 
@@ -19,6 +24,7 @@ class Sharded final : public Strategy {
   using Strategy::place;
   Placement place(const Workload& work, Diagnostics& diagnostics) const override {
     refuse_layers_devices(work.graph, "sharded", diagnostics);
+    if (!check_kinds(diagnostics)) return {};
     Placement placement;
     for (const DeviceId& device : present_devices(options_.devices, diagnostics))
       placement.replicas.push_back({device});
@@ -27,6 +33,21 @@ class Sharded final : public Strategy {
   }
 
  private:
+  /// The parts are exchanged in the host's memory, or by NCCL among GPUs, each of which is one member.
+  bool check_kinds(Diagnostics& diagnostics) const {
+    const size_t before = diagnostics.count();
+    std::set<std::string> gpus;
+    for (const auto& [device, mark] : options_.devices.devices) {
+      const DeviceId first = options_.devices.devices.front().id;
+      if (device.kind != first.kind)
+        diagnostics.error(mark, fmt::format("sharded: expected devices of one kind, found {} and {}",
+                                            first.str(), device.str()));
+      else if (device.kind == DeviceId::Kind::gpu && !gpus.insert(device.str()).second)
+        diagnostics.error(mark, fmt::format("sharded: expected each GPU once, found {} twice", device.str()));
+    }
+    return diagnostics.count() == before;
+  }
+
   ShardedOptions options_;
 };
 
