@@ -12,12 +12,21 @@ namespace dtrain {
 
 namespace {
 
-/// Of the devices that the run's strategy names.
+void add_devices(const ConfigNode& node, std::set<std::string>& names) {
+  if (node.is_scalar())
+    if (const auto device = DeviceId::parse(node.text())) names.insert(device->str());
+  if (node.is_sequence())
+    for (const ConfigNode& item : node.items()) add_devices(item, names);
+  if (node.is_mapping())
+    for (const auto& [key, value] : node.entries()) add_devices(value, names);
+}
+
+/// Of the devices that the run's strategy and its layers name, which need not be there.
 int count_named_devices(const RunConfig& config) {
-  Diagnostics ignored;
   std::set<std::string> names;
-  for (const DeviceId& device : config.strategy->place(Workload{.graph = Graph()}, ignored).devices())
-    names.insert(device.str());
+  if (const ConfigNode* strategy = config.resolved.find("strategy")) add_devices(*strategy, names);
+  for (const GraphNode& node : config.graph.nodes)
+    if (node.device) names.insert(node.device->id.str());
   return std::max(static_cast<int>(names.size()), 1);
 }
 

@@ -189,6 +189,7 @@ class Fit(Case):
         _, by_name, _ = self.candidates("--memory", "24GB", config="there.yaml")
         _, plain, _ = self.candidates("--memory", "24GB")
         self.assertLess(by_name["single"]["step_seconds"], plain["single"]["step_seconds"])
+        self.assertEqual(set(by_name), set(plain))  # as many devices as the strategy names
 
     def test_options_that_make_no_sense(self):
         for arguments, said in ((["--memory", "24GB"], "--fit"), (["--fit", "--plan"], "--plan"),
