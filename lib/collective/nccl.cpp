@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/threads.h"
 #include "collective/collective.h"
 #include "device/cuda/check.h"
 #include "device/cuda/context.h"
@@ -75,26 +76,16 @@ std::vector<cuda::Stream> make_streams(const std::vector<int>& gpus) {
 class NcclGroup {
  public:
   NcclGroup(const std::vector<int>& gpus, World& world)
-      : gpus_(gpus),
-        streams_(make_streams(gpus)),
-        communicators_(connect(gpus, world)),
-        ender_([this] { end_where_aborted(); }),
-        watcher_([this] { watch(); }) {}
-
-  ~NcclGroup() {
-    {
-      const std::lock_guard lock(mutex_);
-      closing_ = true;
+      : gpus_(gpus), streams_(make_streams(gpus)), communicators_(connect(gpus, world)) {
+    try {
+      ender_ = start_thread("ending NCCL's group", [this] { end_where_aborted(); });
+      watcher_ = start_thread("watching NCCL's group", [this] { watch(); });
+    } catch (...) {
+      close();
+      throw;
     }
-    changed_.notify_all();
-    ender_.join();
-    watcher_.join();
-    if (aborted_) return;
-    // In one group, as each waits for all the others of this machine.
-    ncclGroupStart();
-    for (const ncclComm_t communicator : communicators_) ncclCommDestroy(communicator);
-    ncclGroupEnd();
   }
+  ~NcclGroup() { close(); }
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
@@ -129,6 +120,22 @@ class NcclGroup {
   }
 
  private:
+  /// Ends the threads that have begun, and the communicators.
+  void close() noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread* thread : {&ender_, &watcher_})
+      if (thread->joinable()) thread->join();
+    if (aborted_) return;
+    // In one group, as each waits for all the others of this machine.
+    ncclGroupStart();
+    for (const ncclComm_t communicator : communicators_) ncclCommDestroy(communicator);
+    ncclGroupEnd();
+  }
+
   class Inside {
    public:
     explicit Inside(std::atomic<int>& count) : count_(count) { ++count_; }
@@ -195,8 +202,8 @@ class NcclGroup {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;
-  std::string failure_;          ///< why the group was aborted, where that is not a member's own error
-  std::thread ender_, watcher_;  ///< the last members: they use the others
+  std::string failure_;  ///< why the group was aborted, where that is not a member's own error
+  std::thread ender_, watcher_;
 };
 
 class NcclCollective final : public DeviceCollective {
