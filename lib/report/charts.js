@@ -33,7 +33,7 @@ function chart(title, lines, unit) {
         borderTopStyle: several && line.thin ? "dotted" : "solid"}}), line.label));
     }
   caption.append(value);
-  const draw = () => drawChart(holder, value, lines.filter(line => !hidden.has(line.run)), unit);
+  const draw = width => drawChart(holder, width ?? holder.clientWidth, value, lines.filter(line => !hidden.has(line.run)), unit);
   charts.push({holder, draw});
   return element("figure", {}, caption, holder);
 }
@@ -107,8 +107,8 @@ function followPointer(svg, value, lines, unit, {width, height, top, bottom, x, 
   });
 }
 
-function drawChart(holder, value, lines, unit) {
-  const scales = scalesOf(Math.max(holder.clientWidth, 200), lines);
+function drawChart(holder, space, value, lines, unit) {
+  const scales = scalesOf(Math.max(space, 200), lines);
   const {width, height} = scales;
   const svg = drawn("svg", {viewBox: `0 0 ${width} ${height}`, height, role: "img"});
   holder.replaceChildren(svg);

@@ -162,7 +162,10 @@ if (several) {
   main.append(element("h1", {}, run.name), element("p", {class: stateClass(run)}, line(run)), cards(run), curves(), ...details(run));
 }
 main.append(element("footer", {}, `Made by ${data.program}, ${moment(data.made)}.`));
-addEventListener("beforeprint", () => { document.querySelectorAll("details").forEach(each => { each.fill(); each.open = true; }); charts.forEach(each => each.draw()); });
+/// Of a chart where two stand side by side on a sheet: what is laid out on the screen is not as wide as that.
+const kPrintedWidth = 320;
+addEventListener("beforeprint", () => { document.querySelectorAll("details").forEach(each => { each.fill(); each.open = true; }); charts.forEach(each => each.draw(kPrintedWidth)); });
+addEventListener("afterprint", redraw);
 let width = innerWidth;
 addEventListener("resize", () => { if (width !== innerWidth) { width = innerWidth; redraw(); } });
 charts.forEach(each => each.draw());
