@@ -107,7 +107,7 @@ TEST_CASE("Keras's weights have their layers' names") {
 /// A layer with weights of these names, each an array of one number.
 std::string file_of(const test::Directory& directory, const std::vector<std::string>& names) {
   const Hdf5Session session;
-  const std::string path = directory / "names.h5";
+  std::string path = directory / "names.h5";
   const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
   write_names(file, "layer_names", {"l"}, true);
   const Hdf5Handle layer(H5Gcreate2(file, "l", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
@@ -134,7 +134,7 @@ TEST_CASE("weights of models within models have names that differ") {
 TEST_CASE("what libhdf5 would read from elsewhere, or from nowhere, is refused") {
   const test::Directory directory;
   const auto with_kernel = [&](const auto& write) {
-    const std::string path = file_of(directory, {"other:0", "kernel:0"});
+    std::string path = file_of(directory, {"other:0", "kernel:0"});
     const Hdf5Session session;
     const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT));
     const Hdf5Handle layer(H5Gopen2(file, "l", H5P_DEFAULT));
