@@ -188,6 +188,7 @@ class Replicas {
   Microbatches microbatches_of(int rank, Plan::Purpose purpose, int64_t batch_size) const;
   using StepWork = std::function<void(Executor&, const Microbatches&, GradientSync&)>;
   void run_step(Plan::Purpose purpose, int64_t batch_size, const StepWork& work);
+  bool has_finite_weights(Range range);
   HostArrays host_arrays(const std::function<std::span<float>(StateArray&)>& place);
   std::span<float> copy_of(StateArray& array);
   const BatchTotals& collect(int64_t samples, int back);

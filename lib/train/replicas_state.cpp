@@ -6,6 +6,22 @@
 
 namespace dtrain {
 
+namespace {
+
+/// Calls work(part, floats for it) for parts of `range`, one after the other: what is copied of a state that
+/// is not in the host's memory takes 4 MB of that at a time. The floats are zeros, or an earlier part's.
+template <class Work>
+void each_block(Range range, const Work& work) {
+  constexpr int64_t kBlock = int64_t{1} << 20;
+  std::vector<float> values(static_cast<size_t>(std::min(kBlock, range.size())));
+  for (int64_t begin = range.begin; begin < range.end; begin += kBlock) {
+    const Range part{begin, std::min(begin + kBlock, range.end)};
+    work(part, std::span(values).first(static_cast<size_t>(part.size())));
+  }
+}
+
+}  // namespace
+
 std::span<float> Replicas::copy_of(StateArray& array) {
   if (!array.copy.data() && array.size > 0)
     array.copy = replicas_[0]->executor(0).worker().context().allocate_host(static_cast<size_t>(array.size) *
@@ -45,17 +61,21 @@ bool Replicas::read_gradient(Range range, float* to) {
   return has_one;
 }
 
+bool Replicas::has_finite_weights(Range range) {
+  if (const std::span<float> values = host_view(kParameters); !values.empty())
+    return all_finite(values.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size())));
+  bool finite = true;
+  each_block(range, [&](Range part, std::span<float> values) {
+    read_state(kParameters, part, values.data());
+    finite = finite && all_finite(values);
+  });
+  return finite;
+}
+
 std::string Replicas::first_weight_not_finite() {
-  std::span<const float> values = host_view(kParameters);
-  std::vector<float> copy;
-  if (values.empty()) {
-    copy.resize(static_cast<size_t>(layout().size()));
-    read_state(kParameters, {0, layout().size()}, copy.data());
-    values = copy;
-  }
+  if (has_finite_weights({0, layout().size()})) return "";
   for (const ParameterSlice& slice : layout().slices())
-    if (!all_finite(values.subspan(static_cast<size_t>(slice.offset), static_cast<size_t>(slice.elements()))))
-      return slice.path();
+    if (!has_finite_weights({slice.offset, slice.offset + slice.elements()})) return slice.path();
   return "";
 }
 
@@ -110,10 +130,10 @@ void Replicas::set_slots_since(const std::map<std::string, int64_t>& since) {
 
 void Replicas::begin_average() {
   if (!has_average()) return;
-  const Range all{0, layout().trained()};
-  std::vector<float> values(static_cast<size_t>(all.size()));
-  read_state(kParameters, all, values.data());
-  write_state(kAverage, all, values.data());
+  each_block({0, layout().trained()}, [&](Range part, std::span<float> values) {
+    read_state(kParameters, part, values.data());
+    write_state(kAverage, part, values.data());
+  });
 }
 
 void Replicas::swap_average() {
@@ -122,11 +142,13 @@ void Replicas::swap_average() {
   if (const std::span<float> values = host_view(kParameters); !values.empty()) {
     std::swap_ranges(values.begin(), values.begin() + all.end, host_view(kAverage).begin());
   } else {
-    std::vector<float> weights(static_cast<size_t>(all.size())), average(weights.size());
-    read_state(kParameters, all, weights.data());
-    read_state(kAverage, all, average.data());
-    write_state(kParameters, all, average.data());
-    write_state(kAverage, all, weights.data());
+    each_block(all, [&](Range part, std::span<float> weights) {
+      std::vector<float> average(weights.size());
+      read_state(kParameters, part, weights.data());
+      read_state(kAverage, part, average.data());
+      write_state(kParameters, part, average.data());
+      write_state(kAverage, part, weights.data());
+    });
   }
   finish_writing();
 }

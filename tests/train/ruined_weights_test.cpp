@@ -67,3 +67,40 @@ TEST_CASE("weights that are ruined end a run whose loss does not show it, as ter
   CHECK(what.find("; the checkpoints before it are as they were") != std::string::npos);
   CHECK(run_to_the_end("1 step", "[]", what) == 3);
 }
+
+TEST_CASE("a state in parts is looked at, and exchanged with its average, block by block") {
+  const ScratchDirectory directory;
+  const RunDirectory run(directory / "run");
+  Recorder recorder;
+  Trainer trainer(
+      config_from(kDenseRun,
+                  {"model={inputs: {x: [6]}, layers: [{dense: {units: 1100}}, {dense: {units: 1100}}, "
+                   "{dense: {units: 3}}]}",
+                   "strategy={sharded: {devices: [cpu:0, cpu:1, cpu:2]}}", "train.callbacks=[{ema: {}}]"}),
+      run, recorder, recorder.requests);
+  trainer.start();
+  Replicas& replicas = trainer.replicas();
+  const Range all{0, replicas.layout().trained()};
+  REQUIRE(all.size() > int64_t{1} << 20);
+  const auto state = [&](std::string_view array) {
+    std::vector<float> values(static_cast<size_t>(all.size()));
+    replicas.read_state(array, all, values.data());
+    return values;
+  };
+  const std::vector<float> first = state(kParameters);
+  std::vector<float> other(first.size());
+  for (size_t i = 0; i < other.size(); ++i) other[i] = static_cast<float>(i);
+  replicas.begin_average();
+  CHECK(state(kAverage) == first);
+  replicas.write_state(kParameters, all, other.data());
+  replicas.swap_average();
+  CHECK(state(kParameters) == first);
+  CHECK(state(kAverage) == other);
+
+  CHECK(replicas.first_weight_not_finite() == "");
+  const float infinity = std::numeric_limits<float>::infinity();
+  const ParameterSlice& slice = replicas.layout().slices()[2];
+  const int64_t last = slice.offset + slice.elements() - 1;
+  replicas.write_state(kParameters, {last, last + 1}, &infinity);
+  CHECK(replicas.first_weight_not_finite() == "dense_1/kernel");
+}
