@@ -28,6 +28,9 @@ std::string machine_text(const Machine& machine) {
 std::string yaml_of(const RunConfig& config, const Candidate& candidate) {
   std::string yaml = ConfigNode::mapping({ConfigNode::entry("strategy", candidate.strategy)}).to_yaml();
   if (yaml.back() != '\n') yaml += '\n';
+  const auto& nodes = config.graph.nodes;
+  if (std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.device.has_value(); }))
+    yaml += "# and no `device:` in the model\n";
   if (!candidate.recomputed.empty())
     yaml +=
         fmt::format("# and `recompute: true` in the model, on {}\n", fmt::join(candidate.recomputed, ", "));
@@ -64,8 +67,9 @@ std::string table_of(const Machine& machine, const std::vector<Candidate>& candi
     };
     table.add({candidate.fits ? std::to_string(++rank) : "", candidate.name,
                format_count(candidate.batch_size), time(candidate.samples_per_second(), 10),
-               time(candidate.step_seconds * 1e3, 10), candidate.device, bytes_text(candidate.bytes),
-               bytes_text(machine.bytes), candidate.fits ? "" : "does not fit"});
+               time(candidate.step_seconds * 1e3, 10), candidate.device,
+               bytes_text(candidate.bytes + candidate.copy_bytes), bytes_text(machine.bytes),
+               candidate.fits ? "" : "does not fit"});
   }
   return table.str();
 }
@@ -101,6 +105,7 @@ Json fit_json(const RunConfig& config, const Machine& machine, const std::vector
                   .set("fits", candidate.fits)
                   .set("device", candidate.device)
                   .set("bytes", candidate.bytes)
+                  .set("copy_bytes", candidate.copy_bytes)
                   .set("step_seconds", candidate.fits ? Json(candidate.step_seconds) : Json())
                   .set("samples_per_second", candidate.fits ? Json(candidate.samples_per_second()) : Json())
                   .set("refusal", candidate.refusal.empty() ? Json() : Json(candidate.refusal)));

@@ -13,7 +13,8 @@ namespace dtrain {
 std::string fit_text(const RunConfig& config, const Machine& machine,
                      const std::vector<Candidate>& candidates);
 /// {machine: {kind, devices, bytes, bytes_per_second}, estimated: true, candidates: [{name, yaml, recomputed:
-/// [block], batch_size, fits, device, bytes, step_seconds, samples_per_second, refusal}]}, the best first.
+/// [block], batch_size, fits, device, bytes, copy_bytes, step_seconds, samples_per_second, refusal}]}, the
+/// best first.
 Json fit_json(const RunConfig& config, const Machine& machine, const std::vector<Candidate>& candidates);
 
 }  // namespace dtrain

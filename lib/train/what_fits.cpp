@@ -205,11 +205,11 @@ class Trials {
 
   void find_batch(Candidate& candidate, Replicas& replicas) const {
     candidate.batch_size = config_.train.batch_size;
-    const auto copies =
-        machine_.kind == DeviceId::Kind::cpu ? static_cast<int64_t>(replicas.copy_bytes()) : int64_t{0};
+    if (machine_.kind == DeviceId::Kind::cpu)
+      candidate.copy_bytes = static_cast<int64_t>(replicas.copy_bytes());
     const auto excess_of = [&](int64_t batch) {
       measure(candidate, replicas, batch);
-      return static_cast<double>(candidate.bytes + copies - machine_.bytes);
+      return static_cast<double>(candidate.bytes + candidate.copy_bytes - machine_.bytes);
     };
     const double excess = excess_of(candidate.batch_size);
     candidate.fits = excess <= 0;

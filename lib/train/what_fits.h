@@ -19,6 +19,7 @@ struct Candidate {
   bool fits = false;
   std::string device;       // the fullest; "the host"
   int64_t bytes = 0;        // that it takes of that
+  int64_t copy_bytes = 0;   // and of the host besides, for a copy that is saved meanwhile; 0 on GPUs
   double step_seconds = 0;  // estimated; 0 where it does not fit
   std::string refusal;      // why the model cannot be trained so at all; "" as a rule
 

@@ -104,6 +104,10 @@ class Schedule(Case):
         self.assertRegex(text, r"\n1 cpu:1 +\d+ % +1 +\.+ ?F")
         self.assertRegex(text, r"\nbubble \d+ % of the stages' time")
         self.assertNotIn("schedule", self.json("check", "wide.yaml"))
+        parts = "--schedule", "--set", "train.accumulate=2"
+        self.assertIn("The schedule of each of the 2 parts of a batch in microbatches of 16 samples", self.dtrain("check", "wide.yaml", *parts).out)
+        schedule = self.json("check", "wide.yaml", *parts)["schedule"]
+        self.assertEqual((schedule["rounds"], schedule["microbatches"]), (2, 4))
 
     def test_by_measured_times(self):
         self.write("wide.yaml", WIDE)
@@ -174,6 +178,20 @@ class Fit(Case):
                 plan = self.json("check", "pasted.yaml")
                 # What training will plan, on the devices for which it was tried.
                 self.assertEqual(sum(r["memory"]["total"] for r in plan["replicas"]), candidate["bytes"])
+
+    def test_devices_that_layers_name_are_to_go(self):
+        self.write("placed.yaml", WIDE.replace("{units: 10}", "{units: 10, device: cpu:1}").replace(
+            "strategy: {pipeline: {devices: [cpu:0, cpu:1], stages: auto, microbatches: 4}}", "strategy: placed"))
+        _, by_name, ranked = self.candidates("--devices", 2, config="placed.yaml")
+        for candidate in ranked:
+            self.assertIn("# and no `device:` in the model", candidate["yaml"], candidate["name"])
+        self.assertNotIn("device:", self.candidates("--devices", 2)[1]["mirrored"]["yaml"])
+
+    def test_what_is_saved_meanwhile_counts_on_the_host(self):
+        _, by_name, _ = self.candidates("--devices", 2)
+        self.assertEqual(by_name["mirrored"]["copy_bytes"], 0)
+        self.assertGreater(by_name["sharded, parameters"]["copy_bytes"], 0)
+        self.assertEqual(self.candidates("--devices", 2, "--memory", "24GB")[1]["sharded, parameters"]["copy_bytes"], 0)
 
     def test_large_models_take_seconds(self):
         for config in ("resnet50-synthetic", "wide-mlp"):
