@@ -216,6 +216,30 @@ TEST_CASE("many rows in blocks: quotes, ends of lines and blank lines anywhere")
   }
 }
 
+TEST_CASE("texts of many lines that look like rows, longer than a block") {
+  TempFolder folder;
+  std::string text = "x,note,y\n", lines;
+  // Whoever begins to read within it takes each line for a row, and the quote behind its end for one that
+  // opens.
+  while (lines.size() < (size_t{1} << 19)) lines += "1,\"\"2\"\",3\n";
+  Values expected;
+  for (const int copies : {1, 7, 0, 2, 3}) {
+    text += fmt::format("{},\"", expected.size());
+    for (int i = 0; i < copies; ++i) text += lines;
+    text += ",\",1\n";
+    expected.push_back(static_cast<double>(expected.size()));
+  }
+  for (int i = 0; i < 400000; ++i) {
+    text += fmt::format("{},a,2\n", expected.size());
+    expected.push_back(static_cast<double>(expected.size()));
+  }
+  write_file(folder / "a.csv", text);
+  const DatasetSpec spec =
+      parse(folder, "train: {csv: {file: a.csv, header: true, target: y, drop: [note]}}");
+  const auto data = open_split(spec, *spec.train, {{"x", {1}}}, {kLabel});
+  CHECK(read_all(*data, 0) == expected);
+}
+
 TEST_CASE("moments, means and medians of what a split holds") {
   constexpr int64_t kRows = 300001;
   FitSamples samples{{"x", {3}}, kRows, [](int64_t first, int64_t count, float* dst) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <mutex>
-#include <string_view>
 #include <unordered_set>
 
+#include "base/text_hash.h"
 #include "data/parallel.h"
 #include "data/readers/csv_values.h"
 
@@ -12,10 +12,6 @@ namespace dtrain {
 
 namespace {
 
-struct TextHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-};
 using TextSet = std::unordered_set<std::string, TextHash, std::equal_to<>>;
 
 std::vector<std::string> sorted(const TextSet& texts) {
@@ -33,19 +29,18 @@ using Values = std::map<size_t, TextSet>;
 /// Adds the values of a block to `found`, and returns the length of its longest id.
 size_t collect(const CsvText& text, const CsvBlock& block, size_t width, std::optional<size_t> id,
                Values& found) {
-  size_t longest = 1, last = id.value_or(0);
-  if (!found.empty()) last = std::max(last, found.rbegin()->first);
+  size_t longest = 1;
+  std::vector<TextSet*> sets(width, nullptr);
+  for (auto& [i, values] : found) sets[i] = &values;
   CsvFields fields(text);
   CsvField field;
   for (const char* p = text.skip_blank(block.begin); p < block.end; p = text.skip_blank(p)) {
     field.last = false;
     for (size_t i = 0; i < width && !field.last; ++i) {
       p = fields.read(p, field);
-      if (i > last) continue;
       if (id == i) longest = std::max(longest, field.text.size());
-      if (is_csv_missing_name(field.text)) continue;
-      if (const auto values = found.find(i); values != found.end() && !values->second.contains(field.text))
-        values->second.emplace(field.text);
+      if (sets[i] && !sets[i]->contains(field.text) && !is_csv_missing_name(field.text))
+        sets[i]->emplace(field.text);
     }
     while (!field.last) p = fields.read(p, field);  // too many are an error later
   }

@@ -52,8 +52,11 @@ class CsvText {
   /// A tab that stands between values is none: a row of them alone has all of its values missing.
   bool is_blank(char c) const;
   bool is_blank(const char* p, const char* line_end) const;
-  std::vector<CsvBlock> plain_blocks(const char* from) const;
-  std::vector<CsvBlock> quoted_blocks(const char* from) const;
+  /// The rows that begin at `begin`, a row's beginning, or behind it, and before `limit`. A quote is not
+  /// followed beyond `end`.
+  CsvBlock block_at(const char* begin, const char* limit, const char* end) const;
+  /// Where the line behind the row at `p` begins; `end` where a quote is open there.
+  const char* next_row(const char* p, const char* end) const;
 
   std::string path_;
   char delimiter_;

@@ -31,7 +31,7 @@ bool is_csv_gap(std::string_view text) {
 bool is_csv_missing_name(std::string_view text) {
   static constexpr std::array<std::string_view, 9> kMissing = {"",     "NA",   "N/A",  "NaN", "nan",
                                                                "null", "NULL", "None", "?"};
-  return std::find(kMissing.begin(), kMissing.end(), text) != kMissing.end();
+  return text.size() <= 4 && std::find(kMissing.begin(), kMissing.end(), text) != kMissing.end();
 }
 
 bool is_csv_name(std::string_view text) {
