@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <fstream>
+#include <cstring>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text_hash.h"
 #include "base/utf8.h"
 #include "data/readers/csv_text.h"
 #include "data/readers/csv_values.h"
@@ -73,8 +75,7 @@ char delimiter_of(const std::string& path) {
 /// Collects a column's values.
 class ColumnProfiler {
  public:
-  void add(const Cell& cell) {
-    const std::string& text = cell.text;
+  void add(std::string_view text, const char* at) {
     if (is_csv_missing_name(text)) {
       ++column_.missing;
       return;
@@ -85,17 +86,11 @@ class ColumnProfiler {
     else if (const auto number = csv_number(text))
       add_number(*number);
     else
-      add_text(cell);
+      add_text(text, at);
     constexpr size_t kMostHashes = 5'000'000;
     if (column_.distinct && hashes_.size() < kMostHashes)
-      column_.distinct = hashes_.insert(std::hash<std::string>()(text)).second;
-    if (const auto known = counts_.find(text); known != counts_.end()) {
-      ++known->second;
-    } else if (counts_.size() < TableProfile::kMostValues) {
-      counts_[text] = 1;
-    } else {
-      column_.many_values = true;
-    }
+      column_.distinct = hashes_.insert(TextHash()(text)).second;
+    if (!column_.many_values) count(text);
   }
 
   bool has(const std::string& text) const { return counts_.contains(text); }
@@ -119,8 +114,9 @@ class ColumnProfiler {
       column_.missing += missing_numbers_;
       std::erase_if(counts_, [](const auto& value) { return is_csv_gap(value.first); });
     }
-    for (const auto& [value, count] : counts_) {
-      column_.values.push_back(value);
+    const std::map<std::string_view, int64_t> sorted(counts_.begin(), counts_.end());
+    for (const auto& [value, count] : sorted) {
+      column_.values.emplace_back(value);
       column_.counts.push_back(count);
     }
     if (column_.kind == ColumnKind::empty) column_.distinct = false;
@@ -139,17 +135,26 @@ class ColumnProfiler {
     squares_ += from_mean * (number - column_.mean);
   }
 
-  void add_text(const Cell& cell) {
-    if (column_.texts++ == 0) text_ = cell;
-    if (is_csv_date(cell.text)) ++dates_;
-    if (is_comma_number(cell.text) && column_.comma_numbers++ == 0) comma_ = cell;
+  void add_text(std::string_view text, const char* at) {
+    if (column_.texts++ == 0) text_ = {std::string(text), at};
+    if (is_csv_date(text)) ++dates_;
+    if (is_comma_number(text) && column_.comma_numbers++ == 0) comma_ = {std::string(text), at};
+  }
+
+  void count(std::string_view text) {
+    if (const auto known = counts_.find(text); known != counts_.end())
+      ++known->second;
+    else if (counts_.size() < TableProfile::kMostValues)
+      counts_.emplace(text, 1);
+    else
+      column_.many_values = true;
   }
 
   ColumnProfile column_;
   int64_t dates_ = 0, missing_numbers_ = 0;
   double squares_ = 0;  // of the numbers' distances from their mean, summed
   Cell text_, comma_;   // the first of each
-  std::map<std::string, int64_t> counts_;
+  std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> counts_;
   std::unordered_set<size_t> hashes_;
 };
 
@@ -235,27 +240,28 @@ void refuse_decimal_commas(const CsvText& text, const TableProfile& table) {
                           : ""));
 }
 
-/// The fields of the row at `p`, which is moved to the next one.
-Row read_row(const CsvText& text, CsvFields& fields, const char*& p) {
-  Row row;
-  const char* const begin = p;
+/// Calls visit(field) for each field of the row at `p`; returns where the next one begins.
+template <class Visit>
+const char* read_row(const CsvText& text, CsvFields& fields, const char* p, const Visit& visit) {
   for (CsvField field; !field.last;) {
     p = fields.read(p, field);
-    if (field.text.find('\0') != std::string_view::npos)
-      text.fail_line(begin, "expected text in columns, found binary data");
-    row.push_back({std::string(field.text), field.at});
+    visit(field);
   }
-  p = text.skip_blank(p);
-  return row;
+  return text.skip_blank(p);
 }
 
-/// The first cell that is no UTF-8; null where all are.
-const Cell* find_not_utf8(const Row& row) {
-  const auto is_high = [](char c) { return static_cast<unsigned char>(c) >= 0x80; };
-  const auto found = std::find_if(row.begin(), row.end(), [&](const Cell& cell) {
-    return std::any_of(cell.text.begin(), cell.text.end(), is_high) && !is_utf8(cell.text);
-  });
-  return found == row.end() ? nullptr : &*found;
+void refuse_binary(const CsvText& text) {
+  const void* const zero = std::memchr(text.begin(), '\0', static_cast<size_t>(text.end() - text.begin()));
+  if (zero) text.fail_line(static_cast<const char*>(zero), "expected text in columns, found binary data");
+}
+
+/// The first line that is no UTF-8; null where all are.
+const char* find_not_utf8(const CsvText& text) {
+  for (const char *line = text.begin(), *next = nullptr; line < text.end(); line = next) {
+    next = text.next_line(line);
+    if (!is_utf8({line, static_cast<size_t>(next - line)})) return line;
+  }
+  return nullptr;
 }
 
 std::string warn_of_bytes(const CsvText& text, const char* at) {
@@ -274,41 +280,39 @@ TableProfile profile_csv(const std::string& path) {
   table.delimiter = delimiter_of(path);
   const CsvText text(path, table.delimiter);
   refuse_other_formats(text);
+  refuse_binary(text);
   CsvFields fields(text);
-  const char* p = text.skip_blank(text.begin());
-  if (p == text.end()) throw UserError(fmt::format("{}: expected a table, found an empty file", path));
-  const char* const begin = p;
-  const Row first = read_row(text, fields, p);
+  const char* const begin = text.skip_blank(text.begin());
+  if (begin == text.end()) throw UserError(fmt::format("{}: expected a table, found an empty file", path));
+  Row first;
+  const char* p = read_row(text, fields, begin, [&](const CsvField& field) {
+    first.push_back({std::string(field.text), field.at});
+  });
   table.header = may_be_header(first);
   if (!table.header) p = begin;
   const Cell* const again = table.header ? find_again(first) : nullptr;
-  const char* not_utf8 = nullptr;
-  const auto check_utf8 = [&](const Row& row) {
-    const Cell* const cell = not_utf8 ? nullptr : find_not_utf8(row);
-    if (cell) not_utf8 = cell->at;
-  };
-  check_utf8(first);
   std::vector<ColumnProfiler> profilers(first.size());
-  while (p < text.end()) {
+  for (; p < text.end(); ++table.rows) {
     const char* const line = p;
-    const Row row = read_row(text, fields, p);
-    if (row.size() != first.size())
-      text.fail_line(line, fmt::format("expected {} columns, as the first line has, found {}", first.size(),
-                                       row.size()));
-    check_utf8(row);
-    for (size_t i = 0; i < row.size(); ++i) profilers[i].add(row[i]);
-    ++table.rows;
+    size_t found = 0;
+    p = read_row(text, fields, p, [&](const CsvField& field) {
+      if (found < profilers.size()) profilers[found].add(field.text, field.at);
+      ++found;
+    });
+    if (found != first.size())
+      text.fail_line(
+          line, fmt::format("expected {} columns, as the first line has, found {}", first.size(), found));
   }
   if (again && is_above(first, profilers)) refuse_again(text, *again);
   if (again) {
     table.header = false;
-    for (size_t i = 0; i < first.size(); ++i) profilers[i].add(first[i]);
+    for (size_t i = 0; i < first.size(); ++i) profilers[i].add(first[i].text, first[i].at);
     ++table.rows;
   }
   if (table.rows == 0) throw UserError(fmt::format("{}: expected rows of data, found a header only", path));
   for (size_t i = 0; i < profilers.size(); ++i)
     table.columns.push_back(profilers[i].finish(table.header ? first[i].text : "", text));
-  if (not_utf8) table.warnings.push_back(warn_of_bytes(text, not_utf8));
+  if (const char* const line = find_not_utf8(text)) table.warnings.push_back(warn_of_bytes(text, line));
   refuse_decimal_commas(text, table);
   return table;
 }

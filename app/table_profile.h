@@ -27,7 +27,7 @@ struct ColumnProfile {
   std::string odd_text;       // the first text that keeps a column of numbers from being one; "" elsewhere
   int64_t odd_line = 0;       // where that stands
   std::vector<std::string> values;  // the different ones, sorted; at most kMostValues
-  std::vector<int64_t> counts;      // how many rows have each
+  std::vector<int64_t> counts;      // how many rows have each; too few where there are more
   bool many_values = false;         // there are more
   bool distinct = true;             // no value comes twice
 };

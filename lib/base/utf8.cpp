@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <cstring>
+
 #include <fmt/format.h>
 
 namespace dtrain {
@@ -19,8 +21,11 @@ size_t utf8_length(std::string_view text) {
 }
 
 bool is_utf8(std::string_view text) {
+  constexpr uint64_t kTops = 0x8080808080808080;
   while (!text.empty()) {
-    const size_t length = utf8_length(text);
+    uint64_t word = kTops;
+    if (text.size() >= sizeof word) std::memcpy(&word, text.data(), sizeof word);
+    const size_t length = (word & kTops) == 0 ? sizeof word : utf8_length(text);
     if (length == 0) return false;
     text.remove_prefix(length);
   }

@@ -42,10 +42,11 @@ TEST_CASE("of a key that comes twice the last value counts, and many keys take n
 TEST_CASE("what is UTF-8, and what is not") {
   for (const char* good :
        {"", "a", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xf4\x8f\xbf\xbf"})
-    CHECK(is_utf8(good));
+    for (size_t before = 0; before < 20; ++before) CHECK(is_utf8(std::string(before, 'a') + good));
   for (const char* bad : {"\x80", "\xc1\x80", "\xc2", "\xe0\x9f\x80", "\xed\xa0\x80", "\xf0\x8f\x80\x80",
                           "\xf4\x90\x80\x80", "\xff", "a\xc2"})
-    CHECK(!is_utf8(bad));
+    for (size_t before = 0; before < 20; ++before)
+      CHECK(!is_utf8(std::string(before, 'a') + bad + std::string(9, 'a')));
   std::string all;
   for (const uint32_t code : {0x24u, 0xa3u, 0x20acu, 0x10348u}) append_utf8(all, code);
   CHECK(all == "\x24\xc2\xa3\xe2\x82\xac\xf0\x90\x8d\x88");
