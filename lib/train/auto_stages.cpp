@@ -1,5 +1,8 @@
 #include "train/auto_stages.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "train/graph_flow.h"
@@ -57,6 +60,25 @@ std::vector<StageValue> stage_values(const Graph& graph, const PipelineWork& wor
   return values;
 }
 
+/// What a recomputed segment hands on is kept; the rest is there while backward is in the segment.
+void set_recomputed(const Graph& graph, StageProblem& problem) {
+  const auto segment_of = [&](int node) { return graph.nodes[static_cast<size_t>(node)].recompute; };
+  std::set<int> kept;
+  for (const StageValue& value : problem.values)
+    if (value.readers.empty() || std::any_of(value.readers.begin(), value.readers.end(), [&](int reader) {
+          return segment_of(reader) != segment_of(value.node);
+        }))
+      kept.insert(value.node);
+  std::map<int, int> last;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) last[graph.nodes[i].recompute] = static_cast<int>(i);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const int segment = graph.nodes[i].recompute;
+    if (segment < 0 || kept.contains(static_cast<int>(i))) continue;
+    problem.nodes[static_cast<size_t>(last[segment])].recomputed_bytes +=
+        std::exchange(problem.nodes[i].activation_bytes, 0);
+  }
+}
+
 }  // namespace
 
 StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> devices,
@@ -67,6 +89,7 @@ StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> d
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     problem.nodes.push_back(stage_node(graph, i, flow[i], work));
   problem.values = stage_values(graph, work);
+  set_recomputed(graph, problem);
   const int stages = static_cast<int>(devices.size());
   for (const PipelineDevice& device : devices) {
     const int stage = static_cast<int>(problem.devices.size());

@@ -11,6 +11,15 @@ namespace {
 
 constexpr double kCopies = 2;  // of a value that crosses: itself and its gradient
 
+/// What a node is to a stage by itself.
+void load_node(StageLoad& load, const StageDevice& device, size_t i, const StageNode& node) {
+  load.seconds += device.seconds[i];
+  load.bytes += device.in_flight * node.activation_bytes;
+  const int64_t more = std::max<int64_t>(0, node.recomputed_bytes - load.recomputed_bytes);
+  load.recomputed_bytes += more;
+  load.bytes += more;
+}
+
 /// The least costs of cuts, over the layers: the nodes but the model's inputs.
 class CutSearch {
  public:
@@ -110,8 +119,7 @@ class CutSearch {
     const CutLayer& layer = layers_[number];
     const StageDevice& device = problem_.devices[stage];
     const int first = static_cast<int>(begin);
-    load.seconds += device.seconds[layer.node];
-    load.bytes += device.in_flight * node(layer.node).activation_bytes;
+    load_node(load, device, layer.node, node(layer.node));
     if (layer.parameters_before < first) load.bytes += node(layer.node).parameter_bytes;
     for (const Arrival& arrival : layer.arrivals) {
       if (arrival.made_by >= first || arrival.read_before_by >= first) continue;
@@ -145,8 +153,7 @@ std::vector<StageLoad> stage_loads(const StageProblem& problem, std::span<const 
     const int stage = stages[i];
     const StageDevice& device = problem.devices[static_cast<size_t>(stage)];
     StageLoad& load = loads[static_cast<size_t>(stage)];
-    load.seconds += device.seconds[i];
-    load.bytes += device.in_flight * node.activation_bytes;
+    load_node(load, device, i, node);
     const int owner = node.parameters_of < 0 ? static_cast<int>(i) : node.parameters_of;
     if (held.emplace(owner, stage).second) load.bytes += node.parameter_bytes;
   }

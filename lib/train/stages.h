@@ -15,6 +15,9 @@ struct StageNode {
   int parameters_of = -1;        // the node whose parameters are its, too; -1: its own
   int64_t parameter_bytes = 0;   // with gradients and slots, held once by each stage that has them
   int64_t activation_bytes = 0;  // kept from forward to backward, of a microbatch
+  /// Of the last node of a recomputed segment: what the segment holds while backward is in it. Segments are
+  /// computed again one after the other.
+  int64_t recomputed_bytes = 0;
 };
 
 /// What a node computes for others. A stage that reads another one's has a copy, and gives the gradient back.
@@ -42,6 +45,7 @@ struct StageProblem {
 struct StageLoad {
   double seconds = 0;
   int64_t bytes = 0;
+  int64_t recomputed_bytes = 0;  // of these, the largest segment's
 };
 
 struct StageCut {
