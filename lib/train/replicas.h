@@ -32,6 +32,7 @@ struct MemoryPlan {
   DeviceId device;
   int replica = 0, slot = 0;  // the replica's rank, and the device's place in it
   int64_t share = 0;          // samples of a full batch
+  int64_t microbatch = 0;     // of these, the most that come to it at a time
   int threads = 1;
   size_t parameters = 0, optimizer_slots = 0, gradients = 0, activations = 0;
   size_t staging = 0;  // batches on their way to a GPU, and its libraries' workspace
@@ -63,6 +64,7 @@ class Replicas {
   ~Replicas();
 
   int size() const { return static_cast<int>(replicas_.size()); }
+  const Placement& placement() const { return placement_; }
 
   /// Begins a step; `step` is the global one, from 0. After allocate(training). At most most_pending() + 1
   /// steps may be under way.

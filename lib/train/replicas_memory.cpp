@@ -62,22 +62,23 @@ MemoryPlan Replicas::memory_of(Executor& executor, Plan::Purpose purpose, int64_
   plan.threads = worker.context().threads();
   plan.share = share_of(worker.rank(), batch_size).size();
   const bool training = purpose == Plan::Purpose::training;
-  const auto of = [&](Plan::Purpose what) { return microbatches_of(worker.rank(), what, batch_size); };
   const GradientSync::StateBytes state = sync_of(executor).state_bytes(worker);
   plan.parameters = state.parameters;
   if (training) plan.optimizer_slots = state.slots;
   if (training) plan.gradients = executor.gradient_bytes() + state.gradients;
   plan.metrics = executor.totals_bytes() + (worker.on_gpu() ? 0 : executor.host_totals_bytes());
   if (plan.share == 0) return plan;
-  const auto arena = [&](Plan::Purpose what) {
-    const Microbatches its = of(what);
-    const int64_t most_rows = its[0].size();
-    return most_rows > 0 ? executor.arena_bytes(replica.plans().plan({what, most_rows}), its.count()) : 0;
-  };
-  plan.activations = arena(purpose);
-  if (training && config_.dataset.validation)
-    plan.activations = std::max(plan.activations, arena(Plan::Purpose::evaluation));
-  if (worker.on_gpu()) plan.staging = executor.staging_bytes(replica.plans().plan({purpose, plan.share}));
+  std::vector<Plan::Purpose> purposes{purpose};
+  if (training && config_.dataset.validation) purposes.push_back(Plan::Purpose::evaluation);
+  for (const Plan::Purpose what : purposes) {
+    const Microbatches microbatches = microbatches_of(worker.rank(), what, batch_size);
+    const int64_t rows = microbatches[0].size();
+    if (rows == 0) continue;
+    const Plan& its = replica.plans().plan({what, rows});
+    plan.microbatch = std::max(plan.microbatch, rows);
+    plan.activations = std::max(plan.activations, executor.arena_bytes(its, microbatches.count()));
+    if (worker.on_gpu()) plan.staging = std::max(plan.staging, executor.staging_bytes(its));
+  }
   if (worker.on_gpu()) plan.data = data_bytes_;
   return plan;
 }

@@ -14,6 +14,8 @@ namespace dtrain {
 
 namespace {
 
+constexpr int64_t kPartGrain = 16;  // floats
+
 /// What a replica keeps: parts of the layout, and where they lie.
 struct Shard {
   Worker* worker = nullptr;
@@ -49,8 +51,8 @@ class ShardedState : public GradientSync {
     for (int rank = 0; rank < count; ++rank) {
       Shard shard;
       shard.worker = request.workers[static_cast<size_t>(rank)];
-      shard.trained = part_of(layout_.with_gradient(), rank, count, kGrain);
-      const Range part = part_of(frozen, rank, count, kGrain);
+      shard.trained = part_of(layout_.with_gradient(), rank, count, kPartGrain);
+      const Range part = part_of(frozen, rank, count, kPartGrain);
       shard.frozen = {layout_.with_gradient() + part.begin, layout_.with_gradient() + part.end};
       const HeldRanges held{cuts_parameters() ? shard.trained : Range{0, layout_.size()},
                             update_.trained(shard.trained)};
@@ -68,7 +70,7 @@ class ShardedState : public GradientSync {
 
   StateBytes state_bytes(const Worker& worker) const override {
     const Shard& shard = shard_of(worker);
-    return {.parameters = shard.memory->bytes() + frozen_bytes(shard),
+    return {.parameters = shard.memory->bytes() + frozen_bytes(shard) + passing_bytes(),
             .slots = update_.slots().size() * shard.memory->slot_bytes(),
             .gradients = gradient_bytes(shard)};
   }
@@ -120,9 +122,10 @@ class ShardedState : public GradientSync {
   }
 
  protected:
-  static constexpr int64_t kGrain = 16;
-
   static size_t bytes_of_floats(int64_t n) { return static_cast<size_t>(n) * sizeof(float); }
+  ShardLevel level() const { return level_; }
+  /// What each replica's device has besides.
+  virtual size_t passing_bytes() const { return 0; }
   /// The parameters in `range` come to `to`; where that is null, the others' only take part.
   virtual void gather(Shard& shard, Collective& replicas, Range range, float* to) = 0;
   virtual void join(Shard&) {}
@@ -249,10 +252,11 @@ class ShardsByNccl final : public ShardedState {
     std::vector<Context*> contexts;
     for (Worker* worker : request.workers) contexts.push_back(&worker->context());
     members_ = make_nccl_group(contexts, request.world);
-    // Whole gradients and parameters are reduced and gathered where they lie.
-    const int64_t floats = request.sharded == ShardLevel::optimizer ? 0 : most_at_once();
-    for (Worker* worker : request.workers)
-      spare_.push_back(worker->context().allocate(bytes_of_floats(floats)));
+    spare_.resize(contexts.size());
+  }
+  void allocate_parameters(Worker& worker) override {
+    ShardedState::allocate_parameters(worker);
+    spare_[static_cast<size_t>(worker.rank())] = worker.context().allocate(passing_bytes());
   }
   std::string_view where() const override { return "in parts, by NCCL"; }
   void check() override {
@@ -266,17 +270,7 @@ class ShardsByNccl final : public ShardedState {
 
  private:
   size_t rank_of(const Shard& shard) const { return static_cast<size_t>(shard.worker->rank()); }
-
-  /// What is gathered at a time is a layer's, and what is reduced a bucket and at most a layer more; or all
-  /// statistics.
-  int64_t most_at_once() const {
-    std::map<int, int64_t> by_node;
-    for (const ParameterSlice& slice : layout_.slices()) by_node[slice.node] += slice.elements() + kGrain;
-    int64_t most = 0;
-    for (const auto& [node, floats] : by_node) most = std::max(most, floats);
-    return std::max(most + layout_.trained() / Plan::kGradientBuckets + kGrain,
-                    layout_.with_gradient() - layout_.trained());
-  }
+  size_t passing_bytes() const override { return bytes_of_floats(passing_floats(layout_, level())); }
 
   /// Nobody may allocate while another's GPU waits for it: the first time all meet before and behind.
   template <class Call>
@@ -351,6 +345,18 @@ class ShardsByNccl final : public ShardedState {
 };
 
 }  // namespace
+
+/// What is gathered at a time is a layer's, and what is reduced a bucket and at most a layer more; or all
+/// statistics.
+int64_t passing_floats(const ParameterLayout& layout, ShardLevel level) {
+  if (level < ShardLevel::gradients) return 0;
+  std::map<int, int64_t> by_node;
+  for (const ParameterSlice& slice : layout.slices()) by_node[slice.node] += slice.elements() + kPartGrain;
+  int64_t most = 0;
+  for (const auto& [node, floats] : by_node) most = std::max(most, floats);
+  return std::max(most + layout.trained() / Plan::kGradientBuckets + kPartGrain,
+                  layout.with_gradient() - layout.trained());
+}
 
 std::unique_ptr<GradientSync> make_sharded_state(const GradientSyncRequest& request) {
   const auto on_gpu = std::count_if(request.workers.begin(), request.workers.end(),

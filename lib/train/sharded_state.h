@@ -15,4 +15,9 @@ namespace dtrain {
 /// by NCCL. Throws UserError for a mixture of both, and for GPUs where there is no NCCL.
 std::unique_ptr<GradientSync> make_sharded_state(const GradientSyncRequest& request);
 
+/// How many floats each GPU has besides, where others' parameters, or sums of gradients, come to pass
+/// through: a layer and a bucket of gradients, or all statistics. 0 where whole ones are gathered and reduced
+/// as they lie.
+int64_t passing_floats(const ParameterLayout& layout, ShardLevel level);
+
 }  // namespace dtrain

@@ -10,6 +10,7 @@
 #include "train/pipeline_estimate.h"
 #include "train/placement.h"
 #include "train/replicas.h"
+#include "train/sharded_state.h"
 #include "train/step_estimate.h"
 #include "train/strategies/stages.h"
 
@@ -46,15 +47,18 @@ int64_t sample_bytes(const RunConfig& config) {
 
 /// What a plan that was made for the CPU comes to on a GPU: half of the activations and a copy of the
 /// parameters where those are of 16 bits, and what a GPU has besides (two staging areas, the libraries'
-/// workspace).
-int64_t gpu_bytes(const MemoryPlan& plan, const RunConfig& config) {
+/// workspace, `passing` floats of a state in parts, whose parameters are gathered among the activations).
+int64_t gpu_bytes(const MemoryPlan& plan, const RunConfig& config, ShardLevel level, int64_t passing) {
   constexpr int64_t kWorkspace = int64_t{64} << 20;
   const auto element = static_cast<int64_t>(bytes_of(gpu_math(config.train).type));
   constexpr int64_t kFloat = sizeof(float);
-  int64_t bytes = static_cast<int64_t>(plan.total()) + 2 * plan.share * sample_bytes(config) + kWorkspace;
+  int64_t bytes = static_cast<int64_t>(plan.total()) + 2 * plan.microbatch * sample_bytes(config) +
+                  kWorkspace + passing * kFloat;
   if (element == kFloat) return bytes;
   bytes += static_cast<int64_t>(plan.parameters) * element / kFloat;
-  return bytes - static_cast<int64_t>(plan.activations) * (kFloat - element) / kFloat;
+  const int64_t gathered = level == ShardLevel::parameters ? passing * kFloat : 0;
+  const int64_t activations = std::max<int64_t>(0, static_cast<int64_t>(plan.activations) - gathered);
+  return bytes - activations * (kFloat - element) / kFloat;
 }
 
 /// Recomputes the layers of each use of a block in the model together; the uses' names.
@@ -113,7 +117,8 @@ class Trials {
   /// The stages are chosen for the machine's devices, and named.
   void try_pipeline(int stages, int replicas, int microbatches) {
     const int64_t share = (config_.train.batch_size + replicas - 1) / replicas;
-    if (microbatches > share && microbatches > 2 * stages) return;  // as a candidate with fewer
+    // More microbatches than samples are as many as there are samples, which a candidate with fewer tries.
+    if (microbatches > share && microbatches > 2 * stages) return;
     Placement placement;
     for (int i = 0; i < stages * replicas; ++i) {
       if (i % stages == 0) placement.replicas.emplace_back();
@@ -121,9 +126,11 @@ class Trials {
     }
     placement.microbatches = microbatches;
     placement.schedule = PipelineSchedule::one_f_one_b;
+    // The devices of the CPU share the host's memory.
     std::vector<PipelineDevice> devices = pipeline_devices(placement);
     for (PipelineDevice& device : devices)
-      device.bytes = machine_.kind == DeviceId::Kind::gpu ? machine_.bytes : machine_.bytes / stages;
+      device.bytes =
+          machine_.kind == DeviceId::Kind::gpu ? machine_.bytes : machine_.bytes / (stages * replicas);
     StageCut cut =
         auto_stages(config_.graph, devices, pipeline_work(config_, placement, config_.train.batch_size));
     if (cut.outcome == StageCut::Outcome::too_few_layers) return;
@@ -229,8 +236,9 @@ class Trials {
         candidate.bytes += static_cast<int64_t>(plan.total());
       return;
     }
+    const ShardLevel level = replicas.placement().sharded;
     for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, batch, 1)) {
-      const int64_t bytes = gpu_bytes(plan, config_);
+      const int64_t bytes = gpu_bytes(plan, config_, level, passing_floats(replicas.layout(), level));
       if (bytes <= candidate.bytes) continue;
       candidate.bytes = bytes;
       candidate.device = DeviceId{DeviceId::Kind::gpu, plan.device.index}.str();
