@@ -90,10 +90,9 @@ class BarProgress final : public LineProgress {
     const auto now = Clock::now();
     if (now - drawn_ < kBetween && progress.step < progress.steps) return;
     drawn_ = now;
-    const std::string line = "\r\x1b[K" + draw(progress, utilisation_.text(), terminal_width() - 1);
-    std::fwrite(line.data(), 1, line.size(), stderr);
-    visible_ = true;
+    show(draw(progress, utilisation_.text(), terminal_width() - 1));
   }
+  void on_wait(const std::string& what) override { show((what + " ...").substr(0, terminal_width() - 1)); }
   void on_epoch(const Json& record, int64_t epochs) override {
     erase();
     LineProgress::on_epoch(record, epochs);
@@ -110,6 +109,11 @@ class BarProgress final : public LineProgress {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void show(const std::string& text) {
+    const std::string line = "\r\x1b[K" + text;
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    visible_ = true;
+  }
   void erase() {
     if (visible_) std::fputs("\r\x1b[K", stderr);
     visible_ = false;

@@ -178,6 +178,7 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
   RunRecorder observer(directory, step_log ? *step_log : *progress);
 
   if (checkpoint) config.dataset.facts = saved_facts(*checkpoint);  // `fit --resume` read a file of its own
+  progress->on_wait("reading the data");
   Trainer trainer(std::move(config), directory, observer, catch_signals());
   if (checkpoint) {
     trainer.restore(*checkpoint);

@@ -31,6 +31,8 @@ struct Progress {
 class Observer {
  public:
   virtual ~Observer() = default;
+  /// What begins now may take long; it has ended when the next call comes.
+  virtual void on_wait(const std::string& /*what*/) {}
   virtual void on_step(const Progress&) {}
   /// `record` is the epoch's line of metrics.jsonl.
   virtual void on_epoch(const Json& /*record*/, int64_t /*epochs*/) {}

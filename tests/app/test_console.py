@@ -194,6 +194,8 @@ class Streams(Case):
             drawn = [re.sub(r"\x1b\[[0-9;]*[mK]", "", part) for line in seen.split("\n") for part in line.split("\r")
                      if "samples/s" not in line or part.startswith("\x1b[K")]
             bars = [bar for bar in drawn if re.match(r"epoch \d/4 ( ?\[| ?\d)", bar)]
+            reading = "reading the data ..."[:columns - 1]
+            self.assertTrue(seen.startswith(f"\r\x1b[K{reading}\r\x1b[Kconfig: 259 parameters"), seen)
             self.assertTrue(bars, seen)
             for bar in bars:
                 self.assertLess(len(bar), columns, bar)
