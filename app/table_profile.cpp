@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -251,8 +250,8 @@ const char* read_row(const CsvText& text, CsvFields& fields, const char* p, cons
 }
 
 void refuse_binary(const CsvText& text) {
-  const void* const zero = std::memchr(text.begin(), '\0', static_cast<size_t>(text.end() - text.begin()));
-  if (zero) text.fail_line(static_cast<const char*>(zero), "expected text in columns, found binary data");
+  const char* const zero = std::find(text.begin(), text.end(), '\0');
+  if (zero != text.end()) text.fail_line(zero, "expected text in columns, found binary data");
 }
 
 /// The first line that is no UTF-8; null where all are.
