@@ -108,6 +108,34 @@ std::string table_of(const std::string& name, const Json& report) {
   return text;
 }
 
+/// A confusion matrix under the names of its classes: a line for each target, a column for each prediction.
+/// Any other array, or a matrix that is too wide to be read, stays in brackets.
+std::string matrix_of(const RunConfig& config, const DataFacts& facts, const std::string& name,
+                      const Json& matrix) {
+  constexpr size_t kMostClasses = 12, kMostName = 16;
+  const size_t classes = matrix.items().size();
+  const bool is_square = std::all_of(matrix.items().begin(), matrix.items().end(), [&](const Json& row) {
+    return row.is_array() && row.items().size() == classes;
+  });
+  const auto metric = find_metric(config, name);
+  if (!is_square || !metric || classes > kMostClasses) return fmt::format("{} {}\n", name, matrix.dump());
+  std::vector<std::string> names =
+      class_names(config, facts, static_cast<size_t>(metric->head - config.heads.data()));
+  for (size_t c = names.size(); c < classes; ++c) names.push_back(std::to_string(c));
+  std::vector<Table::Column> columns{{"target"}};
+  for (std::string& class_name : names) {
+    class_name = shortened(class_name, kMostName);
+    columns.push_back({class_name, Table::Align::right});
+  }
+  Table table(std::move(columns));
+  for (size_t target = 0; target < classes; ++target) {
+    std::vector<std::string> row{names[target]};
+    for (const Json& count : matrix.items()[target].items()) row.push_back(count.dump());
+    table.add(std::move(row));
+  }
+  return fmt::format("\n{}, predictions in columns\n{}", name, table.str());
+}
+
 /// A value as text; an array is cut to what a line takes.
 std::string short_text(const Json& value) {
   constexpr size_t kMost = 40;
@@ -173,7 +201,7 @@ Json json_of(const RunConfig& config, const Errors& errors) {
 }
 
 void print_measures(const RunConfig& config, const std::string& split, int64_t samples,
-                    const Measures& measures, const std::vector<ClassTable>& tables,
+                    const Measures& measures, const DataFacts& facts, const std::vector<ClassTable>& tables,
                     const std::optional<Errors>& errors) {
   std::string text = fmt::format("{}, {}:", split, format_plural(samples, "sample"));
   for (const auto& [name, value] : measures.numbers)
@@ -185,7 +213,7 @@ void print_measures(const RunConfig& config, const std::string& split, int64_t s
     text += "\n";
   }
   for (const auto& [name, value] : measures.tables)
-    text += find_table(tables, name) ? table_of(name, value) : fmt::format("{} {}\n", name, value.dump());
+    text += find_table(tables, name) ? table_of(name, value) : matrix_of(config, facts, name, value);
   if (errors) text += text_of(config, *errors);
   print_text(text);
 }
@@ -256,7 +284,7 @@ void evaluate(const EvaluateOptions& options) {
     if (errors) result.set("errors", json_of(config, *errors));
     print_json(result.set("samples", loader.samples()));
   } else if (options.output.text()) {
-    print_measures(config, split, loader.samples(), *measures, tables, errors);
+    print_measures(config, split, loader.samples(), *measures, data->facts(), tables, errors);
   }
 }
 

@@ -67,6 +67,11 @@ class Measures(Case):
             self.assertAlmostEqual(row["precision"], right / predicted if predicted else 0)
             self.assertAlmostEqual(row["recall"], right / sum(matrix[number]) if sum(matrix[number]) else 0)
             self.assertAlmostEqual(row["f1_score"], result["digit_f1_score"][number])
+        shown = self.dtrain("evaluate", "run", "--split", "train").out.splitlines()
+        title = shown.index("digit_confusion_matrix, predictions in columns")
+        self.assertEqual(shown[title + 1].split(), ["target", *map(str, range(10))])
+        for number, row in enumerate(matrix):
+            self.assertEqual(shown[title + 3 + number].split(), [str(number), *map(str, row)])
         self.assertEqual(len(result["errors"]), 3)
         self.assertEqual(sorted((e["loss"] for e in result["errors"]), reverse=True),
                          [e["loss"] for e in result["errors"]])
