@@ -37,9 +37,20 @@ size_t Executor::places(Plan::Purpose purpose, int microbatches) const {
   return purpose == Plan::Purpose::training ? std::min(sent_.size(), static_cast<size_t>(microbatches)) : 1;
 }
 
-size_t Executor::arena_bytes(const Plan& plan, int microbatches) const {
-  const ArenaBytes& bytes = plan.arena_bytes(slot_);
-  return (bytes.frame + bytes.links) * places(plan.key().purpose, microbatches) + bytes.shared;
+ArenaBytes Executor::room_for(Plan::Purpose purpose, const std::set<int64_t>& sizes) {
+  ArenaBytes room;
+  for (const int64_t size : sizes) {
+    const ArenaBytes& bytes = plans_.plan({purpose, size}).arena_bytes(slot_);
+    room.frame = std::max(room.frame, bytes.frame);
+    room.links += bytes.links;
+    room.shared = std::max(room.shared, bytes.shared);
+  }
+  return room;
+}
+
+size_t Executor::arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes, int microbatches) {
+  const ArenaBytes room = room_for(purpose, sizes);
+  return (room.frame + room.links) * places(purpose, microbatches) + room.shared;
 }
 
 size_t Executor::staging_bytes(const Plan& plan) {
@@ -59,14 +70,7 @@ void Executor::grow(Buffer& memory, size_t bytes) {
 }
 
 void Executor::make_room(Plan::Purpose purpose, const Microbatches& microbatches) {
-  // Microbatches differ in size by one sample at most, and the last one is the smallest.
-  ArenaBytes most;
-  for (const int index : {0, microbatches.count() - 1}) {
-    const int64_t samples = microbatches[index].size();
-    if (samples == 0) continue;
-    const ArenaBytes& bytes = plans_.plan({purpose, samples}).arena_bytes(slot_);
-    most = {std::max(most.frame, bytes.frame), std::max(most.shared, bytes.shared)};
-  }
+  const ArenaBytes most = room_for(purpose, microbatches.sizes());
   frame_bytes_ = most.frame;
   grow(arena_, most.frame * places(purpose, microbatches.count()));
   grow(shared_, most.shared);

@@ -76,8 +76,9 @@ class Executor {
 
   /// The bytes that the slot's gradients take.
   size_t gradient_bytes() const;
-  /// What a plan takes of the slot's memory, in bytes, where a step has so many microbatches.
-  size_t arena_bytes(const Plan& plan, int microbatches) const;
+  /// What plans for microbatches of these sizes take of the slot's memory, in bytes, where a step has so
+  /// many.
+  size_t arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes, int microbatches);
   /// What the totals of steps take, in bytes: on the device, and of the host's memory.
   size_t totals_bytes() const { return count_ * sizeof(double); }
   size_t host_totals_bytes() const { return 3 * totals_bytes(); }
@@ -86,6 +87,9 @@ class Executor {
   size_t staging_bytes(const Plan& plan);
 
  private:
+  /// Of plans for microbatches of these sizes: they have the memory of frames in turn, and links of their
+  /// own.
+  ArenaBytes room_for(Plan::Purpose purpose, const std::set<int64_t>& sizes);
   /// What is the same whenever work is repeated: what it is for, how many samples, the first one's place, the
   /// global batch, the microbatch's number.
   using WorkKey = std::tuple<PlanKey, int64_t, int64_t, int>;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 
 #include "collective/collective.h"
 
@@ -26,6 +27,12 @@ class Microbatches {
   Range operator[](int number) const {
     return together_ ? within(part_of(batch_, number, count_), rank_, replicas_)
                      : within(share(), number, count_);
+  }
+  /// How many samples those that are not empty have: one number, or two that differ by one.
+  std::set<int64_t> sizes() const {
+    std::set<int64_t> all{(*this)[0].size(), (*this)[count_ - 1].size()};
+    all.erase(0);
+    return all;
   }
 
  private:

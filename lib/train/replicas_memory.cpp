@@ -1,7 +1,10 @@
 // What a run takes of each memory, and whether that is there.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -68,16 +71,23 @@ MemoryPlan Replicas::memory_of(Executor& executor, Plan::Purpose purpose, int64_
   if (training) plan.gradients = executor.gradient_bytes() + state.gradients;
   plan.metrics = executor.totals_bytes() + (worker.on_gpu() ? 0 : executor.host_totals_bytes());
   if (plan.share == 0) return plan;
+  // The epoch's last batch, where the number of samples is known.
+  const bool is_known = most_samples_ != std::numeric_limits<int64_t>::max();
+  const int64_t tail = is_known ? most_samples_ % batch_size : 0;
   std::vector<Plan::Purpose> purposes{purpose};
   if (training && config_.dataset.validation) purposes.push_back(Plan::Purpose::evaluation);
   for (const Plan::Purpose what : purposes) {
     const Microbatches microbatches = microbatches_of(worker.rank(), what, batch_size);
     const int64_t rows = microbatches[0].size();
     if (rows == 0) continue;
-    const Plan& its = replica.plans().plan({what, rows});
     plan.microbatch = std::max(plan.microbatch, rows);
-    plan.activations = std::max(plan.activations, executor.arena_bytes(its, microbatches.count()));
-    if (worker.on_gpu()) plan.staging = std::max(plan.staging, executor.staging_bytes(its));
+    // Smaller ones have the largest ones' memory, but links of their own.
+    std::set<int64_t> sizes{rows};
+    if (slots() > 1) sizes.merge(microbatches.sizes());
+    if (slots() > 1 && tail > 0) sizes.merge(microbatches_of(worker.rank(), what, tail).sizes());
+    plan.activations = std::max(plan.activations, executor.arena_bytes(what, sizes, microbatches.count()));
+    if (worker.on_gpu())
+      plan.staging = std::max(plan.staging, executor.staging_bytes(replica.plans().plan({what, rows})));
   }
   if (worker.on_gpu()) plan.data = data_bytes_;
   return plan;

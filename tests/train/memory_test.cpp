@@ -158,6 +158,7 @@ TEST_CASE("what check plans of each device's memory is what is allocated there")
                         {pipeline("gpipe", kFourStages, 8)},
                         {pipeline("1f1b", kFourStages, 8), recompute},
                         {pipeline("1f1b", "block_5", 4), "strategy.pipeline.replicas=2"},
+                        {pipeline("1f1b", kFourStages, 8), "train.batch_size=50"},
                         {sharded("optimizer")},
                         {sharded("gradients")},
                         {sharded("parameters")},
@@ -171,6 +172,8 @@ TEST_CASE("what check plans of each device's memory is allocated for pictures, t
                       {"strategy={placed: {layers: {down_1: cpu:0, down_2: cpu:1, up: cpu:0}}}"},
                       {pipeline("1f1b", "down_2, normal, joined", 8)},
                       {pipeline("gpipe", "down_2, normal, joined", 4)},
+                      {pipeline("1f1b", "down_2, normal, joined", 4), "train.batch_size=11"},
+                      {pipeline("gpipe", "down_2, normal, joined", 3), "train.batch_size=13"},
                       {sharded("gradients")},
                       {sharded("parameters")}});
 }
