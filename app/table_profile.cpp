@@ -221,6 +221,10 @@ void refuse_other_formats(const CsvText& text) {
     refuse(text.path().ends_with(".zip") ? "a ZIP archive; unpack it"
                                          : "an Excel workbook (or another ZIP archive); save it as CSV");
   if (start == "\xd0\xcf\x11\xe0") refuse("an Excel workbook; save it as CSV");
+  if (start == "\x93NUM") refuse("a NumPy array; a configuration reads it by 'npy' (docs/reference.md)");
+  if (start == "\x89HDF") refuse("HDF5; a configuration reads it by 'hdf5' (docs/reference.md)");
+  if (start == "\x89PNG" || start.starts_with("\xff\xd8\xff"))
+    refuse("a picture; give the folder that has a folder of pictures for each class");
   if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
     refuse("UTF-16; convert it: " + piped("iconv -f utf-16 -t utf-8", text.path(), "utf8.csv"));
 }

@@ -319,6 +319,10 @@ class New(Case):
                 ("book.csv", b"PK\x03\x04\x14\0\x06\0\n\0", "an Excel workbook (or another ZIP archive); save it as CSV"),
                 ("old.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\n", "an Excel workbook; save it as CSV"),
                 ("data.zip", b"PK\x03\x04\x14\0", "a ZIP archive; unpack it"),
+                ("x.npy", b"\x93NUMPY\x01\0v\0", "found a NumPy array; a configuration reads it by 'npy'"),
+                ("x.h5", b"\x89HDF\r\n\x1a\n", "found HDF5; a configuration reads it by 'hdf5'"),
+                ("cat.png", b"\x89PNG\r\n\x1a\n", "found a picture; give the folder that has a folder of pictures"),
+                ("cat.jpg", b"\xff\xd8\xff\xe0\0", "found a picture; give the folder that has a folder of pictures"),
                 ("wide.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16; convert it: iconv -f utf-16 -t utf-8 wide.csv > utf8.csv")):
             with self.subTest(name):
                 (self.dir / name).write_bytes(content)
