@@ -17,13 +17,14 @@ namespace {
 
 constexpr const char *kRed = "31", *kYellow = "33";
 
-/// In one piece, and without asking for memory, which may be what is to be said. Lost messages must not end a
+/// In one piece, and without asking for memory, which may be what is to be said. On a lively terminal the
+/// message takes the place of a bar that is drawn on the line (progress.cpp). Lost messages must not end a
 /// run: whether they could be written is not asked.
 void print_message(std::string_view kind, const char* colour, std::string_view message) {
   const auto length = [](std::string_view text) { return static_cast<int>(text.size()); };
-  const bool lively = !kind.empty() && stderr_is_lively();
-  std::fprintf(stderr, "%s%s%s%.*s%s%s%.*s\n", lively ? "\x1b[1;" : "", lively ? colour : "",
-               lively ? "m" : "", length(kind), kind.data(),
+  const bool on_bar = stderr_is_lively(), lively = !kind.empty() && on_bar;
+  std::fprintf(stderr, "%s%s%s%s%.*s%s%s%.*s\n", on_bar ? "\r\x1b[K" : "", lively ? "\x1b[1;" : "",
+               lively ? colour : "", lively ? "m" : "", length(kind), kind.data(),
                kind.empty() ? ""
                : lively     ? ":\x1b[0m"
                             : ":",

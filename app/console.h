@@ -14,6 +14,7 @@ namespace dtrain {
 bool print_text(std::string_view text);
 void print_json(const Json& document);
 
+/// Messages may come from any thread. On a lively terminal they erase the line that the cursor is on.
 void print_note(std::string_view message);
 void print_warning(std::string_view message);
 /// Writes lines that say themselves to which place they belong, and that they are warnings.

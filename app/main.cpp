@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   using namespace dtrain;
   install_last_resort();
   ignore_write_signals();
+  take_signals();  // before any other thread exists
   remember_command(argc, argv);
   try {
     run(argc, argv);

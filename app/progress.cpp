@@ -78,11 +78,14 @@ class LineProgress : public QuietProgress {
   double waiting_ = 0;  // of the epoch under way
 };
 
-/// One line at the bottom, written anew in place; what is printed meanwhile goes above it.
+/// One line at the bottom, drawn again in place. Messages, which take its place (console.h), stay above the
+/// next one.
 class BarProgress final : public LineProgress {
  public:
   explicit BarProgress(bool gpus) : utilisation_(gpus) {}
-  ~BarProgress() override { erase(); }
+  ~BarProgress() override {
+    if (visible_) std::fputs("\r\x1b[K", stderr);
+  }
 
   void on_step(const Progress& progress) override {
     LineProgress::on_step(progress);
@@ -93,18 +96,6 @@ class BarProgress final : public LineProgress {
     show(draw(progress, utilisation_.text(), terminal_width() - 1));
   }
   void on_wait(const std::string& what) override { show((what + " ...").substr(0, terminal_width() - 1)); }
-  void on_epoch(const Json& record, int64_t epochs) override {
-    erase();
-    LineProgress::on_epoch(record, epochs);
-  }
-  void on_note(const std::string& message) override {
-    erase();
-    LineProgress::on_note(message);
-  }
-  void on_warning(const std::string& message) override {
-    erase();
-    LineProgress::on_warning(message);
-  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -113,10 +104,6 @@ class BarProgress final : public LineProgress {
     const std::string line = "\r\x1b[K" + text;
     std::fwrite(line.data(), 1, line.size(), stderr);
     visible_ = true;
-  }
-  void erase() {
-    if (visible_) std::fputs("\r\x1b[K", stderr);
-    visible_ = false;
   }
 
   /// At most `width` characters. Parts that do not fit are left out whole, as half a number would be another

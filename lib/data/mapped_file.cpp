@@ -31,6 +31,11 @@ struct sigaction handler_before {};
 
 /// Puts zeros in the place of the page that the file cannot give, and of all behind it. A fault elsewhere is
 /// not ours: it comes again, to whoever was there before.
+///
+/// The handler runs on the stack of the thread that reads the memory, at the instruction that reads. Compiled
+/// code keeps nothing below its red zone, which the kernel leaves alone. Code that does otherwise (oneDNN
+/// 2.6's sgemm) must therefore not be given this memory: columns are copied out of it (data/gather.h), and
+/// text is parsed.
 void on_bus_error(int, siginfo_t* info, void*) {
   const int saved = errno;
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);

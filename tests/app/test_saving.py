@@ -2,6 +2,8 @@
 import errno
 import json
 import os
+import pathlib
+import re
 import shutil
 import signal
 import struct
@@ -58,6 +60,52 @@ class Signals(Saving):
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGTERM)
         self.assertEqual(self.finish(process, 143).err.count("; training goes on"), 2)
+
+    def test_two_at_once_are_one(self):
+        """`timeout` sends SIGTERM to the process and to its group."""
+        for pause in (0, 0.3):
+            shutil.rmtree(self.dir / "run", ignore_errors=True)
+            process = self.begin()
+            process.send_signal(signal.SIGTERM)
+            time.sleep(pause)
+            process.send_signal(signal.SIGTERM)
+            self.finish(process, 143)
+            self.assertEqual(process.err.count("SIGTERM: stopping"), 1)
+            self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
+
+    def test_no_thread_that_computes_takes_signals(self):
+        """A handler on its stack would damage what oneDNN keeps there."""
+        process = self.begin()
+        taken = sum(1 << (number - 1) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1))
+        blocked = [int(re.search(r"SigBlk:\s*(\w+)", task.read_text())[1], 16)
+                   for task in pathlib.Path(f"/proc/{process.pid}/task").glob("*/status")]
+        self.assertGreater(len(blocked), 2)
+        self.assertEqual([mask & taken for mask in blocked if mask & taken != taken], [0])  # the one that waits for them
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, 143)
+
+    def test_many_signals_change_no_bit(self):
+        config = CONFIG.replace("[12]", "[256]").replace("units: 16", "units: 512").replace("every: 10 steps, keep: 100", "keep: 2")
+        strategies = ("single", "{mirrored: {devices: [cpu:0, cpu:1]}}", "{pipeline: {devices: [cpu:0, cpu:1], microbatches: 2}}",
+                      "{sharded: {devices: [cpu:0, cpu:1], level: parameters}}")
+        for number, strategy in enumerate(strategies):
+            with self.subTest(strategy):
+                whole, run = f"whole{number}", f"run{number}"
+                self.fit(config=config.replace("{mirrored: {devices: [cpu:0, cpu:1]}}", strategy), output=whole)
+                process = self.start("fit", "config.yaml", "--output", run)
+                self.wait_for(lambda: process.poll() is not None or (self.dir / run / "run.jsonl").exists())
+                while process.poll() is None:
+                    process.send_signal(signal.SIGUSR1)
+                    time.sleep(0.0005)
+                self.finish(process, 0)
+                self.assert_same_run(run, whole)
+
+    def test_a_command_that_saves_nothing_ends_as_the_signal_says(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            process = self.start("gpus", "--watch", "--json")
+            process.stdout.readline()
+            process.send_signal(number)
+            self.finish(process, -number)
 
     def test_what_was_ignored_stays_ignored(self):
         def ignore():
