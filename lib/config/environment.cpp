@@ -59,33 +59,10 @@ std::string expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
   return out;
 }
 
-/// The tree with what `change` makes of every scalar but keys.
-template <class Change>
-ConfigNode with_scalars(const ConfigNode& node, const Change& change) {
-  if (node.is_scalar()) return change(node);
-  bool changed = false;
-  const auto visit = [&](const ConfigNode& child) {
-    ConfigNode now = with_scalars(child, change);
-    changed = changed || !now.same_as(child);
-    return now;
-  };
-  if (node.is_sequence()) {
-    std::vector<ConfigNode> items;
-    for (const ConfigNode& item : node.items()) items.push_back(visit(item));
-    return changed ? ConfigNode::sequence(std::move(items), node.mark()) : node;
-  }
-  if (node.is_mapping()) {
-    std::vector<ConfigNode::Entry> entries;
-    for (const auto& [key, value] : node.entries()) entries.emplace_back(key, visit(value));
-    return changed ? ConfigNode::mapping(std::move(entries), node.mark()) : node;
-  }
-  return node;
-}
-
 }  // namespace
 
 ConfigNode expand_environment(const ConfigNode& node, Diagnostics& diagnostics) {
-  return with_scalars(node, [&](const ConfigNode& scalar) {
+  return node.with_scalars([&](const ConfigNode& scalar) {
     if (scalar.text().find('$') == std::string::npos) return scalar;
     std::string text = expand_text(scalar, diagnostics);
     if (!scalar.quoted() && reads_as_null(text)) return ConfigNode::null(scalar.mark());
@@ -94,7 +71,7 @@ ConfigNode expand_environment(const ConfigNode& node, Diagnostics& diagnostics) 
 }
 
 ConfigNode escape_environment(const ConfigNode& node) {
-  return with_scalars(node, [](const ConfigNode& scalar) {
+  return node.with_scalars([](const ConfigNode& scalar) {
     const std::string& text = scalar.text();
     if (text.find("$$") == std::string::npos && text.find("${") == std::string::npos) return scalar;
     std::string escaped;

@@ -112,6 +112,22 @@ ConfigNode ConfigNode::with(std::string_view key, ConfigNode value) const {
   return mapping(std::move(all), mark());
 }
 
+ConfigNode ConfigNode::with_scalars(const std::function<ConfigNode(const ConfigNode&)>& change) const {
+  if (is_scalar()) return change(*this);
+  bool changed = false;
+  const auto visit = [&](const ConfigNode& child) {
+    ConfigNode now = child.with_scalars(change);
+    changed = changed || !now.same_as(child);
+    return now;
+  };
+  std::vector<ConfigNode> new_items;
+  std::vector<Entry> new_entries;
+  for (const ConfigNode& item : data_->items) new_items.push_back(visit(item));
+  for (const auto& [key, value] : data_->entries) new_entries.emplace_back(key, visit(value));
+  if (!changed) return *this;
+  return is_sequence() ? sequence(std::move(new_items), mark()) : mapping(std::move(new_entries), mark());
+}
+
 Mark place_in(const ConfigNode& node, std::initializer_list<std::string_view> path) {
   const ConfigNode* at = &node;
   for (const std::string_view key : path) {

@@ -1,6 +1,7 @@
 // A configuration as a tree of values that know where they were written.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -55,6 +56,9 @@ class ConfigNode {
   ConfigNode without(std::span<const std::string_view> keys) const;
   /// This mapping with `key` set (replaced, or put last).
   ConfigNode with(std::string_view key, ConfigNode value) const;
+
+  /// The tree with what `change` makes of every scalar in it, keys aside.
+  ConfigNode with_scalars(const std::function<ConfigNode(const ConfigNode&)>& change) const;
 
   /// Whether both share one tree (not whether two trees are equal).
   bool same_as(const ConfigNode& other) const { return data_ == other.data_; }

@@ -153,6 +153,22 @@ std::string name_for_of(const TensorSpec& column) {
   return column.name.empty() ? "target" : column.name;
 }
 
+TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool target,
+                       const std::vector<TransformSpec>& transforms,
+                       std::span<const Configured<Augmentation>> augmentations) {
+  ColumnPlan plan(stored);
+  bool is_augmented = target;
+  const auto augment = [&] { is_augmented = is_augmented || apply_augment({augmentations, false}, plan); };
+  for (const TransformSpec* spec : transforms_of(wanted, target, transforms).chosen) {
+    augment();
+    // Those that are fitted leave the shape as it is.
+    if (!spec->transform->is_fitted())
+      at_mark(spec->transform.resolved.mark(), [&] { spec->transform->apply(plan); });
+  }
+  augment();
+  return plan.spec();
+}
+
 PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool target,
                           const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
                           Fitter& fitter, const Mark& place) {

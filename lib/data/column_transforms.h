@@ -69,6 +69,13 @@ class Fitter {
 /// What an `of:` calls a column: the lone target of a model has no name of its own (a reader's `target:`).
 std::string name_for_of(const TensorSpec& column);
 
+/// What the transforms and, of an input, the augmentations make of a stored column, as far as that needs no
+/// samples: its shape and type. `wanted`: the column's name and type in the model. Throws UserError, with the
+/// transform's place, where one of them does not suit the column.
+TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool target,
+                       const std::vector<TransformSpec>& transforms,
+                       std::span<const Configured<Augmentation>> augmentations);
+
 struct PlannedColumn {
   ColumnPlan plan;
   ColumnPlan evaluation;      // the same without what is done for training only

@@ -86,6 +86,13 @@ ConfigNode write_layer(const Graph& graph, const GraphNode& node, const Segments
 
 }  // namespace
 
+bool ModelEnds::is_open() const {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const auto& one) { return !one.open_shape.is_null(); }) ||
+         std::any_of(outputs.begin(), outputs.end(),
+                     [](const auto& one) { return !one.open_units.is_null(); });
+}
+
 ConfigNode write_model(const Graph& graph) {
   std::vector<ConfigNode::Entry> inputs;
   std::vector<ConfigNode> layers;

@@ -108,18 +108,35 @@ struct Graph {
 /// The model as `resolved` has it: a flat list of layers that parse_model reads back to an equal graph.
 ConfigNode write_model(const Graph& graph);
 
+/// An input of a model, of which the shape may be left to the data.
+struct ModelInput {
+  std::string name;
+  DType dtype = DType::float32;
+  std::optional<Shape> shape;  // nothing where it is not known
+  ConfigNode open_shape;       // the `auto` in the place of the shape; null where there is none
+};
+
 /// What is known of an output of a model, however much of it is wrong.
 struct ModelOutput {
   ValueRef value;                  // none where it is not known
   std::string name;                // "" where it is not known
   std::optional<TensorSpec> spec;  // nothing where it is not known
+  ConfigNode open_units;           // the `auto` in the place of its layer's units; null where there is none
+};
+
+/// What is known of a model's inputs and outputs.
+struct ModelEnds {
+  std::vector<ModelInput> inputs;
+  std::vector<ModelOutput> outputs;
+
+  /// Whether the data have to say shapes before there is a graph.
+  bool is_open() const;
 };
 
 /// Builds the graph from the `model:` part of a configuration: inputs, layers, blocks with parameters and
-/// `repeat`, outputs (the last layer's first where not given). Every mistake is reported; null then.
-/// `outputs`, unless null, becomes what is known of them all the same.
-std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics,
-                                 std::vector<ModelOutput>* outputs = nullptr);
+/// `repeat`, outputs (the last layer's first where not given). Every mistake is reported; nothing is returned
+/// then, nor where shapes are left to the data. `ends`, unless null, becomes what is known all the same.
+std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics, ModelEnds* ends = nullptr);
 Json model_json_schema();
 
 }  // namespace dtrain

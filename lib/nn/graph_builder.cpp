@@ -31,13 +31,13 @@ void GraphBuilder::add_input(const ConfigNode& key, const InputSpec& spec, bool 
   GraphNode node;
   node.name = key.text();
   node.kind = "input";
-  node.outputs = {{key.text(), spec.shape, spec.dtype}};
+  node.outputs = {{key.text(), spec.shape.value.value_or(Shape()), spec.dtype}};
   node.mark = key.mark();
   names_.insert(node.name);
   const bool first = scope.values.empty();
   const ValueRef value{static_cast<int>(nodes_.size())};
   nodes_.push_back(std::move(node));
-  known_.push_back(known);
+  known_.push_back(known && spec.shape.value);
   used_.push_back(false);
   scope.values[key.text()] = value;
   scope.flow = first ? std::optional(value) : std::nullopt;
@@ -213,7 +213,7 @@ bool GraphBuilder::infer(GraphNode& node) {
     if (value == kUnknown || !known_[static_cast<size_t>(value.node)]) return false;
     inputs.push_back(nodes_[static_cast<size_t>(value.node)].outputs[static_cast<size_t>(value.output)]);
   }
-  if (!node.layer) return false;
+  if (!node.layer || !node.layer->open_units().is_null()) return false;
   const size_t before = diagnostics_.count();
   const auto report_error = [&](const std::string& message) {
     diagnostics_.error(node.mark, fmt::format("{} '{}': {}", node.kind, node.name, message));
@@ -243,11 +243,36 @@ ModelOutput GraphBuilder::describe(ValueRef value) const {
   if (value == kUnknown) return {};
   const auto at = static_cast<size_t>(value.node);
   const GraphNode& node = nodes_[at];
-  ModelOutput output{value, nodes_[node.is_activation_of_previous ? at - 1 : at].name, std::nullopt};
+  ModelOutput output{value, nodes_[node.is_activation_of_previous ? at - 1 : at].name, std::nullopt,
+                     open_units_behind(value)};
   if (known_[at]) output.spec = node.outputs[static_cast<size_t>(value.output)];
   // A misspelt kind gives a layer another name than it was meant to have.
   if (!node.layer && node.kind != "input" && !registry<Layer>().contains(node.kind)) output.name.clear();
   return output;
+}
+
+/// The units that are left to the data in the layer that gives this value, activations behind it aside.
+ConfigNode GraphBuilder::open_units_behind(ValueRef value) const {
+  while (value != kUnknown) {
+    const GraphNode& node = nodes_[static_cast<size_t>(value.node)];
+    if (!node.layer || node.inputs.empty()) break;
+    if (!node.layer->elementwise() && !node.layer->is_softmax()) return node.layer->open_units();
+    value = node.inputs.front();
+  }
+  return {};
+}
+
+void GraphBuilder::check_open_units(const std::vector<ModelOutput>& outputs) {
+  if (misunderstood_) return;
+  for (const GraphNode& node : nodes_) {
+    const ConfigNode open = node.layer ? node.layer->open_units() : ConfigNode();
+    const auto is_its = [&](const ModelOutput& output) { return output.open_units.same_as(open); };
+    if (!open.is_null() && std::none_of(outputs.begin(), outputs.end(), is_its))
+      diagnostics_.error(open,
+                         fmt::format("{} '{}': the data say the units of a layer that gives an output of "
+                                     "the model, such as the last; expected a number, found 'auto'",
+                                     node.kind, node.name));
+  }
 }
 
 void GraphBuilder::check_all_used() {

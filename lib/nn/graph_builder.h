@@ -50,6 +50,9 @@ class GraphBuilder {
   ValueRef read_flow(const Scope& scope);
   /// What is known of a value.
   ModelOutput describe(ValueRef value) const;
+  /// Reports units that are left to the data in layers that give none of these outputs, unless layers were
+  /// misunderstood.
+  void check_open_units(const std::vector<ModelOutput>& outputs);
   /// Reports values that nobody reads, unless layers were misunderstood, which would explain it.
   void check_all_used();
   /// Reports segments that are recomputed together and whose layers do not follow each other.
@@ -82,6 +85,7 @@ class GraphBuilder {
   const Use* shared_use(const LayerSpec& layer, const Scope& scope);
   bool may_open(const ConfigNode& kind);
   std::vector<ValueRef> inputs_of(const LayerSpec& layer, const Scope& scope);
+  ConfigNode open_units_behind(ValueRef value) const;
   ValueRef add(GraphNode node);
   bool infer(GraphNode& node);
   bool count_one(const Mark& mark);

@@ -155,6 +155,9 @@ class Layer {
   /// cannot do it.
   virtual std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const = 0;
 
+  /// The `auto` that is written where the size of the output's last axis belongs: infer() cannot be called
+  /// before the data have said it. Null where the size is known.
+  virtual ConfigNode open_units() const { return {}; }
   /// The activation written among the options (`activation: relu`): the graph has it as a node after the
   /// layer's first output, and the plan fuses it where can_fuse says so. Empty where there is none.
   virtual Configured<Layer> activation() const { return {}; }

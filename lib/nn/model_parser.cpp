@@ -14,11 +14,13 @@ namespace dtrain {
 
 namespace {
 
-void lay_inputs(const ConfigNode& inputs, GraphBuilder& builder, Scope& scope, Diagnostics& diagnostics) {
+std::vector<ModelInput> lay_inputs(const ConfigNode& inputs, GraphBuilder& builder, Scope& scope,
+                                   Diagnostics& diagnostics) {
+  std::vector<ModelInput> known;
   if (!inputs.is_mapping() || inputs.entries().empty()) {
     report_unexpected(inputs, "inputs", "a mapping of at least one input's name to its shape", diagnostics);
     scope.flow = kUnknown;
-    return;
+    return known;
   }
   for (const auto& [key, value] : inputs.entries()) {
     Name name;
@@ -27,7 +29,9 @@ void lay_inputs(const ConfigNode& inputs, GraphBuilder& builder, Scope& scope, D
     const size_t before = diagnostics.count();
     InputSpec::schema().parse(value, fmt::format("input '{}'", key.text()), text, diagnostics);
     builder.add_input(key, text, diagnostics.count() == before, scope);
+    known.push_back({key.text(), text.dtype, text.shape.value, text.shape.written});
   }
+  return known;
 }
 
 /// The values of the layers that `outputs:` names; the last layer's where it names none.
@@ -80,8 +84,7 @@ void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics
 
 }  // namespace
 
-std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics,
-                                 std::vector<ModelOutput>* outputs) {
+std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics, ModelEnds* ends) {
   const size_t before = diagnostics.count();
   ModelSpec text;
   // What is well formed is checked further even where something else is not.
@@ -89,8 +92,9 @@ std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostic
   const std::map<std::string, Block> blocks = parse_blocks(text.blocks, diagnostics);
   GraphBuilder builder(blocks, diagnostics);
   Scope scope;
+  ModelEnds known;
   if (const ConfigNode* inputs = node.find("inputs"))
-    lay_inputs(*inputs, builder, scope, diagnostics);
+    known.inputs = lay_inputs(*inputs, builder, scope, diagnostics);
   else
     scope.flow = kUnknown;
   const size_t input_count = scope.values.size();
@@ -99,14 +103,16 @@ std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostic
   builder.lay(text.layers, scope);
   Graph graph;
   graph.outputs = read_outputs(text, builder, scope, input_count, diagnostics);
-  if (outputs)
-    for (const ValueRef value : graph.outputs) outputs->push_back(builder.describe(value));
+  for (const ValueRef value : graph.outputs) known.outputs.push_back(builder.describe(value));
+  builder.check_open_units(known.outputs);
+  const bool is_open = known.is_open();
+  if (ends) *ends = std::move(known);
   builder.check_all_used();
   builder.check_segments();
   builder.check_unused_blocks();
   graph.nodes = builder.take_nodes();
   if (text.freeze && !builder.has_misunderstood()) freeze(*text.freeze, graph.nodes, diagnostics);
-  if (diagnostics.count() != before) return std::nullopt;
+  if (diagnostics.count() != before || is_open) return std::nullopt;
 
   for (size_t i = 0; i < input_count; ++i) graph.inputs.push_back(static_cast<int>(i));
   graph.freeze = std::move(text.freeze);

@@ -71,7 +71,9 @@ ConfigNode write_names(const std::vector<std::string>& names) {
 const Schema<ModelSpec>& ModelSpec::schema() {
   static const auto kSchema =
       Schema<ModelSpec>("The network: a graph of layers.")
-          .required("inputs", &ModelSpec::inputs, "name of each input: its shape, or {shape, dtype}")
+          .required("inputs", &ModelSpec::inputs,
+                    "name of each input: its shape, or {shape, dtype}; `auto` is the shape of the training "
+                    "split's samples")
           .optional("blocks", &ModelSpec::blocks, "pieces of graph by name, to be used like layers")
           .required("layers", &ModelSpec::layers, "the layers, each reading the one above unless it says")
           .optional("outputs", &ModelSpec::outputs, "the layers that are the model's outputs (the last one)")
@@ -84,7 +86,8 @@ const Schema<ModelSpec>& ModelSpec::schema() {
 const Schema<InputSpec>& InputSpec::schema() {
   static const auto kSchema =
       Schema<InputSpec>("An input of the model.")
-          .required("shape", &InputSpec::shape, "of one sample, without the batch axis")
+          .required("shape", &InputSpec::shape,
+                    "of one sample, without the batch axis; `auto`: as the training split has it")
           .optional("dtype", &InputSpec::dtype, "of its elements")
           .positional("shape");
   return kSchema;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/tensor_spec.h"
+#include "config/or_auto.h"
 #include "config/schema.h"
 #include "device/written_device.h"
 #include "nn/pretrained.h"
@@ -56,7 +57,7 @@ struct ModelSpec {
 
 /// A model input: shape and dtype of a sample.
 struct InputSpec {
-  Shape shape;
+  OrAuto<Shape> shape;
   DType dtype = DType::float32;
   static const Schema<InputSpec>& schema();
 };

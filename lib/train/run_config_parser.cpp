@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "config/load.h"
+#include "train/auto_widths.h"
 #include "train/heads.h"
 #include "train/monitors.h"
 #include "train/placement.h"
@@ -179,10 +180,9 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
     check_input_targets(config.dataset, config.graph.input_specs(), config.targets(), diagnostics);
 }
 
-}  // namespace
-
-std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
-                                          Diagnostics& diagnostics, bool to_train) {
+/// As parse_run_config(), but without data: where `ends` says that the model is open, the run has no graph.
+std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& name, bool to_train,
+                                     ModelEnds& ends, Diagnostics& diagnostics) {
   const size_t before = diagnostics.count();
   TopLevel top;
   top_level_schema().parse(node, "the configuration", top, diagnostics);
@@ -198,12 +198,11 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
   add_default_callbacks(config.train.callbacks);
   check_callbacks_once(config.train.callbacks, diagnostics);
   checkpoint_schema().parse(top.checkpoint, "checkpoint", config.checkpoint, diagnostics);
-  std::vector<ModelOutput> outputs;
   std::optional<Graph> graph;
-  if (node.find("model")) graph = parse_model(top.model, diagnostics, &outputs);
+  if (node.find("model")) graph = parse_model(top.model, diagnostics, &ends);
   if (graph) config.graph = std::move(*graph);
   if (graph) apply_groups(config.train.groups, config.graph, diagnostics);
-  const ParsedHeads heads = parse_heads(config, std::move(outputs), top.train, diagnostics);
+  const ParsedHeads heads = parse_heads(config, ends.outputs, top.train, diagnostics);
   const size_t before_dataset = diagnostics.count();
   if (node.find("dataset"))
     if (auto dataset = parse_dataset(top.dataset, diagnostics)) config.dataset = std::move(*dataset);
@@ -233,6 +232,19 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
                            ConfigNode::entry("checkpoint", checkpoint_schema().write(config.checkpoint))});
   config.warnings = diagnostics.warnings();
   return config;
+}
+
+}  // namespace
+
+std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
+                                          Diagnostics& diagnostics, bool to_train) {
+  ModelEnds ends;
+  std::optional<RunConfig> config = parse_parts(node, name, to_train, ends, diagnostics);
+  if (!config || !ends.is_open()) return config;
+  const size_t before = diagnostics.count();
+  const ConfigNode settled = with_widths(node, *config, ends, diagnostics);
+  if (diagnostics.count() != before) return std::nullopt;
+  return parse_parts(settled, name, to_train, ends, diagnostics);
 }
 
 RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets, bool to_train) {

@@ -9,7 +9,9 @@
 
 namespace dtrain {
 
-/// Nothing where there are mistakes, which are all reported. `name`: the run's where none is given.
+/// Nothing where there are mistakes, which are all reported. Where the model leaves shapes to the data
+/// (`auto`) and nothing is wrong, the training split is opened and the numbers take the places of the `auto`;
+/// throws UserError with such a place where the data cannot be read. `name`: the run's where none is given.
 /// `to_train`: see load_run_config.
 std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
                                           Diagnostics& diagnostics, bool to_train = false);

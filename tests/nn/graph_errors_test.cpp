@@ -370,9 +370,9 @@ TEST_CASE("a mistake in a layer's details leaves its shape to be checked") {
 TEST_CASE("what is known of outputs is told, however much is wrong") {
   const auto outputs_of = [](const std::string& yaml) {
     Diagnostics diagnostics;
-    std::vector<ModelOutput> outputs;
-    parse_model(parse_yaml(yaml, "m.yaml", diagnostics), diagnostics, &outputs);
-    return outputs;
+    ModelEnds ends;
+    parse_model(parse_yaml(yaml, "m.yaml", diagnostics), diagnostics, &ends);
+    return ends.outputs;
   };
   const auto known =
       outputs_of(with_layers("  - flatten: {foo: 1}\n  - dense: {units: 4, name: a, activation: relu}\n"));
@@ -389,4 +389,35 @@ TEST_CASE("what is known of outputs is told, however much is wrong") {
   REQUIRE(named.size() == 2);
   CHECK(named[1].name == "b");
   CHECK_FALSE(named[1].spec);
+}
+
+TEST_CASE("units are left to the data in layers of outputs only") {
+  const auto ends_of = [](const std::string& yaml) {
+    Diagnostics diagnostics;
+    ModelEnds ends;
+    CHECK_FALSE(parse_model(parse_yaml(yaml, "m.yaml", diagnostics), diagnostics, &ends));
+    CHECK_FALSE(diagnostics.has_errors());
+    return ends;
+  };
+  const ModelEnds ends = ends_of(
+      "inputs: {x: auto, y: {shape: auto, dtype: int32}}\n"
+      "layers:\n"
+      "  - dense: {units: auto, activation: softmax, inputs: x, name: a}\n"
+      "  - embedding: {input_dim: 3, output_dim: 2, inputs: y}\n"
+      "  - dense: {units: auto}\n"
+      "  - activation: sigmoid\n"
+      "outputs: [a, activation]\n");
+  REQUIRE(ends.inputs.size() == 2);
+  CHECK(ends.inputs[0].open_shape.mark().str() == "m.yaml:1:13");
+  CHECK(ends.inputs[1].open_shape.mark().str() == "m.yaml:1:30");
+  CHECK(ends.inputs[1].dtype == DType::int32);
+  REQUIRE(ends.outputs.size() == 2);
+  CHECK(ends.outputs[0].open_units.mark().str() == "m.yaml:3:20");
+  CHECK(ends.outputs[1].open_units.mark().str() == "m.yaml:5:20");
+  // Other options are checked all the same.
+  CHECK(model_errors("inputs: {x: auto}\nlayers: [{dense: {units: auto, unit: 3}}]\n") ==
+        "m.yaml:2:32: error: unknown key 'unit' in dense; did you mean 'units'?");
+  CHECK(model_errors(with_layers("  - dense: {units: auto, name: h}\n  - dense: {units: 2}\n")) ==
+        "m.yaml:3:20: error: dense 'h': the data say the units of a layer that gives an output of the model, "
+        "such as the last; expected a number, found 'auto'");
 }

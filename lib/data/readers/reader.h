@@ -63,6 +63,8 @@ class Reader {
                                                    const ReadRequest& /*request*/) const {
     return std::nullopt;
   }
+  /// Whether the files say what shape the inputs have; else these have whatever shape a request says.
+  virtual bool has_shapes() const { return true; }
   /// Whether what it opens has SourceColumns::weights.
   virtual bool has_weights() const { return false; }
   /// How the reader reads delimited text; nothing where it reads other files.

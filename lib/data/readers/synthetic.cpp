@@ -134,6 +134,7 @@ class SyntheticReader final : public Reader {
     return columns;
   }
   std::vector<std::string> files() const override { return {}; }
+  bool has_shapes() const override { return false; }
 
  private:
   /// Each column draws from a stream of its own.

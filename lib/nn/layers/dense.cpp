@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "config/or_auto.h"
 #include "nn/layers/activation.h"
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
@@ -8,7 +9,7 @@ namespace dtrain {
 namespace {
 
 struct DenseOptions {
-  int64_t units = 0;
+  OrAuto<int64_t> units;
   OptionalActivation activation;
   bool use_bias = true;
   Configured<Initializer> kernel_initializer = registry<Initializer>().make("glorot_uniform");
@@ -19,7 +20,10 @@ struct DenseOptions {
     static const auto schema =
         Schema<O>("Fully connected: activation(x kernel + bias), over the last axis.")
             .example("{units: 64, activation: relu}")
-            .required("units", &O::units, "size of the output's last axis", extent())
+            .required("units", &O::units,
+                      "size of the output's last axis; `auto`, in the layer of an output of the model: "
+                      "the number of classes, or the width of the target, in the training split",
+                      or_auto(extent()))
             .optional("activation", &O::activation, "what follows")
             .optional("use_bias", &O::use_bias, "add a bias")
             .optional("kernel_initializer", &O::kernel_initializer, "how the [inputs, units] kernel begins")
@@ -81,14 +85,14 @@ class Dense : public LayerWith<DenseOptions> {
     const TensorSpec* input = float_input_with_axis(inputs, "of features", report_error);
     if (!input) return {};
     TensorSpec output{{}, input->shape, DType::float32};
-    output.shape[output.shape.rank() - 1] = options_.units;
+    output.shape[output.shape.rank() - 1] = units();
     return {output};
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {
     std::vector<ParameterSpec> specs = {
-        {"kernel", {inputs[0].shape.back(), options_.units}, options_.kernel_initializer, {}}};
-    if (options_.use_bias) specs.push_back({"bias", {options_.units}, options_.bias_initializer, {}});
+        {"kernel", {inputs[0].shape.back(), units()}, options_.kernel_initializer, {}}};
+    if (options_.use_bias) specs.push_back({"bias", {units()}, options_.bias_initializer, {}});
     return specs;
   }
 
@@ -96,9 +100,13 @@ class Dense : public LayerWith<DenseOptions> {
     return std::make_unique<PreparedDense>(request, options_.use_bias);
   }
 
+  ConfigNode open_units() const override { return options_.units.written; }
   Configured<Layer> activation() const override { return activation_layer(options_.activation); }
   bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
   std::string keras_class() const override { return "Dense"; }
+
+ private:
+  int64_t units() const { return *options_.units.value; }
 };
 
 }  // namespace

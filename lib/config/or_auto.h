@@ -1,0 +1,51 @@
+// A value that may be `auto`.
+#pragma once
+
+#include <optional>
+
+#include "config/check.h"
+#include "config/codec.h"
+
+namespace dtrain {
+
+/// A value, or `auto`: then the data say it.
+template <class V>
+struct OrAuto {
+  std::optional<V> value;
+  ConfigNode written;  // the scalar `auto`; null where there is a value
+
+  OrAuto() = default;
+  OrAuto(V given) : value(std::move(given)) {}
+};
+
+template <class V>
+struct Codec<OrAuto<V>> {
+  static bool parse(const ConfigNode& node, const std::string& where, OrAuto<V>& out,
+                    Diagnostics& diagnostics) {
+    out = {};
+    if (node.is_scalar() && !node.quoted() && node.text() == "auto") {
+      out.written = node;
+      return true;
+    }
+    V value{};
+    if (!Codec<V>::parse(node, where, value, diagnostics)) return false;
+    out.value = std::move(value);
+    return true;
+  }
+  static ConfigNode write(const OrAuto<V>& value) {
+    return value.value ? Codec<V>::write(*value.value) : ConfigNode::scalar("auto");
+  }
+  static Json schema() {
+    return Json::object().set(
+        "anyOf", Json::array().push(Codec<V>::schema()).push(Json::object().set("const", "auto")));
+  }
+};
+
+/// The check of a value that may be `auto`.
+template <class V>
+Check<OrAuto<V>> or_auto(const Check<V>& check) {
+  return {check.expected, [holds = check.holds](const OrAuto<V>& v) { return !v.value || holds(*v.value); },
+          check.schema};
+}
+
+}  // namespace dtrain
