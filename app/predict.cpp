@@ -1,10 +1,7 @@
 // dtrain predict: what a trained model makes of new inputs.
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -47,14 +44,6 @@ std::vector<TensorSpec> output_specs(const Graph& graph) {
   return specs;
 }
 
-/// The first bytes of every checkpoint.
-bool is_checkpoint(const std::string& path) {
-  constexpr std::string_view kMagic = "dtrain checkpoint";
-  std::array<char, kMagic.size()> start{};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return std::string_view(start.data(), start.size()) == kMagic;
-}
-
 /// What is read from must not be written over, nor any other checkpoint, nor what a run was made of.
 void check_output(const PredictOptions& options, const SavedRun& run) {
   namespace fs = std::filesystem;
@@ -74,7 +63,7 @@ void check_output(const PredictOptions& options, const SavedRun& run) {
   if (is_output(checkpoint.path()) ||
       (output.parent_path().filename() == "checkpoints" && checkpoint_step(output.filename().string())))
     throw UserError(fmt::format("{}: is a checkpoint's name; give another --output", options.output_file));
-  if (is_checkpoint(options.output_file))
+  if (begins_as_checkpoint(options.output_file))
     throw UserError(fmt::format("{}: is a checkpoint; give another --output", options.output_file));
   for (const std::string& file : data_files(run.config.dataset))
     if (is_output(file))

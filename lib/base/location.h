@@ -1,6 +1,7 @@
 // Where a file is: a path, and the directory that it is seen from.
 #pragma once
 
+#include <cstddef>
 #include <fcntl.h>
 #include <string>
 #include <utility>
@@ -26,6 +27,9 @@ struct Location {
 
 /// The location of `name` in the directory of a file; of the directory itself for ".".
 Location beside(const Location& file, const std::string& name);
+
+/// The first bytes of a regular file: fewer than `count` where it is shorter, none where it cannot be read.
+std::string first_bytes(const Location& file, size_t count);
 
 /// The names in a directory ("." and ".." among them), in no order; none where it cannot be read.
 std::vector<std::string> names_in(const Location& directory);

@@ -90,6 +90,9 @@ class Checkpoint {
   std::unordered_map<std::string, const ArrayRef*> slots_;  ///< by "<slot>/<layer>/<weight>"
 };
 
+/// Whether a file begins as checkpoints of dtrain do; the rest of it may be damaged.
+bool begins_as_checkpoint(const Location& file);
+
 /// The file name of a step's checkpoint: "ckpt-00000782.h5" for step 782.
 std::string checkpoint_name(int64_t step);
 

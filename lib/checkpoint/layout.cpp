@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "checkpoint/checkpoint.h"
 
 namespace dtrain {
 
@@ -33,6 +34,10 @@ std::string make_header(Parts image) {
   size_t bytes = 0;
   for (const auto part : image) bytes += part.size();
   return header_of(kFormat, bytes, checksum(image));
+}
+
+bool begins_as_checkpoint(const Location& file) {
+  return first_bytes(file, kMagic.size()) == kMagic;
 }
 
 int verify_header(const std::string& path, std::span<const std::byte> file) {

@@ -15,6 +15,7 @@
 
 #include "base/append_file.h"
 #include "base/error.h"
+#include "base/name_list.h"
 #include "base/new_file.h"
 #include "base/paths.h"
 #include "checkpoint/directory_lock.h"
@@ -33,6 +34,9 @@ constexpr const char* kTable = "metrics.csv";
 constexpr const char* kReport = "report.html";
 constexpr const char* kEvents = "run.jsonl";
 constexpr const char* kTensorboard = "tensorboard";
+/// The beginning of every run.jsonl, which is the first file that a run writes.
+constexpr std::array<std::string_view, 2> kFirstEvents{R"({"event": "fit", "time": ")",
+                                                       R"({"event": "resume", "time": ")"};
 constexpr std::array kOwn{kConfig, kMetrics, kTable, kReport, kEvents};
 
 std::string reason(int code) {
@@ -107,8 +111,8 @@ struct RunDirectory::Held {
     fd = -1;
   }
 
-  /// Makes and opens the directory `path`, and locks it.
-  void open() {
+  /// Makes and opens the directory `path`, and locks it. False where another process has it.
+  bool open() {
     // Whoever had it may have removed it before it was locked here.
     for (struct stat ours{}, there{};; close()) {
       make_directories(path, made);
@@ -117,10 +121,9 @@ struct RunDirectory::Held {
       if (fd < 0) throw UserError(fmt::format("{}: cannot be opened: {}", path, reason(errno)));
       if (!lock(fd)) {
         close();
-        throw UserError(
-            fmt::format("{}: another dtrain is training there; give another directory: --output", path));
+        return false;
       }
-      if (::fstat(fd, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && same_file(ours, there)) return;
+      if (::fstat(fd, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && same_file(ours, there)) return true;
     }
   }
 
@@ -203,9 +206,27 @@ bool RunDirectory::is_held() const {
   return held;
 }
 
+bool RunDirectory::holds_checkpoint(int64_t step) const {
+  return begins_as_checkpoint(checkpoint_at(step));
+}
+
+bool RunDirectory::is_run() const {
+  const std::string first = first_bytes(at(kEvents), kFirstEvents.back().size());
+  for (const std::string_view event : kFirstEvents)
+    if (first.starts_with(event)) return true;
+  const std::vector<int64_t> all = steps();
+  return std::any_of(all.begin(), all.end(), [this](int64_t step) { return holds_checkpoint(step); });
+}
+
 void RunDirectory::hold() {
-  if (held_->fd >= 0) return;
-  held_->open();
+  if (!try_hold())
+    throw UserError(
+        fmt::format("{}: another dtrain is training there; give another directory: --output", held_->path));
+}
+
+bool RunDirectory::try_hold() {
+  if (held_->fd >= 0) return true;
+  if (!held_->open()) return false;
   const int error = held_->make_checkpoints();
   held_->made_checkpoints = error == 0;
   if (error != 0 && error != EEXIST) {
@@ -219,18 +240,24 @@ void RunDirectory::hold() {
   refuse_foreign_files();
   remove_leftovers(at(kConfig));
   remove_leftovers(checkpoint_at(0));
+  return true;
 }
 
 void RunDirectory::refuse_foreign_files() {
-  if (!held_->made_checkpoints || exists(at(kEvents))) return;
-  for (const char* name : {kConfig, kMetrics, kTable, kReport}) {
-    const Location file = at(name);
-    if (!exists(file)) continue;
-    discard();
-    throw UserError(fmt::format(
-        "{}: is of no run of dtrain's, and would be written over; give another directory: --output",
-        file.shown()));
-  }
+  if (is_run()) return;
+  std::vector<std::string> in_the_way;
+  for (const char* name : kOwn)
+    if (exists(at(name))) in_the_way.emplace_back(name);
+  for (const int64_t step : steps())
+    in_the_way.push_back(fmt::format("{}/{}", kCheckpoints, checkpoint_name(step)));
+  if (in_the_way.empty()) return;
+  const std::string path = held_->path;
+  discard();
+  constexpr size_t kMostShown = 6;
+  throw UserError(
+      fmt::format("{}: expected a run directory of dtrain or a directory without a run's files, found {}, "
+                  "which dtrain did not write and a run would replace; give another directory: --output",
+                  path, list_some(in_the_way, kMostShown)));
 }
 
 void RunDirectory::discard() {

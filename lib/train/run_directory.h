@@ -35,11 +35,18 @@ class RunDirectory {
   /// Whether a configuration was written, as every run does at its start.
   bool has_begun() const;
 
+  /// Whether a run of dtrain, of this or an earlier version, made the directory: run.jsonl says so, or it
+  /// holds a checkpoint.
+  bool is_run() const;
+
   /// Whether another process, or this one, trains there now.
   bool is_held() const;
   /// Makes the directories, keeps every other process of this machine from training here until the last copy
-  /// is gone, and removes what runs that were killed left half written. Throws UserError where the
-  /// directories cannot be made or another process holds them. Nothing where it is held already.
+  /// is gone, and removes what runs that were killed left half written. False where another process holds the
+  /// directory. Throws UserError where the directories cannot be made, or where no run made them and they
+  /// hold files under the names of a run's. Does nothing where it is held already.
+  bool try_hold();
+  /// The same; throws UserError where another process holds the directory.
   void hold();
   /// Undoes hold() for a run that did not come about, unless there are checkpoints: removes the directories
   /// and the files of a run that were not there before.
@@ -81,13 +88,13 @@ class RunDirectory {
  private:
   struct Held;
 
-  /// A run writes its configuration and its metrics anew; those of a directory that no run had are somebody
-  /// else's. Throws UserError, after discard().
+  /// Throws UserError, after discard(), where a run would replace files that no run wrote.
   void refuse_foreign_files();
   void remove_event_files() const;
   Location at(const std::string& name) const;
   Location checkpoint_at(int64_t step) const;
   std::vector<int64_t> steps() const;
+  bool holds_checkpoint(int64_t step) const;
   void append(const std::string& name, std::string_view line) const;
   void write_text(const std::string& name, const std::string& text) const;
 
