@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "run_folder.h"
 #include "train/run_config_parser.h"
 #include "training.h"
 
@@ -18,10 +19,24 @@ struct FitOptions : TrainingOptions {
   bool resume = false, overwrite = false;
 };
 
+/// Where the run is saved. Without --output the run of an earlier `fit` stays: a number makes another
+/// directory.
+RunDirectory directory_for(const FitOptions& options, const std::string& name) {
+  if (!options.directory.empty()) return RunDirectory(options.directory);
+  if (options.resume) return newest_directory(name);
+  const RunDirectory first("runs/" + name);
+  if (options.overwrite) return first;
+  RunDirectory directory = take_free_directory(name);
+  if (directory.path() != first.path() && !options.output.quiet)
+    print_note(fmt::format("{} is taken: this run is saved in {} (--resume continues the newest of them)",
+                           first.path(), directory.path()));
+  return directory;
+}
+
 void fit(const FitOptions& options) {
   RunConfig config = load_run_config(options.config, options.all_sets(), true);
   print_warnings(config.warnings);
-  const RunDirectory directory(options.directory.empty() ? "runs/" + config.name : options.directory);
+  const RunDirectory directory = directory_for(options, config.name);
 
   std::error_code missing;
   if (std::filesystem::equivalent(options.config, directory.path() + "/config.yaml", missing))
@@ -50,13 +65,16 @@ void add_fit(CommandLine& line) {
   const auto options = std::make_shared<FitOptions>();
   command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
   const Option resume = command.add_flag(
-      "--resume", options->resume, "Go on from the newest checkpoint in the run directory, if there is one");
+      "--resume", options->resume,
+      "Continue from the newest checkpoint in the run directory (without --output: of the run's "
+      "newest directory), if there is one");
   command
       .add_flag("--overwrite", options->overwrite,
-                "Begin anew where the run directory holds checkpoints; those are removed")
+                "Replace the run in the run directory: its checkpoints and other files are removed")
       .excludes(resume);
   add_training_options(command, *options);
-  command.option("--output").description("The run directory (runs/ and the run's name where not given)");
+  command.option("--output")
+      .description("The run directory (default: runs/NAME, or runs/NAME-2, ... where that holds a run)");
   command.callback([options] { fit(*options); });
 }
 

@@ -1,8 +1,8 @@
-"""Files of the user's own stay, also under --overwrite."""
+"""Which directory a run is saved in: files of the user's own stay, and runs without --output are numbered."""
 import shutil
 
 import support
-from support import CONFIG, Case
+from support import CONFIG, STEPS_PER_EPOCH, Case
 
 TEXT = "mine, months of work\n"
 
@@ -58,6 +58,60 @@ class ForeignFiles(Case):
         for path in self.checkpoints():
             path.unlink()
         self.fit("--epochs", 1)
+
+
+class Numbers(Case):
+    def fit_here(self, *arguments, name="titanic", epochs=1):
+        self.write(f"{name}.yaml", CONFIG)
+        return self.dtrain("fit", f"{name}.yaml", "--epochs", epochs, *arguments)
+
+    def runs(self):
+        return sorted(path.name for path in (self.dir / "runs").iterdir())
+
+    def test_a_taken_directory_gets_a_number(self):
+        self.assertNotIn("taken", self.fit_here().err)
+        self.assertIn("runs/titanic is taken: this run is saved in runs/titanic-2", self.fit_here("--set", "seed=4").err)
+        self.assertEqual(self.fit_here("--quiet").err, "")
+        self.assertEqual(self.runs(), ["titanic", "titanic-2", "titanic-3"])
+        self.assertIn("seed: 4", (self.dir / "runs/titanic-2/config.yaml").read_text())
+        self.fit_here("--overwrite", "--set", "seed=5")
+        self.assertEqual(self.runs(), ["titanic", "titanic-2", "titanic-3"])
+        self.assertIn("seed: 5", (self.dir / "runs/titanic/config.yaml").read_text())
+        shutil.rmtree(self.dir / "runs/titanic")
+        self.fit_here()
+        self.assertEqual(self.runs(), ["titanic", "titanic-2", "titanic-3"])
+
+    def test_resume_continues_the_newest(self):
+        self.fit_here("--resume")
+        self.assertEqual(self.runs(), ["titanic"])
+        self.fit_here()
+        self.fit_here("--resume", epochs=2)
+        self.assertEqual(len(self.metrics("runs/titanic")), 1)
+        self.assertEqual(len(self.metrics("runs/titanic-2")), 2)
+        self.dtrain("resume", "runs/titanic", "--epochs", 3)
+        self.fit_here("--resume", epochs=4)
+        self.assertEqual(len(self.metrics("runs/titanic")), 4)
+        self.assertEqual(self.runs(), ["titanic", "titanic-2"])
+
+    def test_resume_knows_the_runs_of_another_configuration(self):
+        self.fit_here()
+        self.fit_here(name="titanic-2")
+        self.fit_here("--resume", epochs=2)
+        self.assertEqual(len(self.metrics("runs/titanic")), 2)
+        self.assertEqual(len(self.metrics("runs/titanic-2")), 1)
+        self.fit_here()
+        self.assertEqual(self.runs(), ["titanic", "titanic-2", "titanic-3"])
+
+    def test_fits_that_start_at_once_have_a_directory_each(self):
+        self.write("titanic.yaml", CONFIG)
+        for process in [self.start("fit", "titanic.yaml", "--epochs", 2) for _ in range(4)]:
+            _, error = process.communicate(timeout=100)
+            self.assertEqual(process.returncode, 0, error)
+        self.assertEqual(self.runs(), ["titanic", "titanic-2", "titanic-3", "titanic-4"])
+        for run in self.runs():
+            self.assertEqual([path.name for path in self.checkpoints(f"runs/{run}")][-1],
+                             f"ckpt-{2 * STEPS_PER_EPOCH:08}.h5")
+            self.assertEqual(len(self.metrics(f"runs/{run}")), 2)
 
 
 if __name__ == "__main__":
