@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <vector>
 
@@ -17,8 +18,28 @@
 
 namespace dtrain {
 
+namespace {
+
+/// Raises the soft limit of open files to the hard one, as far as the system allows it.
+void raise_limit_of_open_files() {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int open_to_read(const std::string& path) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // opening a pipe must not wait for its writer
+  const int fd = open(path.c_str(), kFlags);
+  if (fd >= 0 || errno != EMFILE) return fd;
+  raise_limit_of_open_files();
+  return open(path.c_str(), kFlags);
+}
+
+}  // namespace
+
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
-  fd_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not hang us
+  fd_ = open_to_read(path_);
   if (fd_ < 0 || fstat(fd_, &status_) != 0) {
     const std::string reason = std::strerror(errno);
     if (fd_ >= 0) close(fd_);

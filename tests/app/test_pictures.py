@@ -4,6 +4,7 @@ import io
 import json
 import random
 import re
+import resource
 import shutil
 import struct
 import tarfile
@@ -170,6 +171,19 @@ class Pictures(Case):
         path = self.dir / "train-01.tar"
         path.write_bytes(path.read_bytes()[:5000])
         self.assertRegex(self.fit(config=config, output="cut", expect=2).err, r"config.yaml:9:15: error: .*train-01.tar: expected .* at byte \d+, found")
+
+    def test_more_shards_than_files_may_be_open(self):
+        for i in range(100):
+            with tarfile.open(self.dir / f"many-{i:03}.tar", "w") as archive:
+                name = ("blue", "green", "red")[i % 3]
+                archive.add(self.dir / "train" / name / "00.png", f"{i}.png")
+                label = tarfile.TarInfo(f"{i}.cls")
+                label.size = 1
+                archive.addfile(label, io.BytesIO(str(i % 3).encode()))
+        config = CONFIG.replace("images: {directory: train", "webdataset: {files: 'many-*.tar'")
+        config = re.sub(r"  validation: .*\n", "", config)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        self.fit("--epochs", 1, config=config, preexec_fn=limit)
 
     def test_mistakes_of_a_table(self):
         rows = self.labels()

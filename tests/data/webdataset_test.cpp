@@ -1,6 +1,8 @@
 // Samples in tar archives: how they are found, in which order, and what is refused at which byte.
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <sys/resource.h>
 
 #include <doctest/doctest.h>
 
@@ -97,6 +99,22 @@ TEST_CASE("samples of several archives, in order, read in any order") {
   // To predict from: one archive, whatever it says of its pictures.
   const DatasetSpec spec = parse(folder, "train: {webdataset: 'a-*.tar'}");
   CHECK(open_inputs(folder / "a-00.tar", spec, kInput, {})->size() == 2);
+}
+
+TEST_CASE("the soft limit of open files is raised when it is reached") {
+  const TempFolder folder;
+  write_file(folder / "a", "content");
+  struct rlimit before {};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE(before.rlim_max > 200);
+  const struct rlimit low {100, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &low) == 0);
+  {
+    std::vector<std::unique_ptr<InputFile>> open_at_once;
+    for (int i = 0; i < 120; ++i) open_at_once.push_back(std::make_unique<InputFile>(folder / "a"));
+    CHECK(open_at_once.back()->size() == 7);
+  }
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
 }
 
 TEST_CASE("targets are numbers, or names that are numbered in their order") {

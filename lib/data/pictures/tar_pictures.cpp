@@ -67,20 +67,25 @@ std::string without_blanks(std::string_view text) {
   return std::string(text.substr(from, text.find_last_not_of(kBlanks) + 1 - from));
 }
 
-/// The samples of one archive.
-class ArchiveSamples {
+struct ArchiveSamples {
+  std::vector<TarPicture> pictures;
+  std::vector<std::string> targets;
+};
+
+/// Finds the samples of one archive, which is open meanwhile.
+class ArchiveListing {
  public:
-  ArchiveSamples(const ListedFile& archive, size_t number, std::string target)
+  ArchiveListing(const ListedFile& archive, size_t number, std::string target)
       : file_(open_listed(archive.path, archive)),
         number_(number),
-        target_(in_small_letters(std::move(target))) {
+        target_(in_small_letters(std::move(target))) {}
+
+  ArchiveSamples run() {
     for (const TarMember& member : list_tar(*file_))
       if (const auto name = sample_name(member.name)) take(member, *name);
     finish();
+    return std::move(samples_);
   }
-
-  std::vector<TarPicture> pictures;
-  std::vector<std::string> targets;
 
  private:
   [[noreturn]] void fail(const TarMember& at, const std::string& message) const {
@@ -108,8 +113,8 @@ class ArchiveSamples {
   /// Ends the sample that was begun. What has no picture is none.
   void finish() {
     if (picture_) {
-      pictures.push_back({picture_->name, picture_->offset, picture_->bytes, number_});
-      if (!target_.empty()) targets.push_back(read_label());
+      samples_.pictures.push_back({picture_->name, picture_->offset, picture_->bytes, number_});
+      if (!target_.empty()) samples_.targets.push_back(read_label());
     } else if (label_) {
       fail(*label_,
            fmt::format("expected a picture ({}) beside it, found none; a sample's files have to follow "
@@ -143,26 +148,27 @@ class ArchiveSamples {
   std::string key_;
   std::set<std::string> endings_;
   std::optional<TarMember> picture_, label_;
+  ArchiveSamples samples_;
 };
 
 }  // namespace
 
 TarSamples list_tar_samples(const std::vector<std::string>& paths, const std::string& target) {
   std::vector<ListedFile> archives = list_files(paths);
-  std::vector<std::unique_ptr<ArchiveSamples>> parts(paths.size());
+  std::vector<ArchiveSamples> parts(paths.size());
   run_blocks(static_cast<int64_t>(paths.size()), [&](int64_t i) {
     const auto number = static_cast<size_t>(i);
-    parts[number] = std::make_unique<ArchiveSamples>(archives[number], number, target);
+    parts[number] = ArchiveListing(archives[number], number, target).run();
   });
   TarSamples all;
   std::vector<TarPicture> pictures;
-  for (const auto& part : parts) {
-    if (part->pictures.empty())
+  for (ArchiveSamples& part : parts) {
+    if (part.pictures.empty())
       throw UserError(fmt::format("{}: expected samples with pictures ({}), found none",
                                   archives[static_cast<size_t>(&part - parts.data())].path,
                                   fmt::join(kPictureEndings, ", ")));
-    std::move(part->pictures.begin(), part->pictures.end(), std::back_inserter(pictures));
-    std::move(part->targets.begin(), part->targets.end(), std::back_inserter(all.targets));
+    std::move(part.pictures.begin(), part.pictures.end(), std::back_inserter(pictures));
+    std::move(part.targets.begin(), part.targets.end(), std::back_inserter(all.targets));
   }
   all.pictures = std::make_shared<TarPictures>(std::move(archives), std::move(pictures));
   return all;
