@@ -17,7 +17,8 @@ namespace dtrain {
 
 /// Identifies the samples of a reader, so that splits can share them and a stale cache file is noticed.
 struct CacheKey {
-  std::string identity;  // the reader's options, its files' sizes and times, what the model wants
+  std::string source;    // the reader's options, its files' paths, the rows, what the model wants
+  std::string identity;  // the same, and the files' sizes and times
   std::string name;      // of the first of the splits that read these samples
   /// [from, to) has all rows that any of the splits needs; unset: all rows of the source.
   std::optional<std::vector<int64_t>> rows;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -97,6 +98,16 @@ void InputFile::read(int64_t offset, void* dst, size_t bytes) const {
                                   bytes, offset, done));
     done += static_cast<size_t>(got);
   }
+}
+
+void InputFile::show_use() const {
+  flock(fd_, LOCK_SH | LOCK_NB);
+}
+
+bool InputFile::is_in_use() const {
+  if (flock(fd_, LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  flock(fd_, LOCK_UN);
+  return false;
 }
 
 bool InputFile::is_gzip() const {

@@ -36,6 +36,10 @@ class InputFile {
   /// Reads exactly `bytes` bytes at `offset`. Throws UserError where the file ends before, and Error where
   /// the system cannot read it.
   void read(int64_t offset, void* dst, size_t bytes) const;
+  /// Shows other processes that the file is in use, as long as it is open (where the file system has locks).
+  void show_use() const;
+  /// Whether another process shows that it uses the file, or this one by another InputFile.
+  bool is_in_use() const;
   /// Whether it begins as gzip files do.
   bool is_gzip() const;
 

@@ -56,7 +56,7 @@ std::vector<std::string> splits_like(const DatasetSpec& spec, const SplitSpec& s
 CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRequest& request,
                    const DataSource& source) {
   const std::vector<std::string> names = splits_like(spec, split);
-  CacheKey key{split.reader.resolved.to_yaml(), names.empty() ? "split" : names.front(), split.rows,
+  CacheKey key{split.reader.resolved.to_yaml(), "", names.empty() ? "split" : names.front(), split.rows,
                request.facts};
   for (const std::string& name : names) {
     const auto& rows = spec.find(name)->rows;
@@ -67,12 +67,14 @@ CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRe
     (*key.rows)[0] = std::min((*key.rows)[0], (*rows)[0]);
     (*key.rows)[1] = std::max((*key.rows)[1], (*rows)[1]);
   }
-  for (const std::string& path : source.paths) key.identity += fingerprint(path);
-  if (!source.named.files.empty()) key.identity += fingerprint_of(source.named);
   for (const auto* wanted : {&request.inputs, &request.targets})
     for (const TensorSpec& one : *wanted)
-      key.identity += fmt::format("{} {} {}\n", one.name, one.shape.str(), name_of(one.dtype));
-  if (key.rows) key.identity += fmt::format("rows {} to {}\n", (*key.rows)[0], (*key.rows)[1]);
+      key.source += fmt::format("{} {} {}\n", one.name, one.shape.str(), name_of(one.dtype));
+  if (key.rows) key.source += fmt::format("rows {} to {}\n", (*key.rows)[0], (*key.rows)[1]);
+  for (const std::string& path : source.paths) key.source += path + "\n";
+  key.identity = key.source;
+  for (const std::string& path : source.paths) key.identity += fingerprint(path);
+  if (!source.named.files.empty()) key.identity += fingerprint_of(source.named);
   return key;
 }
 

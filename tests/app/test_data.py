@@ -77,6 +77,18 @@ class Data(Case):
         self.fit("--set", "dataset.cache={file: cc}", config=CONFIG)
         self.assertEqual([name for name in sorted(os.listdir(self.dir)) if "cc" in name], ["cc.train"])
 
+    def test_runs_of_one_data_set_share_a_cache_and_of_two_do_not(self):
+        cache = "dataset.cache={file: cc}"
+        process = self.start_long(CONFIG, "--set", cache)
+        self.fit("--set", cache, config=CONFIG, output="same")
+        self.write("h.csv", rows(90))
+        refused = self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other", expect=2).err
+        self.assertIn("cc.train: another run uses this cache for another data set (it has 'file: g.csv', this one "
+                      "'file: h.csv')", refused)
+        process.kill()
+        process.communicate()
+        self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other")  # nobody uses it now
+
     # Changed while they are in use.
 
     def start_long(self, config, *arguments):

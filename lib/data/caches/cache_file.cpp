@@ -28,7 +28,7 @@ struct Start {
 };
 static_assert(sizeof(Start) == 16);
 
-constexpr std::array<char, 8> kMagic{'D', 'T', 'C', 'A', 'C', 'H', 'E', '2'};
+constexpr std::array<char, 8> kMagic{'D', 'T', 'C', 'A', 'C', 'H', 'E', '3'};
 constexpr int64_t kAlignment = 4096;
 constexpr uint32_t kMostHeader = 64u << 20;
 
@@ -62,7 +62,8 @@ std::string make_header(const CacheKey& key, const CachedColumns& cached, int64_
     offset = aligned(offset + (to - from) * static_cast<int64_t>(column->row_bytes()));
   }
   Json header = Json::object();
-  header.set("identity", key.identity)
+  header.set("source", key.source)
+      .set("identity", key.identity)
       .set("known", key.facts.to_json())
       .set("facts", cached.facts.to_json())
       .set("first", from)
@@ -86,7 +87,8 @@ std::string make_header(const CacheKey& key, const CachedColumns& cached, int64_
 TensorSpec spec_from(const Json& json) {
   std::vector<int64_t> extents;
   for (const Json& extent : json.at("shape").items()) extents.push_back(extent.as_int());
-  const auto dtype = data_type_from(json.at("dtype").as_string());
+  const std::string name = json.at("dtype").as_string();
+  const auto dtype = name == name_of(DType::float64) ? DType::float64 : data_type_from(name);
   if (!dtype) throw UserError("no such dtype");
   return {json.at("name").as_string(), Shape(std::move(extents)), *dtype};
 }
@@ -110,17 +112,28 @@ std::shared_ptr<const Column> take_last(Columns& columns) {
   return last;
 }
 
-std::optional<CachedColumns> map_valid_file(const std::string& path, const CacheKey& key) {
-  const auto mapped = std::make_shared<const MappedFile>(path);
-  const InputFile& file = mapped->file();
+struct Header {
+  Json json;
+  int64_t end = 0;  // in the file
+};
+
+std::optional<Header> read_header(const InputFile& file) {
   Start start{};
   file.read(0, &start, sizeof start);
   if (start.magic != kMagic || start.length > kMostHeader) return std::nullopt;
   std::string text(start.length, ' ');
   file.read(sizeof start, text.data(), text.size());
   if (checksum(text) != start.crc) return std::nullopt;
-  const Json header = Json::parse(text);
-  const int64_t begin = static_cast<int64_t>(sizeof start + text.size()), rows = header.at("rows").as_int();
+  return Header{Json::parse(text), static_cast<int64_t>(sizeof start + text.size())};
+}
+
+std::optional<CachedColumns> map_valid_file(const std::string& path, const CacheKey& key) {
+  const auto mapped = std::make_shared<const MappedFile>(path);
+  const InputFile& file = mapped->file();
+  const auto found = read_header(file);
+  if (!found) return std::nullopt;
+  const Json& header = found->json;
+  const int64_t begin = found->end, rows = header.at("rows").as_int();
   if (header.at("identity").as_string() != key.identity || rows < 0 ||
       begin + header.at("bytes").as_int() != file.size())
     return std::nullopt;
@@ -138,7 +151,39 @@ std::optional<CachedColumns> map_valid_file(const std::string& path, const Cache
   for (const Json& warning : header.at("warnings").items()) cached.warnings.push_back(warning.as_string());
   if (header.at("names").as_bool()) cached.names = take_last(cached.columns);
   if (header.at("weights").as_bool()) cached.weights = take_last(cached.columns);
+  file.show_use();
   return cached;
+}
+
+/// The first lines in which two texts differ.
+std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
+  const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  const auto line_at = [](const std::string& text, std::string::const_iterator at) {
+    const auto place = static_cast<size_t>(at - text.begin());
+    const size_t begin = place == 0 ? 0 : text.rfind('\n', place - 1) + 1;  // npos + 1 is 0
+    const std::string line = text.substr(begin, std::min(text.find('\n', place), text.size()) - begin);
+    return line.substr(std::min(line.find_first_not_of(' '), line.size()));
+  };
+  return {line_at(a, x), line_at(b, y)};
+}
+
+/// Throws UserError where the file holds another data set than the key's, and `is_refused(file)`.
+template <class IsRefused>
+void refuse_other_data(const std::string& path, const CacheKey& key, IsRefused is_refused) {
+  std::string source = key.source;
+  try {
+    const InputFile file(path);
+    if (!is_refused(file)) return;
+    if (const auto header = read_header(file)) source = header->json.at("source").as_string();
+  } catch (const Error&) {  // missing, damaged
+    return;
+  }
+  if (source == key.source) return;
+  const auto [theirs, ours] = first_difference(source, key.source);
+  throw UserError(
+      fmt::format("{}: another run uses this cache for another data set (it has '{}', this one '{}'); give each "
+                  "data set a path of its own (dataset.cache)",
+                  path, theirs, ours));
 }
 
 /// Whether nothing stands there, or a cache file of this or another version.
@@ -180,9 +225,20 @@ void check_cache_file(const std::string& path) {
     refuse("a file that is no cache of dtrain's, which it does not write over; give another path");
 }
 
+void check_cache_file(const std::string& path, const CacheKey& key) {
+  check_cache_file(path);
+  refuse_other_data(path, key, [](const InputFile& file) { return file.is_in_use(); });
+}
+
+CachedColumns map_written_file(const std::string& path, const CacheKey& key) {
+  if (auto cached = map_cache_file(path, key)) return *std::move(cached);
+  refuse_other_data(path, key, [](const InputFile&) { return true; });
+  throw Error(fmt::format("{}: the cache file was changed while it was written", path));
+}
+
 void write_cache_file(const std::string& path, const CacheKey& key, const CachedColumns& columns,
                       int64_t to) {
-  check_cache_file(path);
+  check_cache_file(path, key);
   NewFile file(path);
   const std::string header = make_header(key, columns, to);
   file.append(header.data(), header.size());
@@ -196,7 +252,7 @@ void write_cache_file(const std::string& path, const CacheKey& key, const Cached
     const std::string zeros(static_cast<size_t>(aligned(file.appended()) - file.appended()), '\0');
     file.append(zeros.data(), zeros.size());
   }
-  check_cache_file(path);  // it took a while
+  check_cache_file(path, key);  // it took a while
   file.finish();
 }
 

@@ -17,6 +17,11 @@ std::optional<CachedColumns> map_cache_file(const std::string& path, const Cache
 /// Throws UserError where a cache file could not be written: its folder does not exist or may not be written
 /// to, or a file stands there that is no cache file of dtrain's, which is never written over.
 void check_cache_file(const std::string& path);
+/// The same for these samples: also where another run uses the file for another data set.
+void check_cache_file(const std::string& path, const CacheKey& key);
+
+/// Maps the file that was just written. Throws UserError where another run has replaced it by another data set's.
+CachedColumns map_written_file(const std::string& path, const CacheKey& key);
 
 /// Writes rows [columns.first, to) of the columns to a temporary file beside `path`, then renames it, so that
 /// readers find either the old file or the new one, whole. Throws as check_cache_file does, and Error where

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-
-#include "base/error.h"
 #include "data/cache.h"
 #include "data/caches/cache_file.h"
 
@@ -22,16 +19,14 @@ class FileCache final : public Cache {
   CachedColumns make(const CacheKey& key, const Open& open) const override {
     const std::string path = path_of(key.name);
     if (auto cached = map_cache_file(path, key)) return *std::move(cached);
-    check_cache_file(path);  // before all is read for it
+    check_cache_file(path, key);  // before all is read for it
     {
       SourceColumns source = open();
       const int64_t total = source.columns.front()->size();
       const auto [from, to] = rows_to_keep(key, total);
       write_cache_file(path, key, {std::move(source), from, total}, to);
     }  // what was decoded is dropped before the file is mapped
-    auto cached = map_cache_file(path, key);
-    if (!cached) throw Error(fmt::format("{}: the cache file was changed while it was written", path));
-    return *std::move(cached);
+    return map_written_file(path, key);
   }
 
  private:
@@ -45,7 +40,7 @@ class FileCache final : public Cache {
 void add_file_cache(Registry<Cache>& table) {
   Schema<FileCacheOptions> schema(
       "All samples are decoded once, to files that later runs map into memory; rebuilt when the data or its "
-      "options change.");
+      "options change. Runs of the same data may share them at the same time; each data set needs a path.");
   schema.example("{path: /tmp/mnist-cache}");
   schema
       .required("path", &FileCacheOptions::path,
