@@ -10,6 +10,8 @@ std::string_view name_of(DType type) {
       return "bfloat16";
     case DType::float16:
       return "float16";
+    case DType::float64:
+      return "float64";
     case DType::int32:
       return "int32";
     case DType::uint8:

@@ -23,6 +23,7 @@ hid_t file_type(DType type) {
       return H5T_STD_U8LE;
     case DType::bfloat16:
     case DType::float16:
+    case DType::float64:
       break;
   }
   throw Error(fmt::format("a checkpoint cannot hold an array of {}", name_of(type)));

@@ -46,6 +46,13 @@ std::optional<Affine> ColumnPlan::map() const {
   return only ? only->map() : std::nullopt;
 }
 
+std::optional<ExactAffine> ColumnPlan::exact_map() const {
+  if (is_copy()) return ExactAffine{};
+  if (stages_.size() > 1) return std::nullopt;
+  const auto* only = dynamic_cast<const AffineStage*>(stages_.front().get());
+  return only ? only->exact_map() : std::nullopt;
+}
+
 bool ColumnPlan::is_random() const {
   return std::any_of(stages_.begin(), stages_.end(), [](const auto& stage) { return stage->is_random(); });
 }

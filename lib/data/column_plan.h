@@ -24,8 +24,8 @@ class ColumnPlan {
   /// Changes the shape to one of as many elements.
   void reshape(Shape shape) { spec_.shape = std::move(shape); }
   void rename(std::string name) { spec_.name = std::move(name); }
-  /// Adds y = scale * x + offset, in float32: both of one element, or of one for each channel (the last
-  /// axis). Throws UserError where a number does not fit float32.
+  /// Adds y = scale * x + offset, as AffineStage computes it: both of one element, or of one for each channel
+  /// (the last axis). Throws UserError where a number does not fit float32.
   void affine(std::vector<double> scale, std::vector<double> offset);
   /// Adds a conversion, as AffineStage::cast.
   void cast(DType type);
@@ -34,8 +34,11 @@ class ColumnPlan {
 
   /// Whether rows come out as they went in.
   bool is_copy() const { return stages_.empty(); }
-  /// All there is to do, where that is one affine map to float32 or nothing (then of no elements).
+  /// All there is to do, where that is one affine map to float32 that needs no double precision, or nothing
+  /// (then of no elements).
   std::optional<Affine> map() const;
+  /// The same in double, whatever precision it needs.
+  std::optional<ExactAffine> exact_map() const;
   /// As of any of its stages.
   bool is_random() const;
   bool is_costly() const;

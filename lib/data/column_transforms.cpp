@@ -43,6 +43,7 @@ void at_mark(const Mark& mark, Apply apply) {
 /// False where the column is of no pictures yet.
 bool apply_augment(const AugmentPlan& augment, ColumnPlan& plan) {
   if (!is_picture(plan.spec().shape)) return false;
+  if (plan.spec().dtype == DType::float64) plan.cast(DType::float32);
   for (size_t i = 0; i < augment.augmentations.size(); ++i) {
     const Configured<Augmentation>& one = augment.augmentations[i];
     at_mark(one.resolved.mark(), [&] {
@@ -56,7 +57,8 @@ bool apply_augment(const AugmentPlan& augment, ColumnPlan& plan) {
 }
 
 bool converts_losslessly(DType from, DType to) {
-  return from == to || from == DType::uint8 || (from == DType::int32 && to == DType::float32);
+  return from == to || from == DType::uint8 ||
+         ((from == DType::int32 || from == DType::float64) && to == DType::float32);
 }
 
 /// What usually is wrong where a class number for each sample meets an output that takes something else.

@@ -28,22 +28,22 @@ struct Tally {
 
 /// The tally of values[0], values[step], ... It counts from the first value, so that what is constant has no
 /// squares.
-Tally tally(const float* values, size_t size, size_t step) {
+Tally tally(const double* values, size_t size, size_t step) {
   size_t begin = 0;
   while (begin < size && std::isnan(values[begin])) begin += step;
   Tally all;
   if (begin >= size) return all;
-  const auto first = static_cast<double>(values[begin]);
+  const double first = values[begin];
   double sum = 0;
   for (size_t i = begin; i < size; i += step)
     if (!std::isnan(values[i])) {
-      sum += static_cast<double>(values[i]) - first;
+      sum += values[i] - first;
       ++all.count;
     }
   const double shift = sum / all.count;
   for (size_t i = begin; i < size; i += step)
     if (!std::isnan(values[i])) {
-      const double difference = static_cast<double>(values[i]) - first - shift;
+      const double difference = values[i] - first - shift;
       all.squares += difference * difference;
     }
   all.mean = first + shift;
@@ -62,7 +62,7 @@ void for_row_blocks(const FitSamples& samples, Visit visit) {
   const int64_t blocks = (samples.size + rows - 1) / rows;
   run_blocks(blocks, [&](int64_t block) {
     const int64_t count = std::min(rows, samples.size - block * rows);
-    std::vector<float> values(static_cast<size_t>(count * elements));
+    std::vector<double> values(static_cast<size_t>(count * elements));
     samples.read(block * rows, count, values.data());
     visit(block, values);
   });
@@ -75,7 +75,7 @@ std::vector<Tally> tallies(const FitSamples& samples, size_t channels) {
   std::map<int64_t, std::vector<Tally>> waiting;
   int64_t merged = 0;
   std::mutex mutex;
-  for_row_blocks(samples, [&](int64_t block, const std::vector<float>& values) {
+  for_row_blocks(samples, [&](int64_t block, const std::vector<double>& values) {
     std::vector<Tally> part;
     part.reserve(channels);
     for (size_t c = 0; c < channels; ++c)
@@ -116,21 +116,21 @@ std::vector<double> medians_of_elements(const FitSamples& samples, const std::ve
   std::vector<double> medians(width, std::numeric_limits<double>::quiet_NaN());
   for (size_t from = 0; from < elements.size(); from += kAtATime) {
     const size_t to = std::min(from + kAtATime, elements.size());
-    std::vector<std::vector<float>> columns(to - from, std::vector<float>(static_cast<size_t>(samples.size)));
-    for_row_blocks(samples, [&](int64_t block, const std::vector<float>& values) {
+    std::vector<std::vector<double>> columns(to - from,
+                                             std::vector<double>(static_cast<size_t>(samples.size)));
+    for_row_blocks(samples, [&](int64_t block, const std::vector<double>& values) {
       for (size_t e = from; e < to; ++e)
         for (size_t row = 0; row < values.size() / width; ++row)
           columns[e - from][static_cast<size_t>(block) * rows + row] = values[row * width + elements[e]];
     });
     for (size_t e = from; e < to; ++e) {
       auto& column = columns[e - from];
-      std::erase_if(column, [](float value) { return std::isnan(value); });
+      std::erase_if(column, [](double value) { return std::isnan(value); });
       if (column.empty()) continue;
       const auto middle = column.begin() + static_cast<ptrdiff_t>(column.size() / 2);
       std::nth_element(column.begin(), middle, column.end());
-      auto median = static_cast<double>(*middle);
-      if (column.size() % 2 == 0)
-        median = (median + static_cast<double>(*std::max_element(column.begin(), middle))) / 2;
+      double median = *middle;
+      if (column.size() % 2 == 0) median = (median + *std::max_element(column.begin(), middle)) / 2;
       medians[elements[e]] = median;
     }
   }

@@ -10,12 +10,12 @@
 
 namespace dtrain {
 
-/// A column's samples as float32, as they are at one point of their way to the model.
+/// A column's samples, as they are at one point of their way to the model.
 struct FitSamples {
   TensorSpec spec;  // of a row
   int64_t size = 0;
   /// Writes the rows [first, first + count) to `dst`. Any thread may call it.
-  std::function<void(int64_t first, int64_t count, float* dst)> read;
+  std::function<void(int64_t first, int64_t count, double* dst)> read;
 };
 
 /// Mean and population standard deviation of each channel (the last axis), or of all elements where a row is

@@ -35,6 +35,38 @@ DTRAIN_VECTOR_CLONES void affine_float32(const float* src, float* dst, int64_t c
   affine_loop(src, dst, count, affine);
 }
 
+/// The same where the difference from a center is taken first.
+template <class T>
+[[gnu::always_inline]] inline void centered_loop(const T* __restrict src, float* __restrict dst,
+                                                 int64_t count, const Affine& affine) {
+  const size_t step = affine.scale.size() == 1 ? 0 : 1;
+  for (int64_t i = 0; i < count; ++i) {
+    const size_t at = static_cast<size_t>(i) * step;
+    const double center = affine.center.empty() ? 0.0 : affine.center[at];
+    dst[i] = static_cast<float>(static_cast<double>(src[i]) - center) * affine.scale[at] + affine.offset[at];
+  }
+}
+
+DTRAIN_VECTOR_CLONES void centered_uint8(const uint8_t* src, float* dst, int64_t count,
+                                         const Affine& affine) {
+  centered_loop(src, dst, count, affine);
+}
+
+DTRAIN_VECTOR_CLONES void centered_int32(const int32_t* src, float* dst, int64_t count,
+                                         const Affine& affine) {
+  centered_loop(src, dst, count, affine);
+}
+
+DTRAIN_VECTOR_CLONES void centered_float32(const float* src, float* dst, int64_t count,
+                                           const Affine& affine) {
+  centered_loop(src, dst, count, affine);
+}
+
+DTRAIN_VECTOR_CLONES void centered_float64(const double* src, float* dst, int64_t count,
+                                           const Affine& affine) {
+  centered_loop(src, dst, count, affine);
+}
+
 template <class T, class Row>
 void gather(const void* base, std::span<const int64_t> rows, int64_t row_elements, Row row_kernel) {
   const auto* from = static_cast<const T*>(base);
@@ -55,13 +87,16 @@ void gather_affine(const void* base, DType from, std::span<const int64_t> rows, 
       kernel(src, dst + i * row_elements, row_elements, affine);
     };
   };
+  const bool plain = affine.center.empty();
   switch (from) {
     case DType::uint8:
-      return gather<uint8_t>(base, rows, row_elements, each(affine_uint8));
+      return gather<uint8_t>(base, rows, row_elements, each(plain ? affine_uint8 : centered_uint8));
     case DType::int32:
-      return gather<int32_t>(base, rows, row_elements, each(affine_int32));
+      return gather<int32_t>(base, rows, row_elements, each(plain ? affine_int32 : centered_int32));
     case DType::float32:
-      return gather<float>(base, rows, row_elements, each(affine_float32));
+      return gather<float>(base, rows, row_elements, each(plain ? affine_float32 : centered_float32));
+    case DType::float64:
+      return gather<double>(base, rows, row_elements, each(centered_float64));
     case DType::bfloat16:
     case DType::float16:
       break;

@@ -8,10 +8,16 @@
 
 namespace dtrain {
 
-/// The map y = scale * x + offset in float32, with one pair of numbers for all elements or one for each
-/// element of a row.
+/// The map y = scale * (x - center) + offset: the difference in double, the rest in float32. The numbers are
+/// the same for all elements, or there is one of each for each element of a row.
 struct Affine {
   std::span<const float> scale, offset;  // both of one element, or of a row's
+  std::span<const double> center = {};   // as long as they are; empty: 0
+};
+
+/// The numbers of a map y = scale * x + offset in double, of one element or of a row's.
+struct ExactAffine {
+  std::span<const double> scale, offset;
 };
 
 /// Copies rows to `dst`, one after the other, as float32 through `affine`. Row r has `row_elements` values of

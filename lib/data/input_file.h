@@ -12,8 +12,8 @@ namespace dtrain {
 /// A file that is read at any offset, by any thread.
 class InputFile {
  public:
-  /// Raises the process's soft limit of open files where it is reached. Throws UserError where the file cannot
-  /// be opened or is no regular file.
+  /// Raises the process's soft limit of open files where it is reached. Throws UserError where the file
+  /// cannot be opened or is no regular file.
   explicit InputFile(std::string path);
   ~InputFile();
   InputFile(const InputFile&) = delete;

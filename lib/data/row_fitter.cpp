@@ -30,15 +30,22 @@ FittedStep RowFitter::next(const ColumnPlan& plan, const std::string& kind, cons
 FittedStep RowFitter::found(const ColumnPlan& plan,
                             const std::function<FittedStep(const FitSamples&)>& fit) const {
   ColumnPlan until = plan;
-  until.cast(DType::float32);
+  // What is stored as float64 is fitted before float32 loses any digits.
+  const bool in_double = plan.stored().dtype == DType::float64;
+  until.cast(in_double ? DType::float64 : DType::float32);
   const Column& column = *rows_.column;
-  FitSamples samples{until.spec(), rows_.size(), [&](int64_t first, int64_t count, float* dst) {
+  FitSamples samples{until.spec(), rows_.size(), [&](int64_t first, int64_t count, double* dst) {
                        std::vector<int64_t> numbers = row_numbers(rows_.from + first, count);
                        if (!rows_.rows.empty())
                          std::copy_n(rows_.rows.begin() + first, count, numbers.begin());
                        const auto raw = allocate_bytes(static_cast<size_t>(count) * column.row_bytes());
                        column.read(numbers, raw.get());
-                       until.run({raw.get(), row_numbers(0, count), {numbers, 0, 0}}, dst);
+                       const std::vector<int64_t> in_order = row_numbers(0, count);
+                       const StageInput rows{raw.get(), in_order, {numbers, 0, 0}};
+                       if (in_double) return until.run(rows, dst);
+                       std::vector<float> values(static_cast<size_t>(count * until.spec().shape.elements()));
+                       until.run(rows, values.data());
+                       std::copy(values.begin(), values.end(), dst);
                      }};
   return fit(samples);
 }
@@ -78,7 +85,7 @@ std::string options_of(const std::vector<std::string>& fills) {
 }  // namespace
 
 void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& fitter) {
-  plan.cast(DType::float32);  // an array of integers has no gaps
+  if (plan.spec().dtype != DType::float64) plan.cast(DType::float32);  // an array of integers has no gaps
   const std::string options = options_of(fills);
   const FittedStep step =
       fitter.next(plan, "fill", options, [&](const FitSamples& samples) { return fit_fill(fills, samples); });
@@ -88,7 +95,7 @@ void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& f
   if (static_cast<int64_t>(values.size()) != plan.spec().shape.elements())
     throw UserError(fmt::format("fill: the training split had {} elements, found {}", values.size(),
                                 plan.spec().shape.elements()));
-  plan.add(std::make_shared<FillStage>(plan.spec(), std::vector<float>(values.begin(), values.end())));
+  plan.add(std::make_shared<FillStage>(plan.spec(), values));
 }
 
 }  // namespace dtrain

@@ -73,7 +73,8 @@ std::vector<float> read_numbers(const Dataset& samples, size_t column, const Sam
       break;
     case DType::bfloat16:
     case DType::float16:
-      throw std::logic_error("no data set has columns of 16 bits");
+    case DType::float64:
+      throw std::logic_error("no data set gives columns of this type");
   }
   return numbers;
 }

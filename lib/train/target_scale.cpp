@@ -18,12 +18,12 @@ TargetScale::TargetScale(const RunConfig& config, size_t head) {
   ColumnPlan stored({"", transforms.stored.shape, DType::float32});
   const PlannedColumn planned =
       plan_column({stored, stored}, target, true, transforms.chosen, {}, fitter, {});
-  const auto map = planned.plan.map();  // views the plan's numbers
-  const auto is_zero = [](float scale) { return scale == 0; };
+  const auto map = planned.plan.exact_map();  // views the plan's numbers
+  const auto is_zero = [](double scale) { return scale == 0; };
   if (!map || std::any_of(map->scale.begin(), map->scale.end(), is_zero)) return;
   for (size_t i = 0; i < map->scale.size(); ++i) {
-    scale_.push_back(1 / static_cast<double>(map->scale[i]));
-    offset_.push_back(-static_cast<double>(map->offset[i]) * scale_.back());
+    scale_.push_back(1 / map->scale[i]);
+    offset_.push_back(-map->offset[i] * scale_.back());
   }
 }
 

@@ -242,16 +242,16 @@ TEST_CASE("texts of many lines that look like rows, longer than a block") {
 
 TEST_CASE("moments, means and medians of what a split holds") {
   constexpr int64_t kRows = 300001;
-  FitSamples samples{{"x", {3}}, kRows, [](int64_t first, int64_t count, float* dst) {
+  FitSamples samples{{"x", {3}}, kRows, [](int64_t first, int64_t count, double* dst) {
                        for (int64_t i = first; i < first + count; ++i) {
-                         *dst++ = 0.1f;
-                         *dst++ = static_cast<float>(2000 + i % 5);
-                         *dst++ = i % 2 == 0 ? std::nanf("") : static_cast<float>(i);
+                         *dst++ = 0.1;
+                         *dst++ = static_cast<double>(2000 + i % 5);
+                         *dst++ = i % 2 == 0 ? std::nan("") : static_cast<double>(i);
                        }
                      }};
   const Moments moments = moments_of(samples);
   CHECK(moments.deviation[0] == 0);
-  CHECK(moments.mean[0] == static_cast<double>(0.1f));
+  CHECK(moments.mean[0] == 0.1);
   CHECK(moments.mean[1] == doctest::Approx(2002).epsilon(1e-8));
   CHECK(moments.deviation[1] == doctest::Approx(std::sqrt(2.0)).epsilon(1e-5));
   CHECK(means_of_elements(samples)[2] == doctest::Approx(150000));
@@ -279,6 +279,56 @@ TEST_CASE_FIXTURE(Tables, "standardize: by the training split, for inputs and fo
   CHECK(read_all(*predict("b,a\n7,5\n", inputs), 0) == Values{3, 0});
   spec.facts.fitted.clear();
   CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "no numbers of its training split"));
+}
+
+TEST_CASE_FIXTURE(Tables, "large numbers keep the digits that float32 lacks") {
+  // Seconds since 1970, Julian days; gaps are filled in double, too. Small numbers are stored as float32.
+  std::string text = "t,day,small,y\n";
+  for (int i = 0; i < 100; ++i)
+    text += fmt::format("{},{:.3f},{},{}\n", i == 0 || i == 99 ? "" : std::to_string(1700000000 + i),
+                        2459000 + 0.125 * i, i % 10 * 0.1, 1700000000 + i);
+  write_file(folder / "a.csv", text);
+  spec = parse(folder,
+               "train: {csv: {file: a.csv, header: true, target: y, fill: mean}}\n"
+               "transforms: [{rescale: {scale: 0.001}}, standardize, {standardize: {of: [target]}}]");
+  const std::vector<TensorSpec> inputs{{"x", {3}}}, targets{{"", {1}}};
+  const auto data = open_split(spec, *spec.train, inputs, targets);
+  const double deviation = std::sqrt((100.0 * 100 - 1) / 12);  // of 100 numbers that follow each other
+  const double last = 48.5 / deviation;
+  const std::vector<double> x = read_all(*data, 0), y = read_all(*data, 1);
+  CHECK(x[0] == doctest::Approx(0));  // a gap has the mean
+  for (size_t i = 0; i < 100; ++i) {
+    const double expected = (static_cast<double>(i) - 49.5) / deviation;
+    if (i > 0 && i < 99) CHECK(x[3 * i] / x[3 * 98] == doctest::Approx(expected / last).epsilon(1e-6));
+    CHECK(x[3 * i + 1] == doctest::Approx(expected).epsilon(1e-6));
+    CHECK(y[i] == doctest::Approx(expected).epsilon(1e-6));
+  }
+  CHECK_FALSE(data->stored_form(0));
+  // What does not need it is stored as before, and a cache keeps what does.
+  write_file(folder / "b.csv", "a,y\n0.1,1\n0.2,2\n16777216,3\n");
+  const DatasetSpec small = parse(folder, "train: {csv: {file: b.csv, header: true, target: y}}");
+  REQUIRE(open_split(small, *small.train, {{"x", {1}}}, targets)->stored_form(0));
+  const std::string cached =
+      "train: {csv: {file: a.csv, header: true, target: y, fill: 0}}\n"
+      "cache: {file: " +
+      folder / "cache" + "}";
+  for (int i = 0; i < 2; ++i) {
+    const DatasetSpec again = parse(folder, cached);
+    CHECK(read_all(*open_split(again, *again.train, inputs, targets), 0)[1] == 2459000);
+  }
+}
+
+TEST_CASE("a column of float32 beside a large offset is centered in double") {
+  ColumnPlan plan({"x", {2}});
+  plan.affine({0.5, 0.5}, {0, -8388608.25});
+  CHECK_FALSE(plan.map());
+  REQUIRE(plan.exact_map());
+  CHECK(plan.exact_map()->offset[1] == -8388608.25);
+  const std::vector<float> rows{3, 16777215, 5, 16777214};
+  std::vector<float> result(4);
+  const std::vector<int64_t> places{0, 1};
+  plan.run({rows.data(), places, {}}, result.data());
+  CHECK(result == std::vector<float>{1.5, -0.75, 2.5, -1.25});
 }
 
 TEST_CASE("a target that is an input, as it is after the transforms") {

@@ -107,7 +107,7 @@ TEST_CASE("the soft limit of open files is raised when it is reached") {
   struct rlimit before {};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   REQUIRE(before.rlim_max > 200);
-  const struct rlimit low {100, before.rlim_max};
+  const struct rlimit low { 100, before.rlim_max };
   REQUIRE(setrlimit(RLIMIT_NOFILE, &low) == 0);
   {
     std::vector<std::unique_ptr<InputFile>> open_at_once;

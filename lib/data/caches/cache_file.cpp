@@ -180,10 +180,10 @@ void refuse_other_data(const std::string& path, const CacheKey& key, IsRefused i
   }
   if (source == key.source) return;
   const auto [theirs, ours] = first_difference(source, key.source);
-  throw UserError(
-      fmt::format("{}: another run uses this cache for another data set (it has '{}', this one '{}'); give each "
-                  "data set a path of its own (dataset.cache)",
-                  path, theirs, ours));
+  throw UserError(fmt::format(
+      "{}: another run uses this cache for another data set (it has '{}', this one '{}'); give each "
+      "data set a path of its own (dataset.cache)",
+      path, theirs, ours));
 }
 
 /// Whether nothing stands there, or a cache file of this or another version.

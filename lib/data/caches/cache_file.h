@@ -20,7 +20,8 @@ void check_cache_file(const std::string& path);
 /// The same for these samples: also where another run uses the file for another data set.
 void check_cache_file(const std::string& path, const CacheKey& key);
 
-/// Maps the file that was just written. Throws UserError where another run has replaced it by another data set's.
+/// Maps the file that was just written. Throws UserError where another run has replaced it by another data
+/// set's.
 CachedColumns map_written_file(const std::string& path, const CacheKey& key);
 
 /// Writes rows [columns.first, to) of the columns to a temporary file beside `path`, then renames it, so that

@@ -1,6 +1,5 @@
 #include "data/readers/csv_destination.h"
 
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -13,6 +12,10 @@ namespace {
 template <class T>
 void put(std::byte* dst, T value) {
   std::memcpy(dst, &value, sizeof value);
+}
+
+void put_real(std::byte* dst, DType dtype, double value) {
+  dtype == DType::float64 ? put(dst, value) : put(dst, static_cast<float>(value));
 }
 
 }  // namespace
@@ -37,7 +40,7 @@ bool CsvDestination::store(std::string_view text, size_t row) const {
     return true;
   }
   if (gap && is_csv_gap(text)) {
-    kind == Kind::int32 ? put(dst, static_cast<int32_t>(*gap)) : put(dst, static_cast<float>(*gap));
+    kind == Kind::int32 ? put(dst, static_cast<int32_t>(*gap)) : put_real(dst, dtype, *gap);
     return true;
   }
   const auto value = csv_number(text);
@@ -48,9 +51,13 @@ bool CsvDestination::store(std::string_view text, size_t row) const {
     put(dst, static_cast<int32_t>(*value));
     return true;
   }
-  const auto single = static_cast<float>(*value);
-  if (!std::isfinite(single) || (kind == Kind::weight && single < 0)) return false;
-  put(dst, single);
+  return (kind != Kind::weight || *value >= 0) && store_real(*value, dst);
+}
+
+bool CsvDestination::store_real(double value, std::byte* dst) const {
+  if (!std::isfinite(static_cast<float>(value))) return false;
+  if (loss) loss->add(value);
+  put_real(dst, dtype, value);
   return true;
 }
 
@@ -65,8 +72,8 @@ bool CsvDestination::store_category(std::string_view text, std::byte* dst) const
   } else if (kind == Kind::index_float32) {
     put(dst, static_cast<float>(number));
   } else {
-    std::memset(dst, 0, sizeof(float) * table->values().size());
-    if (index >= 0) put(dst + sizeof(float) * static_cast<size_t>(index), 1.0f);
+    std::memset(dst, 0, bytes_of(dtype) * table->values().size());
+    if (index >= 0) put_real(dst + bytes_of(dtype) * static_cast<size_t>(index), dtype, 1);
   }
   return true;
 }

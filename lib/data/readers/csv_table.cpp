@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <iterator>
+#include <mutex>
 #include <set>
 #include <string_view>
 #include <unordered_set>
@@ -86,8 +86,6 @@ class Table {
         return read_rows();
       } catch (const TextAmongNumbers& found) {
         plan_.categories.insert(doubtful_.extract(found.field));
-        tables_.clear();
-        destinations_.clear();
       }
     }
   }
@@ -108,6 +106,9 @@ class Table {
   }
 
   CsvColumns read_rows() {
+    tables_.clear();
+    destinations_.clear();
+    losses_.clear();
     make_tables();
     CsvColumns columns;
     std::vector<Making> parts;
@@ -123,11 +124,27 @@ class Table {
     run_blocks(static_cast<int64_t>(blocks_.size()),
                [&](int64_t i) { fill(blocks_[static_cast<size_t>(i)]); });
     text_.check();
+    if (widen_parts()) return read_rows();
     for (Making& part : parts) columns.parts.push_back(finished(part));
     if (weights) columns.weights = finished(*weights);
     if (names) columns.names = finished(*names);
     for (const auto& [field, table] : tables_) columns.categories[field] = table.values();
     return columns;
+  }
+
+  /// Makes float64 of the parts that lose digits as float32. Returns whether there are any.
+  bool widen_parts() {
+    bool any = false;
+    for (CsvPart& part : plan_.parts) {
+      const bool loses = part.dtype == DType::float32 &&
+                         std::any_of(part.fields.begin(), part.fields.end(), [&](const CsvElement& element) {
+                           const auto loss = losses_.find(element.field);
+                           return loss != losses_.end() && loss->second.is_noticeable();
+                         });
+      if (loses) part.dtype = DType::float64;
+      any = any || loses;
+    }
+    return any;
   }
 
   /// Looks at the first line, and the first row; returns where that begins.
@@ -207,15 +224,16 @@ class Table {
     for (const CsvElement& element : part.fields) elements += elements_of(part, element);
     Making making{{text_.path(), part.scalar ? Shape{} : Shape{static_cast<int64_t>(elements)}, part.dtype},
                   nullptr};
-    const size_t stride = 4 * elements;  // both types are of four bytes
+    const size_t stride = bytes_of(part.dtype) * elements;
     making.data = allocate_rows(stride);
     size_t at = 0;
     for (const CsvElement& element : part.fields) {
       using Kind = CsvDestination::Kind;
       const auto table = tables_.find(element.field);
       const bool integers = part.dtype == DType::int32;
-      CsvDestination to{.kind = integers ? Kind::int32 : Kind::float32,
-                        .base = making.data.get() + 4 * at,
+      CsvDestination to{.kind = integers ? Kind::int32 : Kind::real,
+                        .dtype = part.dtype,
+                        .base = making.data.get() + bytes_of(part.dtype) * at,
                         .stride = stride,
                         .gap = element.gap,
                         .advice_for_gap = part.advice_for_gap};
@@ -254,7 +272,12 @@ class Table {
 
   void fill(const CsvBlock& block) {
     std::vector<std::vector<CsvDestination>> destinations(width());
-    for (const auto& [field, to] : destinations_) destinations[field].push_back(to);
+    std::map<size_t, DigitLoss> losses;
+    for (const auto& [field, to] : destinations_) {
+      destinations[field].push_back(to);
+      if (to.kind == CsvDestination::Kind::real && to.dtype == DType::float32)
+        destinations[field].back().loss = &losses[field];
+    }
     CsvFields fields(text_);
     CsvField field;
     auto row = static_cast<size_t>(block.first_row);
@@ -265,8 +288,8 @@ class Table {
       for (size_t i = 0; i < width(); ++i) {
         const auto& of_field = destinations[i];
         const bool last = i + 1 == width();
-        if (of_field.size() == 1 && of_field[0].kind == CsvDestination::Kind::float32)
-          if (const char* next = read_float(p, last, of_field[0].base + row * of_field[0].stride)) {
+        if (of_field.size() == 1 && of_field[0].kind == CsvDestination::Kind::real)
+          if (const char* next = read_number(p, last, of_field[0], row)) {
             p = next;
             continue;
           }
@@ -277,6 +300,8 @@ class Table {
       }
     }
     if (row != end) fail_changed();
+    const std::lock_guard lock(losses_mutex_);
+    for (const auto& [i, loss] : losses) losses_[i].add(loss);
   }
 
   /// The rows were counted before; memory is for so many, and holds nothing where there are fewer.
@@ -284,17 +309,16 @@ class Table {
     throw Error(text_.path() + ": the file was changed while it was in use");
   }
 
-  /// The value at `p` where it is a plain number; null for anything else.
-  const char* read_float(const char* p, bool last, std::byte* dst) const {
+  /// Stores the value at `p` where it is a plain number, and returns what is behind it; null for anything
+  /// else.
+  const char* read_number(const char* p, bool last, const CsvDestination& to, size_t row) const {
     double value = 0;
     p = read_decimal(p, text_.end(), value);
     if (!p) return nullptr;
     if (p < text_.end() && last && *p == '\r') ++p;
     if (p < text_.end() && *p != (last ? '\n' : text_.delimiter())) return nullptr;
     if (p == text_.end() && !last) return nullptr;
-    const auto single = static_cast<float>(value);
-    if (!std::isfinite(single)) return nullptr;
-    std::memcpy(dst, &single, sizeof single);
+    if (!to.store_number(value, row)) return nullptr;
     return p == text_.end() ? p : p + 1;
   }
 
@@ -343,6 +367,8 @@ class Table {
   size_t longest_id_ = 1;
   std::map<size_t, CategoryTable> tables_;  // by field
   std::multimap<size_t, CsvDestination> destinations_;
+  std::mutex losses_mutex_;
+  std::map<size_t, DigitLoss> losses_;  // by field
 };
 
 }  // namespace

@@ -42,7 +42,9 @@ struct CsvElement {
 /// float32 values it is as many features of 0 and 1 as there are categories.
 struct CsvPart {
   std::vector<CsvElement> fields;
-  DType dtype = DType::float32;  // or int32, where every value must be an integer
+  /// Or int32, where every value must be an integer. read_csv() makes float64 of float32 where that would
+  /// lose digits that tell the rows apart.
+  DType dtype = DType::float32;
   bool scalar = false;
   std::string advice_for_gap = {};  // for whoever has a value that is not there, where that is an error
 };

@@ -18,6 +18,9 @@ TensorSpec with_type(TensorSpec spec, DType type) {
   return spec;
 }
 
+/// An offset up to this leaves the result a precision of 2^-16 of its unit, in float32.
+constexpr double kMostOffset = 256;
+
 template <class T>
 T saturated(float value) {
   using Limits = std::numeric_limits<T>;
@@ -43,7 +46,8 @@ AffineStage::AffineStage(const AffineStage& other, DType type)
       scale_(other.scale_),
       offset_(other.offset_),
       run_scale_(other.run_scale_),
-      run_offset_(other.run_offset_) {}
+      run_offset_(other.run_offset_),
+      run_center_(other.run_center_) {}
 
 std::shared_ptr<const AffineStage> AffineStage::then(std::vector<double> scale,
                                                      std::vector<double> offset) const {
@@ -61,9 +65,16 @@ std::shared_ptr<const AffineStage> AffineStage::then(std::vector<double> scale,
   }
   stage->run_scale_.assign(stage->scale_.begin(), stage->scale_.end());
   stage->run_offset_.assign(stage->offset_.begin(), stage->offset_.end());
-  const auto fits = [](float value) { return std::isfinite(value); };
-  if (!std::all_of(stage->run_scale_.begin(), stage->run_scale_.end(), fits) ||
-      !std::all_of(stage->run_offset_.begin(), stage->run_offset_.end(), fits))
+  stage->run_center_.clear();
+  for (size_t i = 0; i < stage->scale_.size(); ++i) {
+    if (std::abs(stage->offset_[i]) <= kMostOffset || stage->scale_[i] == 0) continue;
+    stage->run_center_.resize(stage->scale_.size());
+    stage->run_center_[i] = -stage->offset_[i] / stage->scale_[i];
+    stage->run_offset_[i] = 0;
+  }
+  const auto fits = [](double value) { return std::isfinite(static_cast<float>(value)); };
+  if (!std::all_of(stage->scale_.begin(), stage->scale_.end(), fits) ||
+      !std::all_of(stage->offset_.begin(), stage->offset_.end(), fits))
     throw UserError(fmt::format("expected a scale and an offset that fit float32, found {} and {}",
                                 *std::max_element(stage->scale_.begin(), stage->scale_.end()),
                                 *std::max_element(stage->offset_.begin(), stage->offset_.end())));
@@ -75,14 +86,20 @@ std::shared_ptr<const AffineStage> AffineStage::cast(DType type) const {
 }
 
 std::optional<Affine> AffineStage::map() const {
+  if (!is_open() || !run_center_.empty() || input().dtype == DType::float64) return std::nullopt;
+  return run_map();
+}
+
+std::optional<ExactAffine> AffineStage::exact_map() const {
   if (!is_open()) return std::nullopt;
-  return Affine{run_scale_, run_offset_};
+  return ExactAffine{scale_, offset_};
 }
 
 void AffineStage::run(const StageInput& rows, void* dst) const {
   if (is_open())
-    return gather_affine(rows.base, input().dtype, rows.places, elements(), {run_scale_, run_offset_},
+    return gather_affine(rows.base, input().dtype, rows.places, elements(), run_map(),
                          static_cast<float*>(dst));
+  if (output().dtype == DType::float64) return run_in_double(rows, static_cast<double*>(dst));
   // Integers that float32 may lack are converted without it.
   const bool exact =
       scale_.size() == 1 && scale_[0] == 1 && offset_[0] == 0 && input().dtype != DType::float32;
@@ -92,12 +109,21 @@ void AffineStage::run(const StageInput& rows, void* dst) const {
     exact ? run_exact_cast(rows, static_cast<uint8_t*>(dst)) : run_cast(rows, static_cast<uint8_t*>(dst));
 }
 
+void AffineStage::run_in_double(const StageInput& rows, double* dst) const {
+  const auto channels = static_cast<int64_t>(scale_.size());
+  for (const int64_t place : rows.places)
+    for (int64_t i = 0; i < elements(); ++i) {
+      const auto channel = static_cast<size_t>(i % channels);
+      *dst++ =
+          scale_[channel] * number_at(rows.base, input().dtype, place * elements() + i) + offset_[channel];
+    }
+}
+
 template <class T>
 void AffineStage::run_cast(const StageInput& rows, T* dst) const {
   std::vector<float> values(static_cast<size_t>(elements()));
   for (const int64_t place : rows.places) {
-    gather_affine(rows.base, input().dtype, {&place, 1}, elements(), {run_scale_, run_offset_},
-                  values.data());
+    gather_affine(rows.base, input().dtype, {&place, 1}, elements(), run_map(), values.data());
     dst = std::transform(values.begin(), values.end(), dst, saturated<T>);
   }
 }

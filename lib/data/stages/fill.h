@@ -7,16 +7,19 @@
 
 namespace dtrain {
 
-/// NaN in element i of a float32 row becomes values[i].
+/// NaN in element i of a row of float32 or float64 becomes values[i].
 class FillStage final : public ColumnStage {
  public:
-  FillStage(const TensorSpec& input, std::vector<float> values)
+  FillStage(const TensorSpec& input, std::vector<double> values)
       : ColumnStage(input, input), values_(std::move(values)) {}
   void run(const StageInput& rows, void* dst) const override;
   bool is_costly() const override { return false; }
 
  private:
-  std::vector<float> values_;
+  template <class T>
+  void run_as(const StageInput& rows, T* dst) const;
+
+  std::vector<double> values_;
 };
 
 }  // namespace dtrain

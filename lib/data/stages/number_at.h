@@ -13,6 +13,8 @@ inline double number_at(const void* array, DType type, int64_t index) {
       return static_cast<const uint8_t*>(array)[index];
     case DType::int32:
       return static_cast<const int32_t*>(array)[index];
+    case DType::float64:
+      return static_cast<const double*>(array)[index];
     default:
       return static_cast<double>(static_cast<const float*>(array)[index]);
   }

@@ -1,0 +1,30 @@
+// Whether float32 holds the numbers of a table's column.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace dtrain {
+
+/// What float32 would lose of the numbers of a field.
+struct DigitLoss {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  double error = 0;  // the largest difference between a number and its float32
+
+  void add(double value) {
+    least = std::min(least, value);
+    most = std::max(most, value);
+    error = std::max(error, std::abs(value - static_cast<double>(static_cast<float>(value))));
+  }
+  void add(const DigitLoss& other) {
+    least = std::min(least, other.least);
+    most = std::max(most, other.most);
+    error = std::max(error, other.error);
+  }
+  /// Whether whole numbers become others, or numbers move by a noticeable part of the distance between the
+  /// least and the greatest.
+  bool is_noticeable() const { return error >= 0.5 || error > 0x1p-17 * (most - least); }
+};
+
+}  // namespace dtrain
