@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "console.h"
 #include "data/array_writer.h"
+#include "data/readers/csv_text.h"
 #include "options.h"
 #include "prediction_table.h"
 #include "saved_model.h"
@@ -98,8 +99,10 @@ TextOptions text_options(const PredictOptions& options) {
   TextOptions text{options.header, std::nullopt};
   if (options.delimiter == "\\t") text.delimiter = '\t';  // as it is written in a shell
   if (options.delimiter.size() == 1) text.delimiter = options.delimiter[0];
+  if (options.delimiter == "whitespace") text.delimiter = kBlanksDelimit;
   if (!options.delimiter.empty() && !text.delimiter)
-    throw UserError(fmt::format("--delimiter: expected one character, found '{}'", options.delimiter));
+    throw UserError(
+        fmt::format("--delimiter: expected one character or 'whitespace', found '{}'", options.delimiter));
   return text;
 }
 
@@ -173,8 +176,9 @@ void add_predict(CommandLine& line) {
       "--header,!--no-header", [options](bool given) { options->header = given; },
       "Whether the first line of text holds names (as in the run's own csv where not given)");
   command
-      .add_option("--delimiter", options->delimiter,
-                  "What stands between the numbers of text (as in the run's own csv where not given)")
+      .add_option(
+          "--delimiter", options->delimiter,
+          "The character between the values of text, or whitespace (as in the run's own csv where not given)")
       .type_name("CHARACTER");
   add_set_option(command, options->sets);
   add_output_options(command, options->output);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text_hash.h"
 #include "base/utf8.h"
+#include "data/readers/csv_dates.h"
 #include "data/readers/csv_text.h"
 #include "data/readers/csv_values.h"
 

@@ -81,7 +81,8 @@ FieldNames FieldNames::from_json(const Json& json) {
 }
 
 bool SourceFacts::empty() const {
-  return fields == FieldNames() && class_names.empty() && categories.empty() && fills.empty();
+  return fields == FieldNames() && class_names.empty() && categories.empty() && fills.empty() &&
+         readings.empty();
 }
 
 Json SourceFacts::to_json() const {
@@ -90,6 +91,11 @@ Json SourceFacts::to_json() const {
   if (!class_names.empty()) json.set("class_names", json_of_names(class_names));
   if (!categories.empty()) json.set("categories", json_of_names(categories));
   if (!fills.empty()) json.set("fills", json_of_names(fills));
+  if (!readings.empty()) {
+    Json all = Json::object();
+    for (const auto& [column, reading] : readings) all.set(column, reading.to_json());
+    json.set("readings", std::move(all));
+  }
   return json;
 }
 
@@ -99,6 +105,9 @@ SourceFacts SourceFacts::from_json(const Json& json) {
   facts.class_names = names_from(json, "class_names");
   facts.categories = names_from(json, "categories");
   facts.fills = names_from(json, "fills");
+  if (const Json* readings = json.find("readings"))
+    for (const auto& [column, reading] : readings->entries())
+      facts.readings[column] = ColumnReading::from_json(reading);
   return facts;
 }
 

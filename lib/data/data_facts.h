@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "data/column_reading.h"
 
 namespace dtrain {
 
@@ -39,6 +40,8 @@ struct SourceFacts {
   /// By input: what becomes of a gap in each element of a row: "mean" or "median" (of the training split), or
   /// "" where there are no gaps. A number needs no training split: it stands in the column already.
   Names fills;
+  /// By column of a table: dates, amounts and indicators of missing values.
+  std::map<std::string, ColumnReading> readings = {};
 
   bool empty() const;
   bool operator==(const SourceFacts&) const = default;

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "data/csv_run.h"
 #include "data/readers/csv_destination.h"
-#include "data/support.h"
 
 namespace dtrain::test {
 
@@ -12,48 +12,6 @@ namespace {
 
 using Values = std::vector<double>;
 using Names = std::vector<std::string>;
-const TensorSpec kLabel{"", {}, DType::int32}, kNumber{"", {1}};
-
-/// A training split, train.csv, whose facts others are read by.
-struct Run {
-  TempFolder folder;
-  DatasetSpec spec;
-  std::vector<TensorSpec> inputs, targets;
-
-  std::shared_ptr<const Dataset> train(const std::string& text, const std::string& options,
-                                       const std::vector<TensorSpec>& of_model,
-                                       const std::vector<TensorSpec>& losses = {kLabel},
-                                       const std::string& more = "") {
-    write_file(folder / "train.csv", text);
-    inputs = of_model;
-    targets = losses;
-    spec = parse(folder, "train: {csv: {file: train.csv, " + options + "}}" + more);
-    auto data = open_split(spec, *spec.train, inputs, targets, true);
-    spec.facts = DataFacts::from_json(Json::parse(data->facts().to_json().dump()));
-    return data;
-  }
-  /// The same run's training split once more, with other options.
-  std::shared_ptr<const Dataset> resume(const std::string& options, const std::string& more = "") {
-    DatasetSpec other = parse(folder, "train: {csv: {file: train.csv, " + options + "}}" + more);
-    other.facts = spec.facts;
-    return open_split(other, *other.train, inputs, targets, true);
-  }
-  std::shared_ptr<const Dataset> validate(const std::string& text, const std::string& options) {
-    write_file(folder / "other.csv", text);
-    DatasetSpec other = parse(folder, "validation: {csv: {file: other.csv, " + options + "}}");
-    other.facts = spec.facts;
-    return open_split(other, *other.validation, inputs, targets);
-  }
-  std::shared_ptr<const Dataset> predict(const std::string& text, const TextOptions& options = {}) {
-    write_file(folder / "in.csv", text);
-    return open_inputs(folder / "in.csv", spec, inputs, options);
-  }
-  std::string error(const std::string& text, const std::string& options,
-                    const std::vector<TensorSpec>& of_model,
-                    const std::vector<TensorSpec>& losses = {kLabel}) {
-    return error_of([&] { train(text, options, of_model, losses); });
-  }
-};
 
 const TextOptions kHeader{true, {}}, kNoHeader{false, {}};
 

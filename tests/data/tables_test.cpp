@@ -155,7 +155,7 @@ TEST_CASE_FIXTURE(Tables, "what nothing was said about is an error with its line
   CHECK(contains(error("a,b,y\n1,\"2\n3,0\n", "target: y", pair), "a.csv:2:3: expected an end of the quote"));
   CHECK(contains(error("a,b,y\n1,\"2\"3,0\n", "target: y", pair), "a.csv:2:6: expected ',' or the end"));
   CHECK(contains(error("a,b,y\n1,2,0\n1,\"a\nb\",0\n", "target: y", pair), "a.csv:3:3: "));
-  CHECK(contains(error("a,b,y\n1,2,0,3\n", "target: y", pair), "a.csv:2: expected 3 values"));
+  CHECK(contains(error("a,b,y\n1,2,0,3,4\n", "target: y", pair), "a.csv:2: expected 3 values"));
   CHECK(contains(error("a,b,y\n1,2,0\n", "target: y, drop: [c]", pair), "a column named 'c'"));
   CHECK(contains(error("a,b,y\n1,2,0\n", "target: y, columns: [a], drop: [b]", pair), "'columns'"));
   CHECK(contains(error("a,b,y\n1,2,0\n", "target: y, fill: some", pair), "mean, median or a number"));

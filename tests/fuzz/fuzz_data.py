@@ -97,6 +97,19 @@ def csv(draw, header):
     return "".join(lines).encode()
 
 
+def bookings(draw):
+    """Dates, amounts and missing values: as a table with semicolons, and as R writes one, with comments."""
+    lines, blanks = ["day;price;age;label\n"], ["# bookings\n", '"day" "price" "age" "label"\n']
+    for row in range(40):
+        day = f"{draw.randrange(1, 29):02}/{draw.randrange(1, 13):02}/2026"
+        price = f"{draw.randrange(1, 99)}.{draw.randrange(1000):03},{draw.randrange(100):02} EUR"
+        age = draw.choice(["", "k.A.", "7,5", "1.000"])
+        label = draw.choice(["0", "1", "2", ""])
+        lines.append(f"{day};{price};{age};{label}\n")
+        blanks.append(f'"r {row}"  2026-01-{row % 28 + 1:02} "${row}"   {row} {row % 3}\n')
+    return "".join(lines).encode(), "".join(blanks).encode()
+
+
 def bmp(number):
     """A picture of 4 x 3 pixels."""
     pixels = bytes((number * 40 + i * 7) % 256 for i in range(36))
@@ -145,6 +158,7 @@ def formats(program, folder):
     bytes_ = bytes(draw.randrange(256) for _ in range(120))
     labels = bytes(draw.randrange(3) for _ in range(40))
     plain, named = csv(draw, False), csv(draw, True)
+    semicolons, blanks = bookings(random.Random(1))
     unpack = lambda text: zlib.decompress(base64.b85decode(text))
     squares = dict(units=3, loss=SQUARES)
     pictures = dict(shape="[3, 4, 3]")
@@ -154,6 +168,12 @@ def formats(program, folder):
         Format("csv with a header", {"a.csv": named}, "csv: {file: a.csv, target: label, header: true}", text=True),
         Format("csv beside another", {"a.csv": named, "b.csv": named}, "csv: {file: b.csv, target: label, header: true}",
                more=", validation: {csv: {file: a.csv, target: -1, header: true}}", text=True),
+        Format("csv of dates and amounts", {"a.csv": semicolons},
+               "csv: {file: a.csv, target: label, header: true, delimiter: ;, decimal: ',', thousands: ., na_values: k.A., fill: mean, "
+               "dates: {day: [month, weekday, days]}, amounts: price, indicators: age, missing_target: skip}", shape="[6]", text=True),
+        Format("csv of blanks", {"a.csv": blanks},
+               "csv: {file: a.csv, target: label, header: true, delimiter: whitespace, comment: '#', dates: {day: [days]}, "
+               "amounts: price, indicators: true, fill: 0}", text=True),
         Format("csv.gz", {"a.csv.gz": gzip.compress(plain, mtime=0)}, "csv: {file: a.csv.gz, target: -1}"),
         Format("npy", {"x.npy": npy("<f4", "(40, 3)", floats), "y.npy": npy_y}, "npy: {input: x.npy, target: y.npy}"),
         Format("npy, large integers", {"x.npy": npy("<i8", "(40, 3)", struct.pack("<120q", *bytes_)), "y.npy": npy_y},
@@ -208,7 +228,8 @@ def run(program, folder, *arguments, must=False):
 
 
 TOKENS = [b"nan", b"inf", b"-1", b"1e999", b"1e39", b"99999999999", b"", b"\"", b"\"\"", b",", b"\n", b"\r\n", b"\0", b"a", b"0x10",
-          b"+", b"-", b".", b"1e", b"\xff", b"\xef\xbb\xbf", b" ", b";", b"2147483648", b"1.5", b",,,,", b"label"]
+          b"+", b"-", b".", b"1e", b"\xff", b"\xef\xbb\xbf", b" ", b";", b"2147483648", b"1.5", b",,,,", b"label",
+          b"#", b"\t", b"2026-01-31", b"31/12/26", b"Jan 1 2000 12:00", b"1769817600", b"20261331", b"$5", b"(3%)", b"1.234,5", b"k.A."]
 NUMBERS = [0, 1, 2, 3, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 1 << 40, (1 << 63) - 1, 1 << 63,
            (1 << 64) - 1]
 
@@ -328,7 +349,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
-    count = options.count or (10000 if options.long else 152)
+    count = options.count or (10000 if options.long else 168)
     with tempfile.TemporaryDirectory() as folder:
         forms = formats(program, pathlib.Path(folder))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

@@ -1,4 +1,6 @@
 // Text files: one sample a line.
+#include <fmt/format.h>
+
 #include "data/dataset_spec.h"
 #include "data/readers/csv_planner.h"
 #include "data/readers/open_any.h"
@@ -12,25 +14,23 @@ class CsvReader final : public Reader {
   explicit CsvReader(const CsvOptions& options) : options_(options) {}
 
   SourceColumns open(const ReadRequest& request) const override {
-    return open_path(request.find(options_.file), format(), request);
+    return open_path(request.find(options_.file), options_.format(), request);
   }
   std::vector<std::string> files() const override { return {options_.file}; }
   bool has_weights() const override { return options_.weight.has_value(); }
-  std::optional<CsvFormat> text_format() const override { return format(); }
+  std::optional<CsvFormat> text_format() const override { return options_.format(); }
 
   std::optional<SourceColumns> open_inputs(const std::string& path, FileFormat file, const TextOptions& text,
                                            const ReadRequest& request) const override {
     // What was saved before the places of columns were is read in full.
     if (file != FileFormat::text || request.facts.fields.width == 0) return std::nullopt;
-    CsvFormat as = format();
+    CsvFormat as = options_.format();
     if (text.header) as.header = text.header;
     if (text.delimiter) as.delimiter = *text.delimiter;
     return open_path(path, as, request);
   }
 
  private:
-  CsvFormat format() const { return {options_.delimiter[0], options_.header}; }
-
   SourceColumns open_path(const std::string& path, const CsvFormat& format,
                           const ReadRequest& request) const {
     CsvStart start;  // the planner refers to it
@@ -43,6 +43,15 @@ class CsvReader final : public Reader {
     source.weights = columns.weights;
     source.names = columns.names;
     source.facts = planner->facts(columns);
+    if (start.has_row_names)
+      source.warnings.push_back(
+          fmt::format("{}: the header has one name fewer than the rows have values, so the first column is "
+                      "taken for the rows' names",
+                      path));
+    if (columns.left_out > 0)
+      source.warnings.push_back(
+          fmt::format("{}: {} of {} rows have no target and are left out (missing_target: skip)", path,
+                      columns.left_out, columns.left_out + source.columns.front()->size()));
     return source;
   }
 
@@ -58,7 +67,7 @@ std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype, con
     CsvPart input;
     input.dtype = dtype;
     if (start.names.empty() || columns.empty()) {
-      for (size_t i = 0; i < start.width(); ++i) input.fields.push_back({i, {}});
+      for (size_t i = start.has_row_names ? 1 : 0; i < start.width(); ++i) input.fields.push_back({i, {}});
     } else {
       for (const std::string& name : columns)
         input.fields.push_back({place_of_column(path, name, start.names), {}});

@@ -1,9 +1,9 @@
 #include "data/readers/csv_destination.h"
 
-#include <cstring>
+#include <cmath>
 #include <limits>
 
-#include "data/readers/csv_values.h"
+#include <fmt/format.h>
 
 namespace dtrain {
 
@@ -12,10 +12,6 @@ namespace {
 template <class T>
 void put(std::byte* dst, T value) {
   std::memcpy(dst, &value, sizeof value);
-}
-
-void put_real(std::byte* dst, DType dtype, double value) {
-  dtype == DType::float64 ? put(dst, value) : put(dst, static_cast<float>(value));
 }
 
 }  // namespace
@@ -32,39 +28,57 @@ int32_t CategoryTable::find(std::string_view text) const {
 
 bool CsvDestination::store(std::string_view text, size_t row) const {
   std::byte* const dst = base + row * stride;
+  if (kind == Kind::indicator) {
+    put_real(is_missing(text) ? 1 : 0, dst);
+    return true;
+  }
   if (table) return store_category(text, dst);
+  if (kind == Kind::dates) return store_date(text, dst);
   if (kind == Kind::text) {
     if (text.size() > width) return false;
     std::memcpy(dst, text.data(), text.size());
     std::memset(dst + text.size(), 0, width - text.size());
     return true;
   }
-  if (gap && is_csv_gap(text)) {
-    kind == Kind::int32 ? put(dst, static_cast<int32_t>(*gap)) : put_real(dst, dtype, *gap);
+  if (gap && values->is_gap(text)) {
+    kind == Kind::int32 ? put(dst, static_cast<int32_t>(*gap)) : put_real(*gap, dst);
     return true;
   }
-  const auto value = csv_number(text);
-  if (!value) return false;
+  const auto value = is_amount() ? values->amount(text) : values->number(text);
+  if (!value || (values->has_na_numbers() && values->is_na_number(*value))) return false;
   if (kind == Kind::int32) {
     using Limits = std::numeric_limits<int32_t>;
     if (*value != std::floor(*value) || *value < Limits::min() || *value > Limits::max()) return false;
     put(dst, static_cast<int32_t>(*value));
     return true;
   }
-  return (kind != Kind::weight || *value >= 0) && store_real(*value, dst);
+  if (!std::isfinite(static_cast<float>(*value)) || (kind == Kind::weight && *value < 0)) return false;
+  put_counted(*value, dst);
+  return true;
 }
 
-bool CsvDestination::store_real(double value, std::byte* dst) const {
-  if (!std::isfinite(static_cast<float>(value))) return false;
-  if (loss) loss->add(value);
-  put_real(dst, dtype, value);
+bool CsvDestination::store_date(std::string_view text, std::byte* dst) const {
+  if (values->is_gap(text)) {
+    if (!gap) return false;
+    for (size_t i = 0; i < reading->dates.size(); ++i) put_real(*gap, dst + bytes_of(dtype) * i);
+    return true;
+  }
+  const auto date = read_date(text, *reading->form);
+  if (!date) return false;
+  for (const DatePart part : reading->dates) {
+    const auto number = part_of_date(*date, part);
+    if (!number) return false;
+    // Only days have digits to lose.
+    part == DatePart::days ? put_counted(*number, dst) : put_real(*number, dst);
+    dst += bytes_of(dtype);
+  }
   return true;
 }
 
 bool CsvDestination::store_category(std::string_view text, std::byte* dst) const {
   const int32_t index = table->find(text);
   // A gap is none of the features.
-  if (index < 0 && !table->has_other() && !(kind == Kind::features && is_csv_missing_name(text)))
+  if (index < 0 && !table->has_other() && !(kind == Kind::features && values->is_missing_name(text)))
     return false;
   const int32_t number = index + (table->has_other() ? 1 : 0);
   if (kind == Kind::index32) {
@@ -73,15 +87,27 @@ bool CsvDestination::store_category(std::string_view text, std::byte* dst) const
     put(dst, static_cast<float>(number));
   } else {
     std::memset(dst, 0, bytes_of(dtype) * table->values().size());
-    if (index >= 0) put_real(dst + bytes_of(dtype) * static_cast<size_t>(index), dtype, 1);
+    if (index >= 0) put_real(1, dst + bytes_of(dtype) * static_cast<size_t>(index));
   }
   return true;
+}
+
+/// The order of day and month is named, as a date that contradicts it is none.
+std::string CsvDestination::expected_date() const {
+  std::string parts;
+  for (const DatePart part : reading->dates)
+    for (const auto& [known, name] : names_of<DatePart>)
+      if (known == part) parts += (parts.empty() ? "" : ", ") + name;
+  const char* const order = reading->form->day_first ? "day/month/year" : "month/day/year";
+  return fmt::format("a date with {} (read as {})", parts, order);
 }
 
 std::string CsvDestination::expected() const {
   if (table) return "one of the training file's values";
   return kind == Kind::int32    ? "an integer (int32)"
          : kind == Kind::weight ? "a weight of at least 0"
+         : kind == Kind::dates  ? expected_date()
+         : is_amount()          ? "an amount"
                                 : "a finite number";
 }
 

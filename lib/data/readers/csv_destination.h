@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "data/readers/csv_dates.h"
+#include "data/readers/csv_values.h"
 #include "data/readers/digit_loss.h"
 
 namespace dtrain {
@@ -40,6 +43,8 @@ struct CsvDestination {
     index32,        // in `table`
     index_float32,  // the same, as a float
     features,       // 0 or 1 of `dtype` for each value of `table`
+    dates,          // a number of `dtype` for each part of `reading`
+    indicator,      // 1 of `dtype` for a missing value, else 0
     weight,         // a float of at least 0
     text,           // bytes, and zeros up to `width`
   };
@@ -49,20 +54,44 @@ struct CsvDestination {
   size_t stride = 0;             // bytes from one row to the next
   size_t width = 0;              // bytes of a text
   const CategoryTable* table = nullptr;
-  std::optional<double> gap = {};  // what stands for a value that is not there
+  const CsvValues* values = nullptr;       // of the file; null for a text
+  const ColumnReading* reading = nullptr;  // of the column; null for the default one
+  std::optional<double> gap = {};          // what stands for a value that is not there
   std::string_view advice_for_gap = {}, advice_for_unknown = {};
   DigitLoss* loss = nullptr;  // counts what is stored as float32; null: nothing is to be counted
 
   /// Writes the row's element; false where the text is not what it must be, or is longer than `width`.
   bool store(std::string_view text, size_t row) const;
-  /// The same for the number of a field that is `real`.
-  bool store_number(double value, size_t row) const { return store_real(value, base + row * stride); }
   /// As the text must be, for a message: "a finite number"; of categories, one of the table's.
   std::string expected() const;
+  /// Whether store_number() does the same for a text that is a plain number which float32 can hold.
+  bool takes_plain_numbers() const { return kind == Kind::indicator || (kind == Kind::real && !is_amount()); }
+  void store_number(double value, size_t row) const {
+    kind == Kind::indicator ? put_real(0, base + row * stride) : put_counted(value, base + row * stride);
+  }
+  bool can_lose_digits() const {
+    return dtype == DType::float32 && (kind == Kind::real || kind == Kind::dates);
+  }
 
  private:
+  bool is_amount() const { return reading && reading->amount; }
+  bool is_missing(std::string_view text) const {
+    return table ? values->is_missing_name(text) : values->is_gap(text);
+  }
+  std::string expected_date() const;
+  bool store_date(std::string_view text, std::byte* dst) const;
   bool store_category(std::string_view text, std::byte* dst) const;
-  bool store_real(double value, std::byte* dst) const;
+  /// Writes a number of `dtype`.
+  void put_real(double value, std::byte* dst) const {
+    const auto single = static_cast<float>(value);
+    dtype == DType::float64 ? std::memcpy(dst, &value, sizeof value)
+                            : std::memcpy(dst, &single, sizeof single);
+  }
+  /// The same, and counts what it loses.
+  void put_counted(double value, std::byte* dst) const {
+    if (loss) loss->add(value);
+    put_real(value, dst);
+  }
 };
 
 }  // namespace dtrain

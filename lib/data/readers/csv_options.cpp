@@ -2,23 +2,55 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include "data/readers/csv_text.h"
+
 namespace dtrain {
 
-template <>
-struct Codec<CsvColumnRefs> {
-  static bool parse(const ConfigNode& node, const std::string& where, CsvColumnRefs& out,
-                    Diagnostics& diagnostics) {
+/// Of a list, which may be written as its only item.
+template <class List>
+struct OneOrListCodec {
+  using Item = typename List::value_type;
+
+  static bool parse(const ConfigNode& node, const std::string& where, List& out, Diagnostics& diagnostics) {
     out.clear();
-    if (node.is_sequence()) return Codec<std::vector<CsvColumnRef>>::parse(node, where, out, diagnostics);
+    if (node.is_sequence()) return Codec<std::vector<Item>>::parse(node, where, out, diagnostics);
     out.emplace_back();
-    return Codec<CsvColumnRef>::parse(node, where, out.back(), diagnostics);
+    return Codec<Item>::parse(node, where, out.back(), diagnostics);
   }
-  static ConfigNode write(const CsvColumnRefs& fields) {
-    return Codec<std::vector<CsvColumnRef>>::write(fields);
+  static ConfigNode write(const List& items) { return Codec<std::vector<Item>>::write(items); }
+  static Json schema() {
+    Json choices = Json::array();
+    choices.push(Codec<Item>::schema()).push(Codec<std::vector<Item>>::schema());
+    return Json::object().set("anyOf", std::move(choices));
+  }
+};
+
+template <>
+struct Codec<CsvColumnRefs> : OneOrListCodec<CsvColumnRefs> {};
+
+/// A number is the text as it is written.
+template <>
+struct Codec<CsvTexts> : OneOrListCodec<CsvTexts> {};
+
+template <>
+struct Codec<CsvIndicators> {
+  static bool parse(const ConfigNode& node, const std::string& where, CsvIndicators& out,
+                    Diagnostics& diagnostics) {
+    out = {};
+    const bool is_bool =
+        node.is_scalar() && !node.quoted() && (node.text() == "true" || node.text() == "false");
+    if (is_bool) return Codec<bool>::parse(node, where, out.all, diagnostics);
+    return Codec<CsvColumnRefs>::parse(node, where, out.columns, diagnostics);
+  }
+  static ConfigNode write(const CsvIndicators& indicators) {
+    return indicators.columns.empty() ? Codec<bool>::write(indicators.all)
+                                      : Codec<CsvColumnRefs>::write(indicators.columns);
   }
   static Json schema() {
     Json choices = Json::array();
-    choices.push(Codec<CsvColumnRef>::schema()).push(Codec<std::vector<CsvColumnRef>>::schema());
+    choices.push(Codec<bool>::schema()).push(Codec<CsvColumnRefs>::schema());
     return Json::object().set("anyOf", std::move(choices));
   }
 };
@@ -51,6 +83,30 @@ struct Codec<CsvFill> {
 
 namespace {
 
+Check<std::optional<std::string>> optional_character() {
+  return {"one character", [](const std::optional<std::string>& text) { return !text || text->size() == 1; },
+          Json::object().set("minLength", 1).set("maxLength", 1)};
+}
+
+/// Characters that stand for different things differ. A quoted number may have the delimiter in it.
+void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+  const std::string decimal = options.decimal.value_or(".");
+  for (const auto& [name, text] :
+       {std::pair("decimal", options.decimal), std::pair("thousands", options.thousands)})
+    if (text && std::string_view("0123456789+-eE\"\n").find(*text) != std::string_view::npos)
+      diagnostics.error(node, fmt::format("{}: expected a character that is no part of a number", name));
+  if (options.thousands == decimal)
+    diagnostics.error(node, fmt::format("'decimal' and 'thousands' are both '{}'; give each a character of "
+                                        "its own",
+                                        decimal));
+  if (options.comment && (*options.comment == options.delimiter || *options.comment == "\""))
+    diagnostics.error(node, "comment: expected a character that is neither the delimiter nor a quote");
+  for (const auto& [column, parts] : options.dates)
+    if (parts.empty())
+      diagnostics.error(node,
+                        fmt::format("dates: '{}' needs at least one feature, for example [days]", column));
+}
+
 Schema<CsvOptions> make_csv_schema() {
   Schema<CsvOptions> schema(
       "Text (.gz or plain), a sample a line: numbers between delimiters, and texts that stand for classes "
@@ -66,7 +122,9 @@ Schema<CsvOptions> make_csv_schema() {
                 "the first line holds the columns' names; validation, test and predicted files that have "
                 "them, too, "
                 "are read by them, whatever their order")
-      .optional("delimiter", &CsvOptions::delimiter, "what stands between the numbers", one_character())
+      .optional("delimiter", &CsvOptions::delimiter,
+                "the character between values, or whitespace: any number of blanks and tabs",
+                csv_delimiter_check())
       .optional("columns", &CsvOptions::columns,
                 "the columns that make the model's only input, in this order; all that have no other use "
                 "where not given")
@@ -88,6 +146,33 @@ Schema<CsvOptions> make_csv_schema() {
       .optional("id", &CsvOptions::id, "the column that names the samples, in predictions and messages")
       .optional("weight", &CsvOptions::weight,
                 "the column of numbers, at least 0, that the samples' losses are multiplied by")
+      .optional(
+          "missing_target", &CsvOptions::missing_target,
+          "what becomes of a row whose target is missing: error; or skip, which leaves it out. Rows are "
+          "counted without those that are left out. Default: error")
+      .optional("dates", &CsvOptions::dates,
+                "columns of dates, and the features that each becomes, in this order: year, month, day, "
+                "weekday (Monday is 0), hour, minute, days (since 1970-01-01 in UTC, the time of day is a "
+                "fraction), day_of_year")
+      .optional("dayfirst", &CsvOptions::dayfirst,
+                "dates: 02/01/2026 is January 2, where no date of the column has a number above 12 in either "
+                "place (as in pandas). Default: false")
+      .optional("amounts", &CsvOptions::amounts,
+                "columns of numbers that are written with a currency, thousands separators, a percent sign "
+                "(4.2% is 4.2), or in parentheses where they are negative")
+      .optional("indicators", &CsvOptions::indicators,
+                "columns of an input that get a further feature behind them: 1 where the value is missing, "
+                "else 0; true: all columns of numbers that have missing values in the training file")
+      .optional("na_values", &CsvOptions::na_values,
+                "texts that mark a missing value, besides the usual ones (as in pandas)")
+      .optional("decimal", &CsvOptions::decimal, "the decimal point of all numbers. Default: .",
+                optional_character())
+      .optional("thousands", &CsvOptions::thousands,
+                "the separator between thousands in all numbers. Default: none", optional_character())
+      .optional("comment", &CsvOptions::comment,
+                "the character that begins a comment, which ends with its line. Default: none",
+                optional_character())
+      .rule(check_characters)
       .rule([](const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.target && !options.targets.empty())
           diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
@@ -101,9 +186,24 @@ Schema<CsvOptions> make_csv_schema() {
 
 }  // namespace
 
-Check<std::string> one_character() {
-  return {"one character", [](const std::string& text) { return text.size() == 1; },
-          Json::object().set("minLength", 1).set("maxLength", 1)};
+Check<std::string> csv_delimiter_check() {
+  return {"one character or 'whitespace'",
+          [](const std::string& text) { return text.size() == 1 || text == "whitespace"; },
+          Json::object().set("pattern", "^(.|whitespace)$")};
+}
+
+char csv_delimiter(const std::string& text) {
+  return text == "whitespace" ? kBlanksDelimit : text[0];
+}
+
+CsvFormat CsvOptions::format() const {
+  const auto character = [](const std::optional<std::string>& text) {
+    return text ? std::optional((*text)[0]) : std::nullopt;
+  };
+  return {csv_delimiter(delimiter),
+          header,
+          character(comment),
+          {character(decimal).value_or('.'), character(thousands), na_values}};
 }
 
 const Schema<CsvOptions>& csv_schema() {

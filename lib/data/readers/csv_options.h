@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "config/scalar.h"
+#include "data/column_reading.h"
 #include "data/readers/binding.h"
+#include "data/readers/csv_table.h"
 
 namespace dtrain {
 
@@ -44,6 +46,9 @@ struct Codec<CsvColumnRef> {
 /// One field, or a list of them.
 struct CsvColumnRefs : std::vector<CsvColumnRef> {};
 
+/// One text, or a list of them.
+struct CsvTexts : std::vector<std::string> {};
+
 /// What stands for a value that is not there: a number, or the training split's mean or median.
 struct CsvFill {
   std::string written;           // "mean", "median" or the number
@@ -55,6 +60,18 @@ template <>
 inline const EnumNames<CsvUnknown> names_of<CsvUnknown> = {{CsvUnknown::error, "error"},
                                                            {CsvUnknown::other, "other"}};
 
+/// The columns whose missing values get a 0/1 feature.
+struct CsvIndicators {
+  bool all = false;  // numbers that the training file misses some of
+  CsvColumnRefs columns;
+};
+
+enum class CsvMissingTarget { error, skip };
+template <>
+inline const EnumNames<CsvMissingTarget> names_of<CsvMissingTarget> = {{CsvMissingTarget::error, "error"},
+                                                                       {CsvMissingTarget::skip, "skip"}};
+
+/// Options that not all versions have are empty by default, so that a run is not taken to read other data.
 struct CsvOptions {
   std::string file;
   std::optional<CsvColumnRef> target;
@@ -66,10 +83,21 @@ struct CsvOptions {
   CsvUnknown unknown = CsvUnknown::error;
   std::optional<CsvFill> fill;
   std::optional<CsvColumnRef> id, weight;
+  std::optional<CsvMissingTarget> missing_target;
+  Named<std::vector<DatePart>> dates;
+  std::optional<bool> dayfirst;
+  CsvColumnRefs amounts;
+  std::optional<CsvIndicators> indicators;
+  CsvTexts na_values;
+  std::optional<std::string> decimal, thousands, comment;
+
+  CsvFormat format() const;
 };
 
 const Schema<CsvOptions>& csv_schema();
-/// A delimiter is one character.
-Check<std::string> one_character();
+/// A delimiter is one character, or "whitespace".
+Check<std::string> csv_delimiter_check();
+/// As CsvFormat has it, of a text that passes the check.
+char csv_delimiter(const std::string& text);
 
 }  // namespace dtrain

@@ -1,27 +1,12 @@
 #include "data/readers/csv_planner.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/readers/csv_values.h"
 
 namespace dtrain {
-
-namespace {
-
-DType csv_type(const TensorSpec& wanted) {
-  return wanted.dtype == DType::int32 ? DType::int32 : DType::float32;
-}
-
-std::string name_of_target(const TensorSpec& target) {
-  return target.name.empty() ? "target" : target.name;
-}
-
-}  // namespace
 
 size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
   if (field.index) {
@@ -42,12 +27,16 @@ CsvPlan CsvPlanner::plan() {
   const std::vector<std::vector<size_t>> inputs = choose_inputs();
   const std::vector<size_t> targets = choose_targets();
   // Where the run knows its data, they are what they were.
-  if (is_first())
+  if (is_first()) {
     for (const CsvColumnRef& name : options_.categories) categories_.insert(place_of(name));
+    choose_readings();
+  }
+  plan_.day_first = options_.dayfirst.value_or(false);
   if (!request_.for_prediction)  // the model has the inputs that it has
     plan_.advice = "list the column in 'categories' where its values are names, or in 'drop' to leave it out";
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
-  for (size_t i = 0; i < targets.size(); ++i) add_target(request_.targets[i], targets[i]);
+  for (size_t i = 0; i < targets.size(); ++i) add_target(i, targets[i]);
+  if (options_.missing_target == CsvMissingTarget::skip) plan_.required = {targets.begin(), targets.end()};
   choose_weight_and_id();
   return std::move(plan_);
 }
@@ -56,11 +45,14 @@ void CsvPlanner::choose_weight_and_id() {
   if (options_.weight && !request_.for_prediction) {
     plan_.weight = place_of(*options_.weight, known_.fields.weight);
     if (!start_.names.empty()) fields_.weight = called(*plan_.weight);
+    scalar_reading(known_.fields.weight.empty() ? called(*plan_.weight) : known_.fields.weight, *plan_.weight,
+                   "weight");
   }
-  if (options_.id) {
+  if (options_.id)
     plan_.id = find(*options_.id, known_.fields.id);
-    if (plan_.id && !start_.names.empty()) fields_.id = called(*plan_.id);
-  }
+  else if (start_.has_row_names)
+    plan_.id = 0;
+  if (plan_.id && !start_.names.empty()) fields_.id = called(*plan_.id);
 }
 
 SourceFacts CsvPlanner::facts(const CsvColumns& columns) const {
@@ -69,13 +61,21 @@ SourceFacts CsvPlanner::facts(const CsvColumns& columns) const {
   for (const auto& [field, is_class, name] : table_names_)
     if (const auto table = columns.categories.find(field); table != columns.categories.end())
       (is_class ? facts.class_names : facts.categories).try_emplace(name, table->second);
+  for (const auto& [field, name] : reading_names_)
+    if (const ColumnReading& reading = columns.readings.at(field); reading != ColumnReading())
+      facts.readings.try_emplace(name, reading);
   for (const auto& [input, fills] : fills_) {
     auto& all = facts.fills[input];
     all.clear();
     for (const auto& [field, fill] : fills) {
       const auto table = columns.categories.find(field);
-      all.insert(all.end(), table == columns.categories.end() ? 1 : table->second.size(),
+      const auto found = columns.readings.find(field);
+      const ColumnReading reading = found == columns.readings.end() ? ColumnReading() : found->second;
+      all.insert(all.end(),
+                 table == columns.categories.end() ? std::max<size_t>(1, reading.dates.size())
+                                                   : table->second.size(),
                  table == columns.categories.end() ? fill : "");
+      if (*reading.indicator) all.emplace_back();
     }
   }
   return facts;
@@ -112,6 +112,7 @@ std::vector<size_t> CsvPlanner::all_others() const {
   for (const CsvColumnRef& field : options_.drop) take(field);
   for (const auto& [name, fields] : options_.inputs)
     for (const CsvColumnRef& field : fields) take(field);
+  if (start_.has_row_names) taken.insert(0);
   std::vector<size_t> all;
   for (size_t i = 0; i < width(); ++i)
     if (!taken.contains(i)) all.push_back(i);
@@ -210,84 +211,6 @@ std::vector<size_t> CsvPlanner::choose_targets() {
   if (!start_.names.empty())
     for (const size_t place : places) fields_.targets.push_back(start_.names[place]);
   return places;
-}
-
-void CsvPlanner::add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when) {
-  const auto& tables = is_class ? known_.class_names : known_.categories;
-  const auto found = tables.find(name);
-  CsvCategory category;
-  if (found != tables.end()) category.values = found->second;
-  category.other = !is_class && options_.unknown == CsvUnknown::other;
-  category.when = when;
-  plan_.categories.emplace(field, std::move(category));
-  table_names_.push_back({field, is_class, name});
-}
-
-std::string CsvPlanner::known_name(size_t field, size_t i) const {
-  if (i < known_.fields.inputs.size()) return known_.fields.inputs[i];
-  if (i < known_.fields.places.size()) return std::to_string(known_.fields.places[i]);
-  return called(field);
-}
-
-void CsvPlanner::add_input(const TensorSpec& input, const std::vector<size_t>& places) {
-  CsvPart part;
-  part.dtype = csv_type(input);
-  part.advice_for_gap = advice_for_gap(input);
-  bool fitted = false;
-  std::vector<std::pair<size_t, std::string>> fills;
-  for (const size_t place : places) {
-    const std::string name = known_name(place, inputs_done_++);
-    CsvElement element{place, {}};
-    if (is_category(place, name)) {
-      add_table(place, name, false, CsvCategory::When::always);
-    } else if (options_.fill) {
-      element.gap = fill_of(part.dtype);
-      fitted = fitted || (element.gap && !options_.fill->number);
-    }
-    fills.emplace_back(place, options_.fill ? options_.fill->written : "");
-    part.fields.push_back(element);
-  }
-  if (fitted && request_.for_prediction && !known_.fills.contains(input.name))
-    request_.fail(fmt::format(
-        "fill: the run was trained without it, and has no {} of its training split; give a number",
-        options_.fill->written));
-  if (fitted) fills_[input.name] = std::move(fills);
-  plan_.parts.push_back(std::move(part));
-}
-
-bool CsvPlanner::is_category(size_t place, const std::string& name) const {
-  return categories_.contains(place) || known_.categories.contains(name);
-}
-
-std::optional<double> CsvPlanner::fill_of(DType type) const {
-  using Limits = std::numeric_limits<int32_t>;
-  const auto& number = options_.fill->number;
-  if (type == DType::float32) return number.value_or(std::numeric_limits<double>::quiet_NaN());
-  const bool fits =
-      number && *number == std::floor(*number) && *number >= Limits::min() && *number <= Limits::max();
-  return fits ? number : std::nullopt;
-}
-
-std::string CsvPlanner::advice_for_gap(const TensorSpec& input) const {
-  const bool is_float = csv_type(input) == DType::float32;
-  if (!options_.fill)
-    return !is_float                 ? "a gap becomes what 'fill' says: a whole number"
-           : request_.for_prediction ? "a gap becomes the number that 'fill' says"
-                                     : "a gap becomes what 'fill' says: mean, median or a number";
-  if (is_float) return "";
-  return fmt::format("the input '{}' is of int32, whose gaps 'fill' can make a whole number, not {}",
-                     input.name, options_.fill->written);
-}
-
-void CsvPlanner::add_target(const TensorSpec& target, size_t place) {
-  const std::string name = name_of_target(target);
-  using When = CsvCategory::When;
-  const DType type = csv_type(target);
-  if (known_.class_names.contains(name) || categories_.contains(place))
-    add_table(place, name, true, When::always);
-  else if (is_first())  // where the run knows its data, they are what they were
-    add_table(place, name, true, type == DType::int32 ? When::some_are_names : When::all_are_names);
-  plan_.parts.push_back({{{place, {}}}, type, true, "a target must have a value in every row"});
 }
 
 }  // namespace dtrain

@@ -12,6 +12,9 @@
 
 namespace dtrain {
 
+/// What messages say of a target's missing value.
+inline constexpr const char* kTargetGap = "a target must have a value in every row";
+
 /// The column that `field` calls. Throws UserError where the file has none, or no header.
 size_t place_of_field(const CsvStart& start, const CsvColumnRef& field);
 
@@ -32,6 +35,11 @@ class CsvPlanner {
     size_t field = 0;
     bool is_class = false;  // of a target; else categories of an input
     std::string name;       // in the facts
+  };
+  /// The facts call the reading of a field's column so.
+  struct ReadingName {
+    size_t field = 0;
+    std::string name;
   };
 
   size_t width() const { return start_.width(); }
@@ -65,6 +73,17 @@ class CsvPlanner {
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);
   /// What the training file calls the i-th field of all inputs.
   std::string known_name(size_t field, size_t i) const;
+  /// What the options say of columns in the training file; throws UserError where they contradict each other.
+  void choose_readings();
+  /// A key of `dates`: a column's name, or its index where no column is called so.
+  size_t place_of_key(const std::string& key) const;
+  /// How the texts of a column are read, which the facts call `name`: the training file's decides.
+  ColumnReading reading_of(size_t place, const std::string& name, bool is_number) const;
+  /// Puts a reading other than the default one into the plan.
+  void add_reading(size_t place, const std::string& name, const ColumnReading& reading);
+  void add_input_reading(const TensorSpec& input, size_t place, const std::string& name);
+  /// Adds that of a column that has one value a row: no dates, and no indicator. `role`: for a message.
+  ColumnReading scalar_reading(const std::string& name, size_t place, const std::string& role);
   void add_input(const TensorSpec& input, const std::vector<size_t>& places);
   bool is_category(size_t place, const std::string& name) const;
   /// What 'fill' has for an input of this type. A fill that is fitted is for later: until then NaN stands
@@ -72,17 +91,19 @@ class CsvPlanner {
   std::optional<double> fill_of(DType type) const;
   /// What messages say of a gap in an input.
   std::string advice_for_gap(const TensorSpec& input) const;
-  void add_target(const TensorSpec& target, size_t place);
+  void add_target(size_t i, size_t place);
 
   const CsvOptions& options_;
   const ReadRequest& request_;
   const SourceFacts& known_;
   const CsvStart& start_;
   CsvPlan plan_;
-  FieldNames fields_;            // as the options choose them here
-  std::set<size_t> categories_;  // the fields that the options call so
-  size_t inputs_done_ = 0;       // fields
+  FieldNames fields_;                         // as the options choose them here
+  std::set<size_t> categories_;               // the fields that the options call so
+  size_t inputs_done_ = 0;                    // fields
+  std::map<size_t, ColumnReading> readings_;  // as the options call them
   std::vector<TableName> table_names_;
+  std::vector<ReadingName> reading_names_;
   std::map<std::string, std::vector<std::pair<size_t, std::string>>> fills_;
 };
 

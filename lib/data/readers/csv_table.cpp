@@ -1,12 +1,8 @@
 #include "data/readers/csv_table.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <mutex>
-#include <set>
-#include <string_view>
-#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,37 +11,15 @@
 #include "base/name_list.h"
 #include "config/diagnostics.h"
 #include "data/parallel.h"
-#include "data/readers/csv_categories.h"
 #include "data/readers/csv_destination.h"
-#include "data/readers/csv_text.h"
-#include "data/readers/csv_values.h"
-#include "data/readers/decimal.h"
+#include "data/readers/csv_filler.h"
+#include "data/readers/csv_refusal.h"
+#include "data/readers/csv_start.h"
+#include "data/readers/csv_survey.h"
 
 namespace dtrain {
 
 namespace {
-
-bool is_csv_number(const std::string& text) {
-  return csv_number(text).has_value();
-}
-
-/// What the format says, or else what the line looks like: a number where a header would have a name makes it
-/// data, and so an error where it is neither.
-bool is_header(const CsvFormat& format, const std::vector<std::string>& fields) {
-  if (format.header) return *format.header;
-  return std::any_of(fields.begin(), fields.end(), is_csv_name) &&
-         std::none_of(fields.begin(), fields.end(), is_csv_number);
-}
-
-constexpr size_t kMostNames = 20;  // in a message
-
-/// Whether a field that holds these values is one of categories.
-bool has_table(CsvCategory::When when, const std::vector<std::string>& values) {
-  if (when == CsvCategory::When::always) return true;
-  return std::any_of(values.begin(), values.end(), is_csv_name) &&
-         (when == CsvCategory::When::some_are_names ||
-          std::none_of(values.begin(), values.end(), is_csv_number));
-}
 
 /// Memory that a column is made in.
 struct Making {
@@ -53,15 +27,10 @@ struct Making {
   std::shared_ptr<std::byte> data;
 };
 
-/// Thrown where a field that was taken for numbers has something else, which may make it one of texts.
-struct TextAmongNumbers {
-  size_t field = 0;
-};
-
 class Table {
  public:
   Table(const std::string& path, const CsvFormat& format)
-      : text_(path, format.delimiter), format_(format), fields_(text_) {}
+      : text_(path, format.delimiter, format.comment), format_(format), values_(format.notation) {}
 
   CsvColumns read(const PlanCsv& plan) {
     try {
@@ -74,17 +43,17 @@ class Table {
 
  private:
   CsvColumns read_unchecked(const PlanCsv& plan) {
-    const char* rows = begin();
+    const char* rows = nullptr;
+    start_ = read_csv_start(text_, values_, format_, rows);
     if (rows == text_.end())
       throw UserError(fmt::format("{}: expected rows of numbers, found none", text_.path()));
     plan_ = plan(start_);
     set_numbers_aside();
     blocks_ = text_.blocks(rows);
-    rows_ = blocks_.back().first_row + blocks_.back().rows;
     for (;;) {
       try {
         return read_rows();
-      } catch (const TextAmongNumbers& found) {
+      } catch (const CsvTextAmongNumbers& found) {
         plan_.categories.insert(doubtful_.extract(found.field));
       }
     }
@@ -96,8 +65,8 @@ class Table {
     for (auto one = plan_.categories.begin(); one != plan_.categories.end();) {
       const auto next = std::next(one);
       const std::string& first = start_.first[one->first];
-      if (one->second.when != CsvCategory::When::always && !is_csv_name(first)) {
-        const bool is_number = one->second.when == CsvCategory::When::all_are_names && is_csv_number(first);
+      if (one->second.when != CsvCategory::When::always && !values_.is_name(first)) {
+        const bool is_number = one->second.when == CsvCategory::When::all_are_names && values_.number(first);
         auto taken = plan_.categories.extract(one);
         if (!is_number) doubtful_.insert(std::move(taken));
       }
@@ -109,7 +78,7 @@ class Table {
     tables_.clear();
     destinations_.clear();
     losses_.clear();
-    make_tables();
+    survey();
     CsvColumns columns;
     std::vector<Making> parts;
     for (const CsvPart& part : plan_.parts) parts.push_back(make_part(part));
@@ -121,14 +90,15 @@ class Table {
       names = make(*plan_.id, {title, Shape{static_cast<int64_t>(longest_id_)}, DType::uint8},
                    CsvDestination::Kind::text);
     }
-    run_blocks(static_cast<int64_t>(blocks_.size()),
-               [&](int64_t i) { fill(blocks_[static_cast<size_t>(i)]); });
+    fill();
     text_.check();
     if (widen_parts()) return read_rows();
     for (Making& part : parts) columns.parts.push_back(finished(part));
     if (weights) columns.weights = finished(*weights);
     if (names) columns.names = finished(*names);
     for (const auto& [field, table] : tables_) columns.categories[field] = table.values();
+    columns.readings = plan_.readings;
+    for (const CsvBlock& block : blocks_) columns.left_out += static_cast<int64_t>(block.left_out.size());
     return columns;
   }
 
@@ -147,81 +117,71 @@ class Table {
     return any;
   }
 
-  /// Looks at the first line, and the first row; returns where that begins.
-  const char* begin() {
-    const char* p = text_.skip_blank(text_.begin());
-    start_.path = text_.path();
-    if (p == text_.end()) return p;
-    first_ = p;
-    const char* behind = p;
-    std::vector<std::string> fields = read_row(behind);
-    if (!is_header(format_, fields)) {
-      start_.first = std::move(fields);
-      return p;
-    }
-    check_names(p);
-    start_.names = std::move(fields);
-    p = behind = text_.skip_blank(behind);
-    if (p == text_.end()) return p;
-    start_.first = read_row(behind);
-    if (start_.first.size() != start_.names.size())
-      text_.fail_line(p, fmt::format("expected {} values as in the first line, found {}", start_.names.size(),
-                                     start_.first.size()));
-    return p;
-  }
-
-  std::vector<std::string> read_row(const char*& p) {
-    std::vector<std::string> all;
-    CsvField field;
-    do {
-      p = fields_.read(p, field);
-      all.emplace_back(field.text);
-    } while (!field.last);
-    return all;
-  }
-
-  void check_names(const char* p) {
-    std::unordered_set<std::string> met;
-    CsvField field;
-    do {
-      p = fields_.read(p, field);
-      if (!met.emplace(field.text).second)
-        text_.fail(field.at, fmt::format("expected each column to have a name of its own, found '{}' again",
-                                         field.text.substr(0, 40)));
-    } while (!field.last);
-  }
-
   size_t width() const { return start_.width(); }
-  std::string called(size_t field) const {
-    return start_.names.empty() ? "" : fmt::format(" in the column '{}'", start_.names[field]);
-  }
 
-  /// Before the columns are made, whose width depends on them: the tables of categories, and the length of
-  /// the longest id.
-  void make_tables() {
-    std::set<size_t> unknown;
+  /// Before the columns are made, whose size depends on it: the tables of categories, what is open about
+  /// dates and indicators, the length of the longest id, and which rows are left out.
+  void survey() {
+    CsvQuestions questions;
+    questions.id = plan_.id;
     for (const auto& [field, category] : plan_.categories)
-      if (!category.values) unknown.insert(field);
-    CsvTexts texts;
-    if (!unknown.empty() || plan_.id) texts = collect_csv_texts(text_, blocks_, width(), unknown, plan_.id);
-    longest_id_ = texts.longest;
+      if (!category.values) questions.texts.insert(field);
+    for (const auto& [field, reading] : plan_.readings) {
+      if (!reading.dates.empty() && !reading.form) questions.dates.insert(field);
+      if (!reading.indicator) questions.gaps.insert(field);
+    }
+    for (const size_t field : plan_.required) questions.required[field] = plan_.categories.contains(field);
+    CsvAnswers answers;
+    if (!questions.empty()) answers = survey_csv(text_, values_, width(), questions, blocks_);
+    longest_id_ = answers.longest_id;
+    rows_ = blocks_.back().first_row + blocks_.back().kept();
+    if (rows_ == 0) throw UserError(fmt::format("{}: expected rows with a target, found none", text_.path()));
+    for (auto& [field, reading] : plan_.readings) {
+      if (questions.dates.contains(field)) reading.form = answers.dates.at(field).form(plan_.day_first);
+      if (!reading.indicator) reading.indicator = answers.gaps.contains(field);
+    }
     for (const auto& [field, category] : plan_.categories) {
-      const std::vector<std::string>& values = category.values ? *category.values : texts.values.at(field);
+      const std::vector<std::string>& values = category.values ? *category.values : answers.texts.at(field);
       if (has_table(category.when, values)) tables_.try_emplace(field, values, category.other);
     }
   }
 
-  /// The elements that a field of a part becomes.
-  size_t elements_of(const CsvPart& part, const CsvElement& element) const {
-    const auto table = tables_.find(element.field);
-    return table == tables_.end() || part.scalar || part.dtype == DType::int32
-               ? 1
-               : table->second.values().size();
+  /// Whether a field that holds these values is one of categories.
+  bool has_table(CsvCategory::When when, const std::vector<std::string>& values) const {
+    if (when == CsvCategory::When::always) return true;
+    const auto is_name = [&](const auto& text) { return values_.is_name(text); };
+    // An amount or a decimal comma that no option speaks of is a mistake rather than a class.
+    const auto is_number = [&](const auto& text) {
+      return values_.number(text).has_value() || !values_.advice(text, "").empty();
+    };
+    return std::any_of(values.begin(), values.end(), is_name) &&
+           (when == CsvCategory::When::some_are_names ||
+            std::none_of(values.begin(), values.end(), is_number));
+  }
+
+  /// Of the field's column; null where it is read in the default way.
+  const ColumnReading* reading_of(size_t field) const {
+    const auto found = plan_.readings.find(field);
+    return found == plan_.readings.end() ? nullptr : &found->second;
+  }
+  /// Whether a 0/1 feature follows the field's own in this part.
+  bool has_indicator(const CsvPart& part, size_t field) const {
+    const ColumnReading* reading = reading_of(field);
+    return reading && reading->indicator.value_or(false) && !part.scalar && part.dtype != DType::int32;
+  }
+
+  /// The elements that a field of a part becomes, without its indicator.
+  size_t elements_of(const CsvPart& part, size_t field) const {
+    if (part.scalar || part.dtype == DType::int32) return 1;
+    if (const auto table = tables_.find(field); table != tables_.end()) return table->second.values().size();
+    const ColumnReading* reading = reading_of(field);
+    return reading && !reading->dates.empty() ? reading->dates.size() : 1;
   }
 
   Making make_part(const CsvPart& part) {
     size_t elements = 0;
-    for (const CsvElement& element : part.fields) elements += elements_of(part, element);
+    for (const CsvElement& element : part.fields)
+      elements += elements_of(part, element.field) + (has_indicator(part, element.field) ? 1 : 0);
     Making making{{text_.path(), part.scalar ? Shape{} : Shape{static_cast<int64_t>(elements)}, part.dtype},
                   nullptr};
     const size_t stride = bytes_of(part.dtype) * elements;
@@ -230,11 +190,16 @@ class Table {
     for (const CsvElement& element : part.fields) {
       using Kind = CsvDestination::Kind;
       const auto table = tables_.find(element.field);
-      const bool integers = part.dtype == DType::int32;
-      CsvDestination to{.kind = integers ? Kind::int32 : Kind::real,
+      const ColumnReading* const reading = reading_of(element.field);
+      const bool integers = part.dtype == DType::int32, dates = reading && !reading->dates.empty();
+      CsvDestination to{.kind = integers ? Kind::int32
+                                : dates  ? Kind::dates
+                                         : Kind::real,
                         .dtype = part.dtype,
                         .base = making.data.get() + bytes_of(part.dtype) * at,
                         .stride = stride,
+                        .values = &values_,
+                        .reading = reading,
                         .gap = element.gap,
                         .advice_for_gap = part.advice_for_gap};
       if (table != tables_.end()) {
@@ -244,7 +209,11 @@ class Table {
         to.kind = integers ? Kind::index32 : part.scalar ? Kind::index_float32 : Kind::features;
       }
       destinations_.emplace(element.field, to);
-      at += elements_of(part, element);
+      at += elements_of(part, element.field);
+      if (!has_indicator(part, element.field)) continue;
+      to.kind = Kind::indicator;
+      to.base = making.data.get() + bytes_of(part.dtype) * at++;
+      destinations_.emplace(element.field, to);
     }
     return making;
   }
@@ -256,6 +225,8 @@ class Table {
                                                 .base = making.data.get(),
                                                 .stride = bytes,
                                                 .width = bytes,
+                                                .values = &values_,
+                                                .reading = reading_of(field),
                                                 .advice_for_gap = "each row must have one"});
     return making;
   }
@@ -270,104 +241,27 @@ class Table {
     return std::make_shared<MemoryColumn>(std::move(making.spec), rows_, making.data);
   }
 
-  void fill(const CsvBlock& block) {
-    std::vector<std::vector<CsvDestination>> destinations(width());
-    std::map<size_t, DigitLoss> losses;
-    for (const auto& [field, to] : destinations_) {
-      destinations[field].push_back(to);
-      if (to.kind == CsvDestination::Kind::real && to.dtype == DType::float32)
-        destinations[field].back().loss = &losses[field];
-    }
-    CsvFields fields(text_);
-    CsvField field;
-    auto row = static_cast<size_t>(block.first_row);
-    const size_t end = row + static_cast<size_t>(block.rows);
-    for (const char* p = text_.skip_blank(block.begin); p < block.end; p = text_.skip_blank(p), ++row) {
-      const char* const line = p;
-      if (row == end) fail_changed();
-      for (size_t i = 0; i < width(); ++i) {
-        const auto& of_field = destinations[i];
-        const bool last = i + 1 == width();
-        if (of_field.size() == 1 && of_field[0].kind == CsvDestination::Kind::real)
-          if (const char* next = read_number(p, last, of_field[0], row)) {
-            p = next;
-            continue;
-          }
-        p = fields.read(p, field);
-        if (field.last != last) refuse_width(line);
-        for (const CsvDestination& to : of_field)
-          if (!to.store(field.text, row)) refuse(line, field, i, to);
-      }
-    }
-    if (row != end) fail_changed();
-    const std::lock_guard lock(losses_mutex_);
-    for (const auto& [i, loss] : losses) losses_[i].add(loss);
-  }
-
-  /// The rows were counted before; memory is for so many, and holds nothing where there are fewer.
-  [[noreturn]] void fail_changed() const {
-    throw Error(text_.path() + ": the file was changed while it was in use");
-  }
-
-  /// Stores the value at `p` where it is a plain number, and returns what is behind it; null for anything
-  /// else.
-  const char* read_number(const char* p, bool last, const CsvDestination& to, size_t row) const {
-    double value = 0;
-    p = read_decimal(p, text_.end(), value);
-    if (!p) return nullptr;
-    if (p < text_.end() && last && *p == '\r') ++p;
-    if (p < text_.end() && *p != (last ? '\n' : text_.delimiter())) return nullptr;
-    if (p == text_.end() && !last) return nullptr;
-    if (!to.store_number(value, row)) return nullptr;
-    return p == text_.end() ? p : p + 1;
-  }
-
-  [[noreturn]] void refuse_width(const char* line) const {
-    text_.fail_line(line, fmt::format("expected {} values as in the first line, found {}", width(),
-                                      CsvFields(text_).count(line)));
-  }
-
-  [[noreturn]] void refuse(const char* line, const CsvField& field, size_t index,
-                           const CsvDestination& to) const {
-    if (CsvFields(text_).count(line) != width()) refuse_width(line);
-    if (doubtful_.contains(index)) throw TextAmongNumbers{index};
-    const std::string_view found = field.text.substr(0, 40);
-    const bool missing_name = to.table && is_csv_missing_name(field.text);
-    const std::string expected = (missing_name ? "a value" : to.expected()) + called(index);
-    if (to.table && !missing_name)
-      text_.fail(field.at, fmt::format("expected {} ({}), found '{}'{}", expected,
-                                       list_some(to.table->values(), kMostNames), found,
-                                       behind(to.advice_for_unknown)));
-    text_.fail(field.at,
-               fmt::format("expected {}, found '{}'{}", expected, found, advice(line, field.text, to)));
-  }
-
-  static std::string behind(std::string_view advice) {
-    return advice.empty() ? "" : fmt::format("; {}", advice);
-  }
-  std::string advice(const char* line, std::string_view found, const CsvDestination& to) const {
-    if (line == first_ && start_.names.empty() && is_csv_name(found))
-      return "; if the first line is a header, say so (header)";
-    if (to.table || is_csv_gap(found)) return behind(to.advice_for_gap);
-    if (is_csv_date(found))
-      return "; a date is no number: make columns of it (year, month, days since a day), or leave it out "
-             "('drop')";
-    return is_csv_name(found) && !plan_.advice.empty() ? "; " + plan_.advice : "";
+  void fill() {
+    const CsvFiller filler({text_, values_, start_, plan_}, destinations_, doubtful_);
+    std::mutex mutex;
+    run_blocks(static_cast<int64_t>(blocks_.size()), [&](int64_t i) {
+      const auto losses = filler.fill(blocks_[static_cast<size_t>(i)]);
+      const std::lock_guard lock(mutex);
+      for (const auto& [field, loss] : losses) losses_[field].add(loss);
+    });
   }
 
   CsvText text_;
   CsvFormat format_;
-  CsvFields fields_;
+  CsvValues values_;
   CsvStart start_;
   CsvPlan plan_;
-  const char* first_ = nullptr;             // where the first line begins
   std::map<size_t, CsvCategory> doubtful_;  // as CsvPlan::categories: those that are read as numbers so far
   std::vector<CsvBlock> blocks_;
   int64_t rows_ = 0;
   size_t longest_id_ = 1;
   std::map<size_t, CategoryTable> tables_;  // by field
   std::multimap<size_t, CsvDestination> destinations_;
-  std::mutex losses_mutex_;
   std::map<size_t, DigitLoss> losses_;  // by field
 };
 
@@ -381,7 +275,7 @@ size_t place_of_column(const std::string& path, const std::string& name,
   const bool is_one = names.size() == 1 && names[0].find_first_of(";\t|,") != std::string::npos;
   throw UserError(
       fmt::format("{}: expected a column named '{}', found the column{} {}{}", path, name,
-                  names.size() == 1 ? "" : "s", list_some(names, kMostNames),
+                  names.size() == 1 ? "" : "s", list_some(names, kMostCsvNames),
                   is_one ? "; 'delimiter' says what separates columns" : suggestion(name, names)));
 }
 

@@ -5,17 +5,22 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "data/readers/csv_values.h"
 #include "data/source_columns.h"
 
 namespace dtrain {
 
 struct CsvFormat {
-  char delimiter = ',';
+  char delimiter = ',';  // or kBlanksDelimit (csv_text.h)
   /// Whether the first line is a header. Unset: it is, where it has names and no numbers.
   std::optional<bool> header = false;
+  /// Begins the rest of a line that is passed over. Unset: there are no comments.
+  std::optional<char> comment = {};
+  CsvNotation notation = {};
 };
 
 /// How the values of one field of the lines are numbers: each is an index into a table of texts.
@@ -38,8 +43,10 @@ struct CsvElement {
 };
 
 /// Which fields of a line make up one column. A row of the column has the shape [elements], or Shape{} where
-/// it is a scalar. A field of categories is one element, its index, in an int32 column and as a scalar; among
-/// float32 values it is as many features of 0 and 1 as there are categories.
+/// it is a scalar. Among float32 values a field of dates has a feature for each part, and an indicator of
+/// missing values comes after the features of its field. A field of categories is one element, its index, in
+/// an int32 column and as a scalar; among float32 values it is as many features of 0 and 1 as there are
+/// categories.
 struct CsvPart {
   std::vector<CsvElement> fields;
   /// Or int32, where every value must be an integer. read_csv() makes float64 of float32 where that would
@@ -54,6 +61,8 @@ struct CsvStart {
   std::string path;
   std::vector<std::string> names;  // empty without a header
   std::vector<std::string> first;  // the values of the first row
+  /// Whether the first column has the rows' names, for which the header has no name, as R writes tables.
+  bool has_row_names = false;
   size_t width() const { return first.size(); }
 };
 
@@ -61,6 +70,9 @@ struct CsvStart {
 struct CsvPlan {
   std::vector<CsvPart> parts;
   std::map<size_t, CsvCategory> categories;  // by field
+  std::map<size_t, ColumnReading> readings;  // by field, of those that are not read in the default way
+  bool day_first = false;                    // of dates whose column leaves their order open
+  std::set<size_t> required;                 // fields without whose values a row is left out
   std::optional<size_t> weight, id;          // fields
   /// What messages add where text stands in the place of a number; "": nothing.
   std::string advice;
@@ -73,6 +85,8 @@ struct CsvColumns {
   Columns parts;  // of the plan
   std::shared_ptr<const Column> weights, names;
   std::map<size_t, std::vector<std::string>> categories;  // by field, the tables that were used
+  std::map<size_t, ColumnReading> readings;               // of the plan, in full
+  int64_t left_out = 0;                                   // rows that miss a required value
 };
 
 /// The index of `name` among `names`. Throws UserError where it is none of them.
@@ -81,7 +95,8 @@ size_t place_of_column(const std::string& path, const std::string& name,
 
 /// Reads a whole file (.gz or plain) into memory, on all cores. Blank lines are passed over; values may be
 /// quoted as in RFC 4180. Throws UserError "path:line:column: expected ..., found ..." for what is no finite
-/// number and no category, for lines of other widths, and for a header that has a name twice.
+/// number and no category, for lines of other widths, for a header that has a name twice, and where all rows
+/// are left out.
 CsvColumns read_csv(const std::string& path, const CsvFormat& format, const PlanCsv& plan);
 
 }  // namespace dtrain

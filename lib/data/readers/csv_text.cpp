@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "data/parallel.h"
+#include "data/readers/csv_blanks.h"
 
 namespace dtrain {
 
@@ -66,7 +67,8 @@ void refuse_parquet(const std::string& path, std::string_view start) {
                     path));
 }
 
-CsvText::CsvText(const std::string& path, char delimiter) : path_(path), delimiter_(delimiter) {
+CsvText::CsvText(const std::string& path, char delimiter, std::optional<char> comment)
+    : path_(path), delimiter_(delimiter == kBlanksDelimit ? '\t' : delimiter) {
   InputStream stream(path);
   if (stream.is_packed()) {
     unpacked_ = unpack(stream);
@@ -79,7 +81,14 @@ CsvText::CsvText(const std::string& path, char delimiter) : path_(path), delimit
   }
   const std::string_view start(begin_, static_cast<size_t>(std::min<ptrdiff_t>(end_ - begin_, 4)));
   refuse_parquet(path, start);
-  if (start.starts_with("\xef\xbb\xbf")) begin_ += 3;
+  const size_t mark = start.starts_with("\xef\xbb\xbf") ? 3 : 0;
+  if (comment || delimiter == kBlanksDelimit) {
+    if (mapped_) unpacked_.assign(begin_, end_);
+    begin_ = unpacked_.data();
+    end_ = begin_ + unpacked_.size();
+    make_plain(std::span(unpacked_).subspan(mark), delimiter_, delimiter == kBlanksDelimit, comment);
+  }
+  begin_ += mark;
 }
 
 void CsvText::check() const {

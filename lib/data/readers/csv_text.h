@@ -18,13 +18,21 @@ void refuse_parquet(const std::string& path, std::string_view start);
 /// Rows that follow one another. Blank lines among them are no rows.
 struct CsvBlock {
   const char *begin = nullptr, *end = nullptr;
-  int64_t first_row = 0, rows = 0;  // counted from where the rows begin
+  int64_t first_row = 0, rows = 0;     // counted from where the rows begin
+  std::vector<int64_t> left_out = {};  // of the block's rows, counted from 0; in order
+
+  int64_t kept() const { return rows - static_cast<int64_t>(left_out.size()); }
 };
 
-/// A whole file: mapped into memory, or unpacked there where it is gzip. Any thread may read it.
+/// Stands for the delimiter of a file whose values are separated by any number of blanks and tabs.
+inline constexpr char kBlanksDelimit = '\0';
+
+/// A whole file: mapped into memory, or unpacked there where it is gzip. Any thread may read it. Files with
+/// comments or runs of blanks are copied into memory as plain delimited text (csv_blanks.h).
 class CsvText {
  public:
-  CsvText(const std::string& path, char delimiter);
+  /// `comment`: begins the rest of a line that is passed over.
+  CsvText(const std::string& path, char delimiter, std::optional<char> comment = {});
 
   const std::string& path() const { return path_; }
   char delimiter() const { return delimiter_; }

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "base/utf8.h"
 #include "data/readers/decimal.h"
@@ -42,15 +43,166 @@ bool is_csv_name(std::string_view text) {
   return !number && !is_csv_gap(text);
 }
 
-bool is_csv_date(std::string_view text) {
-  text = text.substr(0, text.find_first_of(" T"));
-  if (text.size() < 6 || text.size() > 10) return false;
-  for (const char separator : {'-', '/', '.'}) {
-    if (std::count(text.begin(), text.end(), separator) != 2) continue;
-    return std::all_of(text.begin(), text.end(),
-                       [&](char c) { return c == separator || (c >= '0' && c <= '9'); });
+namespace {
+
+/// Whether `text` is digits in groups: one to three, then two or three each, at last three.
+bool is_grouped(std::string_view text, char separator) {
+  size_t digits = 0, groups = 0;
+  for (const char c : text) {
+    if (c != separator) {
+      if (c < '0' || c > '9') return false;
+      ++digits;
+    } else if (digits == 0 || digits > 3 || (groups++ > 0 && digits < 2)) {
+      return false;
+    } else {
+      digits = 0;
+    }
   }
+  return digits == 3 && groups > 0;
+}
+
+/// The number as csv_number() reads it: without what stands between its thousands, if one of `separators`
+/// does, and with a decimal point.
+std::optional<double> number_with(std::string_view text, char decimal, std::string_view separators) {
+  std::string plain(text);
+  size_t begin = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  const size_t end = std::min(text.find_first_of(std::string{decimal, 'e', 'E'}, begin), text.size());
+  if (const size_t first = text.find_first_of(separators, begin); first < end) {
+    const char separator = text[first];
+    if (!is_grouped(text.substr(begin, end - begin), separator)) return std::nullopt;
+    std::erase(plain, separator);
+  }
+  if (decimal != '.') {
+    if (plain.find('.') != std::string::npos) return std::nullopt;
+    if (const size_t at = plain.find(decimal); at != std::string::npos) plain[at] = '.';
+  }
+  return csv_number(plain);
+}
+
+/// Blanks that are none of ASCII's become such.
+std::string with_plain_blanks(std::string_view text) {
+  std::string plain(text);
+  for (const std::string_view blank : {"\u00a0", "\u202f", "\u2009"})
+    for (size_t at = 0; (at = plain.find(blank, at)) != std::string::npos;)
+      plain.replace(at, blank.size(), " ");
+  return plain;
+}
+
+void trim_blanks(std::string_view& text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+}
+
+/// The bytes of a currency at the front: a sign, perhaps behind a country's letters (US$), or a code of three
+/// letters; 0 where there is none.
+size_t currency_length(std::string_view text) {
+  size_t letters = 0;
+  while (letters < text.size() && text[letters] >= 'A' && text[letters] <= 'Z') ++letters;
+  if (letters == 3) return 3;
+  const std::string_view rest = text.substr(letters);
+  if (letters < 3 && rest.starts_with('$')) return letters + 1;
+  if (letters > 0) return 0;
+  for (const std::string_view sign : {"\u00a2", "\u00a3", "\u00a4", "\u00a5"})
+    if (rest.starts_with(sign)) return sign.size();
+  // U+20A0 to U+20CF are the other currencies' signs.
+  return rest.starts_with("\xe2\x82") && rest.size() > 2 && static_cast<unsigned char>(rest[2]) >= 0xa0   ? 3
+         : rest.starts_with("\xe2\x83") && rest.size() > 2 && static_cast<unsigned char>(rest[2]) <= 0x8f ? 3
+                                                                                                          : 0;
+}
+
+/// Takes a currency or a percent sign, with blanks about it, from an amount's front or back.
+bool take_unit(std::string_view& text) {
+  size_t front = currency_length(text);
+  if (front > 0) {
+    text.remove_prefix(front);
+    trim_blanks(text);
+    return true;
+  }
+  if (text.ends_with('%')) {
+    text.remove_suffix(1);
+    trim_blanks(text);
+    return true;
+  }
+  for (size_t bytes = 1; bytes <= 3 && bytes < text.size(); ++bytes)
+    if (currency_length(text.substr(text.size() - bytes)) == bytes) {
+      text.remove_suffix(bytes);
+      trim_blanks(text);
+      return true;
+    }
   return false;
+}
+
+}  // namespace
+
+CsvValues::CsvValues(CsvNotation notation) : notation_(std::move(notation)) {
+  is_plain_ = notation_.decimal == '.' && !notation_.thousands;
+  for (const std::string& text : notation_.na_values)
+    if (const auto value = number(text)) na_numbers_.push_back(*value);
+}
+
+std::optional<double> CsvValues::number_of_notation(std::string_view text) const {
+  return number_with(text, notation_.decimal,
+                     notation_.thousands ? std::string_view(&*notation_.thousands, 1) : std::string_view());
+}
+
+bool CsvValues::is_na_number(double number) const {
+  return std::find(na_numbers_.begin(), na_numbers_.end(), number) != na_numbers_.end();
+}
+
+bool CsvValues::is_na_value(std::string_view text) const {
+  if (notation_.na_values.empty()) return false;
+  if (std::find(notation_.na_values.begin(), notation_.na_values.end(), text) != notation_.na_values.end())
+    return true;
+  const auto value = na_numbers_.empty() ? std::nullopt : number(text);
+  return value && is_na_number(*value);
+}
+
+bool CsvValues::is_name(std::string_view text) const {
+  return is_csv_name(text) && !is_na_value(text) && (is_plain_ || !number(text));
+}
+
+std::optional<double> CsvValues::amount(std::string_view text) const {
+  if (const auto plain = number(text)) return plain;
+  const std::string blanks = with_plain_blanks(text);
+  std::string_view rest = blanks;
+  trim_blanks(rest);
+  bool negative = rest.starts_with('(') && rest.ends_with(')');
+  if (negative) {
+    rest = rest.substr(1, rest.size() - 2);
+    trim_blanks(rest);
+  }
+  const auto take_sign = [&] {
+    if (negative || rest.empty() || (rest[0] != '-' && rest[0] != '+')) return;
+    negative = rest[0] == '-';
+    rest.remove_prefix(1);
+    trim_blanks(rest);
+  };
+  take_sign();
+  if (take_unit(rest)) take_sign();
+  if (rest.empty() || rest[0] < '0' || rest[0] > '9')
+    if (rest.size() < 2 || rest[0] != notation_.decimal) return std::nullopt;
+  const std::string separators =
+      std::string(1, notation_.thousands.value_or(notation_.decimal == '.' ? ',' : '.')) + " '";
+  const auto value = number_with(rest, notation_.decimal, separators);
+  return value && negative ? std::optional(-*value) : value;
+}
+
+std::string CsvValues::advice(std::string_view text, const std::string& column) const {
+  const auto reads = [&](char decimal, std::string_view separators) {
+    return number_with(text, decimal, separators).has_value();
+  };
+  if (notation_.decimal == '.' && !notation_.thousands) {
+    if (reads('.', ","))
+      return "'thousands: \",\"' reads such numbers, or 'decimal: \",\"' where that is a decimal comma";
+    if (reads(',', "")) return "'decimal: \",\"' reads such numbers";
+    if (reads(',', ".")) return "'decimal: \",\"' and 'thousands: \".\"' read such numbers";
+  } else if (notation_.decimal == ',' && !notation_.thousands && reads(',', ".")) {
+    return "'thousands: \".\"' reads such numbers";
+  }
+  if (!number(text) && amount(text))
+    return "'amounts: [" + column +
+           "]' reads numbers with a currency, a percent sign or thousands separators";
+  return "";
 }
 
 }  // namespace dtrain

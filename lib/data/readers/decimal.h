@@ -102,9 +102,10 @@ inline bool is_digit(char c) {
 
 }  // namespace decimal
 
-/// Reads a number at the beginning of [p, end) to the nearest double, and returns where it ends. Null where
-/// there is none, and for numbers of many digits or large exponents, which std::from_chars reads.
-inline const char* read_decimal(const char* p, const char* end, double& out) {
+/// Reads a number with this decimal point at the beginning of [p, end) to the nearest double, and returns
+/// where it ends. Null where there is none, and for numbers of many digits or large exponents, which
+/// std::from_chars reads.
+inline const char* read_decimal(const char* p, const char* end, double& out, char point = '.') {
   using namespace decimal;
   const bool negative = p < end && *p == '-';
   if (p < end && (*p == '-' || *p == '+')) ++p;
@@ -113,7 +114,7 @@ inline const char* read_decimal(const char* p, const char* end, double& out) {
   const char* const first = p;
   while (p < end && is_digit(*p)) mantissa = mantissa * 10 + static_cast<uint64_t>(*p++ - '0');
   auto digits = p - first;
-  if (p < end && *p == '.') {
+  if (p < end && *p == point) {
     const char* const fraction = ++p;
     if constexpr (std::endian::native == std::endian::little) {
       for (uint64_t word; end - p >= 8; p += 8) {

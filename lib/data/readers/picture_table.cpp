@@ -66,6 +66,7 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
     CsvPlan plan;
     if (!request.for_prediction) plan = planner.emplace(known, request, read.start).plan();
     plan.advice.clear();  // a csv reader's
+    for (CsvPart& part : plan.parts) part.advice_for_gap = kTargetGap;
     take_numbers(plan, found);
     plan.id = read.field = place_of_field(read.start, table.options.path);
     return plan;
@@ -144,7 +145,8 @@ const Schema<PictureCsv>& PictureCsv::schema() {
           .optional(
               "header", &PictureCsv::header,
               "whether the first line holds the columns' names; it does where columns are called by name")
-          .optional("delimiter", &PictureCsv::delimiter, "what stands between the values", one_character())
+          .optional("delimiter", &PictureCsv::delimiter, "what stands between the values",
+                    csv_delimiter_check())
           .rule([](const PictureCsv& options, const ConfigNode& node, Diagnostics& diagnostics) {
             if (options.target && !options.targets.empty())
               diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
@@ -157,7 +159,7 @@ CsvFormat PictureCsv::format() const {
   const bool by_name =
       is_name(path) || (target && is_name(*target)) || (weight && is_name(*weight)) ||
       std::any_of(targets.begin(), targets.end(), [&](const auto& one) { return is_name(one.second); });
-  return {delimiter[0], header.value_or(by_name)};
+  return {csv_delimiter(delimiter), header.value_or(by_name)};
 }
 
 FileListing files_of_table(const PictureTable& table) {

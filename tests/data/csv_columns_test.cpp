@@ -1,0 +1,197 @@
+// Options of the csv reader for columns of dates, amounts and missing values, and for other ways to write
+// files.
+#include <doctest/doctest.h>
+
+#include "data/csv_run.h"
+
+namespace dtrain::test {
+
+namespace {
+
+using Values = std::vector<double>;
+using Names = std::vector<std::string>;
+const std::string kHead = "header: true, target: y";
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Run, "rows without a target are left out on request") {
+  const std::string text = "n,a,y\nu,1,0\nv,,\nw,3,NA\nx,4,1\n";
+  CHECK(contains(error("n,a,y\nu,1,0\nv,2,\n", kHead + ", id: n", {{"x", {1}}}), "train.csv:3:5: "));
+  const auto data = train(text, kHead + ", id: n, missing_target: skip", {{"x", {1}}});
+  CHECK(data->size() == 2);
+  CHECK(read_all(*data, 0) == Values{1, 4});
+  CHECK(read_all(*data, 1) == Values{0, 1});
+  CHECK(data->sample_id(1) == "x");
+  REQUIRE(data->warnings().size() == 1);
+  CHECK(contains(data->warnings()[0], "train.csv: 2 of 4 rows have no target and are left out"));
+  // Their values count for nothing.
+  train("a,c,y\n1,red,no\n2,green,\n3,blue,?\n4,red,yes\n", kHead + ", categories: c, missing_target: skip",
+        {{"x", {2}}});
+  CHECK(spec.facts.source.categories.at("c") == Names{"red"});
+  CHECK(spec.facts.source.class_names.at("target") == Names{"no", "yes"});
+  // A file that is predicted from has no targets.
+  CHECK(predict("a,c,y\n1,red,\n")->size() == 1);
+  CHECK(train("a,y\n1,2\n3,4\n", kHead + ", missing_target: skip", {{"x", {1}}})->warnings().empty());
+  CHECK(contains(error("a,y\n1,\n", kHead + ", missing_target: skip", {{"x", {1}}}),
+                 "expected rows with a target, found none"));
+  // A word that is no number may be a class, but only where there are classes.
+  CHECK(train("a,y\n1,-\n3,4\n", kHead + ", missing_target: skip", {{"x", {1}}})->size() == 1);
+  CHECK(train("a,y\n1,-\n3,up\n", kHead + ", missing_target: skip", {{"x", {1}}})->size() == 2);
+}
+
+TEST_CASE_FIXTURE(Run, "many rows without a target, in blocks") {
+  std::string text = "a,y\n";
+  Values expected;
+  for (int i = 0; i < 400000; ++i) {
+    const bool kept = i % 3 != 0 && i % 1000 > 400;
+    text += std::to_string(i) + (kept ? ",1\n" : ",\n");
+    if (kept) expected.push_back(i);
+  }
+  const auto data = train(text, kHead + ", missing_target: skip", {{"x", {1}}});
+  CHECK(read_all(*data, 0) == expected);
+}
+
+TEST_CASE_FIXTURE(Run, "dates become features in the column's place") {
+  const std::string dates = kHead + ", dates: {d: [year, month, weekday, days]}";
+  const auto data = train("a,d,b,y\n1,31/01/2026,2,0\n3,01/02/2026,4,1\n", dates, {{"x", {6}}});
+  CHECK(read_all(*data, 0) == Values{1, 2026, 1, 5, 20484, 2, 3, 2026, 2, 6, 20485, 4});
+  CHECK(spec.facts.source.readings.at("d").form == DateForm{.day_first = true});
+  // Other files are read in the training file's form, by names and by places.
+  CHECK(read_all(*validate("y,d,b,a\n1,03/02/2026,4,1\n", kHead), 0) == Values{1, 2026, 2, 1, 20487, 4});
+  CHECK(read_all(*predict("b,a,d\n0,9,1 February 2026\n"), 0) == Values{9, 2026, 2, 6, 20485, 0});
+  CHECK(
+      contains(error_of([&] { predict("b,a,d\n0,9,01/31/2026\n"); }),
+               "in.csv:2:5: expected a date with year, month, weekday, days (read as day/month/year) in the "
+               "column 'd', found '01/31/2026'"));
+  // Without a header, and a gap.
+  const auto other =
+      train("2026-01-31T12:00,1,0\n,2,1\n", "dates: {0: [days, hour]}, fill: mean, target: -1", {{"x", {3}}});
+  CHECK(read_all(*other, 0) == Values{20484.5, 12, 1, 20484.5, 12, 2});
+  CHECK(read_all(*predict("1970-01-02,7\n"), 0) == Values{1, 0, 7});
+  CHECK(contains(error("d,y\n,0\n2026-01-31,0\n", kHead + ", dates: {d: [days]}", {{"x", {1}}}),
+                 "train.csv:2:1: expected a date with days"));
+  CHECK(contains(error("d,y\nMarch,0\n", kHead + ", dates: {d: [month, year]}", {{"x", {2}}}),
+                 "found 'March'"));
+  CHECK(read_all(*train("d,y\nMarch,0\nmay,1\n", kHead + ", dates: {d: [month]}", {{"x", {1}}}), 0) ==
+        Values{3, 5});
+  CHECK(read_all(*train("d,y\n01/02/2026,0\n", kHead + ", dayfirst: true, dates: {d: [month]}", {{"x", {1}}}),
+                 0) == Values{2});
+  CHECK(read_all(*train("d,y\n20260131,0\n", kHead + ", dates: {d: [day]}", {{"x", {1}}}), 0) == Values{31});
+}
+
+TEST_CASE_FIXTURE(Run, "dates where there can be none") {
+  const std::vector<TensorSpec> x{{"x", {2}}};
+  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {y: [days]}", x), "found the target 'y'"));
+  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [days]}, amounts: d", x),
+                 "more than one of 'dates'"));
+  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {e: [days]}", x), "a column named 'e'"));
+  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: []}", x), "'d' needs at least one feature"));
+  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [century]}", x), "century"));
+  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [days]}", {{"x", {1}, DType::int32}}),
+                 "whose type is int32"));
+}
+
+TEST_CASE_FIXTURE(Run, "amounts, of features and of targets") {
+  const auto data = train("p,s,y\n\"$1,200\",4.5%,\"$62,199\"\n(3),NA,$7\n",
+                          kHead + ", amounts: [p, s, y], fill: 0", {{"x", {2}}}, {kNumber});
+  CHECK(read_all(*data, 0) == Values{1200, 4.5, -3, 0});
+  CHECK(read_all(*data, 1) == Values{62199, 7});
+  CHECK(read_all(*predict("s,p\n1%,12 EUR\n"), 0) == Values{12, 1});
+  CHECK(read_all(*validate("s,p,y\n1%,12 EUR,$5\n", kHead), 1) == Values{5});
+  CHECK(contains(error_of([&] { predict("s,p\n1%,5M\n"); }),
+                 "expected an amount in the column 'p', found '5M'"));
+}
+
+TEST_CASE_FIXTURE(Run, "missing values: further texts, and features that mark them") {
+  const std::string text = "a,c,b,y\n1,u,5,0\n?,missing,6,1\n-999,u,7,0\n";
+  const std::string options = kHead + ", categories: c, fill: -1, na_values: [missing, -999], ";
+  CHECK(read_all(*train(text, options + "indicators: [a]", {{"x", {4}}}), 0) ==
+        Values{1, 0, 1, 5, -1, 1, 0, 6, -1, 1, 1, 7});
+  // `b` has no gaps in the training file, so it has no indicator in others.
+  CHECK(read_all(*train(text, options + "indicators: true", {{"x", {4}}}), 0) ==
+        Values{1, 0, 1, 5, -1, 1, 0, 6, -1, 1, 1, 7});
+  CHECK(read_all(*predict("b,c,a\n,missing,-999.0\n"), 0) == Values{-1, 1, 0, -1});
+  CHECK(read_all(*train(text, options + "indicators: [c, b]", {{"x", {5}}}), 0) ==
+        Values{1, 1, 0, 5, 0, -1, 0, 1, 6, 0, -1, 1, 0, 7, 0});
+  // The fill of the training split, around an indicator.
+  const auto data =
+      train("a,b,y\n1,2,0\n,4,1\n5,,1\n", kHead + ", fill: mean, indicators: true", {{"x", {4}}});
+  CHECK(read_all(*data, 0) == Values{1, 0, 2, 0, 3, 1, 4, 0, 5, 0, 3, 1});
+  CHECK(read_all(*predict("b,a\n,\n"), 0) == Values{3, 1, 3, 1});
+  const auto dates = train("d,y\n2026-01-31,0\n,1\n",
+                           kHead + ", dates: {d: [month, day]}, indicators: d, fill: 0", {{"x", {3}}});
+  CHECK(read_all(*dates, 0) == Values{1, 31, 0, 0, 0, 1});
+}
+
+TEST_CASE_FIXTURE(Run, "decimal commas, thousands, comments") {
+  const std::string german = kHead + ", delimiter: ;, decimal: \",\", thousands: .";
+  CHECK(read_all(*train("a;b;y\n1,5;1.234,25;0\n-2;0,125;1\n", german, {{"x", {2}}}), 0) ==
+        Values{1.5, 1234.25, -2, 0.125});
+  CHECK(read_all(*predict("b;a\n0,5;7\n"), 0) == Values{7, 0.5});
+  CHECK(read_all(*train("a,y\n\"1,5\",0\n", kHead + ", decimal: \",\"", {{"x", {1}}}), 0) == Values{1.5});
+  CHECK(read_all(*train("a,y\n\"1,500\",0\n", kHead + ", thousands: \",\"", {{"x", {1}}}), 0) ==
+        Values{1500});
+  const std::string notes = "# of 2026\n\na,n,y # names\n1,\"#1\",0\n# 5,x,1\n2,u,1# the last\n#";
+  const auto data = train(notes, kHead + ", comment: \"#\", id: n", {{"x", {1}}});
+  CHECK(read_all(*data, 0) == Values{1, 2});
+  CHECK(data->sample_id(0) == "#1");
+  CHECK(contains(error("# a\na,y\n1,0\nred,1 # b\n", kHead + ", comment: \"#\"", {{"x", {1}}}),
+                 "train.csv:4:1: "));
+  for (const std::string options : {"decimal: ab", "decimal: .., thousands: .", "thousands: .",
+                                    "thousands: 5", "comment: \",\"", "delimiter: ab"})
+    CHECK(contains(error("a,y\n1,0\n", kHead + ", " + options, {{"x", {1}}}), "error:"));
+}
+
+TEST_CASE_FIXTURE(Run, "runs of blanks between values, and R's row names") {
+  const std::string blanks = kHead + ", delimiter: whitespace";
+  CHECK(read_all(*train("  a \t b  y\n 1   2 0\r\n\n3\t4\t\t1  \n", blanks, {{"x", {2}}}), 0) ==
+        Values{1, 2, 3, 4});
+  CHECK(read_all(*predict("b a\n 5    6"), 0) == Values{6, 5});
+  CHECK(contains(error("a b y\n1 2 0\n1  red 0\n", blanks, {{"x", {2}}}),
+                 "train.csv:3:4: expected a finite number"));
+  CHECK(contains(error("a b y\n1 2\n", blanks, {{"x", {2}}}), "train.csv:2: expected 3 values"));
+  const auto data = train("\"a\" \"my b\" \"y\"\n\"r 1\" 1 2 0\n\"r \"\"2\" 3 4 1\n", blanks, {{"x", {2}}});
+  CHECK(read_all(*data, 0) == Values{1, 2, 3, 4});
+  CHECK(data->sample_id(1) == "r \"2");
+  CHECK(data->id_title() == "row.names");
+  REQUIRE(data->warnings().size() == 1);
+  CHECK(contains(data->warnings()[0], "the first column is taken for the rows' names"));
+  CHECK(predict("\"my b\" \"a\"\n\"q\" 1 2\n")->sample_id(0) == "q");
+  CHECK(read_all(*predict("a \"my b\"\n1 2\n"), 0) == Values{1, 2});
+  // A delimiter at the end of each row is no name.
+  CHECK(
+      contains(error("a,y\n1,0,\n", kHead, {{"x", {1}}}), "expected 2 values as in the first line, found 3"));
+  write_file(folder / "mark.csv", "\xef\xbb\xbf\"my a\"  y\n5 1\n");
+  spec = parse(folder, "train: {csv: {file: mark.csv, " + blanks + "}}");
+  CHECK(read_all(*open_split(spec, *spec.train, {{"x", {1}}}, {kLabel}), 0) == Values{5});
+}
+
+TEST_CASE_FIXTURE(Run, "a value that cannot be read is told with the option that would help") {
+  const auto advice = [&](const std::string& value, const std::string& options = "") {
+    return error("a;y\n1;0\n" + value + ";1\n", kHead + ", delimiter: ;" + options, {{"x", {1}}});
+  };
+  CHECK(contains(advice("Jan 1 2000"), "'dates: {a: [year, month, weekday, days]}' makes features of it"));
+  CHECK(contains(advice("$5"), "'amounts: [a]' reads numbers with a currency"));
+  CHECK(contains(advice("--"), "'--'; give 'na_values: [\"--\"]' where it marks a missing value"));
+  CHECK(contains(advice("unknown"), "; give 'na_values: [\"unknown\"]'"));
+  CHECK(contains(advice("1,5"), "; 'decimal: \",\"' reads such numbers"));
+  CHECK(contains(advice("1,500"), "; 'thousands: \",\"' reads such numbers"));
+  CHECK(contains(advice("1.500,5"), "'decimal: \",\"' and 'thousands: \".\"'"));
+  CHECK(contains(advice("1.500", ", decimal: \",\""), "'thousands: \".\"' reads such numbers"));
+}
+
+TEST_CASE_FIXTURE(Run, "facts keep how columns are read") {
+  train("d,p,y\n01/31/2026,$5,0\n02/01/2026,,1\n",
+        kHead + ", dates: {d: [days]}, amounts: p, indicators: p, fill: 0", {{"x", {3}}});
+  const DataFacts facts = DataFacts::from_json(Json::parse(spec.facts.to_json().dump()));
+  CHECK(facts == spec.facts);
+  CHECK(facts.source.readings.at("p") == ColumnReading{true, {}, {}, true});
+  CHECK(facts.source.readings.at("d") == ColumnReading{false, {DatePart::days}, DateForm{}, false});
+  // Checkpoints may hold anything.
+  for (const std::string reading : {"{\"dates\": [\"century\"], \"numbers\": \"year\"}",
+                                    "{\"dates\": [\"days\"]}", "{\"dates\": 1}", "{\"amount\": 1}"})
+    CHECK_THROWS_AS(SourceFacts::from_json(Json::parse("{\"readings\": {\"d\": " + reading + "}}")),
+                    UserError);
+}
+
+}  // namespace dtrain::test
