@@ -52,6 +52,7 @@ StepLog::StepLog(const std::string& path, Observer& next) : path_(path), next_(n
   if (!file_)
     throw UserError(
         fmt::format("{}: the step log cannot be opened: {}", path, std::generic_category().message(errno)));
+  std::setvbuf(file_.get(), nullptr, _IOLBF, BUFSIZ);
 }
 
 void StepLog::on_step(const Progress& progress) {
@@ -66,7 +67,7 @@ void StepLog::on_step(const Progress& progress) {
 
 void StepLog::on_epoch(const Json& record, int64_t epochs) {
   // A log is not worth a run.
-  if (std::fflush(file_.get()) != 0 || std::ferror(file_.get()))
+  if (std::ferror(file_.get()))
     next_.on_warning(fmt::format("{}: the step log cannot be written", path_));
   std::clearerr(file_.get());
   next_.on_epoch(record, epochs);

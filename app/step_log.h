@@ -11,8 +11,7 @@ namespace dtrain {
 
 /// Appends a line a step, {"step", "loss", "seconds"}: the global step from 1, the mean loss of its batch,
 /// and when it ended, in seconds of a monotonic clock since the process began (see seconds_since_start).
-/// The file is written when the buffer is full and at the end of each epoch. Whatever the log observes it
-/// hands on to `next`.
+/// Each line is written to the file at once. Whatever the log observes it hands on to `next`.
 class StepLog final : public Observer {
  public:
   /// Throws UserError where the file cannot be written.

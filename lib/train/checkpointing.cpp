@@ -146,7 +146,13 @@ void Checkpointing::save_if_needed() {
 
 void Checkpointing::save_best() {
   wait();
-  if (seconds_since(last_save_) >= kSecondsBetween || !hold()) save_async();
+  if (may_save_best() || !hold()) save_async();
+}
+
+/// Whether saving a new best costs next to nothing of the time since the last save.
+bool Checkpointing::may_save_best() const {
+  constexpr double kCheap = 20;  // saves that the time is long enough for
+  return seconds_since(last_save_) >= std::min(kSecondsBetween, kCheap * seconds_of_a_save());
 }
 
 /// Copies what is now; false where there is no memory to spare.
@@ -165,7 +171,7 @@ bool Checkpointing::hold() {
 
 void Checkpointing::poll() {
   if (task_ && background_.done()) wait();
-  if (task_ || !held_.filled || seconds_since(last_save_) < kSecondsBetween) return;
+  if (task_ || !held_.filled || !may_save_best()) return;
   last_save_ = Clock::now();
   if (attempt([&] { check_directory(); })) start(nullptr, false);
 }
@@ -306,10 +312,13 @@ void Checkpointing::end() {
   if (failure) std::rethrow_exception(failure);
 }
 
-double Checkpointing::seconds_to_save() const {
+double Checkpointing::seconds_of_a_save() const {
   constexpr double kSlowDisk = 50e6;  // bytes a second, until a save has shown
-  const auto bytes = static_cast<double>(replicas_->snapshot_bytes());
-  return 2 * (longest_save_ > 0 ? longest_save_ : bytes / kSlowDisk);
+  return longest_save_ > 0 ? longest_save_ : static_cast<double>(replicas_->snapshot_bytes()) / kSlowDisk;
+}
+
+double Checkpointing::seconds_to_save() const {
+  return 2 * seconds_of_a_save();
 }
 
 }  // namespace dtrain

@@ -145,10 +145,11 @@ const Schema<CheckpointOptions>& checkpoint_schema() {
       Schema<CheckpointOptions>("What is saved, and when.")
           .optional("every", &CheckpointOptions::every,
                     "how often: '1 epoch', '200 steps', '10 minutes'; 'auto' is every epoch, but not more "
-                    "than once in "
-                    "ten seconds; the end and the best are saved always")
+                    "than once in ten seconds; the end of a run is always saved")
           .optional("keep", &CheckpointOptions::keep, "how many of the newest stay", at_least<int64_t>(1))
-          .optional("best", &CheckpointOptions::best, "keep the best by this metric as well");
+          .optional("best", &CheckpointOptions::best,
+                    "keep the best by this metric as well; a new best is saved at once while a save takes "
+                    "less than a twentieth of the time since the last one, else after ten seconds at most");
   return schema;
 }
 
