@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace dtrain {
 
@@ -21,6 +22,8 @@ constexpr const char *kRed = "31", *kYellow = "33";
 /// message takes the place of a bar that is drawn on the line (progress.cpp). Lost messages must not end a
 /// run: whether they could be written is not asked.
 void print_message(std::string_view kind, const char* colour, std::string_view message) {
+  const std::string escaped = is_visible(message) ? "" : visible(message);
+  if (!escaped.empty()) message = escaped;
   const auto length = [](std::string_view text) { return static_cast<int>(text.size()); };
   const bool on_bar = stderr_is_lively(), lively = !kind.empty() && on_bar;
   std::fprintf(stderr, "%s%s%s%s%.*s%s%s%.*s\n", on_bar ? "\r\x1b[K" : "", lively ? "\x1b[1;" : "",
@@ -34,14 +37,18 @@ void print_message(std::string_view kind, const char* colour, std::string_view m
 }  // namespace
 
 bool print_text(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+  return print_bytes(visible(text));
+}
+
+bool print_bytes(std::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0)
     return true;
   if (errno == EPIPE) return false;
   throw Error(fmt::format("standard output: cannot be written: {}", std::generic_category().message(errno)));
 }
 
 void print_json(const Json& document) {
-  print_text(document.dump(2) + "\n");
+  print_bytes(document.dump(2) + "\n");
 }
 
 void print_note(std::string_view message) {

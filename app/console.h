@@ -9,12 +9,16 @@
 
 namespace dtrain {
 
-/// Writes text to standard output, at once. Throws Error where it cannot be written; a reader that went away
-/// (as `head` does) is no failure: then it returns false, for those who would never end.
+/// Writes text to standard output, at once, with control characters escaped that may stand in data and names
+/// (base/utf8.h). Throws Error where it cannot be written; a reader that went away (as `head` does) is no
+/// failure: then it returns false, for those who would never end.
 bool print_text(std::string_view text);
+/// The same for bytes that are written as they are: data, and a terminal's control sequences.
+bool print_bytes(std::string_view bytes);
 void print_json(const Json& document);
 
-/// Messages may come from any thread. On a lively terminal they erase the line that the cursor is on.
+/// Messages may come from any thread. Control characters in them are escaped. On a lively terminal a message
+/// erases the line that the cursor is on.
 void print_note(std::string_view message);
 void print_warning(std::string_view message);
 /// Writes lines that say themselves to which place they belong, and that they are warnings.

@@ -93,7 +93,7 @@ void name_classes(Measures& measures, const std::vector<ClassTable>& tables, con
 }
 
 std::string text_of(const Json& value) {
-  return value.is_string() ? value.as_string() : value.dump();
+  return value.is_string() ? visible_in_line(value.as_string()) : value.dump();
 }
 
 std::string table_of(const std::string& name, const Json& report) {
@@ -165,10 +165,10 @@ void name_classes(Errors& errors, const RunConfig& config, const DataFacts& fact
 
 std::string text_of(const RunConfig& config, const Errors& errors) {
   size_t width = 8;
-  for (const WorstSample& sample : errors.samples) width = std::max(width, sample.id.size());
+  for (const WorstSample& sample : errors.samples) width = std::max(width, visible_in_line(sample.id).size());
   std::string text = fmt::format("\nlargest losses\n{:>{}}  {:>10}\n", errors.id_title, width, "loss");
   for (const WorstSample& sample : errors.samples) {
-    text += fmt::format("{:>{}}  {:>10}", sample.id, width, format_value(sample.loss));
+    text += fmt::format("{:>{}}  {:>10}", visible_in_line(sample.id), width, format_value(sample.loss));
     for (size_t i = 0; i < sample.outputs.size(); ++i) {
       if (sample.outputs.size() > 1) text += "  " + name_of_output(config, i) + ":";
       text += fmt::format("  target {}  prediction {}", short_text(sample.outputs[i].at("target")),

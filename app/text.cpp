@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace dtrain {
 
 std::string format_count(int64_t count) {
@@ -33,6 +35,15 @@ std::string format_duration(double seconds) {
 
 std::string format_plural(int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
+  for (Column& column : columns_) column.title = visible_in_line(column.title);
+}
+
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = visible_in_line(cell);
+  rows_.push_back(std::move(row));
 }
 
 std::string Table::str() const {

@@ -18,7 +18,8 @@ std::string format_duration(double seconds);
 /// A count with its noun: "1 epoch", "2 epochs", "1,000 epochs".
 std::string format_plural(int64_t count, const std::string& noun);
 
-/// A table whose columns are as wide as what is in them, under their titles.
+/// A table whose columns are as wide as what is in them, under their titles. Control characters in them are
+/// escaped.
 class Table {
  public:
   enum class Align { left, right };
@@ -26,8 +27,8 @@ class Table {
     std::string title;
     Align align = Align::left;
   };
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  explicit Table(std::vector<Column> columns);
+  void add(std::vector<std::string> row);
   std::string str() const;
 
  private:

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/utf8.h"
 #include "console.h"
 #include "device/load.h"
 #include "text.h"
@@ -99,9 +100,9 @@ class Screen {
   void draw(const std::vector<std::string>& lines) {
     const size_t width = terminal_width();
     std::string text = drawn_ > 0 ? fmt::format("\x1b[{}A\r\x1b[J", drawn_) : "";
-    for (const std::string& line : lines) text += line.substr(0, width - 1) + "\n";
+    for (const std::string& line : lines) text += visible_in_line(line).substr(0, width - 1) + "\n";
     drawn_ = lines.size();
-    print_text(text);
+    print_bytes(text);
   }
 
  private:
@@ -124,7 +125,7 @@ void watch_devices(const OutputOptions& output, const WatchOptions& options) {
       Json list = Json::array();
       for (const GpuLoad& load : gpus) list.push(to_json(load));
       is_read =
-          print_text(Json::object().set("cpu", to_json(host)).set("gpus", std::move(list)).dump() + "\n");
+          print_bytes(Json::object().set("cpu", to_json(host)).set("gpus", std::move(list)).dump() + "\n");
     } else if (output.text()) {
       std::vector<std::string> lines = lines_of(host);
       for (const GpuLoad& load : gpus)

@@ -1,5 +1,6 @@
 #include "base/utf8.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -66,6 +67,65 @@ std::string shortened(std::string text, size_t most) {
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
   text.resize(most);
   return text + "...";
+}
+
+namespace {
+
+/// The length of the control character at the front, or 0.
+size_t control_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x20 || first == 0x7F) return 1;
+  const auto is_c1 = [](unsigned char byte) { return byte >= 0x80 && byte < 0xA0; };
+  if (utf8_length(text.substr(0, 4)) == 0) return is_c1(first) ? 1 : 0;
+  return first == 0xC2 && is_c1(static_cast<unsigned char>(text[1])) ? 2 : 0;
+}
+
+std::string escaped_control(std::string_view control) {
+  switch (control[0]) {
+    case '\n':
+      return "\\n";
+    case '\t':
+      return "\\t";
+    case '\r':
+      return "\\r";
+  }
+  const unsigned byte = static_cast<unsigned char>(control.back());
+  return control.size() == 1 ? fmt::format("\\x{:02x}", byte) : fmt::format("\\u{:04x}", byte);
+}
+
+std::string escape_controls(std::string_view text, std::string_view kept) {
+  std::string shown;
+  shown.reserve(text.size());
+  while (!text.empty()) {
+    const size_t control = kept.find(text[0]) == std::string_view::npos ? control_length(text) : 0;
+    const size_t length = control > 0 ? control : std::max<size_t>(utf8_length(text.substr(0, 4)), 1);
+    if (control > 0)
+      shown += escaped_control(text.substr(0, length));
+    else
+      shown += text.substr(0, length);
+    text.remove_prefix(length);
+  }
+  return shown;
+}
+
+constexpr std::string_view kLayout = "\n\t";
+
+}  // namespace
+
+std::string visible(std::string_view text) {
+  return escape_controls(text, kLayout);
+}
+
+std::string visible_in_line(std::string_view text) {
+  return escape_controls(text, "");
+}
+
+bool is_visible(std::string_view text) {
+  while (!text.empty()) {
+    if (kLayout.find(text[0]) == std::string_view::npos && control_length(text) > 0) return false;
+    text.remove_prefix(std::max<size_t>(utf8_length(text.substr(0, 4)), 1));
+  }
+  return true;
 }
 
 std::string in_small_letters(std::string text) {

@@ -30,6 +30,14 @@ std::optional<char> byte_of_escape(uint32_t code_point);
 /// The text; where it has more than `most` bytes, the whole characters among the first of these, and "...".
 std::string shortened(std::string text, size_t most);
 
+/// The text for a terminal: control characters, those above ASCII and stray bytes of their values included,
+/// are escaped ("\\x1b", "\\u009b"). Ends of lines and tabs stay.
+std::string visible(std::string_view text);
+/// visible(), with ends of lines and tabs escaped, too ("\\n").
+std::string visible_in_line(std::string_view text);
+/// Whether visible() would change nothing.
+bool is_visible(std::string_view text);
+
 /// The text with ASCII's capital letters made small, whatever the locale.
 std::string in_small_letters(std::string text);
 

@@ -141,6 +141,43 @@ class CommandLine(Case):
         self.assertIn("file", self.dtrain("fit", "config.yaml", "--output", "file/run", expect=2).err)
 
 
+class ControlCharacters(Case):
+    """Those of data, names and files are escaped wherever a terminal may show them."""
+    CONFIG = """\
+model: {inputs: {x: [2]}, layers: [{dense: {units: 2}}]}
+dataset: {train: {csv: {file: a.csv, target: -1}}}
+strategy: single
+train:
+  epochs: 1
+  batch_size: 2
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: sgd
+  metrics: [confusion_matrix]
+"""
+
+    def shown(self, *arguments, **options):
+        process = self.dtrain(*arguments, **options)
+        self.assertIsNone(CONTROL.search(process.out + process.err), process.out + process.err)
+        return process.out + process.err
+
+    def test_a_cell_in_a_message(self):
+        self.write("config.yaml", self.CONFIG)
+        for cell, shown in (("\x1b]0;title\x07\x1b[2J", r"'\x1b]0;title\x07\x1b[2J'"), ("1\0\0", r"'1\x00\x00'")):
+            self.write("a.csv", f"1,2,0\n{cell},3,1\n")
+            message = self.shown("check", "config.yaml", expect=2)
+            self.assertIn(shown, message)
+            self.assertGreater(len(message), message.index(shown) + len(shown) + 10)  # what comes after it is there, too
+
+    def test_names_in_tables(self):
+        self.write("config.yaml", self.CONFIG)
+        self.write("a.csv", "1,2,a\n2,1,\x1b[31mb\n3,4,a\n")
+        self.dtrain("fit", "config.yaml", "--output", "x\n\x1b[31my")
+        self.assertIn(r"x\n\x1b[31my ", self.shown("runs", "."))
+        for option in ("--per-class", "--errors=3"):
+            self.assertIn(r"\x1b[31mb", self.shown("evaluate", "x\n\x1b[31my", "--split", "train", option))
+        self.assertEqual(self.json("runs", ".")[0]["path"], "./x\n\x1b[31my")
+
+
 class Streams(Case):
     def test_plain_lines_where_there_is_no_terminal(self):
         process = self.fit()
