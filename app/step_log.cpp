@@ -67,8 +67,7 @@ void StepLog::on_step(const Progress& progress) {
 
 void StepLog::on_epoch(const Json& record, int64_t epochs) {
   // A log is not worth a run.
-  if (std::ferror(file_.get()))
-    next_.on_warning(fmt::format("{}: the step log cannot be written", path_));
+  if (std::ferror(file_.get())) next_.on_warning(fmt::format("{}: the step log cannot be written", path_));
   std::clearerr(file_.get());
   next_.on_epoch(record, epochs);
 }

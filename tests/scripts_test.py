@@ -3,7 +3,6 @@
 
 import os
 import pathlib
-import pty
 import shutil
 import subprocess
 import sys
@@ -28,7 +27,7 @@ def executable(path, text):
     path.chmod(0o755)
 
 
-class Scripts(unittest.TestCase):
+class ScriptCase(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
@@ -49,6 +48,19 @@ class Scripts(unittest.TestCase):
         return subprocess.run([str(word) for word in command], capture_output=True, text=True, stdin=subprocess.DEVNULL,
                               env={**self.environment, **environment}, timeout=60)
 
+    def checkout(self):
+        """A checkout in which a build takes no time."""
+        for part in ["lib", "app", "third_party"]:
+            (self.folder / part).mkdir()
+        shutil.copy(ROOT / "dev", self.folder)
+        (self.folder / "CMakePresets.json").touch()
+        executable(self.folder / "third_party/install.sh", '#!/bin/sh\n[ -z "$1" ] || touch "$INSTALLED"\n')
+        executable(self.stubs / "cmake", CMAKE)
+        executable(self.stubs / "ctest", "#!/bin/sh\necho tests run\n")
+        return self.folder / "dev"
+
+
+class Scripts(ScriptCase):
     # install.sh
 
     def install(self, system, *packages, **environment):
@@ -84,17 +96,6 @@ class Scripts(unittest.TestCase):
 
     # dev
 
-    def checkout(self):
-        """A checkout in which a build takes no time."""
-        for part in ["lib", "app", "third_party"]:
-            (self.folder / part).mkdir()
-        shutil.copy(ROOT / "dev", self.folder)
-        (self.folder / "CMakePresets.json").touch()
-        executable(self.folder / "third_party/install.sh", '#!/bin/sh\n[ -z "$1" ] || touch "$INSTALLED"\n')
-        executable(self.stubs / "cmake", CMAKE)
-        executable(self.stubs / "ctest", "#!/bin/sh\necho tests run\n")
-        return self.folder / "dev"
-
     def test_a_build_shows_how_far_it_is_and_leaves_standard_output_to_the_program(self):
         dev = self.checkout()
         done = self.run_script(dev, "run")
@@ -110,23 +111,6 @@ class Scripts(unittest.TestCase):
             done = self.run_script(dev, "run")
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             self.assertIn("error: broken", done.stderr)
-
-    def test_a_terminal_gets_ninjas_own_lines(self):
-        dev = self.checkout()
-        ours, theirs = pty.openpty()
-        with subprocess.Popen([dev, "run"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs,
-                              env=self.environment, text=True) as process:
-            os.close(theirs)
-            shown = b""
-            try:
-                while piece := os.read(ours, 65536):
-                    shown += piece
-            except OSError:  # the other end is closed
-                pass
-            self.assertEqual(process.stdout.read(), "trained\n")
-        os.close(ours)
-        self.assertEqual(process.returncode, 0, shown)
-        self.assertIn(b"[3/40] Building", shown)
 
     def clang_format(self, name, version):
         executable(self.stubs / name, f'#!/bin/sh\n[ "$1" != --version ] || echo "clang-format version {version}.0.6"\n')

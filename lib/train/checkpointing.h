@@ -41,10 +41,10 @@ class Checkpointing {
   /// Begins to write a checkpoint of now, and lets training go on meanwhile. `announce`: says so once it is
   /// there.
   void save_async(bool announce = false);
-  /// The present state is the best so far. It is saved at once where a save takes less than a twentieth of the
-  /// time since the last save began, or that began ten or more seconds ago, or the host has no room for a copy.
-  /// Else a copy is held, which is written with the next save, or by poll() once that time has passed; a run
-  /// that is killed before then goes on from the save before.
+  /// The present state is the best so far. It is saved at once where a save takes less than a twentieth of
+  /// the time since the last save began, or that began ten or more seconds ago, or the host has no room for a
+  /// copy. Else a copy is held, which is written with the next save, or by poll() once that time has passed;
+  /// a run that is killed before then goes on from the save before.
   void save_best();
   /// Takes in a save that has ended, and begins what save_best() has put off. Steps may be under way.
   void poll();

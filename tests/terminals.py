@@ -1,0 +1,16 @@
+"""Pseudo-terminals, which some systems do not have (a bare chroot)."""
+import os
+import pty
+import sys
+
+SKIPPED = 77  # SKIP_RETURN_CODE in CMake
+
+
+def skip_without_terminals():
+    """Ends this test as skipped where the system has no pseudo-terminals."""
+    try:
+        for end in pty.openpty():
+            os.close(end)
+    except OSError as error:
+        print(f"skipped: the system gives no pseudo-terminal: {error}")
+        sys.exit(SKIPPED)
