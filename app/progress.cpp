@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/utf8.h"
 #include "console.h"
 #include "text.h"
 #include "utilisation.h"
@@ -17,6 +18,8 @@
 namespace dtrain {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 class QuietProgress : public Observer {
  public:
@@ -48,6 +51,10 @@ std::vector<std::string> metric_parts(const Json& record) {
   return parts;
 }
 
+std::string epoch_text(int64_t epoch, int64_t epochs) {
+  return fmt::format("epoch {}/{}", epoch, epochs);
+}
+
 std::string speed_text(double samples_per_second) {
   return (samples_per_second < 10 ? fmt::format("{:.2g}", samples_per_second)
                                   : format_count(std::llround(samples_per_second))) +
@@ -61,12 +68,13 @@ std::string waiting_text(double share) {
   return fmt::format("{:.0f} % waiting for samples", 100 * share);
 }
 
-class LineProgress : public QuietProgress {
+/// A line for each epoch.
+class EpochProgress : public QuietProgress {
  public:
   void on_step(const Progress& progress) override { waiting_ = progress.waiting; }
   void on_epoch(const Json& record, int64_t epochs) override {
     std::vector<std::string> parts = metric_parts(record);
-    parts.insert(parts.begin(), fmt::format("epoch {}/{}", record.find("epoch")->as_int(), epochs));
+    parts.insert(parts.begin(), epoch_text(record.find("epoch")->as_int(), epochs));
     parts.push_back(fmt::format("{:.1f} s", record.find("seconds")->as_double()));
     parts.push_back(speed_text(record.find("samples_per_second")->as_double()));
     if (waiting_ >= kMuchWaiting) parts.push_back(waiting_text(waiting_));
@@ -78,9 +86,44 @@ class LineProgress : public QuietProgress {
   double waiting_ = 0;  // of the epoch under way
 };
 
+/// And within an epoch a line a minute.
+class LineProgress final : public EpochProgress {
+ public:
+  void on_step(const Progress& progress) override {
+    EpochProgress::on_step(progress);
+    if (progress.step == progress.steps || !is_time()) return;
+    std::vector<std::string> parts{epoch_text(progress.epoch, progress.epochs),
+                                   fmt::format("step {}/{}", progress.step, progress.steps)};
+    for (const auto& [name, value] : progress.means())
+      parts.push_back(fmt::format("{} {}", name, format_value(value)));
+    parts.push_back(speed_text(progress.samples_per_second));
+    parts.push_back(format_duration(progress.seconds_left) + " left");
+    print_note(lay_out(parts));
+  }
+  void on_validation(int64_t epoch, int64_t epochs, int64_t step, int64_t steps) override {
+    if (is_time())
+      print_note(lay_out({epoch_text(epoch, epochs), fmt::format("validating {}/{}", step - 1, steps)}));
+  }
+  void on_epoch(const Json& record, int64_t epochs) override {
+    EpochProgress::on_epoch(record, epochs);
+    printed_ = Clock::now();
+  }
+
+ private:
+  /// Whether the last line is a minute old. The caller prints one then.
+  bool is_time() {
+    const auto now = Clock::now();
+    if (now - printed_ < std::chrono::minutes(1)) return false;
+    printed_ = now;
+    return true;
+  }
+
+  Clock::time_point printed_ = Clock::now();
+};
+
 /// One line at the bottom, drawn again in place. Messages, which take its place (console.h), stay above the
 /// next one.
-class BarProgress final : public LineProgress {
+class BarProgress final : public EpochProgress {
  public:
   explicit BarProgress(bool gpus) : utilisation_(gpus) {}
   ~BarProgress() override {
@@ -88,18 +131,26 @@ class BarProgress final : public LineProgress {
   }
 
   void on_step(const Progress& progress) override {
-    LineProgress::on_step(progress);
-    constexpr std::chrono::milliseconds kBetween(100);
-    const auto now = Clock::now();
-    if (now - drawn_ < kBetween && progress.step < progress.steps) return;
-    drawn_ = now;
+    EpochProgress::on_step(progress);
+    if (!is_due() && progress.step < progress.steps) return;
     show(draw(progress, utilisation_.text(), terminal_width() - 1));
+  }
+  void on_validation(int64_t epoch, int64_t epochs, int64_t step, int64_t steps) override {
+    if (is_due())
+      show(fmt::format("{} validating {}/{}", epoch_text(epoch, epochs), step - 1, steps)
+               .substr(0, terminal_width() - 1));
   }
   void on_wait(const std::string& what) override { show((what + " ...").substr(0, terminal_width() - 1)); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
+  /// Whether what was drawn last is old enough to be replaced; the caller draws then.
+  bool is_due() {
+    constexpr std::chrono::milliseconds kBetween(100);
+    const auto now = Clock::now();
+    if (now - drawn_ < kBetween) return false;
+    drawn_ = now;
+    return true;
+  }
   void show(const std::string& text) {
     const std::string line = "\r\x1b[K" + text;
     std::fwrite(line.data(), 1, line.size(), stderr);
@@ -112,7 +163,7 @@ class BarProgress final : public LineProgress {
   /// metrics; what is left then makes the bar longer.
   static std::string draw(const Progress& progress, const std::string& utilisation, size_t width) {
     constexpr size_t kLeastBar = 10, kMostBar = 32;  // with its brackets
-    const std::string head = fmt::format("epoch {}/{} ", progress.epoch, progress.epochs);
+    const std::string head = epoch_text(progress.epoch, progress.epochs) + " ";
     const std::string count = fmt::format(" {}/{}", progress.step, progress.steps);
     if (head.size() + count.size() > width) return count.size() <= width ? count : "";
     size_t room = width - head.size() - count.size();
@@ -124,7 +175,7 @@ class BarProgress final : public LineProgress {
     const auto means = progress.means();
     const auto metric = [&](size_t i) {
       const auto& [name, value] = means[i];
-      return taken(fmt::format("  {} {}", name, format_value(value)));
+      return taken(fmt::format("  {} {}", visible_in_line(name), format_value(value)));
     };
     const std::string left = taken(fmt::format("  {} left", format_duration(progress.seconds_left)));
     size_t bar = taken(std::string(kLeastBar, ' ')).size();

@@ -7,8 +7,9 @@
 
 namespace dtrain {
 
-/// An observer that shows a moving bar on a lively terminal, and elsewhere a plain line an epoch. A `quiet`
-/// one shows warnings only. `gpus`: whether the run is on GPUs, whose utilisation the bar shows then.
+/// An observer that shows a moving bar on a lively terminal, and elsewhere a plain line an epoch and, within
+/// a longer epoch, a line a minute. A `quiet` one shows warnings only. `gpus`: whether the run is on GPUs,
+/// whose utilisation the bar shows then.
 std::unique_ptr<Observer> make_progress(bool quiet, bool gpus);
 
 /// "loss 0.3121  accuracy 0.9134" is what an epoch's record says of loss and metrics, joined by

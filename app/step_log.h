@@ -18,6 +18,9 @@ class StepLog final : public Observer {
   StepLog(const std::string& path, Observer& next);
 
   void on_step(const Progress& progress) override;
+  void on_validation(int64_t epoch, int64_t epochs, int64_t step, int64_t steps) override {
+    next_.on_validation(epoch, epochs, step, steps);
+  }
   void on_epoch(const Json& record, int64_t epochs) override;
   void on_note(const std::string& message) override { next_.on_note(message); }
   void on_warning(const std::string& message) override { next_.on_warning(message); }

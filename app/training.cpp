@@ -9,6 +9,7 @@
 #include "base/paths.h"
 #include "console.h"
 #include "invocation.h"
+#include "launcher.h"
 #include "progress.h"
 #include "run_recorder.h"
 #include "signals.h"
@@ -153,6 +154,7 @@ void add_training_options(Command& command, TrainingOptions& options) {
 }
 
 void in_run_directory(RunDirectory directory, const std::function<void()>& work) {
+  refuse_several_tasks();
   catch_signals();
   directory.hold();
   try {

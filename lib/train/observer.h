@@ -34,6 +34,8 @@ class Observer {
   /// What begins now may take long; it has ended when the next call comes.
   virtual void on_wait(const std::string& /*what*/) {}
   virtual void on_step(const Progress&) {}
+  /// The epoch (from 1) is being validated: batch `step` (from 1) of `steps` comes next.
+  virtual void on_validation(int64_t /*epoch*/, int64_t /*epochs*/, int64_t /*step*/, int64_t /*steps*/) {}
   /// `record` is the epoch's line of metrics.jsonl.
   virtual void on_epoch(const Json& /*record*/, int64_t /*epochs*/) {}
   virtual void on_note(const std::string&) {}

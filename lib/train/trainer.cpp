@@ -229,8 +229,13 @@ double Trainer::run_seconds_left(double epoch_seconds_left) const {
 std::optional<Measures> Trainer::validate() {
   // What is saved is what trains.
   const bool may_save = !replicas_->has_average();
+  int64_t step = 0;
+  const auto is_to_end_before_batch = [&] {
+    observer_.on_validation(state_.epoch + 1, config_.train.epochs, ++step, validation_->steps_per_epoch());
+    return is_to_end(may_save);
+  };
   const auto evaluate = [&] {
-    return evaluate_split(config_, *replicas_, *validation_, [&] { return is_to_end(may_save); });
+    return evaluate_split(config_, *replicas_, *validation_, is_to_end_before_batch);
   };
   if (may_save) return evaluate();
   replicas_->swap_average();

@@ -67,6 +67,16 @@ class Case(unittest.TestCase):
             self.assertEqual(process.returncode, expect, f"dtrain {arguments}:\n{process.out}\n{process.err}")
         return process
 
+    def preloaded(self, source):
+        """The environment in which the program runs under a shim, a C file of the project."""
+        shim = self.dir / "shim.so"
+        if not shim.exists():
+            subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-shared", "-fPIC", "-o", shim, PROJECT / source, "-ldl"], check=True)
+        options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
+        # Before ThreadSanitizer a shim hides who opens what, so that a number that is used again looks like a race.
+        races = ":".join(filter(None, [os.environ.get("TSAN_OPTIONS"), "report_bugs=0"]))
+        return {"LD_PRELOAD": str(shim), "ASAN_OPTIONS": options, "TSAN_OPTIONS": races}
+
     def json(self, *arguments, **options):
         """The one document on standard output."""
         return json.loads(self.dtrain(*arguments, "--json", **options).out)

@@ -129,6 +129,20 @@ class CommandLine(Case):
         self.dtrain("schema", stdout=write)
         os.close(write)
 
+    def test_one_of_several_tasks_is_refused(self):
+        for variables in ({"OMPI_COMM_WORLD_SIZE": "2"}, {"PMI_SIZE": "3"}, {"WORLD_SIZE": "2", "RANK": "1"},
+                          {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2"},
+                          {"SLURM_NTASKS": "2", "SLURM_STEP_ID": "0"}):
+            with self.subTest(variables):
+                message = self.fit(env=variables, expect=2).err
+                name, tasks = next(iter(variables.items()))
+                self.assertIn(f"one of {tasks} tasks ({name}={tasks})", message)
+                self.assertFalse((self.dir / "run").exists())
+        for variables in ({"OMPI_COMM_WORLD_SIZE": "1", "PMI_SIZE": "1", "WORLD_SIZE": "1"}, {"SLURM_NTASKS": "4"},
+                          {"SLURM_NTASKS": "4", "SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_TASKS": "1"}):  # a shell of salloc
+            with self.subTest(variables):
+                self.fit("--epochs", 1, "--overwrite", env=variables)
+
     def test_an_unwritable_run_directory(self):
         self.write("config.yaml", CONFIG)
         self.write("file", "")
@@ -189,6 +203,15 @@ class Streams(Case):
         resumed = self.dtrain("resume", "run", "--epochs", 5).err
         self.assertIn("5 epochs; goes on after epoch 4, step 128\n", resumed)
         self.assertEqual(self.dtrain("resume", "run", "--epochs", 6, "--quiet").err, "")
+
+    def test_a_long_epoch_says_every_minute_where_it_is(self):
+        process = self.fit("--epochs", 1, env=self.preloaded("tests/app/fast_clock.c"))  # every step takes minutes
+        lines = [line for line in process.err.splitlines() if line.startswith("epoch 1/1  ")]
+        steps = [re.match(r"epoch 1/1  step (\d+)/32  loss [\d.]+  sparse_categorical_accuracy [\d.]+  \S+ samples/s  .* left$", line)
+                 for line in lines]
+        self.assertEqual([int(step[1]) for step in steps if step], list(range(1, 32)))
+        self.assertEqual(lines[31:35], [f"epoch 1/1  validating {batch}/4" for batch in range(4)])
+        self.assertRegex(lines[35], r"^epoch 1/1  loss ")
 
 
 if __name__ == "__main__":

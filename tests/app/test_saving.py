@@ -7,11 +7,10 @@ import re
 import shutil
 import signal
 import struct
-import subprocess
 import time
 
 import support
-from support import CONFIG, PROJECT, STEPS_PER_EPOCH, Case
+from support import CONFIG, STEPS_PER_EPOCH, Case
 
 ENDLESS = ("--epochs", 1000000)
 
@@ -245,16 +244,10 @@ class Killed(Saving):
 class Failures(Saving):
     def faults(self, *arguments, **fault):
         """A run under the shim of the fuzzers; the calls that it made."""
-        shim, log = self.dir / "faults.so", self.dir / "log"
-        if not shim.exists():
-            subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-shared", "-fPIC", "-o", shim,
-                            PROJECT / "tests/fuzz/faults.c", "-ldl"], check=True)
+        log = self.dir / "log"
         log.unlink(missing_ok=True)
-        options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
-        # Before ThreadSanitizer the shim hides who opens what, so that a number that is used again looks like a race.
-        races = ":".join(filter(None, [os.environ.get("TSAN_OPTIONS"), "report_bugs=0"]))
-        environment = {"LD_PRELOAD": str(shim), "TSAN_OPTIONS": races, "FAULT_UNDER": os.path.realpath(self.dir / "run"), "FAULT_LOG": str(log),
-                       "ASAN_OPTIONS": options, **{key: str(value) for key, value in fault.items()}}
+        environment = {**self.preloaded("tests/fuzz/faults.c"), "FAULT_UNDER": os.path.realpath(self.dir / "run"), "FAULT_LOG": str(log),
+                       **{key: str(value) for key, value in fault.items()}}
         process = self.start(*arguments, env=environment)
         process.out, process.err = process.communicate(timeout=100)
         return process, log.read_text().splitlines()
