@@ -11,7 +11,7 @@ void add_output_options(Command& command, OutputOptions& options) {
 void add_best_option(Command& command, bool& best) {
   command.add_flag(
       "--best", best,
-      "Of a run directory the best checkpoint, as the run's checkpoint.best says, not the newest");
+      "Of a run directory the best checkpoint, by the metric that the run's checkpoint.best names");
 }
 
 void add_set_option(Command& command, std::vector<std::string>& sets) {

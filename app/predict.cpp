@@ -7,46 +7,36 @@
 
 #include "base/paths.h"
 #include "commands.h"
+#include "config/diagnostics.h"
 #include "console.h"
 #include "data/array_writer.h"
-#include "data/readers/csv_text.h"
+#include "data/given_file.h"
 #include "options.h"
 #include "prediction_table.h"
 #include "saved_model.h"
 #include "signals.h"
 #include "text.h"
 #include "train/placement.h"
+#include "train/probabilities.h"
 #include "train/sample_check.h"
 #include "train/target_scale.h"
+#include "train/thresholds.h"
 #include "train/trainer.h"
 
 namespace dtrain {
 
 namespace {
 
-struct PredictOptions {
+struct PredictOptions : ModelOptions, InputOptions {
   OutputOptions output;
-  std::string path, input_file, output_file;
+  std::vector<std::string> layers;
+  std::string output_file, outputs, format;
   std::optional<int64_t> batch_size;
-  std::optional<bool> header;
-  std::string delimiter;
-  std::vector<std::string> sets;
-  bool best = false;
 };
 
-/// The model's outputs under the names that people know them by.
-std::vector<TensorSpec> output_specs(const Graph& graph) {
-  std::vector<TensorSpec> specs;
-  for (const ValueRef& output : graph.outputs) {
-    TensorSpec spec = graph.spec(output);
-    spec.name = graph.layer_name(output.node);
-    specs.push_back(std::move(spec));
-  }
-  return specs;
-}
-
 /// What is read from must not be written over, nor any other checkpoint, nor what a run was made of.
-void check_output(const PredictOptions& options, const SavedRun& run) {
+void check_output(const PredictOptions& options, const std::vector<std::string>& inputs,
+                  const SavedRun& run) {
   namespace fs = std::filesystem;
   const Checkpoint& checkpoint = run.checkpoint;
   const Standing there = look_at(options.output_file);
@@ -59,8 +49,9 @@ void check_output(const PredictOptions& options, const SavedRun& run) {
     return fs::equivalent(path, options.output_file, missing);
   };
   const fs::path output = absolute_path(options.output_file);
-  if (is_output(options.input_file))
-    throw UserError(fmt::format("{}: is the input; give another --output", options.output_file));
+  for (const std::string& path : inputs)
+    if (is_output(path))
+      throw UserError(fmt::format("{}: is an input; give another --output", options.output_file));
   if (is_output(checkpoint.path()) ||
       (output.parent_path().filename() == "checkpoints" && checkpoint_step(output.filename().string())))
     throw UserError(fmt::format("{}: is a checkpoint's name; give another --output", options.output_file));
@@ -72,80 +63,183 @@ void check_output(const PredictOptions& options, const SavedRun& run) {
           fmt::format("{}: is a file of the run's data set; give another --output", options.output_file));
 }
 
-/// The loader's samples through the model, in order; numbers in the units of the data's targets.
-void predict_all(const RunConfig& config, Replicas& replicas, Loader& loader, int64_t batch_size,
-                 const std::vector<TensorSpec>& outputs, ArrayWriter& writer) {
-  const std::atomic<int>& stop = catch_signals().stop;
-  std::vector<std::vector<float>> memory;
-  std::vector<TargetScale> scales;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    memory.emplace_back(static_cast<size_t>(batch_size * outputs[i].shape.elements()));
-    scales.emplace_back(config, i);
+/// What predictions are made of: the model's outputs, and what is done to their numbers.
+class Predictions {
+ public:
+  /// Of the outputs that the configuration has heads for, or of inner layers.
+  Predictions(const SavedRun& run, bool are_of_layers, bool are_probabilities)
+      : are_of_layers_(are_of_layers), are_probabilities_(are_probabilities) {
+    const RunConfig& config = run.config;
+    for (size_t i = 0; i < config.graph.outputs.size(); ++i) {
+      if (are_of_layers_) {
+        TensorSpec spec = config.graph.spec(config.graph.outputs[i]);
+        spec.name = config.graph.layer_name(config.graph.outputs[i].node);
+        outputs_.push_back({spec, spec.name});
+        continue;
+      }
+      outputs_.push_back(predicted_output(config, i));
+      if (!outputs_.back().classes.empty()) outputs_.back().threshold = saved_threshold(run, i);
+      scores_.push_back(config.heads[i].loss->takes());
+      scales_.emplace_back(config, i);
+    }
   }
+
+  bool are_probabilities() const { return are_probabilities_; }
+  const std::vector<PredictedOutput>& outputs() const { return outputs_; }
+  std::vector<TensorSpec> specs() const {
+    std::vector<TensorSpec> all;
+    for (const PredictedOutput& output : outputs_) all.push_back(output.spec);
+    return all;
+  }
+
+  /// Makes the numbers that are written of those that the model puts out.
+  void finish(size_t output, std::span<float> values) const {
+    if (are_of_layers_) return;
+    if (are_probabilities_)
+      make_probabilities(scores_[output], values, outputs_[output].spec.shape.columns());
+    if (are_probabilities_ || !are_logits(scores_[output])) scales_[output].undo(values);
+  }
+
+  /// What the numbers are, for people.
+  std::string describe() const {
+    if (are_of_layers_) return "the outputs of the layers";
+    const auto is_any = [](Scores one) { return one == Scores::any; };
+    if (std::all_of(scores_.begin(), scores_.end(), is_any)) return "the model's outputs";
+    if (are_probabilities_) {
+      std::string thresholds;
+      for (const PredictedOutput& output : outputs_)
+        if (output.threshold) thresholds += fmt::format(", threshold {:.4f}", *output.threshold);
+      return "probabilities" + thresholds;
+    }
+    return std::any_of(scores_.begin(), scores_.end(), are_logits)
+               ? "the model's outputs, which are logits (--outputs probabilities converts them)"
+               : "the model's outputs";
+  }
+
+ private:
+  bool are_of_layers_, are_probabilities_;
+  std::vector<PredictedOutput> outputs_;
+  std::vector<Scores> scores_;       // by output
+  std::vector<TargetScale> scales_;  // by output
+};
+
+/// Lets the graph put out what these layers do, instead of what it was trained for.
+void choose_layers(Graph& graph, const std::vector<std::string>& layers) {
+  std::vector<std::string> names;
+  std::vector<int> last;  // of each name, the node that computes the layer's output
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!graph.nodes[i].layer) continue;
+    const std::string& name = graph.layer_name(static_cast<int>(i));
+    if (names.empty() || names.back() != name) {
+      names.push_back(name);
+      last.emplace_back();
+    }
+    last.back() = static_cast<int>(i);
+  }
+  std::vector<ValueRef> outputs;
+  for (const std::string& layer : layers) {
+    const auto found = std::find(names.begin(), names.end(), layer);
+    if (found == names.end())
+      throw UserError(fmt::format("--layer: the model has no layer '{}'{} (dtrain summary shows all)", layer,
+                                  suggestion_or_list(layer, names)));
+    outputs.push_back({last[static_cast<size_t>(found - names.begin())]});
+    if (const TensorSpec& spec = graph.spec(outputs.back()); spec.dtype != DType::float32)
+      throw UserError(fmt::format("--layer: expected a layer that puts out float32, found '{}' of {}", layer,
+                                  name_of(spec.dtype)));
+  }
+  graph.outputs = std::move(outputs);
+}
+
+/// The loader's samples through the model, in order.
+void predict_all(const Predictions& predictions, Replicas& replicas, Loader& loader, int64_t batch_size,
+                 ArrayWriter& writer) {
+  const std::atomic<int>& stop = catch_signals().stop;
+  const std::vector<TensorSpec> outputs = predictions.specs();
+  std::vector<std::vector<float>> memory;
+  for (const TensorSpec& output : outputs)
+    memory.emplace_back(static_cast<size_t>(batch_size * output.shape.elements()));
   loader.begin(0, 0);
   while (const auto batch = loader.next()) {
-    if (stop != 0) throw Interrupted(stop, "stopped; nothing was written");
+    if (stop != 0) throw Interrupted(stop, "stopped");
     std::vector<View> views;
     for (size_t i = 0; i < outputs.size(); ++i)
       views.push_back({memory[i].data(), outputs[i].shape.prepended(batch->size())});
     replicas.predict(*batch, views);
-    for (size_t i = 0; i < outputs.size(); ++i) scales[i].undo(memory[i].data(), views[i].elements());
+    for (size_t i = 0; i < outputs.size(); ++i)
+      predictions.finish(i, {memory[i].data(), static_cast<size_t>(views[i].elements())});
     writer.append(views);
   }
   writer.finish();
 }
 
-TextOptions text_options(const PredictOptions& options) {
-  TextOptions text{options.header, std::nullopt};
-  if (options.delimiter == "\\t") text.delimiter = '\t';  // as it is written in a shell
-  if (options.delimiter.size() == 1) text.delimiter = options.delimiter[0];
-  if (options.delimiter == "whitespace") text.delimiter = kBlanksDelimit;
-  if (!options.delimiter.empty() && !text.delimiter)
-    throw UserError(
-        fmt::format("--delimiter: expected one character or 'whitespace', found '{}'", options.delimiter));
-  return text;
+/// The format of a text file: by --format, by its name, or on standard output that of the inputs; nothing for
+/// files of arrays.
+std::optional<TextFormat> text_format_of(const PredictOptions& options, bool reads_json_lines) {
+  const std::string ending = std::filesystem::path(options.output_file).extension();
+  if (!options.format.empty() && is_array_file(options.output_file))
+    throw UserError(fmt::format("{}: --format is for text, and {} files hold arrays; leave one of them out",
+                                options.output_file, ending));
+  if (options.format == "jsonl" || (options.format.empty() && ending == ".jsonl"))
+    return TextFormat::json_lines;
+  if (options.format == "csv" || ending == ".csv") return TextFormat::csv;
+  if (options.output_file != kStandardStream) return std::nullopt;
+  return reads_json_lines ? TextFormat::json_lines : TextFormat::csv;
 }
 
-/// A .csv of a run that knows names is a table with them; every other file holds arrays.
-std::unique_ptr<ArrayWriter> open_writer(const std::string& path, const RunConfig& config,
-                                         const std::vector<TensorSpec>& outputs, const Dataset& inputs) {
-  if (std::filesystem::path(path).extension() == ".csv" && has_named_predictions(config, inputs))
-    return open_prediction_table(path, config, outputs, inputs);
-  return open_array_writer(path, outputs, inputs.size());
+std::unique_ptr<ArrayWriter> open_writer(const PredictOptions& options, std::optional<TextFormat> format,
+                                         const Predictions& predictions, const Dataset& inputs) {
+  if (!format) return open_array_writer(options.output_file, predictions.specs(), inputs.size());
+  auto sink =
+      options.output_file == kStandardStream ? open_standard_output() : open_text_file(options.output_file);
+  return open_prediction_table(std::move(sink), *format, predictions.outputs(),
+                               predictions.are_probabilities(), inputs);
 }
 
-void predict(const PredictOptions& options) {
-  const SavedRun run = load_saved_model(options.path, options.sets, options.best);
-  const RunConfig& config = run.config;
-  check_output(options, run);
-  place_replicas(config);  // what this machine cannot do is said before the data are opened
-  const auto inputs =
-      open_inputs(options.input_file, config.dataset, config.graph.input_specs(), text_options(options));
-  for (const std::string& warning : inputs->warnings()) print_warning(warning);
-  const int64_t batch_size =
-      std::min(options.batch_size.value_or(config.train.batch_size), std::max<int64_t>(inputs->size(), 1));
-  check_samples(config, *inputs, "predicted");
-  Loader loader(inputs, {.batch_size = batch_size, .prefetch = config.dataset.prefetch});
-  const std::vector<TensorSpec> outputs = output_specs(config.graph);
-  const auto writer = open_writer(options.output_file, config, outputs, *inputs);
-  const auto replicas = replicas_for_inference(run, Plan::Purpose::prediction, batch_size, loader);
-  predict_all(config, *replicas, loader, batch_size, outputs, *writer);
-
+void print_results(const PredictOptions& options, const SavedRun& run, const Predictions& predictions,
+                   int64_t samples) {
   if (options.output.json) {
     Json shapes = Json::object();
-    for (const TensorSpec& spec : outputs) {
-      Json shape = Json::array().push(loader.samples());
+    for (const TensorSpec& spec : predictions.specs()) {
+      Json shape = Json::array().push(samples);
       for (const int64_t extent : spec.shape) shape.push(extent);
       shapes.set(spec.name, std::move(shape));
     }
     print_json(Json::object()
                    .set("output", options.output_file)
-                   .set("samples", loader.samples())
-                   .set("shapes", std::move(shapes)));
-  } else if (options.output.text()) {
-    print_text(fmt::format("{} predicted, written to {}\n", format_plural(loader.samples(), "sample"),
-                           options.output_file));
+                   .set("samples", samples)
+                   .set("shapes", std::move(shapes))
+                   .set("outputs", predictions.are_probabilities() ? "probabilities" : "raw")
+                   .set("checkpoint", checkpoint_as_json(run)));
+  } else if (options.output.text() && options.output_file != kStandardStream) {
+    print_text(fmt::format("{}{} predicted, written to {}: {}\n", checkpoint_as_text(run),
+                           format_plural(samples, "sample"), options.output_file, predictions.describe()));
   }
+}
+
+void predict(const PredictOptions& options) {
+  if (options.output_file == kStandardStream && options.output.json)
+    throw UserError("--json and --output -: both are for standard output; leave one of them out");
+  SavedRun run = load_saved_model(options);
+  RunConfig& config = run.config;
+  const std::vector<std::string> paths = find_given_paths(options.inputs);
+  if (options.output_file != kStandardStream) check_output(options, paths, run);
+  if (!options.layers.empty()) choose_layers(config.graph, options.layers);
+  place_replicas(config);  // what this machine cannot do is said before the data are opened
+  const GivenFiles given = open_given_files(paths);
+  const auto format = text_format_of(options, given.front().is_json_lines());
+  const auto inputs = open_inputs(given, config.dataset, config.graph.input_specs(), options.text());
+  for (const std::string& warning : inputs->warnings()) print_warning(warning);
+  const int64_t batch_size =
+      std::min(options.batch_size.value_or(config.train.batch_size), std::max<int64_t>(inputs->size(), 1));
+  check_samples(config, *inputs, "predicted");
+  Loader loader(inputs, {.batch_size = batch_size, .prefetch = config.dataset.prefetch});
+  const Predictions predictions(
+      run, !options.layers.empty(),
+      options.outputs.empty() ? format.has_value() : options.outputs == "probabilities");
+  const auto writer = open_writer(options, format, predictions, *inputs);
+  const auto replicas = replicas_for_inference(run, Plan::Purpose::prediction, batch_size, loader);
+  predict_all(predictions, *replicas, loader, batch_size, *writer);
+  print_results(options, run, predictions, loader.samples());
 }
 
 }  // namespace
@@ -153,34 +247,41 @@ void predict(const PredictOptions& options) {
 void add_predict(CommandLine& line) {
   Command command = line.add_command("predict", "A trained model's outputs for new inputs");
   const auto options = std::make_shared<PredictOptions>();
-  command.add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
-      .required();
+  add_model_options(command, *options);
   command
-      .add_option("--input,-i", options->input_file,
-                  "The inputs, before the data set's transforms: .h5, .npy, .csv or IDX, a picture, or a "
-                  "folder of them")
+      .add_option("--input,-i", options->inputs,
+                  "The inputs, before the data set's transforms: .h5, .npy, .csv, JSON lines or IDX files, "
+                  "pictures, folders of them, or patterns ('pics/*.jpg'), in this order; - is standard input")
       .required()
       .type_name("PATH");
   command
-      .add_option("--output,-o", options->output_file,
-                  "Where the outputs go, in the inputs' order: .h5, .npy or .csv (with names, where the run "
-                  "knows them)")
+      .add_option(
+          "--output,-o", options->output_file,
+          "The file for the outputs, in the inputs' order: .h5 or .npy (the model's outputs), .csv or "
+          ".jsonl (classes and probabilities by name, numbers); - is standard output")
       .required()
       .type_name("FILE");
+  command
+      .add_option("--outputs", options->outputs,
+                  "What is written: the model's outputs as they are, or probabilities (of .h5 and .npy raw "
+                  "where not given, else probabilities)")
+      .one_of({"raw", "probabilities"});
+  command
+      .add_option("--format", options->format,
+                  "The format of text, whatever the file's name (on standard output as the input where not "
+                  "given)")
+      .one_of({"csv", "jsonl"});
+  command
+      .add_option("--layer", options->layers,
+                  "Write the output of this layer, by its name in dtrain summary, such as an embedding; "
+                  "repeatable")
+      .type_name("NAME")
+      .one_value_each();
   command
       .add_option("--batch-size", options->batch_size, "Samples at a time (as in training where not given)")
       .at_least(1)
       .type_name("N");
-  add_best_option(command, options->best);
-  command.add_flag(
-      "--header,!--no-header", [options](bool given) { options->header = given; },
-      "Whether the first line of text holds names (as in the run's own csv where not given)");
-  command
-      .add_option(
-          "--delimiter", options->delimiter,
-          "The character between the values of text, or whitespace (as in the run's own csv where not given)")
-      .type_name("CHARACTER");
-  add_set_option(command, options->sets);
+  add_text_options(command, *options);
   add_output_options(command, options->output);
   command.callback([options] { predict(*options); });
 }

@@ -3,15 +3,36 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/new_file.h"
+#include "console.h"
 #include "train/row_weights.h"
 
 namespace dtrain {
 
 namespace {
+
+class TextFile final : public TextSink {
+ public:
+  explicit TextFile(const std::string& path) : file_(path) {}
+  void write(std::string_view text) override { file_.append(text.data(), text.size()); }
+  void finish() override { file_.finish(); }
+
+ private:
+  NewFile file_;
+};
+
+class StandardOutput final : public TextSink {
+ public:
+  void write(std::string_view text) override { has_reader_ = has_reader_ && print_text(text); }
+
+ private:
+  bool has_reader_ = true;
+};
 
 /// As RFC 4180 wants it.
 std::string quoted(const std::string& text) {
@@ -21,126 +42,169 @@ std::string quoted(const std::string& text) {
   return all + "\"";
 }
 
-/// How one output is shown.
-struct OutputNames {
-  std::string target;                // its name, "" where it has none
-  std::vector<std::string> classes;  // empty: numbers
-  Scores scores = Scores::any;
-  int64_t elements = 1;
-  double border = 0.5;  // of two classes' one score
-  bool is_binary() const { return classes.size() == 2 && elements == 1; }
+/// The titles of one output's columns.
+struct Titles {
+  std::string label;                 // of the class; "" without one
+  std::string base;                  // of all numbers together
+  std::vector<std::string> numbers;  // of each
+  bool is_array = false;             // the numbers have no names but their places
 };
 
-OutputNames names_of_output(const RunConfig& config, size_t index, const TensorSpec& output) {
-  const SourceFacts& facts = config.dataset.facts.source;
-  const Head& head = config.heads[index];
-  OutputNames names{target_column(config, index), {}, head.loss->takes(), output.shape.elements()};
-  if (const auto bounds = head.loss->target_bounds(output); bounds && std::isfinite(bounds->most))
-    names.border = (bounds->least + bounds->most) / 2;  // 0 of hinge
-  const auto found = facts.class_names.find(name_for_of(head.target));
-  const bool rank_one = output.shape.rank() == 1;
-  if (found != facts.class_names.end()) names.classes = found->second;
-  if (found == facts.class_names.end() && rank_one && head.target.dtype == DType::int32)
-    for (int64_t i = 0; i < names.elements; ++i) names.classes.push_back(std::to_string(i));
-  // A network may have more or fewer outputs than there are classes.
-  const auto count = static_cast<int64_t>(names.classes.size());
-  if (!rank_one || (count != names.elements && !names.is_binary())) names.classes.clear();
-  return names;
-}
+/// Makes titles that differ from each other.
+class TitleMaker {
+ public:
+  explicit TitleMaker(std::string first) : taken_{std::move(first)} {}
 
-double sigmoid(float logit) {
-  return 1 / (1 + std::exp(-static_cast<double>(logit)));
-}
-
-/// The probability of each class, or its score where a loss asks for no probabilities: the greatest is of the
-/// class that the model says.
-std::vector<float> class_scores(const OutputNames& names, const float* scores) {
-  const bool logits = names.scores == Scores::sigmoid_logits || names.scores == Scores::softmax_logits;
-  if (names.is_binary()) {
-    const double second = logits ? sigmoid(*scores) : static_cast<double>(*scores);
-    return {static_cast<float>(2 * names.border - second), static_cast<float>(second)};
+  /// `output`: the name of one of several outputs, else "".
+  Titles of(const PredictedOutput& predicted, const std::string& output, bool with_classes) {
+    const auto elements = static_cast<size_t>(predicted.spec.shape.elements());
+    const std::string& name = predicted.target.empty() ? output : predicted.target;
+    Titles titles;
+    titles.base = name.empty() ? "output" : name;
+    const bool has_names = with_classes ? !predicted.classes.empty() : predicted.classes.size() == elements;
+    if (with_classes && has_names) titles.label = unique(name.empty() ? "class" : name, "predicted");
+    if (has_names) {
+      for (const std::string& one : predicted.classes)
+        titles.numbers.push_back(unique((output.empty() ? "" : output + ".") + one, titles.base));
+    } else {
+      titles.base = unique(titles.base, "predicted");
+      titles.is_array = elements != 1;
+      for (size_t i = 0; i < elements; ++i)
+        titles.numbers.push_back(elements == 1 ? titles.base
+                                               : unique(fmt::format("{}.{}", titles.base, i), ""));
+    }
+    return titles;
   }
-  std::vector<float> all(scores, scores + names.elements);
-  if (names.scores == Scores::sigmoid_logits)
-    for (float& score : all) score = static_cast<float>(sigmoid(score));
-  if (names.scores != Scores::softmax_logits) return all;
-  const auto most = static_cast<double>(*std::max_element(all.begin(), all.end()));
-  double sum = 0;
-  for (const float score : all) sum += std::exp(static_cast<double>(score) - most);
-  for (float& score : all) score = static_cast<float>(std::exp(static_cast<double>(score) - most) / sum);
-  return all;
-}
+
+ private:
+  std::string unique(const std::string& title, const std::string& prefix) {
+    std::string one = title;
+    while (!taken_.insert(one).second) one = prefix + "." + one;
+    return one;
+  }
+
+  std::set<std::string> taken_;
+};
 
 class PredictionTable final : public ArrayWriter {
  public:
-  PredictionTable(const std::string& path, const RunConfig& config, const std::vector<TensorSpec>& outputs,
-                  const Dataset& inputs)
-      : file_(path), inputs_(inputs) {
-    std::string header = quoted(inputs.id_title());
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      names_.push_back(names_of_output(config, i, outputs[i]));
-      header += titles(names_.back(), outputs.size() > 1 ? outputs[i].name : "");
-    }
-    header += "\n";
-    file_.append(header.data(), header.size());
+  PredictionTable(std::unique_ptr<TextSink> sink, TextFormat format, std::vector<PredictedOutput> outputs,
+                  bool with_classes, const Dataset& inputs)
+      : sink_(std::move(sink)), format_(format), outputs_(std::move(outputs)), inputs_(inputs) {
+    TitleMaker maker(inputs.id_title());
+    for (const PredictedOutput& output : outputs_)
+      titles_.push_back(maker.of(output, outputs_.size() > 1 ? output.spec.name : "", with_classes));
+    if (format_ == TextFormat::csv) sink_->write(header());
   }
 
   void append(std::span<const View> arrays) override {
     fmt::memory_buffer text;
-    for (int64_t row = 0; row < arrays[0].shape[0]; ++row) {
-      fmt::format_to(std::back_inserter(text), "{}", quoted(inputs_.sample_id(row_++)));
-      for (size_t i = 0; i < names_.size(); ++i)
-        write(text, names_[i], arrays[i].f32() + row * names_[i].elements);
-      text.push_back('\n');
+    for (int64_t row = 0; row < arrays[0].shape[0]; ++row, ++row_) {
+      begin_line(text);
+      for (size_t i = 0; i < outputs_.size(); ++i) {
+        const int64_t elements = outputs_[i].spec.shape.elements();
+        const float* first = arrays[i].f32() + row * elements;
+        write(text, outputs_[i], titles_[i], {first, first + elements});
+      }
+      text.append(std::string_view(format_ == TextFormat::csv ? "\n" : "}\n"));
     }
-    file_.append(text.data(), text.size());
+    sink_->write({text.data(), text.size()});
   }
-  void finish() override { file_.finish(); }
+  void finish() override { sink_->finish(); }
 
  private:
-  static std::string titles(const OutputNames& names, const std::string& output) {
-    const std::string one = !names.target.empty() ? names.target : !output.empty() ? output : "";
-    const std::string prefix = output.empty() ? "" : output + ".";
-    std::string all;
-    if (!names.classes.empty()) {
-      all = "," + quoted(one.empty() ? "class" : one);
-      for (const std::string& name : names.classes) all += "," + quoted(prefix + name);
-      return all;
+  std::string header() const {
+    std::string line = quoted(inputs_.id_title());
+    for (const Titles& titles : titles_) {
+      if (!titles.label.empty()) line += "," + quoted(titles.label);
+      for (const std::string& title : titles.numbers) line += "," + quoted(title);
     }
-    const std::string base = one.empty() ? "output" : one;
-    if (names.elements == 1) return "," + quoted(base);
-    for (int64_t i = 0; i < names.elements; ++i) all += "," + quoted(fmt::format("{}.{}", base, i));
-    return all;
+    return line + "\n";
   }
 
-  static void write(fmt::memory_buffer& text, const OutputNames& names, const float* values) {
-    std::vector<float> numbers(values, values + names.elements);
-    if (!names.classes.empty()) {
-      numbers = class_scores(names, values);
-      const auto best = std::max_element(numbers.begin(), numbers.end()) - numbers.begin();
-      fmt::format_to(std::back_inserter(text), ",{}", quoted(names.classes[static_cast<size_t>(best)]));
-    }
-    // Each number as short as it can be and still be read back to the same float32.
-    for (const float number : numbers) fmt::format_to(std::back_inserter(text), ",{}", number);
+  void begin_line(fmt::memory_buffer& text) const {
+    const std::string id = inputs_.sample_id(row_);
+    if (format_ == TextFormat::csv)
+      fmt::format_to(std::back_inserter(text), "{}", quoted(id));
+    else
+      fmt::format_to(std::back_inserter(text), "{{{}: {}", Json(inputs_.id_title()).dump(),
+                     inputs_.has_ids() ? Json(id).dump() : id);
   }
 
-  NewFile file_;
+  /// A field behind others.
+  void write_field(fmt::memory_buffer& text, const std::string& title, const std::string& value) const {
+    if (format_ == TextFormat::csv)
+      fmt::format_to(std::back_inserter(text), ",{}", value);
+    else
+      fmt::format_to(std::back_inserter(text), ", {}: {}", Json(title).dump(), value);
+  }
+
+  /// A number as short as it can be and still be read back to the same float32. JSON has no NaN.
+  std::string text_of(float number) const {
+    if (format_ == TextFormat::csv || std::isfinite(number)) return fmt::format("{}", number);
+    return Json(static_cast<double>(number)).dump();
+  }
+
+  void write(fmt::memory_buffer& text, const PredictedOutput& output, const Titles& titles,
+             std::vector<float> numbers) const {
+    if (!titles.label.empty()) {
+      if (output.is_binary())
+        numbers.insert(numbers.begin(), static_cast<float>(output.sum - static_cast<double>(numbers[0])));
+      auto best = std::max_element(numbers.begin(), numbers.end()) - numbers.begin();
+      if (output.threshold) best = static_cast<double>(numbers[1]) > *output.threshold ? 1 : 0;
+      const std::string& name = output.classes[static_cast<size_t>(best)];
+      write_field(text, titles.label, format_ == TextFormat::csv ? quoted(name) : Json(name).dump());
+    }
+    if (titles.is_array && format_ == TextFormat::json_lines) {
+      std::string array;
+      for (const float number : numbers) array += (array.empty() ? "" : ", ") + text_of(number);
+      return write_field(text, titles.base, "[" + array + "]");
+    }
+    for (size_t i = 0; i < numbers.size(); ++i) write_field(text, titles.numbers[i], text_of(numbers[i]));
+  }
+
+  std::unique_ptr<TextSink> sink_;
+  TextFormat format_;
+  std::vector<PredictedOutput> outputs_;
+  std::vector<Titles> titles_;  // by output
   const Dataset& inputs_;
-  std::vector<OutputNames> names_;
   int64_t row_ = 0;
 };
 
 }  // namespace
 
-bool has_named_predictions(const RunConfig& config, const Dataset& inputs) {
-  const SourceFacts& facts = config.dataset.facts.source;
-  return !facts.fields.targets.empty() || !facts.class_names.empty() || inputs.has_ids();
+std::unique_ptr<TextSink> open_text_file(const std::string& path) {
+  return std::make_unique<TextFile>(path);
 }
 
-std::unique_ptr<ArrayWriter> open_prediction_table(const std::string& path, const RunConfig& config,
-                                                   const std::vector<TensorSpec>& outputs,
+std::unique_ptr<TextSink> open_standard_output() {
+  return std::make_unique<StandardOutput>();
+}
+
+PredictedOutput predicted_output(const RunConfig& config, size_t index) {
+  const Head& head = config.heads[index];
+  PredictedOutput output{config.graph.spec(head.output), target_column(config, index)};
+  output.spec.name = config.graph.layer_name(head.output.node);
+  const Shape& shape = output.spec.shape;
+  if (const auto bounds = head.loss->target_bounds(output.spec); bounds && std::isfinite(bounds->most))
+    output.sum = bounds->least + bounds->most;  // 0 of hinge
+  if (shape.rank() != 1) return output;
+  output.classes = class_names(config, config.dataset.facts, index);
+  const bool by_number =
+      head.target.dtype == DType::int32 || (head.loss->tells_classes() && shape.elements() == 1);
+  if (output.classes.empty() && by_number)
+    for (int64_t i = 0; i < std::max<int64_t>(shape.elements(), 2); ++i)
+      output.classes.push_back(std::to_string(i));
+  // A network may have more or fewer outputs than there are classes.
+  if (static_cast<int64_t>(output.classes.size()) != shape.elements() && !output.is_binary())
+    output.classes.clear();
+  return output;
+}
+
+std::unique_ptr<ArrayWriter> open_prediction_table(std::unique_ptr<TextSink> sink, TextFormat format,
+                                                   std::vector<PredictedOutput> outputs, bool with_classes,
                                                    const Dataset& inputs) {
-  return std::make_unique<PredictionTable>(path, config, outputs, inputs);
+  return std::make_unique<PredictionTable>(std::move(sink), format, std::move(outputs), with_classes, inputs);
 }
 
 }  // namespace dtrain

@@ -3,29 +3,71 @@
 #include <fmt/format.h>
 
 #include "console.h"
+#include "data/readers/csv_text.h"
+#include "options.h"
 #include "text.h"
 
 namespace dtrain {
 
-namespace {
-
-/// Of a run that went on behind its best, as one that early stopping ends does.
-void note_that_another_is_best(const SavedRun& run) {
-  const TrainingState state = saved_state(run.checkpoint);
-  if (!run.directory || !state.best || state.best->step == state.step ||
-      !run.directory->has_checkpoint(state.best->step))
-    return;
-  print_note(fmt::format(
-      "this is the newest checkpoint, of step {}; the best one, of step {} ({} {}), is --best", state.step,
-      state.best->step, run.config.checkpoint.best->monitor, format_value(state.best->value)));
+void add_model_options(Command& command, ModelOptions& options) {
+  command
+      .add_option(
+          "PATH", options.path,
+          "A run directory (its best checkpoint where the configuration has checkpoint.best, else the "
+          "newest), or one checkpoint file")
+      .required();
+  add_best_option(command, options.best);
+  command.add_flag("--newest", options.newest, "Of a run directory the newest checkpoint")
+      .excludes(command.option("--best"));
+  add_set_option(command, options.sets);
 }
 
-}  // namespace
+TextOptions InputOptions::text() const {
+  TextOptions text{header, std::nullopt};
+  if (delimiter == "\\t") text.delimiter = '\t';  // as it is written in a shell
+  if (delimiter.size() == 1) text.delimiter = delimiter[0];
+  if (delimiter == "whitespace") text.delimiter = kBlanksDelimit;
+  if (!delimiter.empty() && !text.delimiter)
+    throw UserError(
+        fmt::format("--delimiter: expected one character or 'whitespace', found '{}'", delimiter));
+  return text;
+}
 
-SavedRun load_saved_model(const std::string& path, const std::vector<std::string>& sets, bool best) {
-  SavedRun run = load_saved_run(path, sets, print_warning, best ? Which::best : Which::newest);
-  if (!best && run.config.checkpoint.best) note_that_another_is_best(run);
-  return run;
+void add_text_options(Command& command, InputOptions& options) {
+  command.add_flag(
+      "--header,!--no-header", [&options](bool given) { options.header = given; },
+      "Whether the first line of text holds names (as in the run's own csv where not given)");
+  command
+      .add_option(
+          "--delimiter", options.delimiter,
+          "The character between the values of text, or whitespace (as in the run's own csv where not given)")
+      .type_name("CHARACTER");
+}
+
+SavedRun load_saved_model(const ModelOptions& options) {
+  const Which which = options.best ? Which::best : options.newest ? Which::newest : Which::preferred;
+  return load_saved_run(options.path, options.sets, print_warning, which);
+}
+
+std::string checkpoint_as_text(const SavedRun& run) {
+  const TrainingState state = saved_state(run.checkpoint);
+  std::string text = fmt::format("checkpoint: {}, step {}", run.checkpoint.path(), format_count(state.step));
+  if (run.which == Which::newest) text += ", the newest";
+  if (run.which == Which::best && run.config.checkpoint.best && state.best)
+    text += fmt::format(", the best by {} ({})", run.config.checkpoint.best->monitor,
+                        format_value(state.best->value));
+  return text + "\n";
+}
+
+Json checkpoint_as_json(const SavedRun& run) {
+  const TrainingState state = saved_state(run.checkpoint);
+  return Json::object()
+      .set("path", run.checkpoint.path())
+      .set("step", state.step)
+      .set("epoch", state.epoch)
+      .set("chosen", !run.which                 ? "given"
+                     : run.which == Which::best ? "best"
+                                                : "newest");
 }
 
 }  // namespace dtrain

@@ -1,15 +1,47 @@
-// The model that evaluate and predict use.
+// The trained model that evaluate and predict use.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+#include "command_line.h"
+#include "data/dataset_spec.h"
 #include "train/saved_run.h"
 
 namespace dtrain {
 
-/// Loads a run's newest checkpoint, or its best; says so where the newest is taken and another is the best.
-/// Throws UserError as load_saved_run() does.
-SavedRun load_saved_model(const std::string& path, const std::vector<std::string>& sets, bool best);
+/// Which model, and changes of its configuration.
+struct ModelOptions {
+  std::string path;
+  std::vector<std::string> sets;
+  bool best = false, newest = false;
+};
+
+/// Adds PATH, --best, --newest and --set.
+void add_model_options(Command& command, ModelOptions& options);
+
+/// Files that the configuration does not name, and how their text is read.
+struct InputOptions {
+  std::vector<std::string> inputs;  // paths, patterns, "-"
+  std::optional<bool> header;
+  std::string delimiter;
+
+  /// Throws UserError for a delimiter that is more than a character.
+  TextOptions text() const;
+};
+
+/// Adds --header, --no-header and --delimiter.
+void add_text_options(Command& command, InputOptions& options);
+
+/// Loads the checkpoint file, or of a run directory the best checkpoint where the configuration names one
+/// (checkpoint.best), else the newest. Throws UserError as load_saved_run() does.
+SavedRun load_saved_model(const ModelOptions& options);
+
+/// The checkpoint's path and place in its run, as a line: "checkpoint: PATH, the best by val_loss (0.1234)".
+std::string checkpoint_as_text(const SavedRun& run);
+/// {path, step, epoch, chosen}; chosen is "best", "newest", or "given" for a path of a file.
+Json checkpoint_as_json(const SavedRun& run);
 
 }  // namespace dtrain

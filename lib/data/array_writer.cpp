@@ -2,10 +2,8 @@
 
 #include <bit>
 #include <filesystem>
-#include <iterator>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/hdf5_session.h"
@@ -87,28 +85,12 @@ std::vector<int64_t> write_hdf5_layout(NewFile& file, const std::vector<TensorSp
   return offsets;
 }
 
-class CsvWriter final : public ArrayWriter {
- public:
-  explicit CsvWriter(const std::string& path) : file_(path) {}
-
-  void append(std::span<const View> arrays) override {
-    const View& array = arrays[0];
-    const int64_t rows = array.shape[0], elements = rows > 0 ? array.elements() / rows : 0;
-    fmt::memory_buffer text;
-    for (int64_t row = 0; row < rows; ++row) {
-      const float* first = array.f32() + row * elements;
-      // Each number as short as it can be and still be read back to the same float32.
-      fmt::format_to(std::back_inserter(text), "{}\n", fmt::join(first, first + elements, ","));
-    }
-    file_.append(text.data(), text.size());
-  }
-  void finish() override { file_.finish(); }
-
- private:
-  NewFile file_;
-};
-
 }  // namespace
+
+bool is_array_file(const std::string& path) {
+  const std::string ending = fs::path(path).extension().string();
+  return ending == ".h5" || ending == ".hdf5" || ending == ".npy";
+}
 
 std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const std::vector<TensorSpec>& arrays,
                                                int64_t rows) {
@@ -116,15 +98,14 @@ std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const st
   if (ending == ".h5" || ending == ".hdf5")
     return std::make_unique<RawWriter>(path,
                                        [&](NewFile& file) { return write_hdf5_layout(file, arrays, rows); });
-  if (ending != ".npy" && ending != ".csv")
+  if (ending != ".npy")
     throw UserError(
-        fmt::format("{}: expected a name that ends in .h5, .npy or .csv, found '{}'", path, ending));
+        fmt::format("{}: expected a name that ends in .h5, .npy, .csv or .jsonl, found '{}'", path, ending));
   if (arrays.size() != 1)
-    throw UserError(fmt::format(
-        "{}: expected a name that ends in .h5, for the model has {} outputs; {} holds "
-        "one array only{}",
-        path, arrays.size(), ending, ending == ".npy" ? " (.csv does for a run whose data have names)" : ""));
-  if (ending == ".csv") return std::make_unique<CsvWriter>(path);
+    throw UserError(
+        fmt::format("{}: expected a name that ends in .h5, .csv or .jsonl, for the model has {} "
+                    "outputs; .npy holds one array only",
+                    path, arrays.size()));
   return std::make_unique<RawWriter>(path,
                                      [&](NewFile& file) { return write_npy_header(file, arrays[0], rows); });
 }

@@ -24,11 +24,13 @@ class ArrayWriter {
   virtual void finish() = 0;
 };
 
+/// Whether the path's ending is of a file of arrays.
+bool is_array_file(const std::string& path);
+
 /// The path's ending chooses the format: .h5 (a dataset for each array, or "predictions" where there is only
-/// one; slashes in a name make groups), .npy, or .csv (a line for each row, its elements in order, no
-/// header). `arrays` has the arrays' names and the shapes of one row, `rows` how many rows there will be.
-/// Throws UserError for another ending, for several arrays in a format that holds one, and where the file
-/// cannot be made.
+/// one; slashes in a name make groups) or .npy. `arrays` has the arrays' names and the shapes of one row,
+/// `rows` how many rows there will be. Throws UserError for another ending, for several arrays in a format
+/// that holds one, and where the file cannot be made.
 std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const std::vector<TensorSpec>& arrays,
                                                int64_t rows);
 

@@ -69,13 +69,24 @@ struct TextOptions {
   std::optional<char> delimiter;
 };
 
-/// Opens what `dtrain predict` is given, which holds inputs only, and applies the data set's transforms. By
-/// its first bytes, whatever its name, it is HDF5; .npy, IDX or delimited text, each also in gzip; a picture;
-/// a folder or a tar archive of pictures. Text is read as the data set's csv reader reads it; where both this
-/// file and the one that was trained on have a header, the columns are found by name. A run without a csv
-/// reader takes a first line of names for a header. Throws UserError where `options` are given for what is no
-/// text.
-std::shared_ptr<const Dataset> open_inputs(const std::string& path, const DatasetSpec& spec,
+class GivenFile;  // given_file.h
+using GivenFiles = std::vector<GivenFile>;
+
+/// Opens the files that `dtrain predict` is given, one after the other, and applies the data set's transforms
+/// to the inputs that they hold. By its first bytes, whatever its name, a file is HDF5; .npy, IDX, delimited
+/// text or JSON lines, each also in gzip; a picture; a folder or a tar archive of pictures. Text is read as
+/// the data set's csv reader reads it; where both this file and the one that was trained on have a header,
+/// the columns are found by name. A run without a csv reader takes a first line of names for a header. Throws
+/// UserError where `options` are given for what is no text.
+std::shared_ptr<const Dataset> open_inputs(const GivenFiles& files, const DatasetSpec& spec,
                                            const std::vector<TensorSpec>& inputs, const TextOptions& options);
+
+/// Opens files that hold inputs and targets (what the losses want), as the run's own reader reads them. Where
+/// they have weights of samples, these are a last column, float32. Throws UserError as above, and for a file
+/// without targets.
+std::shared_ptr<const Dataset> open_labelled(const GivenFiles& files, const DatasetSpec& spec,
+                                             const std::vector<TensorSpec>& inputs,
+                                             const std::vector<TensorSpec>& targets,
+                                             const TextOptions& options);
 
 }  // namespace dtrain

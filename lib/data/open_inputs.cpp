@@ -1,15 +1,17 @@
-// Opens the inputs that `dtrain predict` is given.
-#include <filesystem>
+// Opens the files that `dtrain predict` and `dtrain evaluate` are given.
+#include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "base/paths.h"
 #include "data/cache.h"
-#include "data/input_file.h"
+#include "data/chained_dataset.h"
+#include "data/given_file.h"
 #include "data/opening.h"
 #include "data/pictures/open_pictures.h"
 #include "data/pictures/tar_index.h"
 #include "data/pictures/tar_pictures.h"
-#include "data/readers/csv_text.h"
 #include "data/readers/open_any.h"
 #include "data/readers/reader.h"
 
@@ -17,28 +19,19 @@ namespace dtrain {
 
 namespace {
 
-/// What the first bytes (unpacked) say.
-FileFormat format_of(const std::string& path) {
-  std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown)) return FileFormat::picture;
-  InputStream stream(path);
-  std::string start(512, '\0');
-  start.resize(stream.read(start.data(), start.size()));
-  refuse_parquet(path, start);
-  if (start.starts_with("\x89HDF\r\n\x1a\n")) return FileFormat::hdf5;
-  if (start.starts_with("\x93NUMPY")) return FileFormat::npy;
-  if (is_picture_file({reinterpret_cast<const uint8_t*>(start.data()), start.size()}))
-    return FileFormat::picture;
-  if (is_tar_file(start)) return FileFormat::tar;
-  if (start.size() >= 4 && start[0] == 0 && start[1] == 0) return FileFormat::idx;
-  if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::text;
-  if (start.empty())
-    throw UserError(
-        fmt::format("{}: expected an HDF5, .npy, csv or IDX file, a picture, or a folder or tar archive of "
-                    "pictures, found an empty one",
-                    path));
-  return FileFormat::other;
-}
+/// What is opened, and for what.
+struct Wanted {
+  const DatasetSpec& spec;
+  const std::vector<TensorSpec>& inputs;
+  const std::vector<TensorSpec>* targets;  // null: for predictions, without targets and weights
+  const TextOptions& options;
+};
+
+/// A path, or pictures that follow each other.
+struct Group {
+  const GivenFile& file;
+  std::vector<std::string> pictures;  // more than one; empty: the file alone
+};
 
 /// As the run's own csv reader has it, but for what the options say.
 CsvFormat text_format(const DatasetSpec& spec, const TextOptions& options) {
@@ -59,22 +52,25 @@ PictureOptions picture_options(const DatasetSpec& spec) {
   return options;
 }
 
-/// A file that holds the arrays as they are, whatever the run reads.
-SourceColumns open_arrays(const std::string& path, FileFormat format, const DatasetSpec& spec,
-                          const std::vector<TensorSpec>& wanted, const TextOptions& options) {
+/// A file that holds the inputs' arrays as they are, whatever the run reads.
+SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
+                          const TextOptions& text) {
+  const GivenFile& file = group.file;
+  const std::string& path = file.path();
+  const FileFormat format = file.format();
   if (format == FileFormat::other)
     throw UserError(
-        fmt::format("{}: expected an HDF5, .npy, csv or IDX file, a picture, or a folder or tar archive of "
-                    "pictures, found none of these",
+        fmt::format("{}: expected an HDF5, .npy, csv, JSON lines or IDX file, a picture, or a folder or tar "
+                    "archive of pictures, found none of these",
                     path));
-  Columns columns;
-  if (format == FileFormat::hdf5 && wanted.size() > 1) {
-    for (const TensorSpec& one : wanted) columns.push_back(open_hdf5(path, one.name));
+  if (format == FileFormat::hdf5 && inputs.size() > 1) {
+    Columns columns;
+    for (const TensorSpec& one : inputs) columns.push_back(open_hdf5(path, one.name));
     return SourceColumns(std::move(columns));
   }
-  if (wanted.size() != 1)
+  if (inputs.size() != 1)
     throw UserError(fmt::format("{}: expected an HDF5 file with a dataset for each of the model's {} inputs",
-                                path, wanted.size()));
+                                path, inputs.size()));
   switch (format) {
     case FileFormat::hdf5:
       return SourceColumns({open_hdf5(path, "")});
@@ -84,47 +80,121 @@ SourceColumns open_arrays(const std::string& path, FileFormat format, const Data
       return SourceColumns({open_idx(path)});
     case FileFormat::tar:
       return open_pictures({path, list_tar_samples({path}, "").pictures, {}}, picture_options(spec),
-                           wanted[0]);
+                           inputs[0]);
     case FileFormat::picture:
-      return open_pictures_at(path, picture_options(spec), wanted[0]);
+      return open_pictures_at(group.pictures.empty() ? std::vector{path} : group.pictures,
+                              picture_options(spec), inputs[0]);
     default:
-      return SourceColumns({open_csv(path, wanted[0].dtype == DType::int32 ? DType::int32 : DType::float32,
-                                     text_format(spec, options), spec.facts.source.fields.inputs)});
+      return SourceColumns({open_csv(path, inputs[0].dtype == DType::int32 ? DType::int32 : DType::float32,
+                                     text_format(spec, text), spec.facts.source.fields.inputs)});
   }
 }
 
-/// By the run's own reader, where that reads such files: of the training split, or else of another.
-SourceColumns open_as_run(const std::string& path, const DatasetSpec& spec,
-                          const std::vector<TensorSpec>& wanted, const TextOptions& options) {
-  const FileFormat format = format_of(path);
-  if (format != FileFormat::text && (options.header || options.delimiter))
-    throw UserError(
-        fmt::format("{}: expected text, as a header or a delimiter was given, found another format", path));
-  const ReadRequest request{spec.root, {}, wanted, {}, spec.facts.source, true};
+[[noreturn]] void refuse_unlabelled(const GivenFile& file, const DatasetSpec& spec) {
+  std::vector<std::string> readers;
   for (const char* name : kSplitNames)
-    if (const SplitSpec* split = spec.find(name))
-      if (auto source = split->reader->open_inputs(path, format, options, request)) return *std::move(source);
-  return open_arrays(path, format, spec, wanted, options);
+    if (const SplitSpec* split = spec.find(name);
+        split && std::find(readers.begin(), readers.end(), split->reader.name) == readers.end())
+      readers.push_back(split->reader.name);
+  throw UserError(
+      fmt::format("{}: expected a file that holds inputs and targets, as the run's own reader ({}) "
+                  "reads them; for inputs and targets in separate files, name them in a split: "
+                  "--set 'dataset.test=...' --split test",
+                  file.path(), fmt::join(readers, ", ")));
+}
+
+/// A source, and the split whose reader opened it; null where the arrays are as they are.
+struct Opened {
+  SourceColumns source;
+  const SplitSpec* split;
+};
+
+/// By the run's own reader, where that reads such files: of the training split, or else of another.
+Opened open_as_run(const Group& group, const Wanted& wanted) {
+  const GivenFile& file = group.file;
+  const DatasetSpec& spec = wanted.spec;
+  const TextOptions text = file.text_options(wanted.options);
+  ReadRequest request{spec.root,
+                      {},
+                      before_transforms(wanted.inputs, false, spec.transforms),
+                      {},
+                      spec.facts.source,
+                      wanted.targets ? FileUse::evaluation : FileUse::prediction};
+  const SplitSpec* first = nullptr;
+  for (const char* name : kSplitNames) {
+    const SplitSpec* split = spec.find(name);
+    if (!split) continue;
+    if (!first) first = split;
+    if (wanted.targets)
+      request.targets = before_transforms(split->targets_to_read(*wanted.targets), true, spec.transforms);
+    if (auto source = split->reader->open_other(file.path(), file.format(), text, request))
+      return {*std::move(source), split};
+  }
+  if (!request.targets.empty()) refuse_unlabelled(file, spec);
+  return {open_arrays(group, spec, request.inputs, text), first};
+}
+
+std::shared_ptr<const Dataset> open_group(const Group& group, const Wanted& wanted) {
+  auto held = std::make_shared<CachedColumns>();
+  const SplitSpec* split = nullptr;
+  group.file.with_names([&] {
+    Opened opened = at_place({}, [&] { return open_as_run(group, wanted); });
+    static_cast<SourceColumns&>(*held) = std::move(opened.source);
+    split = opened.split;
+    held->total = held->columns.front()->size();
+    for (const auto& column : held->columns)
+      if (column->size() != held->total)
+        throw UserError(fmt::format("{}: expected as many samples for each input and target, found {} and {}",
+                                    group.file.path(), held->total, column->size()));
+  });
+  DataSource source{"", {group.file.path()}, wanted.spec.facts, 0, held->total};
+  ColumnPlanner planner(wanted.spec, *held, source, {}, Purpose::prediction);
+  planner.add_inputs(wanted.inputs);
+  if (wanted.targets) {
+    planner.add_targets(*wanted.targets, *split, wanted.inputs);
+    if (held->weights) planner.add_weights();
+  }
+  return std::make_shared<SplitDataset>(held, std::move(planner.plans), std::move(source), MixPlan(),
+                                        std::move(planner.columns));
+}
+
+/// The files in order, pictures that follow each other together.
+std::vector<Group> group_files(const GivenFiles& files) {
+  std::vector<Group> groups;
+  bool was_picture = false;
+  for (const GivenFile& file : files) {
+    const bool is_picture = file.format() == FileFormat::picture && look_at(file.path()) == Standing::file;
+    if (is_picture && was_picture) {
+      auto& pictures = groups.back().pictures;
+      if (pictures.empty()) pictures.push_back(groups.back().file.path());
+      pictures.push_back(file.path());
+    } else {
+      groups.push_back({file, {}});
+    }
+    was_picture = is_picture;
+  }
+  return groups;
+}
+
+std::shared_ptr<const Dataset> open_all(const GivenFiles& files, const Wanted& wanted) {
+  std::vector<std::shared_ptr<const Dataset>> parts;
+  for (const Group& group : group_files(files)) parts.push_back(open_group(group, wanted));
+  return chain_datasets(std::move(parts));
 }
 
 }  // namespace
 
-std::shared_ptr<const Dataset> open_inputs(const std::string& path, const DatasetSpec& spec,
+std::shared_ptr<const Dataset> open_inputs(const GivenFiles& files, const DatasetSpec& spec,
                                            const std::vector<TensorSpec>& inputs,
                                            const TextOptions& options) {
-  auto held = std::make_shared<CachedColumns>();
-  static_cast<SourceColumns&>(*held) = at_place({}, [&] {
-    return open_as_run(path, spec, before_transforms(inputs, false, spec.transforms), options);
-  });
-  held->total = held->columns.front()->size();
-  for (const auto& column : held->columns)
-    if (column->size() != held->total)
-      throw UserError(fmt::format("{}: expected as many samples for each input, found {} and {}", path,
-                                  held->total, column->size()));
-  DataSource source{"", {path}, spec.facts, 0, held->total};
-  ColumnPlanner planner(spec, *held, source, {}, Purpose::prediction);
-  planner.add_inputs(inputs);
-  return std::make_shared<SplitDataset>(held, std::move(planner.plans), std::move(source));
+  return open_all(files, {spec, inputs, nullptr, options});
+}
+
+std::shared_ptr<const Dataset> open_labelled(const GivenFiles& files, const DatasetSpec& spec,
+                                             const std::vector<TensorSpec>& inputs,
+                                             const std::vector<TensorSpec>& targets,
+                                             const TextOptions& options) {
+  return open_all(files, {spec, inputs, &targets, options});
 }
 
 }  // namespace dtrain

@@ -102,10 +102,7 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
                                           const std::vector<TensorSpec>& targets, bool is_training) {
   ReadRequest request{
       spec.root, split.mark, before_transforms(inputs, false, spec.transforms), {}, spec.facts.source};
-  std::vector<TensorSpec> read_targets;  // the others are inputs
-  for (const TensorSpec& target : targets)
-    if (!split.find_input_target(target.name)) read_targets.push_back(target);
-  request.targets = before_transforms(read_targets, true, spec.transforms);
+  request.targets = before_transforms(split.targets_to_read(targets), true, spec.transforms);
   DataSource source;
   const auto held = at_place(split.mark, [&] {
     source.reader = without_names(split.reader.resolved, split.reader->files()).to_yaml();
@@ -131,10 +128,7 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
   ColumnPlanner planner(spec, *held, source, split.mark,
                         is_training ? Purpose::training : Purpose::evaluation);
   planner.add_inputs(inputs);
-  for (const TensorSpec& target : targets) {
-    const InputTarget* same = split.find_input_target(target.name);
-    same ? planner.add_input_target(target, same->input, inputs) : planner.add_target(target);
-  }
+  planner.add_targets(targets, split, inputs);
   if (held->weights) planner.add_weights();
   MixPlan mix = is_training ? plan_mixing(planner.plans, inputs.size(), planner.input_targets, spec.augment)
                             : MixPlan();

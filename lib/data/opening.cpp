@@ -56,8 +56,14 @@ void ColumnPlanner::add_inputs(const std::vector<TensorSpec>& inputs) {
                 fmt::format("augment: expected pictures [height, width, channels], found {}", found)));
 }
 
-void ColumnPlanner::add_target(const TensorSpec& target) {
-  add(target, true);
+void ColumnPlanner::add_targets(const std::vector<TensorSpec>& targets, const SplitSpec& split,
+                                const std::vector<TensorSpec>& inputs) {
+  for (const TensorSpec& target : targets) {
+    if (const InputTarget* same = split.find_input_target(target.name))
+      add_input_target(target, same->input, inputs);
+    else
+      add(target, true);
+  }
 }
 
 void ColumnPlanner::add_input_target(const TensorSpec& target, const std::string& input,

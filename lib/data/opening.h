@@ -35,10 +35,9 @@ class ColumnPlanner {
 
   /// All of the model's, of which at least one has to be of pictures where an augmentation needs them.
   void add_inputs(const std::vector<TensorSpec>& inputs);
-  void add_target(const TensorSpec& target);
-  /// A target that is one of these inputs, all of which have been added.
-  void add_input_target(const TensorSpec& target, const std::string& input,
-                        const std::vector<TensorSpec>& inputs);
+  /// Those that the split's reader has read, and those that are inputs, all of which have been added.
+  void add_targets(const std::vector<TensorSpec>& targets, const SplitSpec& split,
+                   const std::vector<TensorSpec>& inputs);
   /// The weights of the samples, which the source has.
   void add_weights();
 
@@ -48,6 +47,8 @@ class ColumnPlanner {
 
  private:
   FitRows fit_rows(const Column& column) const;
+  void add_input_target(const TensorSpec& target, const std::string& input,
+                        const std::vector<TensorSpec>& inputs);
   /// Returns whether it is augmented.
   bool add(const TensorSpec& wanted, bool target);
 

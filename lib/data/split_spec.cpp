@@ -138,6 +138,13 @@ const InputTarget* SplitSpec::find_input_target(const std::string& target) const
   return nullptr;
 }
 
+std::vector<TensorSpec> SplitSpec::targets_to_read(const std::vector<TensorSpec>& targets) const {
+  std::vector<TensorSpec> read;
+  for (const TensorSpec& target : targets)
+    if (!find_input_target(target.name)) read.push_back(target);
+  return read;
+}
+
 bool Codec<SplitSpec>::parse(const ConfigNode& node, const std::string&, SplitSpec& out,
                              Diagnostics& diagnostics) {
   const size_t before = diagnostics.count();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tensor_spec.h"
 #include "config/registry.h"
 
 namespace dtrain {
@@ -37,6 +38,8 @@ struct SplitSpec {
 
   /// The one of this target; null where the reader reads it.
   const InputTarget* find_input_target(const std::string& target) const;
+  /// The targets that the reader reads; the others are inputs.
+  std::vector<TensorSpec> targets_to_read(const std::vector<TensorSpec>& targets) const;
 };
 
 template <>

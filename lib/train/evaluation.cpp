@@ -6,7 +6,6 @@
 #include "train/reading.h"
 #include "train/row_weights.h"
 #include "train/sample_check.h"
-#include "train/target_scale.h"
 
 namespace dtrain {
 
@@ -125,25 +124,6 @@ std::vector<std::pair<std::string, double>> numbers_of(const RunConfig& config, 
     if (name != "loss" && total.is_number()) numbers.emplace_back(name, total.value().as_double());
   });
   return numbers;
-}
-
-std::vector<std::pair<std::string, double>> in_units_of_data(
-    const RunConfig& config, const std::vector<std::pair<std::string, double>>& numbers) {
-  std::vector<std::pair<std::string, double>> found;
-  size_t name = 0;
-  for (size_t head = 0; head < config.heads.size(); ++head) {
-    const std::optional<double> unit = TargetScale(config, head).unit();
-    ++name;  // of the loss
-    for (const HeadMetric& metric : config.heads[head].metrics) {
-      const std::string& wanted = config.total_names[name++];
-      const auto number =
-          std::find_if(numbers.begin(), numbers.end(), [&](const auto& one) { return one.first == wanted; });
-      const int power = metric.metric->unit_power();
-      if (unit && power != 0 && number != numbers.end())
-        found.emplace_back(wanted, number->second * std::pow(*unit, power));
-    }
-  }
-  return found;
 }
 
 Measures measures_of(const RunConfig& config, std::span<const double> sums, int64_t samples) {

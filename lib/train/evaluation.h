@@ -43,10 +43,6 @@ Measures measures_of(const RunConfig& config, std::span<const double> sums, int6
 /// The numbers alone; tables, which may be large, are not made.
 std::vector<std::pair<std::string, double>> numbers_of(const RunConfig& config, std::span<const double> sums,
                                                        int64_t samples);
-/// Of `numbers`, the metrics that have a unit, in that of the data where the data set's transforms gave the
-/// targets another.
-std::vector<std::pair<std::string, double>> in_units_of_data(
-    const RunConfig& config, const std::vector<std::pair<std::string, double>>& numbers);
 /// The loss alone.
 double loss_of(const RunConfig& config, std::span<const double> sums, int64_t samples);
 

@@ -168,8 +168,9 @@ std::string name_of_metric(const Configured<Metric>& metric) {
 /// Why a metric cannot be reported under this name, behind its output's prefix; "" where it can. The records
 /// of epochs, and what evaluate prints, have keys of their own.
 std::string name_problem(const std::string& prefix, const std::string& name) {
-  constexpr std::array<std::string_view, 8> kKeys{
-      "epoch", "step", "loss", "learning_rate", "seconds", "samples_per_second", "samples", "errors"};
+  constexpr std::array<std::string_view, 14> kKeys{
+      "at_threshold", "epoch",  "step",  "loss",   "learning_rate", "seconds", "samples_per_second",
+      "samples",      "errors", "split", "inputs", "checkpoint",    "classes", "in_units_of_data"};
   if (name.empty()) return "expected a name, found ''";
   if (name.starts_with("val_"))
     return fmt::format("'{}' would be taken for what '{}' is over the validation split", name,

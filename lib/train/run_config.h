@@ -13,6 +13,7 @@
 #include "nn/graph.h"
 #include "nn/loss.h"
 #include "nn/plan.h"
+#include "nn/threshold.h"
 #include "optim/optimizer.h"
 #include "train/callback.h"
 #include "train/interval.h"
@@ -38,7 +39,8 @@ struct TrainOptions {
   // One list for every output, or a mapping from output names; RunConfig::heads has them. Those of
   // weighted_metrics count rows by their weights.
   ConfigNode metrics, weighted_metrics;
-  ConfigNode class_weight;  // `balanced`, or a mapping from classes; RunConfig::class_weights
+  std::optional<ThresholdGoal> threshold;  // of outputs of two classes
+  ConfigNode class_weight;                 // `balanced`, or a mapping from classes; RunConfig::class_weights
   Precision precision = Precision::float32;
   bool deterministic = false;        // the run gives the same bits every time, on GPUs too
   std::optional<double> clip_norm;   // the greatest L2 norm of the whole gradient

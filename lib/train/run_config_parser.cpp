@@ -12,6 +12,7 @@
 #include "train/monitors.h"
 #include "train/placement.h"
 #include "train/row_weights.h"
+#include "train/thresholds.h"
 
 namespace dtrain {
 
@@ -86,6 +87,12 @@ const Schema<TrainOptions>& train_schema() {
                     "classes, or 'balanced', for as much as the rows of any other class. A batch's loss is "
                     "its rows' mean by these weights: they count within batches, and with batch_size 1 not "
                     "at all")
+          .optional(
+              "threshold", &TrainOptions::threshold,
+              "the probability above which the second of two classes is predicted: a number, or chosen "
+              "on the validation split after each epoch: {maximize: f1_score}, {maximize: "
+              "balanced_accuracy}, {precision: 0.9} (the highest recall with at least this precision) or "
+              "{recall: 0.9}; 0.5 where not given")
           .optional("precision", &TrainOptions::precision,
                     "the arithmetic of the layers; all but float32 are for GPUs")
           .optional("deterministic", &TrainOptions::deterministic,
@@ -213,6 +220,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   set_row_weights(config, diagnostics);
 
   const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));
+  add_thresholds(config, validation, diagnostics);
   check_monitors(config, validation, heads.complete, diagnostics);
   if (to_train) {
     if (dataset_known) check_train_split(config, diagnostics);

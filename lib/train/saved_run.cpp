@@ -169,25 +169,46 @@ std::optional<RunDirectory> run_directory_of(const std::string& path) {
   return RunDirectory(inside ? given.parent_path().string() : fs::path(path).string());
 }
 
+namespace {
+
+/// Loads the best checkpoint of the newest one's run. Where that fails, an error for Which::best, else a
+/// warning, and the newest one.
+std::pair<Checkpoint, Which> load_best(const RunDirectory& directory, Checkpoint newest,
+                                       const std::function<void(const std::string&)>& warn, Which which) {
+  try {
+    return {best_of(directory, std::move(newest), warn), Which::best};
+  } catch (const UserError& error) {
+    if (which == Which::best) throw;
+    warn(error.what());
+  }
+  return {load_newest(directory, warn).value(), Which::newest};
+}
+
+}  // namespace
+
 SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
                         const std::function<void(const std::string&)>& warn, Which which) {
   std::optional<RunDirectory> directory = run_directory_of(path);
-  std::optional<Checkpoint> checkpoint;
-  if (look_at(path) == Standing::directory) {
-    checkpoint = load_newest(*directory, warn);
-    if (!checkpoint)
-      throw UserError(
-          fmt::format("{}: holds no checkpoints; `dtrain fit CONFIG --resume` begins where none was saved",
-                      directory->checkpoint_directory()));
-    if (which == Which::best) checkpoint = best_of(*directory, *std::move(checkpoint), warn);
-  } else {
+  if (look_at(path) != Standing::directory) {
     if (which == Which::best)
       throw UserError(
           fmt::format("{}: is one checkpoint; --best chooses among those of a run directory", path));
-    checkpoint = Checkpoint::load(path);
+    Checkpoint checkpoint = Checkpoint::load(path);
+    RunConfig config = saved_config(checkpoint, sets);
+    return {std::move(checkpoint), std::move(config), std::move(directory)};
   }
-  RunConfig config = saved_config(*checkpoint, sets);
-  return {std::move(*checkpoint), std::move(config), std::move(directory)};
+  std::optional<Checkpoint> newest = load_newest(*directory, warn);
+  if (!newest)
+    throw UserError(
+        fmt::format("{}: holds no checkpoints; `dtrain fit CONFIG --resume` begins where none was saved",
+                    directory->checkpoint_directory()));
+  if (which == Which::preferred &&
+      (!saved_config(*newest, sets).checkpoint.best || !saved_state(*newest).best))
+    which = Which::newest;
+  auto [checkpoint, loaded] = which == Which::newest ? std::pair{*std::move(newest), Which::newest}
+                                                     : load_best(*directory, *std::move(newest), warn, which);
+  RunConfig config = saved_config(checkpoint, sets);
+  return {std::move(checkpoint), std::move(config), std::move(directory), loaded};
 }
 
 namespace {

@@ -15,21 +15,29 @@
 
 namespace dtrain {
 
+/// One of a run's checkpoints.
+enum class Which {
+  newest,
+  best,       // an error where the run has none
+  preferred,  // the best where the configuration names one (checkpoint.best) and the run has it, else the
+              // newest
+};
+
 struct SavedRun {
   Checkpoint checkpoint;
   RunConfig config;
   std::optional<RunDirectory> directory;  // nothing for a file that stands alone
+  /// Whether the checkpoint is its directory's newest or best one; nothing where the path named the file.
+  std::optional<Which> which = {};
 };
 
 /// The run directory that a path, as load_saved_run() takes it, leads to; nothing for a file that stands
 /// alone. Throws UserError where nothing is there.
 std::optional<RunDirectory> run_directory_of(const std::string& path);
-/// Of a run's checkpoints.
-enum class Which { newest, best };
-
 /// `path`: a run directory, its checkpoints/, or one file. Of a directory the newest checkpoint that is
 /// whole (damaged ones are passed over, with a word to `warn`), or the one that it names as the best so far.
-/// `sets` change the checkpoint's configuration. Throws UserError.
+/// Where the preferred best checkpoint cannot be read, `warn` is told, and the newest one is loaded. `sets`
+/// change the checkpoint's configuration. Throws UserError.
 SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
                         const std::function<void(const std::string&)>& warn, Which which = Which::newest);
 

@@ -5,20 +5,64 @@
 #include <functional>
 
 #include "data/row_fitter.h"
+#include "train/probabilities.h"
 
 namespace dtrain {
 
-TargetScale::TargetScale(const RunConfig& config, size_t head) {
-  const TensorSpec& target = config.heads[head].target;
-  if (config.heads[head].loss->tells_classes() || target.dtype != DType::float32) return;
-  const ColumnTransforms transforms = transforms_of(target, true, config.dataset.transforms);
-  if (transforms.chosen.empty()) return;
-  DataFacts facts = config.dataset.facts;
-  RowFitter fitter(facts, name_for_of(target), {});
-  ColumnPlan stored({"", transforms.stored.shape, DType::float32});
-  const PlannedColumn planned =
-      plan_column({stored, stored}, target, true, transforms.chosen, {}, fitter, {});
-  const auto map = planned.plan.exact_map();  // views the plan's numbers
+namespace {
+
+/// The plan that makes a target or an input of its column, gaps aside, by the facts of the training split.
+class UnitPlanner {
+ public:
+  explicit UnitPlanner(const RunConfig& config) : config_(config), facts_(config.dataset.facts) {
+    for (auto& [name, steps] : facts_.fitted)  // filling gaps changes no unit
+      if (!steps.empty() && steps.front().kind == "fill") steps.erase(steps.begin());
+  }
+
+  ColumnPlan plan(const TensorSpec& target) {
+    const auto& train = config_.dataset.train;
+    const InputTarget* same = train ? train->find_input_target(target.name) : nullptr;
+    ColumnTransforms of_target = transforms_of(target, true, config_.dataset.transforms);
+    if (!same) return extend(stored(of_target), target, true, of_target).plan;
+    std::erase_if(of_target.chosen, [](const TransformSpec* spec) { return spec->of.empty(); });
+    const TensorSpec input = find_input(same->input);
+    const ColumnTransforms of_input = transforms_of(input, false, config_.dataset.transforms);
+    return extend(extend(stored(of_input), input, false, of_input), target, true, of_target).plan;
+  }
+
+ private:
+  static PlannedColumn stored(const ColumnTransforms& transforms) {
+    const ColumnPlan plan({"", transforms.stored.shape, DType::float32});
+    return {plan, plan};
+  }
+  PlannedColumn extend(PlannedColumn begun, const TensorSpec& wanted, bool is_target,
+                       const ColumnTransforms& transforms) {
+    RowFitter fitter(facts_, name_for_of(wanted), {});
+    return plan_column(std::move(begun), wanted, is_target, transforms.chosen, {}, fitter, {});
+  }
+  TensorSpec find_input(const std::string& name) const {
+    const std::vector<TensorSpec> inputs = config_.graph.input_specs();
+    return *std::find_if(inputs.begin(), inputs.end(),
+                         [&](const TensorSpec& input) { return input.name == name; });
+  }
+
+  const RunConfig& config_;
+  DataFacts facts_;
+};
+
+bool is_input(const RunConfig& config, const TensorSpec& target) {
+  return config.dataset.train && config.dataset.train->find_input_target(target.name);
+}
+
+}  // namespace
+
+TargetScale::TargetScale(const RunConfig& config, size_t head)
+    : takes_logits_(are_logits(config.heads[head].loss->takes())) {
+  const Head& one = config.heads[head];
+  if (one.target.dtype != DType::float32) return;
+  if (one.loss->tells_classes() && !is_input(config, one.target)) return;
+  const ColumnPlan plan = UnitPlanner(config).plan(one.target);
+  const auto map = plan.exact_map();  // views the plan's numbers
   const auto is_zero = [](double scale) { return scale == 0; };
   if (!map || std::any_of(map->scale.begin(), map->scale.end(), is_zero)) return;
   for (size_t i = 0; i < map->scale.size(); ++i) {
@@ -28,16 +72,16 @@ TargetScale::TargetScale(const RunConfig& config, size_t head) {
 }
 
 std::optional<double> TargetScale::unit() const {
-  if (scale_.empty() || scale_[0] == 1 ||
+  if (takes_logits_ || scale_.empty() || scale_[0] == 1 ||
       std::adjacent_find(scale_.begin(), scale_.end(), std::not_equal_to<>()) != scale_.end())
     return std::nullopt;
   return std::abs(scale_[0]);
 }
 
-void TargetScale::undo(float* values, int64_t count) const {
+void TargetScale::undo(std::span<float> values) const {
   if (scale_.empty()) return;
-  for (int64_t i = 0; i < count; ++i) {
-    const size_t element = static_cast<size_t>(i) % scale_.size();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t element = i % scale_.size();
     values[i] = static_cast<float>(static_cast<double>(values[i]) * scale_[element] + offset_[element]);
   }
 }

@@ -3,27 +3,34 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "train/run_config.h"
 
 namespace dtrain {
 
-/// Undoes what the data set's transforms made of an output's target, as far as that was one affine map
-/// (standardize, rescale, ...). Nothing is undone where the target is a class.
+/// Undoes the data set's transforms of an output's target, as far as they are one affine map (standardize,
+/// rescale, ...). A target that is an input (`target: {input: image}`) has the transforms of that input, too.
+/// Classes have no unit.
 class TargetScale {
  public:
-  /// Of config.heads[head], by the facts of the run's training split. Throws UserError where those lack what
-  /// a transform goes by.
+  /// Of config.heads[head], by the facts of the run's training split. Throws UserError where those lack the
+  /// numbers of a fitted transform.
   TargetScale(const RunConfig& config, size_t head);
 
-  /// Changes `count` numbers, the elements of whole rows of the output or the target, in place.
-  void undo(float* values, int64_t count) const;
+  /// Whether the targets have another unit than the data.
+  bool is_scaled() const { return !scale_.empty(); }
+  /// Whether the output is logits, which are not in the target's unit: make_probabilities() comes first.
+  bool takes_logits() const { return takes_logits_; }
+  /// Changes numbers in place: the elements of whole rows of the target, or of an output that is no logits.
+  void undo(std::span<float> values) const;
   /// The size of one unit of the transformed target, in units of the data; nothing where the elements of a
-  /// row differ in it, and where it is 1.
+  /// row differ in it, where it is 1, and for logits.
   std::optional<double> unit() const;
 
  private:
+  bool takes_logits_;
   std::vector<double> scale_, offset_;  // of one element, or one for each element of a row; empty: as it is
 };
 

@@ -29,7 +29,7 @@ void check_epoch_goes_on(const std::string& path, const ConfigNode& saved, const
   };
   check(saved, now, "seed");
   check(*saved.find("dataset"), *now.find("dataset"), "shuffle");
-  for (const char* key : {"loss", "metrics", "weighted_metrics", "class_weight"})
+  for (const char* key : {"loss", "metrics", "weighted_metrics", "class_weight", "threshold"})
     check(*saved.find("train"), *now.find("train"), key);
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/replicas.h"
+#include "train/predicted_batches.h"
 #include "train/run_config.h"
 
 namespace dtrain {
@@ -21,8 +21,29 @@ struct WorstSample {
   std::vector<Json> outputs;
 };
 
-/// At most `count` samples (at least 1) of a split, the worst first. `replicas`: for prediction, with batches
-/// of `batch_size`. Ends early, with nothing, once `is_to_end`, which is asked before each batch, says so.
+/// Keeps at most `count` samples (at least 1) of a split, the worst first.
+class WorstSamples final : public PredictionVisitor {
+ public:
+  /// Refers to the arguments.
+  WorstSamples(const RunConfig& config, const Dataset& data, size_t count);
+  ~WorstSamples() override;
+
+  void visit(const PredictedBatch& batch) override;
+  std::vector<WorstSample> take() { return std::move(samples_); }
+
+ private:
+  class HeadErrors;
+
+  const Dataset& data_;
+  size_t count_;
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<Ops> ops_;
+  std::vector<HeadErrors> heads_;
+  std::vector<WorstSample> samples_;
+};
+
+/// The worst samples of a split, as above. Nothing where `is_to_end`, which is asked before each batch, ended
+/// it early. `replicas`: for prediction, with batches of `batch_size`.
 std::optional<std::vector<WorstSample>> worst_samples(const RunConfig& config, Replicas& replicas,
                                                       const std::shared_ptr<const Dataset>& data,
                                                       int64_t batch_size, size_t count,

@@ -42,7 +42,7 @@ class Devices(Case):
                 self.assertAlmostEqual(measured[strategy], measured["single"], delta=1e-6)
                 tables = [[float(number) for number in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", (self.dir / name).read_text())]
                           for name in (f"{strategy[:7]}.csv", "single.csv")]
-                self.assertEqual(len(tables[0]), 60)
+                self.assertEqual(len(tables[0]), 60)  # three probabilities a row
                 for one, other in zip(*tables):
                     self.assertAlmostEqual(one, other, delta=1e-5)
 

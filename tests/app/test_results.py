@@ -1,4 +1,5 @@
 """evaluate, predict, check, summary, inspect, gpus, schema: what they say, and that they say it consistently."""
+import csv
 import gzip
 import json
 import math
@@ -45,6 +46,16 @@ def read_csv(path):
     return [[float(value) for value in line.split(",")] for line in path.read_text().splitlines()]
 
 
+def read_table(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def raw_scores(path):
+    """What `--outputs raw` wrote: the row, then the model's outputs."""
+    return [[float(value) for value in line.split(",")[1:]] for line in path.read_text().splitlines()[1:]]
+
+
 class Digits(Case):
     """A model of the digits, and their test split's inputs as a file."""
 
@@ -57,8 +68,8 @@ class Digits(Case):
 
     def test_predictions_are_what_was_evaluated(self):
         result = self.json("evaluate", "run")
-        self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.csv")
-        logits = read_csv(self.dir / "out.csv")
+        self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.csv", "--outputs", "raw")
+        logits = raw_scores(self.dir / "out.csv")
         self.assertEqual([len(row) for row in logits], [10] * len(self.labels))
         hits = sum(row.index(max(row)) == label for row, label in zip(logits, self.labels))
         self.assertAlmostEqual(hits / len(self.labels), result["sparse_categorical_accuracy"], places=9)
@@ -69,13 +80,41 @@ class Digits(Case):
     def test_every_format_holds_the_same_numbers(self):
         document = self.json("predict", "run", "--input", "inputs.csv", "--output", "out.npy")
         self.assertEqual(document["samples"], len(self.labels))
-        self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.csv", "--quiet")
+        self.assertEqual(document["outputs"], "raw")
+        self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.csv", "--outputs", "raw", "--quiet")
         self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.h5")
         numbers = read_npy(self.dir / "out.npy")
         self.assertEqual(numbers, [[struct.unpack("f", struct.pack("f", v))[0] for v in row]
-                                   for row in read_csv(self.dir / "out.csv")])
+                                   for row in raw_scores(self.dir / "out.csv")])
         raw = b"".join(struct.pack("<10f", *row) for row in numbers)
         self.assertIn(raw, (self.dir / "out.h5").read_bytes())  # contiguous; tests/data reads it as HDF5
+
+    def test_any_format_holds_probabilities_or_raw_outputs(self):
+        predict = lambda output, *more: self.dtrain("predict", "run", "--input", "inputs.csv", "--output", output, *more).out
+        self.assertIn("which are logits (--outputs probabilities", predict("raw.npy"))
+        self.assertIn(": probabilities\n", predict("named.npy", "--outputs", "probabilities"))
+        self.assertIn(": probabilities\n", predict("named.csv"))
+        self.assertIn(": probabilities\n", predict("named.jsonl"))
+        predict("raw.jsonl", "--outputs", "raw")
+        raw, named = read_npy(self.dir / "raw.npy"), read_npy(self.dir / "named.npy")
+        table = read_table(self.dir / "named.csv")
+        lines = [json.loads(line) for line in (self.dir / "named.jsonl").read_text().splitlines()]
+        raw_lines = [json.loads(line) for line in (self.dir / "raw.jsonl").read_text().splitlines()]
+        self.assertEqual(list(table[0]), ["row", "class", *map(str, range(10))])
+        self.assertEqual(list(lines[0]), list(table[0]))
+        self.assertEqual(list(raw_lines[0]), ["row", *map(str, range(10))])
+        for number, (logits, probabilities) in enumerate(zip(raw, named)):
+            self.assertAlmostEqual(sum(probabilities), 1, places=5)
+            for logit, probability in zip(logits, probabilities):
+                self.assertAlmostEqual(math.exp(logit - max(logits)) / sum(math.exp(x - max(logits)) for x in logits),
+                                       probability, places=5)
+            line = lines[number]
+            self.assertEqual((line["row"], line["class"]), (number, str(logits.index(max(logits)))))
+            self.assertEqual((table[number]["row"], table[number]["class"]), (str(number), line["class"]))
+            for c in range(10):
+                self.assertAlmostEqual(line[str(c)], probabilities[c], places=6)
+                self.assertAlmostEqual(float(table[number][str(c)]), probabilities[c], places=6)
+                self.assertAlmostEqual(raw_lines[number][str(c)], logits[c], places=5)
 
     def test_inputs_that_are_no_text(self):
         rows = read_csv(self.dir / "inputs.csv")
@@ -84,7 +123,7 @@ class Digits(Case):
                                               + b"".join(struct.pack("<64f", *row) for row in rows))
         for name in ("csv", "npy"):
             self.dtrain("predict", "run", "--input", f"inputs.{name}", "--output", f"of_{name}.csv")
-        self.assertEqual(read_csv(self.dir / "of_npy.csv"), read_csv(self.dir / "of_csv.csv"))
+        self.assertEqual((self.dir / "of_npy.csv").read_text(), (self.dir / "of_csv.csv").read_text())
         for option in ("--header", "--no-header"):
             refusal = self.dtrain("predict", "run", "--input", "inputs.npy", "--output", "out.csv", option, expect=2)
             self.assertIn("as a header or a delimiter was given", refusal.err)
@@ -138,7 +177,7 @@ class Digits(Case):
 
 
 class SeveralOutputs(Case):
-    def test_only_hdf5_holds_them(self):
+    def test_npy_does_not_hold_them(self):
         self.fit(config=BRANCHES)
         self.write("inputs.csv", "1,2,3,4,5,6\n" * 20)
         refusal = self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.npy", expect=2)
@@ -146,6 +185,13 @@ class SeveralOutputs(Case):
         document = self.json("predict", "run", "--input", "inputs.csv", "--output", "out.h5")
         self.assertEqual(document["shapes"], {"kind": [20, 3], "size": [20, 1]})
         self.assertTrue((self.dir / "out.h5").read_bytes().startswith(b"\x89HDF"))
+        self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.csv")
+        table = read_table(self.dir / "out.csv")
+        self.assertEqual(list(table[0]), ["row", "kind", "kind.0", "kind.1", "kind.2", "size"])
+        for row in table:
+            scores = [float(row[f"kind.{c}"]) for c in range(3)]
+            self.assertEqual(row["kind"], str(scores.index(max(scores))))
+            self.assertAlmostEqual(sum(scores), 1, places=5)
 
     def test_losses_add_up(self):
         self.fit(config=BRANCHES)

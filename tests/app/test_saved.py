@@ -16,21 +16,41 @@ class Best(Case):
         self.assertLess(self.best, 4)  # or this tests nothing
 
     def test_evaluate(self):
-        newest, best = (self.json("evaluate", "run", "--split", "validation", *more) for more in ([], ["--best"]))
-        note = f"the best one, of step {self.best * 32} (val_loss "
-        self.assertIn(note, self.dtrain("evaluate", "run").err)
-        self.assertNotIn(note, self.dtrain("evaluate", "run", "--best").err)
+        named, best, newest = (self.json("evaluate", "run", "--split", "validation", *more)
+                               for more in ([], ["--best"], ["--newest"]))
+        self.assertEqual(named, best)
         self.assertAlmostEqual(newest["loss"], self.metrics()[-1]["val_loss"], places=5)
         self.assertAlmostEqual(best["loss"], self.metrics()[self.best - 1]["val_loss"], places=5)
+        path = f"run/checkpoints/ckpt-{self.best * 32:08}.h5"
+        self.assertEqual(best["checkpoint"], {"path": path, "step": self.best * 32, "epoch": self.best, "chosen": "best"})
+        self.assertEqual((newest["checkpoint"]["step"], newest["checkpoint"]["chosen"]), (128, "newest"))
+        self.assertEqual(newest["split"], "validation")
+        self.assertIn(f"checkpoint: {path}, step {self.best * 32}, the best by val_loss (", self.dtrain("evaluate", "run").out)
+        self.assertIn("step 128, the newest\n", self.dtrain("evaluate", "run", "--newest").out)
+        self.assertEqual(self.json("evaluate", path)["checkpoint"]["chosen"], "given")
+        self.dtrain("evaluate", "run", "--best", "--newest", expect=2)
 
     def test_predict(self):
         self.write("in.csv", "0.5," * 11 + "0.5\n")
         path = self.dir / f"run/checkpoints/ckpt-{self.best * 32:08}.h5"
-        for arguments, output in ((["run"], "newest.csv"), (["run", "--best"], "best.csv"), ([path], "file.csv")):
-            self.dtrain("predict", *arguments, "--input", "in.csv", "--output", output)
-        newest, best, file = ((self.dir / name).read_text() for name in ("newest.csv", "best.csv", "file.csv"))
-        self.assertEqual(best, file)
+        chosen = {}
+        for arguments, output in ((["run"], "run.csv"), (["run", "--newest"], "newest.csv"),
+                                  (["run", "--best"], "best.csv"), ([path], "file.csv")):
+            document = self.json("predict", *arguments, "--input", "in.csv", "--output", output)
+            chosen[output] = document["checkpoint"]["chosen"]
+        self.assertEqual(list(chosen.values()), ["best", "newest", "best", "given"])
+        run, newest, best, file = ((self.dir / name).read_text() for name in chosen)
+        self.assertEqual((run, best), (best, file))
         self.assertNotEqual(best, newest)
+        self.assertIn("the best by val_loss (", self.dtrain("predict", "run", "--input", "in.csv", "--output", "o.csv").out)
+
+    def test_without_a_best_checkpoint_the_newest_is_used(self):
+        self.fit(output="plain")
+        self.assertEqual(self.json("evaluate", "plain")["checkpoint"]["chosen"], "newest")
+        (self.dir / f"run/checkpoints/ckpt-{self.best * 32:08}.h5").unlink()
+        process = self.dtrain("evaluate", "run", "--json")
+        self.assertIn("expected the best checkpoint so far", process.err)
+        self.assertIn('"chosen": "newest"', process.out)
 
     def test_resume(self):
         self.dtrain("resume", "run", "--best", "--epochs", self.best + 1, "--output", "other")

@@ -69,11 +69,9 @@ TEST_CASE("written arrays read back the same") {
   std::vector<std::vector<float>> values{numbers(kRows * 6, -20)};
   write(folder / "out.npy", {array}, values);
   check_column(*open_npy(folder / "out.npy"), array.shape, values[0]);
-  write(folder / "out.csv", {array}, values);
-  check_column(*open_csv(folder / "out.csv", DType::float32, {}, {}), array.shape, values[0]);
   write(folder / "out.h5", {array}, values);
   check_column(*open_hdf5(folder / "out.h5", "predictions"), array.shape, values[0]);
-  CHECK(folder.files() == 3);
+  CHECK(folder.files() == 2);
 }
 
 TEST_CASE("several arrays stand in one HDF5 file under their names") {
@@ -84,26 +82,25 @@ TEST_CASE("several arrays stand in one HDF5 file under their names") {
   check_column(*open_hdf5(folder / "out.h5", "kind"), arrays[0].shape, values[0]);
   check_column(*open_hdf5(folder / "out.h5", "block_1/size"), arrays[1].shape, values[1]);
   CHECK_THROWS_AS(open_array_writer(folder / "out.npy", arrays, kRows), UserError);
-  CHECK_THROWS_AS(open_array_writer(folder / "out.csv", arrays, kRows), UserError);
 }
 
 TEST_CASE("what is not finished leaves nothing, what stood there stays") {
   const Folder folder;
   const TensorSpec array{"dense", {4}, DType::float32};
   std::vector<std::vector<float>> values{numbers(kRows * 4, 1)};
-  for (const char* name : {"out.npy", "out.csv", "out.h5"}) {
+  for (const char* name : {"out.npy", "out.h5"}) {
     write(folder / name, {array}, values);
     const auto size = std::filesystem::file_size(folder / name);
     open_array_writer(folder / name, {array}, 2 * kRows).reset();
     CHECK(std::filesystem::file_size(folder / name) == size);
   }
-  CHECK(folder.files() == 3);
+  CHECK(folder.files() == 2);
 }
 
 TEST_CASE("names that say no format, and places that do not exist") {
   const Folder folder;
   const std::vector<TensorSpec> arrays{{"dense", {4}, DType::float32}};
-  for (const char* name : {"out", "out.txt", "missing/out.csv", "missing/out.h5", "missing/out.npy"})
+  for (const char* name : {"out", "out.txt", "out.csv", "missing/out.h5", "missing/out.npy"})
     CHECK_THROWS_AS(open_array_writer(folder / name, arrays, kRows), UserError);
   CHECK(folder.files() == 0);
 }

@@ -145,9 +145,9 @@ TEST_CASE_FIXTURE(Run, "what fills the gaps of integers is an integer, to the la
 TEST_CASE_FIXTURE(Run, "an array of integers is predicted from by a run that fills gaps") {
   train("a,b,y\n1,2,0\n,4,1\n", "header: true, target: y, fill: mean", {{"x", {2}}});
   write_file(folder / "in.npy", npy_bytes("<i4", "(1, 2)", raw<int32_t>({5, 6})));
-  CHECK(read_all(*open_inputs(folder / "in.npy", spec, inputs, {}), 0) == Values{5, 6});
+  CHECK(read_all(*open_inputs(given(folder / "in.npy"), spec, inputs, {}), 0) == Values{5, 6});
   write_file(folder / "in.npy", npy_bytes("<i4", "(1, 3)", raw<int32_t>({5, 6, 7})));
-  CHECK(contains(error_of([&] { open_inputs(folder / "in.npy", spec, inputs, {}); }),
+  CHECK(contains(error_of([&] { open_inputs(given(folder / "in.npy"), spec, inputs, {}); }),
                  "fill: the training split had 2 elements, found 3"));
 }
 
@@ -173,7 +173,7 @@ TEST_CASE_FIXTURE(Run, "gaps of what is predicted from take nothing that the tra
         parse(folder, "train: {csv: {file: train.csv, header: true, target: y, fill: " + fill + "}}");
     other.facts = spec.facts;
     write_file(folder / "in.csv", "a\n5\n\"\"\n");
-    return open_inputs(folder / "in.csv", other, inputs, {});
+    return open_inputs(given(folder / "in.csv"), other, inputs, {});
   };
   for (const std::string fill : {"mean", "median"})
     CHECK(contains(error_of([&] { with_fill(fill); }),

@@ -66,7 +66,7 @@ TEST_CASE_FIXTURE(Fixture, "inputs to predict from are read as the run's reader 
     write_file(folder / "in.csv", text);
     DatasetSpec spec = parse(folder, "train: " + reader);
     spec.facts.source.fields = fields;
-    return read_all(*open_inputs(folder / "in.csv", spec, {kInput}, options), 0);
+    return read_all(*open_inputs(given(folder / "in.csv"), spec, {kInput}, options), 0);
   };
   const std::string plain = "{csv: {file: t, target: -1}}",
                     named = "{csv: {file: t, header: true, target: -1}}",
@@ -96,7 +96,7 @@ TEST_CASE_FIXTURE(Fixture, "inputs to predict from are read as the run's reader 
   write_file(folder / "in.npy", npy_bytes("<f4", "(1, 3)", raw<float>({1, 2, 3})));
   const DatasetSpec spec = parse(folder, "train: " + plain);
   CHECK(contains(error_of([&] {
-                   open_inputs(folder / "in.npy", spec, {kInput}, {true, {}});
+                   open_inputs(given(folder / "in.npy"), spec, {kInput}, {true, {}});
                  }),
                  "expected text"));
 }

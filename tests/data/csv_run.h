@@ -43,7 +43,7 @@ struct Run {
   }
   std::shared_ptr<const Dataset> predict(const std::string& text, const TextOptions& options = {}) {
     write_file(folder / "in.csv", text);
-    return open_inputs(folder / "in.csv", spec, inputs, options);
+    return open_inputs(given(folder / "in.csv"), spec, inputs, options);
   }
   std::string error(const std::string& text, const std::string& options,
                     const std::vector<TensorSpec>& of_model,

@@ -102,7 +102,7 @@ TEST_CASE("encoded pictures of every form are read and decoded") {
     CHECK_FALSE(data->in_memory());
   }
   const DatasetSpec spec = parse(folder, "train: {images: {hdf5: {file: a.h5, input: rows}}}");
-  CHECK(firsts(*open_inputs(folder / "a.h5", spec, kInput, {})) == std::vector<double>{10, 200, 30});
+  CHECK(firsts(*open_inputs(given(folder / "a.h5"), spec, kInput, {})) == std::vector<double>{10, 200, 30});
   CHECK(open(folder, "rows", ", class_names: [a, b, c]")->facts().source.class_names.at("target")[2] == "c");
 }
 

@@ -52,7 +52,7 @@ TEST_CASE("hdf5: what is predicted from has the names that were trained on, or o
       parse(folder, "train: {hdf5: {file: both.h5, input: group/images, target: labels}}");
   for (const char* name : {"both.h5", "one.h5"}) {
     CAPTURE(name);
-    CHECK(read_all(*open_inputs(folder / name, spec, {{"x", {2}}}, {}), 0) == Values{1, 2, 3, 4});
+    CHECK(read_all(*open_inputs(given(folder / name), spec, {{"x", {2}}}, {}), 0) == Values{1, 2, 3, 4});
   }
 }
 
@@ -226,18 +226,18 @@ TEST_CASE("inputs to predict from: any format, told by its content") {
   write_gzip(folder / "images-idx2-ubyte.gz", idx_bytes({2, 2}, "\x01\x02\x03\x04"));
   for (const std::string name : {"one.h5", "a.npy", "a.csv", "b.csv.gz", "images-idx2-ubyte.gz"}) {
     CAPTURE(name);
-    CHECK(read_all(*open_inputs(folder / name, {}, {pair}, {}), 0) == expected);
+    CHECK(read_all(*open_inputs(given(folder / name), {}, {pair}, {}), 0) == expected);
   }
-  CHECK(read_all(*open_inputs(folder / "two.h5", {}, {other, pair}, {}), 1) == expected);
+  CHECK(read_all(*open_inputs(given(folder / "two.h5"), {}, {other, pair}, {}), 1) == expected);
   CHECK(contains(error_of([&] {
-                   open_inputs(folder / "a.npy", {}, {pair, other}, {});
+                   open_inputs(given(folder / "a.npy"), {}, {pair, other}, {});
                  }),
                  "each of the model's 2 inputs"));
   const DatasetSpec spec =
       parse(folder, "train: {synthetic: {samples: 1}}\ntransforms: [rescale: {scale: 2}, one_hot: 5]");
-  CHECK(read_all(*open_inputs(folder / "a.csv", spec, {pair}, {}), 0) == Values{2, 4, 6, 8});
+  CHECK(read_all(*open_inputs(given(folder / "a.csv"), spec, {pair}, {}), 0) == Values{2, 4, 6, 8});
   write_file(folder / "none", "");
-  CHECK(contains(error_of([&] { open_inputs(folder / "none", {}, {pair}, {}); }), "an empty one"));
+  CHECK(contains(error_of([&] { open_inputs(given(folder / "none"), {}, {pair}, {}); }), "an empty one"));
 }
 
 }  // namespace dtrain::test

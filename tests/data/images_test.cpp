@@ -220,7 +220,7 @@ TEST_CASE("all broken pictures are counted, the first one is named, and the opti
                    "'on_error: skip' leaves them out"));
   // Where nothing can be said to the reader, or nothing would be left, the option is not named.
   const DatasetSpec spec = parse(folder, "train: {images: {directory: all}}");
-  const std::string predicted = error_of([&] { open_inputs(folder / "all", spec, kInput, {}); });
+  const std::string predicted = error_of([&] { open_inputs(given(folder / "all"), spec, kInput, {}); });
   CHECK(contains(predicted, "found a GIF; 2 more cannot be read"));
   CHECK_FALSE(contains(predicted, "on_error"));
   fs::create_directories(folder / "none/cat");
@@ -284,24 +284,24 @@ TEST_CASE("pictures to predict for: a folder, or one file") {
   const TempFolder folder;
   write_classes(folder / "all");
   const DatasetSpec spec = parse(folder, "train: {images: {directory: all, resize: crop}}");
-  const auto data = open_inputs(folder / "all", spec, kInput, {});
+  const auto data = open_inputs(given(folder / "all"), spec, kInput, {});
   CHECK(data->size() == 12);
   CHECK(data->sample_id(5) == folder / "all/dog/0.bmp");
   const auto train = open_split(spec, *spec.train, kInput, kTarget);
   CHECK(read_all(*data, 0) == read_all(*train, 0));
-  CHECK(open_inputs(folder / "all/dog/0.bmp", spec, kInput, {})->size() == 1);
+  CHECK(open_inputs(given(folder / "all/dog/0.bmp"), spec, kInput, {})->size() == 1);
   for (const auto& [start, name] :
        {std::pair<std::string, std::string>{"RIFF" + std::string(4, '\0') + "WEBPVP8 ", "a WebP picture"},
         {std::string("MM\0*", 4), "a TIFF"}}) {
     write_file(folder / "other.picture", start + std::string(50, '\0'));
-    CHECK(contains(error_of([&] { open_inputs(folder / "other.picture", spec, kInput, {}); }),
+    CHECK(contains(error_of([&] { open_inputs(given(folder / "other.picture"), spec, kInput, {}); }),
                    "other.picture: expected a JPEG, PNG or BMP, found " + name));
   }
   // What stands beside the classes is passed over there, too; beside other pictures it is a mistake.
   write_file(folder / "all/README.txt", "beside the folders");
-  CHECK(open_inputs(folder / "all", spec, kInput, {})->size() == 12);
+  CHECK(open_inputs(given(folder / "all"), spec, kInput, {})->size() == 12);
   write_file(folder / "all/cat/README.txt", "among pictures");
-  CHECK(contains(error_of([&] { open_inputs(folder / "all", spec, kInput, {}); }),
+  CHECK(contains(error_of([&] { open_inputs(given(folder / "all"), spec, kInput, {}); }),
                  "all/cat/README.txt: expected a JPEG"));
 }
 

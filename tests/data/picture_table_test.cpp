@@ -217,10 +217,10 @@ TEST_CASE("other tables are read by the training table's classes") {
                  "new.csv:2:1: expected one of the training file's values in the column 'kind' ('a', 'b', "
                  "'c'), found 'd'"));
   // What is predicted from has no targets, and may have a picture twice.
-  const auto data = open_inputs(shop.folder / "unknown.csv", spec, kInput, {});
+  const auto data = open_inputs(given(shop.folder / "unknown.csv"), spec, kInput, {});
   CHECK(firsts(*data) == std::vector<double>{50, 50});
   CHECK(data->sample_id(0) == "5.png");
-  CHECK(open_inputs(shop.folder / "pictures", spec, kInput, {})->size() == 6);
+  CHECK(open_inputs(given(shop.folder / "pictures"), spec, kInput, {})->size() == 6);
 }
 
 TEST_CASE("stratified splits of a table of pictures") {

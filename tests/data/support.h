@@ -9,6 +9,7 @@
 
 #include "config/diagnostics.h"
 #include "data/dataset_spec.h"
+#include "data/given_file.h"
 
 namespace dtrain::test {
 
@@ -63,6 +64,11 @@ std::string error_of(Call call) {
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+/// One file, as the command line gives it.
+inline GivenFiles given(const std::string& path) {
+  return open_given_files({path});
 }
 
 }  // namespace dtrain::test

@@ -45,7 +45,7 @@ struct Tables {
   std::shared_ptr<const Dataset> predict(const std::string& text, const std::vector<TensorSpec>& inputs,
                                          const TextOptions& options = {}) {
     write_file(folder / "in.csv", text);
-    return open_inputs(folder / "in.csv", spec, inputs, options);
+    return open_inputs(given(folder / "in.csv"), spec, inputs, options);
   }
 };
 
@@ -362,7 +362,7 @@ TEST_CASE("parquet is refused with a way out") {
   write_file(folder / "a.csv", std::string("PAR1\x15\x04\x00", 7));
   const DatasetSpec spec = parse(folder, "train: {csv: {file: a.csv, target: 0}}");
   CHECK(contains(error_of([&] { open_split(spec, *spec.train, {{"x", {1}}}, {kLabel}); }), "to_csv"));
-  CHECK(contains(error_of([&] { open_inputs(folder / "a.csv", spec, {{"x", {1}}}, {}); }), "to_csv"));
+  CHECK(contains(error_of([&] { open_inputs(given(folder / "a.csv"), spec, {{"x", {1}}}, {}); }), "to_csv"));
 }
 
 }  // namespace dtrain::test

@@ -98,7 +98,7 @@ TEST_CASE("samples of several archives, in order, read in any order") {
   CHECK(firsts(*open(folder, "files: 'a-{01,00}.tar'")) == std::vector<double>{30, 10, 20});
   // To predict from: one archive, whatever it says of its pictures.
   const DatasetSpec spec = parse(folder, "train: {webdataset: 'a-*.tar'}");
-  CHECK(open_inputs(folder / "a-00.tar", spec, kInput, {})->size() == 2);
+  CHECK(open_inputs(given(folder / "a-00.tar"), spec, kInput, {})->size() == 2);
 }
 
 TEST_CASE("the soft limit of open files is raised when it is reached") {

@@ -82,13 +82,14 @@ SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const
   return source;
 }
 
-SourceColumns open_pictures_at(const std::string& path, const PictureOptions& options,
+SourceColumns open_pictures_at(const std::vector<std::string>& paths, const PictureOptions& options,
                                const TensorSpec& input) {
-  if (look_at(path) == Standing::directory)
+  const std::string& path = paths.front();
+  if (paths.size() == 1 && look_at(path) == Standing::directory)
     return open_pictures(picture_set(list_pictures(path)), options, input);
-  PictureSet one = picture_set(FileListing{"", {list_file(path)}});
-  one.where = path;
-  return open_pictures(std::move(one), options, input);
+  PictureSet set = picture_set(FileListing{"", list_files(paths)});
+  set.where = path;
+  return open_pictures(std::move(set), options, input);
 }
 
 }  // namespace dtrain

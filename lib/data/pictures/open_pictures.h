@@ -35,8 +35,8 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
 /// check_pictures().
 SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input);
 
-/// The same for a path that is a folder or a picture, of which nothing is known.
-SourceColumns open_pictures_at(const std::string& path, const PictureOptions& options,
+/// The same for a path that is a folder or a picture, or for several of pictures, of which nothing is known.
+SourceColumns open_pictures_at(const std::vector<std::string>& paths, const PictureOptions& options,
                                const TensorSpec& input);
 
 }  // namespace dtrain

@@ -107,20 +107,29 @@ class Cifar10Reader final : public Reader {
   explicit Cifar10Reader(const Cifar10Options& options) : options_(options) {}
 
   SourceColumns open(const ReadRequest& request) const override {
+    std::vector<std::string> paths;
+    for (const std::string& name : options_.files) paths.push_back(request.find(name));
+    return open_records(paths, request);
+  }
+  std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions&,
+                                          const ReadRequest& request) const override {
+    if (format == FileFormat::picture || request.targets.empty()) return std::nullopt;
+    return open_records({path}, request);
+  }
+  std::vector<std::string> files() const override { return options_.files; }
+
+ private:
+  static SourceColumns open_records(const std::vector<std::string>& paths, const ReadRequest& request) {
     if (request.inputs.size() != 1 || request.targets.size() > 1)
       request.fail(fmt::format("cifar10 feeds a model of one input and one target; this one has {} and {}",
                                request.inputs.size(), request.targets.size()));
-    std::vector<std::string> paths;
-    for (const std::string& name : options_.files) paths.push_back(request.find(name));
     const auto records = std::make_shared<const Records>(paths);
     const std::string name = fmt::format("{}", fmt::join(paths, ", "));
     Columns columns{std::make_shared<Cifar10Images>(name, records)};
     if (!request.targets.empty()) columns.push_back(std::make_shared<Cifar10Labels>(name, records));
     return columns;
   }
-  std::vector<std::string> files() const override { return options_.files; }
 
- private:
   Cifar10Options options_;
 };
 

@@ -20,8 +20,8 @@ class CsvReader final : public Reader {
   bool has_weights() const override { return options_.weight.has_value(); }
   std::optional<CsvFormat> text_format() const override { return options_.format(); }
 
-  std::optional<SourceColumns> open_inputs(const std::string& path, FileFormat file, const TextOptions& text,
-                                           const ReadRequest& request) const override {
+  std::optional<SourceColumns> open_other(const std::string& path, FileFormat file, const TextOptions& text,
+                                          const ReadRequest& request) const override {
     // What was saved before the places of columns were is read in full.
     if (file != FileFormat::text || request.facts.fields.width == 0) return std::nullopt;
     CsvFormat as = options_.format();

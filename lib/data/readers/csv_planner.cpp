@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/name_list.h"
 
 namespace dtrain {
 
@@ -32,7 +33,7 @@ CsvPlan CsvPlanner::plan() {
     choose_readings();
   }
   plan_.day_first = options_.dayfirst.value_or(false);
-  if (!request_.for_prediction)  // the model has the inputs that it has
+  if (request_.use == FileUse::split)  // the model has the inputs that it has
     plan_.advice = "list the column in 'categories' where its values are names, or in 'drop' to leave it out";
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
   for (size_t i = 0; i < targets.size(); ++i) add_target(i, targets[i]);
@@ -42,8 +43,9 @@ CsvPlan CsvPlanner::plan() {
 }
 
 void CsvPlanner::choose_weight_and_id() {
-  if (options_.weight && !request_.for_prediction) {
-    plan_.weight = place_of(*options_.weight, known_.fields.weight);
+  if (options_.weight && request_.use != FileUse::prediction)
+    plan_.weight = find(*options_.weight, known_.fields.weight);
+  if (plan_.weight) {
     if (!start_.names.empty()) fields_.weight = called(*plan_.weight);
     scalar_reading(known_.fields.weight.empty() ? called(*plan_.weight) : known_.fields.weight, *plan_.weight,
                    "weight");
@@ -200,6 +202,18 @@ std::vector<std::vector<size_t>> CsvPlanner::choose_inputs() {
   return inputs;
 }
 
+size_t CsvPlanner::place_of_target(const CsvColumnRef& field, const std::string& name) const {
+  if (!is_other_file()) return place_of(field, name);
+  if (const auto place = find(field, name)) return *place;
+  if (!by_name())
+    throw UserError(fmt::format("{}: expected {} values a line, with the target among them, found {}",
+                                start_.path, known_.fields.width, width()));
+  throw UserError(
+      fmt::format("{}: expected the target in a column named '{}', found the columns {}; "
+                  "`dtrain predict` takes files without a target",
+                  start_.path, field.index ? name : field.name, list_some(start_.names, 20)));
+}
+
 std::vector<size_t> CsvPlanner::choose_targets() {
   std::vector<size_t> places;
   if (request_.targets.empty()) return places;
@@ -207,7 +221,7 @@ std::vector<size_t> CsvPlanner::choose_targets() {
       request_.targets, "target", "targets", request_);
   const std::vector<std::string>& known = known_.fields.targets;
   for (size_t i = 0; i < fields.size(); ++i)
-    places.push_back(place_of(fields[i], i < known.size() ? known[i] : ""));
+    places.push_back(place_of_target(fields[i], i < known.size() ? known[i] : ""));
   if (!start_.names.empty())
     for (const size_t place : places) fields_.targets.push_back(start_.names[place]);
   return places;

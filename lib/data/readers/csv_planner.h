@@ -53,8 +53,8 @@ class CsvPlanner {
   size_t place_of(const CsvColumnRef& field, const std::string& name = "") const;
   /// The same; nothing for what a file that is predicted from need not have.
   std::optional<size_t> find(const CsvColumnRef& field, const std::string& name = "") const;
-  /// Whether the file is predicted from, and may have columns of its own and lack those that are no inputs.
-  bool is_other_file() const { return request_.for_prediction && known_.fields.width != 0; }
+  /// Whether the configuration does not name the file, which may have other columns and lack unused ones.
+  bool is_other_file() const { return request_.use != FileUse::split && known_.fields.width != 0; }
 
   /// Those of the only input, or of the one that `inputs` does not name.
   std::vector<size_t> all_others() const;
@@ -68,6 +68,8 @@ class CsvPlanner {
   std::vector<size_t> places_to_predict_from() const;
   std::vector<std::vector<size_t>> choose_inputs();
   std::vector<size_t> choose_targets();
+  /// The column of a target, which the training file calls `name`. Throws UserError where it is missing.
+  size_t place_of_target(const CsvColumnRef& field, const std::string& name) const;
   void choose_weight_and_id();
   /// `name`: what the facts call the table, of the classes of a target or else of an input's categories.
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);

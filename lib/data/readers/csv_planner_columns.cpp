@@ -105,7 +105,7 @@ void CsvPlanner::add_input(const TensorSpec& input, const std::vector<size_t>& p
     fills.emplace_back(place, options_.fill ? options_.fill->written : "");
     part.fields.push_back(element);
   }
-  if (fitted && request_.for_prediction && !known_.fills.contains(input.name))
+  if (fitted && request_.use != FileUse::split && !known_.fills.contains(input.name))
     request_.fail(fmt::format(
         "fill: the run was trained without it, and has no {} of its training split; give a number",
         options_.fill->written));
@@ -140,9 +140,9 @@ std::optional<double> CsvPlanner::fill_of(DType type) const {
 std::string CsvPlanner::advice_for_gap(const TensorSpec& input) const {
   const bool is_float = csv_type(input) == DType::float32;
   if (!options_.fill)
-    return !is_float                 ? "a gap becomes what 'fill' says: a whole number"
-           : request_.for_prediction ? "a gap becomes the number that 'fill' says"
-                                     : "a gap becomes what 'fill' says: mean, median or a number";
+    return !is_float                        ? "a gap becomes what 'fill' says: a whole number"
+           : request_.use != FileUse::split ? "a gap becomes the number that 'fill' says"
+                                            : "a gap becomes what 'fill' says: mean, median or a number";
   if (is_float) return "";
   return fmt::format("the input '{}' is of int32, whose gaps 'fill' can make a whole number, not {}",
                      input.name, options_.fill->written);

@@ -60,30 +60,14 @@ std::vector<std::string> numbers_of(const std::string& text) {
   }
 }
 
-/// The folder and the names in it that match; the folder is as it is.
-std::vector<std::string> matching(const std::string& folder, const std::string& pattern) {
-  std::string escaped;
-  for (const char c : folder) {
-    if (std::string_view("*?[\\").find(c) != std::string_view::npos) escaped += '\\';
-    escaped += c;
-  }
-  glob_t found{};
-  const int failed = glob(path_in(escaped, pattern).c_str(), GLOB_NOSORT, nullptr, &found);
-  std::vector<std::string> paths;
-  if (failed == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
-  if (failed == GLOB_NOSPACE) throw std::bad_alloc();
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 std::vector<std::string> find_matching(const std::string& name, const ReadRequest& request) {
   const size_t special = name.find_first_of("*?[");
   if (special == std::string::npos) return {request.find(name)};
   const size_t slash = name.rfind('/', special);
   const std::string folder = slash == std::string::npos ? "." : name.substr(0, std::max<size_t>(slash, 1));
   const std::string found = request.find(folder);
-  std::vector<std::string> paths = matching(found, name.substr(slash == std::string::npos ? 0 : slash + 1));
+  std::vector<std::string> paths =
+      matching_files(found, name.substr(slash == std::string::npos ? 0 : slash + 1));
   if (paths.empty())
     request.fail(fmt::format("{}: expected files that match it in {}, found none", name, found));
   return paths;
@@ -108,6 +92,22 @@ std::vector<std::string> expand_braces(const std::string& name) {
     return all;
   }
   return {name};
+}
+
+std::vector<std::string> matching_files(const std::string& folder, const std::string& pattern) {
+  std::string escaped;
+  for (const char c : folder) {
+    if (std::string_view("*?[\\").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  glob_t found{};
+  const int failed = glob(path_in(escaped, pattern).c_str(), GLOB_NOSORT, nullptr, &found);
+  std::vector<std::string> paths;
+  if (failed == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  if (failed == GLOB_NOSPACE) throw std::bad_alloc();
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 std::vector<std::string> find_files(const std::string& name, const ReadRequest& request) {

@@ -164,11 +164,11 @@ class Hdf5Reader final : public Reader {
   std::vector<std::string> files() const override { return {options_.file}; }
 
   /// By the names that the run's own data sets have, where the file has them, too.
-  std::optional<SourceColumns> open_inputs(const std::string& path, FileFormat format, const TextOptions&,
-                                           const ReadRequest& request) const override {
+  std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions&,
+                                          const ReadRequest& request) const override {
     if (format != FileFormat::hdf5) return std::nullopt;
     const std::vector<std::string> names = options_.resolve(request);
-    if (!holds_datasets(path, names)) return std::nullopt;
+    if (request.use == FileUse::prediction && !holds_datasets(path, names)) return std::nullopt;
     Columns columns;
     for (const std::string& name : names) columns.push_back(open_hdf5(path, name));
     return SourceColumns(std::move(columns));

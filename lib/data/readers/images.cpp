@@ -32,7 +32,7 @@ class ImagesReader final : public Reader {
     check_one_picture(request);
     PictureSet set = options_.csv    ? list_table(table(request), options_.on_error, with_names(request))
                      : options_.hdf5 ? list_datasets(request.find(options_.hdf5->file), request)
-                                     : list_folder_of(request);
+                                     : list_folder_of(request.find(*options_.directory), request);
     set.can_skip = true;
     return open_pictures(std::move(set), options_, request.inputs[0]);
   }
@@ -51,12 +51,14 @@ class ImagesReader final : public Reader {
     return options_.csv ? files_of_table(table(request)) : FileListing();
   }
 
-  std::optional<SourceColumns> open_inputs(const std::string& path, FileFormat format,
-                                           const TextOptions& text,
-                                           const ReadRequest& request) const override {
+  std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions& text,
+                                          const ReadRequest& request) const override {
     if (request.inputs.size() != 1) return std::nullopt;
     if (options_.hdf5 && format == FileFormat::hdf5)
       return open_pictures(list_datasets(path, request), options_, request.inputs[0]);
+    if (!options_.csv && !options_.hdf5 && !request.targets.empty() && format == FileFormat::picture &&
+        look_at(path) == Standing::directory)
+      return open_pictures(list_folder_of(path, request), options_, request.inputs[0]);
     if (!options_.csv || format != FileFormat::text) return std::nullopt;
     // Another table's paths count from its own folder: below the run's there may be pictures of these names.
     PictureTable other{path, folder_if_there(request), *options_.csv, options_.csv->format(), true};
@@ -76,8 +78,7 @@ class ImagesReader final : public Reader {
     return all;
   }
 
-  PictureSet list_folder_of(const ReadRequest& request) const {
-    const std::string folder = request.find(*options_.directory);
+  PictureSet list_folder_of(const std::string& folder, const ReadRequest& request) const {
     if (request.targets.empty()) return picture_set(list_pictures(folder));
     if (request.targets.size() > 1)
       request.fail(fmt::format("images in folders feed a model of at most one target; this one has {}",

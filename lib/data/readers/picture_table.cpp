@@ -64,7 +64,7 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   read.columns = read_csv(table.path, table.format, [&](const CsvStart& found) {
     read.start = found;
     CsvPlan plan;
-    if (!request.for_prediction) plan = planner.emplace(known, request, read.start).plan();
+    if (request.use != FileUse::prediction) plan = planner.emplace(known, request, read.start).plan();
     plan.advice.clear();  // a csv reader's
     for (CsvPart& part : plan.parts) part.advice_for_gap = kTargetGap;
     take_numbers(plan, found);
@@ -164,7 +164,7 @@ CsvFormat PictureCsv::format() const {
 
 FileListing files_of_table(const PictureTable& table) {
   ReadRequest nothing_else;
-  nothing_else.for_prediction = true;
+  nothing_else.use = FileUse::prediction;
   return {"", read_table(table, nothing_else).files};
 }
 
@@ -172,8 +172,8 @@ PictureSet list_table(const PictureTable& table, OnError on_error, const ReadReq
   ReadRequest of_targets = request;
   of_targets.inputs.clear();  // the picture is none of the table's numbers
   ReadTable read = read_table(table, of_targets);
-  if (!request.for_prediction) refuse_duplicates(table, read);
-  if (on_error == OnError::error) refuse_missing(table, read, !request.for_prediction);
+  if (request.use == FileUse::split) refuse_duplicates(table, read);
+  if (on_error == OnError::error) refuse_missing(table, read, request.use == FileUse::split);
   PictureSet set{table.path, picture_files({"", std::move(read.files)}), {}};
   set.known.columns = std::move(read.columns.parts);
   set.known.weights = std::move(read.columns.weights);

@@ -17,6 +17,13 @@ namespace dtrain {
 
 struct TextOptions;  // data/dataset_spec.h
 
+/// What files are opened for.
+enum class FileUse {
+  split,       // a split of the configuration
+  evaluation,  // a labelled file that the configuration does not name: it may have other columns, too
+  prediction,  // the same, without targets and weights, which are not read
+};
+
 /// Says where a reader finds its files, and for which inputs and targets it opens them. `inputs` and
 /// `targets` say what the columns should be before the transforms: readers of formats that leave a choice
 /// (csv, synthetic) go by it.
@@ -28,8 +35,7 @@ struct ReadRequest {
   /// What is known of the training split, by which other files are read; empty: the options decide, and the
   /// reader finds out.
   SourceFacts facts;
-  /// Whether the files are for `dtrain predict`: targets and weights are not read, and need not be there.
-  bool for_prediction = false;
+  FileUse use = FileUse::split;
 
   /// The path at which a file is found.
   std::string find(const std::string& file_name) const;
@@ -56,11 +62,11 @@ class Reader {
   virtual std::vector<std::string> paths(const ReadRequest& request) const;
   /// The files that those name, which are as much a part of the data: the pictures of a table.
   virtual FileListing named_files(const ReadRequest& /*request*/) const { return {}; }
-  /// Opens what `dtrain predict` is given, in the manner of the run's own reader: one column for each of the
-  /// request's inputs, which has no targets. Nothing where this reader reads no such file.
-  virtual std::optional<SourceColumns> open_inputs(const std::string& /*path*/, FileFormat /*format*/,
-                                                   const TextOptions& /*text*/,
-                                                   const ReadRequest& /*request*/) const {
+  /// Opens a file that the configuration does not name, as the reader opens its own: one column for each of
+  /// the request's inputs and targets. Nothing where this reader reads no such file.
+  virtual std::optional<SourceColumns> open_other(const std::string& /*path*/, FileFormat /*format*/,
+                                                  const TextOptions& /*text*/,
+                                                  const ReadRequest& /*request*/) const {
     return std::nullopt;
   }
   /// Whether the files say what shape the inputs have; else these have whatever shape a request says.

@@ -89,32 +89,41 @@ class WebDatasetReader final : public Reader {
   explicit WebDatasetReader(const WebDatasetOptions& options) : options_(options) {}
 
   SourceColumns open(const ReadRequest& request) const override {
+    return open_archives(paths(request), options_.files, request);
+  }
+  std::vector<std::string> files() const override { return {options_.files}; }
+  std::vector<std::string> paths(const ReadRequest& request) const override {
+    return find_files(options_.files, request);
+  }
+  std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions&,
+                                          const ReadRequest& request) const override {
+    if (format != FileFormat::tar || request.targets.empty()) return std::nullopt;
+    return open_archives({path}, path, request);
+  }
+  std::optional<PictureOptions> picture_options() const override { return options_; }
+
+ private:
+  /// `name`: of the archives, in messages.
+  SourceColumns open_archives(const std::vector<std::string>& paths, const std::string& name,
+                              const ReadRequest& request) const {
     check_one_picture(request);
     if (request.targets.size() > 1)
       request.fail(fmt::format("webdataset feeds a model of at most one target; this one has {}",
                                request.targets.size()));
-    const TarSamples samples =
-        list_tar_samples(paths(request), request.targets.empty() ? "" : options_.target);
-    PictureSet set{options_.files, samples.pictures, {}, true};
+    const TarSamples samples = list_tar_samples(paths, request.targets.empty() ? "" : options_.target);
+    PictureSet set{name, samples.pictures, {}, true};
     set.known.facts = request.facts;
     if (!request.targets.empty()) {
       auto& names = set.known.facts.class_names;
       if (!options_.class_names.empty()) names.try_emplace("target", options_.class_names);
       const TextTargets targets(samples, names["target"]);
-      set.known.columns.push_back(targets.column(options_.files, request.targets[0].dtype));
+      set.known.columns.push_back(targets.column(name, request.targets[0].dtype));
       names["target"] = targets.names();
       if (targets.names().empty()) names.erase("target");
     }
     return open_pictures(std::move(set), options_, request.inputs[0]);
   }
 
-  std::vector<std::string> files() const override { return {options_.files}; }
-  std::vector<std::string> paths(const ReadRequest& request) const override {
-    return find_files(options_.files, request);
-  }
-  std::optional<PictureOptions> picture_options() const override { return options_; }
-
- private:
   WebDatasetOptions options_;
 };
 

@@ -1,0 +1,128 @@
+#include "data/given_file.h"
+
+#include <algorithm>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/paths.h"
+#include "config/scalar.h"
+#include "data/input_file.h"
+#include "data/json_lines.h"
+#include "data/pictures/open_pictures.h"
+#include "data/pictures/tar_index.h"
+#include "data/readers/csv_text.h"
+#include "data/readers/file_pattern.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr size_t kStart = 512;
+
+/// The first bytes, unpacked.
+std::string start_of(const std::string& path) {
+  InputStream stream(path);
+  std::string start(kStart, '\0');
+  start.resize(stream.read(start.data(), start.size()));
+  return start;
+}
+
+FileFormat format_of(const std::string& path, const std::string& start) {
+  refuse_parquet(path, start);
+  if (start.starts_with("\x89HDF\r\n\x1a\n")) return FileFormat::hdf5;
+  if (start.starts_with("\x93NUMPY")) return FileFormat::npy;
+  if (is_picture_file({reinterpret_cast<const uint8_t*>(start.data()), start.size()}))
+    return FileFormat::picture;
+  if (is_tar_file(start)) return FileFormat::tar;
+  if (start.size() >= 4 && start[0] == 0 && start[1] == 0) return FileFormat::idx;
+  if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::text;
+  if (start.empty())
+    throw UserError(
+        fmt::format("{}: expected an HDF5, .npy, csv, JSON lines or IDX file, a picture, or a folder or tar "
+                    "archive of pictures, found an empty one",
+                    path));
+  return FileFormat::other;
+}
+
+std::string text_of_file(const std::string& path) {
+  InputStream stream(path);
+  std::string text;
+  constexpr size_t kBlock = size_t{1} << 20;
+  for (size_t got = kBlock; got == kBlock;) {
+    const size_t before = text.size();
+    text.resize(before + kBlock);
+    got = stream.read(text.data() + before, kBlock);
+    text.resize(before + got);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> find_given_paths(const std::vector<std::string>& names) {
+  std::vector<std::string> paths;
+  for (const std::string& name : names) {
+    const bool is_there = name == kStandardStream || look_at(name) != Standing::nothing;
+    for (const std::string& one : is_there ? std::vector{name} : expand_braces(name)) {
+      const bool is_pattern = !is_there && one.find_first_of("*?[") != std::string::npos;
+      const std::vector<std::string> found = is_pattern ? matching_files("", one) : std::vector{one};
+      if (found.empty()) throw UserError(fmt::format("{}: expected files that match it, found none", one));
+      paths.insert(paths.end(), found.begin(), found.end());
+    }
+  }
+  return paths;
+}
+
+GivenFiles open_given_files(const std::vector<std::string>& paths) {
+  if (std::count(paths.begin(), paths.end(), kStandardStream) > 1)
+    throw UserError("-: expected standard input once among the inputs, found it again");
+  GivenFiles files;
+  for (const std::string& path : paths) files.emplace_back(path);
+  return files;
+}
+
+GivenFile::GivenFile(std::string name) : name_(std::move(name)), path_(name_) {
+  if (name_ == kStandardStream) {
+    name_ = "standard input";
+    path_ = memory_.emplace(MemoryFile::read_from(STDIN_FILENO)).path();
+  }
+  if (look_at(path_) == Standing::directory) {
+    format_ = FileFormat::picture;
+    return;
+  }
+  with_names([&] {
+    const std::string start = start_of(path_);
+    format_ = format_of(path_, start);
+    if (format_ != FileFormat::text || !dtrain::is_json_lines(start)) return;
+    const TableText table = table_of_json_lines(text_of_file(path_), name_);
+    path_ = memory_.emplace(table.text).path();
+    table_ = TextOptions{table.has_header, ','};
+  });
+}
+
+TextOptions GivenFile::text_options(const TextOptions& options) const {
+  const bool has_options = options.header || options.delimiter;
+  if (has_options && (format_ != FileFormat::text || table_))
+    throw UserError(
+        fmt::format("{}: expected text, as a header or a delimiter was given, found another format", name_));
+  return table_.value_or(options);
+}
+
+std::string GivenFile::renamed(std::string message) const {
+  if (path_ == name_) return message;
+  for (size_t at = 0; (at = message.find(path_, at)) != std::string::npos; at += name_.size()) {
+    message.replace(at, path_.size(), name_);
+    // The table of JSON lines has a header, which is no line of theirs.
+    const size_t first = at + name_.size() + 1, end = message.find_first_not_of("0123456789", first);
+    int64_t line = 0;
+    if (!table_ || !*table_->header || message[first - 1] != ':' || end == std::string::npos ||
+        parse_number(message.substr(first, end - first), line) != std::errc())
+      continue;
+    message.replace(first, end - first, std::to_string(line - 1));
+  }
+  return message;
+}
+
+}  // namespace dtrain

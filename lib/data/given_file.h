@@ -1,0 +1,62 @@
+// A file that the command line names, in the form in which readers open it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/dataset_spec.h"
+#include "data/memory_file.h"
+#include "data/readers/reader.h"
+
+namespace dtrain {
+
+/// The name of standard input.
+inline constexpr std::string_view kStandardStream = "-";
+
+/// The paths that names on the command line stand for, in their order: a name itself, or where it has *, ?,
+/// [...] or {a,b}, the files that match it, sorted. Throws UserError where nothing matches.
+std::vector<std::string> find_given_paths(const std::vector<std::string>& names);
+
+/// Knows its format. What comes from standard input, and the table that JSON lines stand for, are in memory.
+class GivenFile {
+ public:
+  /// Reads all of standard input for "-". Throws UserError for a file that cannot be read.
+  explicit GivenFile(std::string name);
+
+  /// The name in messages.
+  const std::string& name() const { return name_; }
+  /// The path that readers open.
+  const std::string& path() const { return path_; }
+  FileFormat format() const { return format_; }
+  bool is_json_lines() const { return table_.has_value(); }
+  /// The options, and of JSON lines how their table is written. Throws UserError for options of text where
+  /// the file is none.
+  TextOptions text_options(const TextOptions& options) const;
+
+  /// Calls `open`, which reads the file at path(); messages of what it throws have its name, and its lines.
+  template <class Open>
+  auto with_names(Open open) const {
+    try {
+      return open();
+    } catch (const UserError& error) {
+      throw UserError(renamed(error.what()));
+    } catch (const Error& error) {
+      throw Error(renamed(error.what()));
+    }
+  }
+
+ private:
+  std::string renamed(std::string message) const;
+
+  std::string name_, path_;
+  std::optional<MemoryFile> memory_;
+  FileFormat format_ = FileFormat::other;
+  std::optional<TextOptions> table_;  // of JSON lines
+};
+
+/// The files at these paths. Throws UserError as GivenFile.
+GivenFiles open_given_files(const std::vector<std::string>& paths);
+
+}  // namespace dtrain

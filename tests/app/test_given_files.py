@@ -1,0 +1,209 @@
+"""Files that the configuration does not know: evaluate --input, predict from pipes, patterns and JSON lines, --layer."""
+import csv
+import io
+import json
+import math
+import random
+import subprocess
+
+import support
+from support import Case
+from test_results import BRANCHES
+
+FLOWERS = """\
+seed: 5
+model:
+  inputs: {x: [4]}
+  layers:
+    - dense: {name: hidden, units: 6, activation: relu}
+    - dense: {name: scores, units: 3}
+dataset:
+  train: {csv: {file: flowers.csv, header: true, target: species, id: name, categories: [colour], fill: mean, weight: count}}
+  test: {split: {of: train, fraction: 0.3}}
+  transforms: [standardize]
+strategy: single
+train:
+  epochs: 5
+  batch_size: 16
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.03}}
+  metrics: [accuracy]
+  weighted_metrics: [accuracy]
+"""
+SPECIES = ["iris", "rose", "tulip"]
+
+
+def flowers(count, seed=1):
+    draw = random.Random(seed)
+    rows = []
+    for number in range(count):
+        kind = draw.randrange(3)
+        rows.append({"name": f"f{number}", "colour": ["red", "blue"][draw.randrange(2)],
+                     "length": f"{100 + 10 * kind + draw.random():.3f}" if number % 9 else "",
+                     "width": f"{draw.random() - kind:.4f}", "count": str(1 + number % 3), "species": SPECIES[kind]})
+    return rows
+
+
+class Tables(Case):
+    def table(self, name, rows, fields=None):
+        text = io.StringIO()
+        writer = csv.DictWriter(text, fields or list(rows[0]), extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        if name:
+            self.write(name, text.getvalue())
+        return text.getvalue()
+
+    def read(self, name):
+        with open(self.dir / name, newline="") as file:
+            return list(csv.DictReader(file))
+
+    def pipe(self, text, *arguments, expect=0):
+        process = subprocess.run([support.BINARY, *map(str, arguments)], cwd=self.dir, input=text, capture_output=True,
+                                 text=True, timeout=120, check=False)
+        self.assertEqual(process.returncode, expect, process.stderr)
+        return process
+
+    def setUp(self):
+        super().setUp()
+        self.rows = flowers(120)
+        self.table("flowers.csv", self.rows)
+        self.fit(config=FLOWERS)
+
+    # evaluate --input
+
+    def test_a_labelled_file_from_elsewhere(self):
+        others = flowers(50, seed=2)
+        self.table("others.csv", [dict(row, note="new") for row in others], ["species", "note", "width", "length", "colour"])
+        found = self.json("evaluate", "run", "--input", "others.csv", "--per-class", "--errors", 2)
+        self.assertEqual((found["samples"], found["inputs"], found["classes"]), (50, ["others.csv"], SPECIES))
+        self.assertNotIn("split", found)
+        self.dtrain("predict", "run", "--input", "others.csv", "--output", "out.csv")
+        right = [a["species"] == b["species"] for a, b in zip(self.read("out.csv"), others)]
+        self.assertAlmostEqual(found["accuracy"], sum(right) / 50)
+        loss = sum(-math.log(float(a[b["species"]])) for a, b in zip(self.read("out.csv"), others)) / 50
+        self.assertAlmostEqual(found["loss"], loss, places=4)  # without a column of weights all rows count the same
+        self.assertAlmostEqual(found["weighted_accuracy"], found["accuracy"])
+        self.table("weighted.csv", others)
+        weighted = self.json("evaluate", "run", "-i", "weighted.csv")
+        total = sum(int(row["count"]) for row in others)
+        self.assertAlmostEqual(weighted["weighted_accuracy"],
+                               sum(hit * int(row["count"]) for hit, row in zip(right, others)) / total)
+        self.assertIn("others.csv, 50 samples:", self.dtrain("evaluate", "run", "--input", "others.csv").out)
+        both = self.json("evaluate", "run", "--input", "others.csv", "weighted.csv")
+        self.assertEqual(both["samples"], 100)
+        piped = self.pipe((self.dir / "others.csv").read_text(), "evaluate", "run", "--input", "-", "--json")
+        self.assertEqual(json.loads(piped.stdout)["loss"], found["loss"])
+
+    def test_files_that_cannot_be_scored(self):
+        self.table("bare.csv", self.rows, ["name", "colour", "length", "width"])
+        error = self.dtrain("evaluate", "run", "--input", "bare.csv", expect=2).err
+        self.assertIn("bare.csv: expected the target in a column named 'species', found the columns 'name'", error)
+        self.table("lily.csv", [dict(self.rows[0], species="lily")])
+        self.assertIn("lily.csv:2:18: expected one of", self.dtrain("evaluate", "run", "--input", "lily.csv", expect=2).err)
+        self.dtrain("evaluate", "run", "--input", "flowers.csv", "--split", "test", expect=2)
+        self.assertIn("--input", self.dtrain("evaluate", "run", "--no-header", expect=2).err)
+        self.write("config.yaml", support.CONFIG)
+        self.dtrain("fit", "config.yaml", "--output", "plain", "--epochs", 1)
+        self.write("x.csv", "1,2,3,4,5,6,7,8,9,10,11,12\n")
+        self.assertIn("the run's own reader (synthetic)", self.dtrain("evaluate", "plain", "--input", "x.csv", expect=2).err)
+
+    def test_a_file_without_names(self):
+        lines = [f"{i % 7},{i % 5},{i % 2}\n" for i in range(40)]
+        self.write("plain.csv", "".join(lines))
+        self.fit("--overwrite", config="""\
+model: {inputs: {x: [2]}, layers: [{dense: {units: 2}}]}
+dataset: {train: {csv: {file: plain.csv, target: -1}}}
+strategy: single
+train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: sgd, metrics: [accuracy]}
+""")
+        expected = self.json("evaluate", "run", "--split", "train")
+        found = self.json("evaluate", "run", "--input", "plain.csv")
+        self.assertEqual(found["accuracy"], expected["accuracy"])
+        self.write("inputs.csv", "1,2\n3,4\n")
+        self.assertIn("expected 3 values a line, with the target among them, found 2",
+                      self.dtrain("evaluate", "run", "--input", "inputs.csv", expect=2).err)
+        self.assertEqual(self.json("predict", "run", "--input", "inputs.csv", "--output", "out.csv")["samples"], 2)
+
+    # predict
+
+    def test_from_a_pipe_to_a_pipe(self):
+        text = self.table("", self.rows[:7])
+        self.dtrain("predict", "run", "--input", "flowers.csv", "--output", "all.csv")
+        expected = self.read("all.csv")[:7]
+        process = self.pipe(text, "predict", "run", "--input", "-", "--output", "-")
+        self.assertEqual(list(csv.DictReader(io.StringIO(process.stdout))), expected)
+        lines = "".join(json.dumps({key: float(row[key]) if key == "width" else row[key] or None
+                                    for key in ("width", "colour", "name", "length")}) + "\n" for row in self.rows[:7])
+        process = self.pipe(lines, "predict", "run", "--input", "-", "--output", "-")
+        found = [json.loads(line) for line in process.stdout.splitlines()]
+        self.assertEqual([(row["name"], row["species"]) for row in found], [(row["name"], row["species"]) for row in expected])
+        for one, other in zip(found, expected):
+            for name in SPECIES:
+                self.assertAlmostEqual(one[name], float(other[name]), places=5)
+        process = self.pipe(lines, "predict", "run", "--input", "-", "--output", "-", "--format", "csv")
+        self.assertEqual(list(csv.DictReader(io.StringIO(process.stdout))), expected)
+        self.write("lines.jsonl", lines)
+        self.dtrain("predict", "run", "--input", "lines.jsonl", "--output", "of-lines.txt", "--format", "csv")
+        self.assertEqual(self.read("of-lines.txt"), expected)
+
+    def test_messages_about_pipes(self):
+        predict = lambda text, *more: self.pipe(text, "predict", "run", "--input", "-", "--output", "-", *more, expect=2).stderr
+        rows = [dict(row, width="wide" if number == 1 else row["width"]) for number, row in enumerate(self.rows[:3])]
+        self.assertIn("standard input:3:17: expected a finite number in the column 'width'", predict(self.table("", rows)))
+        self.assertRegex(predict("".join(json.dumps(row) + "\n" for row in rows)), r"standard input:2:\d+: expected a")
+        self.assertIn("standard input:2: expected a line of JSON", predict('{"width": 1}\n{"width": \n'))
+        self.assertIn("standard input:2: expected an object as in the first line", predict('{"width": 1}\n[1]\n'))
+        self.assertIn("standard input:1: expected a number or a text for 'width', found an array", predict('{"width": [1]}\n'))
+        self.assertIn("standard output", predict(self.table("", rows[:1]), "--json"))
+        self.assertIn("an empty one", predict(""))
+        self.assertIn("--format", self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "o.npy", "--format", "csv", expect=2).err)
+
+    def test_several_inputs_and_patterns(self):
+        for part in range(3):
+            self.table(f"part-{part}.csv", self.rows[part * 40:(part + 1) * 40])
+        self.dtrain("predict", "run", "--input", "flowers.csv", "--output", "all.csv")
+        self.dtrain("predict", "run", "--input", "part-2.csv", "part-0.csv", "--output", "some.csv")
+        everything = self.read("all.csv")
+        self.assertEqual(self.read("some.csv"), everything[80:] + everything[:40])
+        for pattern in ("part-*.csv", "part-{0..2}.csv"):
+            self.dtrain("predict", "run", "--input", pattern, "--output", "parts.csv")
+            self.assertEqual(self.read("parts.csv"), everything)
+        self.assertIn("parts-*: expected files that match it", self.dtrain("predict", "run", "-i", "parts-*", "-o", "o.csv", expect=2).err)
+        self.assertIn("is an input", self.dtrain("predict", "run", "-i", "part-*.csv", "-o", "part-1.csv", expect=2).err)
+
+    def test_a_layer_inside(self):
+        document = self.json("predict", "run", "--input", "flowers.csv", "--output", "hidden.jsonl", "--layer", "hidden")
+        self.assertEqual(document["shapes"], {"hidden": [120, 6]})
+        lines = [json.loads(line) for line in (self.dir / "hidden.jsonl").read_text().splitlines()]
+        self.assertEqual(list(lines[0]), ["name", "hidden"])
+        values = [value for line in lines for value in line["hidden"]]
+        self.assertEqual(len(values), 720)
+        self.assertTrue(min(values) == 0 < max(values))  # behind the layer's relu
+        self.dtrain("predict", "run", "--input", "flowers.csv", "--output", "scores.csv", "--layer", "scores")
+        self.dtrain("predict", "run", "--input", "flowers.csv", "--output", "raw.csv", "--outputs", "raw")
+        raw = [[row[name] for name in SPECIES] for row in self.read("raw.csv")]
+        self.assertEqual([[row[f"scores.{c}"] for c in range(3)] for row in self.read("scores.csv")], raw)
+        error = self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "o.csv", "--layer", "hiden", expect=2).err
+        self.assertIn("the model has no layer 'hiden'; did you mean 'hidden'?", error)
+
+
+class Layers(Case):
+    def test_under_any_strategy(self):
+        self.fit(config=BRANCHES)
+        self.write("inputs.csv", "".join(",".join(str((i * j) % 5) for j in range(1, 7)) + "\n" for i in range(9)))
+        texts = []
+        for strategy in ("single", "{mirrored: {devices: [cpu:0, cpu:1]}}",
+                         "{pipeline: {devices: [cpu:0, cpu:1], stages: [concatenate]}}"):
+            self.dtrain("predict", "run", "-i", "inputs.csv", "-o", "out.csv", "--layer", "left", "--layer", "concatenate",
+                        "--set", f"strategy={strategy}")
+            texts.append((self.dir / "out.csv").read_text())
+        self.assertTrue(texts[0].startswith("row,left.0,left.1,"))
+        for text in texts[1:]:
+            for one, other in zip(texts[0].split()[1:], text.split()[1:]):
+                for a, b in zip(one.split(","), other.split(",")):
+                    self.assertAlmostEqual(float(a), float(b), places=5)
+
+
+if __name__ == "__main__":
+    support.main()
