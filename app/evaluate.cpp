@@ -19,6 +19,7 @@
 #include "train/placement.h"
 #include "train/row_weights.h"
 #include "train/sample_check.h"
+#include "train/saved_threshold.h"
 #include "train/thresholds.h"
 #include "train/trainer.h"
 #include "train/worst_samples.h"

@@ -19,8 +19,8 @@
 #include "train/placement.h"
 #include "train/probabilities.h"
 #include "train/sample_check.h"
+#include "train/saved_threshold.h"
 #include "train/target_scale.h"
-#include "train/thresholds.h"
 #include "train/trainer.h"
 
 namespace dtrain {

@@ -1,12 +1,10 @@
 // The thresholds of a run's outputs that tell two classes apart (train.threshold).
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "config/diagnostics.h"
 #include "train/run_config.h"
-#include "train/saved_run.h"
 
 namespace dtrain {
 
@@ -19,8 +17,7 @@ void add_thresholds(RunConfig& config, bool has_validation, Diagnostics& diagnos
 /// The name under which that metric is reported.
 std::string name_of_threshold(const RunConfig& config, size_t head);
 
-/// The threshold of an output: that of the configuration, or the one of the last epoch that the checkpoint
-/// knows. Nothing where there is none. Throws UserError where the checkpoint's was chosen for another goal.
-std::optional<double> saved_threshold(const SavedRun& run, size_t head);
+/// Whether an output has a threshold where the configuration has one.
+bool can_have_threshold(const RunConfig& config, size_t head);
 
 }  // namespace dtrain
