@@ -17,6 +17,7 @@
 #include "plan_table.h"
 #include "schedule_view.h"
 #include "text.h"
+#include "train/epoch_tables.h"
 #include "train/evaluation.h"
 #include "train/placement.h"
 #include "train/pretrained_loading.h"
@@ -57,6 +58,7 @@ struct RunPlan {
   std::string gradients_meet;
   size_t snapshot = 0;
   size_t read_ahead = 0;                 // bytes of the host's memory
+  TableBytes tables;                     // of metrics
   std::vector<int64_t> last_shares;      // of the last batch, by replica
   std::optional<StepTime> step_time;     // where it was asked for
   std::optional<ScheduleView> schedule;  // where it was asked for
@@ -150,6 +152,7 @@ RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, const Check
   plan.replicas = replicas.memory(Plan::Purpose::training, batch);
   if (saves_on_the_way(config, config.train.epochs, plan.steps_per_epoch))
     plan.snapshot = replicas.snapshot_bytes();
+  plan.tables = table_bytes(config);
   plan.gradients_meet = replicas.gradient_sync().where();
   for (int rank = 0; rank < replicas.size(); ++rank)
     plan.last_shares.push_back(part_of(plan.last_batch, rank, replicas.size()).size());
@@ -198,6 +201,8 @@ Json to_json(const RunConfig& config, const RunPlan& plan) {
       .set("gradients_meet", plan.gradients_meet)
       .set("snapshot", bytes(plan.snapshot))
       .set("read_ahead", bytes(plan.read_ahead))
+      .set("tables", bytes(plan.tables.memory))
+      .set("tables_on_disk", bytes(plan.tables.disk))
       .set("replicas", replicas_json(memory_view(config, plan)))
       .set("layers", std::move(layers));
 }
@@ -229,6 +234,11 @@ std::string to_text(const RunConfig& config, const RunPlan& plan) {
   if (plan.read_ahead > 0)
     text += fmt::format("\nReading batches ahead takes {} of the host's memory besides.\n",
                         format_bytes(plan.read_ahead));
+  if (plan.tables.memory > 0)
+    text += fmt::format(
+        "\nMetrics that are tables take up to {} of the host's memory besides, and about {} of every "
+        "checkpoint.\n",
+        format_bytes(plan.tables.memory), format_bytes(plan.tables.disk));
   if (plan.schedule) text += "\n" + schedule_text(*plan.schedule, static_cast<int>(terminal_width()));
   return text;
 }

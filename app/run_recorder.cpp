@@ -118,6 +118,7 @@ void RunRecorder::write_report(bool running) {
     RunFiles run = read_run_files(directory_.path());
     // The last epoch is on the disk only once it is saved.
     run.records = parse_json_lines(trainer_->state().history.text());
+    run.tables = parse_tables(trainer_->state().table_lines());
     run.running = running;
     if (trainer_->state().step > first_step_) run.seconds = trainer_->time_spent().to_json();
     directory_.write_report(report_page({&run, 1}, "dtrain " DTRAIN_VERSION, format_time_now()));

@@ -49,6 +49,7 @@ struct CheckpointContent {
   std::vector<OptimizerSlot> slots;
   Json state;               ///< seed, step, place in the epoch, partial sums: doubles keep their bits
   std::string history;      ///< the lines of metrics.jsonl
+  std::string tables;       ///< the lines of tables.jsonl; "" for none
   std::string config_yaml;  ///< the configuration as resolved
 };
 

@@ -12,6 +12,7 @@
 //       /config              YAML text, a uint8 dataset
 //       /history             the lines of metrics.jsonl, a uint8 dataset; earlier versions kept them in
 //                            the state
+//       /tables              the lines of tables.jsonl, a uint8 dataset; only where there are some
 //       /optimizer           attribute slot_names
 //         /<slot>            attribute weight_names: "<layer>/<weight>:0", each a dataset in the group
 //
@@ -43,6 +44,7 @@ inline constexpr char kOwn[] = "/dtrain";
 inline constexpr char kOptimizer[] = "/dtrain/optimizer";
 inline constexpr char kState[] = "/dtrain/state";
 inline constexpr char kHistory[] = "/dtrain/history";
+inline constexpr char kTables[] = "/dtrain/tables";
 inline constexpr char kConfig[] = "/dtrain/config";
 inline constexpr char kLayerNames[] = "layer_names";
 inline constexpr char kWeightNames[] = "weight_names";

@@ -25,6 +25,7 @@ class ImageReader {
     content.state = Json::parse(read_bytes(kState));
     content.config_yaml = read_bytes(kConfig);
     if (find(kHistory)) content.history = read_bytes(kHistory);
+    if (find(kTables)) content.tables = read_bytes(kTables);
     for (const std::string& slot : read_names(open_group(kOptimizer), kOptimizer, kSlotNames))
       content.slots.push_back({slot, read_arrays(fmt::format("{}/{}", kOptimizer, slot), "")});
     return content;

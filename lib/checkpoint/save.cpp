@@ -82,6 +82,7 @@ class ImageWriter {
     write_names(own, kLayerNames, layers);
     write_bytes(kState, state);
     write_bytes(kHistory, content.history);
+    if (!content.tables.empty()) write_bytes(kTables, content.tables);
     write_bytes(kConfig, content.config_yaml);
     const Hdf5Handle optimizer = make_group(kOptimizer);
     std::vector<std::string> names;

@@ -20,6 +20,7 @@ function classTables(run) {
   const named = (name, count) => { const names = run.classes[name]; return names && names.length === count ? names : null; };
   const lists = new Map();  // of the metrics that are of the same classes
   for (const [name, value] of Object.entries(run.tables)) {
+    if (value.classes) made.push(...largeMatrixTables(name, value, named(name, value.classes.length), label));
     if (!Array.isArray(value) || !value.length) continue;
     if (Array.isArray(value[0])) made.push(...matrixTables(name, value, named(name, value.length), label));
     else if (value.every(each => typeof each !== "object")) {
@@ -32,6 +33,7 @@ function classTables(run) {
     made.unshift(element("h3", {}, "By class"), table([{title: "class", of: row => label(names, row)},
       ...metrics.map(([name, values]) => ({title: plain(name), number: true, of: row => values[row]}))], [...Array(count).keys()], true));
   }
+  if (made.length && run.tables_epoch) made.unshift(element("p", {class: "soft"}, `Of epoch ${number(run.tables_epoch)}${run.kept_best && run.kept_best.epoch === run.tables_epoch ? ", the best one" : ""}.`));
   return made;
 }
 /// Rows are what is true, columns what was predicted.
@@ -45,13 +47,25 @@ function matrixTables(name, matrix, names, label) {
     return element("td", {title: `${label(names, i)} taken for ${label(names, j)}: ${number(count)} (${(share * 100).toFixed(1)} %)`,
       style: {background: count ? `color-mix(in srgb, var(${i === j ? "--s2" : "--s1"}) ${Math.round(8 + share * 62)}%, transparent)` : ""}}, count ? number(count) : "");
   })));
-  const measures = matrix.map((row, i) => {
-    const hit = row[i], precision = columns[i] ? hit / columns[i] : 0, recall = rows[i] ? hit / rows[i] : 0;
-    return {i, precision, recall, f1: precision + recall ? 2 * precision * recall / (precision + recall) : 0, support: rows[i]};
+  return [element("h3", {}, plain(name)), element("div", {class: "scroll"}, element("table", {class: "matrix"}, element("thead", {}, head), element("tbody", {}, ...body))),
+    ...measuresByClass(name, matrix.map((row, i) => [rows[i], columns[i], row[i]]), names, label)];
+}
+/// A matrix of many classes, as parse_tables() sums it up.
+function largeMatrixTables(name, {classes, confusions}, names, label) {
+  const share = row => row[2] / classes[row[0]][0];
+  return [element("h3", {}, plain(name) + ": the most frequent confusions"),
+    table([{title: "true", of: row => label(names, row[0])}, {title: "predicted", of: row => label(names, row[1])}, {title: "samples", number: true, of: row => row[2]},
+      {title: "share of the class", number: true, of: share, text: value => (100 * value).toFixed(1) + " %"}], confusions, true),
+    ...measuresByClass(name, classes, names, label)];
+}
+/// classes: for each [its rows, rows predicted to be of it, rows that are both].
+function measuresByClass(name, classes, names, label) {
+  const measures = classes.map(([support, predicted, hit], i) => {
+    const precision = predicted ? hit / predicted : 0, recall = support ? hit / support : 0;
+    return {i, precision, recall, f1: precision + recall ? 2 * precision * recall / (precision + recall) : 0, support};
   });
   const measure = (title, key) => ({title, number: true, of: row => row[key]});
-  return [element("h3", {}, plain(name)), element("div", {class: "scroll"}, element("table", {class: "matrix"}, element("thead", {}, head), element("tbody", {}, ...body))),
-    element("h3", {}, "By class, from " + plain(name)),
+  return [element("h3", {}, "By class, from " + plain(name)),
     table([{title: "class", of: row => label(names, row.i)}, measure("precision", "precision"), measure("recall", "recall"), measure("f1 score", "f1"), measure("samples", "support")], measures, true)];
 }
 

@@ -122,12 +122,22 @@ Json class_names_of(const RunFiles& run, const Json& tables) {
   return names;
 }
 
-/// What an epoch's record has besides numbers: confusion matrices, values by class.
-Json tables_of(const std::vector<Json>& records) {
+/// What tables.jsonl has of the epoch that is shown: the best one where the run keeps it, else the newest.
+const Json* shown_tables(const RunFiles& run) {
+  if (run.tables.empty()) return nullptr;
+  if (const auto best = kept_best_record(run))
+    for (const Json& line : run.tables)
+      if (const Json* epoch = line.find("epoch"); epoch && epoch->is_int() && epoch->as_int() == best->epoch)
+        return &line;
+  return &run.tables.back();
+}
+
+/// Confusion matrices and values by class.
+Json tables_of(const RunFiles& run) {
   Json tables = Json::object();
-  if (records.empty()) return tables;
-  for (const auto& [name, value] : records.back().entries())
-    if (value.is_array()) tables.set(name, value);
+  if (const Json* line = shown_tables(run))
+    for (const auto& [name, value] : line->entries())
+      if (name != "epoch" && name != "step") tables.set(name, value);
   return tables;
 }
 
@@ -169,9 +179,11 @@ Json run_json(const RunFiles& run, const std::vector<std::pair<std::string, Curv
   json.set("step", run.steps()).set("seconds", shown(seconds_of(run.records)));
   json.set("began", value_of(run.events.empty() ? nullptr : &run.events.front(), "time"));
   json.set("last", last_of(run.records)).set("best", to_json(best_record(run)));
+  json.set("kept_best", to_json(kept_best_record(run)));
   json.set("bests", std::move(bests)).set("series", std::move(series));
-  const Json tables = tables_of(run.records);
+  const Json tables = tables_of(run);
   json.set("tables", tables)
+      .set("tables_epoch", value_of(shown_tables(run), "epoch"))
       .set("classes", class_names_of(run, tables))
       .set("parameters", value_of(begin, "parameters"));
   json.set("layers", value_of(begin, "layers", Json::array()));

@@ -69,6 +69,61 @@ void find_runs_below(const fs::path& folder, int depth, std::vector<std::string>
 
 }  // namespace
 
+namespace {
+
+/// Whether this is a table of as many rows as columns.
+bool is_square(const Json& table) {
+  if (!table.is_array()) return false;
+  const Json::Array& rows = table.items();
+  return std::all_of(rows.begin(), rows.end(),
+                     [&](const Json& row) { return row.is_array() && row.items().size() == rows.size(); });
+}
+
+Json summary_of_matrix(const Json& matrix) {
+  constexpr size_t kMostConfusions = 50;
+  struct Confusion {
+    size_t target, prediction;
+    double rows;
+  };
+  const size_t size = matrix.items().size();
+  std::vector<double> actual(size), predicted(size), right(size);
+  std::vector<Confusion> confusions;
+  for (size_t i = 0; i < size; ++i)
+    for (size_t j = 0; j < size; ++j) {
+      const double rows = matrix.items()[i].items()[j].as_double();
+      actual[i] += rows;
+      predicted[j] += rows;
+      if (i == j) right[i] = rows;
+      if (i != j && rows > 0) confusions.push_back({i, j, rows});
+    }
+  const size_t shown = std::min(kMostConfusions, confusions.size());
+  std::partial_sort(confusions.begin(), confusions.begin() + static_cast<std::ptrdiff_t>(shown),
+                    confusions.end(), [](const Confusion& a, const Confusion& b) { return a.rows > b.rows; });
+  Json classes = Json::array(), most = Json::array();
+  for (size_t i = 0; i < size; ++i)
+    classes.push(Json::array().push(actual[i]).push(predicted[i]).push(right[i]));
+  for (size_t i = 0; i < shown; ++i)
+    most.push(
+        Json::array().push(confusions[i].target).push(confusions[i].prediction).push(confusions[i].rows));
+  return Json::object().set("classes", std::move(classes)).set("confusions", std::move(most));
+}
+
+}  // namespace
+
+std::vector<Json> parse_tables(std::string_view lines) {
+  std::vector<Json> all;
+  for (size_t at = 0, end; (end = lines.find('\n', at)) != std::string_view::npos; at = end + 1)
+    for (Json& record : parse_json_lines(lines.substr(at, end + 1 - at))) {
+      Json shown = Json::object();
+      for (const auto& [name, table] : record.entries())
+        shown.set(name, is_square(table) && table.items().size() > kMostMatrixClasses
+                            ? summary_of_matrix(table)
+                            : table);
+      all.push_back(std::move(shown));
+    }
+  return all;
+}
+
 std::vector<Json> parse_json_lines(std::string_view text) {
   std::vector<Json> records;
   for (size_t at = 0, end; (end = text.find('\n', at)) != std::string_view::npos; at = end + 1) try {
@@ -100,6 +155,7 @@ RunFiles read_run_files(const std::string& path) {
   run.config = parse_yaml(run.config_text, run.path + "/config.yaml", diagnostics);
   run.metrics = MetricFacts::of(run.config);
   run.records = parse_json_lines(text_of(run.path + "/metrics.jsonl"));
+  run.tables = parse_tables(text_of(run.path + "/tables.jsonl"));
   run.events = parse_json_lines(text_of(run.path + "/run.jsonl"));
   run.running = RunDirectory(run.path).is_held();
   // A process that was killed did not come to say where its time went.
@@ -207,13 +263,18 @@ std::optional<BestRecord> best_record(const RunFiles& run, const std::string& mo
   return best;
 }
 
-std::optional<BestRecord> best_record(const RunFiles& run) {
+std::optional<BestRecord> kept_best_record(const RunFiles& run) {
   const ConfigNode* monitor = value_at(run.config, {"checkpoint", "best", "monitor"});
   const ConfigNode* written = value_at(run.config, {"checkpoint", "best", "mode"});
   MonitorMode mode = MonitorMode::automatic;
   for (const auto& [value, name] : names_of<MonitorMode>)
     if (written && name == written->text()) mode = value;
-  if (monitor) return best_record(run, monitor->text(), mode);
+  if (!monitor) return std::nullopt;
+  return best_record(run, monitor->text(), mode);
+}
+
+std::optional<BestRecord> best_record(const RunFiles& run) {
+  if (value_at(run.config, {"checkpoint", "best", "monitor"})) return kept_best_record(run);
   if (auto best = best_record(run, "val_loss")) return best;
   return best_record(run, "loss");
 }

@@ -33,6 +33,7 @@ struct RunFiles {
   ConfigNode config;          // the same; null where it is no YAML
   MetricFacts metrics;        // that it tells of
   std::vector<Json> records;  // of metrics.jsonl
+  std::vector<Json> tables;   // of tables.jsonl, as parse_tables() has them
   std::vector<Json> events;   // of run.jsonl, the oldest first
   bool running = false;       // a process trains there now
   Json seconds;  // where the time of the last process went, as TimeSpent says it; null where nobody said
@@ -65,6 +66,13 @@ std::vector<std::string> find_runs(const std::string& folder);
 /// The records that these lines hold; lines that are none are passed over.
 std::vector<Json> parse_json_lines(std::string_view text);
 
+/// A confusion matrix of more classes is not shown cell by cell.
+constexpr size_t kMostMatrixClasses = 60;
+/// The lines of tables.jsonl. Of a matrix with more classes than that there is an object: `classes`, for each
+/// class [its rows, rows predicted to be of it, rows that are both], and `confusions`, the most frequent
+/// [target, prediction, rows].
+std::vector<Json> parse_tables(std::string_view lines);
+
 /// The best value of one of the records' numbers.
 struct BestRecord {
   std::string monitor;
@@ -76,5 +84,7 @@ std::optional<BestRecord> best_record(const RunFiles& run, const std::string& mo
                                       MonitorMode mode = MonitorMode::automatic);
 /// Of what the run's checkpoint.best watches, else of val_loss, else of the loss.
 std::optional<BestRecord> best_record(const RunFiles& run);
+/// Of what checkpoint.best watches; nothing where the run does not keep its best checkpoint.
+std::optional<BestRecord> kept_best_record(const RunFiles& run);
 
 }  // namespace dtrain

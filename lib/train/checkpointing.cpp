@@ -256,6 +256,7 @@ std::function<void()> Checkpointing::write_task(const TrainingState& state, cons
       throw WeightsNotFinite(
           fmt::format("step {} is not saved: its weights are no finite numbers any more", step));
     write_checkpoint(directory, step, content, room);
+    directory.write_tables(content.tables);
     directory.prune(room.keep, best);
   };
 }
@@ -272,6 +273,7 @@ void Checkpointing::complete_state() {
 
 void Checkpointing::write_metrics() {
   directory_.write_metrics(state_.history.text());
+  directory_.write_tables(state_.table_lines());
   table_.update(state_.history);
   directory_.write_table(table_.text());
 }

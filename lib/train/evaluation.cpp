@@ -104,9 +104,13 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
                                                                  .prefetch = config.dataset.prefetch});
 }
 
-void Measures::add_to(Json& record, const std::string& prefix) const {
+void Measures::add_numbers_to(Json& record, const std::string& prefix) const {
   for (const auto& [name, value] : numbers) record.set(prefix + name, value);
-  for (const auto& [name, value] : tables) record.set(prefix + name, value);
+}
+
+void Measures::add_to(Json& record) const {
+  add_numbers_to(record);
+  for (const auto& [name, value] : tables) record.set(name, value);
 }
 
 double loss_of(const RunConfig& config, std::span<const double> sums, int64_t samples) {

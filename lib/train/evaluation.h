@@ -34,8 +34,9 @@ struct Measures {
   std::vector<std::pair<std::string, Json>> tables;  // those that are arrays
 
   double loss() const { return numbers.front().second; }
+  void add_numbers_to(Json& record, const std::string& prefix = "") const;
   /// Sets them all, numbers first.
-  void add_to(Json& record, const std::string& prefix = "") const;
+  void add_to(Json& record) const;
 };
 
 /// What the heads' totals over so many samples come to.

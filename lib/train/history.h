@@ -1,6 +1,7 @@
 // The lines of metrics.jsonl as the trainer and checkpoints hold them.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -13,11 +14,14 @@ namespace dtrain {
 class History {
  public:
   History() = default;
-  /// Takes the text of a metrics.jsonl. Throws UserError unless every line is a record: an object with whole
-  /// numbers from 0 up under "epoch" and "step".
-  static History parse(std::string lines);
+  /// Is given a record of which only epoch, step and the tables are left.
+  using TakeTables = std::function<void(Json tables)>;
+  /// Takes the text of a metrics.jsonl. Earlier versions wrote metrics that are tables into it, too: these
+  /// are removed from the lines and handed to `take`, an epoch at a time. Throws UserError unless every line
+  /// is a record: an object with whole numbers from 0 up under "epoch" and "step".
+  static History parse(std::string_view lines, const TakeTables& take = nullptr);
 
-  /// Throws UserError as parse() does.
+  /// Throws UserError as parse() does. The record has no tables.
   void push(const Json& record);
 
   const std::string& text() const { return text_; }

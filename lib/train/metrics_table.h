@@ -11,8 +11,8 @@
 namespace dtrain {
 
 /// A row an epoch under a header of the records' keys, in the order in which they first occur; where a record
-/// lacks a key, its cell is empty. Numbers read back to the same double (nan, inf and -inf stand as such);
-/// lists are JSON in quotes. Held as text, to which an epoch appends a row.
+/// lacks a key, its cell is empty. Numbers read back to the same double (nan, inf and -inf stand as such).
+/// Held as text, to which an epoch appends a row.
 class MetricsTable {
  public:
   /// Takes in the lines that `history`, of which earlier calls took in the beginning, has got since then.

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/bytes.h"
+#include "train/epoch_tables.h"
 #include "train/largest_batch.h"
 #include "train/replica.h"
 #include "train/replicas.h"
@@ -50,7 +51,7 @@ struct Replicas::Demand {
                                       {activations, "activations"},
                                       {staging, "batches on their way"},
                                       {data, "samples"},
-                                      {metrics, "sums of metrics"},
+                                      {metrics, "metrics"},
                                       {ahead, "batches read ahead"},
                                       {copies, "copies on the host"}})
       if (bytes > 0) texts.push_back(fmt::format("{} of {}", format_bytes(bytes), what));
@@ -136,8 +137,10 @@ std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t b
   on_host.left = host.left();
   on_host.whose = host.whose;
   on_host.data = host_bytes_;
-  // Those of a batch, and of the epoch.
-  on_host.metrics = 2 * totals_.sums.size() * sizeof(double);
+  // The sums of a batch, of the epoch, and in training of the validation split.
+  const size_t sums = training && config_.dataset.validation ? 3 : 2;
+  on_host.metrics = sums * totals_.sums.size() * sizeof(double);
+  if (training) on_host.metrics += table_bytes(config_).memory;
   on_host.ahead = read_ahead_.bytes(std::min(batch_size, most_samples_));
   for (const MemoryPlan& plan : memory(purpose, batch_size))
     by_device[plan.device.kind == DeviceId::Kind::gpu ? plan.device.index : kHost].add(plan);

@@ -31,13 +31,14 @@ constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kConfig = "config.yaml";
 constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kTable = "metrics.csv";
+constexpr const char* kTables = "tables.jsonl";
 constexpr const char* kReport = "report.html";
 constexpr const char* kEvents = "run.jsonl";
 constexpr const char* kTensorboard = "tensorboard";
 /// The beginning of every run.jsonl, which is the first file that a run writes.
 constexpr std::array<std::string_view, 2> kFirstEvents{R"({"event": "fit", "time": ")",
                                                        R"({"event": "resume", "time": ")"};
-constexpr std::array kOwn{kConfig, kMetrics, kTable, kReport, kEvents};
+constexpr std::array kOwn{kConfig, kMetrics, kTable, kTables, kReport, kEvents};
 
 std::string reason(int code) {
   return std::generic_category().message(code);
@@ -321,6 +322,11 @@ void RunDirectory::write_metrics(const std::string& lines) const {
 
 void RunDirectory::write_table(const std::string& csv) const {
   write_text(kTable, csv);
+}
+
+void RunDirectory::write_tables(const std::string& lines) const {
+  if (!lines.empty()) return write_text(kTables, lines);
+  remove(at(kTables));
 }
 
 void RunDirectory::write_report(const std::string& html) const {

@@ -75,7 +75,8 @@ RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::stri
 }
 
 TrainingState saved_state(const Checkpoint& checkpoint) {
-  return TrainingState::from_json(checkpoint.content().state, checkpoint.content().history);
+  const CheckpointContent& content = checkpoint.content();
+  return TrainingState::from_json(content.state, content.history, content.tables);
 }
 
 DataFacts saved_facts(const Checkpoint& checkpoint) {
@@ -351,6 +352,7 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
   content.state = state.to_json().set("seed", config.seed);
   if (!config.dataset.facts.empty()) content.state.set("facts", config.dataset.facts.to_json());
   content.history = state.history.text();
+  content.tables = state.table_lines();
   content.config_yaml = config.resolved.to_yaml();
   return content;
 }

@@ -266,19 +266,22 @@ void Trainer::check_weights() {
 bool Trainer::finish_epoch() {
   const auto start = Clock::now();
   check_weights();
-  const Measures measures = measures_of(config_, state_.sums, state_.samples);
-  auto numbers = measures.numbers;
-  std::optional<Measures> validation;
+  Json record = Json::object().set("epoch", state_.epoch + 1).set("step", state_.step);
+  TableLineWriter tables(state_.epoch + 1, state_.step);
+  std::vector<std::pair<std::string, double>> numbers;
+  const auto take = [&](const Measures& measures, const std::string& prefix) {
+    measures.add_numbers_to(record, prefix);
+    for (const auto& [name, value] : measures.numbers) numbers.emplace_back(prefix + name, value);
+    for (const auto& [name, table] : measures.tables) tables.add(prefix + name, table);
+  };
+  take(measures_of(config_, state_.sums, state_.samples), "");
   if (validation_) {
     const Stopwatch stopwatch(spent_.validating);
-    validation = validate();
+    const std::optional<Measures> validation = validate();
     if (!validation) return false;
-    for (const auto& [name, value] : validation->numbers) numbers.emplace_back("val_" + name, value);
+    take(*validation, "val_");
   }
   const double seconds = state_.epoch_seconds + seconds_since(start);
-  Json record = Json::object().set("epoch", state_.epoch + 1).set("step", state_.step);
-  measures.add_to(record);
-  if (validation) validation->add_to(record, "val_");
   record.set("learning_rate", learning_rate_at(state_.step - 1)).set("seconds", seconds);
   record.set("samples_per_second",
              static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9));
@@ -304,6 +307,7 @@ bool Trainer::finish_epoch() {
     checkpointing_->wait();
   }
   state_.history.push(record);
+  state_.tables = tables.finish();
   state_.schedule = std::move(schedule);
   state_.callbacks = std::move(callbacks);
   state_.stopped = stopped;
@@ -337,7 +341,7 @@ bool Trainer::update_best(const MetricLookup& metric) {
   if (!number || std::isnan(number->value)) return false;
   const MonitorMode mode = resolved(best.mode, number->larger_is_better);
   if (state_.best && !improves(number->value, state_.best->value, mode)) return false;
-  state_.best = TrainingState::Best{number->value, state_.step, watched(mode, best.monitor)};
+  state_.best = TrainingState::Best{number->value, state_.step, watched(mode, best.monitor), state_.tables};
   return true;
 }
 

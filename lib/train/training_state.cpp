@@ -73,7 +73,40 @@ Json TrainingState::to_json() const {
   return json.set("stopped", stopped).set("epochs", epochs);
 }
 
-TrainingState TrainingState::from_json(const Json& json, const std::string& history) try {
+std::string TrainingState::table_lines() const {
+  std::string lines = best && best->tables ? *best->tables : "";
+  if (tables && !(best && best->tables == tables)) lines += *tables;
+  return lines;
+}
+
+/// `records`, unless null, are in the place of `lines`.
+void TrainingState::take_history(const Json* records, const std::string& lines) {
+  std::string written;
+  for (const Json& record : records ? records->items() : Json::Array()) written += record.dump() + "\n";
+  Json newest;
+  history = History::parse(records ? written : lines, [&](Json epoch) {
+    if (best && epoch.at("step").as_int() == best->step) best->tables = table_line(epoch);
+    newest = std::move(epoch);
+  });
+  if (newest.is_null() || newest.at("epoch").as_int() != history.last().at("epoch").as_int()) return;
+  const bool is_best = best && best->tables && best->step == newest.at("step").as_int();
+  tables = is_best ? best->tables : table_line(newest);
+}
+
+void TrainingState::take_tables(std::string_view lines) {
+  for (size_t at = 0, end; at < lines.size(); at = end + 1) {
+    end = lines.find('\n', at);
+    if (end == std::string_view::npos) throw UserError("the last line of tables has no end");
+    const std::string_view line = lines.substr(at, end + 1 - at);
+    const int64_t its_step = Json::parse(line.substr(0, line.size() - 1)).at("step").as_int();
+    const auto shared = std::make_shared<const std::string>(line);
+    if (best && best->step == its_step) best->tables = shared;
+    if (history.last().at("step").as_int() == its_step) tables = shared;
+  }
+}
+
+TrainingState TrainingState::from_json(const Json& json, const std::string& history,
+                                       std::string_view tables) try {
   const auto count = [](const Json& holder, const char* key) {
     const int64_t value = holder.at(key).as_int();
     if (value < 0) throw UserError(fmt::format("'{}' is {}", key, value));
@@ -109,10 +142,8 @@ TrainingState TrainingState::from_json(const Json& json, const std::string& hist
   state.stopped = json.at("stopped").as_bool();
   if (const Json* reason = json.find("stop_reason")) state.stop_reason = reason->as_string();
   state.epochs = count(json, "epochs");
-  if (const Json* records = json.find("history"))
-    for (const Json& record : records->items()) state.history.push(record);
-  else
-    state.history = History::parse(history);
+  state.take_history(json.find("history"), history);
+  state.take_tables(tables);
   return state;
 } catch (const UserError& error) {
   throw UserError(fmt::format("the checkpoint's state is malformed: {}", error.what()));

@@ -5,10 +5,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
 #include "data/data_identity.h"
+#include "train/epoch_tables.h"
 #include "train/history.h"
 
 namespace dtrain {
@@ -43,21 +45,31 @@ struct TrainingState {
   struct Best {
     double value;
     int64_t step;
-    std::string watched;  // what the value is the best of, as optim/monitor.h says it
+    std::string watched;    // what the value is the best of, as optim/monitor.h says it
+    TableLine tables = {};  // of that epoch
   };
   std::optional<Best> best;
   std::map<std::string, DataIdentity> data;  // by split; none in older checkpoints
   History history;                           // a part of its own in a checkpoint
+  TableLine tables;                          // of the newest epoch; with the best one's another such part
   bool stopped = false;                      // by a callback
   std::string stop_reason;                   // its words, where it stopped
   int64_t epochs = 0;                        // the configured end when this was saved
 
-  /// All but the history. Doubles come back to the bit.
+  /// The lines of tables.jsonl: the best epoch's, and the newest one's where that is another.
+  std::string table_lines() const;
+
+  /// All but the history and the tables. Doubles come back to the bit.
   Json to_json() const;
   /// `history`: the lines of metrics.jsonl; checkpoints of earlier versions have them as an array under
-  /// "history" in `json`, which counts where it is there. Throws UserError where a part is missing or is not
-  /// what it must be. `schedule` and the callbacks' states are theirs to check.
-  static TrainingState from_json(const Json& json, const std::string& history);
+  /// "history" in `json`, which counts where it is there, and the tables among them. `tables`: the lines of
+  /// tables.jsonl. Throws UserError where a part is missing or is not what it must be. `schedule` and the
+  /// callbacks' states are theirs to check.
+  static TrainingState from_json(const Json& json, const std::string& history, std::string_view tables = "");
+
+ private:
+  void take_history(const Json* records, const std::string& lines);
+  void take_tables(std::string_view lines);
 };
 
 }  // namespace dtrain

@@ -55,8 +55,11 @@ class Measures(Case):
             self.assertIsInstance(last[name], float, name)
         self.assertNotIn("ink_f1_score", last)
         self.assertAlmostEqual(last["loss"], last["digit_loss"] + 0.5 * last["ink_loss"], places=9)
-        self.assertEqual(len(last["digit_f1_score"]), 10)
-        self.assertEqual(sum(map(sum, last["digit_confusion_matrix"])), 200)
+        self.assertNotIn("digit_confusion_matrix", last)
+        (tables,) = [json.loads(line) for line in (self.dir / "run/tables.jsonl").read_text().splitlines()]
+        self.assertEqual((tables["epoch"], tables["step"]), (2, last["step"]))
+        self.assertEqual(len(tables["digit_f1_score"]), 10)
+        self.assertEqual(sum(map(sum, tables["digit_confusion_matrix"])), 200)
         result = self.json("evaluate", "run", "--split", "train", "--per-class", "--errors", 3)
         matrix, report = result["digit_confusion_matrix"], result["digit_per_class"]
         for number, row in enumerate(report):
@@ -80,6 +83,27 @@ class Measures(Case):
             self.assertIn(error["digit"]["target"], range(10))
             self.assertEqual(error["digit"]["prediction"], max(range(10), key=error["digit"]["scores"].__getitem__))
             self.assertIsInstance(error["ink"]["prediction"], float)
+
+    def test_tables_of_many_classes_take_as_much_after_many_epochs(self):
+        """As check says before."""
+        config = """\
+model: {inputs: {x: [4]}, layers: [{dense: {units: 300}}]}
+dataset: {train: {synthetic: {samples: 300, target: {classes: 300}}}, validation: {synthetic: {samples: 300, seed: 2, target: {classes: 300}}}}
+strategy: {single: {device: cpu:0}}
+train: {epochs: 30, batch_size: 100, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: sgd, metrics: [confusion_matrix]}
+checkpoint: {every: 1 epoch, keep: 2}
+"""
+        self.write("config.yaml", config)
+        plan = self.json("check", "config.yaml")
+        self.assertIn("Metrics that are tables take up to ", self.dtrain("check", "config.yaml").out)
+        elements = 2 * 300 * 300
+        self.assertGreaterEqual(plan["tables"], 40 * elements)
+        self.fit(config=config)
+        weights = 300 * 5 * 4
+        for path in [*self.checkpoints(), self.dir / "run/tables.jsonl"]:
+            self.assertLess(path.stat().st_size, plan["tables_on_disk"] + weights + 100_000, path)
+        self.assertLess((self.dir / "run/metrics.jsonl").stat().st_size, 30 * 1000)
+        self.assertLess((self.dir / "run/metrics.csv").stat().st_size, 30 * 1000)
 
     def test_a_metric_may_be_called_like_a_table_of_classes(self):
         self.write("run.yaml", RUN.replace("f1_score,", "{f1_score: {name: my_per_class}},"))

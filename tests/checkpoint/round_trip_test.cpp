@@ -43,6 +43,7 @@ TEST_CASE("a checkpoint comes back to the bit") {
   CHECK(content.training_config.dump() == saved.training_config.dump());
   CHECK(content.config_yaml == saved.config_yaml);
   CHECK(content.history == saved.history);
+  CHECK(content.tables == saved.tables);
   CHECK(loaded.file_bytes() == std::filesystem::file_size(loaded.path()));
 }
 

@@ -72,6 +72,7 @@ struct Sample {
                      {"empty", {}}};
     content.state = Json::object().set("step", int64_t{782}).set("loss", 0.1 + 0.2).set("third", 1.0 / 3);
     content.history = "{\"epoch\": 1, \"step\": 782}\n";
+    content.tables = "{\"epoch\": 1, \"step\": 782, \"matrix\": [[1]]}\n";
     content.config_yaml =
         "name: sample\n# gr\xc3\xbc\xc3\x9f"
         "e\n";

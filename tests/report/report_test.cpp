@@ -146,11 +146,47 @@ TEST_CASE("the best of a run is what its checkpoints watch") {
 TEST_CASE("tables have the names of their own output's classes") {
   RunFiles run = run_of(1);
   const Json matrix = Json::parse("[[1, 0, 0], [0, 1, 0], [0, 0, 1]]");
-  run.records[0].set("kind_confusion_matrix", matrix).set("size_confusion_matrix", matrix);
-  run.records[0].set("val_size_f1_score", Json::parse("[1, 0.5, 0]"));
+  run.tables = {Json::object()
+                    .set("epoch", 1)
+                    .set("step", 10)
+                    .set("kind_confusion_matrix", matrix)
+                    .set("size_confusion_matrix", matrix)
+                    .set("val_size_f1_score", Json::parse("[1, 0.5, 0]"))};
   run.events[0].set("classes", Json::parse(R"({"kind": ["cat", "dog", "owl"], "size": ["s", "m", "l"]})"));
   const Json classes = report_data({&run, 1}, "dtrain 0", "now").at("runs").items()[0].at("classes");
   CHECK(classes.at("kind_confusion_matrix").dump() == R"(["cat", "dog", "owl"])");
   CHECK(classes.at("size_confusion_matrix").dump() == R"(["s", "m", "l"])");
   CHECK(classes.at("val_size_f1_score").dump() == R"(["s", "m", "l"])");
+}
+
+TEST_CASE("tables are of the best epoch where the run keeps its checkpoint, else of the newest") {
+  RunFiles run = run_of(5);
+  run.tables = parse_tables(
+      "{\"epoch\": 3, \"step\": 30, \"f1\": [0.25]}\n{\"epoch\": 5, \"step\": 50, \"f1\": [0.5]}\n");
+  run.records[2].set("val_loss", 0.01);
+  const auto shown = [&] { return report_data({&run, 1}, "dtrain 0", "now").at("runs").items()[0]; };
+  CHECK(shown().at("tables_epoch").as_int() == 5);
+  CHECK(shown().at("tables").dump() == R"({"f1": [0.5]})");
+  Diagnostics diagnostics;
+  run.config = parse_yaml("checkpoint: {best: {monitor: val_loss}}", "config.yaml", diagnostics);
+  CHECK(shown().at("tables_epoch").as_int() == 3);
+  CHECK(shown().at("tables").dump() == R"({"f1": [0.25]})");
+}
+
+TEST_CASE("a matrix of many classes is summed up") {
+  Json matrix = Json::array();
+  const int64_t size = kMostMatrixClasses + 1;
+  for (int64_t i = 0; i < size; ++i) {
+    Json row = Json::array();
+    for (int64_t j = 0; j < size; ++j)
+      row.push(i == j ? 10 : i == 2 && j == 5 ? 3 : i == 7 && j == 5 ? 4 : 0);
+    matrix.push(std::move(row));
+  }
+  const Json line = Json::object().set("epoch", 1).set("step", 1).set("matrix", matrix);
+  const std::vector<Json> lines = parse_tables(line.dump() + "\n");
+  REQUIRE(lines.size() == 1);
+  const Json& found = lines[0].at("matrix");
+  CHECK(found.at("classes").items()[5].dump() == "[10.0, 17.0, 10.0]");
+  CHECK(found.at("classes").items()[7].dump() == "[14.0, 10.0, 10.0]");
+  CHECK(found.at("confusions").dump() == "[[7, 5, 4.0], [2, 5, 3.0]]");
 }

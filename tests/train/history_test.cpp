@@ -44,6 +44,43 @@ TEST_CASE("a history within the state, as earlier versions saved it, is read too
   CHECK(TrainingState::from_json(old, "").history.text() == state_with(3).history.text());
 }
 
+TEST_CASE("tables in a history, as earlier versions saved them, are kept of the newest and the best epoch") {
+  std::string lines;
+  Json records = Json::array();
+  for (const int64_t epoch : {1, 2, 3}) {
+    records.push(record_of(epoch).set("matrix", Json::array().push(epoch)));
+    lines += records.items().back().dump() + "\n";
+  }
+  const Json state = state_with(0).to_json().set(
+      "best", Json::object().set("value", 0.5).set("step", 3).set("watched", "min loss"));
+  for (const bool in_state : {false, true}) {
+    CAPTURE(in_state);
+    const TrainingState read = TrainingState::from_json(
+        in_state ? Json(state).set("history", records) : state, in_state ? "" : lines);
+    CHECK(read.history.text() == state_with(3).history.text());
+    CHECK(read.history.last_line() == record_of(3).dump() + "\n");
+    CHECK(read.table_lines() ==
+          "{\"epoch\": 1, \"step\": 3, \"matrix\": [1]}\n{\"epoch\": 3, \"step\": 9, \"matrix\": [3]}\n");
+    const TrainingState again =
+        TrainingState::from_json(read.to_json(), read.history.text(), read.table_lines());
+    CHECK(again.table_lines() == read.table_lines());
+    CHECK(*again.best->tables == *read.best->tables);
+  }
+}
+
+TEST_CASE("lines of tables that are malformed are a UserError") {
+  const TrainingState state = state_with(1);
+  const auto read = [&](const char* tables) {
+    return TrainingState::from_json(state.to_json(), state.history.text(), tables);
+  };
+  CHECK(read("{\"epoch\": 1, \"step\": 3, \"matrix\": [1]}\n").tables);
+  for (const char* bad :
+       {"x\n", "\n", "{}\n", "[]\n", "{\"step\": \"3\"}\n", "{\"epoch\": 1, \"step\": 3}"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(read(bad), UserError);
+  }
+}
+
 TEST_CASE("a history that is malformed is a UserError") {
   const std::string good = "{\"epoch\": 1, \"step\": 3}\n";
   CHECK_NOTHROW(History::parse(good));

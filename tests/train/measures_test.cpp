@@ -352,10 +352,42 @@ TEST_CASE("what metrics keep is counted in the memory plan") {
     Replicas replicas(config, place_replicas(config));
     return replicas.memory(Plan::Purpose::training, 8).at(0).metrics;
   };
+  const RunConfig with_table = config_from(kDenseRun, {"train.metrics=[confusion_matrix, accuracy]"});
+  CHECK(table_bytes(with_table).memory >= 2 * size_t{9} * sizeof(Json));
+  CHECK(table_bytes(config_from(kDenseRun, {"train.metrics=[accuracy]"})).memory == 0);
   const size_t plain = planned("[]"), with_auc = planned("[{auc: {num_thresholds: 65536}}]");
   CHECK(plain < 1000);
   // On the CPU: a step's, two on their way to the host and their sum; three curves of 2 * 65536 counts.
   CHECK(with_auc - plain == 4 * size_t{3} * 2 * 65536 * sizeof(double));
+}
+
+TEST_CASE("tables are kept of the newest and the best epoch, and take no more as epochs go by") {
+  const ScratchDirectory directory;
+  const std::vector<std::string> sets{"train.metrics=[confusion_matrix]",
+                                      "checkpoint={every: 1 epoch, keep: 1, best: {monitor: val_loss}}",
+                                      "train.optimizer={adam: {learning_rate: 0.3}}"};
+  const auto size_after = [&](int64_t epochs) {
+    auto all = sets;
+    all.push_back(fmt::format("train.epochs={}", epochs));
+    const RunDirectory run(directory / fmt::format("run-{}", epochs));
+    Recorder recorder;
+    Trainer trainer(config_from(kDenseRun, all), run, recorder, recorder.requests);
+    trainer.start();
+    trainer.run();
+    const TrainingState& state = trainer.state();
+    REQUIRE(state.tables);
+    REQUIRE(state.best);
+    const Json newest = Json::parse(*state.tables), best = Json::parse(*state.best->tables);
+    CHECK(newest.at("step").as_int() == state.step);
+    CHECK(best.at("step").as_int() == state.best->step);
+    CHECK(newest.at("val_confusion_matrix").items().size() == 3);
+    CHECK(state.history.text().find("confusion") == std::string::npos);
+    CHECK(saved_state(*load_newest(run, nullptr)).table_lines() == state.table_lines());
+    std::ifstream file(run.path() + "/tables.jsonl");
+    CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == state.table_lines());
+    return state.table_lines().size();
+  };
+  CHECK(size_after(40) < 1.2 * static_cast<double>(size_after(4)));
 }
 
 TEST_CASE("numbers are computed when they are asked for, and tables not at all") {

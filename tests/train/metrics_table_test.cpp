@@ -49,17 +49,15 @@ TEST_CASE("a metric that comes later gives every row a cell") {
   CHECK(whole.text() == table.text());
 }
 
-TEST_CASE("what is no finite number, lists and names with commas") {
+TEST_CASE("what is no finite number, and names with commas") {
   History history;
   history.push(Json::object()
                    .set("epoch", 1)
                    .set("step", 1)
                    .set("a,\"b\"", std::numeric_limits<double>::quiet_NaN())
                    .set("up", std::numeric_limits<double>::infinity())
-                   .set("none", Json())
-                   .set("matrix", Json(Json::Array{Json(Json::Array{1, 2}), Json(Json::Array{3, 4})})));
+                   .set("none", Json()));
   MetricsTable table;
   table.update(history);
-  const std::string matrix = history.last().at("matrix").dump();
-  CHECK(table.text() == "epoch,step,\"a,\"\"b\"\"\",up,none,matrix\n1,1,nan,inf,,\"" + matrix + "\"\n");
+  CHECK(table.text() == "epoch,step,\"a,\"\"b\"\"\",up,none\n1,1,nan,inf,\n");
 }

@@ -18,6 +18,7 @@ struct Outcome {
   std::vector<float> values;       // all parameters, without the gaps between them
   std::vector<float> slots;        // of the optimizer, and averaged weights
   std::vector<Json> history;       // what was measured, epoch by epoch
+  Json tables;                     // of the last epoch; null for none
   std::vector<float> predictions;  // for a few samples
   bool operator==(const Outcome& other) const {
     return losses == other.losses && values == other.values && slots == other.slots &&
@@ -80,6 +81,7 @@ inline Outcome outcome_of(Trainer& trainer, Recorder& recorder) {
   }
   std::istringstream lines(trainer.state().history.text());
   for (std::string line; std::getline(lines, line);) outcome.history.push_back(Json::parse(line));
+  if (const TableLine& line = trainer.state().tables) outcome.tables = Json::parse(*line);
   outcome.predictions = predictions_of(trainer);
   return outcome;
 }
@@ -143,6 +145,10 @@ inline void check_close(const Outcome& found, const Outcome& expected) {
   CHECK(largest_difference_of(found.values, expected.values) < 1e-3);
   CHECK(largest_difference_of(found.predictions, expected.predictions) < 1e-3);
   check_same_history(found.history, expected.history);
+  REQUIRE(found.tables.is_null() == expected.tables.is_null());
+  if (expected.tables.is_null()) return;
+  for (const auto& [name, table] : expected.tables.entries())
+    check_same_measure(name, found.tables.at(name), table);
 }
 
 }  // namespace dtrain::testing
