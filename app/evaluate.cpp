@@ -163,6 +163,7 @@ void evaluate(const EvaluateOptions& options) {
   auto replicas = replicas_for_inference(run, Plan::Purpose::evaluation, config.train.batch_size, loader);
   auto measures = evaluate_split(config, *replicas, loader, [&] { return stop != 0; });
   if (!measures) throw Interrupted(stop, "stopped");
+  for (const Measures::Uncertain& number : measures->uncertain) print_warning(number.describe());
   replicas.reset();  // its memory is the next one's
   found.measures = *std::move(measures);
   drop_thresholds(config, found.measures);

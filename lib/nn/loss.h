@@ -78,6 +78,17 @@ class Metric {
   /// What the sums over all rows come to; `weight` is the rows' number, or the sum of their weights. NaN
   /// where that is nothing.
   virtual Json result(std::span<const double> sums, double weight, const TensorSpec& output) const;
+  /// The most that result() may be off, as scores that are not equal were counted as if they were; 0 of what
+  /// is exact.
+  virtual double uncertainty(std::span<const double> /*sums*/, const TensorSpec& /*output*/) const {
+    return 0;
+  }
+  /// The curve that the metric is the area under: {true_positives, false_positives}, counts that grow as the
+  /// threshold falls from point to point, of which the last are all; null where there is none, or several.
+  virtual Json curve(std::span<const double> /*sums*/, const TensorSpec& /*output*/) const { return {}; }
+  /// Raised when the same number of sums comes to mean something else: a checkpoint within an epoch may have
+  /// those of an earlier version.
+  virtual int sums_version() const { return 1; }
   /// Keras's {class_name, config}, of the metric as it is for such an output and target; null where Keras has
   /// none.
   virtual Json keras_config(const TensorSpec& output, const TensorSpec& target) const = 0;

@@ -173,10 +173,12 @@ struct CountSpec {
   Scores scores = Scores::probabilities;
   float threshold = 0.5f;
 
-  // buckets: even in the logit of a score, from -kMostLogit to kMostLogit.
+  /// At least 2, for scores in ascending order: half of them below 0. In each half they are even in the bits
+  /// of the score's size, and so about even in its logarithm, from 2^-kOctaves to 2^kOctaves. Logits are
+  /// scores as they are; of a probability it is the logit that counts.
   int64_t buckets = 0;
   bool by_column = false;
-  static constexpr float kMostLogit = 16;
+  static constexpr int kOctaves = 32;
 
   constexpr int64_t sums(int64_t columns) const {
     const int64_t n = columns == 1 ? 2 : columns;

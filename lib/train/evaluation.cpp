@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "train/reading.h"
 #include "train/row_weights.h"
 #include "train/sample_check.h"
@@ -131,11 +133,37 @@ std::vector<std::pair<std::string, double>> numbers_of(const RunConfig& config, 
 }
 
 Measures measures_of(const RunConfig& config, std::span<const double> sums, int64_t samples) {
-  Measures measures{numbers_of(config, sums, samples), {}};
+  Measures measures;
+  measures.numbers = numbers_of(config, sums, samples);
   for_each_total(config, sums, samples, [&](const std::string& name, const Total& total) {
+    if (!total.metric) return;
     if (!total.is_number()) measures.tables.emplace_back(name, total.value());
+    const Metric& metric = *total.metric->metric;
+    if (Json curve = metric.curve(total.sums, total.output); !curve.is_null())
+      measures.curves.emplace_back(name, std::move(curve));
+    if (const double by = metric.uncertainty(total.sums, total.output); by > Measures::kStatedAccuracy)
+      measures.uncertain.push_back({name, by});
   });
   return measures;
+}
+
+std::string Measures::Uncertain::describe(const std::string& prefix) const {
+  return fmt::format(
+      "{}{} may be off by up to {:.2g}: many scores are so close that they count as equal (where they are "
+      "equal, "
+      "it is exact); a larger num_thresholds tells more of them apart",
+      prefix, name, by);
+}
+
+std::vector<std::string> clear_outdated(const RunConfig& config, std::span<double> sums, int64_t version) {
+  std::vector<std::string> names;
+  for_each_total(config, sums, 0, [&](const std::string& name, const Total& total) {
+    if (!total.metric || total.metric->metric->sums_version() <= version) return;
+    names.push_back(name);
+    const auto first = static_cast<size_t>(total.sums.data() - sums.data());
+    std::ranges::fill(sums.subspan(first, total.sums.size()), 0.0);
+  });
+  return names;
 }
 
 std::optional<Measures> evaluate_split(const RunConfig& config, Replicas& replicas, Loader& loader,

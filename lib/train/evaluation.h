@@ -28,10 +28,21 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
 
 /// What a split's loss and metrics come to.
 struct Measures {
+  /// A number that may be off by more than kStatedAccuracy, and by how much at most.
+  struct Uncertain {
+    std::string name;
+    double by = 0;
+    /// Words for people; `prefix` is the split's, "val_" or "".
+    std::string describe(const std::string& prefix = "") const;
+  };
+  static constexpr double kStatedAccuracy = 0.005;
+
   /// "loss" (the weighted sum of the heads' losses where there are several), then those of
   /// RunConfig::total_names that are numbers.
   std::vector<std::pair<std::string, double>> numbers;
   std::vector<std::pair<std::string, Json>> tables;  // those that are arrays
+  std::vector<std::pair<std::string, Json>> curves;  // Metric::curve(), of the numbers that have one
+  std::vector<Uncertain> uncertain;
 
   double loss() const { return numbers.front().second; }
   void add_numbers_to(Json& record, const std::string& prefix = "") const;
@@ -44,6 +55,9 @@ Measures measures_of(const RunConfig& config, std::span<const double> sums, int6
 /// The numbers alone; tables, which may be large, are not made.
 std::vector<std::pair<std::string, double>> numbers_of(const RunConfig& config, std::span<const double> sums,
                                                        int64_t samples);
+/// Sets sums of an epoch under way to 0 that `version` of TrainingState::sums counted in another way than
+/// this one. Returns the names of the metrics that they are of.
+std::vector<std::string> clear_outdated(const RunConfig& config, std::span<double> sums, int64_t version);
 /// The loss alone.
 double loss_of(const RunConfig& config, std::span<const double> sums, int64_t samples);
 

@@ -273,6 +273,9 @@ bool Trainer::finish_epoch() {
     measures.add_numbers_to(record, prefix);
     for (const auto& [name, value] : measures.numbers) numbers.emplace_back(prefix + name, value);
     for (const auto& [name, table] : measures.tables) tables.add(prefix + name, table);
+    for (const auto& [name, curve] : measures.curves) tables.add(prefix + name, curve);
+    for (const Measures::Uncertain& number : measures.uncertain)
+      if (warned_.insert(number.name).second) observer_.on_warning(number.describe(prefix));
   };
   take(measures_of(config_, state_.sums, state_.samples), "");
   if (validation_) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,6 +99,7 @@ class Trainer {
   std::map<std::string, DataIdentity> data_;  // by split, as it was opened
   TrainingState state_;
   bool samples_checked_ = false;  // once is enough
+  std::set<std::string> warned_;  // of these metrics; once is enough
   bool restored_ = false;
   bool sound_ = true;                             // no loss says that the weights are ruined
   double step_seconds_ = 0;                       // of the last one

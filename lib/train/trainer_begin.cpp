@@ -97,6 +97,13 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   if (state_.sums.size() != Plan::count_totals(config_.heads))
     throw UserError(fmt::format("{}: expected sums of {} totals, found {}", checkpoint.path(),
                                 Plan::count_totals(config_.heads), state_.sums.size()));
+  if (const auto names = clear_outdated(config_, state_.sums, state_.sums_version); state_.step_in_epoch > 0)
+    for (const std::string& name : names)
+      observer_.on_warning(fmt::format(
+          "{}: an earlier version counted '{}' of the epoch under way in another way: in this epoch it is of "
+          "the steps from {} on",
+          checkpoint.path(), name, state_.step + 1));
+  state_.sums_version = TrainingState::kSumsVersion;
   if (state_.step_in_epoch > loader_->steps_per_epoch() ||
       state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
     throw UserError(fmt::format(

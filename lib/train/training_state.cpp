@@ -18,7 +18,10 @@ Json sums_json(const std::vector<double>& sums) {
     for (; i < sums.size() && sums[i] != 0; ++i) run.push(sums[i]);
     runs.push(std::move(run));
   }
-  return Json::object().set("count", sums.size()).set("runs", std::move(runs));
+  return Json::object()
+      .set("count", sums.size())
+      .set("version", TrainingState::kSumsVersion)
+      .set("runs", std::move(runs));
 }
 
 /// Checkpoints of earlier versions have an array of all sums.
@@ -84,9 +87,9 @@ void TrainingState::take_history(const Json* records, const std::string& lines) 
   std::string written;
   for (const Json& record : records ? records->items() : Json::Array()) written += record.dump() + "\n";
   Json newest;
-  history = History::parse(records ? written : lines, [&](Json epoch) {
-    if (best && epoch.at("step").as_int() == best->step) best->tables = table_line(epoch);
-    newest = std::move(epoch);
+  history = History::parse(records ? written : lines, [&](Json record) {
+    if (best && record.at("step").as_int() == best->step) best->tables = table_line(record);
+    newest = std::move(record);
   });
   if (newest.is_null() || newest.at("epoch").as_int() != history.last().at("epoch").as_int()) return;
   const bool is_best = best && best->tables && best->step == newest.at("step").as_int();
@@ -117,6 +120,8 @@ TrainingState TrainingState::from_json(const Json& json, const std::string& hist
   state.epoch = count(json, "epoch");
   state.step_in_epoch = count(json, "step_in_epoch");
   state.sums = sums_from(json.at("sums"));
+  const Json* version = json.at("sums").find("version");
+  state.sums_version = version ? count(json.at("sums"), "version") : 1;
   state.samples = count(json, "samples");
   state.train_seconds = json.at("train_seconds").as_double();
   state.epoch_seconds = json.at("epoch_seconds").as_double();

@@ -18,12 +18,14 @@ namespace dtrain {
 struct TrainingState {
   /// The most sums that a run's metrics may keep: they are copied at every step.
   static constexpr int64_t kMostSums = int64_t{1} << 24;
+  static constexpr int64_t kSumsVersion = 2;  // the greatest of all metrics
 
   int64_t step = 0;           // global: steps done
   int64_t epoch = 0;          // epochs finished
   int64_t step_in_epoch = 0;  // of the epoch under way
   // Of the epoch under way, over its training batches:
-  std::vector<double> sums;  // saved within an epoch only; an epoch begins with zeros
+  std::vector<double> sums;             // saved within an epoch only; an epoch begins with zeros
+  int64_t sums_version = kSumsVersion;  // Metric::sums_version() that whoever counted them knew
   int64_t samples = 0;
   double train_seconds = 0;  // in steps
   double epoch_seconds = 0;  // in all

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <random>
+#include <set>
 
 #include <doctest/doctest.h>
 
@@ -168,6 +171,114 @@ DEVICE_TEST_CASE("metrics are the same of probabilities and of the logits that t
        device.kept({0.5744f, 0.4256f, 0.5622f, 0.25f}), {0.3f, -0.3f, 0.25f, -1.1f}, 1e-6);
   CHECK(result_with("accuracy", "binary_crossentropy: {from_logits: true}", bench,
                     {0.3f, -0.3f, 0.25f, -1.1f}) == 0.5);
+}
+
+namespace {
+
+/// How often a positive has a higher score than a negative; half for equal scores.
+double exact_auc(const std::vector<double>& scores, const std::vector<float>& labels) {
+  double hits = 0, pairs = 0;
+  for (size_t i = 0; i < scores.size(); ++i)
+    for (size_t j = 0; j < scores.size(); ++j) {
+      if (labels[i] < 0.5f || labels[j] > 0.5f) continue;
+      ++pairs;
+      hits += scores[i] > scores[j] ? 1 : scores[i] == scores[j] ? 0.5 : 0;
+    }
+  return hits / pairs;
+}
+
+/// scikit-learn's average_precision_score of scores that all differ.
+double exact_average_precision(const std::vector<double>& scores, const std::vector<float>& labels) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  double hits = 0, seen = 0, sum = 0;
+  for (const size_t i : order) {
+    ++seen;
+    if (labels[i] < 0.5f) continue;
+    sum += ++hits / seen;
+  }
+  return sum / hits;
+}
+
+struct Area {
+  double value, uncertainty;
+};
+
+/// A metric of one column of scores, for an output that has this loss.
+Area area_of(const std::string& yaml, const std::string& loss, test::Device& device, const Values& scores,
+             const std::vector<float>& labels) {
+  const auto metric = parse<Metric>(yaml)->for_loss(*parse<Loss>(loss));
+  const auto rows = static_cast<int64_t>(scores.size());
+  const TensorSpec column{"y", {1}};
+  const auto own = device.typed(scores);
+  const auto target = device.array(labels);
+  const auto sums = device.array(std::vector<double>(static_cast<size_t>(metric->sums(column, column))));
+  metric->run(device.ops(), {.prediction = own.data(),
+                             .target = {target.data(), {rows, 1}},
+                             .sums = sums.data(),
+                             .rows = rows,
+                             .columns = 1});
+  const std::vector<double> counts = sums.read();
+  return {metric->result(counts, static_cast<double>(rows), column).as_double(),
+          metric->uncertainty(counts, column)};
+}
+
+}  // namespace
+
+DEVICE_TEST_CASE("auc is within 0.005 of the exact value, or says how far it may be off") {
+  std::mt19937 random(1);
+  std::normal_distribution<double> normal;
+  const std::string logits = "binary_crossentropy: {from_logits: true}";
+  const auto check = [&](const std::string& loss, double centre, double distance, double deviation,
+                         bool certain) {
+    CAPTURE(loss);
+    CAPTURE(centre);
+    std::vector<float> labels;
+    Values scores;
+    for (int i = 0; i < 400; ++i) {
+      labels.push_back(random() % 2 == 0 ? 0.0f : 1.0f);
+      scores.push_back(static_cast<float>(centre + distance * static_cast<double>(labels.back()) +
+                                          deviation * normal(random)));
+      if (loss == "binary_crossentropy") scores.back() = 1 / (1 + std::exp(-scores.back()));
+    }
+    scores = device.kept(scores);
+    const std::vector<double> exact(scores.begin(), scores.end());
+    const Area roc = area_of("auc", loss, device, scores, labels);
+    CHECK(std::abs(roc.value - exact_auc(exact, labels)) <= (certain ? 0.005 : roc.uncertainty + 1e-9));
+    if (!certain) CHECK(roc.uncertainty > 0.005);
+    if (std::set<float>(scores.begin(), scores.end()).size() < scores.size()) return;  // 16 bits hold no more
+    const Area pr = area_of("auc: {curve: PR}", loss, device, scores, labels);
+    CHECK(std::abs(pr.value - exact_average_precision(exact, labels)) <=
+          (certain ? 0.005 : pr.uncertainty + 1e-9));
+  };
+  check(logits, -0.002, 0.004, 0.0012, true);
+  check(logits, -25, 2, 1, true);
+  check(logits, 30, 10, 5, true);
+  check(logits, -1, 2, 2, true);
+  check(logits, 1e6, 3e5, 3e5, true);
+  check("binary_crossentropy", -1, 2, 2, true);
+  check("binary_crossentropy", -12, 3, 2, true);
+  check("mean_squared_error", 0, 1, 0.6, true);  // no probabilities
+  check(logits, 5, 0.001, 0.001, false);
+  check(logits, 5, 0.3, 0.3, true);
+}
+
+DEVICE_TEST_CASE("auc of a softmax's logits tells probabilities apart that round to 0 and 1") {
+  const std::vector<int32_t> classes{0, 0, 1, 1};
+  const Values scores{60, 0, 30, 0, 50, 0, 20, 0};
+  const auto metric =
+      parse<Metric>("auc")->for_loss(*parse<Loss>("sparse_categorical_crossentropy: {from_logits: true}"));
+  const TensorSpec output{"y", {2}}, wanted{"t", {}, DType::int32};
+  const auto own = device.typed(scores);
+  const auto target = device.array(classes);
+  const auto sums = device.array(std::vector<double>(static_cast<size_t>(metric->sums(output, wanted))));
+  metric->run(device.ops(), {.prediction = own.data(),
+                             .target = {target.data(), {4}, DType::int32},
+                             .sums = sums.data(),
+                             .rows = 4,
+                             .columns = 2});
+  CHECK(metric->result(sums.read(), 4, output).as_double() == 0.75);
 }
 
 DEVICE_TEST_CASE("f1_score of columns that say yes or no each is by a threshold, of others by the largest") {

@@ -86,7 +86,7 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
   const auto labels = device.array(Floats{1, 0, 1, 1});
   CHECK(count({.kind = Kind::confusion, .threshold = 0.5f}, {0.75f, 0.25f, 0.5f, 1}, view_of(labels, {4, 1}),
               {}, {4, 1}) == Doubles{1, 0, 1, 2});
-  // Two targets of 1, at 0.5 and at 1 - 1e-7; and 0 at 1e-7. A logit beyond the ends is in the last bucket.
+  // Two targets of 1, at 0.5 and at 1 - 1e-7; and 0 at 1e-7. A score beyond the ends is in the last bucket.
   const CountSpec buckets{.kind = Kind::buckets, .buckets = 4};
   const auto three = device.array(Floats{1, 1, 0});
   CHECK(count(buckets, {0.5f, 1, 0}, view_of(three, {3, 1}), {}, {3, 1}) == Doubles{1, 0, 0, 0, 0, 0, 1, 1});

@@ -1,4 +1,8 @@
 // The area under a curve of all thresholds, from counts of targets by buckets of their scores.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "nn/metrics/counted.h"
 #include "nn/metrics/table.h"
 
@@ -13,29 +17,76 @@ namespace {
 struct AucOptions {
   std::optional<std::string> name;
   Curve curve = Curve::roc;
-  int64_t num_thresholds = 4096;
+  std::optional<int64_t> num_thresholds;
   std::optional<bool> multi_label, from_logits;
 };
 
-/// From the highest score down. Within a bucket the curve of ROC is a straight line; that of precision and
-/// recall is as scikit-learn's average_precision_score has it for scores that are the same.
-double area(Curve curve, std::span<const double> negatives, std::span<const double> positives) {
-  double all_negatives = 0, all_positives = 0;
-  for (const double count : negatives) all_negatives += count;
-  for (const double count : positives) all_positives += count;
-  if (all_positives == 0 || (curve == Curve::roc && all_negatives == 0)) return kNoValue;
-  double area = 0, hits = 0, misses = 0;
-  for (size_t i = positives.size(); i-- > 0;) {
-    if (curve == Curve::roc) {
-      area += negatives[i] * (hits + 0.5 * positives[i]);
-    } else if (positives[i] > 0) {
-      const double found = hits + positives[i];
-      area += positives[i] * found / (found + misses + negatives[i]);
-    }
-    hits += positives[i];
-    misses += negatives[i];
+/// Of an output of so many columns, where the configuration does not say: a step clears, copies and adds all
+/// of them, so that many columns get fewer each.
+int64_t default_buckets(int64_t columns) {
+  constexpr int64_t kAll = 32768, kLeast = 4096;
+  int64_t buckets = kAll;
+  while (buckets > kLeast && buckets * columns > kAll) buckets /= 2;
+  return buckets;
+}
+
+/// The counts of one curve: of targets that are not, and of those that are, by buckets of ascending scores.
+struct Counts {
+  std::span<const double> negatives, positives;
+
+  static double sum(std::span<const double> counts) {
+    return std::accumulate(counts.begin(), counts.end(), 0.0);
   }
-  return area / (curve == Curve::roc ? all_negatives * all_positives : all_positives);
+  bool has_area(Curve curve) const {
+    return sum(positives) != 0 && (curve == Curve::pr || sum(negatives) != 0);
+  }
+  /// From the highest score down: visit(positives and negatives in the bucket, and in those before it).
+  template <class Visit>
+  void for_each_bucket(Visit&& visit) const {
+    double hits = 0, misses = 0;
+    for (size_t i = positives.size(); i-- > 0;) {
+      if (positives[i] == 0 && negatives[i] == 0) continue;
+      visit(positives[i], negatives[i], hits, misses);
+      hits += positives[i];
+      misses += negatives[i];
+    }
+  }
+};
+
+/// Within a bucket the curve of ROC is a straight line; that of precision and recall is as scikit-learn's
+/// average_precision_score has it for scores that are the same.
+double area(Curve curve, const Counts& counts) {
+  double area = 0;
+  counts.for_each_bucket([&](double positives, double negatives, double hits, double misses) {
+    if (curve == Curve::roc) {
+      area += negatives * (hits + 0.5 * positives);
+    } else if (positives > 0) {
+      const double found = hits + positives;
+      area += positives * found / (found + misses + negatives);
+    }
+  });
+  const double all = Counts::sum(counts.positives);
+  return area / (curve == Curve::roc ? Counts::sum(counts.negatives) * all : all);
+}
+
+/// What the order of the scores within the buckets may change of the area: all positives of a bucket may come
+/// before its negatives, or behind them.
+double area_uncertainty(Curve curve, const Counts& counts) {
+  double more = 0, less = 0;
+  counts.for_each_bucket([&](double positives, double negatives, double hits, double misses) {
+    if (positives == 0 || negatives == 0) return;
+    if (curve == Curve::roc) {
+      more += 0.5 * positives * negatives;
+      less = more;
+    } else {
+      const double found = hits + positives, first = hits + std::min(positives, 1.0);
+      const double precision = found / (found + misses + negatives);
+      more += positives * (found / (found + misses) - precision);
+      less += positives * (precision - first / (first + misses + negatives));
+    }
+  });
+  const double all = Counts::sum(counts.positives);
+  return std::max(more, less) / (curve == Curve::roc ? Counts::sum(counts.negatives) * all : all);
 }
 
 class Auc : public ScoredMetric<Auc> {
@@ -43,24 +94,38 @@ class Auc : public ScoredMetric<Auc> {
   explicit Auc(const AucOptions& options) : options_(options) {}
 
   /// The mean over the classes that the targets have, where each has a curve.
-  Json result(std::span<const double> sums, double, const TensorSpec&) const override {
-    const auto n = static_cast<size_t>(options_.num_thresholds);
-    double sum = 0, curves = 0;
-    for (size_t at = 0; at < sums.size(); at += 2 * n) {
-      const double value = area(options_.curve, sums.subspan(at, n), sums.subspan(at + n, n));
-      if (value != value) continue;
-      sum += value;
-      ++curves;
-    }
-    return curves == 0 ? kNoValue : sum / curves;
+  Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
+    return mean_of(area, sums, output);
   }
+  double uncertainty(std::span<const double> sums, const TensorSpec& output) const override {
+    const double mean = mean_of(area_uncertainty, sums, output);
+    return mean == mean ? mean : 0;
+  }
+  Json curve(std::span<const double> sums, const TensorSpec& output) const override {
+    const std::vector<Counts> curves = curves_in(sums, output);
+    if (curves.size() != 1 || !curves[0].has_area(Curve::roc)) return {};
+    constexpr double kStep = 0.01;  // of the way, so that there are about 200 points
+    const double all_hits = Counts::sum(curves[0].positives), all_misses = Counts::sum(curves[0].negatives);
+    Json hits = Json::array(), misses = Json::array();
+    double last = 0;
+    curves[0].for_each_bucket([&](double positives, double negatives, double before, double missed) {
+      const double found = before + positives, wrong = missed + negatives;
+      const double way = found / all_hits + wrong / all_misses;
+      if (way < last + kStep && (found < all_hits || wrong < all_misses)) return;
+      last = way;
+      hits.push(found);
+      misses.push(wrong);
+    });
+    return Json::object().set("true_positives", std::move(hits)).set("false_positives", std::move(misses));
+  }
+  int sums_version() const override { return 2; }  // 1: buckets even in the logit, from -16 to 16
 
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
     if (target.dtype == DType::int32) return {};  // Keras's takes 0 and 1 for each class
     const CountSpec::Scores scores = spec(output.shape.columns(), target.dtype).scores;
     if (scores == CountSpec::Scores::softmax_logits) return {};  // Keras's has logits of a sigmoid only
     Json config = Json::object()
-                      .set("num_thresholds", options_.num_thresholds)
+                      .set("num_thresholds", options_.num_thresholds.value_or(kKerasThresholds))
                       .set("curve", Codec<Curve>::write(options_.curve).text())
                       .set("multi_label", options_.multi_label.value_or(false))
                       .set("from_logits", scores == CountSpec::Scores::sigmoid_logits);
@@ -74,11 +139,35 @@ class Auc : public ScoredMetric<Auc> {
     return {.kind = CountSpec::Kind::buckets,
             .sparse = sparse,
             .scores = scores(columns, sparse),
-            .buckets = options_.num_thresholds,
+            .buckets = buckets(columns),
             .by_column = options_.multi_label.value_or(sparse)};
   }
 
  private:
+  static constexpr int64_t kKerasThresholds = 4096;  // its buckets are even in the probability
+
+  int64_t buckets(int64_t columns) const {
+    return options_.num_thresholds.value_or(default_buckets(columns));
+  }
+  std::vector<Counts> curves_in(std::span<const double> sums, const TensorSpec& output) const {
+    const auto n = static_cast<size_t>(buckets(output.shape.columns()));
+    std::vector<Counts> curves;
+    for (size_t at = 0; at < sums.size(); at += 2 * n)
+      curves.push_back({sums.subspan(at, n), sums.subspan(at + n, n)});
+    return curves;
+  }
+  /// Over the curves that have an area.
+  double mean_of(double (*of)(Curve, const Counts&), std::span<const double> sums,
+                 const TensorSpec& output) const {
+    double sum = 0, count = 0;
+    for (const Counts& counts : curves_in(sums, output)) {
+      if (!counts.has_area(options_.curve)) continue;
+      sum += of(options_.curve, counts);
+      ++count;
+    }
+    return count == 0 ? kNoValue : sum / count;
+  }
+
   /// As the loss takes them, unless the options say otherwise. Which logits they are the loss says, too, or
   /// else the targets do.
   CountSpec::Scores scores(int64_t columns, bool sparse) const {
@@ -103,9 +192,11 @@ void add_auc(Registry<Metric>& table) {
           .example("{curve: PR}")
           .optional("curve", &AucOptions::curve,
                     "ROC: recall by the false positives' rate; PR: precision by recall")
-          .optional("num_thresholds", &AucOptions::num_thresholds,
-                    "in how many buckets scores are counted, even in their logits",
-                    between<int64_t>(2, 65536))
+          .optional(
+              "num_thresholds", &AucOptions::num_thresholds,
+              "in how many buckets scores are counted, about even in the logarithm of their size; where "
+              "not given 32768 for one column, and fewer for each of several, 4096 at least",
+              between<std::optional<int64_t>>(2, 1048576))
           .optional(
               "multi_label", &AucOptions::multi_label,
               "a curve for each column, and their mean; else one of all. True where not given for targets "

@@ -17,16 +17,26 @@ DTRAIN_HOST_DEVICE inline int64_t argmax(const Score& score, int64_t columns) {
   return best;
 }
 
-/// The bucket of a logit; NaN is in the first.
-DTRAIN_HOST_DEVICE inline int64_t bucket_of(const CountSpec& spec, float logit) {
-  const float at = (logit + CountSpec::kMostLogit) / (2.0f * CountSpec::kMostLogit);
-  if (!(at > 0.0f)) return 0;
-  const float bucket = at * static_cast<float>(spec.buckets);
-  return at >= 1.0f ? spec.buckets - 1 : static_cast<int64_t>(bucket);
+/// The bucket of a score (CountSpec::buckets). NaN is in the first.
+DTRAIN_HOST_DEVICE inline int64_t bucket_of(const CountSpec& spec, float score) {
+  constexpr uint32_t kMantissa = 23, kOne = 127u << kMantissa;
+  constexpr uint32_t kLeast = kOne - (CountSpec::kOctaves << kMantissa);
+  constexpr int64_t kSpan = int64_t{2 * CountSpec::kOctaves} << kMantissa;
+  if (score != score) return 0;
+  const uint32_t size = bits_of(score) & 0x7fffffffu;
+  int64_t place = size < kLeast ? 0 : static_cast<int64_t>(size - kLeast);
+  place = place < kSpan ? place : kSpan - 1;
+  const int64_t below = spec.buckets / 2;
+  if (score < 0.0f) return below - 1 - place * below / kSpan;
+  return below + place * (spec.buckets - below) / kSpan;
 }
 
-DTRAIN_HOST_DEVICE inline float logit_of(float p) {
-  p = clip_probability(p);
+/// A number that grows with a score that is a probability: its logit, so that scores near 0 and 1 stay apart.
+/// Scores that are no probabilities, from 0 down and from 1 up, lie beyond the logits of all others, which
+/// are between -88 and 17.
+DTRAIN_HOST_DEVICE inline float order_of_probability(float p) {
+  if (p >= 1.0f) return 32.0f * p;
+  if (p <= 0.0f) return 128.0f * (p - 1.0f);
   return log(p) - log(1.0f - p);
 }
 
@@ -59,6 +69,31 @@ struct RowSoftmax {
     for (int64_t c = 0; c < columns; ++c) total += exp(score(c) - most);
   }
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return exp(score(c) - most) / total; }
+};
+
+/// The logit of each probability that a row's softmax gives, also where the probability rounds to 0 or 1. The
+/// row has at least two columns.
+template <class Score>
+struct SoftmaxLogits {
+  const Score& score;
+  int64_t best;
+  float most, total = 1.0f;  // the best score; the sum of exp(score - most)
+  float others;              // the logarithm of the sum of exp(score) over all columns but the best
+
+  DTRAIN_HOST_DEVICE SoftmaxLogits(const Score& of_row, int64_t columns)
+      : score(of_row), best(argmax(of_row, columns)), most(of_row(best)) {
+    float second = score(best == 0 ? 1 : 0), sum = 0.0f;
+    for (int64_t c = 0; c < columns; ++c) second = c != best && score(c) > second ? score(c) : second;
+    for (int64_t c = 0; c < columns; ++c) {
+      if (c == best) continue;
+      total += exp(score(c) - most);
+      sum += exp(score(c) - second);
+    }
+    others = second + log(sum);
+  }
+  DTRAIN_HOST_DEVICE float operator()(int64_t c) const {
+    return c == best ? most - others : score(c) - most - log(total - exp(score(c) - most));
+  }
 };
 
 /// Calls count(score), with a row's softmax where its scores are the logits of one.
@@ -113,15 +148,15 @@ DTRAIN_HOST_DEVICE inline void count_confusion(const CountSpec& spec, const Scor
 template <class Score, class Add>
 DTRAIN_HOST_DEVICE inline void count_buckets(const CountSpec& spec, const Score& score,
                                              const RowTarget& target, int64_t columns, const Add& add) {
-  const auto count = [&](const auto& logit) {
+  const auto count = [&](const auto& order) {
     for (int64_t c = 0; c < columns; ++c) {
       const int64_t curve = spec.by_column ? c : 0, side = target.is(c) ? 1 : 0;
-      add((2 * curve + side) * spec.buckets + bucket_of(spec, logit(c)), 1.0);
+      add((2 * curve + side) * spec.buckets + bucket_of(spec, order(c)), 1.0);
     }
   };
   if (spec.scores == CountSpec::Scores::sigmoid_logits) return count(score);
-  after_softmax(spec, score, columns,
-                [&](const auto& probability) { count([&](int64_t c) { return logit_of(probability(c)); }); });
+  if (spec.scores == CountSpec::Scores::softmax_logits) return count(SoftmaxLogits<Score>(score, columns));
+  count([&](int64_t c) { return order_of_probability(score(c)); });
 }
 
 template <class Score, class Add>

@@ -5,10 +5,18 @@
 #include <bit>
 #include <cstdint>
 #include <math.h>
+#include <string.h>
 
 #include "base/host_device.h"
 
 namespace dtrain::math {
+
+/// The bits of a float: those of numbers above 0 are ordered as the numbers are.
+DTRAIN_HOST_DEVICE inline uint32_t bits_of(float x) {
+  uint32_t bits = 0;
+  memcpy(&bits, &x, sizeof(bits));  // std::bit_cast is a function of the host
+  return bits;
+}
 
 #if defined(__CUDACC__)
 
