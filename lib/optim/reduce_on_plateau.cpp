@@ -75,7 +75,7 @@ class ReduceOnPlateau : public Schedule {
     if (better(number->value, state.best, mode)) {
       state.best = number->value;
       state.wait = 0;
-    } else if (state.cooldown == 0) {
+    } else if (state.cooldown == 0 && (state.best || !std::isnan(number->value))) {
       ++state.wait;
       if (state.wait >= options_.patience && rate(state) > options_.min) reduce(state, message);
     }

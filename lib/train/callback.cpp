@@ -33,7 +33,8 @@ class EarlyStopping final : public Callback {
     const double best = goes_on ? state.at("best").as_double() : std::nan("");
     const int64_t waited = goes_on ? state.at("waited").as_int() : 0;
     const bool better = improves(value, best, mode, options_.min_delta);
-    const int64_t waiting = better ? 0 : waited + 1;
+    // An epoch counts as one without improvement only once there was a number to improve on.
+    const int64_t waiting = better || std::isnan(best) ? 0 : waited + 1;
     state = Json::object().set("best", better ? value : best).set("waited", waiting).set("watched", now);
     if (waiting < std::max<int64_t>(options_.patience, 1)) return {};
     return {true, fmt::format("early stopping: {} has not improved on {:.6g} for {} epoch{}",

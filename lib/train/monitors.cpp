@@ -70,6 +70,14 @@ bool larger_is_better(const RunConfig& config, const std::string& monitor) {
   return found && found->metric->metric->larger_is_better();
 }
 
+std::set<std::string> monitors_of(const RunConfig& config) {
+  std::set<std::string> monitors{config.train.optimizer->learning_rate().monitor()};
+  for (const Configured<Callback>& callback : config.train.callbacks) monitors.insert(callback->monitor());
+  if (config.checkpoint.best) monitors.insert(config.checkpoint.best->monitor);
+  monitors.erase("");
+  return monitors;
+}
+
 void check_monitors(const RunConfig& config, bool validation, bool complete, Diagnostics& diagnostics) {
   const MonitorNames names{names_of_totals(config, validation), validation, complete};
   for (const Configured<Callback>& callback : config.train.callbacks)

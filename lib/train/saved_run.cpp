@@ -1,6 +1,7 @@
 #include "train/saved_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -119,6 +120,18 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
 
 namespace {
 
+/// Why the state of a run names no best checkpoint.
+std::string why_no_best(const RunConfig& config, const TrainingState& state) {
+  if (!config.checkpoint.best)
+    return "its configuration asks for none, as `checkpoint: {best: {monitor: val_loss}}` does";
+  const std::string& monitor = config.checkpoint.best->monitor;
+  const Json& last = state.history.last();
+  if (last.is_null()) return "no epoch of it is finished";
+  const Json* value = last.find(monitor);
+  if (value && std::isnan(value->as_double())) return fmt::format("'{}', which it goes by, is nan", monitor);
+  return fmt::format("no epoch has ended since it goes by '{}'", monitor);
+}
+
 /// The checkpoint that the newest one's state calls the best so far. A run that goes on may meanwhile find a
 /// better one and remove that: then its newest checkpoint says which.
 Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
@@ -127,9 +140,8 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
     const TrainingState state = saved_state(newest);
     if (!state.best)
       throw UserError(
-          fmt::format("{}: its run has no best checkpoint: that takes `checkpoint: {{best: {{monitor: "
-                      "val_loss}}}}` and a whole epoch; without --best the newest is taken",
-                      directory.path()));
+          fmt::format("{}: its run has no best checkpoint: {}; without --best the newest is taken",
+                      directory.path(), why_no_best(saved_config(newest, {}), state)));
     if (state.best->step == state.step) return newest;
     const std::string path = directory.checkpoint_path(state.best->step);
     if (look_at(path) != Standing::nothing || tries == 0) return Checkpoint::load(path);

@@ -293,6 +293,7 @@ bool Trainer::finish_epoch() {
       if (known == name) return MonitoredNumber{value, larger_is_better(config_, name)};
     return std::nullopt;
   };
+  warn_of_monitors(metric);
   // What may fail comes first, so that the state is of one epoch or of the next whatever happens.
   std::vector<std::string> messages(1);
   Json schedule = config_.train.optimizer->learning_rate().after_epoch(state_.schedule, metric, messages[0]);
@@ -334,6 +335,20 @@ bool Trainer::finish_epoch() {
   }
   checkpointing_->append_metrics();
   return true;
+}
+
+/// Monitors that are not a number are a warning each, once.
+void Trainer::warn_of_monitors(const MetricLookup& metric) {
+  for (const std::string& monitor : monitors_of(config_)) {
+    const std::optional<MonitoredNumber> number = metric(monitor);
+    if (!number || !std::isnan(number->value) || !warned_.insert("nan " + monitor).second) continue;
+    observer_.on_warning(fmt::format(
+        "the monitored '{}' is nan in epoch {}: it has no value for these samples, as an auc of samples of "
+        "one "
+        "class has none; such an epoch is never the best, and before the first number none counts as one "
+        "without improvement",
+        monitor, state_.epoch + 1));
+  }
 }
 
 /// True where this epoch is the best so far.

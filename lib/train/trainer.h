@@ -80,6 +80,7 @@ class Trainer {
   bool finish_epoch();
   std::optional<Measures> validate();
   void check_weights();
+  void warn_of_monitors(const MetricLookup& metric);
   bool update_best(const MetricLookup& metric);
   void report(double step_loss);
   std::shared_ptr<const Batch> next_batch();
@@ -99,7 +100,7 @@ class Trainer {
   std::map<std::string, DataIdentity> data_;  // by split, as it was opened
   TrainingState state_;
   bool samples_checked_ = false;  // once is enough
-  std::set<std::string> warned_;  // of these metrics; once is enough
+  std::set<std::string> warned_;  // metrics that may be off; "nan " and a monitor. Once is enough
   bool restored_ = false;
   bool sound_ = true;                             // no loss says that the weights are ruined
   double step_seconds_ = 0;                       // of the last one

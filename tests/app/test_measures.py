@@ -123,6 +123,32 @@ checkpoint: {every: 1 epoch, keep: 2}
         (listed,) = self.json("runs", ".")
         self.assertEqual(listed["best"], {"monitor": "roc", "value": max(values), "epoch": values.index(max(values)) + 1})
 
+    def one_class(self, *sets):
+        """A run whose validation split has one class only, so that its auc is nan."""
+        self.write("train.csv", "".join("%g,%g,0,1,%d\n" % (i % 7 / 3 - 1, i % 5 / 2 - 1, i % 7 + i % 5 > 5) for i in range(100)))
+        self.write("test.csv", "".join("%g,0,0,1,0\n" % (i / 10) for i in range(10)))
+        self.write("run.yaml", BINARY.replace("  test:", "  validation:").replace("monitor: auc", "monitor: val_auc").replace("epochs: 5", "epochs: 3"))
+        return self.dtrain("fit", "run.yaml", "--output", "run", "--overwrite", *(a for s in sets for a in ("--set", s)))
+
+    def test_a_monitored_metric_that_is_nan(self):
+        process = self.one_class("train.callbacks=[{early_stopping: {monitor: val_auc, patience: 1}}]")
+        self.assertEqual(process.err.count("warning: the monitored 'val_auc' is nan in epoch 1"), 1, process.err)
+        self.assertNotIn("has not improved", process.err)
+        self.assertEqual([line["val_auc"] for line in self.metrics()], ["nan"] * 3)
+        self.assertRegex(self.dtrain("evaluate", "run", "--best", expect=2).err, "no best checkpoint: 'val_auc', which it goes by, is nan")
+        self.one_class("train.optimizer={sgd: {learning_rate: {reduce_on_plateau: {initial: 0.1, monitor: val_auc, patience: 0}}}}")
+        self.assertEqual([line["learning_rate"] for line in self.metrics()], [0.1] * 3)
+
+    def test_an_auc_that_may_be_off_says_so(self):
+        self.one_class()
+        self.assertNotIn("may be off", self.dtrain("evaluate", "run", "--split", "train").err)
+        # Scores that differ in their last digits, far from 0.
+        self.write("train.csv", "".join("%.7g,0,0,1,%d\n" % (3e3 + i / 100, i % 3 == 0) for i in range(100)))
+        process = self.dtrain("fit", "run.yaml", "--output", "run", "--overwrite", "--set", "train.optimizer={sgd: {learning_rate: 0}}",
+                              "--set", "model.layers=[dense: {units: 1}]", "--set", "train.loss={binary_crossentropy: {from_logits: true}}")
+        self.assertEqual(process.err.count("warning: auc may be off by up to 0."), 1, process.err)
+        self.assertIn("warning: auc may be off by up to 0.", self.dtrain("evaluate", "run", "--split", "train").err)
+
     def test_a_class_that_counts_more_is_found_more(self):
         rows = [[(i * 7 % 11) / 5 - 1, (i * 5 % 13) / 6 - 1, (i * 3 % 7) / 3 - 1, i % 2] for i in range(120)]
         lines = ["%g,%g,%g,%g,%d\n" % (*row, row[0] + row[1] > 0.9) for row in rows]

@@ -226,8 +226,11 @@ TEST_CASE("reduce_on_plateau: a metric that is not there or not a number changes
   const Json state = schedule->after_epoch(
       Json(), [](const std::string&) { return std::optional<MonitoredNumber>(); }, message);
   CHECK(state.is_null());
-  CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 2}}", {NAN, NAN, 1.0, 0.5}) ==
-        std::vector<double>{1, 0.5, 0.5, 0.5});
+  CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 2}}", {1.0, NAN, NAN, 0.5}) ==
+        std::vector<double>{1, 1, 0.5, 0.5});
+  // An epoch counts only once there was a number to improve on.
+  CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 0}}", {NAN, NAN, 1.0, 0.5, NAN}) ==
+        std::vector<double>{1, 1, 1, 1, 0.5});
 }
 
 TEST_CASE("reduce_on_plateau: another monitor, or the other way, begins anew at the rate that there is") {

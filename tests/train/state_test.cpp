@@ -145,6 +145,14 @@ TEST_CASE("early stopping ends with the last of `patience` epochs without improv
   }
 }
 
+TEST_CASE("early stopping waits for a number before it counts epochs without improvement") {
+  Json state;
+  const double nan = std::nan("");
+  for (int epoch = 0; epoch < 3; ++epoch) CHECK(!after_epoch("{patience: 1}", state, nan).stop);
+  CHECK(!after_epoch("{patience: 1}", state, 0.5).stop);
+  CHECK(after_epoch("{patience: 1}", state, nan).stop);
+}
+
 TEST_CASE("early stopping of another monitor, or the other way, begins anew") {
   Json state;
   after_epoch("{patience: 2}", state, 0.25);
