@@ -8,6 +8,8 @@
 #include "memory_table.h"
 #include "model_table.h"
 #include "report/report.h"
+#include "report/shown_samples.h"
+#include "signals.h"
 #include "train/placement.h"
 
 namespace dtrain {
@@ -77,9 +79,24 @@ void RunRecorder::begin(Trainer& trainer) {
   tensorboard_->add_model(config.graph, trainer.loader().dataset(), config.seed);
 }
 
-void RunRecorder::end() {
+void RunRecorder::end(bool complete) {
   tensorboard_->flush();
+  if (complete && trainer_->state().step > first_step_) write_samples();
   write_report(false);
+}
+
+void RunRecorder::write_samples() {
+  try {
+    const Loader* validation = trainer_->validation();
+    Json samples = show_samples(
+        trainer_->config(), trainer_->replicas(), (validation ? validation : &trainer_->loader())->dataset(),
+        validation ? "validation" : "train", [] { return catch_signals().stop != 0; });
+    if (samples.is_null()) return;
+    samples.set("epoch", trainer_->state().epoch);
+    directory_.write_samples(samples.dump() + "\n");
+  } catch (const std::exception& error) {
+    next_.on_warning(error.what());
+  }
 }
 
 void RunRecorder::on_step(const Progress& progress) {

@@ -23,8 +23,9 @@ class RunRecorder final : public Observer {
 
   /// The trainer, which must live longer, is about to run.
   void begin(Trainer& trainer);
-  /// The run has ended, and run.jsonl says how.
-  void end();
+  /// The run has ended, and run.jsonl says how. `complete`: not by a signal or a failure, so that there is
+  /// time to look at samples.
+  void end(bool complete);
 
   void on_step(const Progress& progress) override;
   void on_validation(int64_t epoch, int64_t epochs, int64_t step, int64_t steps) override {
@@ -39,6 +40,7 @@ class RunRecorder final : public Observer {
 
   void add_histograms(int64_t epoch);
   void write_report(bool running);
+  void write_samples();
 
   const RunDirectory directory_;
   Observer& next_;

@@ -11,6 +11,7 @@
 #include "invocation.h"
 #include "launcher.h"
 #include "progress.h"
+#include "report/run_files.h"
 #include "run_recorder.h"
 #include "signals.h"
 #include "start.h"
@@ -77,33 +78,47 @@ Json event_of(const std::string& name, const TrainingState& state) {
       .set("step", state.step);
 }
 
-Json begin_event(Trainer& trainer, bool resumed) {
+/// The keys of the configuration that a person wrote. When a run goes on, its checkpoint has every key: those
+/// of --set are new.
+Json written_keys(const RunConfig& config, bool resumed, const std::vector<std::string>& sets) {
+  Json keys = Json::array();
+  if (resumed)
+    for (const std::string& set : sets) keys.push(set.substr(0, set.find('=')));
+  else
+    for (const auto& [key, value] : settings_of(config.written).entries()) keys.push(key);
+  return keys;
+}
+
+Json begin_event(Trainer& trainer, bool resumed, const std::vector<std::string>& sets) {
   Json event = event_of(resumed ? "resume" : "fit", trainer.state());
+  event.set("written", written_keys(trainer.config(), resumed, sets));
   return describe_run(describe_invocation(event), trainer);
 }
 
 /// Trains, and notes how that ended.
 void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& observer) {
   const int64_t first_step = trainer.state().step;
-  const auto note_end = [&](const std::string& how, bool failed = false) {
+  const auto note_end = [&](const std::string& how, bool complete, bool failed = false) {
     Json event = event_of("end", trainer.state()).set("how", how);
     if (trainer.state().step > first_step) event.set("seconds", trainer.time_spent().to_json());
     if (failed) event.set("failed", true);
     note_event(directory, event, observer);
-    observer.end();
+    observer.end(complete);
   };
   try {
     trainer.run();
   } catch (const Interrupted& asked) {
-    note_end(asked.what());
+    note_end(asked.what(), false);
     throw;
   } catch (const std::exception& error) {
-    note_end(error.what(), true);
+    note_end(error.what(), false, true);
     throw;
   }
   const TrainingState& state = trainer.state();
-  if (state.stopped) return note_end(state.stop_reason.empty() ? "a callback ended it" : state.stop_reason);
-  note_end(state.epoch < trainer.config().train.epochs ? "max_time is over" : "done");
+  if (state.stopped)
+    return note_end(state.stop_reason.empty() ? "a callback ended it" : state.stop_reason, true);
+  const bool done = state.epoch >= trainer.config().train.epochs;
+  note_end(done ? "done" : "max_time is over", done);
 }
 
 Json outcome(const Trainer& trainer, const RunDirectory& directory) {
@@ -199,7 +214,7 @@ void train(RunConfig config, const RunDirectory& directory, const Checkpoint* ch
     bring_best(directory, *checkpoint, trainer, observer);
     if (const std::string why = explain_end(state, trainer.config()); !why.empty()) observer.on_note(why);
   }
-  note_event(directory, begin_event(trainer, checkpoint != nullptr), observer);
+  note_event(directory, begin_event(trainer, checkpoint != nullptr, options.all_sets()), observer);
   observer.begin(trainer);
   observer.on_note(describe_start(trainer, directory));
   run_noted(trainer, directory, observer);

@@ -59,6 +59,11 @@ class Loss {
 class Metric {
  public:
   virtual ~Metric() = default;
+  /// The kind that computes the same for such an output and target, where this one chooses among kinds; else
+  /// "".
+  virtual std::string chosen_kind(const TensorSpec& /*output*/, const TensorSpec& /*target*/) const {
+    return "";
+  }
   /// Whether the metric suits the output and its target, which is as the loss wants it; reports an error
   /// else.
   virtual bool check(const TensorSpec& output, const TensorSpec& target,

@@ -25,8 +25,9 @@ namespace dtrain {
 struct HeadMetric {
   std::string name;  // as it is reported
   std::shared_ptr<const Metric> metric;
-  int64_t sums = 1;       // that it keeps
-  bool weighted = false;  // by the rows' weights, where they have some
+  int64_t sums = 1;           // that it keeps
+  bool weighted = false;      // by the rows' weights, where they have some
+  std::string computes = {};  // kind and options: the same for metrics that differ in their names only
 };
 
 /// What is asked of one of the model's outputs.

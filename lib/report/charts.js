@@ -21,8 +21,27 @@ let singled = null;        // the run that the legend points at
 let logarithmic = false;
 const charts = [];
 
-/// lines: [{run, label, epochs, values, thin}]
-function chart(title, lines, unit) {
+/// What a run's number computes: the same for one metric under two names, as `accuracy` is another's.
+function groupOf(run, name) {
+  const validation = name.startsWith("val_") && !run.computes[name], base = validation ? name.slice(4) : name;
+  return (validation ? "val_" : "") + (run.computes[base] || base);
+}
+/// The name of the series that a run has of a group.
+const seriesIn = (run, group) => Object.keys(run.series).find(name => groupOf(run, name) === group);
+/// The groups of all runs, each with the names that it has.
+function metricGroups() {
+  const groups = new Map();
+  for (const run of runs) for (const name of Object.keys(run.series)) {
+    const group = groupOf(run, name);
+    if (!groups.has(group)) groups.set(group, new Set());
+    groups.get(group).add(name);
+  }
+  return groups;
+}
+
+/// lines: [{run, label, epochs, values, thin}]. `axis`: what stands along the chart, where it is not epochs,
+/// from 0 to 1 as the values do.
+function chart(title, lines, unit, axis) {
   const holder = element("div"), value = element("span", {class: "value"});
   const caption = element("figcaption", {}, element("span", {}, title));
   if (several ? lines.some(line => line.thin) : lines.length > 1)
@@ -33,13 +52,13 @@ function chart(title, lines, unit) {
         borderTopStyle: several && line.thin ? "dotted" : "solid"}}), line.label));
     }
   caption.append(value);
-  const draw = width => drawChart(holder, width ?? holder.clientWidth, value, lines.filter(line => !hidden.has(line.run)), unit);
+  const draw = width => drawChart(holder, width ?? holder.clientWidth, value, lines.filter(line => !hidden.has(line.run)), unit, axis);
   charts.push({holder, draw});
   return element("figure", {}, caption, holder);
 }
 
 /// Where epochs and values are in a drawing that is so wide.
-function scalesOf(width, lines) {
+function scalesOf(width, lines, axis) {
   const height = Math.round(Math.min(260, Math.max(170, width * 0.52)));
   const left = 52, right = 10, top = 10, bottom = 24;
   const finite = lines.flatMap(line => line.values.filter(isNumber));
@@ -47,7 +66,8 @@ function scalesOf(width, lines) {
   for (const each of finite) { least = Math.min(least, each); most = Math.max(most, each); }
   for (const line of lines) { first = Math.min(first, line.epochs[0]); last = Math.max(last, line.epochs.at(-1)); }
   const scales = {width, height, left, right, top, bottom, empty: !finite.length};
-  const logs = logarithmic && least > 0;
+  if (axis && finite.length) { least = first = 0; most = last = 1; }
+  const logs = logarithmic && !axis && least > 0;
   if (least === most) { const room = Math.abs(least) * 0.1 || 0.5; least -= logs ? 0 : room; most += room; }
   if (logs && least <= 0) least = most / 10;
   if (first === last) { first -= 0.5; last += 0.5; }
@@ -58,12 +78,12 @@ function scalesOf(width, lines) {
     epochAt: at => first + (at - left) / (width - left - right) * (last - first)});
 }
 
-function drawAxes(svg, {width, height, left, right, logs, least, most, first, last, x, y}) {
+function drawAxes(svg, {width, height, left, right, logs, least, most, first, last, x, y}, axis) {
   for (const tick of logs ? logTicks(least, most) : niceTicks(least, most, height / 36)) {
     svg.append(drawn("line", {x1: left, x2: width - right, y1: y(tick), y2: y(tick), stroke: "var(--line)"}));
     svg.append(drawn("text", {x: left - 6, y: y(tick) + 4, "text-anchor": "end"}, shortNumber(tick)));
   }
-  for (const tick of niceTicks(first, last, Math.min(width / 70, 12)).filter(Number.isInteger))
+  for (const tick of niceTicks(first, last, Math.min(width / 70, 12)).filter(tick => axis || Number.isInteger(tick)))
     svg.append(drawn("text", {x: x(tick), y: height - 7, "text-anchor": "middle"}, shortNumber(tick)));
 }
 
@@ -84,8 +104,23 @@ function drawLine(svg, line, {x, y}) {
   svg.append(drawn("path", attributes));
 }
 
+/// The best epoch of each run that keeps its checkpoint: a line up the chart of a single run, and a ring on each curve.
+function markBest(svg, lines, {top, height, bottom, x, y}) {
+  for (const line of lines) {
+    const best = runs[line.run].kept_best;
+    if (!best || (several && line.thin)) continue;
+    // Of a curve that was thinned the nearest point is as good.
+    let at = 0;
+    line.epochs.forEach((epoch, i) => { if (Math.abs(epoch - best.epoch) < Math.abs(line.epochs[at] - best.epoch)) at = i; });
+    if (!isNumber(line.values[at])) continue;
+    if (!several && line === lines[0])
+      svg.append(drawn("line", {class: "best", x1: x(best.epoch), x2: x(best.epoch), y1: top, y2: height - bottom, stroke: "var(--good)", "stroke-dasharray": "4 3"}));
+    svg.append(drawn("circle", {class: "best", cx: x(line.epochs[at]), cy: y(line.values[at]), r: 4.5, fill: "var(--panel)", stroke: colour(line.colour), "stroke-width": 2}));
+  }
+}
+
 /// Shows the values at the epoch that the pointer is nearest to.
-function followPointer(svg, value, lines, unit, {width, height, top, bottom, x, epochAt}) {
+function followPointer(svg, value, lines, unit, axis, {width, height, top, bottom, x, epochAt}) {
   const cursor = drawn("line", {y1: top, y2: height - bottom, stroke: "var(--soft)", "stroke-dasharray": "3 3", visibility: "hidden"});
   svg.append(cursor);
   svg.addEventListener("pointerleave", () => { cursor.setAttribute("visibility", "hidden"); value.textContent = ""; });
@@ -103,19 +138,20 @@ function followPointer(svg, value, lines, unit, {width, height, top, bottom, x, 
     cursor.setAttribute("x1", x(epoch)); cursor.setAttribute("x2", x(epoch)); cursor.setAttribute("visibility", "visible");
     const here = found.filter(each => each.epoch === epoch && isNumber(each.value));
     const shown = here.slice(0, 3).map(each => (several ? runs[each.line.run].name + " " : here.length > 1 ? each.line.label + " " : "") + number(each.value) + (unit ? " " + unit : ""));
-    value.textContent = `epoch ${number(epoch)}: ` + shown.join(", ") + (here.length > 3 ? ", ..." : "");
+    value.textContent = `${axis || "epoch"} ${number(epoch)}: ` + shown.join(", ") + (here.length > 3 ? ", ..." : "");
   });
 }
 
-function drawChart(holder, space, value, lines, unit) {
-  const scales = scalesOf(Math.max(space, 200), lines);
+function drawChart(holder, space, value, lines, unit, axis) {
+  const scales = scalesOf(Math.max(space, 200), lines, axis);
   const {width, height} = scales;
   const svg = drawn("svg", {viewBox: `0 0 ${width} ${height}`, height, role: "img"});
   holder.replaceChildren(svg);
   if (scales.empty) { svg.append(drawn("text", {x: scales.left, y: height / 2}, "nothing to show")); return; }
-  drawAxes(svg, scales);
+  drawAxes(svg, scales, axis);
   for (const line of lines) drawLine(svg, line, scales);
-  followPointer(svg, value, lines, unit, scales);
+  if (!axis) markBest(svg, lines, scales);
+  followPointer(svg, value, lines, unit, axis, scales);
 }
 function shortNumber(value) {
   const size = Math.abs(value);
@@ -135,19 +171,20 @@ function redraw() {
 
 /// The charts of these names, training and validation of one metric in one.
 function curves() {
-  const names = [];
-  for (const run of runs) for (const name of Object.keys(run.series)) if (!names.includes(name)) names.push(name);
+  const groups = metricGroups();
   const own = ["learning_rate", "seconds", "samples_per_second"];
-  const bases = names.filter(name => !own.includes(name) && !(name.startsWith("val_") && names.includes(name.slice(4))));
-  const lines = (name, thin, label, shade) => runs.flatMap((run, index) => run.series[name] && run.series[name].values.length
-    ? [{run: index, label, thin, colour: several ? index : shade, epochs: run.series[name].epochs, values: run.series[name].values}] : []);
+  const bases = [...groups.keys()].filter(group => !own.includes(group) && !(group.startsWith("val_") && groups.has(group.slice(4))));
+  const lines = (group, thin, label, shade) => runs.flatMap((run, index) => {
+    const series = run.series[seriesIn(run, group)];
+    return series && series.values.length ? [{run: index, label, thin, colour: several ? index : shade, epochs: series.epochs, values: series.values}] : [];
+  });
   const of = base => {
     const validation = lines("val_" + base, false, "validation", 1);
-    return chart(plain(base), [...lines(base, several && validation.length > 0, "training", 0), ...validation]);
+    return chart([...groups.get(base)].map(plain).join(", "), [...lines(base, several && validation.length > 0, "training", 0), ...validation]);
   };
   const made = bases.map(of);
   const titles = {learning_rate: "learning rate", seconds: "seconds an epoch", samples_per_second: "samples a second"};
-  for (const name of own) if (names.includes(name)) made.push(chart(titles[name], lines(name, false, titles[name], 0), name === "seconds" ? "s" : ""));
+  for (const name of own) if (groups.has(name)) made.push(chart(titles[name], lines(name, false, titles[name], 0), name === "seconds" ? "s" : ""));
   const toggle = element("button", {"aria-pressed": "false", onclick: () => {
     logarithmic = !logarithmic;
     toggle.setAttribute("aria-pressed", logarithmic);
@@ -163,6 +200,29 @@ function curves() {
       element("span", {class: "swatch", style: {borderTopColor: colour(index), borderTopStyle: index >= 10 ? "dashed" : "solid"}}), run.name);
     legend.append(button);
   });
-  return section("Curves", element("div", {class: "tools"}, toggle), legend, element("div", {class: "charts"}, ...made));
+  const marks = runs.some(run => run.kept_best) ? [element("p", {class: "soft"}, "A ring marks the best epoch.")] : [];
+  return section("Curves", element("div", {class: "tools"}, toggle), legend, element("div", {class: "charts"}, ...made), ...marks);
+}
+
+/// The ROC and precision-recall curves of outputs that say yes or no, from the counts of their auc metrics.
+function areas() {
+  const lines = {roc: [], pr: []};
+  runs.forEach((run, index) => {
+    const drawnBefore = new Set();  // two areas may be of one curve
+    for (const [name, {true_positives: hits, false_positives: misses}] of Object.entries(run.tables)) {
+      const validation = name.startsWith("val_");
+      if (!hits || (several && !validation && run.tables["val_" + name]) || drawnBefore.has(validation + JSON.stringify([hits, misses]))) continue;
+      drawnBefore.add(validation + JSON.stringify([hits, misses]));
+      const line = {run: index, label: plain(name), colour: several ? index : lines.roc.length};
+      const all = hits.at(-1), others = misses.at(-1), precision = hits.map((hit, i) => hit / (hit + misses[i]));
+      lines.roc.push({...line, epochs: [0, ...misses.map(miss => miss / others)], values: [0, ...hits.map(hit => hit / all)]});
+      lines.pr.push({...line, epochs: [0, ...hits.map(hit => hit / all)], values: [precision[0], ...precision]});
+    }
+  });
+  if (!lines.roc.length) return [];
+  const shown = runs.filter(run => run.kept_best && run.kept_best.epoch === run.tables_epoch).length;
+  return [section("ROC and precision-recall", element("div", {class: "charts"},
+    chart("true positives' rate by false positives' rate", lines.roc, "", "rate"), chart("precision by recall", lines.pr, "", "recall")),
+    element("p", {class: "soft"}, several ? "Of the validation split where there is one" + (shown === runs.length ? ", at the best epoch." : ".") : `Of epoch ${number(runs[0].tables_epoch)}${shown ? ", the best one" : ""}.`))];
 }
 

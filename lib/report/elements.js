@@ -34,10 +34,10 @@ function number(value) {
   return size >= 1000 ? Math.round(value).toLocaleString("en-US") : String(+value.toPrecision(4));
 }
 function bytes(count) {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const units = ["B", "kB", "MB", "GB", "TB"];
   let unit = 0;
-  for (; count >= 1024 && unit < 4; ++unit) count /= 1024;
-  return (unit && count < 100 ? count.toFixed(1) : Math.round(count)) + " " + units[unit];
+  for (; count >= 999.5 && unit < 4; ++unit) count /= 1000;
+  return (unit && count < 99.95 ? count.toFixed(1) : Math.round(count)) + " " + units[unit];
 }
 /// Of samples a second.
 const speed = value => number(value < 10 ? +value.toPrecision(2) : Math.round(value));
@@ -88,6 +88,24 @@ function table(columns, rows, sortable) {
   });
   fill(rows);
   return element("div", {class: "scroll"}, element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body));
+}
+/// A table that leaves columns out, those with the greatest `spare` first, until it is as narrow as its place.
+function fittedTable(columns, rows) {
+  const holder = element("div");
+  let all = false;
+  const toggle = element("button", {onclick: () => { all = !all; fit(); }});
+  const fit = () => {
+    const spare = columns.filter(column => column.spare).sort((a, b) => a.spare - b.spare);
+    let kept = columns, scroll;
+    const fill = () => { scroll = table(kept, rows, true); holder.replaceChildren(scroll); };
+    for (fill(); !all && spare.length && scroll.scrollWidth > scroll.clientWidth; fill()) {
+      const left = spare.pop();
+      kept = kept.filter(column => column !== left);
+    }
+    toggle.hidden = !all && kept.length === columns.length;
+    toggle.textContent = all ? "fewer columns" : `${columns.length - kept.length} more columns`;
+  };
+  return {fit, content: [holder, element("div", {class: "tools"}, toggle)]};
 }
 const section = (title, ...content) => element("section", {}, element("h2", {}, title), ...content);
 

@@ -2,16 +2,22 @@
 // ---- what a run is
 
 const stateClass = run => run.state === "finished" ? "good" : ["failed", "stopped"].includes(run.state) ? "bad" : "";
+const kNoMetrics = ["epoch", "step", "learning_rate", "seconds", "samples_per_second"];
+const card = (value, label) => element("div", {class: "card"}, element("b", {}, value), element("span", {}, label));
+const cardsOf = made => element("div", {class: "cards"}, ...made);
+const metricCards = numbers => cardsOf(Object.entries(numbers).filter(([name, value]) => isNumber(value) && !kNoMetrics.includes(name)).map(([name, value]) => card(number(value), plain(name))));
+const bestWords = run => `best epoch ${number(run.kept_best.epoch)}, by ${plain(run.kept_best.monitor)}`;
 function cards(run) {
-  const made = [], add = (value, label) => { if (value !== "" && value !== undefined && value !== null) made.push(element("div", {class: "card"}, element("b", {}, value), element("span", {}, label))); };
-  for (const [name, value] of Object.entries(run.last)) if (isNumber(value) && !["epoch", "step", "learning_rate", "seconds", "samples_per_second"].includes(name)) add(number(value), plain(name));
-  if (run.best) add(number(run.best.value), `best ${plain(run.best.monitor)}, epoch ${number(run.best.epoch)}`);
-  add(number(run.epochs) + (run.epochs_configured ? " of " + number(run.epochs_configured) : ""), "epochs");
-  add(number(run.step), "steps");
-  if (run.parameters) add(number(run.parameters), "parameters");
-  add(duration(run.seconds), "training and validation");
-  if (run.last.samples_per_second) add(speed(run.last.samples_per_second), "samples a second");
-  return element("div", {class: "cards"}, ...made);
+  const made = [], best = run.kept_best && run.kept_best.epoch !== run.epochs ? run.kept_best : null;
+  if (best) made.push(element("h3", {}, `The ${bestWords(run)}`), metricCards(run.at_best));
+  if (run.epochs) made.push(element("h3", {}, `The newest epoch, ${number(run.epochs)}` + (run.kept_best && !best ? ": the best so far" : "")), metricCards(run.last));
+  const facts = [];
+  if (run.best && !run.kept_best) facts.push(card(number(run.best.value), `best ${plain(run.best.monitor)}, epoch ${number(run.best.epoch)}`));
+  facts.push(card(number(run.epochs) + (run.epochs_configured ? " of " + number(run.epochs_configured) : ""), "epochs"), card(number(run.step), "steps"));
+  if (run.parameters) facts.push(card(number(run.parameters), "parameters"));
+  facts.push(card(duration(run.seconds), "training and validation"));
+  if (run.last.samples_per_second) facts.push(card(speed(run.last.samples_per_second), "samples a second"));
+  return element("div", {}, ...made, element("h3", {}, "The run"), cardsOf(facts));
 }
 
 function classTables(run) {
@@ -69,6 +75,21 @@ function measuresByClass(name, classes, names, label) {
     table([{title: "class", of: row => label(names, row.i)}, measure("precision", "precision"), measure("recall", "recall"), measure("f1 score", "f1"), measure("samples", "support")], measures, true)];
 }
 
+/// Pictures with what they are and what the model says.
+function pictures(samples) {
+  const text = value => isNumber(value) ? number(value) : value === undefined ? "" : String(value);
+  const said = ({output, target, prediction}) => element("div", {}, output ? output + ": " : "", text(prediction),
+    prediction === target ? "" : element("span", {class: typeof prediction === "string" || Number.isInteger(target) ? "bad" : "soft"}, ` (${text(target)})`));
+  return element("div", {class: "pictures"}, ...samples.map(sample => element("figure", {title: sample.id},
+    ...sample.pictures.map(picture => element("img", {src: picture, alt: sample.id})),
+    ...sample.outputs.filter(output => output.target !== undefined).map(said), element("div", {class: "soft"}, "loss " + number(sample.loss)))));
+}
+function samplesOf(run) {
+  const {split, of, samples, worst, epoch} = run.samples;
+  return [element("p", {class: "soft"}, `Of the ${split === "train" ? "training" : split} split, by the weights of epoch ${number(epoch)}: what the model says, and in brackets the target where it is another.`),
+    pictures(samples), element("h3", {}, `The largest losses of ${number(of)} samples`), pictures(worst)];
+}
+
 function layerTable(run) {
   const total = run.layers.reduce((a, row) => a + row.parameters, 0);
   return table([
@@ -114,6 +135,7 @@ function details(run) {
   const made = [], add = (title, ...content) => made.push(several ? element("div", {}, element("h3", {}, title), ...content) : section(title, ...content));
   const classes = classTables(run);
   if (classes.length) add("Classes", ...classes);
+  if (run.samples) add("Samples", ...samplesOf(run));
   if (run.time) add("Where the time went", ...timeShares(run));
   if (run.layers.length) add("Layers", layerTable(run));
   if (run.memory.length) add("Devices and memory", memoryTable(run), ...(run.machine ? [element("p", {class: "soft"}, run.machine)] : []));
@@ -123,6 +145,7 @@ function details(run) {
 }
 function line(run) {
   const parts = [run.state + (run.how && run.how !== "done" ? ": " + run.how : "")];
+  if (run.kept_best) parts.push(`${bestWords(run)}: ${number(run.kept_best.value)}`);
   if (run.began) parts.push("begun " + moment(run.began));
   if (run.devices.length) parts.push("on " + [...new Set(run.devices)].join(", "));
   return parts.join("; ");
@@ -130,39 +153,59 @@ function line(run) {
 
 // ---- several runs
 
+/// Of the best epoch where the run keeps its checkpoint, else of the epoch with the metric's own best value.
+function shownValue(run, group) {
+  const name = seriesIn(run, group);
+  return name === undefined ? undefined : run.kept_best ? run.at_best[name] : run.bests[name];
+}
 function comparison() {
-  const names = [];
-  for (const run of runs) for (const name of Object.keys(run.series)) if (!names.includes(name) && !["learning_rate", "seconds", "samples_per_second"].includes(name)) names.push(name);
-  names.sort((a, b) => b.startsWith("val_") - a.startsWith("val_"));
-  const smaller = name => !data.larger_is_better.includes(name);
-  const extreme = name => {
-    const all = runs.map(run => run.bests[name]).filter(isNumber);
-    return all.length > 1 ? (smaller(name) ? Math.min(...all) : Math.max(...all)) : null;
+  const groups = [...metricGroups().keys()].filter(group => !kNoMetrics.includes(group));
+  groups.sort((a, b) => b.startsWith("val_") - a.startsWith("val_"));
+  const titles = metricGroups();
+  const smaller = group => ![...titles.get(group)].some(name => data.larger_is_better.includes(name));
+  const extreme = group => {
+    const all = runs.map(run => shownValue(run, group)).filter(isNumber);
+    return all.length > 1 ? (smaller(group) ? Math.min(...all) : Math.max(...all)) : null;
   };
   const rows = runs.map((run, index) => ({run, index}));
-  return section("Runs", table([
+  const kept = runs.some(run => run.kept_best);
+  const made = fittedTable([
     {title: "run", wrap: true, of: row => row.run.name, show: row => { const made = document.createDocumentFragment(); made.append(element("span", {class: "swatch", style: {borderTopColor: colour(row.index), borderTopStyle: row.index >= 10 ? "dashed" : "solid"}}), row.run.name); return made; }},
-    {title: "state", of: row => row.run.state}, {title: "epochs", number: true, of: row => row.run.epochs},
-    ...names.map(name => { const top = extreme(name); return {title: "best " + plain(name), number: true, of: row => row.run.bests[name], best: row => top !== null && row.run.bests[name] === top}; }),
-    {title: "parameters", number: true, of: row => row.run.parameters}, {title: "time", number: true, of: row => row.run.seconds, text: duration},
-    {title: "samples/s", number: true, of: row => row.run.last.samples_per_second, text: value => isNumber(value) ? speed(value) : ""},
-    {title: "begun", of: row => row.run.began, text: moment}], rows, true));
+    {title: "state", of: row => row.run.state, spare: 2}, {title: "epochs", number: true, of: row => row.run.epochs, spare: 3},
+    ...(kept ? [{title: "best epoch", number: true, of: row => row.run.kept_best ? row.run.kept_best.epoch : null, spare: 1}] : []),
+    ...groups.map((group, place) => {
+      const top = extreme(group), twin = groups.includes("val_" + group);
+      return {title: (kept ? "" : "best ") + [...titles.get(group)].map(plain).join(", "), number: true, of: row => shownValue(row.run, group),
+        best: row => top !== null && shownValue(row.run, group) === top, spare: place === 0 ? 0 : (twin ? 100 : 10) + place};
+    }),
+    {title: "parameters", number: true, of: row => row.run.parameters, spare: 6}, {title: "time", number: true, of: row => row.run.seconds, text: duration, spare: 5},
+    {title: "samples/s", number: true, of: row => row.run.last.samples_per_second, text: value => isNumber(value) ? speed(value) : "", spare: 91},
+    {title: "begun", of: row => row.run.began, text: moment, spare: 90}], rows);
+  charts.push({draw: made.fit});
+  return section("Runs", ...made.content, ...(kept ? [element("p", {class: "soft"}, "Metrics are of the best epoch of each run that keeps its best checkpoint" +
+    (runs.every(run => run.kept_best) ? "." : "; of the others each metric is the best of all epochs."))] : []));
+}
+/// A key's value in a run: written or a default. Of a key with others below it, the name of the kind.
+function setting(run, key) {
+  if (run.settings[key] !== undefined) return run.settings[key];
+  const below = new Set(Object.keys(run.settings).filter(other => other.startsWith(key + ".")).map(other => other.slice(key.length + 1).split(".")[0]));
+  return below.size === 1 ? [...below][0] : undefined;
 }
 function differences() {
-  const keys = [];
-  for (const run of runs) for (const key of Object.keys(run.settings)) if (!keys.includes(key)) keys.push(key);
-  const differing = keys.filter(key => runs.some(run => run.settings[key] !== runs[0].settings[key]));
+  const keys = new Set(runs.flatMap(run => run.written || Object.keys(run.settings)));
+  const differing = [...keys].filter(key => runs.some(run => setting(run, key) !== setting(runs[0], key)));
   if (!differing.length) return section("What differs in the configurations", element("p", {}, "Nothing."));
-  return section("What differs in the configurations", table([{title: "key", of: key => key},
-    ...runs.map(run => ({title: run.name, wrap: true, of: key => run.settings[key], text: value => value === undefined ? "\u2013" : value}))], differing));
+  return section("What differs in the configurations", table([{title: "key", wrap: true, of: key => key},
+    ...runs.map(run => ({title: run.name, wrap: true, of: key => setting(run, key), text: value => value === undefined ? "\u2013" : value}))], differing));
 }
 
 // ---- the page
 
 main.replaceChildren();
 if (several) {
+  main.style.maxWidth = "1600px";
   document.title = runs.map(run => run.name).join(", ");
-  main.append(element("h1", {}, `${runs.length} runs`), comparison(), curves(), differences(), element("h2", {}, "Each run"),
+  main.append(element("h1", {}, `${runs.length} runs`), comparison(), curves(), ...areas(), differences(), element("h2", {}, "Each run"),
     ...runs.map(run => {
       const made = element("details", {}, element("summary", {}, run.name), element("p", {class: "soft"}, line(run)));
       // What is not looked at is not made.
@@ -173,7 +216,7 @@ if (several) {
 } else {
   const run = runs[0];
   document.title = run.name;
-  main.append(element("h1", {}, run.name), element("p", {class: stateClass(run)}, line(run)), cards(run), curves(), ...details(run));
+  main.append(element("h1", {}, run.name), element("p", {class: stateClass(run)}, line(run)), cards(run), curves(), ...areas(), ...details(run));
 }
 main.append(element("footer", {}, `Made by ${data.program}, ${moment(data.made)}.`));
 /// Of a chart where two stand side by side on a sheet: what is laid out on the screen is not as wide as that.

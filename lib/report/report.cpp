@@ -62,26 +62,6 @@ Json to_json(const Curve& curve, size_t most) {
   return Json::object().set("epochs", std::move(epochs)).set("values", std::move(values));
 }
 
-/// Every scalar of a configuration under its path: "train.optimizer.adam.learning_rate".
-void flatten(const ConfigNode& node, const std::string& path, Json& into) {
-  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
-  if (node.is_mapping() && !node.entries().empty()) {
-    for (const auto& [key, value] : node.entries()) flatten(value, below(key.text()), into);
-  } else if (node.is_sequence() && !node.items().empty()) {
-    for (size_t i = 0; i < node.items().size(); ++i) flatten(node.items()[i], below(std::to_string(i)), into);
-  } else if (node.is_scalar()) {
-    into.set(path, node.text());
-  } else if (!path.empty()) {
-    into.set(path, node.is_mapping() ? "{}" : node.is_sequence() ? "[]" : "null");
-  }
-}
-
-Json settings_of(const ConfigNode& config) {
-  Json settings = Json::object();
-  flatten(config, "", settings);
-  return settings;
-}
-
 Json value_of(const Json* event, const char* key, const Json& otherwise = {}) {
   const Json* value = event ? event->find(key) : nullptr;
   return value ? *value : otherwise;
@@ -157,6 +137,40 @@ Json last_of(const std::vector<Json>& records) {
   return last;
 }
 
+/// The numbers of an epoch; an empty object where there is no such.
+Json numbers_of(const RunFiles& run, const std::optional<BestRecord>& best) {
+  Json numbers = Json::object();
+  for (const Json& record : run.records) {
+    const Json* epoch = record.find("epoch");
+    if (!best || !epoch || !epoch->is_int() || epoch->as_int() != best->epoch) continue;
+    for (const auto& [name, value] : record.entries())
+      if (value.is_number()) numbers.set(name, shown(value.as_double()));
+  }
+  return numbers;
+}
+
+/// The keys of the configuration that a person wrote; null where the run does not say.
+Json written_keys(const RunFiles& run) {
+  std::set<std::string> keys;
+  bool said = false;
+  for (const Json& event : run.events)
+    if (const Json* written = event.find("written"); written && written->is_array()) {
+      said = true;
+      for (const Json& key : written->items())
+        if (key.is_string()) keys.insert(key.as_string());
+    }
+  if (!said) return {};
+  Json list = Json::array();
+  for (const std::string& key : keys) list.push(key);
+  return list;
+}
+
+Json names_of_metrics(const MetricFacts& metrics) {
+  Json computes = Json::object();
+  for (const auto& [name, what] : metrics.computes) computes.set(name, what);
+  return computes;
+}
+
 Json to_json(const std::optional<BestRecord>& best) {
   if (!best) return {};
   return Json::object()
@@ -179,7 +193,8 @@ Json run_json(const RunFiles& run, const std::vector<std::pair<std::string, Curv
   json.set("step", run.steps()).set("seconds", shown(seconds_of(run.records)));
   json.set("began", value_of(run.events.empty() ? nullptr : &run.events.front(), "time"));
   json.set("last", last_of(run.records)).set("best", to_json(best_record(run)));
-  json.set("kept_best", to_json(kept_best_record(run)));
+  json.set("kept_best", to_json(kept_best_record(run)))
+      .set("at_best", numbers_of(run, kept_best_record(run)));
   json.set("bests", std::move(bests)).set("series", std::move(series));
   const Json tables = tables_of(run);
   json.set("tables", tables)
@@ -191,6 +206,9 @@ Json run_json(const RunFiles& run, const std::vector<std::pair<std::string, Curv
   json.set("devices", value_of(begin, "devices", Json::array())).set("machine", machine_of(begin));
   json.set("time", run.seconds);
   json.set("events", history_of(run)).set("settings", settings_of(run.config));
+  json.set("samples", run.samples)
+      .set("written", written_keys(run))
+      .set("computes", names_of_metrics(run.metrics));
   return std::move(json.set("config", run.config_text));
 }
 

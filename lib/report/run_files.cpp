@@ -57,6 +57,19 @@ int64_t last_count(const std::vector<Json>& records, const char* key) {
   return count && count->is_int() ? count->as_int() : 0;
 }
 
+void flatten(const ConfigNode& node, const std::string& path, Json& into) {
+  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (node.is_mapping() && !node.entries().empty()) {
+    for (const auto& [key, value] : node.entries()) flatten(value, below(key.text()), into);
+  } else if (node.is_sequence() && !node.items().empty()) {
+    for (size_t i = 0; i < node.items().size(); ++i) flatten(node.items()[i], below(std::to_string(i)), into);
+  } else if (node.is_scalar()) {
+    into.set(path, node.text());
+  } else if (!path.empty()) {
+    into.set(path, node.is_mapping() ? "{}" : node.is_sequence() ? "[]" : "null");
+  }
+}
+
 void find_runs_below(const fs::path& folder, int depth, std::vector<std::string>& found) {
   constexpr int kMostDepth = 3;
   if (is_run_directory(folder.string())) return found.push_back(folder.string());
@@ -134,6 +147,12 @@ std::vector<Json> parse_json_lines(std::string_view text) {
   return records;
 }
 
+Json settings_of(const ConfigNode& config) {
+  Json settings = Json::object();
+  flatten(config, "", settings);
+  return settings;
+}
+
 std::vector<std::string> find_runs(const std::string& folder) {
   std::vector<std::string> found;
   find_runs_below(fs::path(folder).lexically_normal(), 0, found);
@@ -157,6 +176,9 @@ RunFiles read_run_files(const std::string& path) {
   run.records = parse_json_lines(text_of(run.path + "/metrics.jsonl"));
   run.tables = parse_tables(text_of(run.path + "/tables.jsonl"));
   run.events = parse_json_lines(text_of(run.path + "/run.jsonl"));
+  if (const std::vector<Json> samples = parse_json_lines(text_of(run.path + "/samples.json"));
+      !samples.empty())
+    run.samples = samples.front();
   run.running = RunDirectory(run.path).is_held();
   // A process that was killed did not come to say where its time went.
   const Json *end = run.last_event("end"), *begin = run.last_begin();
@@ -178,6 +200,9 @@ MetricFacts MetricFacts::of(const ConfigNode& config) {
       const std::string& name = run->total_names[total++];
       if (metric.metric->larger_is_better()) facts.larger_is_better.insert(name);
       facts.targets[name] = name_for_of(head.target);
+      const std::string output = name.substr(0, name.size() - metric.name.size());
+      facts.computes[name] =
+          fmt::format("{}{}{}", output, metric.weighted ? "weighted " : "", metric.computes);
     }
   }
   return facts;

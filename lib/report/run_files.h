@@ -18,7 +18,8 @@ namespace dtrain {
 struct MetricFacts {
   bool known = false;
   std::set<std::string> larger_is_better;
-  std::map<std::string, std::string> targets;  // by metric: the target that it compares an output with
+  std::map<std::string, std::string> targets;   // by metric: the target that it compares an output with
+  std::map<std::string, std::string> computes;  // by metric: equal for one metric under two names
 
   /// Not known for a configuration that this version does not accept.
   static MetricFacts of(const ConfigNode& config);
@@ -35,6 +36,7 @@ struct RunFiles {
   std::vector<Json> records;  // of metrics.jsonl
   std::vector<Json> tables;   // of tables.jsonl, as parse_tables() has them
   std::vector<Json> events;   // of run.jsonl, the oldest first
+  Json samples;               // samples.json; null where there is none
   bool running = false;       // a process trains there now
   Json seconds;  // where the time of the last process went, as TimeSpent says it; null where nobody said
 
@@ -62,6 +64,9 @@ RunFiles read_run_files(const std::string& path);
 /// Run directories in a folder, itself included, and in folders of those that are none (`runs/tuning/a`), by
 /// path.
 std::vector<std::string> find_runs(const std::string& folder);
+
+/// Every scalar of a configuration under its path: {"train.optimizer.adam.learning_rate": "0.001"}.
+Json settings_of(const ConfigNode& config);
 
 /// The records that these lines hold; lines that are none are passed over.
 std::vector<Json> parse_json_lines(std::string_view text);

@@ -7,15 +7,14 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
 #include <system_error>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "base/append_file.h"
-#include "image/encode.h"
 #include "report/event_file.h"
+#include "report/input_pictures.h"
 
 namespace dtrain {
 
@@ -52,50 +51,6 @@ std::vector<EventGraphNode> nodes_of(const Graph& graph) {
     nodes.push_back(std::move(made));
   }
   return nodes;
-}
-
-/// A column's numbers, of whatever type.
-std::vector<float> read_numbers(const Dataset& samples, size_t column, const Samples& wanted, size_t count) {
-  std::vector<float> numbers(count);
-  const auto widen = [&]<class V>(std::vector<V> values) {
-    samples.read_column(column, wanted, values.data());
-    std::transform(values.begin(), values.end(), numbers.begin(), [](V v) { return static_cast<float>(v); });
-  };
-  switch (samples.columns()[column].dtype) {
-    case DType::float32:
-      samples.read_column(column, wanted, numbers.data());
-      break;
-    case DType::int32:
-      widen(std::vector<int32_t>(count));
-      break;
-    case DType::uint8:
-      widen(std::vector<uint8_t>(count));
-      break;
-    case DType::bfloat16:
-    case DType::float16:
-    case DType::float64:
-      throw std::logic_error("no data set gives columns of this type");
-  }
-  return numbers;
-}
-
-/// Numbers of [0, 1] or of [0, 255] as they are; else black is the least and white the greatest of them.
-std::vector<uint8_t> pixels_of(const std::vector<float>& numbers) {
-  const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
-  float black = 0, white = *most <= 1 ? 1.0f : 255.0f;
-  if (*least < 0 || *most > 255) {
-    black = *least;
-    white = *most;
-  }
-  std::vector<uint8_t> pixels;
-  pixels.reserve(numbers.size());
-  for (const float number : numbers) {
-    const float share = (number - black) / (white - black);
-    pixels.push_back(std::isfinite(share)
-                         ? static_cast<uint8_t>(std::lround(255 * std::clamp(share, 0.0f, 1.0f)))
-                         : uint8_t{0});
-  }
-  return pixels;
 }
 
 }  // namespace
@@ -163,18 +118,12 @@ void TensorBoard::add_model(const Graph& graph, const Dataset& samples, uint64_t
 
 void TensorBoard::add_inputs(const TensorSpec& spec, size_t column, const Dataset& samples, uint64_t seed) {
   const int64_t count = std::min(options_.input_images, samples.size());
-  const int64_t channels = spec.shape.rank() == 3 ? spec.shape[2] : 1;
-  const bool is_picture =
-      (spec.shape.rank() == 2 || spec.shape.rank() == 3) && (channels == 1 || channels == 3 || channels == 4);
-  if (count == 0 || !is_picture || spec.shape.elements() == 0) return;
-  const auto elements = static_cast<size_t>(spec.shape.elements());
+  if (count == 0 || !is_picture_input(spec)) return;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t row = i * samples.size() / count;
-    const std::vector<uint8_t> pixels =
-        pixels_of(read_numbers(samples, column, {{&row, 1}, seed, 0}, elements));
-    const int64_t height = spec.shape[0], width = spec.shape[1];
-    write(kTrain, tf_record(image_event(time_now(), 0, fmt::format("{}/{}", spec.name, row), height, width,
-                                        channels, encode_png(pixels, height, width, channels))));
+    const Picture picture = read_picture(samples, column, row, seed);
+    write(kTrain, tf_record(image_event(time_now(), 0, fmt::format("{}/{}", spec.name, row), picture.height,
+                                        picture.width, picture.channels, picture.png())));
   }
 }
 

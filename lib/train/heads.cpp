@@ -165,6 +165,17 @@ std::string name_of_metric(const Configured<Metric>& metric) {
   return name && !name->is_null() ? name->text() : metric.name;
 }
 
+/// A metric's kind and options without its name. `chosen`: the kind that it chooses, or "".
+std::string what_it_computes(const Configured<Metric>& metric, const std::string& chosen) {
+  const auto options_of = [](const ConfigNode& resolved) {
+    constexpr std::string_view kName[] = {"name"};
+    return resolved.is_mapping() ? resolved.entries().front().second.without(kName) : ConfigNode();
+  };
+  ConfigNode options = options_of(metric.resolved);
+  if (!chosen.empty() && options.is_null()) options = options_of(registry<Metric>().make(chosen).resolved);
+  return (chosen.empty() ? metric.name : chosen) + ": " + options.to_yaml();
+}
+
 /// Why a metric cannot be reported under this name, behind its output's prefix; "" where it can. The records
 /// of epochs, and what evaluate prints, have keys of their own.
 std::string name_problem(const std::string& prefix, const std::string& name) {
@@ -238,8 +249,10 @@ class HeadBuilder {
     if (head_.loss)
       if (auto as_it_is = metric.metric->for_loss(*head_.loss)) metric.metric = std::move(as_it_is);
     const ReportError report_error = report_at(mark, written.name, diagnostics_);
-    if (target_ && metric.metric->check(*output_.spec, head_.target, report_error))
+    if (target_ && metric.metric->check(*output_.spec, head_.target, report_error)) {
       metric.sums = sums_of(*metric.metric, report_error);
+      metric.computes = what_it_computes(written, metric.metric->chosen_kind(*output_.spec, head_.target));
+    }
     config_.total_names.push_back(prefix_ + metric.name);
     head_.metrics.push_back(std::move(metric));
   }

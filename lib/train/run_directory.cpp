@@ -32,13 +32,14 @@ constexpr const char* kConfig = "config.yaml";
 constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kTable = "metrics.csv";
 constexpr const char* kTables = "tables.jsonl";
+constexpr const char* kSamples = "samples.json";
 constexpr const char* kReport = "report.html";
 constexpr const char* kEvents = "run.jsonl";
 constexpr const char* kTensorboard = "tensorboard";
 /// The beginning of every run.jsonl, which is the first file that a run writes.
 constexpr std::array<std::string_view, 2> kFirstEvents{R"({"event": "fit", "time": ")",
                                                        R"({"event": "resume", "time": ")"};
-constexpr std::array kOwn{kConfig, kMetrics, kTable, kTables, kReport, kEvents};
+constexpr std::array kOwn{kConfig, kMetrics, kTable, kTables, kSamples, kReport, kEvents};
 
 std::string reason(int code) {
   return std::generic_category().message(code);
@@ -327,6 +328,10 @@ void RunDirectory::write_table(const std::string& csv) const {
 void RunDirectory::write_tables(const std::string& lines) const {
   if (!lines.empty()) return write_text(kTables, lines);
   remove(at(kTables));
+}
+
+void RunDirectory::write_samples(const std::string& json) const {
+  write_text(kSamples, json);
 }
 
 void RunDirectory::write_report(const std::string& html) const {

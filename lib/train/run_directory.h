@@ -1,5 +1,5 @@
-// The directory of a run: config.yaml, metrics.jsonl, metrics.csv, tables.jsonl, run.jsonl, report.html,
-// checkpoints/, tensorboard/.
+// The directory of a run: config.yaml, metrics.jsonl, metrics.csv, tables.jsonl, samples.json, run.jsonl,
+// report.html, checkpoints/, tensorboard/.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +61,7 @@ class RunDirectory {
   void write_config(const std::string& yaml) const;
   void write_metrics(const std::string& lines) const;
   void write_table(const std::string& csv) const;
+  void write_samples(const std::string& json) const;
   /// tables.jsonl; removes it where there are no lines.
   void write_tables(const std::string& lines) const;
   void write_report(const std::string& html) const;

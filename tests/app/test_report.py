@@ -1,9 +1,11 @@
 """report.html, `dtrain report`, `dtrain runs` and `dtrain completion`."""
+import base64
 import html.parser
 import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import unittest
 
@@ -41,6 +43,7 @@ class Reports(Case):
         page = Page((self.dir / path).read_text(encoding="utf-8"))
         self.assertEqual([name for name, _ in page.scripts], ["data", "script"])
         self.assertEqual(page.links, ["data:,"])  # the icon that there is none
+        self.assertNotIn("KiB", page.scripts[1][1])  # as everywhere else in dtrain
         self.assertNotIn("http", re.sub(r"http-equiv|http://www.w3.org/2000/svg", "", page.scripts[1][1]))
         return json.loads(page.scripts[0][1])
 
@@ -67,6 +70,72 @@ class Reports(Case):
         self.assertGreater(time["validating"], 0)
         self.assertLessEqual(sum(seconds for kind, seconds in time.items() if kind not in ("total", "reading")), time["total"] * 1.0001)
         self.assertEqual([event["event"] for event in run["events"]], ["fit", "end"])
+
+    def test_the_best_epoch(self):
+        config = CONFIG.replace("keep: 100}", "keep: 2, best: {monitor: val_loss, mode: max}}").replace("accuracy]", "accuracy, confusion_matrix]")
+        self.fit(config=config)
+        run = self.only_run()
+        best = max(self.metrics(), key=lambda line: line["val_loss"])
+        self.assertLess(best["epoch"], 4)  # or this tests nothing
+        self.assertEqual((run["kept_best"]["epoch"], run["kept_best"]["monitor"]), (best["epoch"], "val_loss"))
+        for name in ("loss", "val_loss", "val_sparse_categorical_accuracy"):
+            self.assertAlmostEqual(run["at_best"][name], best[name], delta=abs(best[name]) * 1e-5)
+        self.assertEqual(run["tables_epoch"], best["epoch"])
+        tables = [json.loads(line) for line in (self.dir / "run/tables.jsonl").read_text().splitlines()]
+        self.assertEqual([line["epoch"] for line in tables], [best["epoch"], 4])
+        self.assertEqual(run["tables"]["val_confusion_matrix"], tables[0]["val_confusion_matrix"])
+        self.assertNotEqual(tables[0]["confusion_matrix"], tables[1]["confusion_matrix"])
+        self.fit(output="plain")
+        self.assertIsNone(self.only_run("plain/report.html")["kept_best"])
+
+    def test_keys_that_somebody_wrote(self):
+        self.fit("--set", "train.clip_norm=5")
+        written = self.only_run()["written"]
+        self.assertIn("train.clip_norm", written)
+        self.assertIn("train.optimizer.adam.learning_rate.exponential_decay.initial", written)
+        self.assertIn("model.layers.1.dropout.rate", written)
+        self.assertNotIn("train.optimizer.adam.beta_1", written)
+        self.assertIn("train.optimizer.adam.beta_1", self.only_run()["settings"])
+        self.dtrain("resume", "run", "--epochs", 5, "--set", "train.accumulate=2")
+        self.assertEqual(set(self.only_run()["written"]) - set(written), {"train.accumulate"})
+
+    def test_curves_of_an_auc(self):
+        config = CONFIG.replace("dense: {units: 3}", "dense: {units: 1}").replace("target: {classes: 3}", "target: {shape: [1]}").replace(
+            "{sparse_categorical_crossentropy: {from_logits: true}}", "{binary_crossentropy: {from_logits: true}}").replace(
+            "[sparse_categorical_accuracy]", "[auc, {auc: {curve: PR, name: pr}}]")
+        self.fit(config=config)
+        tables = self.only_run()["tables"]
+        self.assertEqual(tables["auc"], tables["pr"])
+        hits, misses = tables["val_auc"]["true_positives"], tables["val_auc"]["false_positives"]
+        self.assertEqual(len(hits), len(misses))
+        self.assertEqual(hits[-1] + misses[-1], 60)
+        self.assertEqual((hits, misses), (sorted(hits), sorted(misses)))
+        area = sum((x - before_x) * (y + before_y) / 2 for before_x, x, before_y, y in zip([0] + misses, misses, [0] + hits, hits))
+        self.assertAlmostEqual(area / hits[-1] / misses[-1], self.metrics()[-1]["val_auc"], delta=0.02)
+
+    def test_pictures(self):
+        config = """\
+model: {inputs: {image: [6, 200, 1]}, layers: [flatten, {dense: {units: 3}}]}
+dataset:
+  train: {synthetic: {samples: 40, target: {classes: 3}}}
+  validation: {synthetic: {samples: 30, seed: 2, target: {classes: 3}}}
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: sgd}
+"""
+        self.fit(config=config)
+        shown = self.only_run()["samples"]
+        self.assertEqual((shown["split"], shown["of"]), ("validation", 30))
+        self.assertEqual([int(sample["id"]) for sample in shown["samples"]], [i * 30 // 12 for i in range(12)])
+        worst = self.json("evaluate", "run", "--split", "validation", "--errors", 12)["errors"]
+        for sample, error in zip(shown["worst"], worst):
+            self.assertEqual(int(sample["id"]), error["row"])
+            self.assertEqual(sample["outputs"], [{"target": error["target"], "prediction": error["prediction"]}])
+            self.assertAlmostEqual(sample["loss"], error["loss"], places=5)
+            (picture,) = sample["pictures"]
+            png = base64.b64decode(picture.removeprefix("data:image/png;base64,"), validate=True)
+            self.assertEqual(png[:8] + png[12:24], b"\x89PNG\r\n\x1a\nIHDR" + struct.pack(">2I", 100, 3))  # every second pixel
+        self.dtrain("report", "run", "-o", "again.html")
+        self.assertEqual(self.only_run("again.html")["samples"], shown)
 
     def test_the_stages_of_a_pipeline_have_a_row_each(self):
         self.fit(config=CONFIG.replace("{mirrored: {devices: [cpu:0, cpu:1]}}", "{pipeline: {devices: [cpu:0, cpu:1], stages: [dropout]}}"))

@@ -190,3 +190,27 @@ TEST_CASE("a matrix of many classes is summed up") {
   CHECK(found.at("classes").items()[7].dump() == "[14.0, 10.0, 10.0]");
   CHECK(found.at("confusions").dump() == "[[7, 5, 4.0], [2, 5, 3.0]]");
 }
+
+TEST_CASE("one metric under two names computes the same") {
+  const auto computes = [](const std::string& loss, const std::string& metrics, int units) {
+    Diagnostics diagnostics;
+    const std::string yaml = fmt::format(R"(
+model: {{inputs: {{x: [4]}}, layers: [{{dense: {{units: {}}}}}]}}
+dataset: {{train: {{synthetic: {{samples: 8, target: {}}}}}}}
+train: {{loss: {{{}: {{from_logits: true}}}}, optimizer: sgd, metrics: [{}]}}
+)",
+                                         units, units > 1 ? "{classes: 3}" : "{shape: [1]}", loss, metrics);
+    const MetricFacts facts = MetricFacts::of(parse_yaml(yaml, "config.yaml", diagnostics));
+    REQUIRE(facts.known);
+    std::string name = metrics;
+    if (const size_t at = name.find("name: "); at != std::string::npos) name = name.substr(at + 6, 3);
+    return facts.computes.at(name);
+  };
+  const std::string classes = "sparse_categorical_crossentropy", yes = "binary_crossentropy";
+  CHECK(computes(classes, "accuracy", 3) == computes(classes, "sparse_categorical_accuracy", 3));
+  CHECK(computes(yes, "accuracy", 1) == computes(yes, "binary_accuracy", 1));
+  CHECK(computes(yes, "auc", 1) == computes(yes, "{auc: {name: roc}}", 1));
+  CHECK(computes(yes, "auc", 1) != computes(yes, "{auc: {curve: PR, name: roc}}", 1));
+  CHECK(computes(classes, "accuracy", 3) != computes(classes, "{recall: {name: acc}}", 3));
+  CHECK(computes(yes, "binary_accuracy", 1) != computes(classes, "accuracy", 3));
+}

@@ -42,6 +42,12 @@ class TopK : public Metric {
 
   bool larger_is_better() const override { return true; }
 
+  std::string chosen_kind(const TensorSpec&, const TensorSpec& target) const override {
+    if (target_ != Target::either) return "";
+    return std::string(is_sparse(target.dtype) ? "sparse_" : "") + (k_ == 1 ? "" : "top_k_") +
+           "categorical_accuracy";
+  }
+
   Json keras_config(const TensorSpec&, const TensorSpec& target) const override {
     const std::string sparse = is_sparse(target.dtype) ? "Sparse" : "";
     if (k_ == 1) return keras_metric(sparse + "CategoricalAccuracy");
@@ -113,6 +119,11 @@ class Accuracy : public Metric {
   }
 
   bool larger_is_better() const override { return true; }
+
+  std::string chosen_kind(const TensorSpec& output, const TensorSpec& target) const override {
+    const Metric& picked = pick(output.shape.columns(), target.dtype);
+    return &picked == &binary_ ? "binary_accuracy" : picked.chosen_kind(output, target);
+  }
 
   Json keras_config(const TensorSpec& output, const TensorSpec& target) const override {
     return pick(output.shape.columns(), target.dtype).keras_config(output, target);
