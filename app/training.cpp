@@ -82,10 +82,11 @@ Json event_of(const std::string& name, const TrainingState& state) {
 /// of --set are new.
 Json written_keys(const RunConfig& config, bool resumed, const std::vector<std::string>& sets) {
   Json keys = Json::array();
+  const Json written = settings_of(config.written);
   if (resumed)
     for (const std::string& set : sets) keys.push(set.substr(0, set.find('=')));
   else
-    for (const auto& [key, value] : settings_of(config.written).entries()) keys.push(key);
+    for (const auto& [key, value] : written.entries()) keys.push(key);
   return keys;
 }
 

@@ -72,10 +72,10 @@ class Reports(Case):
         self.assertEqual([event["event"] for event in run["events"]], ["fit", "end"])
 
     def test_the_best_epoch(self):
-        config = CONFIG.replace("keep: 100}", "keep: 2, best: {monitor: val_loss, mode: max}}").replace("accuracy]", "accuracy, confusion_matrix]")
+        config = CONFIG.replace("keep: 100}", "keep: 2, best: {monitor: val_loss, mode: min}}").replace("accuracy]", "accuracy, confusion_matrix]")
         self.fit(config=config)
         run = self.only_run()
-        best = max(self.metrics(), key=lambda line: line["val_loss"])
+        best = min(self.metrics(), key=lambda line: line["val_loss"])
         self.assertLess(best["epoch"], 4)  # or this tests nothing
         self.assertEqual((run["kept_best"]["epoch"], run["kept_best"]["monitor"]), (best["epoch"], "val_loss"))
         for name in ("loss", "val_loss", "val_sparse_categorical_accuracy"):
