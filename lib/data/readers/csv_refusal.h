@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "data/readers/csv_destination.h"
-#include "data/readers/csv_table.h"
+#include "data/readers/csv_plan.h"
 #include "data/readers/csv_text.h"
 
 namespace dtrain {

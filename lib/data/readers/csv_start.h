@@ -1,7 +1,7 @@
 // The first lines of a table: its header, and the first row.
 #pragma once
 
-#include "data/readers/csv_table.h"
+#include "data/readers/csv_plan.h"
 #include "data/readers/csv_text.h"
 
 namespace dtrain {
