@@ -160,7 +160,10 @@ function shownValue(run, group) {
 }
 function comparison() {
   const groups = [...metricGroups().keys()].filter(group => !kNoMetrics.includes(group));
-  groups.sort((a, b) => b.startsWith("val_") - a.startsWith("val_"));
+  // First what the best epochs are chosen by, then the other metrics of the validation split.
+  const monitors = runs.flatMap(run => run.kept_best ? [groupOf(run, run.kept_best.monitor)] : []);
+  const rank = group => monitors.includes(group) ? 0 : group.startsWith("val_") ? 1 : 2;
+  groups.sort((a, b) => rank(a) - rank(b));
   const titles = metricGroups();
   const smaller = group => ![...titles.get(group)].some(name => data.larger_is_better.includes(name));
   const extreme = group => {

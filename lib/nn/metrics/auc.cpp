@@ -24,8 +24,8 @@ struct AucOptions {
 /// Of an output of so many columns, where the configuration does not say: a step clears, copies and adds all
 /// of them, so that many columns get fewer each.
 int64_t default_buckets(int64_t columns) {
-  constexpr int64_t kAll = 32768, kLeast = 4096;
-  int64_t buckets = kAll;
+  constexpr int64_t kAll = 131072, kMost = 32768, kLeast = 4096;
+  int64_t buckets = kMost;
   while (buckets > kLeast && buckets * columns > kAll) buckets /= 2;
   return buckets;
 }
@@ -195,7 +195,7 @@ void add_auc(Registry<Metric>& table) {
           .optional(
               "num_thresholds", &AucOptions::num_thresholds,
               "in how many buckets scores are counted, about even in the logarithm of their size; where "
-              "not given 32768 for one column, and fewer for each of several, 4096 at least",
+              "not given 32768 for a column, and fewer for each of more than four, 4096 at least",
               between<std::optional<int64_t>>(2, 1048576))
           .optional(
               "multi_label", &AucOptions::multi_label,

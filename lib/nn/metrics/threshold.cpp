@@ -16,7 +16,7 @@ namespace {
 
 using Kind = ThresholdGoal::Kind;
 
-constexpr int64_t kBuckets = 8192;
+constexpr int64_t kBuckets = 32768;
 
 /// The rows that are predicted to be of the second class at a threshold.
 struct Predicted {

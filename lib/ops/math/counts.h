@@ -33,9 +33,9 @@ DTRAIN_HOST_DEVICE inline int64_t bucket_of(const CountSpec& spec, float score) 
 
 /// A number that grows with a score that is a probability: its logit, so that scores near 0 and 1 stay apart.
 /// Scores that are no probabilities, from 0 down and from 1 up, lie beyond the logits of all others, which
-/// are between -88 and 17.
+/// are between -88 and 16.7.
 DTRAIN_HOST_DEVICE inline float order_of_probability(float p) {
-  if (p >= 1.0f) return 32.0f * p;
+  if (p >= 1.0f) return 17.0f * p;
   if (p <= 0.0f) return 128.0f * (p - 1.0f);
   return log(p) - log(1.0f - p);
 }
