@@ -33,6 +33,33 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{} (see {} --help)", message, full);
 }
 
+/// KEY=VALUE, with a key such as model.layers[0].dense.units.
+bool is_assignment(std::string_view text) {
+  const size_t end = text.find('=');
+  if (end == std::string_view::npos || end == 0 || text.front() == '-') return false;
+  const std::string_view key = text.substr(0, end);
+  return std::all_of(key.begin(), key.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("_.-[]").find(c) != std::string_view::npos;
+  });
+}
+
+/// The arguments with a --set before each assignment behind a --set's.
+std::vector<const char*> with_every_set(int argc, const char* const* argv) {
+  static constexpr const char* kSet = "--set";
+  std::vector<const char*> all;
+  bool behind_set = false;
+  for (int i = 0; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (behind_set && is_assignment(argument)) all.push_back(kSet);
+    all.push_back(argv[i]);
+    if (argument == kSet && i + 1 < argc) all.push_back(argv[++i]);
+    behind_set =
+        argument == kSet || argument.starts_with("--set=") || (behind_set && is_assignment(argument));
+  }
+  return all;
+}
+
 /// The values of one_of(), which CLI11 has in the option's type: "TEXT:{bash,zsh}".
 std::vector<std::string> values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
@@ -174,7 +201,13 @@ std::vector<CommandInfo> CommandLine::commands() const {
 void CommandLine::check_command(const std::string& name) const {
   const std::vector<std::string> names = command_names();
   if (std::find(names.begin(), names.end(), name) == names.end())
-    throw UserError(fmt::format("unknown command '{}'{}", name, suggestion_or_list(name, names)));
+    throw UserError(fmt::format("unknown command '{}'{}", name, advice_for(name)));
+}
+
+std::string CommandLine::advice_for(const std::string& unknown_command) const {
+  if (unknown_command.ends_with(".yaml") || unknown_command.ends_with(".yml"))
+    return fmt::format("; did you mean '{} fit {}'?", app_->get_name(), unknown_command);
+  return suggestion_or_list(unknown_command, command_names());
 }
 
 std::string CommandLine::help(const std::string& command) const {
@@ -191,8 +224,9 @@ void CommandLine::run(int argc, const char* const* argv) {
     throw UserError(fmt::format("expected a command (see {} help)", app_->get_name()));
   }
   if (argv[1][0] != '-') check_command(argv[1]);
+  const std::vector<const char*> arguments = with_every_set(argc, argv);
   try {
-    app_->parse(argc, argv);
+    app_->parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) throw UserError(explain(*app_, error));
     app_->exit(error);  // prints the text of --help or --version

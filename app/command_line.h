@@ -30,7 +30,7 @@ class Option {
   Option& excludes(const Option& other);
   /// Without the other one it is refused.
   Option& needs(const Option& other);
-  /// One value each time that the option is given.
+  /// One value each time that the option is given; --set takes further ones (see CommandLine::run).
   Option& one_value_each();
 
  private:
@@ -94,13 +94,14 @@ class CommandLine {
   std::vector<CommandInfo> commands() const;
 
   /// Reads the command line and runs its command, whose exceptions pass through; --help and --version print
-  /// their text. Throws UserError for a line that is wrong: it says which command or option was perhaps
-  /// meant, and where help is.
+  /// their text. Arguments behind `--set KEY=VALUE` that are assignments, too, belong to it. Throws UserError
+  /// for a line that is wrong: it says which command or option was perhaps meant, and where help is.
   void run(int argc, const char* const* argv);
 
  private:
   std::vector<std::string> command_names() const;
   void check_command(const std::string& name) const;
+  std::string advice_for(const std::string& unknown_command) const;
 
   std::unique_ptr<CLI::App> app_;
 };

@@ -17,8 +17,9 @@ void add_best_option(Command& command, bool& best) {
 void add_set_option(Command& command, std::vector<std::string>& sets) {
   command
       .add_option("--set", sets,
-                  "Replace a key of the configuration, as in train.epochs=5; the value is YAML; repeatable")
-      .type_name("KEY=VALUE")
+                  "Replace keys of the configuration, as in train.epochs=5 seed=2; the values are YAML; "
+                  "repeatable")
+      .type_name("KEY=VALUE...")
       .one_value_each();
 }
 

@@ -148,7 +148,8 @@ Every key and every kind that a configuration may name, with its options, their 
 prints this page: `dtrain schema --markdown`; `dtrain schema` gives the same to editors as a JSON schema.
 
 A *kind* with options is written as a mapping of one key, `adam: {learning_rate: 0.01}`; where the defaults will do, its
-bare name is enough: `adam`. Shapes are those of one sample: the batch axis is never written. Images are
+bare name is enough: `adam`. Where one option is required, its value may stand alone: `dense: 2`. Keras's names are taken, too
+(`Dense`, `mse`). Shapes are those of one sample: the batch axis is never written. Images are
 [height, width, channels]. A number may be a division, `1/255`. A length of time is a number and a unit (`90 seconds`,
 `10 minutes`, `8 hours`, `2 days`); schedules count in steps (`500`) or epochs (`5 epochs`). `null` stands for a key that is
 not given.

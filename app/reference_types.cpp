@@ -57,11 +57,16 @@ std::string reference_text(const std::string& target) {
   return noun;
 }
 
-/// The alternatives in words. A null is none: it stands for a key that is not given.
-std::string choices_text(const Json& choices) {
+/// The alternatives in words; `range` is for those that are numbers. A null is none: it stands for a key that
+/// is not given.
+std::string choices_text(const Json& choices, const std::string& range) {
   std::vector<std::string> texts;
+  const auto text_of = [&](const Json& choice) {
+    const std::string text = value_type(choice);
+    return text == "integer" || text == "number" ? text + range : text;
+  };
   for (const Json& choice : choices.items())
-    if (std::string text = value_type(choice);
+    if (std::string text = text_of(choice);
         text != "null" && std::find(texts.begin(), texts.end(), text) == texts.end())
       texts.push_back(std::move(text));
   return fmt::format("{}", fmt::join(texts, " or "));
@@ -122,9 +127,9 @@ std::string value_type(const Json& schema) {
   } else if (const Json* constant = schema.find("const")) {
     text = "`" + yaml_text(*constant) + "`";
   } else if (const Json* any = schema.find("anyOf")) {
-    text = choices_text(*any);
+    return choices_text(*any, range_text(schema));
   } else if (const Json* one = schema.find("oneOf")) {
-    text = choices_text(*one);
+    return choices_text(*one, range_text(schema));
   } else if (const Json* type = schema.find("type")) {
     text = named_type(schema, *type);
   } else if (schema.find("additionalProperties")) {

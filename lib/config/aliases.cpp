@@ -19,20 +19,24 @@ constexpr std::string_view kInferred = "leave it out: what a layer reads says it
 constexpr std::string_view kUnderTrain = "it stands under train";
 constexpr std::string_view kUnderDataset = "it stands under dataset";
 constexpr std::string_view kClipping = "gradients are clipped under train: clip_norm";
+constexpr std::string_view kSchedule =
+    "a schedule is the optimizer's learning_rate: {adam: {learning_rate: {reduce_on_plateau: {initial: "
+    "0.001}}}}";
+constexpr std::string_view kSavedAlways = "leave it out: a run saves, and goes on with dtrain resume";
+constexpr std::string_view kWrittenAlways = "leave it out: metrics.csv and metrics.jsonl are always written";
+constexpr std::string_view kSplit =
+    "give the data set a split of its own: validation: {split: {of: train, fraction: 0.2}}";
 constexpr std::string_view kSynchronized = "it is batch_normalization: {synchronized: true}";
 constexpr std::string_view kFromLogits =
     "it is sparse_categorical_crossentropy: {from_logits: true}, of class numbers";
 
 constexpr auto kEntries = std::to_array<Entry>({
     // Losses and metrics.
-    {"mse", "mean_squared_error"},
     {"mseloss", "mean_squared_error"},
     {"l2", "mean_squared_error"},
     {"l2loss", "mean_squared_error"},
-    {"mae", "mean_absolute_error"},
     {"l1", "mean_absolute_error"},
     {"l1loss", "mean_absolute_error"},
-    {"bce", "binary_crossentropy"},
     {"bceloss", "binary_crossentropy"},
     {"logloss", "binary_crossentropy"},
     {"bcewithlogits", "binary_crossentropy", "it is binary_crossentropy: {from_logits: true}"},
@@ -45,11 +49,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"scce", "sparse_categorical_crossentropy"},
     {"huberloss", "huber"},
     {"smoothl1loss", "huber"},
-    {"acc", "accuracy"},
     {"top5", "top_k"},
     {"topk", "top_k"},
-    {"mape", "mean_absolute_percentage_error"},
-    {"msle", "mean_squared_logarithmic_error"},
     {"rmse", "root_mean_squared_error"},
     {"r2", "r2_score"},
     {"f1", "f1_score"},
@@ -61,11 +62,9 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"iou", "mean_iou"},
     {"meaniou", "mean_iou"},
     {"jaccard", "mean_iou"},
-    {"kld", "kl_divergence"},
     {"kldiv", "kl_divergence"},
     {"kldivloss", "kl_divergence"},
     {"kullbackleiblerdivergence", "kl_divergence"},
-    {"logcosh", "log_cosh"},
     {"poissonnllloss", "poisson"},
     {"hingeembeddingloss", "hinge"},
     {"cosinesimilarity", "cosine_similarity"},
@@ -211,12 +210,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"kaiming", "he_normal"},
     {"kaiminguniform", "he_uniform"},
     {"kaimingnormal", "he_normal"},
-    {"uniform", "random_uniform"},
-    {"normal", "random_normal"},
     {"truncnormal", "truncated_normal"},
-    {"zero", "zeros"},
-    {"one", "ones"},
-    {"swish", "silu"},
     {"none", "linear"},
     {"identity", "linear"},
     {"logistic", "sigmoid"},
@@ -231,8 +225,15 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"learningrate", "optimizer", kOfOptimizer},
     {"weightdecay", "optimizer", kOfOptimizer},
     {"momentum", "optimizer", kOfOptimizer},
-    {"scheduler", "optimizer", "a schedule is the optimizer's learning_rate"},
-    {"lrscheduler", "optimizer", "a schedule is the optimizer's learning_rate"},
+    {"scheduler", "optimizer", kSchedule},
+    {"lrscheduler", "optimizer", kSchedule},
+    {"lrschedule", "optimizer", kSchedule},
+    {"schedule", "optimizer", kSchedule},
+    {"reducelronplateau", "optimizer", kSchedule},
+    {"scheduler", "learning_rate"},
+    {"lrscheduler", "learning_rate"},
+    {"schedule", "learning_rate"},
+    {"lrschedule", "learning_rate"},
     {"gradientaccumulationsteps", "accumulate"},
     {"gradientaccumulation", "accumulate"},
     {"amp", "precision"},
@@ -241,13 +242,24 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"bf16", "precision"},
     {"earlystopping", "callbacks", "it is one of the callbacks: [{early_stopping: {patience: 3}}]"},
     {"shuffle", "accumulate", kUnderDataset},
-    {"validationsplit", "prefetch", "give validation: the reader again, each with its rows: [from, to)"},
+    {"validationsplit", "prefetch", kSplit},
+    {"validationsplit", "accumulate", kSplit},
+    {"validationsplit", "strategy", kSplit},
+    {"validationdata", "accumulate", kSplit},
     {"batchsize", "prefetch", kUnderTrain},
     {"restorebestweights", "patience",
      "the best checkpoint is kept by checkpoint: {best: {monitor: val_loss}}"},
     {"savebestonly", "keep", "keep: 1 and best: {monitor: val_loss}"},
     {"minlr", "min"},
     {"modelcheckpoint", "early_stopping", "what is saved, and when, stands under checkpoint, beside train"},
+    {"backupandrestore", "early_stopping", kSavedAlways},
+    {"reducelronplateau", "early_stopping", kSchedule},
+    {"learningratescheduler", "early_stopping", kSchedule},
+    {"csvlogger", "early_stopping", kWrittenAlways},
+    {"history", "early_stopping", kWrittenAlways},
+    {"progbarlogger", "early_stopping", "leave it out: progress is shown on a terminal"},
+    {"swapemaweights", "ema"},
+    {"exponentialmovingaverage", "ema"},
     {"fp32", "float32"},
     {"bf16", "mixed_bfloat16"},
     {"bfloat16", "mixed_bfloat16"},
@@ -311,6 +323,36 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"normalization", "normalize"},
     {"standardize", "normalize"},
     {"onehotencoding", "one_hot"},
+    // Commands.
+    {"train", "fit"},
+    {"training", "fit"},
+    {"run", "fit"},
+    {"start", "fit"},
+    {"eval", "evaluate"},
+    {"val", "evaluate"},
+    {"validate", "evaluate"},
+    {"validation", "evaluate"},
+    {"test", "evaluate"},
+    {"score", "evaluate"},
+    {"infer", "predict"},
+    {"inference", "predict"},
+    {"continue", "resume"},
+    {"init", "new"},
+    {"create", "new"},
+    {"lint", "check"},
+    {"verify", "check"},
+    {"plan", "check"},
+    {"model", "summary"},
+    {"show", "inspect"},
+    {"info", "inspect"},
+    {"plot", "report"},
+    {"list", "runs"},
+    {"ls", "runs"},
+    {"devices", "gpus"},
+    // Monitors.
+    {"valacc", "val_accuracy"},
+    {"valmse", "val_mean_squared_error"},
+    {"valmae", "val_mean_absolute_error"},
 });
 
 }  // namespace
@@ -334,7 +376,7 @@ Alias find_alias(std::string_view word, std::span<const std::string> candidates)
     if (std::find(candidates.begin(), candidates.end(), entry.here) == candidates.end()) continue;
     return entry.advice.empty() ? Alias{entry.here, {}} : Alias{{}, entry.advice};
   }
-  return {};
+  return {find_keras_name(word, candidates), {}};
 }
 
 }  // namespace dtrain

@@ -37,9 +37,9 @@ ConfigNode string_node(std::string text) {
 
 bool Codec<bool>::parse(const ConfigNode& node, const std::string& where, bool& out,
                         Diagnostics& diagnostics) {
-  if (!node.is_scalar() || node.quoted() || (node.text() != "true" && node.text() != "false"))
-    return report_unexpected(node, where, "true or false", diagnostics);
-  out = node.text() == "true";
+  const auto value = node.is_scalar() && !node.quoted() ? parse_bool(node.text()) : std::nullopt;
+  if (!value) return report_unexpected(node, where, "true or false", diagnostics);
+  out = *value;
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "config/aliases.h"
+#include "config/text.h"
 
 namespace dtrain {
 
@@ -125,6 +126,12 @@ bool is_near(std::string_view word, std::span<const std::string> candidates) {
 }
 
 std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
+  const auto is_before_colon = [&](const std::string& name) {
+    return word.substr(0, word.find(':')) == name;
+  };
+  if (std::any_of(candidates.begin(), candidates.end(), is_before_colon))
+    if (const std::string advice = advice_for_colon(ConfigNode::scalar(std::string(word))); !advice.empty())
+      return advice;
   const std::string* near = nearest(word, candidates);
   if (!near || plain_name(*near) != plain_name(word)) {
     const Alias alias = find_alias(word, candidates);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "config/scalar.h"
+#include "config/yaml.h"
 
 namespace dtrain {
 
@@ -36,9 +37,16 @@ std::string value_of(std::string_view inside, const ConfigNode& node, Diagnostic
   return value ? value : "";
 }
 
-std::string expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
+/// A scalar's text with its variables replaced.
+struct Expanded {
+  std::string text;
+  bool has_variables = false;
+};
+
+Expanded expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
   const std::string& text = node.text();
   std::string out;
+  bool has_variables = false;
   for (size_t at = 0; at < text.size();) {
     const bool dollar = text[at] == '$' && at + 1 < text.size();
     if (dollar && text[at + 1] == '$') {
@@ -50,13 +58,28 @@ std::string expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
         diagnostics.error(node, "a '${' without its '}'");
         return {};
       }
+      has_variables = true;
       out += value_of(std::string_view(text).substr(at + 2, end - at - 2), node, diagnostics);
       at = end + 1;
     } else {
       out += text[at++];
     }
   }
-  return out;
+  return {std::move(out), has_variables};
+}
+
+/// The text as YAML: lists and mappings in brackets and quoted strings where it is one of these, else a plain
+/// scalar. So paths with a '#' or a '*' in them stay whole.
+ConfigNode read_value(std::string text, const Mark& mark) {
+  const size_t first = text.find_first_not_of(" \t\n"), last = text.find_last_not_of(" \t\n");
+  text = first == std::string::npos ? "" : text.substr(first, last - first + 1);
+  if (reads_as_null(text)) return ConfigNode::null(mark);
+  if (std::string_view("[{\"'").find(text.front()) != std::string_view::npos) {
+    Diagnostics mistakes;
+    ConfigNode value = parse_yaml_at(text, mark, mistakes);
+    if (!mistakes.has_errors()) return value;
+  }
+  return ConfigNode::scalar(std::move(text), false, mark);
 }
 
 }  // namespace
@@ -64,9 +87,9 @@ std::string expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
 ConfigNode expand_environment(const ConfigNode& node, Diagnostics& diagnostics) {
   return node.with_scalars([&](const ConfigNode& scalar) {
     if (scalar.text().find('$') == std::string::npos) return scalar;
-    std::string text = expand_text(scalar, diagnostics);
-    if (!scalar.quoted() && reads_as_null(text)) return ConfigNode::null(scalar.mark());
-    return ConfigNode::scalar(std::move(text), scalar.quoted(), scalar.mark());
+    Expanded now = expand_text(scalar, diagnostics);
+    if (now.has_variables) return read_value(std::move(now.text), scalar.mark());
+    return ConfigNode::scalar(std::move(now.text), scalar.quoted(), scalar.mark());
   });
 }
 

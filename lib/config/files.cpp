@@ -26,13 +26,6 @@ namespace dtrain {
 
 namespace {
 
-/// `name` as seen from the file that names it; from the working directory where no file does (a --set).
-fs::path beside(std::string_view name, const Mark& named_at) {
-  fs::path path(name);
-  if (path.is_absolute() || !named_at.file || named_at.line == 0) return path;
-  return fs::path(*named_at.file).parent_path() / path;
-}
-
 /// For a name that does not exist: the nearest in its folder.
 std::string suggested_file(const fs::path& path) {
   std::vector<std::string> names;
@@ -105,6 +98,12 @@ std::optional<std::string> read_bytes(const std::string& path, const Mark& named
 
 }  // namespace
 
+std::string beside(std::string_view name, const Mark& named_at) {
+  const fs::path path(name);
+  if (path.is_absolute() || !named_at.file || named_at.line == 0) return path.string();
+  return (fs::path(*named_at.file).parent_path() / path).string();
+}
+
 ConfigNode read_config_file(const std::string& path, const Mark& named_at, Diagnostics& diagnostics) {
   const auto bytes = read_bytes(path, named_at, diagnostics);
   return bytes ? expand_environment(parse_yaml(*bytes, path, diagnostics), diagnostics) : ConfigNode();
@@ -121,11 +120,11 @@ ConfigNode include_file(const ConfigNode& value, Diagnostics& diagnostics) {
   const bool is_path =
       name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml");
   if (!is_path) return value;
-  return read_config_file(without_dots(beside(name, value.mark()).string()), value.mark(), diagnostics);
+  return read_config_file(without_dots(beside(name, value.mark())), value.mark(), diagnostics);
 }
 
 std::string find_file(std::string_view name, const Mark& named_at) {
-  std::string first = beside(name, named_at).string();
+  std::string first = beside(name, named_at);
   std::error_code ignored;
   if (fs::exists(first, ignored) || fs::path(name).is_absolute()) return first;
   if (const char* folder = std::getenv("DTRAIN_DATA"); folder && *folder) {

@@ -16,6 +16,10 @@ ConfigNode read_config_file(const std::string& path, const Mark& named_at, Diagn
 /// Whether a top-level key's value may be the path of a file that holds it: model, dataset, strategy.
 bool may_be_file(std::string_view key);
 
+/// A file that is named in a configuration file, as seen from the folder of that file; from the working
+/// directory where no file names it (a --set).
+std::string beside(std::string_view name, const Mark& named_at);
+
 /// The tree of the file that `value` names, relative to the file that names it; `value` itself where that is
 /// no path (a string with a slash, or that ends in .yaml or .yml).
 ConfigNode include_file(const ConfigNode& value, Diagnostics& diagnostics);

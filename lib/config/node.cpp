@@ -12,6 +12,7 @@ namespace dtrain {
 struct ConfigNode::Data {
   Type type = Type::null;
   bool quoted = false;
+  bool inherited = false;
   Mark mark;
   std::string text;
   std::vector<ConfigNode> items;
@@ -74,6 +75,16 @@ const std::string& ConfigNode::text() const {
 
 bool ConfigNode::quoted() const {
   return data_->quoted;
+}
+
+bool ConfigNode::inherited() const {
+  return data_->inherited;
+}
+
+ConfigNode ConfigNode::as_inherited() const {
+  Data data = *data_;
+  data.inherited = true;
+  return ConfigNode(std::make_shared<const Data>(std::move(data)));
 }
 
 const std::vector<ConfigNode>& ConfigNode::items() const {

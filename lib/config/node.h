@@ -47,6 +47,9 @@ class ConfigNode {
 
   const std::string& text() const;  ///< of a scalar
   bool quoted() const;              ///< of a scalar: written in quotes, so a string whatever it looks like
+  /// Of a key: only the base of a configuration has it (merge.h), or it was there before a --set.
+  bool inherited() const;
+  ConfigNode as_inherited() const;  ///< the scalar as such a key
   const std::vector<ConfigNode>& items() const;
   const std::vector<Entry>& entries() const;
 

@@ -6,9 +6,24 @@
 
 #include <fmt/format.h>
 
+#include "config/aliases.h"
 #include "config/scalar.h"
 
 namespace dtrain {
+
+namespace {
+
+/// The first key of a mapping that came from no base; else the node itself.
+const ConfigNode& last_written(const ConfigNode& node) {
+  if (!node.is_mapping()) return node;
+  const auto& all = node.entries();
+  const auto is_inherited = [](const ConfigNode::Entry& entry) { return entry.first.inherited(); };
+  if (std::none_of(all.begin(), all.end(), is_inherited)) return node;
+  const auto own = std::find_if_not(all.begin(), all.end(), is_inherited);
+  return own == all.end() ? node : own->first;
+}
+
+}  // namespace
 
 std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string& noun,
                                       const std::string& number_kind, const std::string& number_field,
@@ -27,8 +42,9 @@ std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string&
       node.is_mapping() ? fmt::format("a mapping of {} keys", node.entries().size()) : node.describe();
   const std::string form = number_kind.empty() ? "" : "a number, ";
   diagnostics.error(
-      node, fmt::format("{}: expected {}a name, or a mapping of one key, the name, to its options; found {}",
-                        noun, form, found));
+      last_written(node),
+      fmt::format("{}: expected {}a name, or a mapping of one key, the name, to its options; found {}", noun,
+                  form, found));
   return std::nullopt;
 }
 
@@ -94,14 +110,15 @@ void RegistryBase::set_number_kind(std::string name, std::string field) {
 }
 
 AnyConfigured RegistryBase::parse_any(const ConfigNode& node, Diagnostics& diagnostics) const {
-  const auto written = take_apart(node, noun_, number_kind_, number_field_, diagnostics);
+  const auto written = take_apart(without_replaced(node), noun_, number_kind_, number_field_, diagnostics);
   return written ? parse_any(written->name, written->options, diagnostics) : AnyConfigured{};
 }
 
 AnyConfigured RegistryBase::parse_any(const ConfigNode& name, const ConfigNode& options,
                                       Diagnostics& diagnostics) const {
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& entry) { return entry.name == name.text(); });
+  const std::string kind = canonical(name.text());
+  const auto found =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.name == kind; });
   if (found == entries_.end()) {
     report_unknown_kind(name, noun_, names(), diagnostics);
     return {};
@@ -129,6 +146,25 @@ bool RegistryBase::contains(std::string_view name) const {
                      [&](const Entry& entry) { return entry.name == name; });
 }
 
+std::string RegistryBase::canonical(std::string_view name) const {
+  if (contains(name)) return std::string(name);
+  return std::string(find_keras_name(name, names()));
+}
+
+ConfigNode RegistryBase::without_replaced(const ConfigNode& node, std::string_view other) const {
+  if (!node.is_mapping() || node.entries().size() < 2) return node;
+  const auto is_kind = [&](const ConfigNode& key) {
+    return !canonical(key.text()).empty() || (!other.empty() && key.text() == other);
+  };
+  std::vector<ConfigNode::Entry> kept;
+  bool replaced = false;
+  for (const ConfigNode::Entry& entry : node.entries()) {
+    if (!is_kind(entry.first) || !entry.first.inherited()) kept.push_back(entry);
+    replaced = replaced || (is_kind(entry.first) && !entry.first.inherited());
+  }
+  return replaced ? ConfigNode::mapping(std::move(kept), node.mark()) : node;
+}
+
 std::vector<std::string> RegistryBase::names() const {
   std::vector<std::string> all;
   for (const Entry& entry : entries_) all.push_back(entry.name);
@@ -136,8 +172,9 @@ std::vector<std::string> RegistryBase::names() const {
 }
 
 std::vector<std::string> RegistryBase::fields(std::string_view name) const {
+  const std::string kind = canonical(name);
   for (const Entry& entry : entries_)
-    if (entry.name == name) return entry.kind->schema().field_names();
+    if (entry.name == kind) return entry.kind->schema().field_names();
   return {};
 }
 

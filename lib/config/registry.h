@@ -63,7 +63,12 @@ class RegisteredKind {
 class RegistryBase {
  public:
   bool contains(std::string_view name) const;
+  /// The kind that `name` calls, by its own name or by Keras's (`Adam`, `mse`); "" where there is none.
+  std::string canonical(std::string_view name) const;
   std::vector<std::string> names() const;
+  /// `node` less the kinds that came from a base where another kind takes their place: `adam` beside `sgd`.
+  /// `other` is a key that takes a kind's place, too.
+  ConfigNode without_replaced(const ConfigNode& node, std::string_view other = "") const;
   /// The options of the kind with this name; empty where there is none.
   std::vector<std::string> fields(std::string_view name) const;
   const std::string& noun() const { return noun_; }

@@ -55,6 +55,12 @@ std::string real_text(float value) {
   return with_point(fmt::format("{}", value));
 }
 
+std::optional<bool> parse_bool(std::string_view text) {
+  if (text == "true" || text == "True" || text == "TRUE") return true;
+  if (text == "false" || text == "False" || text == "FALSE") return false;
+  return std::nullopt;
+}
+
 bool reads_as_number(std::string_view text) {
   double number;
   return parse_real(text, number) == std::errc();

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -31,6 +32,8 @@ std::errc parse_real(std::string_view text, float& out);
 std::string real_text(double value);
 std::string real_text(float value);
 
+/// true, True, TRUE, false, False and FALSE, as YAML 1.2 has them.
+std::optional<bool> parse_bool(std::string_view text);
 /// Whether text is a finite decimal number, or one divided by another.
 bool reads_as_number(std::string_view text);
 /// Whether text is "", "~", or "null" in one of its capitalisations.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "config/scalar.h"
+#include "config/text.h"
 #include "config/yaml.h"
 
 namespace dtrain {
@@ -31,7 +32,7 @@ Json to_json(const ConfigNode& node) {
   }
   const std::string& text = node.text();
   if (node.quoted()) return text;
-  if (text == "true" || text == "false") return text == "true";
+  if (const auto boolean = parse_bool(text)) return *boolean;
   int64_t integer = 0;
   if (parse_number(text, integer) == std::errc()) return integer;
   double number = 0;
@@ -109,18 +110,30 @@ const SchemaField* SchemaBase::find(std::string_view name) const {
   return found == fields_.end() ? nullptr : found->get();
 }
 
-/// `node` as a mapping of fields, a positional value written out.
+/// The field that a value belongs to which is no mapping of fields: the positional one, else the only
+/// required one. "" where there is none.
+std::string SchemaBase::bare_field() const {
+  if (!positional_.empty()) return positional_;
+  const auto is_required = [](const auto& field) { return field->required(); };
+  if (std::count_if(fields_.begin(), fields_.end(), is_required) != 1) return "";
+  return (*std::find_if(fields_.begin(), fields_.end(), is_required))->name();
+}
+
+/// `node` as a mapping of fields, a bare value written out.
 ConfigNode SchemaBase::spelled_out(const ConfigNode& node) const {
   if (node.is_null()) return ConfigNode::mapping({}, node.mark());
-  if (positional_.empty() || !is_positional(node, field_names())) return node;
-  return ConfigNode::mapping({{ConfigNode::scalar(positional_, false, node.mark()), node}}, node.mark());
+  const std::string field = bare_field();
+  const bool is_bare = positional_.empty() ? !node.is_mapping() : is_positional(node, field_names());
+  if (field.empty() || !is_bare) return node;
+  return ConfigNode::mapping({{ConfigNode::scalar(field, false, node.mark()), node}}, node.mark());
 }
 
 Reading SchemaBase::read_fields(const ConfigNode& node, const std::string& what, void* out,
                                 Diagnostics& diagnostics) const {
   const ConfigNode fields = spelled_out(node);
   if (!fields.is_mapping()) {
-    report_unexpected(node, what, "a mapping", diagnostics);
+    diagnostics.error(node, fmt::format("{}: expected a mapping, found {}{}", what, node.describe(),
+                                        advice_for_colon(node)));
     return Reading::wrong;
   }
   const size_t before = diagnostics.count();
@@ -169,10 +182,11 @@ Json SchemaBase::json_schema_of(const void* defaults) const {
   if (!required.items().empty()) object.set("required", std::move(required));
   object.set("additionalProperties", false);
   if (!example_.empty()) object.set("examples", Json::array().push(example_json(example_)));
-  if (positional_.empty()) return object;
+  const std::string field = bare_field();
+  if (field.empty()) return object;
   Json choices = Json::array();
-  Json alone = find(positional_)->json_schema();
-  alone.set("description", fmt::format("short for {{{}: ...}}", positional_));
+  Json alone = find(field)->json_schema();
+  alone.set("description", fmt::format("short for {{{}: ...}}", field));
   choices.push(std::move(object)).push(std::move(alone));
   return Json::object().set("anyOf", std::move(choices));
 }

@@ -82,6 +82,7 @@ class SchemaBase {
   const SchemaField* find(std::string_view name) const;
   bool is_detail(std::string_view name) const;
   bool is_harmless(const std::string& unknown_key) const;
+  std::string bare_field() const;
   ConfigNode spelled_out(const ConfigNode& node) const;
 
   std::string doc_;
@@ -103,8 +104,10 @@ class Schema : public SchemaBase {
   /// A field whose default is what `T{}` holds.
   template <class V>
   Schema& optional(std::string name, V T::*member, std::string doc, Check<V> check = {});
-  /// Options that are not written as a mapping of fields belong to this field: `reshape: [784]`, `activation:
-  /// relu`, `activation: {leaky_relu: {negative_slope: 0.1}}` (a mapping of one key that is no field here).
+  /// Options that are not written as a mapping of fields belong to this field: `images: flowers`,
+  /// `activation: {leaky_relu: {negative_slope: 0.1}}` (a mapping of one key that is no field here). Without
+  /// this call a scalar or a list belongs to the required field, where there is one only: `dense: 2`,
+  /// `rescale: 1/255`.
   Schema& positional(std::string name);
   /// A check over several fields, run when each of them was well formed; it reports by itself at `node`.
   Schema& rule(std::function<void(const T&, const ConfigNode& node, Diagnostics&)> rule);

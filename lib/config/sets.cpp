@@ -14,13 +14,26 @@ namespace dtrain {
 
 namespace {
 
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  size_t start = 0;
-  for (size_t end; (end = text.find(separator, start)) != std::string_view::npos; start = end + 1)
-    parts.emplace_back(text.substr(start, end - start));
-  parts.emplace_back(text.substr(start));
-  return parts;
+/// The keys of "a.b.0" and of "a.b[0]". One of them is empty where the text is no such path.
+std::vector<std::string> keys_of(std::string_view text) {
+  std::vector<std::string> keys(1);
+  bool in_brackets = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const bool ends_here =
+        c == ']' && in_brackets && (at + 1 == text.size() || text[at + 1] == '.' || text[at + 1] == '[');
+    if (ends_here) {
+      in_brackets = false;
+      if (at + 1 < text.size() && text[at + 1] == '.') ++at, keys.emplace_back();
+    } else if ((c == '.' || c == '[') && !in_brackets) {
+      in_brackets = c == '[';
+      keys.emplace_back();
+    } else {
+      keys.back() += c;
+    }
+  }
+  if (in_brackets) keys.emplace_back();
+  return keys;
 }
 
 /// One assignment, on its way down the tree: every step makes a changed copy of the collection that it
@@ -73,6 +86,8 @@ class Assignment {
       fail(fmt::format("unknown key '{}'{}", path(level + 1), near));
       return node;
     }
+    // As beside keys of a base: the kind `sgd` takes the place of an `adam` that is there.
+    for (auto& [key, value] : entries) key = key.as_inherited();
     entries.emplace_back(ConfigNode::scalar(keys_[level], false, mark_),
                          descend(ConfigNode::null(mark_), level + 1));
     return ConfigNode::mapping(std::move(entries), node.mark());
@@ -110,7 +125,7 @@ ConfigNode apply_sets(ConfigNode config, const std::vector<std::string>& sets, D
   for (const std::string& set : sets) {
     const Mark mark{std::make_shared<const std::string>("--set " + set), 0, 0};
     const size_t equals = set.find('=');
-    std::vector<std::string> keys = split(std::string_view(set).substr(0, equals), '.');
+    std::vector<std::string> keys = keys_of(std::string_view(set).substr(0, equals));
     const bool empty_key = std::find(keys.begin(), keys.end(), "") != keys.end();
     if (equals == std::string::npos || empty_key || keys.size() > kMaxKeys) {
       diagnostics.error(mark, "expected KEY=VALUE, such as train.epochs=5");

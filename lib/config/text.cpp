@@ -1,5 +1,7 @@
 #include "config/text.h"
 
+#include <cctype>
+
 #include <fmt/format.h>
 
 #include "base/utf8.h"
@@ -10,12 +12,70 @@ namespace {
 
 /// yaml-cpp holds the tokens of a whole flow collection in memory before it hands out the first.
 constexpr size_t kMaxFlowMarks = 1'000'000;
+constexpr size_t kShown = 60;  // characters of a text in a message
 
 bool is_control(unsigned char c) {
   return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
 }
 
 }  // namespace
+
+std::string with_blank(std::string_view text) {
+  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  size_t end = 0;
+  while (end < text.size() && is_letter(text[end])) ++end;
+  if (end == 0 || std::isdigit(static_cast<unsigned char>(text[0])) || end + 1 >= text.size() ||
+      text[end] != ':')
+    return "";
+  constexpr std::string_view kOther = " \t:/";  // a key with a value, a namespace, an address
+  if (kOther.find(text[end + 1]) != std::string_view::npos) return "";
+  return fmt::format("{}: {}", text.substr(0, end), text.substr(end + 1));
+}
+
+std::string advice_for_colon(const ConfigNode& node) {
+  const std::string meant = node.is_scalar() && !node.quoted() ? with_blank(node.text()) : "";
+  return meant.empty() ? ""
+                       : fmt::format("; a blank is missing behind the colon: '{}'", shortened(meant, kShown));
+}
+
+std::vector<TextMistake> keys_without_blank(std::string_view text, int count) {
+  std::vector<TextMistake> found;
+  size_t at = 0;
+  for (int number = 1; number <= count && at < text.size(); ++number) {
+    const size_t end = std::min(text.find_first_of("\r\n", at), text.size());
+    const std::string_view content = text.substr(at, end - at);
+    at = std::min(text.find('\n', end), text.size() - 1) + 1;
+    const size_t first = content.find_first_not_of(' ');
+    if (first == std::string_view::npos || content[first] == '#') continue;
+    const std::string meant = with_blank(content.substr(first));
+    if (meant.empty())
+      found.clear();
+    else
+      found.push_back({number, static_cast<int>(first) + 1,
+                       fmt::format("a blank is missing behind the colon: '{}'", shortened(meant, kShown))});
+  }
+  return found;
+}
+
+size_t quote_of_scalar(std::string_view text, size_t at) {
+  while (at < text.size() && (text[at] == '&' || text[at] == '!')) {
+    at = text.find_first_of(" \t\r\n", at);
+    if (at != std::string_view::npos) at = text.find_first_not_of(" \t\r\n", at);
+  }
+  return at < text.size() && (text[at] == '"' || text[at] == '\'') ? at : std::string_view::npos;
+}
+
+size_t closing_quote(std::string_view text, size_t first) {
+  const char quote = text[first];
+  for (size_t at = first + 1; at < text.size(); ++at) {
+    const bool is_pair = quote == '\'' && text.substr(at, 2) == "''";
+    if ((quote == '"' && text[at] == '\\') || is_pair)
+      ++at;
+    else if (text[at] == quote)
+      return at;
+  }
+  return std::string_view::npos;
+}
 
 std::optional<TextMistake> find_text_mistake(std::string_view text) {
   if (text.size() > kMaxConfigBytes)

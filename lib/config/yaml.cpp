@@ -35,20 +35,37 @@ struct Subtree {
 /// which the rest can still be read are reported, others thrown as the parser's own exception.
 class Builder final : public YAML::EventHandler {
  public:
-  Builder(const ByteEscapes& escapes, Mark place, Diagnostics& diagnostics)
-      : escapes_(escapes), text_(escapes.text()), place_(std::move(place)), diagnostics_(diagnostics) {}
+  /// Marks are in the file of `place`, or (`is_fixed`) are `place`.
+  Builder(const ByteEscapes& escapes, Mark place, bool is_fixed, Diagnostics& diagnostics)
+      : escapes_(escapes),
+        text_(escapes.text()),
+        place_(std::move(place)),
+        is_fixed_(is_fixed),
+        diagnostics_(diagnostics) {}
 
   const ConfigNode& root() const { return root_.node; }
   bool found_anything() const { return found_; }
 
   /// For a mistake in the syntax: where the bracket stands in which it was found.
   std::string context() const {
-    if (stack_.empty() || !stack_.back().in_brackets || place_.line == 0) return {};
-    return fmt::format(" (in the brackets that open at {})", place(stack_.back().mark).str());
+    if (stack_.empty() || !stack_.back().in_brackets || is_fixed_) return {};
+    const YAML::Mark& open = stack_.back().mark;
+    const bool has_variable =
+        text_.find("${", static_cast<size_t>(std::max(open.pos, 0))) != std::string_view::npos;
+    return fmt::format(" (in the brackets that open at {}{})", place(open).str(),
+                       has_variable ? "; in brackets a ${...} stands in quotes" : "");
   }
 
+  /// Where the last quoted text begins that goes over several lines and ends in this one; null where there is
+  /// none. A missing quote ends at the next one, which was to begin another text.
+  YAML::Mark quoted_up_to(int line) const {
+    return quote_end_line_ == line ? quote_ : YAML::Mark::null_mark();
+  }
+
+  bool has_unclosed_quote() const { return is_unclosed_; }
+
   Mark place(const YAML::Mark& mark) const {
-    return place_.line == 0 || mark.is_null() ? place_ : Mark{place_.file, mark.line + 1, mark.column + 1};
+    return is_fixed_ || mark.is_null() ? place_ : Mark{place_.file, mark.line + 1, mark.column + 1};
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -74,6 +91,7 @@ class Builder final : public YAML::EventHandler {
                 const std::string& value) override {
     found_ = true;
     if (tag != "?" && tag != "!") refuse_tag(mark, tag);
+    if (tag == "!") check_quotes(mark);
     add({ConfigNode::scalar(escapes_.restore(value), tag != "?", place(mark))}, mark, anchor);
   }
 
@@ -103,6 +121,7 @@ class Builder final : public YAML::EventHandler {
     bool is_mapping, in_brackets;
     std::vector<ConfigNode> items;
     std::vector<ConfigNode::Entry> entries;
+    std::vector<ConfigNode> merged;  // the mappings of a merge key
     std::optional<ConfigNode> key;
     std::unordered_set<std::string> keys;
     size_t nodes = 1;
@@ -129,6 +148,7 @@ class Builder final : public YAML::EventHandler {
     Frame frame = std::move(stack_.back());
     stack_.pop_back();
     const Mark mark = place(frame.mark);
+    if (!frame.merged.empty()) merge(frame);
     Subtree tree{frame.is_mapping ? ConfigNode::mapping(std::move(frame.entries), mark)
                                   : ConfigNode::sequence(std::move(frame.items), mark),
                  frame.nodes, frame.height};
@@ -154,6 +174,9 @@ class Builder final : public YAML::EventHandler {
 
     if (!frame.is_mapping) {
       frame.items.push_back(std::move(tree.node));
+    } else if (frame.key && is_merge(*frame.key)) {
+      frame.key.reset();
+      take_merged(frame, tree.node);
     } else if (frame.key) {
       frame.entries.emplace_back(*std::exchange(frame.key, std::nullopt), std::move(tree.node));
     } else {
@@ -166,11 +189,50 @@ class Builder final : public YAML::EventHandler {
       throw YAML::ParserException(mark, "expected a key that is a scalar, found " + key.describe());
     if (key.text().size() > kMaxKeyBytes)
       throw YAML::ParserException(mark, fmt::format("a key of more than {} bytes", kMaxKeyBytes));
-    if (key.text() == "<<" && !key.quoted())
-      diagnostics_.error(place(mark), "merge keys (<<) are not supported; write the keys out");
-    else if (!frame.keys.insert(key.text()).second)
+    if (!frame.keys.insert(key.text()).second)
       diagnostics_.error(place(mark), fmt::format("duplicate key {}", key.describe()));
     frame.key = std::move(key);
+  }
+
+  static bool is_merge(const ConfigNode& key) { return key.text() == "<<" && !key.quoted(); }
+
+  void take_merged(Frame& frame, const ConfigNode& value) {
+    const auto take = [&](const ConfigNode& one) {
+      if (one.is_mapping())
+        frame.merged.push_back(one);
+      else
+        diagnostics_.error(
+            one, fmt::format("<<: expected a mapping, or a list of mappings, found {}{}", one.describe(),
+                             one.is_scalar() ? "; an alias begins with *" : ""));
+    };
+    if (!value.is_sequence()) return take(value);
+    for (const ConfigNode& one : value.items()) take(one);
+  }
+
+  /// Puts the entries of merged mappings before the mapping's own, as PyYAML does. Its own keys win, then
+  /// those of earlier mappings.
+  static void merge(Frame& frame) {
+    std::vector<ConfigNode::Entry> all;
+    for (const ConfigNode& one : frame.merged)
+      for (const ConfigNode::Entry& entry : one.entries())
+        if (frame.keys.insert(entry.first.text()).second) all.push_back(entry);
+    all.insert(all.end(), frame.entries.begin(), frame.entries.end());
+    frame.entries = std::move(all);
+  }
+
+  /// Reports a quoted scalar without an end, which the parser takes to the end of the file.
+  void check_quotes(const YAML::Mark& mark) {
+    const size_t first = quote_of_scalar(text_, static_cast<size_t>(std::max(mark.pos, 0)));
+    if (first == std::string_view::npos) return;
+    const size_t last = closing_quote(text_, first);
+    if (last == std::string_view::npos) {
+      is_unclosed_ = true;
+      return diagnostics_.error(place(mark), fmt::format("a {} that is not closed", text_[first]));
+    }
+    const auto lines = std::count(text_.begin() + static_cast<ptrdiff_t>(first),
+                                  text_.begin() + static_cast<ptrdiff_t>(last), '\n');
+    quote_ = mark;
+    quote_end_line_ = lines > 0 ? mark.line + static_cast<int>(lines) : -1;
   }
 
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
@@ -182,7 +244,11 @@ class Builder final : public YAML::EventHandler {
   const ByteEscapes& escapes_;
   std::string_view text_;
   Mark place_;
+  bool is_fixed_;
   Diagnostics& diagnostics_;
+  YAML::Mark quote_ = YAML::Mark::null_mark();
+  int quote_end_line_ = -1;  // from 0; -1: the last quoted scalar is in one line
+  bool is_unclosed_ = false;
   std::vector<Frame> stack_;
   std::map<YAML::anchor_t, Subtree> anchors_;
   Subtree root_;
@@ -199,20 +265,38 @@ class ViewBuffer final : public std::streambuf {
   }
 };
 
-}  // namespace
+/// Reports what kept the parser from going on: where it began, as far as that can be told.
+void report_syntax(const YAML::Exception& mistake, const Builder& builder, std::string_view text,
+                   Diagnostics& diagnostics) {
+  if (builder.has_unclosed_quote()) return;
+  YAML::Mark mark = mistake.mark;
+  if (mark.is_null()) return diagnostics.error(builder.place(YAML::Mark()), mistake.msg);
+  if (const YAML::Mark quote = builder.quoted_up_to(mark.line); !quote.is_null())
+    return diagnostics.error(
+        builder.place(quote),
+        fmt::format("a quote that ends in line {} only, where this follows: {}; is the text "
+                    "to end here?",
+                    mark.line + 1, mistake.msg));
+  std::vector<TextMistake> keys = keys_without_blank(text, mark.line + 1);
+  if (keys.empty()) keys = keys_without_blank(text, mark.line);
+  for (const TextMistake& key : keys) {
+    mark.line = key.line - 1;
+    mark.column = key.column - 1;
+    diagnostics.error(builder.place(mark), key.message);
+  }
+  if (keys.empty()) diagnostics.error(builder.place(mark), mistake.msg + builder.context());
+}
 
-ConfigNode parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagnostics) {
+ConfigNode parse(std::string_view text, const Mark& place, bool is_fixed, Diagnostics& diagnostics) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  const auto at = [&](int line, int column) {
-    return place.line == 0 ? place : Mark{place.file, line, column};
-  };
+  const auto at = [&](int line, int column) { return is_fixed ? place : Mark{place.file, line, column}; };
   if (const auto mistake = find_text_mistake(text)) {
     diagnostics.error(at(mistake->line, mistake->column), mistake->message);
     return {};
   }
   const size_t before = diagnostics.count();
   const ByteEscapes escapes(text);
-  Builder builder(escapes, place, diagnostics);
+  Builder builder(escapes, place, is_fixed, diagnostics);
   try {
     ViewBuffer buffer(escapes.text());
     std::istream stream(&buffer);
@@ -221,14 +305,19 @@ ConfigNode parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& 
     }
     if (!builder.found_anything()) diagnostics.error(at(1, 1), "expected a YAML document, found nothing");
   } catch (const YAML::Exception& mistake) {
-    const Mark mark = mistake.mark.is_null() ? at(1, 1) : builder.place(mistake.mark);
-    diagnostics.error(mark, mistake.msg + builder.context());
+    report_syntax(mistake, builder, text, diagnostics);
   }
   return diagnostics.count() == before ? builder.root() : ConfigNode();
 }
 
+}  // namespace
+
+ConfigNode parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagnostics) {
+  return parse(text, place, true, diagnostics);
+}
+
 ConfigNode parse_yaml(std::string_view text, const std::string& file_name, Diagnostics& diagnostics) {
-  return parse_yaml_at(text, {std::make_shared<const std::string>(file_name), 1, 1}, diagnostics);
+  return parse(text, {std::make_shared<const std::string>(file_name), 1, 1}, false, diagnostics);
 }
 
 }  // namespace dtrain

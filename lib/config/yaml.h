@@ -9,14 +9,14 @@
 
 namespace dtrain {
 
-/// Parses one YAML document. Hostile input (size over 8 MiB, nesting over 100 levels, more than a million
-/// nodes, aliases that expand beyond that or contain themselves, duplicate keys, keys that are no scalars,
-/// several documents, bytes that are no text) becomes an error with a position, in bounded time and memory;
-/// then the result is null. Never throws for bad text.
+/// Parses one YAML document, merge keys (`<<: *other`, `<<: [*one, *other]`) applied. Hostile input (size
+/// over 8 MiB, nesting over 100 levels, more than a million nodes, aliases that expand beyond that or contain
+/// themselves, duplicate keys, keys that are no scalars, several documents, bytes that are no text) becomes
+/// an error with a position, in bounded time and memory; then the result is null. Never throws for bad text.
 ConfigNode parse_yaml(std::string_view text, const std::string& file_name, Diagnostics& diagnostics);
 
-/// As parse_yaml, for text that stands in no file: every value and mistake has the mark `place` where that is
-/// in no line (a --set), else its own line and column in that file.
+/// As parse_yaml, for text that is no file (a --set, a variable): every value and mistake has the mark
+/// `place`.
 ConfigNode parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagnostics);
 
 }  // namespace dtrain

@@ -126,6 +126,26 @@ ConfigNode with_absolute_cache(const ConfigNode& node) {
   return node.with("cache", cache->with("file", options));
 }
 
+/// `data`, with an absolute path for each of these files that another configuration file than the data set's
+/// own names (its base's): they are found beside that one.
+ConfigNode with_files_of_others(const ConfigNode& data, const std::vector<std::string>& files) {
+  const std::filesystem::path home = folder_of(data.mark());
+  return data.with_scalars([&](const ConfigNode& scalar) {
+    const bool is_file = std::find(files.begin(), files.end(), scalar.text()) != files.end();
+    if (!is_file || scalar.mark().line == 0 || folder_of(scalar.mark()) == home) return scalar;
+    return ConfigNode::scalar(absolute_path(find_file(scalar.text(), scalar.mark())), true, scalar.mark());
+  });
+}
+
+/// The names of the readers' files.
+std::vector<std::string> files_of(const DatasetSpec& spec) {
+  std::vector<std::string> all;
+  for (const char* name : kSplitNames)
+    if (const SplitSpec* split = spec.find(name); split && split->reader)
+      for (const std::string& file : split->reader->files()) all.push_back(file);
+  return all;
+}
+
 /// Where relative file names are looked up first, whatever file the configuration is read from later.
 std::string absolute_root(const std::string& root, const ConfigNode& node) {
   const ConfigNode* written = node.find("root");
@@ -141,9 +161,16 @@ const SplitSpec* DatasetSpec::find(const std::string& split) const {
   return nullptr;
 }
 
-std::optional<DatasetSpec> parse_dataset(const ConfigNode& node, Diagnostics& diagnostics) {
+std::optional<DatasetSpec> parse_dataset(const ConfigNode& written, Diagnostics& diagnostics) {
   DatasetSpec spec;
-  if (!dataset_schema().parse(with_absolute_cache(node), "dataset", spec, diagnostics)) return std::nullopt;
+  ConfigNode node = with_absolute_cache(written);
+  if (!dataset_schema().parse(node, "dataset", spec, diagnostics)) return std::nullopt;
+  if (const ConfigNode now = with_files_of_others(node, files_of(spec));
+      spec.root.empty() && !now.same_as(node)) {
+    spec = {};
+    node = now;
+    dataset_schema().parse(node, "dataset", spec, diagnostics);
+  }
   warn_of_same_samples(spec, diagnostics);
   complete_draws(spec);
   spec.root = absolute_root(spec.root, node);

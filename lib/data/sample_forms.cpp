@@ -22,8 +22,6 @@ TensorSpec asked_for(const WantedColumn& wanted, const Reader& reader) {
             {pictures->size->height, pictures->size->width, pictures->channels.value_or(3)},
             wanted.dtype};
   }
-  if (!reader.has_shapes())
-    throw UserError("auto: this reader makes samples of the shape that the model says; expected a shape");
   return {wanted.name, {}, wanted.dtype};
 }
 
@@ -56,16 +54,17 @@ int64_t count_classes(const Column& column, const std::string& name, const Sourc
 SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColumn>& inputs,
                            const std::vector<WantedColumn>& targets, const Mark& place) {
   const SplitSpec& split = *spec.train;
-  std::vector<TensorSpec> wanted_inputs, wanted_targets, read_targets;
+  std::vector<TensorSpec> wanted_inputs, wanted_targets;
   ReadRequest request{spec.root, split.mark, {}, {}, spec.facts.source};
   const SourceColumns source = at_place(place, [&] {
+    if (!split.reader->has_shapes())
+      throw UserError(fmt::format("auto: {} makes samples as the model wants them; expected a number",
+                                  split.reader.name));
     for (const WantedColumn& input : inputs) wanted_inputs.push_back(asked_for(input, *split.reader));
-    for (const WantedColumn& target : targets) {
+    for (const WantedColumn& target : targets)
       wanted_targets.push_back({target.name, target.shape.value_or(Shape()), target.dtype});
-      if (!split.find_input_target(target.name)) read_targets.push_back(wanted_targets.back());
-    }
     request.inputs = before_transforms(wanted_inputs, false, spec.transforms);
-    request.targets = before_transforms(read_targets, true, spec.transforms);
+    request.targets = before_transforms(split.targets_to_read(wanted_targets), true, spec.transforms);
     return split.reader->open(request);
   });
 

@@ -1,5 +1,6 @@
 #include "data/split_spec.h"
 
+#include <algorithm>
 #include <array>
 
 #include "config/schema.h"
@@ -145,12 +146,14 @@ std::vector<TensorSpec> SplitSpec::targets_to_read(const std::vector<TensorSpec>
   return read;
 }
 
-bool Codec<SplitSpec>::parse(const ConfigNode& node, const std::string&, SplitSpec& out,
+bool Codec<SplitSpec>::parse(const ConfigNode& written, const std::string&, SplitSpec& out,
                              Diagnostics& diagnostics) {
   const size_t before = diagnostics.count();
+  const ConfigNode node = registry<Reader>().without_replaced(written, "split");
   out.mark = node.mark();
   if (const ConfigNode* split = node.find("split")) {
-    if (node.entries().size() > 1)
+    const auto is_own = [](const ConfigNode::Entry& entry) { return !entry.first.inherited(); };
+    if (std::count_if(node.entries().begin(), node.entries().end(), is_own) > 1)
       diagnostics.error(node, "give either 'split' (samples of another split) or a reader, not both");
     DrawnSplit drawn;
     DrawnSplit::schema().parse(*split, "split", drawn, diagnostics);

@@ -76,13 +76,16 @@ std::vector<std::optional<LayerSpec>> GraphBuilder::read_specs(const std::vector
 
 std::optional<LayerSpec> GraphBuilder::read_spec(const ConfigNode& node, const Scope& scope) {
   const size_t before = diagnostics_.count();
-  const auto written = take_apart(node, "layer", "", "", diagnostics_);
+  auto written = take_apart(node, "layer", "", "", diagnostics_);
   if (!written) {
     misunderstood_ = true;
     return std::nullopt;
   }
+  const auto block = blocks_.find(written->name.text());
+  if (block == blocks_.end())
+    if (const std::string name = registry<Layer>().canonical(written->name.text()); !name.empty())
+      written->name = ConfigNode::scalar(name, false, written->name.mark());
   const std::string& kind = written->name.text();
-  const auto block = blocks_.find(kind);
   std::vector<std::string> fields = registry<Layer>().fields(kind);
   if (block != blocks_.end())
     for (const auto& [parameter, value] : block->second.parameters) fields.push_back(parameter);

@@ -119,7 +119,8 @@ std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostic
   if (text.weights) {
     graph.pretrained = std::move(text.weights);
     graph.pretrained->mark = node.find("weights")->mark();
-    graph.pretrained->from = absolute_path(find_file(graph.pretrained->from, graph.pretrained->mark));
+    const Mark named_at = place_in(node, {"weights", "from"});
+    graph.pretrained->from = absolute_path(find_file(graph.pretrained->from, named_at));
   }
   graph.resolved = write_model(graph);
   return graph;

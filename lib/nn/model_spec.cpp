@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "config/scalar.h"
+
 namespace dtrain {
 
 namespace {
@@ -88,8 +90,7 @@ const Schema<InputSpec>& InputSpec::schema() {
       Schema<InputSpec>("An input of the model.")
           .required("shape", &InputSpec::shape,
                     "of one sample, without the batch axis; `auto`: as the training split has it")
-          .optional("dtype", &InputSpec::dtype, "of its elements")
-          .positional("shape");
+          .optional("dtype", &InputSpec::dtype, "of its elements");
   return kSchema;
 }
 
@@ -109,7 +110,7 @@ bool Codec<Recompute>::parse(const ConfigNode& node, const std::string& where, R
     out.on = RecomputeSegment::schema().parse(node, where, *out.segment, diagnostics);
     return out.on;
   }
-  if (node.is_scalar() && (node.text() == "true" || node.text() == "false"))
+  if (node.is_scalar() && parse_bool(node.text()))
     return Codec<bool>::parse(node, where, out.on, diagnostics);
   return report_unexpected(node, where, "true, false or {segment: NAME}", diagnostics);
 }
@@ -119,8 +120,10 @@ ConfigNode Codec<Recompute>::write(const Recompute& value) {
 }
 
 Json Codec<Recompute>::schema() {
+  // The mapping alone: a bare `recompute: yes` would be the name of a segment.
+  const Json segment = RecomputeSegment::schema().json_schema();
   return Json::object().set(
-      "anyOf", Json::array().push(json_type("boolean")).push(RecomputeSegment::schema().json_schema()));
+      "anyOf", Json::array().push(json_type("boolean")).push(segment.at("anyOf").items().front()));
 }
 
 namespace {

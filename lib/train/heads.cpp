@@ -13,9 +13,9 @@ namespace {
 
 /// Whether this is written as a loss is, with a name that losses have.
 bool is_loss(const ConfigNode& node) {
-  if (node.is_scalar()) return registry<Loss>().contains(node.text());
+  if (node.is_scalar()) return !registry<Loss>().canonical(node.text()).empty();
   return node.is_mapping() && node.entries().size() == 1 &&
-         registry<Loss>().contains(node.entries().front().first.text());
+         !registry<Loss>().canonical(node.entries().front().first.text()).empty();
 }
 
 /// Whether `loss:` is a mapping from outputs, and not a kind of one key.
@@ -24,9 +24,9 @@ bool is_by_output(const ConfigNode& loss, const std::vector<ModelOutput>& output
   if (loss.entries().size() > 1) return true;
   const auto& [key, value] = loss.entries().front();
   if (registry<Loss>().contains(key.text())) return false;
-  return std::any_of(outputs.begin(), outputs.end(),
-                     [&, name = key.text()](const ModelOutput& output) { return output.name == name; }) ||
-         (is_loss(value) && outputs.front().name.empty());
+  const auto is_called = [&, name = key.text()](const ModelOutput& output) { return output.name == name; };
+  if (std::any_of(outputs.begin(), outputs.end(), is_called)) return true;
+  return !is_loss(loss) && is_loss(value) && outputs.front().name.empty();
 }
 
 /// One loss an output; empty kinds where something was wrong.
@@ -123,7 +123,7 @@ ConfigNode resolved_list(const WrittenMetrics& list) {
   return ConfigNode::sequence(std::move(kinds));
 }
 
-/// A list is for every output.
+/// A list, or the name of one, is for every output.
 MetricsByOutput read_metrics(const ConfigNode& train, std::string_view key,
                              const std::vector<ModelOutput>& outputs, Diagnostics& diagnostics) {
   MetricsByOutput all;
@@ -131,10 +131,6 @@ MetricsByOutput read_metrics(const ConfigNode& train, std::string_view key,
   const ConfigNode* node = train.find(key);
   if (!node || node->is_null()) return all;
   if (!node->is_mapping()) {
-    if (!node->is_sequence()) {
-      diagnostics.error(*node, fmt::format("{}: expected a list of metrics, or a mapping from outputs", key));
-      return all;
-    }
     const WrittenMetrics list = read_list(*node, diagnostics);
     for (WrittenMetrics& output : all.outputs) output = list;
     all.resolved = resolved_list(list);
@@ -281,7 +277,8 @@ ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, con
   if (outputs.empty()) outputs.emplace_back();
   ParsedHeads heads;
   std::vector<Configured<Loss>> losses(outputs.size());
-  if (const ConfigNode* loss = train.find("loss")) losses = read_losses(*loss, outputs, diagnostics);
+  if (const ConfigNode* loss = train.find("loss"))
+    losses = read_losses(registry<Loss>().without_replaced(*loss), outputs, diagnostics);
   const MetricsByOutput metrics = read_metrics(train, "metrics", outputs, diagnostics);
   const MetricsByOutput weighted = read_metrics(train, "weighted_metrics", outputs, diagnostics);
   std::vector<ConfigNode::Entry> resolved;
@@ -340,7 +337,7 @@ Json metrics_json_schema() {
   const Json list = Json::object().set("type", "array").set("items", kind);
   const Json either = Json::object().set("anyOf", Json::array().push(list).push(kind));
   const Json by_output = Json::object().set("type", "object").set("additionalProperties", either);
-  return Json::object().set("anyOf", Json::array().push(list).push(by_output));
+  return Json::object().set("anyOf", Json::array().push(list).push(json_type("string")).push(by_output));
 }
 
 }  // namespace dtrain

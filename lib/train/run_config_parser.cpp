@@ -48,6 +48,7 @@ struct Codec<RunName> {
 namespace {
 
 struct TopLevel {
+  std::optional<std::string> base;
   std::optional<RunName> name;
   int64_t seed = 0;
   ConfigNode model, dataset, train, checkpoint;
@@ -57,6 +58,9 @@ struct TopLevel {
 const Schema<TopLevel>& top_level_schema() {
   static const auto schema =
       Schema<TopLevel>("A run of dtrain.")
+          .optional("base", &TopLevel::base,
+                    "the path of another run's YAML file, from whose keys this one starts: mappings merge, "
+                    "anything else is replaced")
           .optional("name", &TopLevel::name,
                     "of the run, and of its folder under runs/; the file's name where not given")
           .optional("seed", &TopLevel::seed, "from which all that is random follows", at_least<int64_t>(0))
@@ -64,7 +68,12 @@ const Schema<TopLevel>& top_level_schema() {
           .required("dataset", &TopLevel::dataset, "the data, in place or as the path of a YAML file")
           .optional("strategy", &TopLevel::strategy, "how the run is laid over devices")
           .required("train", &TopLevel::train, "how it is trained")
-          .optional("checkpoint", &TopLevel::checkpoint, "what is saved, and when");
+          .optional("checkpoint", &TopLevel::checkpoint, "what is saved, and when")
+          .rule([](const TopLevel& top, const ConfigNode& node, Diagnostics& diagnostics) {
+            // load_config() takes it out of files.
+            if (top.base)
+              diagnostics.error(*node.find("base"), "base: only a file can start from another one");
+          });
   return schema;
 }
 

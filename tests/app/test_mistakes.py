@@ -117,10 +117,14 @@ MISTAKES = [
     ("dense: {name: last, units: 3}", "dense: {name: last, units: 3, device: @cpu:0}",
      "the strategy 'mirrored' gives layers no places of their own"),
     # Names from elsewhere.
-    ("- conv2d:", "- @Conv2D:", "did you mean 'conv2d'?"),
+    ("- conv2d:", "- @nn.Conv2d:", "did you mean 'conv2d'?"),
     ("- flatten: {}", "- @nn.ReLU: {}", "write activation: relu"),
     ("loss: {sparse_categorical_crossentropy: {from_logits: true}}", "loss: @CrossEntropyLoss", "{from_logits: true}"),
-    ("loss: {sparse_categorical_crossentropy: {from_logits: true}}", "loss: @mse", "did you mean 'mean_squared_error'?"),
+    ("loss: {sparse_categorical_crossentropy: {from_logits: true}}", "loss: @MSELoss", "did you mean 'mean_squared_error'?"),
+    ("- early_stopping:", "- ReduceLROnPlateau:\n    - early_stopping:", "- @ReduceLROnPlateau", "{reduce_on_plateau:"),
+    ("- early_stopping:", "- ModelCheckpoint:\n    - early_stopping:", "- @ModelCheckpoint", "stands under checkpoint"),
+    ("batch_size: 16", "batch_size: 16\n  @validation_split: 0.2", "validation: {split: {of: train"),
+    ("batch_size: 16", "batch_size: 16\n  @scheduler: cosine", "a schedule is the optimizer's learning_rate"),
     ("learning_rate: 0.001", "@lr: 0.001", "did you mean 'learning_rate'?"),
     ("learning_rate: 0.001", "@clipnorm: 1", "train: clip_norm"),
     ("batch_size: 16", "@batchSize: 16", "did you mean 'batch_size'?"),
@@ -139,6 +143,10 @@ MISTAKES = [
     ("seed: 1", "seed: @*anchor", "anchor"),
     ("model:\n", "model: @missing.yaml\nmodel_:\n", "missing.yaml"),
     ("seed: 1", "seed: @${DTRAIN_UNSET_VARIABLE}", "DTRAIN_UNSET_VARIABLE"),
+    ("seed: 1", "@seed:1", "a blank is missing behind the colon: 'seed: 1'"),
+    ("- dropout: {rate: 0.5}", "- @dropout:0.5", "a blank is missing behind the colon: 'dropout: 0.5'"),
+    ("seed: 1", "seed: 1\nname: @\"run", "is not closed"),
+    ("seed: 1", "seed: 1\nbase: @missing.yaml", "missing.yaml"),
 ]
 
 

@@ -113,9 +113,9 @@ TEST_CASE("numbers are written as YAML 1.1 reads them") {
 }
 
 TEST_CASE("truth values are true and false") {
-  CHECK(read<bool>("true"));
-  CHECK_FALSE(read<bool>("false"));
-  for (const char* text : {"True", "yes", "on", "1"})
+  for (const char* text : {"true", "True", "TRUE"}) CHECK(read<bool>(text));
+  for (const char* text : {"false", "False", "FALSE"}) CHECK_FALSE(read<bool>(text));
+  for (const char* text : {"tRUE", "yes", "on", "1"})
     CHECK(said<bool>(text) == "x: expected true or false, found '" + std::string(text) + "'");
   CHECK(said<bool>("'true'") == "x: expected true or false, found the string 'true'");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/aliases.h"
 #include "support.h"
 
 namespace dtrain {
@@ -71,6 +72,40 @@ TEST_CASE("a near word is suggested, a far one is not") {
         "; expected one of same, valid");
 }
 
+TEST_CASE("names of Keras are names, those of others are none") {
+  const std::vector<std::string> kinds{"dense",
+                                       "conv2d_transpose",
+                                       "max_pooling2d",
+                                       "mean_squared_error",
+                                       "adam",
+                                       "sgd",
+                                       "rmsprop",
+                                       "f1_score",
+                                       "auc",
+                                       "accuracy",
+                                       "piecewise_constant",
+                                       "silu"};
+  for (const auto& [name, kind] :
+       std::vector<std::pair<std::string, std::string>>{{"Dense", "dense"},
+                                                        {"Conv2DTranspose", "conv2d_transpose"},
+                                                        {"MaxPooling2D", "max_pooling2d"},
+                                                        {"MSE", "mean_squared_error"},
+                                                        {"mse", "mean_squared_error"},
+                                                        {"MeanSquaredError", "mean_squared_error"},
+                                                        {"Adam", "adam"},
+                                                        {"SGD", "sgd"},
+                                                        {"RMSprop", "rmsprop"},
+                                                        {"F1Score", "f1_score"},
+                                                        {"AUC", "auc"},
+                                                        {"acc", "accuracy"},
+                                                        {"PiecewiseConstantDecay", "piecewise_constant"},
+                                                        {"swish", "silu"}})
+    CHECK(find_keras_name(name, kinds) == kind);
+  for (const char* name :
+       {"dense_", "Linear", "nn.Conv2d", "ConvTranspose2d", "MaxPool2d", "MSELoss", "Sgd", "", "x.mse"})
+    CHECK(find_keras_name(name, kinds) == "");
+}
+
 TEST_CASE("names from elsewhere are met with the one that is meant") {
   using Words = std::vector<std::string>;
   const Words losses{"sparse_categorical_crossentropy", "binary_crossentropy", "mean_squared_error"};
@@ -91,6 +126,11 @@ TEST_CASE("names from elsewhere are met with the one that is meant") {
   const Words train{"epochs", "batch_size", "loss", "optimizer", "clip_norm"};
   CHECK(suggestion("batchSize", train) == "; did you mean 'batch_size'?");
   CHECK(suggestion("global_clipnorm", train) == "; did you mean 'clip_norm'?");
+  CHECK(contains(suggestion("scheduler", train), "learning_rate: {reduce_on_plateau"));
+  CHECK(contains(suggestion("validation_split", Words{"accumulate", "epochs"}), "split: {of: train"));
+  CHECK(contains(suggestion("ReduceLROnPlateau", Words{"early_stopping", "ema"}), "reduce_on_plateau"));
+  CHECK(suggestion("epochs:5", train) == "; a blank is missing behind the colon: 'epochs: 5'");
+  CHECK(suggestion("cpu:5", train) == "");
   CHECK(contains(suggestion("learning-rate", train), "option of the optimizer"));
   CHECK(contains(suggestion("in_channels", Words{"filters", "kernel_size"}), "leave it out"));
 }

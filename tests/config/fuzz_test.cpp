@@ -17,6 +17,8 @@ model:
   layers:
     - conv2d: &conv {filters: 8, kernel_size: [3, 3], padding: same, activation: leaky_relu}
     - conv2d: *conv
+    - conv2d: {<<: *conv, filters: 4}
+    - reshape: {<<: [{target_shape: [2]}, {target_shape: [3]}]}
     - reshape: [784]
     - activation: {leaky_relu: {negative_slope: 0.1}}
 dataset: |

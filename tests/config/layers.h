@@ -79,8 +79,7 @@ struct TestReshape {
 
   static const Schema<TestReshape>& schema() {
     static const auto kSchema = Schema<TestReshape>("Another shape.")
-                                    .required("target_shape", &TestReshape::target_shape, "the new extents")
-                                    .positional("target_shape");
+                                    .required("target_shape", &TestReshape::target_shape, "the new extents");
     return kSchema;
   }
 };

@@ -95,13 +95,18 @@ TEST_CASE("the environment in strings") {
                                         "d: $$HOME $name $\n"
                                         "e:\n  - ${DTRAIN_TEST_NONE:-}\n  - '${DTRAIN_TEST_NONE:-}'\n"
                                         "f: ${DTRAIN_TEST_NONE:-/x:-y}\n"
-                                        "g: {$k: $v}\n");
+                                        "g: {$k: $v}\n"
+                                        "h: '${DTRAIN_TEST_ONE}'\n"
+                                        "i: \"$$1\"\n");
   const Loaded loaded = load(file);
   CHECK(loaded.messages == "");
   CHECK(equal(loaded.node,
-              yaml("{a: 1, b: xyz, c: d, d: $HOME $name $, e: [null, ''], f: '/x:-y', g: {$k: $v}}")));
+              yaml("{a: 1, b: xyz, c: d, d: $HOME $name $, e: [null, null], f: '/x:-y', g: {$k: $v}, h: 1, "
+                   "i: $1}")));
   REQUIRE(loaded.node.find("a") != nullptr);
   CHECK_FALSE(loaded.node.find("a")->quoted());
+  CHECK_FALSE(loaded.node.find("h")->quoted());  // a number, as it would be unquoted
+  CHECK(loaded.node.find("i")->quoted());
   CHECK(loaded.node.find("a")->mark().str() == file + ":1:4");
 
   const std::string bad =
@@ -112,6 +117,79 @@ TEST_CASE("the environment in strings") {
                                   bad + ":3:5: error: expected ${NAME} or ${NAME:-default}, found '${1x}'\n" +
                                   bad + ":4:5: error: a '${' without its '}'\n" + bad +
                                   ":5:5: error: expected ${NAME} or ${NAME:-default}, found '${}'");
+}
+
+TEST_CASE("a variable may hold lists, mappings and strings") {
+  const auto value = [](const char* text) {
+    const Variable variable("DTRAIN_TEST_ONE", text);
+    Diagnostics diagnostics;
+    const ConfigNode node = expand_environment(yaml("a: \"${DTRAIN_TEST_ONE}\""), diagnostics);
+    CHECK(messages(diagnostics) == "");
+    CHECK(node.find("a")->mark().str() == "f:1:4");
+    return *node.find("a");
+  };
+  const ConfigNode list = value("[cpu:0, {a: 1}]");
+  CHECK(equal(list, yaml("[cpu:0, {a: 1}]")));
+  CHECK(list.items()[1].find("a")->mark().str() == "f:1:4");
+  CHECK(value("'1'").quoted());
+  CHECK(value("~").is_null());
+  // What is text to a person stays whole.
+  for (const char* text : {"run #3", "*.tar", "{000..146}.tar", "a: b", "[1", "\"x", "true"})
+    CHECK(value(text).text() == text);
+  CHECK(value(" 7 \n").text() == "7");
+}
+
+TEST_CASE("a configuration starts from a base") {
+  const Folder folder;
+  folder.write("base/deep.yaml",
+               "seed: 1\nmodel: m.yaml\ntrain: {epochs: 1, optimizer: {adam: {epsilon: 1e-6}}}\n");
+  folder.write("base/m.yaml", "layers: [flatten]\ninputs: {x: [1]}\n");
+  folder.write(
+      "base/a.yaml",
+      "base: deep.yaml\nseed: 2\ntrain: {optimizer: {adam: {learning_rate: 0.1}}, metrics: [a, b]}\n");
+  const std::string file = folder.write(
+      "b.yaml", "base: base/a.yaml\nmodel: {inputs: {x: [2]}}\ntrain: {metrics: [c]}\nname: b\n");
+  const Loaded loaded = load(file);
+  CHECK(loaded.messages == "");
+  CHECK(equal(
+      loaded.node,
+      yaml("{seed: 2, model: {layers: [flatten], inputs: {x: [2]}}, train: {epochs: 1, optimizer: {adam: "
+           "{epsilon: 1e-6, learning_rate: 0.1}}, metrics: [c]}, name: b}")));
+  const auto place = [&](std::initializer_list<std::string_view> path) {
+    return place_in(loaded.node, path).str();
+  };
+  CHECK(place({"seed"}) == folder / "base/a.yaml:2:7");
+  CHECK(place({"model", "layers"}) == folder / "base/m.yaml:1:9");
+  CHECK(place({"model", "inputs", "x"}) == file + ":2:21");
+  CHECK(place({"train", "optimizer", "adam", "epsilon"}) == folder / "base/deep.yaml:3:48");
+
+  // A file that is named takes the place of what the base has; what is nothing takes it away.
+  folder.write("n.yaml", "layers: [dense]\n");
+  const Loaded other = load(folder.write("c.yaml", "base: base/a.yaml\nmodel: n.yaml\ntrain:\n"));
+  CHECK(equal(other.node, yaml("{seed: 2, model: {layers: [dense]}, train: null}")));
+}
+
+TEST_CASE("bases that cannot be") {
+  const Folder folder;
+  const std::string a = folder.write("a.yaml", "seed: 1\nbase: b.yaml\n"),
+                    b = folder.write("b.yaml", "base: a.yaml\n");
+  CHECK(load(a).messages ==
+        b + ":1:7: error: base: '" + a + "' starts from itself (" + a + " -> " + b + " -> " + a + ")");
+  const std::string self = folder.write("self.yaml", "base: ./self.yaml\n");
+  CHECK(contains(load(self).messages, "self.yaml:1:7: error: base: "));
+  CHECK(contains(load(folder.write("c.yaml", "base: none.yaml\n")).messages,
+                 "c.yaml:1:7: error: cannot read the configuration file '" + folder / "none.yaml"));
+  CHECK(contains(load(folder.write("d.yaml", "base: [a.yaml]\n")).messages,
+                 "d.yaml:1:7: error: base: expected the path of a YAML file, found a list"));
+  folder.write("list.yaml", "- 1\n");
+  CHECK(contains(load(folder.write("e.yaml", "base: list.yaml\n")).messages,
+                 "list.yaml:1:1: error: expected a run's"));
+  folder.write("twice.yaml", "a: 1\na: 2\n");
+  CHECK(contains(load(folder.write("f.yaml", "base: twice.yaml\n")).messages,
+                 "twice.yaml:2:1: error: duplicate key 'a'"));
+  for (int i = 0; i < 40; ++i)
+    folder.write("chain" + std::to_string(i) + ".yaml", "base: chain" + std::to_string(i + 1) + ".yaml\n");
+  CHECK(contains(load(folder / "chain0.yaml").messages, "base: expected a chain of at most 32 files"));
 }
 
 TEST_CASE("dollars are escaped where they would begin a variable, and nowhere else") {
@@ -190,6 +268,10 @@ TEST_CASE("--set replaces what is there") {
       "{train: {epochs: 1, optimizer: {adam: {learning_rate: 1e-2}}, list: [1, {a: b}]}, strategy: single}");
   check_set(text, {"train="}, "{train: null, strategy: single}");
   check_set("{a: b=c}", {"a=x=y"}, "{a: x=y}");
+  check_set(text, {"train.list[1].a=2", "train.list[0]=[]"},
+            "{train: {epochs: 1, optimizer: adam, list: [[], {a: 2}]}, strategy: single}");
+  check_set("{a: [[1, 2]]}", {"a[0][1]=3"}, "{a: [[1, 3]]}");
+  check_set("{a: [1]}", {"a=[]"}, "{a: []}");
 }
 
 TEST_CASE("--set writes keys that the schema may know") {
@@ -213,7 +295,8 @@ TEST_CASE("--set that leads nowhere") {
     CHECK(contains(
         set(text, {"train.list." + std::string(index) + "=5"}).messages,
         "error: 'train.list' is a list of 2; expected an index from 0, found '" + std::string(index) + "'"));
-  for (const char* wrong : {"train.epochs", "", "=1", ".a=1", "a.=1", "a..b=1"})
+  for (const char* wrong :
+       {"train.epochs", "", "=1", ".a=1", "a.=1", "a..b=1", "a[=1", "a[]=1", "a[0=1", "[0]=1", "a[0].=1"})
     CHECK(contains(set(text, {wrong}).messages, "error: expected KEY=VALUE, such as train.epochs=5"));
   CHECK(set(text, {"train.epochs=[1"}).messages.starts_with("--set train.epochs=[1: error: "));
   CHECK(set(text, {"train=${DTRAIN_TEST_NONE}"})

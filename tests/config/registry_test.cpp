@@ -1,5 +1,6 @@
 #include "config/registry.h"
 
+#include "config/merge.h"
 #include "layers.h"
 #include "support.h"
 
@@ -66,6 +67,25 @@ TEST_CASE("a number stands for one of the kinds") {
   CHECK(said("-1") ==
         "f:1:1: error: leaky_relu's negative_slope: expected a number of at least 0, found '-1'");
   CHECK(said("'0.5'") == "f:1:1: error: unknown activation '0.5'; expected one of linear, leaky_relu");
+}
+
+TEST_CASE("a kind replaces that of a base") {
+  const auto merged_yaml = [](std::string_view base, std::string_view over) {
+    Diagnostics diagnostics;
+    const auto kind = table().parse(merged(yaml(base), yaml(over)), diagnostics);
+    CHECK(messages(diagnostics) == "");
+    return kind.resolved.to_yaml();
+  };
+  CHECK(merged_yaml("{leaky_relu: {negative_slope: 0.5}}", "{linear: {}}") == "linear\n");
+  CHECK(merged_yaml("{leaky_relu: {negative_slope: 0.5}}", "linear") == "linear\n");
+  CHECK(merged_yaml("{leaky_relu: {negative_slope: 0.5}}", "{leaky_relu: }") ==
+        "leaky_relu: {negative_slope: 0.25}\n");
+  CHECK(merged_yaml("{leaky_relu: {negative_slope: 0.5}}", "{leaky_relu: {}}") ==
+        "leaky_relu: {negative_slope: 0.5}\n");
+  // Two kinds of one file are a mistake still, and so is what is no kind.
+  Diagnostics diagnostics;
+  CHECK_FALSE(table().parse(merged(yaml("{linear: {}}"), yaml("{liner: {}}")), diagnostics));
+  CHECK(contains(messages(diagnostics), "f:1:2: error: activation: expected a number"));
 }
 
 TEST_CASE("anything else is an error that says so") {

@@ -26,6 +26,28 @@ TEST_CASE("an alias is what it stands for") {
   CHECK(root.find("c")->items()[1].same_as(*root.find("a")));
 }
 
+TEST_CASE("quotes that are closed are no mistake") {
+  CHECK(yaml("a: \"x\n  y\\\"\"\nb: 'it''s\n  fine'\n").find("b")->text() == "it's fine");
+  CHECK(yaml("a: it's\nb: |\n  \"\n").find("b")->text() == "\"\n");
+  CHECK(yaml("a: &x \"'\"\nb: &y\n  '\"'\n").find("b")->text() == "\"");
+}
+
+TEST_CASE("a merge key brings in the keys that are not there") {
+  const ConfigNode root = yaml(
+      "one: &one {a: 1, b: 2}\n"
+      "two: &two {b: 3, c: 4}\n"
+      "x: {<<: *one, b: 5}\n"
+      "y:\n  z: 6\n  <<: [*two, *one, {d: 7}]\n"
+      "nested: {<<: {<<: *one, e: 8}}\n"
+      "text: {'<<': 9}\n");
+  CHECK(equal(*root.find("x"), yaml("{a: 1, b: 5}")));
+  CHECK(equal(*root.find("y"), yaml("{b: 3, c: 4, a: 1, d: 7, z: 6}")));
+  CHECK(equal(*root.find("nested"), yaml("{a: 1, b: 2, e: 8}")));
+  CHECK(root.find("text")->find("<<")->text() == "9");
+  CHECK(root.find("x")->find("a")->mark().str() == "f:1:15");  // where it is written
+  CHECK(root.find("x")->find("b")->mark().str() == "f:3:18");
+}
+
 TEST_CASE("byte order mark, document marks, comments and text blocks are fine") {
   CHECK(yaml("\xEF\xBB\xBF---\na: 1 # one\n...\n# end\n").find("a")->text() == "1");
   CHECK(yaml("a: |\n  x\n  y\n").find("a")->text() == "x\ny\n");
@@ -41,7 +63,29 @@ TEST_CASE("every mistake of a text has its place") {
       {"a: 1\n---\nb: 2\n", "f:2:1: error: expected one document, found another"},
       {"a: !!binary aGk=\n", "f:1:4: error: tags are not supported, found 'tag:yaml.org,2002:binary'"},
       {"a: !mine [1]\n", "f:1:4: error: tags are not supported, found '!mine'"},
-      {"b: &x {c: 1}\na:\n  <<: *x\n", "f:3:3: error: merge keys (<<) are not supported; write the keys out"},
+      {"a:\n  <<: x\n",
+       "f:2:7: error: <<: expected a mapping, or a list of mappings, found 'x'; an alias begins with *"},
+      {"a: &x [1]\nb: {<<: *x}\n",
+       "f:1:8: error: <<: expected a mapping, or a list of mappings, found '1'; an alias begins with *"},
+      {"a: &x {b: 1}\nc:\n  <<: *x\n  <<: *x\n", "f:4:3: error: duplicate key '<<'"},
+      {"a: &x\n  <<: *x\n", "f:2:7: error: an alias within the value that it stands for"},
+      // What was begun and not ended is told where it begins.
+      {"name: \"abc\nseed: 1\nmodel: x\n", "f:1:7: error: a \" that is not closed"},
+      {"seed: 1\ntrain: {file: 'a.csv, x: 3}\n", "f:2:15: error: a ' that is not closed"},
+      {"- &a \"b\n- c\n", "f:1:3: error: a \" that is not closed"},
+      {"name: \"abc\nseed: 1\nx: \"y\"\nz: 1\n",
+       "f:1:7: error: a quote that ends in line 3 only, where this follows: end of map not found; is the "
+       "text to end here?"},
+      {"seed:1\nmodel:\n  inputs: {x: [4]}\n",
+       "f:1:1: error: a blank is missing behind the colon: 'seed: 1'"},
+      {"train:\n  epochs: 1\n  batch_size:3\n\n  # and\n  loss:mse\n  metrics: []\n",
+       "f:3:3: error: a blank is missing behind the colon: 'batch_size: 3'"},
+      {"a:1\nb:2\nc: 3\n",
+       "f:1:1: error: a blank is missing behind the colon: 'a: 1'\n"
+       "f:2:1: error: a blank is missing behind the colon: 'b: 2'"},
+      {"a: {b: ${C:-1}}\n",
+       "f:1:9: error: end of map flow not found (in the brackets that open at f:1:4; in brackets a ${...} "
+       "stands in quotes)"},
       {"a: &x [*x]\n",
        "f:1:8: error: an alias within the value that it stands for (in the brackets that open at f:1:4)"},
       {"a: &x\n  b: *x\n", "f:2:6: error: an alias within the value that it stands for"},

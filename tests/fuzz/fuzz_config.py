@@ -139,6 +139,24 @@ train:
 """]
 
 
+# The base of the configurations that start from one.
+BASE = EVERYTHING[2]
+EVERYTHING += ["""\
+base: base.yaml
+seed: ${SEED:-4}
+model:
+  inputs: {x: [5]}
+  layers: [{Dense: &wide {units: 4, activation: swish}}, {dense: {<<: *wide, units: "${UNITS:-3}"}}, {dropout: 0.5}, {dense: 1}]
+dataset:
+  validation: {split: {of: train, fraction: 0.25}}
+train: {loss: mse, metrics: mae, optimizer: {SGD: {learning_rate: 1/8}}, callbacks: [EarlyStopping]}
+""", """\
+base: base.yaml
+strategy: {pipeline: {devices: [cpu:0, cpu:1]}}
+train: {optimizer: {sgd: {<<: [{momentum: 0.5}, {momentum: 0.25, nesterov: TRUE}]}}, clip_norm: 0.5}
+"""]
+
+
 def with_strategy(text, strategy):
     """The configuration with another strategy; its layers name no devices."""
     return re.sub(r", device: \"cpu:\d\"", "", re.sub(r"(?m)^strategy: .*$", lambda _: f"strategy: {strategy}", text))
@@ -221,6 +239,7 @@ def find_fault(program, text):
             target = pathlib.Path(folder) / name
             target.parent.mkdir(exist_ok=True)
             target.symlink_to(ROOT / name)
+        (pathlib.Path(folder) / "configs" / "base.yaml").write_text(BASE)
         code, out, err = run_patiently(program, folder, "check", text, "--json")
         if code is None:
             return "check hangs"

@@ -168,7 +168,10 @@ TEST_CASE("an activation among the options becomes a layer; linear and null none
 TEST_CASE("layers as Keras writes them") {
   const auto config = [](const std::string& yaml) {
     const auto layer = layer_of(yaml);
-    return layer->keras_class() + " " + layer->keras_config().dump();
+    const std::string kind = yaml.substr(0, yaml.find(':')), keras = layer->keras_class();
+    // It is a name of the layer here, too.
+    if (keras != "LeakyReLU") CHECK(registry<Layer>().canonical(keras) == kind);
+    return keras + " " + layer->keras_config().dump();
   };
   CHECK(config("dense: {units: 3, activation: relu, kernel_initializer: {random_normal: {stddev: 0.5}}}") ==
         R"(Dense {"units": 3, "activation": "relu", "use_bias": true, )"

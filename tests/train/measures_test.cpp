@@ -282,7 +282,8 @@ TEST_CASE("mistakes in metrics and weights have their places") {
        "monitor 'val_f1_score' is no number but a table");
   says({"train.metrics=[{f1_score: {average: mackro}}]"}, "macro");
   says({"train.metrics=[auc, auc]"}, "the metric 'auc' is there twice");
-  says({"train.metrics=accuracy"}, "expected a list of metrics, or a mapping from outputs");
+  says({"train.metrics=acuracy"}, "unknown metric 'acuracy'; did you mean 'accuracy'?");
+  CHECK(errors_of({"train.metrics=accuracy"}) == "");
   says({"train.metrics=[r2_score]"}, "r2_score: expected a target of float32");
   says({"train.metrics=[{recall: {name: epoch}}]"}, "name: 'epoch' is what something else is reported as");
   says({"train.metrics=[{recall: {name: seconds}}]"}, "name: 'seconds' is what something else");

@@ -42,7 +42,6 @@ void add_random_rotation(Registry<Augmentation>& table) {
   schema.required("factor", &Options::factor,
                   "the range of the angle, as a part of a whole turn; a number f is [-f, f]", turns());
   add_warp_options(schema);
-  schema.positional("factor");
   table.add<RandomRotation>("random_rotation", schema);
 }
 

@@ -42,10 +42,8 @@ void add_file_cache(Registry<Cache>& table) {
       "All samples are decoded once, to files that later runs map into memory; rebuilt when the data or its "
       "options change. Runs of the same data may share them at the same time; each data set needs a path.");
   schema.example("{path: /tmp/mnist-cache}");
-  schema
-      .required("path", &FileCacheOptions::path,
-                "the files' path, to which the split's name is added: PATH.train, ...")
-      .positional("path");
+  schema.required("path", &FileCacheOptions::path,
+                  "the files' path, to which the split's name is added: PATH.train, ...");
   table.add<FileCache>("file", schema);
 }
 

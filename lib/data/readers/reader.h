@@ -69,7 +69,7 @@ class Reader {
                                                   const ReadRequest& /*request*/) const {
     return std::nullopt;
   }
-  /// Whether the files say what shape the inputs have; else these have whatever shape a request says.
+  /// Whether the files say what shape samples have; else they have the one that a request says.
   virtual bool has_shapes() const { return true; }
   /// Whether what it opens has SourceColumns::weights.
   virtual bool has_weights() const { return false; }

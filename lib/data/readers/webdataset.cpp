@@ -142,7 +142,6 @@ void add_webdataset(Registry<Reader>& table) {
       .optional("target", &WebDatasetOptions::target,
                 "what the target's file ends in, which holds the number or the name of a class, or a number");
   add_picture_fields(schema);
-  schema.positional("files");
   table.add<WebDatasetReader>("webdataset", schema);
 }
 

@@ -26,7 +26,7 @@ void add_cast(Registry<Transform>& table) {
   Schema<CastOptions> schema(
       "Converts the inputs: towards zero, and to the nearest value where one does not fit.");
   schema.example("{dtype: float32}");
-  schema.required("dtype", &CastOptions::dtype, "float32, int32 or uint8").positional("dtype");
+  schema.required("dtype", &CastOptions::dtype, "float32, int32 or uint8");
   table.add<Cast>("cast", schema);
 }
 

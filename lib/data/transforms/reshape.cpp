@@ -33,8 +33,7 @@ class Reshape final : public Transform {
 void add_reshape(Registry<Transform>& table) {
   Schema<ReshapeOptions> schema("Gives the inputs another shape of as many elements.");
   schema.example("{shape: [28, 28, 1]}");
-  schema.required("shape", &ReshapeOptions::shape, "a sample's new shape, without the batch axis")
-      .positional("shape");
+  schema.required("shape", &ReshapeOptions::shape, "a sample's new shape, without the batch axis");
   table.add<Reshape>("reshape", schema);
 }
 

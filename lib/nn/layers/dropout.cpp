@@ -14,7 +14,6 @@ struct DropoutOptions {
             .example("{rate: 0.5}")
             .required("rate", &DropoutOptions::rate, "the part that is dropped",
                       between_excluding_high(0.0, 1.0))
-            .positional("rate")
             .details({"rate"});
     return schema;
   }

@@ -19,13 +19,11 @@ struct ReshapeOptions {
             .example("{target_shape: [16, -1]}")
             .required("target_shape", &ReshapeOptions::target_shape,
                       "a sample's shape; one extent may be -1: what is left",
-                      {"sizes of at least 1, and -1 at most once",
-                       [](const std::vector<int64_t>& shape) {
+                      {"sizes of at least 1, and -1 at most once", [](const std::vector<int64_t>& shape) {
                          const auto good = [](int64_t n) { return n == -1 || (n >= 1 && n <= 1 << 30); };
                          return std::all_of(shape.begin(), shape.end(), good) &&
                                 std::count(shape.begin(), shape.end(), -1) <= 1;
-                       }})
-            .positional("target_shape");
+                       }});
     return schema;
   }
 };
