@@ -1,5 +1,4 @@
 // dtrain new: a commented configuration for a CSV file or a folder of pictures, after a look at it.
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -39,14 +38,11 @@ bool is_tar_archive(const std::string& path) {
   return is_tar_file(start);
 }
 
-/// Notes are results; of many the configuration has the rest.
-void say(const NewConfig& config, const std::string& file, const OutputOptions& output) {
-  constexpr size_t kMostNotes = 20;
+/// Notes and the table of columns are results.
+void say(const NewConfig& config, const OutputOptions& output) {
   if (output.text()) {
-    for (size_t i = 0; i < std::min(config.notes.size(), kMostNotes); ++i)
-      print_text(one_line(config.notes[i]) + "\n");
-    if (config.notes.size() > kMostNotes)
-      print_text(fmt::format("... and more: {} has it all in comments\n", file));
+    for (const std::string& note : config.notes) print_text(one_line(note) + "\n");
+    if (!config.table.empty()) print_text("\n" + config.table + "\n");
   }
   for (const std::string& warning : config.warnings) print_warning(one_line(warning));
 }
@@ -85,7 +81,7 @@ void make_new(NewOptions options, const OutputOptions& output) {
   const std::string schema_path = (fs::path(options.folder) / options.schema).string();
   if (look_at(schema_path) == Standing::nothing)
     write_new(schema_path, run_config_json_schema().dump(2) + "\n");
-  say(config, options.file, output);
+  say(config, output);
   if (output.json) {
     Json notes = Json::array(), warnings = Json::array();
     for (const std::string& note : config.notes) notes.push(note);
@@ -94,6 +90,7 @@ void make_new(NewOptions options, const OutputOptions& output) {
                    .set("config", options.file)
                    .set("schema", schema_path)
                    .set("notes", std::move(notes))
+                   .set("columns", config.columns)
                    .set("warnings", std::move(warnings)));
   }
   if (output.text())

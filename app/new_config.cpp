@@ -46,8 +46,15 @@ std::string yaml_string(const std::string& text) {
 std::string config_head(const NewOptions& options, const NewConfig& config) {
   std::string text = comment("yaml-language-server: $schema=" + options.schema);
   text += comment(fmt::format("Made by `dtrain new {}`. Train:  dtrain fit {}", options.data, options.file));
-  for (const auto* said : {&config.notes, &config.warnings})
-    for (const std::string& line : *said) text += comment(line + ".");
+  for (const std::string& note : config.notes) text += comment(note + ".");
+  if (!config.table.empty()) text += "#\n";
+  for (size_t at = 0; at < config.table.size();) {
+    const size_t end = config.table.find('\n', at);
+    text += comment(config.table.substr(at, end - at));
+    at = end + 1;
+  }
+  if (!config.table.empty()) text += "#\n";
+  for (const std::string& warning : config.warnings) text += comment(warning + ".");
   return text + "\nseed: 1\n\n";
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
+
 namespace dtrain {
 
 struct TableProfile;   // table_profile.h
@@ -20,11 +22,13 @@ struct NewOptions {
   std::string folder;  // where the configuration will stand, absolute: its paths are relative to it
 };
 
-/// A configuration, and what is to be said of it to whoever wanted it. The text has all of that in comments.
+/// A configuration, and what its user is told. The text repeats all of it in comments.
 struct NewConfig {
   std::string text;
   std::vector<std::string> notes;
-  std::vector<std::string> warnings;  // what had better be mended in the data
+  std::string table;                  // of a table's columns, in lines; "" for pictures
+  Json columns = Json::array();       // the same for --json
+  std::vector<std::string> warnings;  // faults of the data
 };
 
 /// A text as one line of UTF-8 without control characters, whatever stands in it.
@@ -32,7 +36,7 @@ std::string one_line(std::string_view text);
 /// A string as the configuration has to say it, also within brackets: in quotes where something else could be
 /// meant by it, and with `$$` for a dollar that would begin a variable.
 std::string yaml_string(const std::string& text);
-/// The first lines, all of them comments: how the configuration was made, and its notes and warnings.
+/// The first lines, all of them comments: how the configuration was made, its notes, table and warnings.
 std::string config_head(const NewOptions& options, const NewConfig& config);
 /// "cat (3), dog (12)", by class names and how many samples each has; of many classes the first ones.
 std::string describe_classes(const std::vector<std::string>& names, const std::vector<int64_t>& counts);

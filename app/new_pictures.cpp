@@ -8,9 +8,11 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "column_meaning.h"
 #include "new_config.h"
+#include "new_recipe.h"
 #include "picture_look.h"
-#include "table_plan.h"
+#include "table_target.h"
 #include "text.h"
 
 namespace dtrain {
@@ -43,7 +45,7 @@ std::string picture_model(int64_t side, int channels, const std::string& last) {
       "  layers:\n",
       side, channels);
   int64_t filters = 32;
-  for (int64_t left = side; left > 7; left /= 2, filters = std::min<int64_t>(filters * 2, 256))
+  for (int64_t left = side; left > 4; left /= 2, filters = std::min<int64_t>(filters * 2, 256))
     text += fmt::format("    - stage: {{filters: {}}}\n", filters);
   return text + fmt::format(
                     "    - global_average_pooling2d\n"
@@ -52,9 +54,7 @@ std::string picture_model(int64_t side, int channels, const std::string& last) {
                     last);
 }
 
-std::string scores_layer(int64_t classes) {
-  return fmt::format("    - dense: {{units: {}}}  # a score for each class\n", classes);
-}
+constexpr const char* kScoresLayer = "    - dense: {units: auto}  # a score for each class\n";
 
 /// What is said of all files that `look` was for: "", where all of them are pictures. `where`: "in DIR".
 std::string describe_bad(const PictureLook& look, const std::string& where) {
@@ -81,10 +81,19 @@ std::string drawn_split(const char* name, bool stratify) {
                      stratify ? ", stratify: true" : "");
 }
 
-constexpr const char* kPictureTransforms =
-    "  transforms:\n    - rescale: {scale: 1/255}\n"
-    "  augment:                            # training only\n"
-    "    - random_flip: {mode: horizontal} # not for digits and letters\n\n";
+/// Small grey pictures are often digits and letters, which a mirror would make others of.
+std::string picture_transforms(int64_t side, int channels) {
+  constexpr int64_t kSmall = 32;
+  std::string text =
+      "  transforms:\n    - rescale: {scale: 1/255}\n"
+      "  augment:                            # training only\n";
+  text += channels == 1 && side <= kSmall
+              ? "    # - random_flip: {mode: horizontal} # where left and right do not matter\n"
+              : "    - random_flip: {mode: horizontal}   # not for digits and letters\n";
+  text += "    - random_translation: {height_factor: 0.1, width_factor: 0.1, fill_mode: nearest}\n";
+  if (side > kSmall) text += "    - random_zoom: {height_factor: 0.15, fill_mode: nearest}\n";
+  return text + "\n";
+}
 
 /// Splits that have no folder are drawn from the training split.
 std::string picture_dataset(const NewOptions& options, const LookedAtPictures& looked, int64_t side,
@@ -96,25 +105,17 @@ std::string picture_dataset(const NewOptions& options, const LookedAtPictures& l
                        picture_options(side, channels, found.look));
   };
   return "dataset:\n" + split("train", looked.train) + split("validation", looked.validation) +
-         split("test", looked.test) + kPictureTransforms;
+         split("test", looked.test) + picture_transforms(side, channels);
 }
 
 std::string picture_training(int64_t pictures, bool regression, bool has_rare_classes) {
-  std::string text = fmt::format(
-      "train:\n"
-      "  epochs: 30\n"
-      "  batch_size: {}\n"
-      "{}",
-      pictures < 2'000 ? 16 : 32,
-      regression ? "  loss: mean_squared_error\n  metrics: [mean_absolute_error]\n"
-                 : "  loss: {sparse_categorical_crossentropy: {from_logits: true}}\n"
-                   "  metrics: [sparse_categorical_accuracy, confusion_matrix]\n");
-  if (has_rare_classes)
-    text += "  class_weight: balanced              # some classes are rare: their pictures count more\n";
-  return text +
-         "  optimizer: {adam: {learning_rate: 0.001}}\n"
-         "  callbacks: [{early_stopping: {monitor: val_loss, patience: 8}}]\n\n"
-         "checkpoint: {best: {monitor: val_loss}}   # `dtrain predict --best` takes it\n";
+  const TrainingLength length = length_for_pictures(pictures);
+  std::string text = "train:\n" + epochs_text(length) +
+                     (regression ? "  loss: mean_squared_error\n  metrics: [mean_absolute_error]\n"
+                                 : "  loss: {sparse_categorical_crossentropy: {from_logits: true}}\n"
+                                   "  metrics: [sparse_categorical_accuracy, confusion_matrix]\n");
+  if (has_rare_classes) text += kClassWeightText;
+  return text + schedule_text(length);
 }
 
 /// What is wrong with the files that a table names; "" where nothing is.
@@ -148,10 +149,9 @@ NewConfig picture_config(const NewOptions& options) {
   for (const auto* split : {&looked.train, &looked.validation, &looked.test})
     config.warnings.push_back(describe_bad(split->look, "in " + split->path));
   std::erase(config.warnings, "");
-  config.text = config_head(options, config) +
-                picture_model(side, channels, scores_layer(static_cast<int64_t>(looked.classes.size()))) +
+  config.text = config_head(options, config) + picture_model(side, channels, kScoresLayer) +
                 picture_dataset(options, looked, side, channels) +
-                picture_training(pictures, false, *most > 3 * *least);
+                picture_training(pictures, false, *most >= kRareClass * *least);
   return config;
 }
 
@@ -160,45 +160,44 @@ NewConfig picture_table_config(const NewOptions& options, const TableProfile& ta
   if (table.columns.size() < 2)
     throw UserError(
         fmt::format("{}: expected a column of what the pictures show, found their names only", options.data));
-  TablePlan plan;
-  plan.target = find_target(table, options.target, pictures.column);
-  plan_target(table, plan);
-  const ColumnProfile& target = table.columns[plan.target];
+  const TargetPlan plan = choose_target(table, options.target, pictures.column);
+  const ColumnProfile& target = table.columns[plan.column];
   const int64_t side = side_for(pictures.look);
   const int channels = pictures.look.grey ? 1 : 3;
   std::string csv =
       fmt::format("file: {}, path: {}, target: {}", yaml_string(path_from_config(options, options.data)),
-                  yaml_column(table, pictures.column), yaml_column(table, plan.target));
+                  yaml_column(table, pictures.column), yaml_column(table, plan.column));
   if (!pictures.extension.empty()) csv += ", extension: " + pictures.extension;
   if (table.delimiter != ',') csv += ", delimiter: " + Json(std::string(1, table.delimiter)).dump();
   std::string reader = "csv: {" + csv + "}, ";
   if (!pictures.folder.empty())
     reader += fmt::format("directory: {}, ", yaml_string(path_from_config(options, pictures.folder)));
   reader += picture_options(side, channels, pictures.look);
-  if (plan.names_of_target) {
+  if (plan.names_are_numbers) {
     std::vector<std::string> names;
     for (const std::string& value : target.values) names.push_back(yaml_string(value));
     reader += fmt::format(", class_names: [{}]", fmt::join(names, ", "));
   }
   const std::string shows = plan.regression
-                                ? fmt::format("{} is a number from {:g} to {:g}", called(table, plan.target),
+                                ? fmt::format("{} is a number from {:g} to {:g}", called(table, plan.column),
                                               target.least, target.most)
                                 : describe_classes(target.values, target.counts);
   NewConfig config;
   config.notes = {fmt::format("{}: {}", format_plural(table.rows, "picture"), shows)};
   config.warnings = table.warnings;
-  config.warnings.insert(config.warnings.end(), plan.notes.begin(), plan.notes.end());  // of the target
+  config.warnings.insert(config.warnings.end(), plan.warnings.begin(), plan.warnings.end());
+  config.warnings.push_back(plan.rare_warning);
   config.warnings.push_back(describe_named(table, pictures));
   std::erase(config.warnings, "");
   const std::string last =
       plan.regression
           ? fmt::format("    - dense: {{units: 1, bias_initializer: {{constant: {{value: {:.6g}}}}}}}\n",
                         target.mean)
-          : scores_layer(plan.classes);
+          : kScoresLayer;
   config.text = config_head(options, config) + picture_model(side, channels, last) +
                 fmt::format("dataset:\n  train: {{images: {{{}}}}}\n", reader) +
                 drawn_split("validation", plan.stratify) + drawn_split("test", plan.stratify) +
-                kPictureTransforms + picture_training(table.rows, plan.regression, plan.rare);
+                picture_transforms(side, channels) + picture_training(table.rows, plan.regression, plan.rare);
   return config;
 }
 

@@ -1,137 +1,162 @@
 #include "table_plan.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "base/utf8.h"
-#include "new_config.h"
+#include "table_relations.h"
 #include "text.h"
 
 namespace dtrain {
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
-std::string shown(const TableProfile& table, size_t column) {
-  return table.header ? table.columns[column].name : std::to_string(column);
-}
-
-std::string called(const TableProfile& table, size_t column) {
-  if (!table.header) return "column " + shown(table, column);
-  const std::string name = shown(table, column);
-  return name.empty() ? "the column without a name" : "'" + name + "'";
-}
-
 namespace {
 
-constexpr size_t kShown = 40;  // bytes of a value
+using Use = ColumnRole::Use;
 
-}  // namespace
-
-std::string yaml_column(const TableProfile& table, size_t column) {
-  return table.header ? yaml_string(shown(table, column)) : shown(table, column);
+ColumnRole role_of_column(const TableProfile& table, size_t place) {
+  const ColumnMeaning meaning = meaning_of(table, place);
+  std::string why = why_no_feature(table.columns[place], meaning);
+  return {meaning, why.empty() ? Use::feature : Use::left_out, std::move(why)};
 }
 
-size_t find_target(const TableProfile& table, const std::string& wanted, std::optional<size_t> other) {
-  if (!wanted.empty()) {
-    for (size_t i = 0; i < table.columns.size(); ++i)
-      if (shown(table, i) == wanted) return i;
-    std::vector<std::string> names;
-    for (size_t i = 0; i < table.columns.size(); ++i) names.push_back(shown(table, i));
+/// The first column that names the rows is the id of predictions.
+void choose_id(const TableProfile& table, TablePlan& plan) {
+  const auto found = std::find_if(plan.columns.begin(), plan.columns.end(), [](const ColumnRole& column) {
+    return column.use == Use::left_out && column.meaning == ColumnMeaning::id;
+  });
+  if (found == plan.columns.end()) return;
+  found->use = Use::id;
+  found->why = "";
+  const auto place = static_cast<size_t>(found - plan.columns.begin());
+  if (const std::string odd = why_no_numbers(table.columns[place]); !odd.empty())
+    plan.warnings.push_back(fmt::format("{}, which names the rows: {}", called(table, place), odd));
+}
+
+/// Columns that would be numbers but for a few texts.
+void warn_of_odd_numbers(const TableProfile& table, TablePlan& plan) {
+  for (size_t i = 0; i < plan.columns.size(); ++i) {
+    const ColumnRole& column = plan.columns[i];
+    const std::string odd = why_no_numbers(table.columns[i]);
+    if (odd.empty() || (column.use != Use::feature && column.meaning != ColumnMeaning::odd_numbers)) continue;
+    const std::string what =
+        column.use == Use::feature
+            ? fmt::format("becomes 0 or 1 for each of {}, though most are numbers",
+                          format_plural(static_cast<int64_t>(table.columns[i].values.size()), "value"))
+            : "is left out";
+    plan.warnings.push_back(
+        fmt::format("{} {}: {}; correct that, or leave it empty, and write a new configuration",
+                    called(table, i), what, odd));
+  }
+}
+
+/// "'a'", "'a' and 'b'", "'a', 'b', 'c' and 4 more".
+std::string list_of(const TableProfile& table, const std::vector<size_t>& places) {
+  constexpr size_t kMostShown = 3;
+  std::vector<std::string> names;
+  for (const size_t place : places) names.push_back(called(table, place));
+  if (names.size() > kMostShown + 1) {
+    const auto more = static_cast<int64_t>(names.size() - kMostShown);
+    names.resize(kMostShown);
+    return fmt::format("{} and {} more", fmt::join(names, ", "), format_count(more));
+  }
+  if (names.size() == 1) return names[0];
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} and {}", fmt::join(names, ", "), last);
+}
+
+/// Points out features that say what the target is. Those that are the target under another name are left
+/// out, if there are other features.
+void settle_giveaways(const TableProfile& table, TablePlan& plan) {
+  const size_t target = plan.target.column;
+  std::vector<size_t> same, determining, determined;
+  const std::vector<size_t> features = plan.places(Use::feature);
+  for (const size_t place : features) {
+    const ColumnRelation relation = relate(table.columns[place], table.columns[target]);
+    if (relation.is_same)
+      same.push_back(place);
+    else if (relation.determines)
+      determining.push_back(place);
+    else if (relation.is_determined)
+      determined.push_back(place);
+  }
+  const std::string name = called(table, target);
+  constexpr const char* kAdvice = "if that is not known before the target is, add it to 'drop'";
+  if (same.size() == features.size()) {
+    determining.insert(determining.end(), same.begin(), same.end());
+  } else if (!same.empty()) {
+    for (const size_t place : same) {
+      plan.columns[place].use = Use::left_out;
+      plan.columns[place].why = fmt::format("it is the target, {}, under another name", name);
+    }
+    plan.warnings.push_back(
+        fmt::format("left out: {}, the target, {}, under another name: every value of one goes with a single "
+                    "value of the other; to train on it all the same, remove it from 'drop'",
+                    list_of(table, same), name));
+  }
+  if (!determining.empty())
+    plan.warnings.push_back(fmt::format(
+        "{} alone determines the target, {}: each value goes with a single value of the target; {}",
+        list_of(table, determining), name, kAdvice));
+  if (!determined.empty())
+    plan.warnings.push_back(
+        fmt::format("the target, {}, alone determines {}: each value of the target goes with a single value "
+                    "there; {}",
+                    name, list_of(table, determined), kAdvice));
+}
+
+void check_rows(const TableProfile& table) {
+  constexpr int64_t kLeast = 10;
+  if (table.rows < kLeast)
     throw UserError(
-        fmt::format("--target: no column '{}'; the columns are {}", wanted, fmt::join(names, ", ")));
-  }
-  constexpr std::array<std::string_view, 17> kUsual{
-      "target", "label",    "labels", "class",    "classes",   "species", "category", "outcome", "y",
-      "output", "response", "result", "survived", "diagnosis", "churn",   "quality",  "price"};
-  for (const std::string_view name : kUsual)
-    for (size_t i = 0; i < table.columns.size(); ++i)
-      if (other != i && lower(table.columns[i].name) == name) return i;
-  const size_t last = table.columns.size() - 1;
-  return other == last && last > 0 ? last - 1 : last;
+        fmt::format("the table has {}, too few to draw training, validation and test rows from; {} are the "
+                    "least",
+                    format_plural(table.rows, "row"), kLeast));
 }
 
-std::string why_no_numbers(const ColumnProfile& column) {
-  if (column.kind != ColumnProfile::Kind::text || column.odd_text.empty()) return "";
-  const std::string odd = fmt::format("'{}' in line {}", shortened(column.odd_text, kShown), column.odd_line);
-  if (!is_most(column.numbers, column))
-    return fmt::format("its numbers are written with commas ({}), which dtrain does not read", odd);
-  return fmt::format("it has {} and {} ({}{})", format_plural(column.numbers, "number"),
-                     format_plural(column.texts, "text"), column.texts > 1 ? "the first is " : "", odd);
-}
-
-namespace {
-
-/// Throws UserError where the target cannot be a class.
-void check_classes(const TableProfile& table, size_t place, int64_t rows) {
-  const ColumnProfile& target = table.columns[place];
-  const auto classes = static_cast<int64_t>(target.values.size());
-  if (target.many_values || classes > rows / 2)
-    throw UserError(fmt::format(
-        "{} cannot be predicted: it has {}{} different texts in {}, too many to be classes; --target names "
-        "another column",
-        called(table, place), target.many_values ? "more than " : "", format_count(classes),
-        format_plural(rows, "row")));
+/// One warning about few rows says enough about rare classes as well.
+void warn_of_few_rows(const TableProfile& table, TablePlan& plan) {
+  constexpr int64_t kFew = 50;
+  const int64_t of_test = std::max<int64_t>(table.rows * 15 / 100, 1);
+  if (table.rows < kFew)
+    plan.warnings.push_back(
+        fmt::format("the table has {}, of which the test split is {}: what is measured there says little",
+                    format_plural(table.rows, "row"), of_test));
+  else if (!plan.target.rare_warning.empty())
+    plan.warnings.push_back(plan.target.rare_warning);
 }
 
 }  // namespace
 
-void plan_target(const TableProfile& table, TablePlan& plan) {
-  const ColumnProfile& target = table.columns[plan.target];
-  if (target.kind == ColumnProfile::Kind::empty || target.kind == ColumnProfile::Kind::date)
-    throw UserError(fmt::format("{} cannot be predicted: it holds {}; --target names another",
-                                called(table, plan.target),
-                                target.kind == ColumnProfile::Kind::date ? "dates" : "nothing"));
-  const int64_t rows = table.rows - target.missing;
-  if (!target.many_values && target.values.size() == 1)
-    throw UserError(fmt::format(
-        "{} cannot be predicted: all rows{} have the same there, '{}', so that there is nothing to learn; "
-        "--target names another column",
-        called(table, plan.target), target.missing > 0 ? " that have a value" : "",
-        shortened(target.values[0], kShown)));
-  if (target.missing > 0)
-    plan.notes.push_back(
-        fmt::format("the target, {}, has no value in {}, which fit will refuse: remove what has none first",
-                    called(table, plan.target), format_plural(target.missing, "row")));
-  constexpr double kMostClassNumbers = 20;
-  const bool few = !target.many_values && target.values.size() <= 20;
-  const bool counts = target.kind == ColumnProfile::Kind::number && target.whole && target.least >= 0 &&
-                      target.most <= kMostClassNumbers && few &&
-                      static_cast<int64_t>(target.values.size()) <= rows / 2;
-  plan.regression = target.kind == ColumnProfile::Kind::number && !counts;
-  if (plan.regression) return;
-  if (const std::string why = why_no_numbers(target); !why.empty()) {
-    if (!few || !is_most(target.numbers, target))
-      throw UserError(
-          fmt::format("{} cannot be predicted as a number: {}; correct that, or name another "
-                      "column: --target",
-                      called(table, plan.target), why));
-    plan.notes.push_back(
-        fmt::format("{} is taken for classes, though most are numbers: {}", called(table, plan.target), why));
-  }
-  check_classes(table, plan.target, rows);
-  plan.classes = static_cast<int64_t>(target.values.size());
-  // Numbers are classes as they are where they count from 0; else they are the classes' names.
-  const bool counted = target.least == 0 && target.most == static_cast<double>(plan.classes - 1);
-  plan.names_of_target = target.kind == ColumnProfile::Kind::number && !counted;
-  const auto [least, most] = std::minmax_element(target.counts.begin(), target.counts.end());
-  constexpr int64_t kRare = 3;
-  plan.rare = *most > kRare * *least;
-  constexpr int64_t kSplits = 3;
-  plan.stratify = *least >= kSplits;
-  if (!plan.stratify)
-    plan.notes.push_back(fmt::format(
-        "the class '{}' has {}, too few for training, validation and test: these are not stratified",
-        shortened(target.values[static_cast<size_t>(least - target.counts.begin())], kShown),
-        format_plural(*least, "row")));
+std::vector<size_t> TablePlan::places(ColumnRole::Use use) const {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < columns.size(); ++i)
+    if (columns[i].use == use) found.push_back(i);
+  return found;
+}
+
+std::vector<size_t> TablePlan::categories() const {
+  std::vector<size_t> found = places(Use::feature);
+  std::erase_if(found, [&](size_t i) { return columns[i].meaning != ColumnMeaning::categories; });
+  return found;
+}
+
+TablePlan plan_table(const TableProfile& table, const std::string& wanted_target) {
+  TablePlan plan;
+  check_rows(table);
+  plan.target = choose_target(table, wanted_target);
+  plan.warnings = plan.target.warnings;
+  warn_of_few_rows(table, plan);
+  for (size_t i = 0; i < table.columns.size(); ++i) plan.columns.push_back(role_of_column(table, i));
+  plan.columns[plan.target.column].use = Use::target;
+  choose_id(table, plan);
+  warn_of_odd_numbers(table, plan);
+  settle_giveaways(table, plan);
+  if (!plan.places(Use::feature).empty()) return plan;
+  throw UserError("the table has no column to predict from: numbers, or text with a few different values\n" +
+                  table_of_columns(table, plan));
 }
 
 }  // namespace dtrain

@@ -1,51 +1,38 @@
-// The parts that a table's columns play, for `dtrain new`.
+// What `dtrain new` makes of each column of a table.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "table_profile.h"
+#include "base/json.h"
+#include "column_meaning.h"
+#include "table_target.h"
 
 namespace dtrain {
 
-/// The part that each of a table's columns plays.
-struct TablePlan {
-  size_t target = 0;
-  std::optional<size_t> id;
-  std::vector<size_t> categories, drop, features;  // features: numbers and categories
-  std::vector<std::string> notes;                  // why columns are dropped, and the like
-  std::vector<std::string> warnings;               // what had better be mended
-  bool missing_numbers = false;                    // some feature has rows without its number
-  bool regression = false;
-  int64_t classes = 0;
-  bool names_of_target = false;  // its numbers are labels of classes, not 0 to classes - 1
-  bool rare = false;             // some class has few rows beside others
-  bool stratify = false;         // each class has rows for all splits
-  int64_t width = 0;             // of the features: a category makes one for each value
+struct ColumnRole {
+  enum class Use { target, id, feature, left_out };
+  ColumnMeaning meaning = ColumnMeaning::empty;
+  Use use = Use::left_out;
+  std::string why;  // it is left out; "" for other uses
 };
 
-/// As --target calls a column.
-std::string shown(const TableProfile& table, size_t column);
-/// As a sentence calls it.
-std::string called(const TableProfile& table, size_t column);
-/// As the configuration calls it: by its name, or without a header by its index.
-std::string yaml_column(const TableProfile& table, size_t column);
+struct TablePlan {
+  TargetPlan target;
+  std::vector<ColumnRole> columns;    // of the table, in its order
+  std::vector<std::string> warnings;  // faults of the data
 
-/// The column to predict: the one that `wanted` names, else one with a usual name, else the last; none that
-/// is `other`, where there are more. Throws UserError where `wanted` names none.
-size_t find_target(const TableProfile& table, const std::string& wanted, std::optional<size_t> other = {});
+  std::vector<size_t> places(ColumnRole::Use use) const;
+  /// The features that are categories.
+  std::vector<size_t> categories() const;
+};
 
-/// What keeps a column of numbers from being one: "it has 981 numbers and 1 text ('unknown' in line 602)"; ""
-/// where it is none.
-std::string why_no_numbers(const ColumnProfile& column);
+/// Throws UserError where the table has nothing to predict, or nothing to predict it from.
+TablePlan plan_table(const TableProfile& table, const std::string& wanted_target);
 
-/// Decides whether plan.target is a class or a number, and notes what speaks against it. Throws UserError
-/// where it can be neither.
-void plan_target(const TableProfile& table, TablePlan& plan);
-
-/// The text in small letters.
-std::string lower(std::string text);
+/// The plan as a table of text: kind, missing values, different values and use of each column.
+std::string table_of_columns(const TableProfile& table, const TablePlan& plan);
+Json json_of_columns(const TableProfile& table, const TablePlan& plan);
 
 }  // namespace dtrain

@@ -2,47 +2,16 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
-#include <map>
-#include <optional>
-#include <unordered_map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/text_hash.h"
 #include "base/utf8.h"
-#include "data/readers/csv_dates.h"
-#include "data/readers/csv_text.h"
-#include "data/readers/csv_values.h"
+#include "table_header.h"
 
 namespace dtrain {
 
 namespace {
-
-using ColumnKind = ColumnProfile::Kind;
-
-struct Cell {
-  std::string text;
-  const char* at = nullptr;  // in the file
-};
-using Row = std::vector<Cell>;
-
-/// Digits with a comma among them, and perhaps points: "5,1", "-1.234,56", "1,234".
-bool is_comma_number(std::string_view text) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
-  const size_t comma = text.find(',');
-  if (comma == std::string_view::npos || comma == 0 || comma + 1 == text.size()) return false;
-  const std::string_view whole = text.substr(0, comma), fraction = text.substr(comma + 1);
-  if (!std::all_of(fraction.begin(), fraction.end(), is_digit)) return false;
-  if (std::all_of(whole.begin(), whole.end(), is_digit)) return true;
-  // Points between thousands: "1.234.567".
-  for (size_t i = 0; i < whole.size(); ++i)
-    if ((whole.size() - i) % 4 == 0 ? whole[i] != '.' : !is_digit(whole[i])) return false;
-  return is_digit(whole.front());
-}
 
 /// Whether the line has commas, which are those of numbers between delimiters: "5,1;3,5;setosa".
 bool has_decimal_commas(std::string_view line, char delimiter) {
@@ -70,126 +39,6 @@ char delimiter_of(const std::string& path) {
     if (std::count(line.begin(), line.end(), c) > std::count(line.begin(), line.end(), best)) best = c;
   }
   return best;
-}
-
-/// Collects a column's values.
-class ColumnProfiler {
- public:
-  void add(std::string_view text, const char* at) {
-    if (is_csv_missing_name(text)) {
-      ++column_.missing;
-      return;
-    }
-    // Among numbers it stands for a missing value, among texts it is one like others.
-    if (is_csv_gap(text))
-      ++missing_numbers_;
-    else if (const auto number = csv_number(text))
-      add_number(*number);
-    else
-      add_text(text, at);
-    constexpr size_t kMostHashes = 5'000'000;
-    if (column_.distinct && hashes_.size() < kMostHashes)
-      column_.distinct = hashes_.insert(TextHash()(text)).second;
-    if (!column_.many_values) count(text);
-  }
-
-  bool has(const std::string& text) const { return counts_.contains(text); }
-  /// Nothing but numbers and dates, whatever the first line says.
-  bool is_of_numbers() const { return column_.texts == dates_ && (column_.numbers > 0 || dates_ > 0); }
-
-  ColumnProfile finish(std::string name, const CsvText& file) {
-    column_.name = std::move(name);
-    column_.kind = column_.texts > (column_.numbers > 0 ? 0 : dates_) ? ColumnKind::text
-                   : dates_ > 0                                       ? ColumnKind::date
-                   : column_.numbers > 0                              ? ColumnKind::number
-                                                                      : ColumnKind::empty;
-    const bool has_commas =
-        column_.comma_numbers > 0 && is_most(column_.comma_numbers + column_.numbers, column_);
-    if (has_commas || (column_.texts > 0 && is_most(column_.numbers, column_))) {
-      const Cell& odd = has_commas ? comma_ : text_;
-      column_.odd_text = odd.text;
-      column_.odd_line = file.line_of(odd.at);
-    }
-    if (column_.kind != ColumnKind::text) {
-      column_.missing += missing_numbers_;
-      std::erase_if(counts_, [](const auto& value) { return is_csv_gap(value.first); });
-    }
-    const std::map<std::string_view, int64_t> sorted(counts_.begin(), counts_.end());
-    for (const auto& [value, count] : sorted) {
-      column_.values.emplace_back(value);
-      column_.counts.push_back(count);
-    }
-    if (column_.kind == ColumnKind::empty) column_.distinct = false;
-    if (column_.numbers > 0) column_.deviation = std::sqrt(squares_ / static_cast<double>(column_.numbers));
-    return std::move(column_);
-  }
-
- private:
-  void add_number(double number) {
-    column_.least = column_.numbers == 0 ? number : std::min(column_.least, number);
-    column_.most = column_.numbers == 0 ? number : std::max(column_.most, number);
-    column_.whole = column_.whole && number == std::floor(number);
-    ++column_.numbers;
-    const double from_mean = number - column_.mean;
-    column_.mean += from_mean / static_cast<double>(column_.numbers);
-    squares_ += from_mean * (number - column_.mean);
-  }
-
-  void add_text(std::string_view text, const char* at) {
-    if (column_.texts++ == 0) text_ = {std::string(text), at};
-    if (is_csv_date(text)) ++dates_;
-    if (is_comma_number(text) && column_.comma_numbers++ == 0) comma_ = {std::string(text), at};
-  }
-
-  void count(std::string_view text) {
-    if (const auto known = counts_.find(text); known != counts_.end())
-      ++known->second;
-    else if (counts_.size() < TableProfile::kMostValues)
-      counts_.emplace(text, 1);
-    else
-      column_.many_values = true;
-  }
-
-  ColumnProfile column_;
-  int64_t dates_ = 0, missing_numbers_ = 0;
-  double squares_ = 0;  // of the numbers' distances from their mean, summed
-  Cell text_, comma_;   // the first of each
-  std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> counts_;
-  std::unordered_set<size_t> hashes_;
-};
-
-/// Names are no numbers.
-bool may_be_header(const Row& row) {
-  return std::none_of(row.begin(), row.end(), [](const Cell& cell) {
-    return csv_number(cell.text) || is_csv_date(cell.text) || is_comma_number(cell.text);
-  });
-}
-
-/// The first cell that has the text of one before it; null where all differ.
-const Cell* find_again(const Row& row) {
-  std::unordered_set<std::string> met;
-  for (const Cell& cell : row)
-    if (!met.insert(cell.text).second) return &cell;
-  return nullptr;
-}
-
-/// Whether a first row that has a text twice is a header all the same: it stands above numbers, or none of
-/// its texts is a value of its column.
-bool is_above(const Row& row, const std::vector<ColumnProfiler>& columns) {
-  bool is_name = true;
-  for (size_t i = 0; i < row.size(); ++i) {
-    if (is_csv_gap(row[i].text)) continue;
-    if (columns[i].is_of_numbers()) return true;
-    is_name = is_name && !columns[i].has(row[i].text);
-  }
-  return is_name;
-}
-
-[[noreturn]] void refuse_again(const CsvText& text, const Cell& name) {
-  text.fail(name.at, fmt::format("{} in the header, which the first line is taken for; give each column a "
-                                 "name of its own",
-                                 name.text.empty() ? "a second column has no name"
-                                                   : "the column '" + name.text + "' stands twice"));
 }
 
 /// As a shell takes it for one word.
@@ -244,16 +93,6 @@ void refuse_decimal_commas(const CsvText& text, const TableProfile& table) {
                           : ""));
 }
 
-/// Calls visit(field) for each field of the row at `p`; returns where the next one begins.
-template <class Visit>
-const char* read_row(const CsvText& text, CsvFields& fields, const char* p, const Visit& visit) {
-  for (CsvField field; !field.last;) {
-    p = fields.read(p, field);
-    visit(field);
-  }
-  return text.skip_blank(p);
-}
-
 void refuse_binary(const CsvText& text) {
   const char* const zero = std::find(text.begin(), text.end(), '\0');
   if (zero != text.end()) text.fail_line(zero, "expected text in columns, found binary data");
@@ -273,11 +112,32 @@ std::string warn_of_bytes(const CsvText& text, const char* at) {
                      text.line_of(at), piped("iconv -f latin1 -t utf8", text.path(), "utf8.csv"));
 }
 
-}  // namespace
-
-bool is_most(int64_t values, const ColumnProfile& column) {
-  return 10 * values >= 9 * (column.numbers + column.texts);
+/// Rows from `p` on; of many the first ones.
+std::vector<TableRow> first_rows(const CsvText& text, const char* p) {
+  constexpr size_t kMost = 200;
+  CsvFields fields(text);
+  std::vector<TableRow> rows;
+  while (p < text.end() && rows.size() < kMost) rows.push_back(take_table_row(text, fields, p));
+  return rows;
 }
+
+/// Profiles the rows from `p` on, each of which must have as many fields as there are profilers.
+void profile_rows(const CsvText& text, const char* p, std::vector<ColumnProfiler>& profilers, int64_t& rows) {
+  CsvFields fields(text);
+  for (; p < text.end(); ++rows) {
+    const char* const line = p;
+    size_t found = 0;
+    p = read_table_row(text, fields, p, [&](const CsvField& field) {
+      if (found < profilers.size()) profilers[found].add(field.text, field.at);
+      ++found;
+    });
+    if (found != profilers.size())
+      text.fail_line(
+          line, fmt::format("expected {} columns, as the first line has, found {}", profilers.size(), found));
+  }
+}
+
+}  // namespace
 
 TableProfile profile_csv(const std::string& path) {
   TableProfile table;
@@ -285,34 +145,14 @@ TableProfile profile_csv(const std::string& path) {
   const CsvText text(path, table.delimiter);
   refuse_other_formats(text);
   refuse_binary(text);
-  CsvFields fields(text);
   const char* const begin = text.skip_blank(text.begin());
   if (begin == text.end()) throw UserError(fmt::format("{}: expected a table, found an empty file", path));
-  Row first;
-  const char* p = read_row(text, fields, begin, [&](const CsvField& field) {
-    first.push_back({std::string(field.text), field.at});
-  });
-  table.header = may_be_header(first);
-  if (!table.header) p = begin;
-  const Cell* const again = table.header ? find_again(first) : nullptr;
+  CsvFields fields(text);
+  const char* p = begin;
+  const TableRow first = take_table_row(text, fields, p);
+  table.header = is_table_header(text, first, first_rows(text, p));
   std::vector<ColumnProfiler> profilers(first.size());
-  for (; p < text.end(); ++table.rows) {
-    const char* const line = p;
-    size_t found = 0;
-    p = read_row(text, fields, p, [&](const CsvField& field) {
-      if (found < profilers.size()) profilers[found].add(field.text, field.at);
-      ++found;
-    });
-    if (found != first.size())
-      text.fail_line(
-          line, fmt::format("expected {} columns, as the first line has, found {}", first.size(), found));
-  }
-  if (again && is_above(first, profilers)) refuse_again(text, *again);
-  if (again) {
-    table.header = false;
-    for (size_t i = 0; i < first.size(); ++i) profilers[i].add(first[i].text, first[i].at);
-    ++table.rows;
-  }
+  profile_rows(text, table.header ? p : begin, profilers, table.rows);
   if (table.rows == 0) throw UserError(fmt::format("{}: expected rows of data, found a header only", path));
   for (size_t i = 0; i < profilers.size(); ++i)
     table.columns.push_back(profilers[i].finish(table.header ? first[i].text : "", text));

@@ -1,0 +1,42 @@
+// What the columns of a table mean, for `dtrain new`.
+#pragma once
+
+#include <string>
+
+#include "table_profile.h"
+
+namespace dtrain {
+
+enum class ColumnMeaning {
+  empty,
+  constant,    // all rows that have a value have the same one
+  row_number,  // counts the rows, or is the index that pandas writes
+  id,          // names the rows: all values differ
+  date,
+  odd_numbers,  // numbers, but for a few texts or for commas in them
+  free_text,    // sentences
+  many_texts,   // more different texts than a feature each would be good for
+  categories,
+  number,
+};
+
+ColumnMeaning meaning_of(const TableProfile& table, size_t column);
+/// As the table of columns calls it: "number", "free text".
+const char* kind_of(ColumnMeaning meaning);
+/// Why a column of this meaning is no feature: "it is empty"; "" where it is one.
+std::string why_no_feature(const ColumnProfile& column, ColumnMeaning meaning);
+
+/// What keeps a column of numbers from being one: "it has 981 numbers and 1 text ('unknown' in line 602)"; ""
+/// for any other column.
+std::string why_no_numbers(const ColumnProfile& column);
+
+/// The text as --target calls a column.
+std::string shown(const TableProfile& table, size_t column);
+/// As a sentence calls it.
+std::string called(const TableProfile& table, size_t column);
+/// As the configuration calls it: by its name, or without a header by its index.
+std::string yaml_column(const TableProfile& table, size_t column);
+/// The value as a sentence quotes it: of a long one the beginning.
+std::string quoted_value(const std::string& value);
+
+}  // namespace dtrain

@@ -1,0 +1,84 @@
+// What one column of a table holds, for `dtrain new`.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/text_hash.h"
+#include "data/readers/csv_text.h"
+
+namespace dtrain {
+
+struct ColumnProfile {
+  enum class Kind {
+    number,
+    text,
+    date,   // "2026-01-31", "31.01.2026 12:00"
+    empty,  // no row has a value
+  };
+  static constexpr size_t kMostValues = 1000;
+  static constexpr size_t kMostSampled = 8000;
+
+  std::string name;  // "" without a header
+  Kind kind = Kind::empty;
+  int64_t missing = 0;                                  // rows without a value, as the csv reader takes it
+  bool whole = true;                                    // all numbers are whole
+  bool counts_up = true;                                // by one, from 0 or 1, from the first row to the last
+  double least = 0, most = 0, mean = 0, deviation = 0;  // of the numbers
+  int64_t numbers = 0;                                  // rows with a number
+  int64_t texts = 0;                                    // rows with neither a number nor a gap
+  int64_t comma_numbers = 0;                            // of the texts: "5,1", "1,234"
+  double words = 0;                                     // of a text, on average
+  std::string odd_text;             // the first text in a column of which most are numbers; "" elsewhere
+  int64_t odd_line = 0;             // the line of odd_text
+  std::vector<std::string> values;  // the different values, sorted; at most kMostValues
+  std::vector<int64_t> counts;      // the rows of each value
+  bool many_values = false;         // there are more than kMostValues
+  bool distinct = true;             // no value comes twice
+  /// One element for each of some rows, the same rows in every column: the number, a hash of the text, or NaN
+  /// for a missing value. At least kMostSampled / 2 rows, evenly spread, or all where there are fewer.
+  std::vector<double> sample;
+};
+
+/// Whether at least 9 of 10 of a column's values are such.
+bool is_most(int64_t values, const ColumnProfile& column);
+
+/// Digits with a comma among them, and perhaps points: "5,1", "-1.234,56", "1,234".
+bool is_comma_number(std::string_view text);
+
+/// Collects a column's values, row by row.
+class ColumnProfiler {
+ public:
+  /// `at`: the value's place in the file.
+  void add(std::string_view text, const char* at);
+  /// `file`: the one that the values are from.
+  ColumnProfile finish(std::string name, const CsvText& file);
+
+ private:
+  struct Cell {
+    std::string text;
+    const char* at = nullptr;
+  };
+
+  double add_value(std::string_view text, const char* at);
+  void add_number(double number);
+  double add_text(std::string_view text, const char* at);
+  void add_to_sample(double value);
+  void count(std::string_view text);
+
+  ColumnProfile column_;
+  int64_t rows_ = 0, stride_ = 1;  // of the sample: every stride_-th row
+  int64_t dates_ = 0, missing_numbers_ = 0, words_ = 0;
+  double squares_ = 0;  // the sum of the squared distances of the numbers from their mean
+  Cell text_, comma_;   // the first text, and the first one with a comma
+  std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> counts_;
+  std::unordered_set<size_t> hashes_;
+  std::set<double> gaps_;  // hashes of the gaps that are names among texts
+};
+
+}  // namespace dtrain

@@ -1,0 +1,36 @@
+"""What the tests of `dtrain new` share."""
+import struct
+import zlib
+
+from support import Case
+
+
+def png(height, width, colour=(10, 200, 30)):
+    """A picture of one colour; grey where that is one number."""
+    colour = (colour,) if isinstance(colour, int) else colour
+    rows = (b"\0" + bytes(colour) * width) * height
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    head = struct.pack(">IIBBBBB", width, height, 8, 0 if len(colour) == 1 else 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+class NewCase(Case):
+    def new(self, *arguments, **options):
+        self.dtrain("new", *arguments, **options)
+        return (self.dir / "data.yaml").read_text(encoding="utf-8")
+
+    def fits(self):
+        """What was written is what fit takes; room for the next."""
+        self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
+        (self.dir / "data.yaml").unlink()
+
+    def widths(self, config="data.yaml"):
+        """How many features the network takes, and how many numbers it gives."""
+        dense = [layer for layer in self.json("summary", config)["layers"] if layer["kind"] == "dense"]
+        return dense[0]["parameters"] // dense[0]["output_shape"][0] - 1, dense[-1]["output_shape"][0]
+
+    def picture(self, name):
+        path = self.dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(30, 40))

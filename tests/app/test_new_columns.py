@@ -1,0 +1,139 @@
+"""What `dtrain new` takes the columns of a table for: target, row numbers, ids, free text, giveaways of the target."""
+import support
+from new_case import NewCase
+
+
+class NewColumns(NewCase):
+    def columns(self, header, row, rows=60, arguments=(), stem="data"):
+        """The use of each column of a table, by name; `said` keeps all that the program says."""
+        lines = [",".join(str(value) for value in row(i)) for i in range(rows)]
+        self.write(f"{stem}.csv", "\n".join(([header] if header else []) + lines) + "\n")
+        (self.dir / f"{stem}.yaml").unlink(missing_ok=True)
+        self.said = self.json("new", f"{stem}.csv", *arguments)
+        return {column["column"]: f"{column['kind']}: {column['use']}" for column in self.said["columns"]}
+
+    def assert_warns(self, *texts):
+        self.assertEqual(len(self.said["warnings"]), len(texts), self.said["warnings"])
+        for text, warning in zip(texts, self.said["warnings"]):
+            self.assertIn(text, warning)
+
+    def test_a_row_number_by_any_name(self):
+        for start in (0, 1):
+            found = self.columns("cars,speed,kind", lambda i: (i + start, i * 7 % 11, "ab"[i % 2]))
+            self.assertEqual(found["cars"], "row number: left out: it numbers the rows")
+        # From another number, with gaps or in another order it is a column like others.
+        for value in (lambda i: i + 2, lambda i: 2 * i, lambda i: i * 7 % 60, lambda i: "" if i == 5 else i):
+            found = self.columns("cars,speed,kind", lambda i: (value(i), i * 7 % 11, "ab"[i % 2]))
+            self.assertIn("number: feature", found["cars"])
+        # Nor is one a target, or two of them features.
+        found = self.columns("a,b,n,m", lambda i: (i * 7 % 11, i % 4 * 0.5, i, i + 1))
+        self.assertEqual(found["b"], "number: target: a number")
+        self.assertIn("'m' is not the target: it numbers the rows", self.said["notes"][1])
+
+    def test_labels_of_minus_one_and_one_are_classes(self):
+        for labels in ((-1, 1), (-1, 0, 1)):
+            found = self.columns("a,label", lambda i: (i * 7 % 59 + 0.5, labels[i % len(labels)]))
+            self.assertEqual(found["label"], f"number: target: {len(labels)} classes")
+            self.fits()
+        found = self.columns("a,label", lambda i: (i * 7 % 59 + 0.5, i % 4 - 2))
+        self.assertEqual(found["label"], "number: target: a number")
+
+    def test_y_is_no_target_beside_x(self):
+        found = self.columns("x,y,z,price,cut", lambda i: (i * 7 % 59 + 0.5, i % 13, i % 17, i * 11 % 53, "ab"[i % 2]))
+        self.assertEqual(found["price"], "number: target: a number")
+        found = self.columns("cut,size,x,y", lambda i: ("ab"[i % 2], i * 11 % 53, i * 7 % 59 + 0.5, i % 13))
+        self.assertEqual(found["size"], "number: target: a number")
+        self.assertIn("'y' is not the target: it is a coordinate", self.said["notes"][1])
+        # A table that has nothing else, or no x.
+        for header in ("x,y", "x1,y"):
+            found = self.columns(header, lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5))
+            self.assertEqual(found["y"], "number: target: a number")
+
+    def test_the_next_column_where_the_last_cannot_be_the_target(self):
+        for name, value, why in (("note", lambda i: f"the note of row {i} here", "it has 60 different texts in 60 rows"),
+                                 ("when", lambda i: f"2026-01-{i % 28 + 1:02}", "it holds dates"), ("none", lambda i: "", "it holds nothing"),
+                                 ("code", lambda i: f"c{i}", "it names the rows"), ("same", lambda i: 5, "all rows have the same there"),
+                                 ("city", lambda i: f"c{i % 25}", "it has 25 different texts in 60 rows, too many")):
+            with self.subTest(name):
+                found = self.columns(f"a,kind,{name}", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], value(i)))
+                self.assertEqual(found["kind"], "categories: target: 2 classes")
+                self.assertIn(f"'{name}' is not the target: {why}", self.said["notes"][1])
+        self.fits()
+        # One that the user names is taken, or refused.
+        found = self.columns("a,kind,city", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], f"c{i % 25}"), arguments=["--target", "city"])
+        self.assertEqual(found["city"], "categories: target: 25 classes")
+        self.write("none.csv", "a,b\n" + "2026-01-05,5\n" * 60)
+        err = self.dtrain("new", "none.csv", expect=2).err
+        self.assertIn("no column that can be predicted; 'b': all rows have the same there, '5', so that there is nothing "
+                      "to learn; 'a': it holds dates", err)
+
+    def test_the_target_under_another_name_is_left_out(self):
+        for value in (lambda i: ("no", "yes")[i % 3 > 0], lambda i: 10 * (i % 3 > 0), lambda i: ("", "no", "yes")[0 if i % 7 == 0 else 1 + (i % 3 > 0)]):
+            found = self.columns("age,alive,survived", lambda i: (i * 7 % 59, value(i), int(i % 3 > 0)))
+            self.assertIn("left out: it is the target, 'survived', under another name", found["alive"])
+            self.assert_warns("left out: 'alive', the target, 'survived', under another name")
+            self.fits()
+        # Another unit.
+        found = self.columns("age,euro,price", lambda i: (i * 7 % 59, round(i * 11 % 53 * 0.9 + 2, 2), i * 11 % 53))
+        self.assertIn("left out: it is the target", found["euro"])
+        # The only feature stays.
+        found = self.columns("celsius,fahrenheit", lambda i: (i * 7 % 59, i * 7 % 59 * 1.8 + 32))
+        self.assertEqual(found["celsius"], "number: feature")
+        self.assert_warns("'celsius' alone determines the target, 'fahrenheit'")
+
+    def test_a_target_that_one_feature_determines_is_pointed_out(self):
+        found = self.columns("age,city,country", lambda i: (i * 7 % 59, f"city {i % 9}", "ABC"[i % 9 // 3]), rows=90)
+        self.assertEqual(found["city"], "categories: 9 features of 0 and 1")
+        self.assert_warns("'city' alone determines the target, 'country': each value goes with a single value of the target")
+        found = self.columns("age,country,city", lambda i: (i * 7 % 59, "ABC"[i % 9 // 3], f"city {i % 9}"), rows=90)
+        self.assert_warns("the target, 'city', alone determines 'country'")
+        self.columns("age,logarithm,price", lambda i: (i * 7 % 13, (i * 11 % 53) ** 0.3, i * 11 % 53))
+        self.assert_warns("'logarithm' alone determines the target, 'price'")
+        # Not what chance does: values that differ in every row, rare classes, few rows.
+        self.columns("age,size,kind", lambda i: (i * 7 % 60 + 0.5, i % 11, "rare" if i < 3 else "ab"[i % 2]))
+        self.assert_warns()
+        self.columns("age,size,kind", lambda i: (i * 7 % 12 + 0.5, "pq"[i % 2], "ab"[i % 2]), rows=12)
+        self.assert_warns("the table has 12 rows")
+
+    def test_texts_that_differ_in_every_row_are_no_features(self):
+        words = ["red", "big", "old", "the", "of", "with", "a"]
+        found = self.columns("size,code,review,name,kind", lambda i: (
+            i * 7 % 11, f"K-{i * 17 % 40:03}", " ".join(words[(i * k) % 7] for k in range(1, 6)) + f" {i}", f"n{i}", "ab"[i % 2]), rows=40)
+        self.assertEqual(found["code"], "id: id: goes along to predictions")
+        self.assertEqual(found["name"], "id: left out: it names the rows")
+        self.assertEqual(found["review"], "free text: left out: it is free text with 40 different values")
+        self.fits()
+        # More than half are different.
+        found = self.columns("size,code,kind", lambda i: (i * 7 % 11, f"K{i % 25}", "ab"[i % 2]), rows=40)
+        self.assertEqual(found["code"], "text: left out: it is text with 25 different values")
+        found = self.columns("size,code,kind", lambda i: (i * 7 % 11, f"K{i % 19}", "ab"[i % 2]), rows=40)
+        self.assertEqual(found["code"], "categories: 19 features of 0 and 1")
+
+    def test_classes_are_weighted_from_ten_to_one(self):
+        for every, weighted in ((4, False), (9, False), (12, True)):
+            self.columns("a,b,kind", lambda i: (i * 7 % 59 + 0.5, i % 11, "ab"[i % every == 0]), rows=120)
+            self.assertEqual("class_weight: balanced" in (self.dir / "data.yaml").read_text(), weighted)
+
+    def test_a_header_that_differs_from_the_rows(self):
+        # Years among the names, and nothing but years.
+        self.assertIn("1990", self.columns("country,1990,1991,kind", lambda i: (f"c{i % 5}", i % 7, i * 7 % 11, "ab"[i % 2])))
+        self.assertIn("1990", self.columns("1990,1991,1992", lambda i: (i % 7 + 0.5, i * 7 % 11, i % 5)))
+        # Texts that are values like those below them; numbers and dates, too.
+        self.assertIn("0", self.columns("", lambda i: ("red blue".split()[i % 2], f"{i % 3} kg", "ab"[i % 5 > 2])))
+        self.assertIn("0", self.columns("", lambda i: (i * 7 % 11, i % 5, i % 3)))
+        self.assertIn("0", self.columns("", lambda i: (f"2026-01-{i % 28 + 1:02}", i % 5, i % 3)))
+        self.assertIn("kind", self.columns("colour,weight,kind", lambda i: ("red blue".split()[i % 2], f"{i % 3} kg", "ab"[i % 5 > 2])))
+
+    def test_a_handful_of_rows(self):
+        row = "1.5,a,x\n"
+        self.write("data.csv", "size,colour,kind\n" + row * 4)
+        err = self.dtrain("new", "data.csv", expect=2).err
+        self.assertIn("the table has 4 rows, too few to draw training, validation and test rows from; 10 are the least", err)
+        self.assertEqual(err.count("\n"), 1)
+        self.columns("size,kind", lambda i: (i * 7 % 11, "ab"[i > 9]), rows=12)
+        self.assert_warns("the table has 12 rows, of which the test split is 1: what is measured there says little")
+        self.fits()
+
+
+if __name__ == "__main__":
+    support.main()
