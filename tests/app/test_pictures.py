@@ -78,6 +78,14 @@ class Pictures(Case):
             self.assertAlmostEqual(sum(scores.values()), 1, places=5)
             self.assertEqual(max(scores, key=scores.get), row["class"])
         self.dtrain("predict", "run", "--input", "validation/red/00.png", "--output", "one.npy")
+        known, given = (self.json("evaluate", "run", *data) for data in (["--split", "validation"], ["--input", "validation"]))
+        for key in ("loss", "sparse_categorical_accuracy", "samples", "classes"):
+            self.assertEqual(given[key], known[key])
+        self.dtrain("predict", "run", "--input", "validation/red/*.png", "validation/blue", "--output", "some.csv")
+        with open(self.dir / "some.csv", encoding="utf-8", newline="") as file:
+            self.assertEqual(list(csv.DictReader(file)), rows[8:] + rows[:4])
+        self.assertIn("the run's own reader (images)",
+                      self.dtrain("evaluate", "run", "--input", "validation/red/00.png", expect=2).err)
         self.dtrain("evaluate", "run", "--split", "train")
 
     def test_where_the_time_of_reading_goes(self):
@@ -117,6 +125,11 @@ class Pictures(Case):
         self.assertEqual([row["file"] for row in found], [str(row[1]) for row in rows[1:]])
         right = sum(row["colour"] == row["file"].split("/")[0] for row in found)
         self.assertGreater(right, 9)
+        self.assertIn("expected the target in a column named 'colour'",
+                      self.dtrain("evaluate", "run", "--input", "validation/new.csv", expect=2).err)
+        self.table("validation/labelled.csv", [(row[2], row[1]) for row in rows])
+        accuracy = self.json("evaluate", "run", "--input", "validation/labelled.csv")["sparse_categorical_accuracy"]
+        self.assertAlmostEqual(accuracy, right / len(found))
         # The pictures are those beside the table, though there are others of their names below `directory`.
         self.dtrain("predict", "run", "--input", "validation", "--output", "folder.csv")
         with open(self.dir / "folder.csv", encoding="utf-8", newline="") as file:
@@ -167,7 +180,10 @@ class Pictures(Case):
         with open(self.dir / "out.csv", encoding="utf-8", newline="") as file:
             found = list(csv.reader(file))[1:]
         self.assertEqual(len(found), 12)
-        self.assertGreater(sum(row[1] in row[0] for row in found), 9)  # the class is part of the name
+        right = sum(row[1] in row[0] for row in found)  # the class is part of the name
+        self.assertGreater(right, 9)
+        given = self.json("evaluate", "run", "--input", "validation-00.tar")
+        self.assertAlmostEqual(given["sparse_categorical_accuracy"], right / 12)
         path = self.dir / "train-01.tar"
         path.write_bytes(path.read_bytes()[:5000])
         self.assertRegex(self.fit(config=config, output="cut", expect=2).err, r"config.yaml:9:15: error: .*train-01.tar: expected .* at byte \d+, found")
