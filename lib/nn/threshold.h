@@ -35,7 +35,7 @@ bool tells_two_classes(const Loss& loss, const TensorSpec& output, const TensorS
 
 /// The threshold that reaches a goal (not fixed) on the rows that were counted: a probability of the second
 /// class, above which it is predicted. It lies in the middle between two scores, which are counted in buckets
-/// of about 1 % of their logit, so that rounding does not move it. NaN where only one class occurs.
+/// of less than 1 % of their logit, so that rounding does not move it. NaN where only one class occurs.
 std::shared_ptr<const Metric> make_threshold_metric(const ThresholdGoal& goal);
 
 /// {threshold, accuracy, precision, recall, f1_score} of the second class at a threshold.
