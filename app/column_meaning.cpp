@@ -16,8 +16,8 @@ namespace {
 using ColumnKind = ColumnProfile::Kind;
 
 bool has_name_of_id(const ColumnProfile& column) {
-  constexpr std::array<std::string_view, 9> kNames{"id",  "uuid",     "guid",    "index", "key",
-                                                   "row", "rownames", "row_num", "name"};
+  constexpr std::array<std::string_view, 10> kNames{"id",  "uuid",    "guid",     "index",     "key",
+                                                    "row", "row_num", "rownames", "row.names", "name"};
   const std::string name = in_small_letters(column.name);
   for (const std::string_view one : kNames)
     if (name == one) return true;
@@ -60,7 +60,8 @@ ColumnMeaning meaning_of(const TableProfile& table, size_t place) {
   if (has_name_of_id(column) && is_id(column)) return ColumnMeaning::id;
   if (is_row_number(table, column)) return ColumnMeaning::row_number;
   if (column.kind == ColumnKind::date) return ColumnMeaning::date;
-  if (column.kind == ColumnKind::number) return ColumnMeaning::number;
+  if (column.kind == ColumnKind::number)
+    return column.is_amount ? ColumnMeaning::amount : ColumnMeaning::number;
   if (is_id(column)) return ColumnMeaning::id;
   if (!why_no_numbers(column).empty() && !(has_few_values(table, column) && is_most(column.numbers, column)))
     return ColumnMeaning::odd_numbers;
@@ -90,6 +91,8 @@ const char* kind_of(ColumnMeaning meaning) {
       return "categories";
     case ColumnMeaning::number:
       return "number";
+    case ColumnMeaning::amount:
+      return "amount";
   }
   return "";
 }
@@ -104,8 +107,6 @@ std::string why_no_feature(const ColumnProfile& column, ColumnMeaning meaning) {
       return "it numbers the rows";
     case ColumnMeaning::id:
       return "it names the rows";
-    case ColumnMeaning::date:
-      return "dates are no numbers; make columns of what matters of them (year, weekday)";
     case ColumnMeaning::odd_numbers:
       return why_no_numbers(column);
     case ColumnMeaning::free_text:
@@ -114,18 +115,32 @@ std::string why_no_feature(const ColumnProfile& column, ColumnMeaning meaning) {
                          meaning == ColumnMeaning::free_text ? "free text" : "text",
                          column.many_values ? fmt::format("more than {}", ColumnProfile::kMostValues)
                                             : format_count(static_cast<int64_t>(column.values.size())));
+    case ColumnMeaning::date:
     case ColumnMeaning::categories:
     case ColumnMeaning::number:
+    case ColumnMeaning::amount:
       return "";
   }
   return "";
+}
+
+std::vector<std::string> parts_of_dates(const DateSpan& dates) {
+  if (dates.months > 0) return {"month"};
+  std::vector<std::string> parts;
+  const bool has_years = dates.least_year < dates.most_year;
+  if (has_years) parts.emplace_back("year");
+  if (has_years || dates.least_month < dates.most_month) parts.emplace_back("month");
+  parts.emplace_back("weekday");
+  if (dates.has_times) parts.emplace_back("hour");
+  parts.emplace_back("days");
+  return parts;
 }
 
 std::string why_no_numbers(const ColumnProfile& column) {
   if (column.kind != ColumnKind::text || column.odd_text.empty()) return "";
   const std::string odd = fmt::format("{} in line {}", quoted_value(column.odd_text), column.odd_line);
   if (!is_most(column.numbers, column))
-    return fmt::format("its numbers are written with commas ({}), which dtrain does not read", odd);
+    return fmt::format("its numbers are written with commas ({}), those of other columns with points", odd);
   return fmt::format("it has {} and {} ({}{})", format_plural(column.numbers, "number"),
                      format_plural(column.texts, "text"), column.texts > 1 ? "the first is " : "", odd);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "table_profile.h"
 
@@ -13,11 +14,12 @@ enum class ColumnMeaning {
   row_number,  // counts the rows, or is the index that pandas writes
   id,          // names the rows: all values differ
   date,
-  odd_numbers,  // numbers, but for a few texts or for commas in them
+  odd_numbers,  // numbers, but for a few texts or commas
   free_text,    // sentences
   many_texts,   // more different texts than a feature each would be good for
   categories,
   number,
+  amount,  // numbers with a currency, a percent sign or commas between thousands
 };
 
 ColumnMeaning meaning_of(const TableProfile& table, size_t column);
@@ -25,6 +27,10 @@ ColumnMeaning meaning_of(const TableProfile& table, size_t column);
 const char* kind_of(ColumnMeaning meaning);
 /// Why a column of this meaning is no feature: "it is empty"; "" where it is one.
 std::string why_no_feature(const ColumnProfile& column, ColumnMeaning meaning);
+
+/// The features to make of a column of dates, as the csv reader calls them; those that would be the same in
+/// all rows are left out.
+std::vector<std::string> parts_of_dates(const DateSpan& dates);
 
 /// What keeps a column of numbers from being one: "it has 981 numbers and 1 text ('unknown' in line 602)"; ""
 /// for any other column.

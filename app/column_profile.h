@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,15 +11,26 @@
 #include <vector>
 
 #include "base/text_hash.h"
+#include "data/readers/csv_dates.h"
 #include "data/readers/csv_text.h"
+#include "data/readers/csv_values.h"
 
 namespace dtrain {
+
+/// What a column's dates have, to choose features by.
+struct DateSpan {
+  int64_t days = 0, months = 0;  // values with a day, and names of months alone
+  int least_year = 0, most_year = 0, least_month = 0, most_month = 0;
+  bool has_times = false;
+
+  void add(const CsvDate& date);
+};
 
 struct ColumnProfile {
   enum class Kind {
     number,
     text,
-    date,   // "2026-01-31", "31.01.2026 12:00"
+    date,   // "2026-01-31", "Jan 31 2026 12:00", "January"; 20260131
     empty,  // no row has a value
   };
   static constexpr size_t kMostValues = 1000;
@@ -33,9 +45,18 @@ struct ColumnProfile {
   int64_t numbers = 0;                                  // rows with a number
   int64_t texts = 0;                                    // rows with neither a number nor a gap
   int64_t comma_numbers = 0;                            // of the texts: "5,1", "1,234"
+  int64_t amounts = 0;                                  // of the texts: "$62,199", "4.2%"
+  bool are_amounts = false;                             // all texts
+  bool is_amount = false;                               // they were read as numbers
+  bool has_points = false;                              // some number has a decimal point
+  bool has_comma_thousands = false;                     // some number has points and a comma: "1.234,56"
+  DateSpan dates;                                       // of a column of dates
   double words = 0;                                     // of a text, on average
-  std::string odd_text;             // the first text in a column of which most are numbers; "" elsewhere
-  int64_t odd_line = 0;             // the line of odd_text
+  std::string odd_text;  // the first text in a column of which most are numbers; "" elsewhere
+  int64_t odd_line = 0;  // the line of odd_text
+  /// The texts among numbers, dates or amounts that say that a value is missing: "unknown". Empty in a column
+  /// that has other texts as well.
+  std::vector<std::string> missing_names;
   std::vector<std::string> values;  // the different values, sorted; at most kMostValues
   std::vector<int64_t> counts;      // the rows of each value
   bool many_values = false;         // there are more than kMostValues
@@ -54,6 +75,8 @@ bool is_comma_number(std::string_view text);
 /// Collects a column's values, row by row.
 class ColumnProfiler {
  public:
+  /// `values` reads the column's texts, amounts as well where `is_amount`.
+  ColumnProfiler(const CsvValues& values, bool is_amount) : values_(&values), is_amount_(is_amount) {}
   /// `at`: the value's place in the file.
   void add(std::string_view text, const char* at);
   /// `file`: the one that the values are from.
@@ -66,16 +89,22 @@ class ColumnProfiler {
   };
 
   double add_value(std::string_view text, const char* at);
-  void add_number(double number);
+  std::optional<double> number_of(std::string_view text) const;
+  void add_number(double number, std::string_view text);
   double add_text(std::string_view text, const char* at);
+  void add_date_or_amount(std::string_view text);
   void add_to_sample(double value);
   void count(std::string_view text);
+  ColumnProfile::Kind kind() const;
 
+  const CsvValues* values_;
+  bool is_amount_;
   ColumnProfile column_;
   int64_t rows_ = 0, stride_ = 1;  // of the sample: every stride_-th row
-  int64_t dates_ = 0, missing_numbers_ = 0, words_ = 0;
-  double squares_ = 0;  // the sum of the squared distances of the numbers from their mean
-  Cell text_, comma_;   // the first text, and the first one with a comma
+  int64_t missing_numbers_ = 0, words_ = 0, named_missing_ = 0;
+  DateSpan compact_, seconds_;  // of numbers: 20260131, and Unix times
+  double squares_ = 0;          // the sum of the squared distances of the numbers from their mean
+  Cell text_, comma_;           // the first text, and the first one with a comma
   std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> counts_;
   std::unordered_set<size_t> hashes_;
   std::set<double> gaps_;  // hashes of the gaps that are names among texts

@@ -168,7 +168,7 @@ NewConfig picture_table_config(const NewOptions& options, const TableProfile& ta
       fmt::format("file: {}, path: {}, target: {}", yaml_string(path_from_config(options, options.data)),
                   yaml_column(table, pictures.column), yaml_column(table, plan.column));
   if (!pictures.extension.empty()) csv += ", extension: " + pictures.extension;
-  if (table.delimiter != ',') csv += ", delimiter: " + Json(std::string(1, table.delimiter)).dump();
+  if (table.format.delimiter != ',') csv += ", delimiter: " + yaml_delimiter(table.format.delimiter);
   std::string reader = "csv: {" + csv + "}, ";
   if (!pictures.folder.empty())
     reader += fmt::format("directory: {}, ", yaml_string(path_from_config(options, pictures.folder)));
@@ -186,6 +186,9 @@ NewConfig picture_table_config(const NewOptions& options, const TableProfile& ta
   config.notes = {fmt::format("{}: {}", format_plural(table.rows, "picture"), shows)};
   config.warnings = table.warnings;
   config.warnings.insert(config.warnings.end(), plan.warnings.begin(), plan.warnings.end());
+  if (target.missing > 0)
+    config.warnings.push_back(fmt::format("{} has no value in {}, which fit will refuse: remove these rows",
+                                          called(table, plan.column), format_plural(target.missing, "row")));
   config.warnings.push_back(plan.rare_warning);
   config.warnings.push_back(describe_named(table, pictures));
   std::erase(config.warnings, "");

@@ -23,19 +23,58 @@ std::string yaml_columns(const TableProfile& table, const std::vector<size_t>& c
   return fmt::format("[{}]", fmt::join(names, ", "));
 }
 
-/// Whether a feature that is a number has rows without one.
+/// Whether a feature that is a number or a date has rows without one.
 bool has_missing_numbers(const TableProfile& table, const TablePlan& plan) {
   const std::vector<size_t> features = plan.places(Use::feature);
   return std::any_of(features.begin(), features.end(), [&](size_t i) {
-    return plan.columns[i].meaning == ColumnMeaning::number && table.columns[i].missing > 0;
+    return plan.columns[i].meaning != ColumnMeaning::categories && table.columns[i].missing > 0;
   });
+}
+
+/// The options that say how the file is written: between what, with which numbers and missing values.
+std::string notation_text(const TableProfile& table) {
+  const auto quoted = [](char c) { return Json(std::string(1, c)).dump(); };
+  std::string text;
+  if (table.format.delimiter != ',')
+    text += fmt::format("      delimiter: {}\n", yaml_delimiter(table.format.delimiter));
+  if (table.format.comment) text += fmt::format("      comment: {}\n", quoted(*table.format.comment));
+  if (table.notation.decimal != '.')
+    text += fmt::format("      decimal: {}\n", quoted(table.notation.decimal));
+  if (table.notation.thousands)
+    text += fmt::format("      thousands: {}\n", quoted(*table.notation.thousands));
+  std::vector<std::string> names;
+  for (const std::string& name : table.notation.na_values) names.push_back(yaml_string(name));
+  if (!names.empty())
+    text += fmt::format("      na_values: [{}]  # missing values, besides the usual ones\n",
+                        fmt::join(names, ", "));
+  return text;
+}
+
+/// The options of columns of dates and amounts, and of missing numbers.
+std::string columns_text(const TableProfile& table, const TablePlan& plan) {
+  std::string text;
+  std::vector<std::string> dates;
+  for (const size_t i : plan.features(ColumnMeaning::date))
+    dates.push_back(fmt::format("{}: [{}]", yaml_column(table, i),
+                                fmt::join(parts_of_dates(table.columns[i].dates), ", ")));
+  if (!dates.empty()) text += fmt::format("      dates: {{{}}}\n", fmt::join(dates, ", "));
+  std::vector<size_t> amounts = plan.features(ColumnMeaning::amount);
+  if (table.columns[plan.target.column].is_amount) amounts.push_back(plan.target.column);
+  if (!amounts.empty()) text += fmt::format("      amounts: {}\n", yaml_columns(table, amounts));
+  if (has_missing_numbers(table, plan))
+    text += "      fill: median                      # takes the place of a number that is missing\n";
+  if (const auto marked = plan.indicators(table); !marked.empty())
+    text += fmt::format("      indicators: {}  # a feature of 0 and 1 says where a number is missing\n",
+                        yaml_columns(table, marked));
+  if (table.columns[plan.target.column].missing > 0)
+    text += "      missing_target: skip              # rows without a target are left out\n";
+  return text;
 }
 
 std::string csv_reader(const TableProfile& table, const TablePlan& plan, const std::string& path) {
   const size_t target = plan.target.column;
   std::string text = fmt::format("  train:\n    csv:\n      file: {}\n", yaml_string(path));
-  if (table.delimiter != ',')
-    text += fmt::format("      delimiter: {}\n", Json(std::string(1, table.delimiter)).dump());
+  text += notation_text(table);
   text += fmt::format("      header: {}\n", table.header);
   text +=
       fmt::format("      target: {:<24}  # what is predicted\n",
@@ -45,7 +84,7 @@ std::string csv_reader(const TableProfile& table, const TablePlan& plan, const s
                         yaml_column(table, id));
   if (const auto drop = plan.places(Use::left_out); !drop.empty())
     text += fmt::format("      drop: {}\n", yaml_columns(table, drop));
-  std::vector<size_t> categories = plan.categories();
+  std::vector<size_t> categories = plan.features(ColumnMeaning::categories);
   const bool has_categories = !categories.empty();
   if (plan.target.names_are_numbers) categories.push_back(target);
   if (!categories.empty())
@@ -55,9 +94,7 @@ std::string csv_reader(const TableProfile& table, const TablePlan& plan, const s
     text +=
         "      unknown: other                    # a value that this file lacks is none of them; error: "
         "refused\n";
-  if (has_missing_numbers(table, plan))
-    text += "      fill: median                      # takes the place of a number that is missing\n";
-  return text;
+  return text + columns_text(table, plan);
 }
 
 std::string described(const TableProfile& table, const TargetPlan& plan) {

@@ -1,5 +1,8 @@
 // The table of a table's columns that `dtrain new` prints.
+#include <algorithm>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/utf8.h"
 #include "new_config.h"
@@ -12,13 +15,26 @@ namespace {
 
 using Use = ColumnRole::Use;
 
+/// Of a feature that is a number or a date.
+std::string feature_of(const TablePlan& plan, const TableProfile& table, size_t place) {
+  const ColumnProfile& column = table.columns[place];
+  std::string text = "feature";
+  if (plan.columns[place].meaning == ColumnMeaning::date)
+    text = fmt::format("{}", fmt::join(parts_of_dates(column.dates), ", "));
+  const std::vector<size_t> marked = plan.indicators(table);
+  if (column.missing > 0) text += "; the median where it is missing";
+  if (std::find(marked.begin(), marked.end(), place) != marked.end()) text += ", and an indicator";
+  return text;
+}
+
 std::string use_of(const TableProfile& table, const TablePlan& plan, size_t place) {
   const ColumnProfile& column = table.columns[place];
   const ColumnRole& planned = plan.columns[place];
   switch (planned.use) {
     case Use::target:
-      return plan.target.regression ? "target: a number"
-                                    : fmt::format("target: {} classes", format_count(plan.target.classes));
+      return (plan.target.regression ? "target: a number"
+                                     : fmt::format("target: {} classes", format_count(plan.target.classes))) +
+             (column.missing > 0 ? "; rows without it are left out" : "");
     case Use::id:
       return "id: goes along to predictions";
     case Use::left_out:
@@ -26,7 +42,7 @@ std::string use_of(const TableProfile& table, const TablePlan& plan, size_t plac
     case Use::feature:
       if (planned.meaning == ColumnMeaning::categories)
         return format_plural(static_cast<int64_t>(column.values.size()), "feature") + " of 0 and 1";
-      return column.missing > 0 ? "feature; the median where it is missing" : "feature";
+      return feature_of(plan, table, place);
   }
   return "";
 }

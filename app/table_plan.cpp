@@ -137,9 +137,20 @@ std::vector<size_t> TablePlan::places(ColumnRole::Use use) const {
   return found;
 }
 
-std::vector<size_t> TablePlan::categories() const {
+std::vector<size_t> TablePlan::features(ColumnMeaning meaning) const {
   std::vector<size_t> found = places(Use::feature);
-  std::erase_if(found, [&](size_t i) { return columns[i].meaning != ColumnMeaning::categories; });
+  std::erase_if(found, [&](size_t i) { return columns[i].meaning != meaning; });
+  return found;
+}
+
+std::vector<size_t> TablePlan::indicators(const TableProfile& table) const {
+  constexpr int64_t kShare = 20;
+  std::vector<size_t> found = places(Use::feature);
+  std::erase_if(found, [&](size_t i) {
+    const ColumnMeaning meaning = columns[i].meaning;
+    return (meaning != ColumnMeaning::number && meaning != ColumnMeaning::amount) ||
+           kShare * table.columns[i].missing < table.rows;
+  });
   return found;
 }
 

@@ -24,8 +24,11 @@ struct TablePlan {
   std::vector<std::string> warnings;  // faults of the data
 
   std::vector<size_t> places(ColumnRole::Use use) const;
-  /// The features that are categories.
-  std::vector<size_t> categories() const;
+  /// The features of this meaning.
+  std::vector<size_t> features(ColumnMeaning meaning) const;
+  /// The features that are numbers and miss at least a twentieth of the rows' values, so that these rows are
+  /// marked by a feature of their own.
+  std::vector<size_t> indicators(const TableProfile& table) const;
 };
 
 /// Throws UserError where the table has nothing to predict, or nothing to predict it from.

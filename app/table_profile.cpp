@@ -1,7 +1,7 @@
 #include "table_profile.h"
 
 #include <algorithm>
-#include <cctype>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -12,53 +12,6 @@
 namespace dtrain {
 
 namespace {
-
-/// Whether the line has commas, which are those of numbers between delimiters: "5,1;3,5;setosa".
-bool has_decimal_commas(std::string_view line, char delimiter) {
-  if (line.find(delimiter) == std::string_view::npos || line.find(',') == std::string_view::npos)
-    return false;
-  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
-  for (;;) {
-    const size_t end = line.find(delimiter);
-    const std::string_view part = line.substr(0, end);
-    const auto commas = std::count(part.begin(), part.end(), ',');
-    if (commas > 1 || (commas == 1 && !is_comma_number(part))) return false;
-    if (end == std::string_view::npos) return true;
-    line.remove_prefix(end + 1);
-  }
-}
-
-/// The one that stands most often in the first line.
-char delimiter_of(const std::string& path) {
-  const CsvText text(path, ',');
-  const char* first = text.skip_blank(text.begin());
-  const std::string_view line(first, static_cast<size_t>(text.next_line(first) - first));
-  char best = ',';
-  for (const char c : {';', '\t', '|'}) {
-    if (has_decimal_commas(line, c)) return c;
-    if (std::count(line.begin(), line.end(), c) > std::count(line.begin(), line.end(), best)) best = c;
-  }
-  return best;
-}
-
-/// As a shell takes it for one word.
-std::string shell_word(const std::string& text) {
-  const auto is_plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c >= 0x80 ||
-           std::string_view("-_./+").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (std::all_of(text.begin(), text.end(), is_plain)) return text;
-  std::string word = "'";
-  for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
-  return word + "'";
-}
-
-/// A command that reads the file, unpacked, and writes another.
-std::string piped(const std::string& command, const std::string& file, const std::string& to) {
-  const std::string path = shell_word(file);
-  return file.ends_with(".gz") ? fmt::format("zcat {} | {} > {}", path, command, to)
-                               : fmt::format("{} {} > {}", command, path, to);
-}
 
 /// Throws UserError for what is often given in place of a table of text.
 void refuse_other_formats(const CsvText& text) {
@@ -77,20 +30,6 @@ void refuse_other_formats(const CsvText& text) {
     refuse("a picture; give the folder that has a folder of pictures for each class");
   if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
     refuse("UTF-16; convert it: " + piped("iconv -f utf-16 -t utf-8", text.path(), "utf8.csv"));
-}
-
-/// Numbers that are written so would all be names.
-void refuse_decimal_commas(const CsvText& text, const TableProfile& table) {
-  if (table.delimiter == ',') return;
-  for (const ColumnProfile& column : table.columns)
-    if (column.comma_numbers > 0 && is_most(column.comma_numbers + column.numbers, column))
-      throw UserError(
-          fmt::format("{}:{}: numbers are written with decimal commas ('{}'), which dtrain does not read; "
-                      "convert them to points{}",
-                      text.path(), column.odd_line, column.odd_text,
-                      column.odd_text.find('.') == std::string::npos
-                          ? ": " + piped("sed -E 's/([0-9]),([0-9])/\\1.\\2/g'", text.path(), "points.csv")
-                          : ""));
 }
 
 void refuse_binary(const CsvText& text) {
@@ -137,27 +76,90 @@ void profile_rows(const CsvText& text, const char* p, std::vector<ColumnProfiler
   }
 }
 
+/// As the csv reader calls the column of the rows' names, for which R writes no name.
+constexpr const char* kRowNames = "row.names";
+
+/// The header, if `first` is one.
+bool take_header(const CsvText& text, const std::vector<TableRow>& below, TableRow& first) {
+  const bool has_row_names =
+      !below.empty() && below.front().size() == first.size() + 1 && !below.front().back().text.empty();
+  if (has_row_names) first.insert(first.begin(), {kRowNames, first.front().at});
+  return is_table_header(text, first, below) || has_row_names;
+}
+
+/// How texts are read that are no plain numbers.
+struct TableReading {
+  CsvNotation notation;
+  std::set<size_t> amounts;  // columns
+};
+
+TableProfile profile_text(const CsvText& text, const TableReading& reading) {
+  const CsvValues values(reading.notation);
+  const char* const begin = text.skip_blank(text.begin());
+  const char* p = begin;
+  CsvFields fields(text);
+  TableRow first = take_table_row(text, fields, p);
+  TableProfile table;
+  table.header = take_header(text, first_rows(text, p), first);
+  table.notation = reading.notation;
+  std::vector<ColumnProfiler> profilers;
+  for (size_t i = 0; i < first.size(); ++i) profilers.emplace_back(values, reading.amounts.contains(i));
+  profile_rows(text, table.header ? p : begin, profilers, table.rows);
+  for (size_t i = 0; i < profilers.size(); ++i)
+    table.columns.push_back(profilers[i].finish(table.header ? first[i].text : "", text));
+  return table;
+}
+
+/// Whether some column has decimal commas, and none has decimal points.
+bool has_only_decimal_commas(const TableProfile& table) {
+  bool has_commas = false;
+  for (const ColumnProfile& column : table.columns) {
+    if (column.has_points && !column.has_comma_thousands) return false;
+    has_commas =
+        has_commas || (column.kind == ColumnProfile::Kind::text && column.comma_numbers > column.amounts &&
+                       is_most(column.comma_numbers + column.numbers, column));
+  }
+  return has_commas;
+}
+
+/// Adds to the reading what a profile by it shows. Returns whether there was anything.
+bool improve(const TableProfile& table, TableReading& reading) {
+  if (reading.notation.decimal == '.' && has_only_decimal_commas(table)) {
+    reading.notation.decimal = ',';
+    if (std::any_of(table.columns.begin(), table.columns.end(),
+                    [](const ColumnProfile& column) { return column.has_comma_thousands; }))
+      reading.notation.thousands = '.';
+    return true;
+  }
+  bool improved = false;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const ColumnProfile& column = table.columns[i];
+    auto& names = reading.notation.na_values;
+    for (const std::string& name : column.missing_names)
+      if (std::find(names.begin(), names.end(), name) == names.end()) {
+        names.push_back(name);
+        improved = true;
+      }
+    if (column.are_amounts && reading.amounts.insert(i).second) improved = true;
+  }
+  return improved;
+}
+
 }  // namespace
 
 TableProfile profile_csv(const std::string& path) {
-  TableProfile table;
-  table.delimiter = delimiter_of(path);
-  const CsvText text(path, table.delimiter);
+  const TableFormat format = look_at_format(path);
+  const CsvText text(path, format.delimiter, format.comment);
   refuse_other_formats(text);
   refuse_binary(text);
-  const char* const begin = text.skip_blank(text.begin());
-  if (begin == text.end()) throw UserError(fmt::format("{}: expected a table, found an empty file", path));
-  CsvFields fields(text);
-  const char* p = begin;
-  const TableRow first = take_table_row(text, fields, p);
-  table.header = is_table_header(text, first, first_rows(text, p));
-  std::vector<ColumnProfiler> profilers(first.size());
-  profile_rows(text, table.header ? p : begin, profilers, table.rows);
+  if (text.skip_blank(text.begin()) == text.end())
+    throw UserError(fmt::format("{}: expected a table, found an empty file", path));
+  TableReading reading;
+  TableProfile table = profile_text(text, reading);
+  while (improve(table, reading)) table = profile_text(text, reading);
+  table.format = format;
   if (table.rows == 0) throw UserError(fmt::format("{}: expected rows of data, found a header only", path));
-  for (size_t i = 0; i < profilers.size(); ++i)
-    table.columns.push_back(profilers[i].finish(table.header ? first[i].text : "", text));
   if (const char* const line = find_not_utf8(text)) table.warnings.push_back(warn_of_bytes(text, line));
-  refuse_decimal_commas(text, table);
   return table;
 }
 

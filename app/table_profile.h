@@ -8,19 +8,21 @@
 #include <vector>
 
 #include "column_profile.h"
+#include "table_format.h"
 
 namespace dtrain {
 
 struct TableProfile {
   bool header = false;
-  char delimiter = ',';
+  TableFormat format;
+  CsvNotation notation;               // of numbers and missing values
   int64_t rows = 0;                   // without the header
   std::vector<std::string> warnings;  // faults of the file as a whole
   std::vector<ColumnProfile> columns;
 };
 
 /// Reads the whole file. Throws UserError where it cannot be read as text in columns, where the header has a
-/// name twice, and where numbers between semicolons and the like have decimal commas.
+/// name twice.
 TableProfile profile_csv(const std::string& path);
 
 }  // namespace dtrain

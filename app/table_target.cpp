@@ -168,10 +168,6 @@ TargetPlan choose_target(const TableProfile& table, const std::string& wanted, s
   const std::string name = called(table, plan.column);
   if (const std::string why = why_no_target(table, plan.column); !why.empty())
     throw UserError(fmt::format("{} cannot be predicted: {}; --target names another column", name, why));
-  if (column.missing > 0)
-    plan.warnings.push_back(
-        fmt::format("the target, {}, has no value in {}, which fit will refuse: remove what has none first",
-                    name, format_plural(column.missing, "row")));
   if (const std::string why = why_no_numbers(column); !why.empty())
     plan.warnings.push_back(fmt::format("{} is taken for classes, though most are numbers: {}", name, why));
   plan.regression = column.kind == ColumnKind::number && !are_labels(column, known_rows(table, plan.column));

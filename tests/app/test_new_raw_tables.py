@@ -1,0 +1,106 @@
+"""`dtrain new` for tables as they are found: dates, amounts, missing values, and other notations than plain CSV."""
+import support
+from new_case import NewCase
+
+
+class NewRawTables(NewCase):
+    def made(self, text, *arguments):
+        """The configuration for a table, which fit takes, and the uses of its columns by name."""
+        self.write("data.csv", text)
+        (self.dir / "data.yaml").unlink(missing_ok=True)
+        self.said = self.json("new", "data.csv", *arguments)
+        config = (self.dir / "data.yaml").read_text(encoding="utf-8")
+        self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
+        return config, {column["column"]: f"{column['kind']}: {column['use']}" for column in self.said["columns"]}
+
+    def table(self, header, row, rows=60, delimiter=","):
+        return "\n".join([header] + [delimiter.join(str(value) for value in row(i)) for i in range(rows)]) + "\n"
+
+    def test_dates(self):
+        months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+        for value, parts in ((lambda i: f"2026-01-{i % 28 + 1:02}", "weekday, days"),
+                             (lambda i: f"{i % 28 + 1:02}.{i % 12 + 1:02}.2026", "month, weekday, days"),
+                             (lambda i: f"{i % 12 + 1}/{i % 28 + 1}/20{i % 7 + 10}", "year, month, weekday, days"),
+                             (lambda i: f"{months[i % 12]} {i % 28 + 1} {2000 + i % 5}", "year, month, weekday, days"),
+                             (lambda i: 20000101 + i % 28 + i % 12 * 100 + i % 5 * 10000, "year, month, weekday, days"),
+                             (lambda i: f"2026-01-{i % 28 + 1:02} {i % 24:02}:30", "weekday, hour, days"),
+                             (lambda i: months[i % 12], "month")):
+            config, found = self.made(self.table("booked,size,kind", lambda i: (value(i), i * 7 % 59, "ab"[i % 3 > 0])))
+            self.assertEqual(found["booked"], f"date: {parts}")
+            self.assertIn(f"dates: {{booked: [{parts}]}}", config)
+        # Unix times look like other numbers, but for the column's name.
+        for name, expected in (("created_at", "date: year, month, weekday, hour, days"), ("inhabitants", "number: feature")):
+            text = self.table(f"{name},size,kind", lambda i: (1600000000 + i * 7654321, i * 7 % 59, "ab"[i % 3 > 0]))
+            self.assertEqual(self.made(text)[1][name], expected)
+        # Without a header a column has a number.
+        config, found = self.made(self.table("2026-02-03,5,a", lambda i: (f"2026-0{i % 9 + 1}-03", i * 7 % 59, "ab"[i % 3 > 0])))
+        self.assertIn("dates: {0: [month, weekday, days]}", config)
+
+    def test_amounts(self):
+        config, found = self.made(self.table("rate,size,price", lambda i: (
+            f"{i % 9}.{i % 7}%", i * 7 % 59, f'"${i * 13 % 60},{i * 37 % 900 + 100}"')))
+        self.assertEqual(found["rate"], "amount: feature")
+        self.assertEqual(found["price"], "amount: target: a number")
+        self.assertIn("amounts: [rate, price]", config)
+        self.assertIn("Predicts 'price': a number from 1", self.said["notes"][0])
+
+    def test_missing_values(self):
+        config, found = self.made(self.table("age,size,score,kind", lambda i: (
+            "unknown" if i % 6 == 0 else i * 7 % 59, i * 11 % 53, "" if i == 9 else i * 13 % 47, "ab"[i % 3 > 0])))
+        self.assertEqual(found["age"], "number: feature; the median where it is missing, and an indicator")
+        self.assertEqual(found["score"], "number: feature; the median where it is missing")
+        for expected in ("na_values: [unknown]", "indicators: [age]", "fill: median"):
+            self.assertIn(expected, config)
+        # Other texts are no missing values.
+        self.assertNotIn("na_values", self.made(self.table("age,size,kind", lambda i: (
+            "old" if i % 30 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))[0])
+
+    def test_rows_without_a_target(self):
+        config, found = self.made(self.table("age,size,kind", lambda i: (i * 7 % 59, i * 11 % 53, "" if i % 6 == 0 else "ab"[i % 3 > 0])))
+        self.assertEqual(found["kind"], "categories: target: 2 classes; rows without it are left out")
+        self.assertIn("missing_target: skip", config)
+        self.assertEqual(self.said["warnings"], [])
+
+    def test_decimal_commas(self):
+        config, found = self.made(self.table("age;cost;kind", lambda i: (i * 7 % 59, f"{i * 11 % 53},{i % 7}", "ab"[i % 3 > 0]), delimiter=";"))
+        self.assertEqual(found["cost"], "number: feature")
+        self.assertIn('decimal: ","', config)
+        self.assertNotIn("thousands", config)
+        config, found = self.made(self.table("kind;price", lambda i: ("ab"[i % 3 > 0], f"{i * 11 % 53}.{i % 7}50,{i % 9}"), delimiter=";"))
+        self.assertIn('thousands: "."', config)
+        self.assertIn("a number from 0 to ", self.said["notes"][0])
+
+    def test_values_between_blanks(self):
+        lines = [f"  {i * 7 % 59}   {i * 11 % 53}\t {'ab'[i % 3 > 0]}" for i in range(60)]
+        config, found = self.made("\n".join(["age size  kind"] + lines) + "\n")
+        self.assertIn("delimiter: whitespace", config)
+        self.assertEqual(found["size"], "number: feature")
+        self.dtrain("predict", "runs/data", "-i", "data.csv", "-o", "out.csv")
+
+    def test_what_r_writes(self):
+        rows = "".join(f'"{i + 1}" {i * 7 % 59} "{["small car", "bus"][i % 2]}" "{"ab"[i % 3 > 0]}"\n' for i in range(60))
+        config, found = self.made('"age" "size" "kind"\n' + rows)
+        self.assertEqual(found["size"], "categories: 2 features of 0 and 1")
+        self.assertEqual(found["kind"], "categories: target: 2 classes")
+        self.assertEqual(self.widths(), (3, 2))
+        rows = "".join(f'"row {i + 1}",{i * 7 % 59},{"ab"[i % 3 > 0]}\n' for i in range(60))
+        self.made("age,kind\n" + rows)
+        self.assertEqual(self.widths(), (1, 2))
+
+    def test_comment_lines(self):
+        rows = "".join(f"{i * 7 % 59},{i * 11 % 53},{'ab'[i % 3 > 0]}\n" for i in range(60))
+        config, found = self.made("# measured in May, by hand\n#\nage,size,kind\n" + rows + "# the end\n")
+        self.assertIn('comment: "#"', config)
+        self.assertEqual(found["kind"], "categories: target: 2 classes")
+        # A header may begin so.
+        config, found = self.made("#age,size,kind\n" + rows)
+        self.assertNotIn("comment", config)
+        self.assertIn("#age", found)
+        self.write("data.csv", "# colours\nage,colour,kind\n" + "".join(f"{i * 7 % 59},#ff{i % 10}000,{'ab'[i % 3 > 0]}\n" for i in range(60)))
+        err = self.dtrain("new", "data.csv", "-o", "other.yaml", expect=2).err
+        self.assertIn("data.csv:3:3: expected a value without '#', as other lines begin with it and look like comments; "
+                      "remove these lines: grep -v '^#' data.csv > rows.csv", err)
+
+
+if __name__ == "__main__":
+    support.main()
