@@ -47,6 +47,11 @@ Bytes jpeg_of(const Pixels& pixels, const JpegOptions& options) {
     exif.insert(exif.end(), {0, 0, 0, 0, 0, 0});
     jpeg_write_marker(&encoder, JPEG_APP0 + 1, exif.data(), static_cast<unsigned>(exif.size()));
   }
+  if (!options.xmp.empty()) {
+    const std::string marker = std::string("http://ns.adobe.com/xap/1.0/") + '\0' + options.xmp;
+    jpeg_write_marker(&encoder, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(marker.data()),
+                      static_cast<unsigned>(marker.size()));
+  }
   for (int64_t y = 0; y < pixels.height; ++y) {
     auto* row = const_cast<JSAMPROW>(pixels.bytes.data() + y * pixels.width * pixels.channels);
     jpeg_write_scanlines(&encoder, &row, 1);

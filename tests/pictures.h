@@ -26,8 +26,9 @@ Pixels gradient(int64_t height, int64_t width, int channels, int number = 0);
 struct JpegOptions {
   int quality = 95;
   bool progressive = false;
-  int orientation = 0;  // 0: no EXIF data
-  bool adobe = false;   // with Adobe's marker: four channels are ink's absence
+  int orientation = 0;   // 0: no EXIF data
+  std::string xmp = {};  // a packet of XMP
+  bool adobe = false;    // with Adobe's marker: four channels are ink's absence
 };
 /// One channel is grey, three are RGB, four CMYK. Colours are not subsampled.
 Bytes jpeg_of(const Pixels& pixels, const JpegOptions& options = {});

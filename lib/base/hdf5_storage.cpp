@@ -108,6 +108,47 @@ void refuse_foreign_storage(hid_t dataset, const std::string& where) {
   }
 }
 
+void check_chunk_index(hid_t dataset, const std::string& where) {
+  const Hdf5Handle properties(H5Dget_create_plist(dataset)), space(H5Dget_space(dataset));
+  if (H5Pget_layout(properties) != H5D_CHUNKED) return;
+  std::vector<hsize_t> chunk(H5S_MAX_RANK), extents(H5S_MAX_RANK);
+  const int rank = H5Pget_chunk(properties, H5S_MAX_RANK, chunk.data());
+  if (rank < 1 || H5Sget_simple_extent_dims(space, extents.data(), nullptr) != rank) return;
+  hsize_t expected = 1;
+  for (size_t i = 0; i < static_cast<size_t>(rank); ++i)
+    if (__builtin_mul_overflow(expected, extents[i] / chunk[i] + (extents[i] % chunk[i] != 0), &expected))
+      expected = HSIZE_UNDEF;
+  hsize_t indexed = 0;
+  if (H5Dget_num_chunks(dataset, space, &indexed) < 0)
+    throw UserError(fmt::format("{}: expected an index of its chunks, found it damaged", where));
+  if (indexed < expected) {
+    H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
+    if (H5Pfill_value_defined(properties, &fill) >= 0 && fill == H5D_FILL_VALUE_USER_DEFINED) return;
+    throw UserError(fmt::format(
+        "{}: expected {} chunks, as its extents say, found {}: the others were never written, or the "
+        "file is damaged; create the dataset with a fill value (h5py: fillvalue=0) where they are to be "
+        "that",
+        where, expected, indexed));
+  }
+  // The search for a chunk by its place may miss what a walk over the index finds.
+  hsize_t found = 0;
+  std::vector<hsize_t> at(static_cast<size_t>(rank), 0);
+  for (hsize_t i = 0; i < expected; ++i) {
+    hsize_t bytes = 0;
+    if (H5Dget_chunk_storage_size(dataset, at.data(), &bytes) >= 0 && bytes > 0) ++found;
+    for (size_t axis = at.size(); axis-- > 0;) {
+      at[axis] += chunk[axis];
+      if (at[axis] < extents[axis]) break;
+      at[axis] = 0;
+    }
+  }
+  if (indexed != expected || found != expected)
+    throw UserError(
+        fmt::format("{}: expected {} chunks, as its extents say, found {} in its index, {} of them at "
+                    "their places (damaged)",
+                    where, expected, indexed, found));
+}
+
 void check_first_chunk(hid_t dataset, const std::string& where, int64_t file_bytes) {
   const Hdf5Handle type(H5Dget_type(dataset));
   const H5T_class_t kind = H5Tget_class(type);

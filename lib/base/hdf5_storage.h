@@ -20,6 +20,10 @@ void refuse_links(hid_t group, const std::string& path, const std::string& name)
 /// Throws UserError for a dataset that is kept in other files, or packed by a filter that this libhdf5 lacks.
 void refuse_foreign_storage(hid_t dataset, const std::string& where);
 
+/// Throws UserError where the index of a dataset's chunks is damaged or lacks chunks: libhdf5 1.10 gives
+/// zeros for what it does not find there. A dataset with a fill value of its user's may lack chunks.
+void check_chunk_index(hid_t dataset, const std::string& where);
+
 /// Throws UserError where the first packed chunk of a dataset of numbers holds less or more than a chunk
 /// does: libhdf5 gives what lies behind it in memory for the rest. The extents of the chunks may be damaged,
 /// which the first of them shows. `file_bytes`: of the whole file.

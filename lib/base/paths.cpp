@@ -26,6 +26,11 @@ Standing look_at(const std::string& path) {
   }
 }
 
+bool is_empty_file(const std::string& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && fs::file_size(path, error) == 0;
+}
+
 std::string real_path(const std::string& path) {
   std::error_code error;
   const fs::path real = fs::weakly_canonical(path, error);

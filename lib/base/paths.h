@@ -11,6 +11,9 @@ enum class Standing { nothing, file, directory, other };
 /// the way that may not be searched, links in a circle, a name that is too long).
 Standing look_at(const std::string& path);
 
+/// Whether an empty file is at `path`, symbolic links followed.
+bool is_empty_file(const std::string& path);
+
 /// The path made absolute, and without links, "." and ".." as far as it leads to something. Throws UserError
 /// as look_at does.
 std::string real_path(const std::string& path);

@@ -48,7 +48,8 @@ int verify_header(const std::string& path, std::span<const std::byte> file) {
                                 std::min(file.size(), kHeaderBytes));
   if (header.starts_with(kHdf5Magic))
     refuse("a checkpoint of dtrain", "an HDF5 file that another program wrote or rewrote");
-  if (!header.starts_with(kMagic)) refuse("a checkpoint of dtrain", "something else");
+  if (!header.starts_with(kMagic))
+    refuse("a checkpoint of dtrain", header.empty() ? "an empty file" : "something else");
   if (header.size() < kHeaderBytes)
     refuse(fmt::format("a header of {} bytes", kHeaderBytes),
            fmt::format("{}: it is cut short", header.size()));

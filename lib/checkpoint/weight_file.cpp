@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -151,16 +152,18 @@ void refuse_twice(const std::vector<std::string>& names, const std::string& wher
       throw UserError(fmt::format("{}: expected each name once, found '{}' twice", where, name));
 }
 
-/// A data set of floating point numbers of any width, as float32.
-std::pair<Shape, std::vector<float>> read_floats(hid_t group, const std::string& name,
-                                                 const std::string& where, int64_t file_bytes) {
+struct FileArray {
+  Shape shape;
+  std::optional<std::vector<float>> values;
+};
+
+/// A data set of floating point numbers of any width, as float32; one of another type has no values.
+FileArray read_array(hid_t group, const std::string& name, const std::string& where, int64_t file_bytes) {
   refuse_links(group, where, name);
   const Hdf5Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
   if (!dataset) throw UserError(fmt::format("{}: expected an array, found none", where));
   const std::string doing = "read " + where;
   const Hdf5Handle type(H5Dget_type(dataset), doing), space(H5Dget_space(dataset), doing);
-  if (H5Tget_class(type) != H5T_FLOAT)
-    throw UserError(fmt::format("{}: expected floating point numbers, found another type", where));
   refuse_foreign_storage(dataset, where);
   const int rank = checked(H5Sget_simple_extent_ndims(space), doing);
   std::vector<hsize_t> extents(static_cast<size_t>(rank));
@@ -171,6 +174,7 @@ std::pair<Shape, std::vector<float>> read_floats(hid_t group, const std::string&
     shape.push_back(static_cast<int64_t>(extent));
     elements *= static_cast<double>(extent);
   }
+  if (H5Tget_class(type) != H5T_FLOAT) return {Shape(shape), std::nullopt};
   // What is not stored may not be asked for: a header can say any shape.
   if (elements * static_cast<double>(H5Tget_size(type)) >
       static_cast<double>(H5Dget_storage_size(dataset)) * 1024)
@@ -228,10 +232,11 @@ WeightFile WeightFile::of_keras(const std::string& path) {
     refuse_twice(names, fmt::format("{}: weight_names of '{}'", path, layer));
     const std::vector<std::string> chosen = short_names(names);
     for (size_t i = 0; i < names.size(); ++i) {
-      auto [shape, values] = read_floats(
-          group, names[i], fmt::format("{}: '{}' of '{}'", path, names[i], layer), heap.file_bytes());
-      file.arrays_.push_back(std::move(values));
-      file.weights_.push_back({layer + "/" + chosen[i], shape, DType::float32, file.arrays_.back().data()});
+      FileArray array = read_array(group, names[i], fmt::format("{}: '{}' of '{}'", path, names[i], layer),
+                                   heap.file_bytes());
+      ArrayRef weight{layer + "/" + chosen[i], array.shape, DType::float32, nullptr};
+      if (array.values) weight.data = file.arrays_.emplace_back(*std::move(array.values)).data();
+      file.weights_.push_back(std::move(weight));
     }
   }
   return file;

@@ -18,7 +18,11 @@ class WeightFile {
   /// Throws UserError, with the path, what was expected and what was found, for a file that is neither.
   static WeightFile load(const std::string& path);
 
+  /// A weight whose numbers are no floating point numbers (Keras keeps counts and seeds as integers) has no
+  /// data.
   const std::vector<ArrayRef>& weights() const { return weights_; }
+  /// The checkpoint that the file is; null for a file of Keras.
+  const Checkpoint* checkpoint() const { return checkpoint_.get(); }
 
  private:
   static WeightFile of_checkpoint(const std::string& path);

@@ -1,6 +1,7 @@
 #include "data/given_file.h"
 
 #include <algorithm>
+#include <string_view>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include "data/pictures/tar_index.h"
 #include "data/readers/csv_text.h"
 #include "data/readers/file_pattern.h"
+#include "data/readers/open_any.h"
 
 namespace dtrain {
 
@@ -29,14 +31,27 @@ std::string start_of(const std::string& path) {
   return start;
 }
 
+/// Whether HDF5's signature is where the format allows it: at the beginning, or behind a user block of 512
+/// bytes, 1024, 2048, ...
+bool is_hdf5(const std::string& path) {
+  const InputFile file(path);
+  constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+  std::string found(kSignature.size(), '\0');
+  for (int64_t at = 0; at + static_cast<int64_t>(found.size()) <= file.size(); at = at == 0 ? 512 : 2 * at) {
+    file.read(at, found.data(), found.size());
+    if (found == kSignature) return true;
+  }
+  return false;
+}
+
 FileFormat format_of(const std::string& path, const std::string& start) {
   refuse_parquet(path, start);
-  if (start.starts_with("\x89HDF\r\n\x1a\n")) return FileFormat::hdf5;
+  if (is_hdf5(path)) return FileFormat::hdf5;
   if (start.starts_with("\x93NUMPY")) return FileFormat::npy;
   if (is_picture_file({reinterpret_cast<const uint8_t*>(start.data()), start.size()}))
     return FileFormat::picture;
   if (is_tar_file(start)) return FileFormat::tar;
-  if (start.size() >= 4 && start[0] == 0 && start[1] == 0) return FileFormat::idx;
+  if (is_idx(start)) return FileFormat::idx;
   if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::text;
   if (start.empty())
     throw UserError(

@@ -1,16 +1,22 @@
-// BMP: uncompressed pictures of 1, 4, 8, 16, 24 and 32 bits a pixel.
+// BMP: pictures of 1, 4, 8, 16, 24 and 32 bits a pixel, uncompressed or (4 and 8) run-length encoded.
 // https://learn.microsoft.com/en-us/windows/win32/gdi/bitmap-storage
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "image/bmp_runs.h"
 #include "image/picture_rows.h"
 
 namespace dtrain {
 
 namespace {
+
+constexpr uint32_t kRuns8 = 1, kRuns4 = 2;  // values of the header's field "compression"
+constexpr int64_t kMostOfRun = 128;         // pixels for each byte: two bytes are a run of up to 255
 
 class BmpRows final : public PictureRows {
  public:
@@ -23,10 +29,21 @@ class BmpRows final : public PictureRows {
     const int64_t height = stored_height < 0 ? -int64_t{stored_height} : stored_height;
     bottom_up_ = stored_height > 0;
     bits_ = number(old ? 24 : 28, 2);
-    set_full_size(width, height, file_bytes, 8);
     const uint32_t compression = old ? 0 : number(30, 4);
-    read_colours(header, old, compression);
+    has_runs_ = (compression == kRuns8 && bits_ == 8) || (compression == kRuns4 && bits_ == 4);
+    set_full_size(width, height, file_bytes, has_runs_ ? kMostOfRun : 8);
+    if (has_runs_ && !bottom_up_)
+      throw UserError("expected run-length encoded rows from bottom to top, found them from top to bottom");
+    const size_t colours_end = read_colours(header, old, compression);
     first_pixel_ = number(10, 4);
+    if (bits_ <= 8 && first_pixel_ == 14 + header)
+      first_pixel_ = colours_end;  // some writers count no palette
+    if (first_pixel_ < colours_end)
+      throw UserError(
+          fmt::format("expected pixels behind the header and the palette, which end at byte {}, found "
+                      "them at byte {}",
+                      colours_end, first_pixel_));
+    if (has_runs_) return;
     row_bytes_ = (static_cast<size_t>(width) * bits_ + 31) / 32 * 4;
     const uint64_t end = first_pixel_ + static_cast<uint64_t>(row_bytes_) * static_cast<uint64_t>(height);
     if (end > file_bytes)
@@ -38,15 +55,19 @@ class BmpRows final : public PictureRows {
     width_ = full_width();
     height_ = full_height();
     channels_ = masks_[3].bits ? 4 : 3;
+    if (has_runs_)
+      indices_ =
+          decode_bmp_runs(bytes_.subspan(std::min(first_pixel_, bytes_.size())), bits_, width_, height_);
   }
 
   void read(uint8_t* row) override {
     const int64_t stored = bottom_up_ ? height_ - 1 - next_row_ : next_row_;
     ++next_row_;
-    const uint8_t* src = bytes_.data() + first_pixel_ + static_cast<size_t>(stored) * row_bytes_;
     const auto width = static_cast<size_t>(width_);
+    if (has_runs_) return indexed_row(indices_.data() + static_cast<size_t>(stored) * width, width, 8, row);
+    const uint8_t* src = bytes_.data() + first_pixel_ + static_cast<size_t>(stored) * row_bytes_;
     if (bits_ <= 8)
-      indexed_row(src, width, row);
+      indexed_row(src, width, bits_, row);
     else if (bits_ == 24)
       for (size_t x = 0; x < width; ++x)
         for (size_t c = 0; c < 3; ++c) row[3 * x + c] = src[3 * x + 2 - c];
@@ -73,11 +94,12 @@ class BmpRows final : public PictureRows {
     return value;
   }
 
-  void read_colours(uint32_t header, bool old, uint32_t compression) {
+  /// Returns where the header and what belongs to it end.
+  size_t read_colours(uint32_t header, bool old, uint32_t compression) {
     constexpr uint32_t kBitFields = 3, kAlphaBitFields = 6;
     const bool fields = compression == kBitFields || compression == kAlphaBitFields;
     if (bits_ == 1 || bits_ == 4 || bits_ == 8) {
-      if (compression != 0) fail_compression(compression);
+      if (compression != 0 && !has_runs_) fail_compression(compression);
       return read_palette(header, old);
     }
     if (bits_ != 16 && bits_ != 24 && bits_ != 32)
@@ -91,13 +113,18 @@ class BmpRows final : public PictureRows {
     } else {  // the fourth byte means nothing
       masks_ = {{{0xff0000}, {0x00ff00}, {0x0000ff}, {0}}};
     }
+    // The masks are a part of longer headers.
+    const size_t masks = !fields || header > 40 ? 0 : compression == kAlphaBitFields ? 16 : 12;
+    return 14 + header + masks;
   }
 
   [[noreturn]] static void fail_compression(uint32_t compression) {
-    throw UserError(fmt::format("expected an uncompressed BMP, found compression {}", compression));
+    throw UserError(fmt::format(
+        "expected a BMP that is not compressed or run-length encoded, found compression {}", compression));
   }
 
-  void read_palette(uint32_t header, bool old) {
+  /// Returns where it ends.
+  size_t read_palette(uint32_t header, bool old) {
     const size_t entry = old ? 3 : 4, most = size_t{1} << bits_;
     const size_t said = old ? 0 : number(46, 4);
     const size_t count = said == 0 || said > most ? most : said;
@@ -106,14 +133,16 @@ class BmpRows final : public PictureRows {
       palette_[i] = {static_cast<uint8_t>(colour >> 16), static_cast<uint8_t>(colour >> 8),
                      static_cast<uint8_t>(colour)};
     }
+    return 14 + header + entry * count;
   }
 
-  void indexed_row(const uint8_t* src, size_t width, uint8_t* row) const {
-    const size_t in_byte = 8 / bits_;
+  /// Of indices of so many bits, the first of a byte in its high ones.
+  void indexed_row(const uint8_t* src, size_t width, uint32_t bits, uint8_t* row) const {
+    const size_t in_byte = 8 / bits;
     for (size_t x = 0; x < width; ++x) {
-      const size_t shift = (in_byte - 1 - x % in_byte) * bits_;
+      const size_t shift = (in_byte - 1 - x % in_byte) * bits;
       const auto& colour =
-          palette_[static_cast<size_t>(src[x / in_byte] >> shift) & ((size_t{1} << bits_) - 1)];
+          palette_[static_cast<size_t>(src[x / in_byte] >> shift) & ((size_t{1} << bits) - 1)];
       for (size_t c = 0; c < 3; ++c) row[3 * x + c] = colour[c];
     }
   }
@@ -129,11 +158,12 @@ class BmpRows final : public PictureRows {
 
   std::span<const uint8_t> bytes_;
   uint32_t bits_ = 0;
-  bool bottom_up_ = true;
+  bool bottom_up_ = true, has_runs_ = false;
   size_t first_pixel_ = 0, row_bytes_ = 0;
   int64_t next_row_ = 0;
   std::array<Mask, 4> masks_{};  // red, green, blue, alpha
   std::array<std::array<uint8_t, 3>, 256> palette_{};
+  std::vector<uint8_t> indices_;  // of a run-length encoded picture, from bottom to top
 };
 
 }  // namespace

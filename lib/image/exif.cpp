@@ -29,7 +29,7 @@ class TiffBytes {
 int exif_orientation(std::span<const uint8_t> tiff) {
   constexpr uint32_t kOrientation = 0x0112, kShort = 3;
   constexpr size_t kEntryBytes = 12;
-  if (tiff.size() < 8 || tiff[0] != tiff[1] || (tiff[0] != 'I' && tiff[0] != 'M')) return 1;
+  if (tiff.size() < 8 || tiff[0] != tiff[1] || (tiff[0] != 'I' && tiff[0] != 'M')) return 0;
   const TiffBytes bytes(tiff, tiff[0] == 'M');
   const auto directory = bytes.number(4, 4);
   const auto entries = directory ? bytes.number(*directory, 2) : std::nullopt;
@@ -37,11 +37,24 @@ int exif_orientation(std::span<const uint8_t> tiff) {
     const size_t entry = size_t{*directory} + 2 + i * kEntryBytes;
     const auto tag = bytes.number(entry, 2), type = bytes.number(entry + 2, 2);
     const auto value = bytes.number(entry + 8, 2);
-    if (!tag || !type || !value) return 1;
+    if (!tag || !type || !value) return 0;
     if (*tag == kOrientation)
-      return *type == kShort && *value >= 1 && *value <= 8 ? static_cast<int>(*value) : 1;
+      return *type == kShort && *value >= 1 && *value <= 8 ? static_cast<int>(*value) : 0;
   }
-  return 1;
+  return 0;
+}
+
+int xmp_orientation(std::string_view packet) {
+  constexpr std::string_view kName = "tiff:Orientation";
+  const size_t name = packet.find(kName);
+  if (name == std::string_view::npos) return 0;
+  packet.remove_prefix(name + kName.size());
+  // tiff:Orientation="6", or <tiff:Orientation>6</tiff:Orientation>
+  const size_t digit = packet.find_first_not_of("=>\"' \t\r\n");
+  if (digit == 0 || digit == std::string_view::npos || packet[digit] < '1' || packet[digit] > '8') return 0;
+  const std::string_view behind = packet.substr(digit + 1);
+  if (behind.empty() || std::string_view("<\"' \t\r\n").find(behind[0]) == std::string_view::npos) return 0;
+  return packet[digit] - '0';
 }
 
 }  // namespace dtrain

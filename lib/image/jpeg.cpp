@@ -3,7 +3,9 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -86,11 +88,7 @@ class JpegRows final : public PictureRows {
       jpeg_destroy_decompress(&decoder_);
       throw;
     }
-    for (const jpeg_marker_struct* marker = decoder_.marker_list; marker; marker = marker->next)
-      if (marker->data_length > 6 && std::memcmp(marker->data, "Exif\0\0", 6) == 0) {
-        orientation_ = exif_orientation({marker->data + 6, marker->data_length - 6});
-        break;
-      }
+    find_orientation();
   }
   ~JpegRows() override { jpeg_destroy_decompress(&decoder_); }
   JpegRows(const JpegRows&) = delete;
@@ -128,6 +126,22 @@ class JpegRows final : public PictureRows {
     if (setjmp(errors_.jump) != 0)
       throw UserError(fmt::format("expected a whole JPEG, found it damaged ({})", errors_.message));
     call();
+  }
+
+  /// EXIF's, or else XMP's where EXIF says none.
+  void find_orientation() {
+    using namespace std::string_view_literals;
+    constexpr std::string_view kExif = "Exif\0\0"sv, kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
+    int of_exif = 0, of_xmp = 0;
+    for (const jpeg_marker_struct* marker = decoder_.marker_list; marker; marker = marker->next) {
+      const std::span<const uint8_t> data(marker->data, marker->data_length);
+      const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
+      if (text.starts_with(kExif) && of_exif == 0)
+        of_exif = exif_orientation(data.subspan(kExif.size()));
+      else if (text.starts_with(kXmp) && of_xmp == 0)
+        of_xmp = xmp_orientation(text.substr(kXmp.size()));
+    }
+    if (const int found = of_exif != 0 ? of_exif : of_xmp; found != 0) orientation_ = found;
   }
 
   bool is_cmyk() const { return decoder_.out_color_space == JCS_CMYK; }

@@ -30,6 +30,9 @@ std::string_view name_of_unread_format(std::string_view start) {
     return "a WebP picture";
   if (start.starts_with(std::string_view("II*\0", 4)) || start.starts_with(std::string_view("MM\0*", 4)))
     return "a TIFF";
+  // No pictures are 0, and an IDX file has its type in the third byte, which is 8 at least.
+  if (start.size() >= 6 && start.starts_with(std::string_view("\0\0\1\0", 4)) && (start[4] | start[5]) != 0)
+    return "an icon (.ico)";
   // The first byte is of a box's length, so that no text begins so.
   if (start.size() >= 12 && start[0] == '\0' && start.substr(4, 4) == "ftyp")
     return "a HEIC, AVIF or video file";

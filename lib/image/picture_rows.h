@@ -62,7 +62,7 @@ enum class PictureFormat { none, jpeg, png, bmp };
 PictureFormat picture_format(std::span<const uint8_t> start);
 
 /// Whether the first bytes of a file say a format of pictures that is known but not read: GIF, WebP, TIFF,
-/// HEIC and its kin.
+/// ICO, HEIC and its kin.
 bool is_unread_format(std::span<const uint8_t> start);
 
 // One for each format. `bytes` may be the beginning of a file of `file_bytes` bytes, where only the header is

@@ -130,7 +130,8 @@ class PngRows final : public PictureRows {
 #ifdef PNG_eXIf_SUPPORTED
     png_bytep exif = nullptr;
     png_uint_32 bytes = 0;
-    if (png_get_eXIf_1(png_, info_, &bytes, &exif) != 0) orientation_ = exif_orientation({exif, bytes});
+    if (png_get_eXIf_1(png_, info_, &bytes, &exif) != 0)
+      orientation_ = std::max(1, exif_orientation({exif, bytes}));
 #endif
   }
 

@@ -93,6 +93,11 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
       anew.push_back(weight.name);
     else if (offer == offered.end())
       missing.push_back(weight.name);
+    else if (!offer->second->data)
+      report(fmt::format(
+          "'{}': expected floating point numbers, found another type ('{}'); skip lets the weight "
+          "keep its initial value",
+          weight.name, offer->second->name));
     else if (offer->second->shape != weight.shape)
       report(fmt::format("'{}': expected {}, found {} ('{}'); skip lets it begin anew", weight.name,
                          weight.shape.str(), offer->second->shape.str(), offer->second->name));

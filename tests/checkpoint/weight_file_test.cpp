@@ -104,6 +104,26 @@ TEST_CASE("Keras's weights have their layers' names") {
   }
 }
 
+TEST_CASE("a weight of integers is named, without its numbers") {
+  const test::Directory directory;
+  const std::string path = directory / "counts.h5";
+  {
+    const Hdf5Session session;
+    const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    write_names(file, "layer_names", {"l"}, true);
+    const Hdf5Handle layer(H5Gcreate2(file, "l", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    write_names(layer, "weight_names", {"count:0", "mean:0"}, true);
+    write_array<int64_t>(layer, "count:0", H5T_NATIVE_INT64, {2}, {7, 8});
+    write_array<float>(layer, "mean:0", H5T_NATIVE_FLOAT, {1}, {0.5f});
+  }
+  const WeightFile file = WeightFile::load(path);
+  REQUIRE(file.weights().size() == 2);
+  CHECK(file.weights()[0].name == "l/count");
+  CHECK(file.weights()[0].shape == Shape{2});
+  CHECK(file.weights()[0].data == nullptr);
+  CHECK(*static_cast<const float*>(file.weights()[1].data) == 0.5f);
+}
+
 /// A layer with weights of these names, each an array of one number.
 std::string file_of(const test::Directory& directory, const std::vector<std::string>& names) {
   const Hdf5Session session;

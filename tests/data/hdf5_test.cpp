@@ -195,6 +195,57 @@ TEST_CASE("hdf5: a chunk that does not hold as much as chunks do is told") {
   }
 }
 
+TEST_CASE("hdf5: a bit that is flipped in the index of chunks gives no zeros") {
+  const TempFolder folder;
+  const TensorSpec input{"x", {}};
+  const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+  const hsize_t chunk = 100;
+  H5Pset_chunk(properties, 1, &chunk);
+  H5Pset_deflate(properties, 1);
+  std::vector<float> values(800);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+  hid_t file = create(folder / "a.h5");
+  add(file, "x", H5T_NATIVE_FLOAT, {800}, values.data(), properties);
+  H5Fclose(file);
+  const std::string good = read_file(folder / "a.h5");
+  const Values expected(values.begin(), values.end());
+  // A node of the index: a signature, its type (1), its level, the count of its entries, its two neighbours;
+  // then a key (size, filters, a place for each axis and within an element) and an address for each chunk.
+  const size_t node = good.find(std::string("TREE\1", 5));
+  REQUIRE(node != std::string::npos);
+  int told = 0;
+  for (size_t bit = 6 * 8; bit < (24 + 8 * 32) * 8; ++bit) {
+    const size_t at = bit / 8;
+    const size_t in_key = at < 24 ? 0 : (at - 24) % 32;
+    if ((at >= 8 && at < 24) || (at >= 24 && in_key < 8) || (at >= 24 && in_key >= 16)) continue;
+    CAPTURE(at);
+    CAPTURE(bit % 8);
+    std::string damaged = good;
+    damaged[node + at] = static_cast<char>(damaged[node + at] ^ (1 << bit % 8));
+    write_file(folder / "a.h5", damaged);
+    Values found;
+    const std::string message = error_of([&] { found = read_all(*open(folder, "input: x", input), 0); });
+    if (message.empty()) CHECK(found == expected);
+    told += message.empty() ? 0 : 1;
+  }
+  CHECK(told > 100);
+
+  // Chunks that were never written are told, unless there is a value for them.
+  const auto unwritten = [&](hid_t more) -> std::string {
+    file = create(folder / "a.h5");
+    add(file, "x", H5T_NATIVE_FLOAT, {800}, nullptr, more);
+    H5Fclose(file);
+    Values found;
+    const std::string message = error_of([&] { found = read_all(*open(folder, "input: x", input), 0); });
+    return found == Values(800, 7) ? "sevens" : message;
+  };
+  CHECK(contains(unwritten(properties), "a.h5:x: expected 8 chunks, as its extents say, found 0"));
+  const float seven = 7;
+  H5Pset_fill_value(properties, H5T_NATIVE_FLOAT, &seven);
+  CHECK(unwritten(properties) == "sevens");
+  H5Pclose(properties);
+}
+
 TEST_CASE("hdf5: what is no HDF5 file") {
   const TempFolder folder;
   const TensorSpec input{"x", {}};
@@ -236,6 +287,19 @@ TEST_CASE("inputs to predict from: any format, told by its content") {
   const DatasetSpec spec =
       parse(folder, "train: {synthetic: {samples: 1}}\ntransforms: [rescale: {scale: 2}, one_hot: 5]");
   CHECK(read_all(*open_inputs(given(folder / "a.csv"), spec, {pair}, {}), 0) == Values{2, 4, 6, 8});
+  // Behind a user block, which may begin with anything; an icon begins as IDX files do.
+  const hid_t blocked = H5Pcreate(H5P_FILE_CREATE);
+  H5Pset_userblock(blocked, 1024);
+  const hid_t behind = H5Fcreate((folder / "block.h5").c_str(), H5F_ACC_TRUNC, blocked, H5P_DEFAULT);
+  add(behind, "whatever", H5T_NATIVE_FLOAT, {2, 2}, values.data());
+  H5Fclose(behind);
+  H5Pclose(blocked);
+  CHECK(read_all(*open_inputs(given(folder / "block.h5"), {}, {pair}, {}), 0) == expected);
+  write_file(folder / "a.ico", std::string("\0\0\1\0\1\0\x10\x10", 8) + std::string(200, 'x'));
+  CHECK(contains(error_of([&] {
+                   read_all(*open_inputs(given(folder / "a.ico"), {}, {{"x", {4, 4, 3}}}, {}), 0);
+                 }),
+                 "found an icon (.ico)"));
   write_file(folder / "none", "");
   CHECK(contains(error_of([&] { open_inputs(given(folder / "none"), {}, {pair}, {}); }), "an empty one"));
 }

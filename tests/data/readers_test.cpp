@@ -72,7 +72,7 @@ TEST_CASE("idx: what is no IDX file") {
   CHECK(contains(error(good + "e", true), "found more"));
   CHECK(contains(error(good.substr(0, good.size() - 1), true), "found the end after 3"));
   CHECK(contains(error("PK\x03\x04 something else"), "expected an IDX file"));
-  CHECK(contains(error(""), "IDX header"));
+  CHECK(contains(error(""), "found an empty file"));
   CHECK(contains(error(good.substr(0, 6)), "IDX extent"));
   // Claims of terabytes are refused before memory is asked for.
   CHECK(contains(error(idx_bytes({0xffffffff, 0xffffffff}, "abcd")), "memory can hold"));

@@ -103,6 +103,7 @@ TEST_CASE("formats that are not read are pictures all the same, and are called b
   for (const auto& [start, kind] : {std::pair<std::string, std::string>{"GIF89a", "a GIF"},
                                     {"RIFF" + size + "WEBPVP8 ", "a WebP picture"},
                                     {std::string("II*\0", 4), "a TIFF"},
+                                    {std::string("\0\0\1\0\1\0\x20\x20", 8), "an icon (.ico)"},
                                     {size + "ftypheic", "a HEIC, AVIF or video file"}}) {
     const std::string& name = kind;
     CAPTURE(name);
@@ -183,6 +184,95 @@ TEST_CASE("pictures are turned as EXIF says, and cut and padded as they are seen
       CHECK(most_difference(decoded(file, 31, 33, 3, resize).bytes, expected) <= 4);
     }
   }
+}
+
+TEST_CASE("XMP turns a picture where EXIF says nothing") {
+  Pixels seen = gradient(48, 80, 3, 5);
+  for (const std::string xmp : {"<rdf:Description tiff:Orientation=\"6\" x=\"1\"/>",
+                                "<tiff:Orientation>6</tiff:Orientation>", "<x tiff:Orientation = '6'/>"}) {
+    CAPTURE(xmp);
+    const Bytes file = jpeg_of(stored_for(seen, 6), {.quality = 100, .xmp = xmp});
+    CHECK(most_difference(decoded(file, 48, 80).bytes, seen.bytes) <= 6);
+    CHECK(read_picture_header(file, file.size()).height == 48);
+  }
+  const std::string six = "<x tiff:Orientation=\"6\"/>";
+  const Bytes both = jpeg_of(stored_for(seen, 3), {.quality = 100, .orientation = 3, .xmp = six});
+  CHECK(most_difference(decoded(both, 48, 80).bytes, seen.bytes) <= 6);
+  for (const std::string xmp : {"<x tiff:Orientation=\"9\"/>", "<x tiff:Orientation=\"61\"/>",
+                                "<x tiff:OrientationTag=\"6\"/>", "tiff:Orientation"}) {
+    CAPTURE(xmp);
+    CHECK(most_difference(decoded(jpeg_of(seen, {.quality = 100, .xmp = xmp}), 48, 80).bytes, seen.bytes) <=
+          6);
+  }
+}
+
+namespace {
+
+/// A BMP with a palette of greys: 0, 1, 2, ...; `offset` says where the pixels begin (0: behind the palette).
+Bytes indexed_bmp(int64_t height, int64_t width, int bits, int compression, const Bytes& data,
+                  int offset = 0) {
+  Bytes file{'B', 'M'};
+  const auto append = [&](int64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) file.push_back(static_cast<uint8_t>(value >> 8 * i));
+  };
+  const int colours = 1 << bits, begin = 54 + 4 * colours;
+  append(begin + static_cast<int64_t>(data.size()), 4);
+  append(0, 4);
+  append(offset > 0 ? offset : begin, 4);
+  for (const int64_t value : {int64_t{40}, width, height}) append(value, 4);
+  append(1, 2);
+  append(bits, 2);
+  append(compression, 4);
+  append(static_cast<int64_t>(data.size()), 4);
+  for (int i = 0; i < 4; ++i) append(0, 4);
+  for (int i = 0; i < colours; ++i)
+    file.insert(file.end(), {Bytes::value_type(i), Bytes::value_type(i), Bytes::value_type(i), 0});
+  file.insert(file.end(), data.begin(), data.end());
+  return file;
+}
+
+std::string error_of(const Bytes& file) {
+  try {
+    decoded(file, 3, 5, 1);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("run-length encoded BMPs") {
+  // From bottom to top: a run, indices in the data (filled up to 16 bits), a step over two pixels, a row's
+  // end.
+  const Bytes eight{5, 9, 0, 0, 0, 3, 1, 2, 3, 0, 2, 7, 0, 0, 0, 2, 2, 0, 3, 4, 0, 1};
+  const Bytes expected{0, 0, 4, 4, 4, 1, 2, 3, 7, 7, 9, 9, 9, 9, 9};
+  CHECK(decoded(indexed_bmp(3, 5, 8, 1, eight), 3, 5, 1).bytes == expected);
+  const Bytes four{5, 0x99, 0, 0, 0, 3, 0x12, 0x30, 2, 0x77, 0, 0, 0, 2, 2, 0, 3, 0x45, 0, 1};
+  CHECK(decoded(indexed_bmp(3, 5, 4, 2, four), 3, 5, 1).bytes ==
+        Bytes{0, 0, 4, 5, 4, 1, 2, 3, 7, 7, 9, 9, 9, 9, 9});
+  const Bytes late{9, 1, 0, 0, 5, 2, 0, 0, 5, 3};  // a run beyond its row, no mark of the end
+  CHECK(decoded(indexed_bmp(3, 5, 8, 1, late), 3, 5, 1).bytes ==
+        Bytes{3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1});
+  for (size_t length = 0; length + 2 < eight.size(); ++length) {
+    CAPTURE(length);
+    const Bytes cut(eight.begin(), eight.begin() + static_cast<ptrdiff_t>(length));
+    CHECK(error_of(indexed_bmp(3, 5, 8, 1, cut))
+              .starts_with("expected a BMP's 3 rows, found the end of its data"));
+  }
+  CHECK(error_of(indexed_bmp(3, 5, 8, 1, {0, 2, 0, 7, 5, 1})) ==
+        "expected the 3 rows that the BMP's header says, found more");
+  CHECK(error_of(indexed_bmp(-3, 5, 8, 1, eight)).find("found them from top to bottom") != std::string::npos);
+  CHECK(error_of(indexed_bmp(3, 5, 8, 2, eight)).find("found compression 2") != std::string::npos);
+}
+
+TEST_CASE("the pixels of a BMP lie behind its palette") {
+  const Bytes rows(3 * 8, 7);
+  CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows), 3, 5, 1).bytes == Bytes(15, 7));
+  CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows, 54), 3, 5, 1).bytes ==
+        Bytes(15, 7));  // as some writers have it
+  CHECK(error_of(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
+        "expected pixels behind the header and the palette, which end at byte 1078, found them at byte 1000");
 }
 
 TEST_CASE("crop takes the middle, pad puts black beside the picture") {

@@ -94,6 +94,7 @@ void Hdf5Dataset::check_storage(int element_bytes) const {
   refuse_foreign_storage(dataset, where);
   check_shape(where, shape(), element_bytes);
   check_first_chunk(dataset, where, input->size());
+  check_chunk_index(dataset, where);
   // Chunks that were never written take no place; but so much of nothing is damage, or nobody's data.
   constexpr int64_t kMuch = int64_t{1} << 26, kMostPacked = 2000;
   const int64_t bytes = shape().elements() * element_bytes;

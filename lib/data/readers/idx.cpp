@@ -71,6 +71,11 @@ class IdxReader final : public Reader {
 
 }  // namespace
 
+bool is_idx(std::string_view start) {
+  return start.size() >= 4 && start[0] == 0 && start[1] == 0 &&
+         type_of_code(static_cast<unsigned char>(start[2]));
+}
+
 std::shared_ptr<const Column> open_idx(const std::string& path) {
   return open_array_file(path, parse_idx);
 }

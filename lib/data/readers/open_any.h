@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/column.h"
@@ -10,6 +11,8 @@
 
 namespace dtrain {
 
+/// Whether a file that begins so is of the IDX format.
+bool is_idx(std::string_view start);
 std::shared_ptr<const Column> open_idx(const std::string& path);
 std::shared_ptr<const Column> open_npy(const std::string& path);
 /// Rows of `dtype` (float32 or int32) that have the named columns of the file. Where the file has no header,

@@ -30,6 +30,7 @@ Mark ReadRequest::folder() const {
 
 std::string ReadRequest::find(const std::string& file_name) const {
   std::string path = find_file(file_name, folder());
+  if (is_empty_file(path)) fail(fmt::format("{}: expected data, found an empty file", path));
   if (root.empty()) return path;
   if (!file_name.starts_with('/') && look_at(path) == Standing::nothing)
     fail(fmt::format("{}: there is no such file{}; --set dataset.root=DIR says where the data are", path,

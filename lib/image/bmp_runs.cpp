@@ -1,0 +1,91 @@
+#include "image/bmp_runs.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace {
+
+class BmpRuns {
+ public:
+  BmpRuns(std::span<const uint8_t> data, uint32_t bits, int64_t width, int64_t height)
+      : data_(data),
+        bits_(bits),
+        width_(width),
+        height_(height),
+        pixels_(static_cast<size_t>(width) * static_cast<size_t>(height)) {}
+
+  std::vector<uint8_t> run() {
+    while (!ended_ && !(y_ + 1 == height_ && x_ >= width_ && at_ >= data_.size())) step();
+    return std::move(pixels_);
+  }
+
+ private:
+  /// A run of one byte's indices, or, behind a 0: the end of the row, the end of the picture, a step to
+  /// another place, or so many indices.
+  void step() {
+    const uint8_t count = next(), value = next();
+    if (count > 0) {
+      for (unsigned i = 0; i < count; ++i) put(index_in(value, i));
+    } else if (value == 0) {
+      x_ = 0;
+      ++y_;
+    } else if (value == 1) {
+      ended_ = true;
+    } else if (value == 2) {
+      x_ += next();
+      y_ += next();
+    } else {
+      put_all(value);
+    }
+  }
+
+  /// Indices that stand in the data, filled up to a whole number of 16 bits.
+  void put_all(unsigned count) {
+    uint8_t byte = 0;
+    const unsigned in_byte = 8 / bits_;
+    for (unsigned i = 0; i < count; ++i) {
+      if (i % in_byte == 0) byte = next();
+      put(index_in(byte, i));
+    }
+    if ((count + in_byte - 1) / in_byte % 2 == 1) next();
+  }
+
+  /// The index of the i-th pixel of those that a byte stands for: of four bits, the high ones come first.
+  uint8_t index_in(uint8_t byte, unsigned i) const {
+    if (bits_ == 8) return byte;
+    return i % 2 == 0 ? static_cast<uint8_t>(byte >> 4) : static_cast<uint8_t>(byte & 15);
+  }
+
+  void put(uint8_t index) {
+    if (y_ >= height_)
+      throw UserError(fmt::format("expected the {} rows that the BMP's header says, found more", height_));
+    if (x_ < width_) pixels_[static_cast<size_t>(y_ * width_ + x_)] = index;
+    ++x_;
+  }
+
+  uint8_t next() {
+    if (at_ >= data_.size())
+      throw UserError(fmt::format(
+          "expected a BMP's {} rows, found the end of its data in row {} (from 0, below)", height_, y_));
+    return data_[at_++];
+  }
+
+  std::span<const uint8_t> data_;
+  uint32_t bits_;
+  int64_t width_, height_, x_ = 0, y_ = 0;
+  size_t at_ = 0;
+  bool ended_ = false;
+  std::vector<uint8_t> pixels_;
+};
+
+}  // namespace
+
+std::vector<uint8_t> decode_bmp_runs(std::span<const uint8_t> data, uint32_t bits, int64_t width,
+                                     int64_t height) {
+  return BmpRuns(data, bits, width, height).run();
+}
+
+}  // namespace dtrain
