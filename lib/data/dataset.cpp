@@ -1,5 +1,7 @@
 #include "data/dataset.h"
 
+#include <numeric>
+
 namespace dtrain {
 
 size_t Dataset::stored_bytes() const {
@@ -10,6 +12,12 @@ size_t Dataset::stored_bytes() const {
              bytes_of(form ? form->dtype : columns()[i].dtype);
   }
   return bytes;
+}
+
+std::vector<int64_t> Dataset::rows_in_files() const {
+  std::vector<int64_t> rows(static_cast<size_t>(size()));
+  std::iota(rows.begin(), rows.end(), int64_t{0});
+  return rows;
 }
 
 std::string Dataset::sample_name(int64_t index) const {

@@ -48,6 +48,8 @@ class Dataset {
   /// What the samples are, by which a run notices that it goes on with others. Reads samples of the files'
   /// content.
   virtual DataIdentity identity() const { return {}; }
+  /// The numbers that the samples have in the files, in their order.
+  virtual std::vector<int64_t> rows_in_files() const;
   /// What it was read by: of the training split what others are to be read by.
   virtual DataFacts facts() const { return {}; }
   /// Whether samples have names of their own; else they are told apart by their numbers only.

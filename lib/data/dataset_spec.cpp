@@ -17,9 +17,11 @@ namespace dtrain {
 
 namespace {
 
-/// Reports a drawn split whose other is not there, or is drawn itself, and fractions that leave nothing.
+/// Reports a drawn split whose other is not there, or is drawn itself, fractions that leave nothing, and two
+/// seeds for the draws from one split.
 void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
   std::map<std::string, double> fractions;
+  std::map<std::string, int64_t> seeds;
   for (const char* name : kSplitNames) {
     const SplitSpec* split = spec.find(name);
     if (!split || !split->drawn) continue;
@@ -30,6 +32,11 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
                         fmt::format("split: expected 'of' to name a split with a reader, found '{}'", of));
     else if ((fractions[of] += split->drawn->fraction) >= 1)
       diagnostics.error(split->mark, fmt::format("split: the fractions leave nothing of '{}'", of));
+    if (const auto& seed = split->drawn->seed; seed && seeds.emplace(of, *seed).first->second != *seed)
+      diagnostics.error(split->mark,
+                        fmt::format("split: the splits of '{}' are drawn together: expected one seed, "
+                                    "found {} and {}",
+                                    of, seeds[of], *seed));
   }
 }
 

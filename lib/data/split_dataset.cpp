@@ -122,6 +122,12 @@ DataIdentity SplitDataset::identity() const {
   return {source_.reader, std::move(files), held_->total, source_.from, source_.to, source_.drawn};
 }
 
+std::vector<int64_t> SplitDataset::rows_in_files() const {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < size(); ++i) rows.push_back(source_.row(i));
+  return rows;
+}
+
 std::string SplitDataset::sample_id(int64_t index) const {
   const int64_t row = source_.row(index);
   return held_->names ? text_of(*held_->names, row - held_->first) : std::to_string(row);

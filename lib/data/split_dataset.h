@@ -40,6 +40,7 @@ class SplitDataset final : public Dataset {
   std::optional<StoredForm> stored_form(size_t index) const override;
   void read_stored(size_t index, std::span<const int64_t> rows, void* dst) const override;
   DataIdentity identity() const override;
+  std::vector<int64_t> rows_in_files() const override;
   DataFacts facts() const override { return source_.facts; }
   bool has_ids() const override { return held_->names != nullptr; }
   std::string id_title() const override { return has_ids() ? held_->names->spec().name : "row"; }

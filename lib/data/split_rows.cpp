@@ -6,11 +6,21 @@
 
 #include "base/error.h"
 #include "data/draw_split.h"
+#include "data/opening.h"
 #include "data/stages/number_at.h"
 
 namespace dtrain {
 
 namespace {
+
+/// The seed of the draws from a split: as one of them says it, or else the training run's.
+uint64_t seed_of_draws(const DatasetSpec& spec, const std::string& of) {
+  for (const char* name : kSplitNames)
+    if (const SplitSpec* split = spec.find(name);
+        split && split->drawn && split->drawn->of == of && split->drawn->seed)
+      return static_cast<uint64_t>(*split->drawn->seed);
+  return spec.facts.split_seed.value_or(spec.seed);
+}
 
 std::string name_of_split(const DatasetSpec& spec, const SplitSpec& split) {
   for (const char* name : kSplitNames)
@@ -19,11 +29,10 @@ std::string name_of_split(const DatasetSpec& spec, const SplitSpec& split) {
 }
 
 /// The classes of the rows [from, to).
-std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t to, size_t inputs,
-                              const Mark& place) {
+std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t to, size_t inputs) {
   const Column* column = inputs < held.columns.size() ? held.columns[inputs].get() : nullptr;
   if (!column || column->row_elements() != 1)
-    throw UserError(located(place, "stratify: expected a target of one class a sample, found none"));
+    throw UserError("stratify: expected a target of one class a sample, found none");
   std::vector<double> labels(static_cast<size_t>(to - from));
   std::set<double> distinct;
   for_each_block(*column, from - held.first, to - held.first, [&](int64_t first, int64_t count, size_t) {
@@ -36,9 +45,10 @@ std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t t
     }
   });
   if (distinct.size() > labels.size() / 2)
-    throw UserError(located(place, fmt::format("stratify: expected classes, found {} different values in {} "
-                                               "samples; leave it out where the target is a number",
-                                               distinct.size(), labels.size())));
+    throw UserError(
+        fmt::format("stratify: expected classes, found {} different values in {} samples; leave it out where "
+                    "the target is a number",
+                    distinct.size(), labels.size()));
   return labels;
 }
 
@@ -49,7 +59,7 @@ std::optional<DrawnRows> draw_rows(const DatasetSpec& spec, const SplitSpec& spl
   const std::string of = split.drawn ? split.drawn->of : name_of_split(spec, split);
   std::vector<Draw> draws;
   std::vector<double> labels;
-  DrawnRows drawn{{}, "", spec.facts.split_seed.value_or(spec.seed)};
+  DrawnRows drawn{{}, "", seed_of_draws(spec, of)};
   size_t mine = 0;
   bool found = false;
   for (const char* name : kSplitNames) {
@@ -59,7 +69,8 @@ std::optional<DrawnRows> draw_rows(const DatasetSpec& spec, const SplitSpec& spl
       mine = draws.size();
       found = true;
     }
-    if (other->drawn->stratify && labels.empty()) labels = labels_of(held, from, to, inputs, other->mark);
+    if (other->drawn->stratify && labels.empty())
+      labels = at_place(other->mark, [&] { return labels_of(held, from, to, inputs); });
     draws.push_back({other->drawn->fraction, {}});
     if (other->drawn->stratify) draws.back().labels = labels;
     drawn.words += fmt::format("{}{} {}{}", drawn.words.empty() ? "" : ", ", name, other->drawn->fraction,

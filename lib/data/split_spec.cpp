@@ -129,7 +129,11 @@ const Schema<DrawnSplit>& DrawnSplit::schema() {
                                   [](const double& value) { return value > 0 && value < 1; },
                                   Json::object().set("exclusiveMinimum", 0).set("exclusiveMaximum", 1)})
           .optional("stratify", &DrawnSplit::stratify,
-                    "the same fraction of each class of the (first) target, as far as whole samples go");
+                    "the same fraction of each class of the (first) target, as far as whole samples go")
+          .optional("seed", &DrawnSplit::seed,
+                    "the seed of the draw, the run's where not given: with it, runs with several seeds have "
+                    "the same "
+                    "samples in each split");
   return all;
 }
 

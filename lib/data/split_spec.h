@@ -12,12 +12,13 @@ namespace dtrain {
 
 class Reader;  // readers/reader.h
 
-/// `split: {of: train, fraction: 0.15, stratify: true}`: samples that are drawn from another split's, which
-/// keeps what is left.
+/// `split: {of: train, fraction: 0.15, stratify: true, seed: 1}`: samples that are drawn from another
+/// split's, which keeps what is left.
 struct DrawnSplit {
   std::string of;
   double fraction = 0;
   bool stratify = false;
+  std::optional<int64_t> seed = {};  // unset: the run's
 
   static const Schema<DrawnSplit>& schema();
 };

@@ -6,6 +6,7 @@
 
 #include "train/monitors.h"
 #include "train/pretrained_loading.h"
+#include "train/split_overlap.h"
 #include "train/trainer.h"
 
 namespace dtrain {
@@ -72,6 +73,8 @@ void Trainer::start() {
 void Trainer::take_pretrained() {
   const Pretrained pretrained = load_pretrained(config_.graph);
   for (const std::string& warning : pretrained.warnings) observer_.on_warning(warning);
+  if (const Checkpoint* other = pretrained.file.checkpoint())
+    for (const std::string& warning : warnings_of_overlap(config_, *other)) observer_.on_warning(warning);
   for (const ParameterSlice& slice : replicas_->layout().slices()) {
     const auto found = pretrained.weights.find(slice.path());
     if (found == pretrained.weights.end() || slice.elements() == 0) continue;

@@ -37,6 +37,7 @@ class WeightedDataset final : public Dataset {
     data_->read_stored(index, rows, dst);
   }
   DataIdentity identity() const override { return data_->identity(); }
+  std::vector<int64_t> rows_in_files() const override { return data_->rows_in_files(); }
   DataFacts facts() const override { return data_->facts(); }
   bool has_ids() const override { return data_->has_ids(); }
   std::string id_title() const override { return data_->id_title(); }

@@ -43,6 +43,33 @@ TEST_CASE("splits are drawn disjoint, stratified, and by the seed alone") {
   CHECK(plain[1].size() == 7);
 }
 
+TEST_CASE("split: a seed of its own parts the split from the run's seed") {
+  const TempFolder folder;
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i, i % 2);
+  write_file(folder / "a.csv", text);
+  const auto validation_of = [&](const std::string& options, uint64_t seed,
+                                 std::optional<uint64_t> known = {}) {
+    DatasetSpec spec =
+        parse(folder,
+              "train: {csv: {file: a.csv, target: -1}}\nvalidation: {split: {of: train, " + options + "}}\n");
+    spec.seed = seed;
+    spec.facts.split_seed = known;
+    return open_split(spec, *spec.validation, {{"x", {1}}}, {{"", {}, DType::int32}})->rows_in_files();
+  };
+  const auto by_run = validation_of("fraction: 0.25", 1);
+  CHECK(by_run.size() == 10);
+  CHECK(validation_of("fraction: 0.25", 2) != by_run);
+  CHECK(validation_of("fraction: 0.25, seed: 1", 2) == by_run);
+  CHECK(validation_of("fraction: 0.25, seed: 1", 2, 7) == by_run);
+  CHECK(contains(error_of([&] {
+                   parse(folder,
+                         "train: {csv: {file: a.csv, target: -1}}\nvalidation: {split: {of: train, fraction: "
+                         "0.2, seed: 1}}\ntest: {split: {of: train, fraction: 0.2, seed: 2}}\n");
+                 }),
+                 "expected one seed, found 1 and 2"));
+}
+
 TEST_CASE("split: of another split, whatever the reader and the cache") {
   TempFolder folder;
   std::string labels, values, table = "x,y\n";
