@@ -50,8 +50,9 @@ void say(const NewConfig& config, const OutputOptions& output) {
 void make_new(NewOptions options, const OutputOptions& output) {
   const Standing standing = look_at(options.data);
   if (standing != Standing::file && standing != Standing::directory)
-    throw UserError(
-        fmt::format("{}: expected a CSV file or a folder of pictures, there is nothing", options.data));
+    throw UserError(fmt::format(
+        "{}: expected a CSV file or a folder of pictures, {}", options.data,
+        standing == Standing::nothing ? "there is nothing" : "found a pipe or a device; copy it to a file"));
   if (standing == Standing::file && is_configuration(options.data))
     throw UserError(
         fmt::format("{0}: expected a CSV file or a folder of pictures, found a configuration; train with: "
@@ -72,11 +73,19 @@ void make_new(NewOptions options, const OutputOptions& output) {
     const fs::path name = fs::path(real_path(options.data)).filename();
     options.file = (standing == Standing::file ? name.stem() : name).string() + ".yaml";
   }
-  if (look_at(options.file) != Standing::nothing)
+  const bool to_standard_output = options.file == "-";
+  if (to_standard_output && output.json)
+    throw UserError("--output -: --json writes to the standard output, too; give only one of them");
+  if (!to_standard_output && look_at(options.file) != Standing::nothing)
     throw UserError(fmt::format("{}: is there already; give another name: --output", options.file));
   options.folder = fs::path(absolute_path(options.file)).parent_path().string();
-  options.schema = "dtrain.schema.json";
+  if (!to_standard_output) options.schema = "dtrain.schema.json";
   const NewConfig config = standing == Standing::file ? table_config(options) : picture_config(options);
+  if (to_standard_output) {
+    print_text(config.text);
+    for (const std::string& warning : config.warnings) print_warning(one_line(warning));
+    return;
+  }
   write_new(options.file, config.text);
   const std::string schema_path = (fs::path(options.folder) / options.schema).string();
   if (look_at(schema_path) == Standing::nothing)
@@ -110,7 +119,7 @@ void add_new(CommandLine& line) {
       .required();
   command
       .add_option("--output,-o", options->file,
-                  "The configuration to write (the data's name and .yaml where not given)")
+                  "The configuration to write (the data's name and .yaml where not given); - prints it")
       .type_name("FILE.yaml");
   command.add_option("--target", options->target, "The column to predict, where the guess would be another")
       .type_name("COLUMN");

@@ -18,7 +18,8 @@ struct NewOptions {
   std::string data;    // a CSV file or a folder
   std::string target;  // the column to predict; "" where the guess is good
   std::string file;    // the configuration that is to be written
-  std::string schema;  // the JSON schema's file, beside it
+  std::string
+      schema;  // the JSON schema's file, beside it; "" where the configuration goes to standard output
   std::string folder;  // where the configuration will stand, absolute: its paths are relative to it
 };
 

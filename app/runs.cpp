@@ -1,5 +1,8 @@
 // dtrain runs: the runs in a folder, with their state and their best.
+#include <array>
+#include <ctime>
 #include <memory>
+#include <time.h>
 
 #include <fmt/format.h>
 
@@ -20,10 +23,25 @@ struct RunsOptions {
   std::string folder = "runs";
 };
 
-/// When something was last said of the run.
+/// The time of the run's last event, as the run wrote it: "2026-11-21T22:39:54+0100".
 std::string time_of(const RunFiles& run) {
   const Json* time = run.events.empty() ? nullptr : run.events.back().find("time");
   return time && time->is_string() ? time->as_string() : "";
+}
+
+/// The same in the time zone of this process, to the minute: "2026-11-21 21:39".
+std::string local_time_of(const RunFiles& run) {
+  const std::string written = time_of(run);
+  std::tm time{};
+  const char* end = ::strptime(written.c_str(), "%Y-%m-%dT%H:%M:%S%z", &time);
+  if (!end || *end != '\0') return written;
+  const long offset = time.tm_gmtoff;  // timegm() may change it
+  const std::time_t seconds = ::timegm(&time) - offset;
+  std::tm local{};
+  ::localtime_r(&seconds, &local);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M", &local);
+  return text.data();
 }
 
 Json to_json(const RunFiles& run) {
@@ -56,12 +74,10 @@ std::string to_text(const std::vector<RunFiles>& runs) {
   for (const RunFiles& run : runs) {
     const auto best = best_record(run);
     const auto configured = run.epochs_configured();
-    const std::string time = time_of(run);
     table.add({run.path, run.state(),
                format_count(run.epochs()) + (configured ? "/" + format_count(*configured) : ""),
                best ? fmt::format("{} {}", best->monitor, format_value(best->value)) : "",
-               best ? format_count(best->epoch) : "",
-               time.size() >= 16 ? time.substr(0, 10) + " " + time.substr(11, 5) : time});
+               best ? format_count(best->epoch) : "", local_time_of(run)});
   }
   return table.str();
 }

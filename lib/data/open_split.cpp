@@ -119,8 +119,7 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
     throw UserError(located(
         split.mark, fmt::format("rows: expected at most the {} samples of {}, found [{}, {})", held->total,
                                 held->columns.front()->spec().name, source.from, source.to)));
-  if (auto drawn = at_place(
-          split.mark, [&] { return draw_rows(spec, split, *held, source.from, source.to, inputs.size()); })) {
+  if (auto drawn = draw_rows(spec, split, *held, source.from, source.to, inputs.size())) {
     source.rows = std::move(drawn->rows);
     source.drawn = std::move(drawn->words);
     source.facts.split_seed = drawn->seed;

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "config/schema.h"
 #include "data/readers/reader.h"
 
@@ -55,6 +57,10 @@ struct Binding {
   std::vector<V> resolve(const std::vector<TensorSpec>& wanted, const std::string& one_key,
                          const std::string& several_key, const ReadRequest& request) const {
     std::vector<V> chosen;
+    const bool is_unnamed = wanted.size() == 1 && wanted[0].name.empty();  // the only target
+    if (is_unnamed && !several.empty())
+      request.fail(fmt::format("'{}' is for models of several outputs, this one has one output: give '{}'",
+                               several_key, one_key));
     for (const TensorSpec& spec : wanted) {
       if (const V* named = several.find(spec.name))
         chosen.push_back(*named);
@@ -73,7 +79,8 @@ struct Binding {
  private:
   static std::string missing(const std::string& name, size_t count, const std::string& one_key,
                              const std::string& several_key) {
-    const std::string wanted = "nothing is read for the model's '" + name + "'; ";
+    const std::string wanted = name.empty() ? "nothing is read for the target; "
+                                            : "nothing is read for the model's '" + name + "'; ";
     return count == 1 ? wanted + "give '" + one_key + "'"
                       : wanted + "give '" + several_key + ": {" + name + ": ...}'";
   }

@@ -1,0 +1,86 @@
+"""What the program says about small mistakes, and its small interfaces."""
+import os
+
+import support
+from support import Case
+
+CONFIG = """\
+seed: 99
+model: {inputs: {x: [1]}, layers: [{dense: {units: 2}}]}
+dataset:
+  train: {csv: {file: a.csv, target: -1}}
+  validation: {split: {of: train, fraction: 0.99}}
+strategy: {single: {device: cpu:0}}
+train: {epochs: 1, batch_size: 2, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: sgd}
+"""
+ALONE = CONFIG.replace("  validation: {split: {of: train, fraction: 0.99}}\n", "")
+
+
+class Messages(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("a.csv", "1,0\n2,1\n3,0\n4,1\n")
+
+    def test_a_split_that_leaves_nothing_names_its_place_once(self):
+        error = self.fit(config=CONFIG, expect=2).err
+        self.assertRegex(error, r"^(.*\n)*config.yaml:4:10: error: split: of 4 samples none is left of 'train'")
+        self.assertEqual(error.count("config.yaml:4:10"), 1)
+
+    def test_the_only_target_has_no_name(self):
+        for reader in ("csv: {file: a.csv, targets: {dense: -1}}", "npy: {input: x.npy, targets: {out: y.npy}}"):
+            self.write("x.npy", "x")
+            self.write("y.npy", "y")
+            error = self.fit(config=ALONE.replace("csv: {file: a.csv, target: -1}", reader), expect=2).err
+            self.assertIn("'targets' is for models of several outputs, this one has one output: give 'target'", error)
+
+    def test_an_empty_file_is_called_empty(self):
+        self.write("empty", "")
+        for reader in ("csv: {file: empty, target: -1}", "npy: {input: empty, target: empty}",
+                       "idx: {input: empty, target: empty}", "hdf5: {file: empty, input: x, target: y}"):
+            error = self.fit(config=ALONE.replace("csv: {file: a.csv, target: -1}", reader), expect=2).err
+            self.assertIn("empty: expected data, found an empty file", error, reader)
+        shards = ALONE.replace("csv: {file: a.csv, target: -1}", "webdataset: empty").replace("[1]", "[2, 2, 3]")
+        self.assertIn("empty: expected data, found an empty file", self.fit(config=shards, expect=2).err)
+        self.assertIn("found an empty file", self.dtrain("inspect", "empty", expect=2).err)
+
+    def test_runs_says_when_in_the_time_zone_of_the_reader(self):
+        self.fit(config=ALONE, env={"TZ": "UTC"})
+        times = [self.dtrain("runs", ".", env={"TZ": zone}).out.splitlines()[-1][-16:] for zone in ("UTC", "UTC-5:30")]
+        minutes = [int(time[11:13]) * 60 + int(time[14:16]) for time in times]
+        self.assertEqual((minutes[1] - minutes[0]) % (24 * 60), 5 * 60 + 30, times)
+
+    def test_new_says_what_a_pipe_is(self):
+        os.mkfifo(self.dir / "pipe")
+        self.assertIn("found a pipe or a device", self.dtrain("new", "pipe", expect=2).err)
+
+    def test_new_prints_the_configuration(self):
+        printed = self.dtrain("new", "a.csv", "--output", "-").out
+        self.assertIn("\nmodel:\n", printed)
+        self.assertEqual(sorted(os.listdir(self.dir)), ["a.csv"])
+        self.write("printed.yaml", printed)
+        self.dtrain("check", "printed.yaml")
+        self.assertIn("give only one of them", self.dtrain("new", "a.csv", "--output", "-", "--json", expect=2).err)
+
+
+class Overlap(Case):
+    """A run that begins with the weights of another one."""
+
+    def test_samples_that_the_other_run_was_trained_on_are_counted(self):
+        self.write("a.csv", "".join(f"{i},{i % 2}\n" for i in range(100)))
+        config = ALONE.replace("strategy:", "  validation: {split: {of: train, fraction: 0.2}}\n"
+                                            "  test: {split: {of: train, fraction: 0.2}}\nstrategy:")
+        self.fit(config=config, output="first")
+        again = config.replace("layers:", "weights: {from: first}, layers:")
+        self.assertNotIn("was trained on", self.fit(config=again, output="same").err)
+        other = self.fit("--set", "seed=1", config=again, output="other").err
+        for name in ("validation", "test"):
+            self.assertRegex(other, rf"warning: .*ckpt-\d+.h5: was trained on 1\d of the 20 samples of '{name}', whose "
+                                    r"scores say little of unseen samples; split: {seed: 99} with that run's fractions")
+        shared = [f"--set=dataset.{name}.split.seed=99" for name in ("validation", "test")]
+        self.assertNotIn("was trained on", self.fit("--set", "seed=1", *shared, config=again, output="shared").err)
+        self.write("a.csv", "".join(f"{i},{(i + 1) % 2}\n" for i in range(100)))  # other data
+        self.assertNotIn("was trained on", self.fit("--set", "seed=1", config=again, output="data").err)
+
+
+if __name__ == "__main__":
+    support.main()
