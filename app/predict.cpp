@@ -92,12 +92,21 @@ class Predictions {
     return all;
   }
 
-  /// Makes the numbers that are written of those that the model puts out.
-  void finish(size_t output, std::span<float> values) const {
-    if (are_of_layers_) return;
+  /// The numbers that are written, made of those that the model puts out: float32 in their place, or float64
+  /// in `wide` where they need it.
+  View finish(size_t output, const View& view, std::vector<double>& wide) const {
+    if (are_of_layers_) return view;
+    const std::span<float> values(view.f32(), static_cast<size_t>(view.elements()));
     if (are_probabilities_)
       make_probabilities(scores_[output], values, outputs_[output].spec.shape.columns());
-    if (are_probabilities_ || !are_logits(scores_[output])) scales_[output].undo(values);
+    else if (are_logits(scores_[output]))
+      return view;
+    if (!scales_[output].needs_double()) {
+      scales_[output].undo(values);
+      return view;
+    }
+    wide = scales_[output].undone(values);
+    return {wide.data(), view.shape, DType::float64};
   }
 
   /// What the numbers are, for people.
@@ -156,6 +165,7 @@ void predict_all(const Predictions& predictions, Replicas& replicas, Loader& loa
   const std::atomic<int>& stop = catch_signals().stop;
   const std::vector<TensorSpec> outputs = predictions.specs();
   std::vector<std::vector<float>> memory;
+  std::vector<std::vector<double>> wide(outputs.size());
   for (const TensorSpec& output : outputs)
     memory.emplace_back(static_cast<size_t>(batch_size * output.shape.elements()));
   loader.begin(0, 0);
@@ -165,8 +175,7 @@ void predict_all(const Predictions& predictions, Replicas& replicas, Loader& loa
     for (size_t i = 0; i < outputs.size(); ++i)
       views.push_back({memory[i].data(), outputs[i].shape.prepended(batch->size())});
     replicas.predict(*batch, views);
-    for (size_t i = 0; i < outputs.size(); ++i)
-      predictions.finish(i, {memory[i].data(), static_cast<size_t>(views[i].elements())});
+    for (size_t i = 0; i < outputs.size(); ++i) views[i] = predictions.finish(i, views[i], wide[i]);
     writer.append(views);
   }
   writer.finish();

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/new_file.h"
 #include "console.h"
+#include "data/stages/number_at.h"
 #include "train/row_weights.h"
 
 namespace dtrain {
@@ -103,8 +104,10 @@ class PredictionTable final : public ArrayWriter {
       begin_line(text);
       for (size_t i = 0; i < outputs_.size(); ++i) {
         const int64_t elements = outputs_[i].spec.shape.elements();
-        const float* first = arrays[i].f32() + row * elements;
-        write(text, outputs_[i], titles_[i], {first, first + elements});
+        std::vector<double> numbers;
+        for (int64_t at = row * elements; at < (row + 1) * elements; ++at)
+          numbers.push_back(number_at(arrays[i].data, arrays[i].dtype, at));
+        write(text, outputs_[i], titles_[i], std::move(numbers));
       }
       text.append(std::string_view(format_ == TextFormat::csv ? "\n" : "}\n"));
     }
@@ -139,25 +142,27 @@ class PredictionTable final : public ArrayWriter {
       fmt::format_to(std::back_inserter(text), ", {}: {}", Json(title).dump(), value);
   }
 
-  /// A number as short as it can be and still be read back to the same float32. JSON has no NaN.
-  std::string text_of(float number) const {
-    if (format_ == TextFormat::csv || std::isfinite(number)) return fmt::format("{}", number);
-    return Json(static_cast<double>(number)).dump();
+  /// A number as short as it can be and still be read back to the same float32, or float64 where it is none.
+  /// JSON has no NaN.
+  std::string text_of(double number) const {
+    if (format_ == TextFormat::json_lines && !std::isfinite(number)) return Json(number).dump();
+    const auto single = static_cast<float>(number);
+    const bool is_single = static_cast<double>(single) == number || std::isnan(number);
+    return is_single ? fmt::format("{}", single) : fmt::format("{}", number);
   }
 
   void write(fmt::memory_buffer& text, const PredictedOutput& output, const Titles& titles,
-             std::vector<float> numbers) const {
+             std::vector<double> numbers) const {
     if (!titles.label.empty()) {
-      if (output.is_binary())
-        numbers.insert(numbers.begin(), static_cast<float>(output.sum - static_cast<double>(numbers[0])));
+      if (output.is_binary()) numbers.insert(numbers.begin(), static_cast<float>(output.sum - numbers[0]));
       auto best = std::max_element(numbers.begin(), numbers.end()) - numbers.begin();
-      if (output.threshold) best = static_cast<double>(numbers[1]) > *output.threshold ? 1 : 0;
+      if (output.threshold) best = numbers[1] > *output.threshold ? 1 : 0;
       const std::string& name = output.classes[static_cast<size_t>(best)];
       write_field(text, titles.label, format_ == TextFormat::csv ? quoted(name) : Json(name).dump());
     }
     if (titles.is_array && format_ == TextFormat::json_lines) {
       std::string array;
-      for (const float number : numbers) array += (array.empty() ? "" : ", ") + text_of(number);
+      for (const double number : numbers) array += (array.empty() ? "" : ", ") + text_of(number);
       return write_field(text, titles.base, "[" + array + "]");
     }
     for (size_t i = 0; i < numbers.size(); ++i) write_field(text, titles.numbers[i], text_of(numbers[i]));

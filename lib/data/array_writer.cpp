@@ -26,8 +26,13 @@ class RawWriter final : public ArrayWriter {
 
   void append(std::span<const View> arrays) override {
     for (size_t i = 0; i < arrays.size(); ++i) {
-      file_.write(next_[i], arrays[i].data, arrays[i].bytes());
-      next_[i] += static_cast<int64_t>(arrays[i].bytes());
+      const View& array = arrays[i];
+      std::vector<float> narrow;
+      if (array.dtype == DType::float64)
+        narrow.assign(array.as<double>(), array.as<double>() + array.elements());
+      const size_t bytes = static_cast<size_t>(array.elements()) * sizeof(float);
+      file_.write(next_[i], narrow.empty() ? array.data : narrow.data(), bytes);
+      next_[i] += static_cast<int64_t>(bytes);
     }
   }
   void finish() override { file_.finish(); }

@@ -17,8 +17,9 @@ namespace dtrain {
 class ArrayWriter {
  public:
   virtual ~ArrayWriter() = default;
-  /// Appends the next rows of each array: float32, plain, of shape [count, ...]. Throws Error where the file
-  /// cannot be written.
+  /// Appends the next rows of each array: plain, of shape [count, ...], of float32, or of float64 where a
+  /// file of text can hold more digits; files of arrays hold float32. Throws Error where the file cannot be
+  /// written.
   virtual void append(std::span<const View> arrays) = 0;
   /// Ends the file, once all rows are written. Throws Error where the file cannot be written.
   virtual void finish() = 0;

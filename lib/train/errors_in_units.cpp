@@ -71,9 +71,9 @@ void ErrorsInUnits::visit(const PredictedBatch& batch) {
     const auto rows = static_cast<int64_t>(batch.rows.size()) * shape.positions();
     std::vector<float> output(found.output.begin(), found.output.end());
     make_probabilities(config_.heads[head].loss->takes(), output, shape.columns());
-    scales_[head].undo(output);
+    scales_[head].undo_scale(output);  // all that is computed are differences
     std::vector<float> target(found.target.f32(), found.target.f32() + found.target.elements());
-    scales_[head].undo(target);
+    scales_[head].undo_scale(target);
     for (ScaledError& error : errors_) {
       if (!is_wanted(error)) continue;
       MetricArguments arguments{.prediction = output.data(),

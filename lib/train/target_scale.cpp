@@ -78,12 +78,34 @@ std::optional<double> TargetScale::unit() const {
   return std::abs(scale_[0]);
 }
 
-void TargetScale::undo(std::span<float> values) const {
-  if (scale_.empty()) return;
-  for (size_t i = 0; i < values.size(); ++i) {
+bool TargetScale::needs_double() const {
+  constexpr double kMostOffset = 256;  // in units of the transformed target
+  for (size_t i = 0; i < scale_.size(); ++i)
+    if (std::abs(offset_[i]) > kMostOffset * std::abs(scale_[i])) return true;
+  return false;
+}
+
+std::vector<double> TargetScale::undone(std::span<const float> values) const {
+  std::vector<double> all(values.begin(), values.end());
+  if (scale_.empty()) return all;
+  const bool in_double = needs_double();
+  for (size_t i = 0; i < all.size(); ++i) {
     const size_t element = i % scale_.size();
-    values[i] = static_cast<float>(static_cast<double>(values[i]) * scale_[element] + offset_[element]);
+    all[i] = all[i] * scale_[element] + offset_[element];
+    if (!in_double) all[i] = static_cast<double>(static_cast<float>(all[i]));
   }
+  return all;
+}
+
+void TargetScale::undo(std::span<float> values) const {
+  const std::vector<double> all = undone(values);
+  std::transform(all.begin(), all.end(), values.begin(), [](double one) { return static_cast<float>(one); });
+}
+
+void TargetScale::undo_scale(std::span<float> values) const {
+  if (scale_.empty()) return;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(static_cast<double>(values[i]) * scale_[i % scale_.size()]);
 }
 
 }  // namespace dtrain

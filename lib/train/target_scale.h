@@ -23,6 +23,14 @@ class TargetScale {
   bool is_scaled() const { return !scale_.empty(); }
   /// Whether the output is logits, which are not in the target's unit: make_probabilities() comes first.
   bool takes_logits() const { return takes_logits_; }
+  /// Whether float32 lacks digits that numbers in the data's unit need: these are large beside their
+  /// differences.
+  bool needs_double() const;
+  /// Numbers in the data's unit, of the elements of whole rows of the target, or of an output that is no
+  /// logits; rounded to float32 unless that lacks digits.
+  std::vector<double> undone(std::span<const float> values) const;
+  /// Changes differences in place, which no offset moves: the elements are as above.
+  void undo_scale(std::span<float> values) const;
   /// Changes numbers in place: the elements of whole rows of the target, or of an output that is no logits.
   void undo(std::span<float> values) const;
   /// The size of one unit of the transformed target, in units of the data; nothing where the elements of a

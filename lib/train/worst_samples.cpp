@@ -61,10 +61,10 @@ class WorstSamples::HeadErrors {
     const View target_view = element_of(batch.target, sample);
     const int64_t n = output_.shape.elements(), target_n = target_view.elements();
     const std::span<const float> output = output_of(batch, sample);
-    std::vector<float> scores(output.begin(), output.end());
-    if (scale_.is_scaled()) make_probabilities(head_.loss->takes(), scores, output_.shape.columns());
-    scale_.undo(scores);
-    const auto best = [](const std::vector<float>& values) {
+    std::vector<float> outputs(output.begin(), output.end());
+    if (scale_.is_scaled()) make_probabilities(head_.loss->takes(), outputs, output_.shape.columns());
+    const std::vector<double> scores = scale_.undone(outputs);
+    const auto best = [](const std::vector<double>& values) {
       return Json(std::max_element(values.begin(), values.end()) - values.begin());
     };
     // One row, of which the greatest column is the class.
@@ -76,8 +76,7 @@ class WorstSamples::HeadErrors {
                                       head_.target.shape.rank() == 0));
     } else {
       const float* first = static_cast<const float*>(target_view.data);
-      std::vector<float> target(first, first + target_n);
-      scale_.undo(target);
+      const std::vector<double> target = scale_.undone({first, first + target_n});
       described.set("target", is_class ? best(target) : numbers(target.data(), target_n, target_n == 1));
     }
     described.set("prediction", is_class ? best(scores) : numbers(scores.data(), n, n == 1));

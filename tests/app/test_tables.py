@@ -378,6 +378,26 @@ train: {epochs: 40, batch_size: 8, loss: mean_squared_error, optimizer: {adam: {
         self.write("config.yaml", config.replace("{input: image}", "{input: picture}"))
         self.assertRegex(self.dtrain("check", "config.yaml", expect=2).err, r"config.yaml:2:\d+: error: target: the model has no input 'picture'")
 
+    def test_targets_of_large_numbers_come_back_with_their_digits(self):
+        self.write("times.csv", "x,y\n" + "".join(f"{i},{1700000000 + i}\n" for i in range(100)))
+        self.fit(config="""\
+seed: 1
+model: {inputs: {x: [1]}, layers: [{dense: {units: 1}}]}
+dataset:
+  train: {csv: {file: times.csv, header: true, target: y}}
+  transforms: [standardize, {standardize: {of: [target]}}]
+strategy: {single: {device: cpu:0}}
+train: {epochs: 60, batch_size: 100, loss: mean_squared_error, metrics: [mean_absolute_error],
+        optimizer: {sgd: {learning_rate: 0.3}}}
+""")
+        self.dtrain("predict", "run", "--input", "times.csv", "--output", "out.csv")
+        lines = (self.dir / "out.csv").read_text().split()[1:]
+        for i, line in enumerate(lines):
+            self.assertAlmostEqual(float(line.split(",")[1]), 1700000000 + i, delta=0.01)
+        for error in self.json("evaluate", "run", "--split", "train", "--errors", "3")["errors"]:
+            for what in ("target", "prediction"):
+                self.assertAlmostEqual(error[what], 1700000000 + error["row"], delta=0.01)
+
 
 if __name__ == "__main__":
     support.main()
