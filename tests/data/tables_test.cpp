@@ -281,6 +281,12 @@ TEST_CASE_FIXTURE(Tables, "standardize: by the training split, for inputs and fo
   CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "no numbers of its training split"));
 }
 
+TEST_CASE_FIXTURE(Tables, "a number that is too small for a double is 0, one that is too large is an error") {
+  const std::vector<TensorSpec> inputs{{"x", {2}}};
+  CHECK(read_all(*train("a,b,y\n1e-400,-1e-400,1\n", "target: y", inputs), 0) == Values{0, 0});
+  CHECK(contains(error("a,b,y\n1,1e400,1\n", "target: y", inputs), "a.csv:2:3: expected a finite number"));
+}
+
 TEST_CASE_FIXTURE(Tables, "large numbers keep the digits that float32 lacks") {
   // Seconds since 1970, Julian days; gaps are filled in double, too. Small numbers are stored as float32.
   std::string text = "t,day,small,y\n";

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "base/utf8.h"
@@ -18,8 +20,10 @@ std::optional<double> csv_number(std::string_view text) {
     return std::isfinite(value) ? std::optional(value) : std::nullopt;
   if (text.starts_with('+')) text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
+  // Too large for a double, or so small that the nearest one is 0: strtod() tells which.
+  if (error == std::errc::result_out_of_range) value = std::strtod(std::string(text).c_str(), nullptr);
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
 bool is_csv_gap(std::string_view text) {
