@@ -113,7 +113,10 @@ class Predictions {
   std::string describe() const {
     if (are_of_layers_) return "the outputs of the layers";
     const auto is_any = [](Scores one) { return one == Scores::any; };
-    if (std::all_of(scores_.begin(), scores_.end(), is_any)) return "the model's outputs";
+    const bool scaled = std::any_of(scales_.begin(), scales_.end(),
+                                    [](const TargetScale& scale) { return scale.is_scaled(); });
+    if (std::all_of(scores_.begin(), scores_.end(), is_any))
+      return scaled ? "the model's outputs, in the units of the data" : "the model's outputs";
     if (are_probabilities_) {
       std::string thresholds;
       for (const PredictedOutput& output : outputs_)
@@ -285,7 +288,8 @@ void add_predict(CommandLine& line) {
                   "Write the output of this layer, by its name in dtrain summary, such as an embedding; "
                   "repeatable")
       .type_name("NAME")
-      .one_value_each();
+      .one_value_each()
+      .excludes(command.option("--outputs"));
   command
       .add_option("--batch-size", options->batch_size, "Samples at a time (as in training where not given)")
       .at_least(1)

@@ -304,7 +304,7 @@ strategy: single
 train: {epochs: 200, batch_size: 16, loss: mean_squared_error, optimizer: {adam: {learning_rate: 0.05}}}
 """)
         for name in ("out.csv", "out.jsonl"):
-            self.dtrain("predict", "run", "-i", "cars.csv", "-o", name)
+            self.assertIn("in the units of the data", self.dtrain("predict", "run", "-i", "cars.csv", "-o", name).out)
         out = [[float(row[f"output.{c}"]) for c in range(3)] for row in self.read("out.csv")]
         lines = [json.loads(line) for line in (self.dir / "out.jsonl").read_text().splitlines()]
         self.assertEqual(out, [line["output"] for line in lines])
