@@ -26,7 +26,7 @@ std::string schedule_text(const TrainingLength& length) {
       "    adamw: {{learning_rate: {{cosine_decay: {{initial: 0.002, steps: {} epochs}}}}, weight_decay: "
       "0.1}}\n"
       "  callbacks: [{{early_stopping: {{monitor: val_loss, patience: {}}}}}]\n\n"
-      "checkpoint: {{best: {{monitor: val_loss}}}}   # `dtrain predict --best` takes it\n",
+      "checkpoint: {{best: {{monitor: val_loss}}}}   # `dtrain predict` takes it\n",
       length.epochs, length.patience);
 }
 
