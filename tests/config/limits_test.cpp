@@ -40,6 +40,14 @@ TEST_CASE("aliases count in full") {
         "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + repeated(last + ", ", 9) + last + "]\n";
   }
   CHECK(contains(messages_within(5, bomb), "more than 1000000 values, aliases counted in full"));
+  // The same through merge keys, each of which brings in what it names.
+  std::string merged = "a0: &a0 {k: [x, x, x, x, x, x, x, x, x, x]}\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string one = "*a" + std::to_string(i - 1), four = one + ", " + one + ", " + one + ", " + one;
+    merged +=
+        "a" + std::to_string(i) + ": &a" + std::to_string(i) + " {<<: [" + four + "], l: [" + four + "]}\n";
+  }
+  CHECK(contains(messages_within(5, merged), "more than 1000000 values, aliases counted in full"));
 
   std::string chain =
       "a0: &a0 " + repeated("[", 60) + repeated("]", 60) + "\n";  // each adds its depth to the last one's
