@@ -180,6 +180,12 @@ TEST_CASE_FIXTURE(Run, "a value that cannot be read is told with the option that
   CHECK(contains(advice("1.500", ", decimal: \",\""), "'thousands: \".\"' reads such numbers"));
 }
 
+TEST_CASE_FIXTURE(Run, "columns of one value, or of none, are float32") {
+  const auto data = train("a,b,y\n0.1,,0\n0.1,,1\n", kHead + ", fill: 0", {{"x", {2}}});
+  REQUIRE(data->stored_form(0).has_value());
+  CHECK(data->stored_form(0)->dtype == DType::float32);
+}
+
 TEST_CASE_FIXTURE(Run, "facts keep how columns are read") {
   train("d,p,y\n01/31/2026,$5,0\n02/01/2026,,1\n",
         kHead + ", dates: {d: [days]}, amounts: p, indicators: p, fill: 0", {{"x", {3}}});

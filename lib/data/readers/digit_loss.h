@@ -24,7 +24,7 @@ struct DigitLoss {
   }
   /// Whether whole numbers become others, or numbers move by a noticeable part of the distance between the
   /// least and the greatest.
-  bool is_noticeable() const { return error >= 0.5 || error > 0x1p-17 * (most - least); }
+  bool is_noticeable() const { return error >= 0.5 || (most > least && error > 0x1p-17 * (most - least)); }
 };
 
 }  // namespace dtrain
