@@ -1,13 +1,15 @@
-// dtrain inspect: what a checkpoint holds.
+// dtrain inspect: what a checkpoint, or an .h5 of Keras's, holds.
 #include <array>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/foreign_file.h"
 #include "checkpoint/hash.h"
 #include "commands.h"
 #include "console.h"
+#include "keras_listing.h"
 #include "options.h"
 #include "progress.h"
 #include "text.h"
@@ -88,7 +90,22 @@ std::string to_text(const Checkpoint& checkpoint, const TrainingState& state) {
   return text + "\n\n" + table.str();
 }
 
+/// An .h5 of Keras's, in place of a checkpoint.
+void inspect_keras(const InspectOptions& options) {
+  if (options.config)
+    throw UserError(
+        fmt::format("{}: expected a checkpoint of dtrain, which --config is for, found an .h5 of "
+                    "Keras's",
+                    options.path));
+  const KerasContent file = read_keras_file(options.path);
+  if (options.output.json)
+    print_json(arrays_json(file));
+  else if (options.output.text())
+    print_text(arrays_text(file));
+}
+
 void inspect(const InspectOptions& options) {
+  if (begins_as_hdf5(options.path)) return inspect_keras(options);
   const Checkpoint checkpoint = Checkpoint::load(options.path);
   const TrainingState state = saved_state(checkpoint);
   if (options.output.json) {
@@ -101,9 +118,9 @@ void inspect(const InspectOptions& options) {
 }  // namespace
 
 void add_inspect(CommandLine& line) {
-  Command command = line.add_command("inspect", "What a checkpoint holds");
+  Command command = line.add_command("inspect", "What a checkpoint, or an .h5 of Keras's, holds");
   const auto options = std::make_shared<InspectOptions>();
-  command.add_option("FILE", options->path, "A checkpoint, .h5").required();
+  command.add_option("FILE", options->path, "A checkpoint, or an .h5 that Keras wrote").required();
   command.add_flag("--config", options->config, "The configuration in it, as YAML");
   add_output_options(command, options->output);
   command.callback([options] { inspect(*options); });

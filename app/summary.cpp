@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include "base/paths.h"
+#include "checkpoint/foreign_file.h"
 #include "commands.h"
 #include "console.h"
+#include "keras_listing.h"
 #include "model_table.h"
 #include "options.h"
 #include "text.h"
@@ -23,8 +25,13 @@ struct SummaryOptions {
   std::vector<std::string> sets;
 };
 
+/// By content: a file of another program's gets a message that names it, which no YAML parser would give.
+bool is_model_file(const std::string& path) {
+  return path.ends_with(".h5") || begins_as_checkpoint(path) || is_foreign_model(path);
+}
+
 RunConfig load_either(const SummaryOptions& options) {
-  if (options.path.ends_with(".h5") || look_at(options.path) == Standing::directory)
+  if (look_at(options.path) == Standing::directory || is_model_file(options.path))
     return load_saved_run(options.path, options.sets, print_warning).config;
   return load_run_config(options.path, options.sets);
 }
@@ -76,7 +83,14 @@ std::string to_text(const RunConfig& config, const Placement& placement) {
          line("  trainable", trainable) + line("  others", others);
 }
 
+void summarize_keras(const SummaryOptions& options) {
+  const KerasContent file = read_keras_file(options.path);
+  if (options.output.json) print_json(layers_json(file));
+  if (options.output.text()) print_text(layers_text(file));
+}
+
 void summarize(const SummaryOptions& options) {
+  if (begins_as_hdf5(options.path)) return summarize_keras(options);
   const RunConfig config = load_either(options);
   const Placement placement = place(config);
   if (options.output.json) print_json(to_json(config, placement));
@@ -88,7 +102,9 @@ void summarize(const SummaryOptions& options) {
 void add_summary(CommandLine& line) {
   Command command = line.add_command("summary", "The table of a model's layers");
   const auto options = std::make_shared<SummaryOptions>();
-  command.add_option("PATH", options->path, "A configuration, a run directory or a checkpoint file")
+  command
+      .add_option("PATH", options->path,
+                  "A configuration, a run directory, a checkpoint file or an .h5 that Keras wrote")
       .required();
   add_set_option(command, options->sets);
   add_output_options(command, options->output);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/foreign_file.h"
 
 namespace dtrain {
 
@@ -46,10 +47,7 @@ int verify_header(const std::string& path, std::span<const std::byte> file) {
   };
   const std::string_view header(reinterpret_cast<const char*>(file.data()),
                                 std::min(file.size(), kHeaderBytes));
-  if (header.starts_with(kHdf5Magic))
-    refuse("a checkpoint of dtrain", "an HDF5 file that another program wrote or rewrote");
-  if (!header.starts_with(kMagic))
-    refuse("a checkpoint of dtrain", header.empty() ? "an empty file" : "something else");
+  if (!header.starts_with(kMagic)) refuse("a checkpoint of dtrain", describe_file(path));
   if (header.size() < kHeaderBytes)
     refuse(fmt::format("a header of {} bytes", kHeaderBytes),
            fmt::format("{}: it is cut short", header.size()));

@@ -27,13 +27,11 @@
 #include <cstddef>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "checkpoint/hash.h"
 
 namespace dtrain {
 
-inline constexpr std::string_view kHdf5Magic = "\x89HDF\r\n\x1a\n";  ///< of an HDF5 file without a user block
 inline constexpr int kFormat = 2;
 inline constexpr size_t kHeaderBytes = 512;
 inline constexpr size_t kAttributeBytes = 64512;

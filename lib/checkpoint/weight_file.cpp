@@ -1,8 +1,6 @@
 #include "checkpoint/weight_file.h"
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,100 +11,14 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "base/hdf5_heap.h"
 #include "base/hdf5_session.h"
 #include "base/hdf5_storage.h"
-#include "base/paths.h"
-#include "checkpoint/layout.h"
+#include "checkpoint/foreign_file.h"
+#include "checkpoint/names_attribute.h"
 
 namespace dtrain {
 
 namespace {
-
-bool begins_as_hdf5(const std::string& path) {
-  if (look_at(path) != Standing::file) return false;  // a pipe must not hang us
-  std::array<char, kHdf5Magic.size()> first{};
-  std::ifstream(path, std::ios::binary).read(first.data(), first.size());
-  return std::string_view(first.data(), first.size()) == kHdf5Magic;
-}
-
-/// An attribute of names, of fixed or of variable length; Keras splits one that is large into name0, name1,
-/// ...
-class NamesAttribute {
- public:
-  NamesAttribute(hid_t object, std::string path, const Hdf5Heap& heap)
-      : object_(object), path_(std::move(path)), heap_(heap) {}
-
-  bool exists(const std::string& name) const {
-    return H5Aexists(object_, name.c_str()) > 0 || H5Aexists(object_, (name + "0").c_str()) > 0;
-  }
-
-  std::vector<std::string> read(const std::string& name) const {
-    std::vector<std::string> names;
-    if (H5Aexists(object_, name.c_str()) > 0) {
-      append(name, names);
-    } else {
-      for (int part = 0; H5Aexists(object_, fmt::format("{}{}", name, part).c_str()) > 0; ++part)
-        append(fmt::format("{}{}", name, part), names);
-    }
-    return names;
-  }
-
- private:
-  void append(const std::string& name, std::vector<std::string>& names) const {
-    const std::string doing = fmt::format("read the attribute {} of {}", name, path_);
-    const Hdf5Handle attribute(H5Aopen(object_, name.c_str(), H5P_DEFAULT), doing);
-    const Hdf5Handle type(H5Aget_type(attribute), doing), space(H5Aget_space(attribute), doing);
-    const hssize_t count = checked(H5Sget_simple_extent_npoints(space), doing);
-    if (count == 0) return;
-    if (H5Tget_class(type) != H5T_STRING)
-      throw UserError(
-          fmt::format("{}: expected names in the attribute {}, found something else", path_, name));
-    const bool is_variable = H5Tis_variable_str(type) > 0;
-    const size_t bytes = is_variable ? heap_.reference_bytes() : H5Tget_size(type);
-    if (static_cast<uint64_t>(count) > static_cast<uint64_t>(heap_.file_bytes()) / bytes)
-      throw UserError(fmt::format("{}: expected names that the file holds in the attribute {}, found {}",
-                                  path_, name, count));
-    if (is_variable) return append_variable(attribute, name, static_cast<size_t>(count), names);
-    std::string text(bytes * static_cast<size_t>(count), '\0');
-    checked(H5Aread(attribute, type, text.data()), doing);
-    for (size_t i = 0; i < static_cast<size_t>(count); ++i)
-      names.push_back(text.substr(i * bytes, bytes).c_str());  // less the zeros that fill it up
-  }
-
-  void append_variable(hid_t attribute, const std::string& name, size_t count,
-                       std::vector<std::string>& names) const {
-    const std::string where = fmt::format("{}: the attribute {}", path_, name);
-    const size_t bytes = heap_.reference_bytes();
-    std::vector<std::byte> references(count * bytes);
-    checked(H5Aread(attribute, heap_.reference_type(), references.data()), "read " + where);
-    int64_t left = heap_.file_bytes();  // many references may lead to one long text
-    for (size_t i = 0; i < count; ++i) {
-      const std::string text = heap_.text(std::span(references).subspan(i * bytes, bytes), where);
-      left -= static_cast<int64_t>(text.size());
-      if (left < 0)
-        throw UserError(fmt::format("{}: expected names that the file holds, found longer ones", where));
-      names.emplace_back(text.c_str());
-    }
-  }
-
-  hid_t object_;
-  std::string path_;
-  const Hdf5Heap& heap_;
-};
-
-/// The global heap of the file that libhdf5 has opened.
-Hdf5Heap heap_of(hid_t opened, const std::string& path) {
-  const auto file = std::make_shared<std::ifstream>(path, std::ios::binary);
-  file->seekg(0, std::ios::end);
-  const auto bytes = static_cast<int64_t>(file->tellg());
-  if (bytes < 0) throw Error(fmt::format("{}: the file cannot be read any more", path));
-  return Hdf5Heap(opened, path, bytes, [file, path](int64_t offset, void* dst, size_t count) {
-    file->seekg(offset);
-    file->read(static_cast<char*>(dst), static_cast<std::streamsize>(count));
-    if (!*file) throw Error(fmt::format("{}: reading at byte {} failed", path, offset));
-  });
-}
 
 /// The parts of what Keras calls a weight: "dense_1/kernel:0" has "dense_1" and "kernel".
 std::vector<std::string> parts_of_name(std::string_view name) {
@@ -221,7 +133,9 @@ WeightFile WeightFile::of_keras(const std::string& path) {
   const Hdf5Heap heap = heap_of(opened, path);
   const NamesAttribute layers(root, path, heap);
   if (!layers.exists("layer_names"))
-    throw UserError(fmt::format("{}: expected weights as Keras's .h5 has them, found no layer_names", path));
+    throw UserError(fmt::format(
+        "{}: expected weights as Keras's .h5 has them, found {}", path,
+        keras_layout(opened, path) == KerasLayout::vars ? describe_keras_3_weights() : "no layer_names"));
   const std::vector<std::string> layer_names = layers.read("layer_names");
   refuse_twice(layer_names, path + ": layer_names");
   for (const std::string& layer : layer_names) {

@@ -6,7 +6,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr size_t kHeaderBytes = 38;
+constexpr size_t kTreeHeaderBytes = 38;
 constexpr size_t kNodeFrame = 10;  // of a node: signature, version, kind; checksum
 constexpr size_t kMostLevels = 8;  // below the root; nodes have dozens of records
 
@@ -25,7 +25,7 @@ size_t record_bytes(RecordKind kind) {
 class Tree {
  public:
   Tree(Image& image, uint64_t address, RecordKind kind) : image_(image), kind_(kind) {
-    Cursor header(image.read_block("BTHD", address, kHeaderBytes), "a B-tree's header");
+    Cursor header(image.read_block("BTHD", address, kTreeHeaderBytes), "a B-tree's header");
     header.expect(0, "version");
     header.expect(static_cast<uint8_t>(kind), "the kind");
     node_bytes_ = header.number(4);

@@ -12,12 +12,12 @@ namespace dtrain {
 
 namespace {
 constexpr std::string_view kHeap = "HDF5: a heap";
-constexpr size_t kHeaderBytes = 146;
+constexpr size_t kHeapHeaderBytes = 146;
 constexpr size_t kIndirectPrefix = 13;  // signature, version, the heap's address; then the block's offset
 }  // namespace
 
 FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
-  Cursor header(image.read_block("FRHP", address, kHeaderBytes), "a heap's header");
+  Cursor header(image.read_block("FRHP", address, kHeapHeaderBytes), "a heap's header");
   header.expect(0, "version");
   id_bytes_ = header.number(2);
   if (header.number(2) != 0) refuse(kHeap, "no filters", "some");

@@ -1,0 +1,106 @@
+#include "checkpoint/foreign_file.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include "base/location.h"
+#include "checkpoint/keras_file.h"
+
+namespace dtrain {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n"sv;
+constexpr std::string_view kZip = "PK\x03\x04"sv;
+constexpr std::string_view kPickle = "\x80"sv;
+/// PyTorch before 1.6 begins its files with this number, pickled.
+constexpr std::string_view kOldTorch = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
+
+constexpr const char* kFromTorch =
+    "; build the same model in Keras, give its layers the weights (set_weights; Linear.weight is transposed "
+    "there) and save it there: model.save('model.h5')";
+
+/// The last bytes of a file, where a zip archive lists its members.
+std::string last_bytes(const std::string& path, int64_t count) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(0, std::ios::end);
+  const int64_t size = file.tellg();
+  if (size < 0) return "";
+  const int64_t from = std::max<int64_t>(size - count, 0);
+  std::string bytes(static_cast<size_t>(size - from), '\0');
+  file.seekg(from);
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return bytes;
+}
+
+std::string describe_archive(const std::string& path) {
+  constexpr size_t kEnd = 1 << 16;
+  // A long list of members may begin before the last bytes; then the first member tells.
+  const std::string names = first_bytes(path, 4096) + last_bytes(path, kEnd);
+  const auto has = [&](std::string_view name) { return names.find(name) != std::string::npos; };
+  if (has("model.weights.h5") || (has("metadata.json") && has("config.json")))
+    return "a model that Keras 3 saved as .keras, which dtrain does not read; save it there as an .h5: "
+           "keras.models.load_model('model.keras').save('model.h5')";
+  if (has("/data.pkl")) return std::string("a file of PyTorch's, which dtrain does not read") + kFromTorch;
+  return "a zip archive";
+}
+
+/// An eight-byte length, then a header of that length in JSON.
+bool is_safetensors(const std::string& path) {
+  constexpr uint64_t kLength = 8;
+  const std::string start = first_bytes(path, kLength + 1);
+  if (start.size() != kLength + 1 || start[kLength] != '{') return false;
+  uint64_t length = 0;
+  for (size_t i = 0; i < kLength; ++i)
+    length |= static_cast<uint64_t>(static_cast<unsigned char>(start[i])) << (8 * i);
+  std::error_code unknown;
+  const uint64_t size = std::filesystem::file_size(path, unknown);
+  return !unknown && size > kLength && length <= size - kLength;
+}
+
+}  // namespace
+
+std::string describe_keras_3_weights() {
+  return "weights that Keras 3 saved as .weights.h5, which dtrain does not read; load them there into their "
+         "model and save that as an .h5: model.load_weights('model.weights.h5'); model.save('model.h5')";
+}
+
+bool begins_as_hdf5(const std::string& path) {
+  return first_bytes(path, kHdf5.size()) == kHdf5;
+}
+
+bool is_foreign_model(const std::string& path) {
+  const std::string start = first_bytes(path, kOldTorch.size());
+  return start.starts_with(kZip) || start.starts_with(kPickle) || is_safetensors(path) ||
+         begins_as_hdf5(path);
+}
+
+std::string describe_file(const std::string& path) {
+  const std::string start = first_bytes(path, kOldTorch.size());
+  if (start.empty()) return "an empty file";
+  if (start.starts_with(kZip)) return describe_archive(path);
+  if (start == kOldTorch) return std::string("a file of PyTorch's, which dtrain does not read") + kFromTorch;
+  if (start.starts_with(kPickle)) return "a Python pickle";
+  if (is_safetensors(path)) return std::string("a safetensors file, which dtrain does not read") + kFromTorch;
+  if (!begins_as_hdf5(path)) return "something else";
+  switch (keras_layout_of(path)) {
+    case KerasLayout::layers:
+      return "an .h5 of Keras's, or a checkpoint that another program rewrote: a new run may start with its "
+             "weights (model: {weights: {from: FILE}})";
+    case KerasLayout::vars:
+      return describe_keras_3_weights();
+    case KerasLayout::none:
+      break;
+  }
+  return "an HDF5 file that another program wrote";
+}
+
+}  // namespace dtrain
