@@ -1,6 +1,8 @@
 // dtrain runs: the runs in a folder, with their state and their best.
+#include <algorithm>
 #include <array>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <time.h>
 
@@ -12,6 +14,8 @@
 #include "console.h"
 #include "options.h"
 #include "report/run_files.h"
+#include "report/sweep.h"
+#include "sweep_table.h"
 #include "text.h"
 
 namespace dtrain {
@@ -47,8 +51,11 @@ std::string local_time_of(const RunFiles& run) {
 Json to_json(const RunFiles& run) {
   const auto best = best_record(run);
   const auto configured = run.epochs_configured();
+  Json varied = Json::object();
+  for (const auto& [key, value] : run.varied) varied.set(key, value);
   return Json::object()
       .set("path", run.path)
+      .set("varied", std::move(varied))
       .set("name", run.name())
       .set("state", run.state())
       .set("how", run.how())
@@ -64,22 +71,45 @@ Json to_json(const RunFiles& run) {
       .set("time", time_of(run));
 }
 
-std::string to_text(const std::vector<RunFiles>& runs) {
-  Table table({{"run"},
-               {"state"},
-               {"epochs", Table::Align::right},
-               {"best"},
-               {"at epoch", Table::Align::right},
-               {"when"}});
+/// The keys that sweeps vary, each once.
+std::vector<std::string> varied_keys(const std::vector<RunFiles>& runs) {
+  std::vector<std::string> keys;
+  for (const RunFiles& run : runs)
+    for (const auto& [key, value] : run.varied)
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  return keys;
+}
+
+/// A column for each key that a sweep varies.
+std::string runs_text(const std::vector<RunFiles>& runs) {
+  const std::vector<std::string> keys = varied_keys(runs);
+  std::vector<Table::Column> columns{{"run"}};
+  for (const std::string& key : short_keys(keys)) columns.push_back({key});
+  columns.insert(
+      columns.end(),
+      {{"state"}, {"epochs", Table::Align::right}, {"best"}, {"at epoch", Table::Align::right}, {"when"}});
+  Table table(columns);
   for (const RunFiles& run : runs) {
     const auto best = best_record(run);
     const auto configured = run.epochs_configured();
-    table.add({run.path, run.state(),
-               format_count(run.epochs()) + (configured ? "/" + format_count(*configured) : ""),
-               best ? fmt::format("{} {}", best->monitor, format_value(best->value)) : "",
-               best ? format_count(best->epoch) : "", local_time_of(run)});
+    const std::map<std::string, std::string> values(run.varied.begin(), run.varied.end());
+    std::vector<std::string> row{run.path};
+    for (const std::string& key : keys) row.push_back(values.contains(key) ? values.at(key) : "");
+    row.insert(row.end(),
+               {run.state(), format_count(run.epochs()) + (configured ? "/" + format_count(*configured) : ""),
+                best ? fmt::format("{} {}", best->monitor, format_value(best->value)) : "",
+                best ? format_count(best->epoch) : "", local_time_of(run)});
+    table.add(std::move(row));
   }
   return table.str();
+}
+
+/// A table of settings for each sweep that some of the runs are of.
+std::string sweeps_text(const std::vector<RunFiles>& runs) {
+  std::string text;
+  for (const auto& [folder, of_folder] : sweeps_of(runs))
+    text += fmt::format("\n{}: mean and deviation by setting\n{}", folder, sweep_text(of_folder));
+  return text;
 }
 
 void list_runs(const RunsOptions& options) {
@@ -95,7 +125,8 @@ void list_runs(const RunsOptions& options) {
     print_json(list);
   }
   if (options.output.text())
-    print_text(runs.empty() ? fmt::format("no runs in {}\n", options.folder) : to_text(runs));
+    print_text(runs.empty() ? fmt::format("no runs in {}\n", options.folder)
+                            : runs_text(runs) + sweeps_text(runs));
 }
 
 }  // namespace

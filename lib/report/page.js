@@ -174,6 +174,7 @@ function comparison() {
   const kept = runs.some(run => run.kept_best);
   const made = fittedTable([
     {title: "run", wrap: true, of: row => row.run.name, show: row => { const made = document.createDocumentFragment(); made.append(element("span", {class: "swatch", style: {borderTopColor: colour(row.index), borderTopStyle: row.index >= 10 ? "dashed" : "solid"}}), row.run.name); return made; }},
+    ...variedColumns(runs.map(run => run.varied), row => row.run.varied),
     {title: "state", of: row => row.run.state, spare: 2}, {title: "epochs", number: true, of: row => row.run.epochs, spare: 3},
     ...(kept ? [{title: "best epoch", number: true, of: row => row.run.kept_best ? row.run.kept_best.epoch : null, spare: 1}] : []),
     ...groups.map((group, place) => {
@@ -202,13 +203,30 @@ function differences() {
     ...runs.map(run => ({title: run.name, wrap: true, of: key => setting(run, key), text: value => value === undefined ? "\u2013" : value}))], differing));
 }
 
+// ---- sweeps
+
+/// The keys that sweeps vary, under their last parts where those differ; `of` gives a row's values.
+function variedColumns(all, of) {
+  const keys = [...new Set(all.flatMap(values => Object.keys(values)))], end = key => key.split(".").pop();
+  const title = key => keys.filter(other => end(other) === end(key)).length > 1 ? key : end(key);
+  return keys.map(key => ({title: title(key), wrap: true, of: row => of(row)[key], text: value => value === undefined ? "" : String(value)}));
+}
+function settings(sweep) {
+  const rows = sweep.settings, failed = rows.some(row => row.failed);
+  return section(`Settings in ${sweep.folder}`, table([
+    ...variedColumns(rows.map(row => row.values), row => row.values),
+    {title: "finished", of: row => `${row.finished} of ${row.runs}`}, {title: `best ${plain(rows[0].monitor)}, mean`, number: true, of: row => row.mean},
+    {title: "deviation", number: true, of: row => row.deviation}, ...(failed ? [{title: "failed", wrap: true, of: row => row.failed ? `${row.failed}: ${row.note}` : ""}] : [])],
+    rows, true));
+}
+
 // ---- the page
 
 main.replaceChildren();
 if (several) {
   main.style.maxWidth = "1600px";
   document.title = runs.map(run => run.name).join(", ");
-  main.append(element("h1", {}, `${runs.length} runs`), comparison(), curves(), ...areas(), differences(), element("h2", {}, "Each run"),
+  main.append(element("h1", {}, `${runs.length} runs`), comparison(), ...data.sweeps.map(settings), curves(), ...areas(), differences(), element("h2", {}, "Each run"),
     ...runs.map(run => {
       const made = element("details", {}, element("summary", {}, run.name), element("p", {class: "soft"}, line(run)));
       // What is not looked at is not made.

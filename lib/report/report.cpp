@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "report/sweep.h"
+
 namespace dtrain {
 
 /// page.html with its scripts, embedded by CMake.
@@ -188,6 +190,9 @@ Json run_json(const RunFiles& run, const std::vector<std::pair<std::string, Curv
   }
   const auto epochs = run.epochs_configured();
   Json json = Json::object().set("name", run.name()).set("path", run.path);
+  Json varied = Json::object();
+  for (const auto& [key, value] : run.varied) varied.set(key, value);
+  json.set("varied", std::move(varied));
   json.set("state", run.state()).set("how", run.how());
   json.set("epochs", run.epochs()).set("epochs_configured", epochs ? Json(*epochs) : Json());
   json.set("step", run.steps()).set("seconds", shown(seconds_of(run.records)));
@@ -264,9 +269,13 @@ Json report_data(std::span<const RunFiles> runs, const std::string& program, con
     for (const auto& [name, curve] : curves[i])
       if (runs[i].metrics.is_larger_better(name) && seen.insert(name).second) larger.push(name);
   }
+  Json sweeps = Json::array();
+  for (const auto& [folder, of_folder] : sweeps_of(runs))
+    sweeps.push(Json::object().set("folder", folder).set("settings", sweep_json(of_folder)));
   return Json::object()
       .set("program", program)
       .set("made", made)
+      .set("sweeps", std::move(sweeps))
       .set("larger_is_better", std::move(larger))
       .set("runs", std::move(list));
 }

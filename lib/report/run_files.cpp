@@ -80,6 +80,22 @@ void find_runs_below(const fs::path& folder, int depth, std::vector<std::string>
       find_runs_below(entry.path(), depth + 1, found);
 }
 
+/// The values of a run that a sweep made, by key.
+std::vector<std::pair<std::string, std::string>> read_varied(const std::string& path) {
+  const fs::path directory = fs::path(path).lexically_normal();
+  std::vector<std::pair<std::string, std::string>> values;
+  try {
+    const Json sweep = Json::parse(text_of((directory.parent_path() / kSweepFile).string()));
+    const Json* runs = sweep.is_object() ? sweep.find("runs") : nullptr;
+    const Json* run = runs && runs->is_object() ? runs->find(directory.filename().string()) : nullptr;
+    if (!run || !run->is_object()) return values;
+    for (const auto& [key, value] : run->entries())
+      if (value.is_string()) values.emplace_back(key, value.as_string());
+  } catch (const UserError&) {  // there is no such file, or it is another program's
+  }
+  return values;
+}
+
 }  // namespace
 
 namespace {
@@ -180,6 +196,7 @@ RunFiles read_run_files(const std::string& path) {
       !samples.empty())
     run.samples = samples.front();
   run.running = RunDirectory(run.path).is_held();
+  run.varied = read_varied(run.path);
   // A process that was killed did not come to say where its time went.
   const Json *end = run.last_event("end"), *begin = run.last_begin();
   const Json* seconds = end && begin && end > begin ? last_seconds(run.events) : nullptr;
@@ -283,7 +300,8 @@ std::optional<BestRecord> best_record(const RunFiles& run, const std::string& mo
     if (best && !improves(value->as_double(), best->value, mode)) continue;
     const Json* epoch = run.records[i].find("epoch");
     best = {monitor, value->as_double(),
-            epoch && epoch->is_int() ? epoch->as_int() : static_cast<int64_t>(i) + 1};
+            epoch && epoch->is_int() ? epoch->as_int() : static_cast<int64_t>(i) + 1,
+            mode == MonitorMode::max};
   }
   return best;
 }

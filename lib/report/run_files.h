@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -13,6 +14,10 @@
 #include "optim/monitor.h"
 
 namespace dtrain {
+
+/// The file in a sweep's folder that says which run has which values: {"runs": {"<folder>": {"<key>":
+/// "<value>", ...}}}.
+inline constexpr const char* kSweepFile = "sweep.json";
 
 /// What a run's configuration says of the metrics that its records have, by their names without "val_".
 struct MetricFacts {
@@ -38,6 +43,8 @@ struct RunFiles {
   std::vector<Json> events;   // of run.jsonl, the oldest first
   Json samples;               // samples.json; null where there is none
   bool running = false;       // a process trains there now
+  /// Of a run of a sweep: its values, by key.
+  std::vector<std::pair<std::string, std::string>> varied;
   Json seconds;  // where the time of the last process went, as TimeSpent says it; null where nobody said
 
   /// As the configuration says it, or else that of the directory.
@@ -83,6 +90,7 @@ struct BestRecord {
   std::string monitor;
   double value = 0;
   int64_t epoch = 0;
+  bool larger_is_better = false;
 };
 /// Nothing where no record has that number.
 std::optional<BestRecord> best_record(const RunFiles& run, const std::string& monitor,

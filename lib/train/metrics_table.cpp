@@ -2,20 +2,15 @@
 
 #include <algorithm>
 
+#include "base/csv_cell.h"
+
 namespace dtrain {
 
 namespace {
 
-std::string quoted_where_needed(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string(2, c) : std::string(1, c);
-  return quoted + '"';
-}
-
 std::string cell_of(const Json& value) {
   if (value.is_null()) return "";
-  return quoted_where_needed(value.is_string() ? value.as_string() : value.dump());
+  return csv_cell(value.is_string() ? value.as_string() : value.dump());
 }
 
 std::string line_of(const std::vector<std::string>& cells) {
@@ -59,7 +54,7 @@ void MetricsTable::update(const History& history) {
       records.push_back(Json::parse(all.substr(at, end - at)));
     }
     std::vector<std::string> header;
-    for (const std::string& column : columns_) header.push_back(quoted_where_needed(column));
+    for (const std::string& column : columns_) header.push_back(csv_cell(column));
     text_ = line_of(header);
   }
   for (const Json& record : records) text_ += row_of(record);

@@ -1,0 +1,233 @@
+// dtrain sweep: train every combination of values, and tabulate what they come to.
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "commands.h"
+#include "config/load.h"
+#include "console.h"
+#include "device/device.h"
+#include "options.h"
+#include "signals.h"
+#include "sweep_folder.h"
+#include "sweep_plan.h"
+#include "sweep_runner.h"
+#include "sweep_table.h"
+#include "text.h"
+#include "train/placement.h"
+#include "train/run_config_parser.h"
+#include "train/trainer.h"
+
+namespace dtrain {
+
+namespace {
+
+struct SweepOptions {
+  OutputOptions output;
+  std::string config, directory;
+  std::vector<std::string> sets;
+  std::optional<int64_t> seeds, random, cores, jobs;
+};
+
+constexpr const char* kSeed = "seed";
+
+/// All that the command line and the configuration say, before anything is trained.
+struct Sweep {
+  std::string name;
+  SweepIdentity identity;
+  size_t settings = 0;
+  std::vector<PlannedRun> runs;
+};
+
+/// The seed of a configuration as it is written, which draws the settings.
+int64_t written_seed(const ConfigNode& written) {
+  const ConfigNode* node = written.find(kSeed);
+  int64_t seed = 0;
+  if (node && node->is_scalar())
+    std::from_chars(node->text().data(), node->text().data() + node->text().size(), seed);
+  return seed;
+}
+
+/// The cores that a run trains on: one for each of its devices, or all where there is a GPU among them, as
+/// one run at a time has the GPUs.
+int cores_of(const RunConfig& config, const SweepOptions& options) {
+  const auto all = static_cast<int64_t>(available_cores().size());
+  const std::vector<DeviceId> devices = config.strategy->place(workload_of(config)).devices();
+  const bool gpus = std::any_of(devices.begin(), devices.end(),
+                                [](DeviceId device) { return device.kind == DeviceId::Kind::gpu; });
+  if (gpus) return static_cast<int>(all);
+  return static_cast<int>(std::min(all, options.cores.value_or(static_cast<int64_t>(devices.size()))));
+}
+
+/// The setting's runs: one for each seed.
+void add_runs(const RunConfig& config, const SettingValues& values, const SweepOptions& options,
+              std::vector<PlannedRun>& runs) {
+  for (int64_t i = 0; i < options.seeds.value_or(1); ++i) {
+    PlannedRun run{"", values, "", cores_of(config, options)};
+    const std::string seed = std::to_string(config.seed + i);
+    if (options.seeds) run.values.emplace_back(kSeed, seed);
+    run.name = name_of_setting(run.values);
+    run.config = config.resolved.with("name", ConfigNode::scalar(run.name, true))
+                     .with(kSeed, ConfigNode::scalar(seed))
+                     .to_yaml();
+    runs.push_back(std::move(run));
+  }
+}
+
+/// Reads the configuration of every setting. Throws UserError with what is wrong with any of them; a mistake
+/// that several share is reported once.
+Sweep plan_sweep(const SweepOptions& options) {
+  const SweepSets sets = parse_sweep_sets(options.sets);
+  const bool varies_seed = std::any_of(sets.varied.begin(), sets.varied.end(),
+                                       [](const VariedKey& key) { return key.key == kSeed; });
+  if (varies_seed && options.seeds) throw UserError("expected --seeds or several values of seed, found both");
+  if (sets.varied.empty() && !options.seeds)
+    throw UserError("expected something to vary, found nothing: --set KEY=A,B,C or --seeds N");
+  Diagnostics diagnostics;
+  const ConfigNode written = load_config(options.config, sets.fixed, diagnostics);
+  diagnostics.throw_if_errors();
+  Sweep sweep;
+  std::vector<std::string> mistakes;
+  std::set<std::string> said, warned;
+  for (const SettingValues& values : sweep_settings(sets.varied, options.random, written_seed(written))) {
+    std::vector<std::string> all = sets.fixed;
+    for (const auto& [key, value] : values) all.push_back(key + "=" + value);
+    try {
+      const RunConfig config = load_run_config(options.config, all, true);
+      for (const std::string& warning : config.warnings)
+        if (warned.insert(warning).second) print_warnings({warning});
+      sweep.name = config.name;
+      add_runs(config, values, options, sweep.runs);
+      ++sweep.settings;
+    } catch (const UserError& error) {
+      if (said.insert(error.what()).second) mistakes.emplace_back(error.what());
+    }
+  }
+  if (!mistakes.empty()) throw UserError(fmt::format("{}", fmt::join(mistakes, "\n")));
+  sweep.identity = identify_sweep(sweep.name, written.to_yaml(), sets.varied);
+  return sweep;
+}
+
+std::string describe_sweep(const Sweep& sweep, const SweepFolder& folder, size_t to_train) {
+  const auto count = [](size_t number) { return static_cast<int64_t>(number); };
+  return fmt::format(
+      "{}: {}, {}, {} to train; saved in {}", sweep.name, format_plural(count(sweep.settings), "setting"),
+      format_plural(count(sweep.runs.size()), "run"), format_count(count(to_train)), folder.path());
+}
+
+/// "learning_rate=0.003,seed=2: val_loss 0.3121 at epoch 7".
+std::string describe_result(const std::string& name, const SweepRun& result) {
+  std::string text = name + ": ";
+  if (result.failed) return text + "failed: " + result.note;
+  if (!result.best) return text + (result.finished ? "finished" : "stopped");
+  text += fmt::format("best {} {} at epoch {}", result.best->monitor, format_value(result.best->value),
+                      format_count(result.best->epoch));
+  return result.finished ? text : text + ", stopped";
+}
+
+void write_tables(const SweepFolder& folder, const std::vector<SweepRun>& results) {
+  folder.write("sweep.csv", sweep_csv(results));
+  std::string lines;
+  const Json settings = sweep_json(results);
+  for (const Json& setting : settings.items()) lines += setting.dump() + "\n";
+  folder.write("sweep.jsonl", lines);
+}
+
+Json to_json(const SweepFolder& folder, const std::vector<PlannedRun>& runs,
+             const std::vector<SweepRun>& results) {
+  Json list = Json::array();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const SweepRun& result = results[i];
+    Json values = Json::object();
+    for (const auto& [key, value] : result.values) values.set(key, value);
+    Json run = Json::object().set("path", folder.run_path(runs[i])).set("values", std::move(values));
+    run.set("state", result.failed ? "failed" : result.finished ? "finished" : "stopped");
+    run.set("value", result.best ? Json(result.best->value) : Json());
+    run.set("epoch", result.best ? Json(result.best->epoch) : Json());
+    if (result.failed) run.set("note", result.note);
+    list.push(std::move(run));
+  }
+  return Json::object()
+      .set("directory", folder.path())
+      .set("monitor", monitored_value(results))
+      .set("settings", sweep_json(results))
+      .set("runs", std::move(list));
+}
+
+void sweep(const SweepOptions& options) {
+  const Sweep sweep = plan_sweep(options);
+  SweepFolder folder(sweep.identity, options.directory);
+  folder.begin(sweep.runs);
+  Requests& requests = catch_signals();
+  size_t ended = 0, to_train = 0;
+  const auto on_end = [&](size_t run, const std::vector<SweepRun>& results) {
+    write_tables(folder, results);
+    if (options.output.quiet) return;
+    print_note(
+        fmt::format("{}/{}  {}", ++ended, to_train, describe_result(sweep.runs[run].name, results[run])));
+  };
+  const int64_t most = options.jobs.value_or(static_cast<int64_t>(sweep.runs.size()));
+  SweepRunner runner(folder, sweep.runs, static_cast<size_t>(most), requests, on_end);
+  to_train = runner.to_train();
+  if (!options.output.quiet) print_note(describe_sweep(sweep, folder, to_train));
+  runner.check_first();
+  runner.train();
+  const std::vector<SweepRun>& results = runner.results();
+  write_tables(folder, results);
+  if (options.output.json) print_json(to_json(folder, sweep.runs, results));
+  if (options.output.text()) print_text(sweep_text(results));
+  if (const int stop = requests.stop) throw Interrupted(stop, "stopped; the same command line goes on");
+  const auto failed =
+      std::count_if(results.begin(), results.end(), [](const SweepRun& run) { return run.failed; });
+  if (failed > 0)
+    throw Error(
+        fmt::format("{} of {} failed; their messages are in {}/logs, and the same command line tries them "
+                    "again",
+                    failed, format_plural(static_cast<int64_t>(results.size()), "run"), folder.path()));
+}
+
+}  // namespace
+
+void add_sweep(CommandLine& line) {
+  Command command = line.add_command("sweep", "Train every combination of values, and compare them");
+  const auto options = std::make_shared<SweepOptions>();
+  command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
+  add_set_option(command, options->sets);
+  command.option("--set").description(
+      "Values for a key, with commas between them, as in train.optimizer.adam.learning_rate=0.001,0.003; "
+      "one value changes the key for all runs; repeatable");
+  command
+      .add_option("--seeds", options->seeds,
+                  "Train each setting with so many seeds: that of the configuration and those after it")
+      .at_least(1)
+      .type_name("N");
+  command.add_option("--random", options->random, "Train only so many settings, drawn by the seed")
+      .at_least(1)
+      .type_name("N");
+  command
+      .add_option(
+          "--cores", options->cores,
+          "CPU cores of each run (default: one for each of its CPU devices); another number may change "
+          "the last bits of a result")
+      .at_least(1)
+      .type_name("N");
+  command
+      .add_option("--jobs", options->jobs, "Runs at once, at most (default: as many as there are cores for)")
+      .at_least(1)
+      .type_name("N");
+  command
+      .add_option("--output,-o", options->directory,
+                  "The sweep's folder (default: runs/NAME-sweep, or runs/NAME-sweep-2, ... where that holds "
+                  "another sweep)")
+      .type_name("DIR");
+  add_output_options(command, options->output);
+  command.callback([options] { sweep(*options); });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,194 @@
+"""dtrain sweep: every combination side by side, stopped and continued, with a table of mean and deviation."""
+import csv
+import json
+import os
+import signal
+import statistics
+import time
+
+import support
+from support import CONFIG, Case
+
+RATE = "train.optimizer.adam.learning_rate"
+SMALL = CONFIG.replace("{mirrored: {devices: [cpu:0, cpu:1]}}", "single").replace(
+    "{learning_rate: {exponential_decay: {initial: 0.01, decay_steps: 50, decay_rate: 0.9}}}", "{learning_rate: 0.01}")
+SWEEP = ("sweep", "config.yaml", "--set", f"{RATE}=0.001,0.01")
+
+
+class Sweep(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("config.yaml", SMALL)
+
+    def folders(self, sweep="runs/config-sweep"):
+        return sorted(path.name for path in (self.dir / sweep).iterdir() if (path / "checkpoints").is_dir())
+
+    def lines(self, sweep="runs/config-sweep"):
+        return [json.loads(line) for line in (self.dir / sweep / "sweep.jsonl").read_text().splitlines()]
+
+
+class Tables(Sweep):
+    def test_every_combination_and_its_table(self):
+        result = self.json(*SWEEP, "--set", "train.batch_size=16,32", "--set", "train.epochs=2", "--seeds", 2)
+        self.assertEqual(len(result["settings"]), 4)
+        self.assertEqual(len(result["runs"]), 8)
+        self.assertEqual(result["monitor"], "val_loss")
+        means = [setting["mean"] for setting in result["settings"]]
+        self.assertEqual(means, sorted(means))
+        for setting in result["settings"]:
+            rate, batch = setting["values"][RATE], setting["values"]["train.batch_size"]
+            best = []
+            for seed in (3, 4):
+                run = f"runs/config-sweep/learning_rate={rate},batch_size={batch},seed={seed}"
+                self.assertEqual(len(self.metrics(run)), 2)
+                best.append(min(line["val_loss"] for line in self.metrics(run)))
+                resolved = (self.dir / run / "config.yaml").read_text()
+                self.assertIn(f"seed: {seed}", resolved)
+                self.assertIn(f"batch_size: {batch}", resolved)
+            self.assertAlmostEqual(setting["mean"], statistics.mean(best), places=12)
+            self.assertAlmostEqual(setting["deviation"], statistics.stdev(best), places=12)
+        self.assertEqual(self.lines(), result["settings"])
+        with (self.dir / "runs/config-sweep/sweep.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([float(row["mean"]) for row in rows], means)
+        self.assertEqual([float(row[RATE]) for row in rows], [s["values"][RATE] for s in result["settings"]])
+        again = self.dtrain(*SWEEP, "--set", "train.batch_size=16,32", "--set", "train.epochs=2", "--seeds", 2)
+        self.assertIn("8 runs, 0 to train", again.err)
+        self.assertRegex(again.out, r"learning_rate +batch_size +runs +best val_loss +deviation\n")
+        self.assertRegex(again.out, r"0\.01 +16 +2/2 +\d")
+        runs = self.dtrain("runs").out
+        self.assertRegex(runs, r"run +learning_rate +batch_size +seed +state")
+        self.assertIn("runs/config-sweep: mean and deviation by setting\n" + again.out, runs)
+        self.assertEqual(self.json("runs")[0]["varied"]["seed"], "3")
+
+    def test_metrics_that_grow_are_sorted_the_other_way(self):
+        result = self.json(*SWEEP, "--set", "train.epochs=2", "--set",
+                           "checkpoint.best={monitor: val_sparse_categorical_accuracy}")
+        means = [setting["mean"] for setting in result["settings"]]
+        self.assertEqual(means, sorted(means, reverse=True))
+        self.assertIsNone(result["settings"][0]["deviation"])
+
+    def test_a_few_drawn_at_random_are_the_same_each_time(self):
+        line = ("sweep", "config.yaml", "--set", f"{RATE}=0.1,0.2,0.3,0.4,0.5", "--set", "train.batch_size=100,200,300",
+                "--set", "train.epochs=1", "--random", 3)
+        first = self.json(*line)
+        self.assertEqual(len(first["settings"]), 3)
+        self.assertEqual(self.json(*line), first)
+        other = self.json(*line, "--set", "seed=9", "--output", "other")
+        self.assertNotEqual([run["values"] for run in other["runs"]], [run["values"] for run in first["runs"]])
+
+    def test_values_with_commas(self):
+        result = self.json("sweep", "config.yaml", "--set", "train.epochs=1", "--set",
+                           "train.optimizer={sgd: {learning_rate: 0.1, momentum: 0.9}}, adam,'rmsprop'", "--set",
+                           "dataset.train.rows=[0, 100],[0, 200]")
+        self.assertEqual(len(result["runs"]), 6)
+        self.assertEqual({run["values"]["train.optimizer"] for run in result["runs"]},
+                         {"{sgd: {learning_rate: 0.1, momentum: 0.9}}", "adam", "'rmsprop'"})
+        self.assertEqual({run["values"]["dataset.train.rows"] for run in result["runs"]}, {"[0, 100]", "[0, 200]"})
+
+
+class Mistakes(Sweep):
+    def test_they_are_reported_once_and_before_anything_is_trained(self):
+        for sets, words in ((["train.bach_size=5", f"{RATE}=0.1,0.2"], "bach_size"), ([f"{RATE}=0.1,fast"], "fast"),
+                            (["train.epochs=1"], "found nothing"), ([f"{RATE}=0.1,,0.2"], "found none between"),
+                            ([f"{RATE}=0.1,0.1"], "'0.1' twice"), ([f"{RATE}=1,2", f"{RATE}=3,4"], "in one --set"),
+                            (["dataset.train={csv: {file: missing.csv, target: 0}}", f"{RATE}=0.1,0.2"], "missing.csv")):
+            with self.subTest(sets):
+                error = self.dtrain("sweep", "config.yaml", *[part for s in sets for part in ("--set", s)], expect=2).err
+                self.assertEqual(error.count("error: "), 1, error)
+                self.assertIn(words, error)
+                self.assertFalse(list(self.dir.glob("runs/*/*/checkpoints")))
+        self.assertIn("--seeds", self.dtrain(*SWEEP, "--set", "seed=1,2", "--seeds", 2, expect=2).err)
+
+    def test_a_setting_that_fails_does_not_stop_the_others(self):
+        process = self.dtrain("sweep", "config.yaml", "--set", f"{RATE}=0.01,1.0e+30", "--set", "train.epochs=2",
+                              "--seeds", 2, "--json", expect=1)
+        good, bad = json.loads(process.out)["settings"]
+        self.assertEqual((good["finished"], good["failed"]), (2, 0))
+        self.assertEqual((bad["finished"], bad["failed"], bad["mean"]), (0, 2, None))
+        self.assertRegex(bad["note"], "loss|weights")
+        self.assertIn("2 of 4 runs failed", process.err)
+
+    def test_other_sweeps_and_files_stay(self):
+        self.dtrain(*SWEEP, "--set", "train.epochs=1")
+        process = self.dtrain(*SWEEP, "--set", "train.epochs=2")  # another configuration
+        self.assertIn("saved in runs/config-sweep-2", process.err)
+        self.dtrain("sweep", "config.yaml", "--set", "train.epochs=1", "--seeds", 2)  # other keys
+        self.assertEqual(self.folders("runs/config-sweep-3"), ["seed=3", "seed=4"])
+        more = self.dtrain("sweep", "config.yaml", "--set", f"{RATE}=0.001,0.01,0.1", "--set", "train.epochs=1")
+        self.assertIn("3 runs, 1 to train; saved in runs/config-sweep\n", more.err)
+        self.assertIn("another configuration", self.dtrain(*SWEEP, "--output", "runs/config-sweep-3", expect=2).err)
+        self.write("mine/sweep.csv", "mine\n")
+        self.assertIn("'sweep.csv'", self.dtrain(*SWEEP, "--output", "mine", expect=2).err)
+        self.assertEqual(os.listdir(self.dir / "mine"), ["sweep.csv"])
+
+
+class Processes(Sweep):
+    def arrays_of(self, sweep):
+        return {run: self.arrays(self.checkpoints(f"{sweep}/{run}")[-1]) for run in self.folders(sweep)}
+
+    def test_bits_do_not_depend_on_how_many_run_at_once(self):
+        sets = ("--set", "model.layers.0.dense.units=256", "--set", "train.epochs=1", "--seeds", 2, "--quiet")
+        self.dtrain(*SWEEP, *sets, "--jobs", 1, "--output", "one")
+        self.dtrain(*SWEEP, *sets, "--output", "many")
+        self.assertEqual(len(self.arrays_of("one")), 4)
+        self.assertEqual(self.arrays_of("one"), self.arrays_of("many"))
+
+    def start_endless(self):
+        """A sweep that has trained an epoch, or one more than before."""
+        epochs = lambda: sum(len(path.read_text().splitlines())
+                             for path in self.dir.glob("runs/config-sweep/*/metrics.jsonl"))
+        before = epochs()
+        process = self.start(*SWEEP, "--set", "train.epochs=1000000", "--jobs", 2)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.wait_for(lambda: process.poll() is not None or epochs() > before)
+        return process
+
+    def wait_for(self, condition):
+        end = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), end, "nothing happened")
+            time.sleep(0.02)
+
+    def test_a_stop_saves_every_run_and_the_same_line_goes_on(self):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            process = self.start_endless()
+            process.send_signal(number)
+            out, error = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, code, error)
+            self.assertIn("the same command line goes on", error)
+            self.assertIn("0/1", out)
+            started = self.folders()
+            self.assertTrue(started)
+            for run in started:
+                self.assertTrue(self.checkpoints(f"runs/config-sweep/{run}"), error)
+                self.assertIn("stopped", (self.dir / f"runs/config-sweep/{run}/run.jsonl").read_text())
+
+    def test_an_interrupted_sweep_ends_as_an_undisturbed_one(self):
+        line = (*SWEEP, "--set", "train.epochs=40", "--quiet")
+        process = self.start(*line)
+        self.wait_for(lambda: process.poll() is not None or list(self.dir.glob("runs/config-sweep/*/metrics.jsonl")))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.dtrain(*line)
+        self.dtrain(*line, "--output", "whole")
+        self.assertEqual(self.arrays_of("runs/config-sweep"), self.arrays_of("whole"))
+
+    def test_no_run_outlives_a_sweep_that_is_killed(self):
+        process = self.start_endless()
+        process.kill()
+        process.communicate()
+        states = lambda: [run["state"] for run in self.json("runs")]
+        self.wait_for(lambda: "running" not in states())
+
+    def test_two_at_once_are_refused(self):
+        process = self.start_endless()
+        self.assertIn("another process trains this sweep",
+                      self.dtrain(*SWEEP, "--set", "train.epochs=1000000", expect=2).err)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+
+
+if __name__ == "__main__":
+    support.main()
