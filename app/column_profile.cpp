@@ -35,11 +35,13 @@ bool has_name_of_time(const std::string& name) {
                      [&](std::string_view part) { return small.find(part) != std::string::npos; });
 }
 
-/// Whether a text says that a value is missing, in a way that the csv reader knows by `na_values` only.
+/// Whether a text says that a value is missing, in a way that the csv reader knows by `na_values` only. An
+/// infinite number counts as missing, because the reader takes finite ones only.
 bool is_name_of_missing(std::string_view text) {
-  constexpr std::array<std::string_view, 16> kNames{
-      "unknown", "missing", "not available", "not applicable", "undefined", "unspecified", "n.a.", "n.d.",
-      "nd",      "n/d",     "#n/a",          "#null!",         "--",        "---",         ".",    "*"};
+  constexpr std::array<std::string_view, 20> kNames{
+      "unknown", "missing", "not available", "not applicable", "undefined", "unspecified", "n.a.",
+      "n.d.",    "nd",      "n/d",           "#n/a",           "#null!",    "--",          "---",
+      ".",       "*",       "inf",           "-inf",           "infinity",  "-infinity"};
   constexpr size_t kLongest = 14;
   return text.size() <= kLongest &&
          std::find(kNames.begin(), kNames.end(), in_small_letters(std::string(text))) != kNames.end();

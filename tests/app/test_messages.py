@@ -49,6 +49,13 @@ class Messages(Case):
         minutes = [int(time[11:13]) * 60 + int(time[14:16]) for time in times]
         self.assertEqual((minutes[1] - minutes[0]) % (24 * 60), 5 * 60 + 30, times)
 
+    def test_new_takes_infinite_numbers_for_missing_ones(self):
+        self.write("n.csv", "a,b,y\n" + "".join(f"{i * 7 % 40 / 8},{i * 11 % 40 / 16},{'inf' if i % 7 == 0 else i % 2 + 1}\n"
+                                               for i in range(40)))
+        self.dtrain("new", "n.csv")
+        self.assertRegex((self.dir / "n.yaml").read_text(), r"na_values: \[?'?\"?inf")
+        self.dtrain("check", "n.yaml")
+
     def test_new_says_what_a_pipe_is(self):
         os.mkfifo(self.dir / "pipe")
         self.assertIn("found a pipe or a device", self.dtrain("new", "pipe", expect=2).err)
