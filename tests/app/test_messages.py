@@ -61,6 +61,7 @@ class Messages(Case):
         self.assertIn("found a pipe or a device", self.dtrain("new", "pipe", expect=2).err)
 
     def test_new_prints_the_configuration(self):
+        self.write("a.csv", "a,b,y\n" + "".join(f"{i * 7 % 40 / 8},{i * 11 % 40 / 16},{i % 2}\n" for i in range(40)))
         printed = self.dtrain("new", "a.csv", "--output", "-").out
         self.assertIn("\nmodel:\n", printed)
         self.assertEqual(sorted(os.listdir(self.dir)), ["a.csv"])
