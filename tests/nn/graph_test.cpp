@@ -361,6 +361,9 @@ TEST_CASE("the JSON schema knows the layers, their common keys and the top level
     return kind.find("properties") && kind.find("properties")->find("dense");
   });
   REQUIRE(dense != kinds.items().end());
-  const Json& options = *dense->find("properties")->find("dense")->find("properties");
+  // A mapping, or its one required option alone.
+  const Json& choices = *dense->find("properties")->find("dense")->find("anyOf");
+  REQUIRE(choices.items().size() == 2);
+  const Json& options = *choices.items()[0].find("properties");
   for (const char* key : {"units", "activation", "name", "inputs", "trainable"}) CHECK(options.find(key));
 }
