@@ -428,7 +428,8 @@ TEST_CASE("tables are kept of the newest and the best epoch, and take no more as
     CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == state.table_lines());
     return state.table_lines().size();
   };
-  CHECK(size_after(40) < 1.2 * static_cast<double>(size_after(4)));
+  // Two epochs at most; in a short run the newest may be the best.
+  CHECK(size_after(40) < 2.5 * static_cast<double>(size_after(4)));
 }
 
 TEST_CASE("numbers are computed when they are asked for, and tables not at all") {
