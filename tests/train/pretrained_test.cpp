@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include "base/hdf5_session.h"
 #include "train/pretrained_loading.h"
 #include "train/runs.h"
 
@@ -76,41 +75,6 @@ TEST_CASE("renamed, with a new head") {
   CHECK(std::equal(before.kernel.begin(), before.kernel.end(), values));
   CHECK(has(loaded.description, "2 of 4 weights"));
   CHECK(has(loaded.description, "begin anew: 'head/kernel', 'head/bias'"));
-}
-
-TEST_CASE("integers of a Keras file stop it only where the model wants them") {
-  const Before before;
-  const std::string path = before.directory / "keras.h5";
-  {
-    const Hdf5Session session;
-    const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
-    const Hdf5Handle group(H5Gcreate2(file, "dense", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
-    const auto names = [](hid_t object, const char* attribute, std::string texts, hsize_t count) {
-      const Hdf5Handle type(H5Tcopy(H5T_C_S1)), space(H5Screate_simple(1, &count, nullptr));
-      H5Tset_size(type, 6);
-      texts.resize(6 * count);
-      H5Awrite(Hdf5Handle(H5Acreate2(object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT)), type,
-               texts.data());
-    };
-    names(file, "layer_names", "dense", 1);
-    names(group, "weight_names", std::string("kernelbias\0\0count", 17), 3);
-    const auto array = [&](const char* name, hid_t type, const std::vector<hsize_t>& shape) {
-      const Hdf5Handle space(H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr));
-      const Hdf5Handle dataset(H5Dcreate2(group, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
-      const std::vector<float> ones(48, 1.0f);
-      H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, ones.data());
-    };
-    array("kernel", H5T_NATIVE_FLOAT, {6, 8});
-    array("bias", H5T_NATIVE_INT64, {8});
-    array("count", H5T_NATIVE_INT64, {1});
-  }
-  const auto error = [&](const std::string& more) {
-    return before.error({"model.layers=[{dense: {units: 8}}]", "model.weights={from: " + path + more + "}"});
-  };
-  CHECK(has(error(", unused: 'dense/count'"),
-            "'dense/bias': expected floating point numbers, found another type"));
-  CHECK(has(error(", skip: 'dense/bias'"), "this model has no weight for its 'dense/count'"));
-  CHECK(error(", skip: 'dense/bias', unused: 'dense/count'").empty());
 }
 
 TEST_CASE("what does not fit is an error with its names and both shapes, all at once") {
