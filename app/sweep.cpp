@@ -164,7 +164,7 @@ void sweep(const SweepOptions& options) {
   const Sweep sweep = plan_sweep(options);
   SweepFolder folder(sweep.identity, options.directory);
   folder.begin(sweep.runs);
-  Requests& requests = catch_signals();
+  Requests& asked = catch_signals();
   size_t ended = 0, to_train = 0;
   const auto on_end = [&](size_t run, const std::vector<SweepRun>& results) {
     write_tables(folder, results);
@@ -173,7 +173,7 @@ void sweep(const SweepOptions& options) {
         fmt::format("{}/{}  {}", ++ended, to_train, describe_result(sweep.runs[run].name, results[run])));
   };
   const int64_t most = options.jobs.value_or(static_cast<int64_t>(sweep.runs.size()));
-  SweepRunner runner(folder, sweep.runs, static_cast<size_t>(most), requests, on_end);
+  SweepRunner runner(folder, sweep.runs, static_cast<size_t>(most), asked, on_end);
   to_train = runner.to_train();
   if (!options.output.quiet) print_note(describe_sweep(sweep, folder, to_train));
   runner.check_first();
@@ -182,7 +182,7 @@ void sweep(const SweepOptions& options) {
   write_tables(folder, results);
   if (options.output.json) print_json(to_json(folder, sweep.runs, results));
   if (options.output.text()) print_text(sweep_text(results));
-  if (const int stop = requests.stop) throw Interrupted(stop, "stopped; the same command line goes on");
+  if (const int stop = asked.stop) throw Interrupted(stop, "stopped; the same command line goes on");
   const auto failed =
       std::count_if(results.begin(), results.end(), [](const SweepRun& run) { return run.failed; });
   if (failed > 0)
