@@ -142,6 +142,8 @@ double ColumnProfiler::add_text(std::string_view text, const char* at) {
     std::vector<std::string>& names = column_.missing_names;
     if (std::find(names.begin(), names.end(), text) == names.end()) names.emplace_back(text);
   } else {
+    if (other_text_.empty()) other_text_ = text;
+    has_one_other_text_ = has_one_other_text_ && other_text_ == text;
     add_date_or_amount(text);
   }
   if (is_comma_number(text)) {
@@ -192,6 +194,12 @@ ColumnProfile::Kind ColumnProfiler::kind() const {
   return compact_.days == column_.numbers || are_times ? Kind::date : Kind::number;
 }
 
+bool ColumnProfiler::has_marker() const {
+  constexpr int64_t kRepeated = 5;
+  return has_one_other_text_ && column_.texts - named_missing_ >= kRepeated &&
+         is_most(column_.numbers, column_) && column_.amounts == 0 && column_.comma_numbers == 0;
+}
+
 ColumnProfile ColumnProfiler::finish(std::string name, const CsvText& file) {
   using Kind = ColumnProfile::Kind;
   column_.name = std::move(name);
@@ -209,7 +217,10 @@ ColumnProfile ColumnProfiler::finish(std::string name, const CsvText& file) {
   const bool is_known = others == column_.amounts || (column_.numbers == 0 && others == column_.dates.days);
   column_.are_amounts = column_.kind == Kind::text && others > 0 && others == column_.amounts;
   column_.is_amount = is_amount_;
-  if (!is_known || known < named_missing_) column_.missing_names.clear();
+  if (has_marker())
+    column_.missing_names.push_back(other_text_);
+  else if (!is_known || known < named_missing_)
+    column_.missing_names.clear();
   if (column_.kind != Kind::text) {
     column_.missing += missing_numbers_;
     for (double& value : column_.sample)

@@ -54,8 +54,8 @@ struct ColumnProfile {
   double words = 0;                                     // of a text, on average
   std::string odd_text;  // the first text in a column of which most are numbers; "" elsewhere
   int64_t odd_line = 0;  // the line of odd_text
-  /// The texts among numbers, dates or amounts that say that a value is missing: "unknown". Empty in a column
-  /// that has other texts as well.
+  /// The texts among numbers, dates or amounts that say that a value is missing: "unknown", or any text that
+  /// is repeated among numbers. Empty in a column that has other texts as well.
   std::vector<std::string> missing_names;
   std::vector<std::string> values;  // the different values, sorted; at most kMostValues
   std::vector<int64_t> counts;      // the rows of each value
@@ -96,6 +96,8 @@ class ColumnProfiler {
   void add_to_sample(double value);
   void count(std::string_view text);
   ColumnProfile::Kind kind() const;
+  /// Whether one text, repeated among numbers, must mark missing values, whatever its name.
+  bool has_marker() const;
 
   const CsvValues* values_;
   bool is_amount_;
@@ -104,6 +106,8 @@ class ColumnProfiler {
   int64_t missing_numbers_ = 0, words_ = 0, named_missing_ = 0;
   DateSpan compact_, seconds_;  // of numbers: 20260131, and Unix times
   double squares_ = 0;          // the sum of the squared distances of the numbers from their mean
+  std::string other_text_;      // the first text that is no usual name of a missing value
+  bool has_one_other_text_ = true;
   Cell text_, comma_;           // the first text, and the first one with a comma
   std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> counts_;
   std::unordered_set<size_t> hashes_;

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Requests requests;
+Requests signal_requests;
 std::atomic<bool> requests_wanted{false};
 
 /// The signals that the thread takes.
@@ -63,9 +63,9 @@ void serve(const sigset_t& signals) {
     if (::sigwait(&signals, &number) != 0) continue;
     if (!requests_wanted) end_by(number);
     if (number == SIGUSR1) {
-      requests.save = true;
+      signal_requests.save = true;
     } else if (!acknowledged) {
-      requests.stop = number;
+      signal_requests.stop = number;
       acknowledge(number);
       acknowledged = Clock::now();
     } else if (number != SIGHUP && Clock::now() - *acknowledged >= kTogether) {
@@ -90,7 +90,7 @@ void take_signals() {
 
 Requests& catch_signals() {
   requests_wanted = true;
-  return requests;
+  return signal_requests;
 }
 
 void ignore_write_signals() {

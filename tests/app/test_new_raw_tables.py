@@ -51,9 +51,14 @@ class NewRawTables(NewCase):
         self.assertEqual(found["score"], "number: feature; the median where it is missing")
         for expected in ("na_values: [unknown]", "indicators: [age]", "fill: median"):
             self.assertIn(expected, config)
-        # Other texts are no missing values.
+        # One text that is repeated among numbers marks a missing value under a name of the file's author.
+        config, found = self.made(self.table("age,size,kind", lambda i: (
+            "n/k" if i % 12 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))
+        self.assertIn("na_values: [n/k]", config)
+        self.assertTrue(found["age"].startswith("number: feature; the median where it is missing"))
+        # Several texts are values.
         self.assertNotIn("na_values", self.made(self.table("age,size,kind", lambda i: (
-            "old" if i % 30 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))[0])
+            ("old", "older")[i // 30 % 2] if i % 30 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))[0])
 
     def test_rows_without_a_target(self):
         config, found = self.made(self.table("age,size,kind", lambda i: (i * 7 % 59, i * 11 % 53, "" if i % 6 == 0 else "ab"[i % 3 > 0])))
