@@ -108,7 +108,7 @@ class ColumnProfiler {
   double squares_ = 0;          // the sum of the squared distances of the numbers from their mean
   std::string other_text_;      // the first text that is no usual name of a missing value
   bool has_one_other_text_ = true;
-  Cell text_, comma_;           // the first text, and the first one with a comma
+  Cell text_, comma_;  // the first text, and the first one with a comma
   std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> counts_;
   std::unordered_set<size_t> hashes_;
   std::set<double> gaps_;  // hashes of the gaps that are names among texts

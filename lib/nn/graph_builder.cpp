@@ -94,7 +94,8 @@ std::optional<LayerSpec> GraphBuilder::read_spec(const ConfigNode& node, const S
   LayerSpec layer = take_keys(written->name, options,
                               block != blocks_.end() ? LayerKeys::block_schema() : LayerKeys::layer_schema(),
                               fields, diagnostics_);
-  layer.known = known && (layer.keys.shared_with || !options.find("shared_with"));
+  const ConfigNode* const shared = options.find("shared_with");
+  layer.known = known && (layer.keys.shared_with || !shared || shared->is_null());
   misunderstood_ |= diagnostics_.count() != before;
   return layer;
 }

@@ -298,7 +298,9 @@ class Pictures(Case):
         self.assertIn("channels: 3}", text)
         # Names of pictures beside numbers are names of rows.
         self.table("numbers.csv", [("file", "a", "b", "kind")] + [(f"{i}.png", i % 7, i % 5, "xy"[i % 2]) for i in range(60)])
-        self.assertIn("features: [2]", self.new("numbers.csv")[0])
+        text = self.new("numbers.csv")[0]
+        self.assertIn("id: file", text)
+        self.assertIn("features: auto", text)
 
     def test_new_refuses_a_table_of_one_class(self):
         self.table("labels.csv", [(row[1], row[2]) for row in self.labels()[:20]])

@@ -140,6 +140,7 @@ TEST_CASE("layers that cannot have another's weights") {
       said("  - dense: {shared_with: x}\n").starts_with("m.yaml:4:26: error: shared_with: 'x' is no dense"));
   CHECK(said("  - dense: {name: b, shared_with: c}\n  - dense: {units: 4, name: c}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'c' is no dense before this layer"));
+  CHECK(said("  - dense: {name: b, shared_with: ~}\n").starts_with("m.yaml:4:5: error: missing key 'units'"));
   CHECK(said("  - dense: {name: b, shared_with: b}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'b' is no dense before this layer"));
   // A circle: either of the two would have to come first.
