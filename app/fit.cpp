@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "launcher.h"
 #include "run_folder.h"
 #include "train/run_config_parser.h"
 #include "training.h"
@@ -34,6 +35,7 @@ RunDirectory directory_for(const FitOptions& options, const std::string& name) {
 }
 
 void fit(const FitOptions& options) {
+  refuse_several_tasks();
   RunConfig config = load_run_config(options.config, options.all_sets(), true);
   print_warnings(config.warnings);
   const RunDirectory directory = directory_for(options, config.name);

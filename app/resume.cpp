@@ -6,6 +6,7 @@
 #include "base/paths.h"
 #include "commands.h"
 #include "console.h"
+#include "launcher.h"
 #include "training.h"
 
 namespace dtrain {
@@ -36,6 +37,7 @@ RunDirectory directory_for(const ResumeOptions& options) {
 }
 
 void resume(const ResumeOptions& options) {
+  refuse_several_tasks();
   const RunDirectory directory = directory_for(options);
   in_run_directory(directory, [&] {
     SavedRun run = load_saved_run(options.path, options.all_sets(), print_warning,

@@ -9,7 +9,6 @@
 #include "base/paths.h"
 #include "console.h"
 #include "invocation.h"
-#include "launcher.h"
 #include "progress.h"
 #include "report/run_files.h"
 #include "run_recorder.h"
@@ -170,7 +169,6 @@ void add_training_options(Command& command, TrainingOptions& options) {
 }
 
 void in_run_directory(RunDirectory directory, const std::function<void()>& work) {
-  refuse_several_tasks();
   catch_signals();
   directory.hold();
   try {

@@ -33,7 +33,6 @@ enum class Existing {
 
 /// Calls `work`, which loads and trains, with the directory held, so that nobody else trains there from
 /// before the first look at what it holds. Where the run is refused, nothing that was made for it stays.
-/// Throws UserError where a launcher started several of these processes.
 void in_run_directory(RunDirectory directory, const std::function<void()>& work);
 
 /// Trains from a checkpoint, or from the beginning where there is none (null), to the configured end, and

@@ -138,6 +138,8 @@ class CommandLine(Case):
                 name, tasks = next(iter(variables.items()))
                 self.assertIn(f"one of {tasks} tasks ({name}={tasks})", message)
                 self.assertFalse((self.dir / "run").exists())
+                self.dtrain("fit", "config.yaml", env=variables, expect=2)
+                self.assertFalse((self.dir / "runs").exists())
         for variables in ({"OMPI_COMM_WORLD_SIZE": "1", "PMI_SIZE": "1", "WORLD_SIZE": "1"}, {"SLURM_NTASKS": "4"},
                           {"SLURM_NTASKS": "4", "SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_TASKS": "1"}):  # a shell of salloc
             with self.subTest(variables):
