@@ -8,8 +8,9 @@
 namespace dtrain {
 
 /// A process that runs this program with other arguments. It has no standard input or output; standard error
-/// goes to a file. It stands in a process group of its own, so that a terminal's Ctrl-C reaches this process
-/// alone, and gets SIGTERM if the thread that started it ends. Threads that it starts run on the cores given.
+/// goes to a file. The child leads a new process group, so that a terminal's Ctrl-C reaches the parent
+/// alone, and it gets SIGTERM if the thread that started it ends. Threads that it starts run on the cores
+/// given.
 class ChildProcess {
  public:
   /// Throws Error where the process cannot be started.
@@ -20,9 +21,9 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   void signal(int number) const;
-  /// Whether it has ended; does not wait.
+  /// Returns whether the child has ended, without waiting.
   bool has_ended();
-  /// Waits for its end.
+  /// Waits until the child ends.
   void wait();
   /// Its exit code, or 128 and the number of the signal that ended it. Once it has ended.
   int exit_code() const { return exit_code_; }

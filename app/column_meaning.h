@@ -1,4 +1,4 @@
-// What the columns of a table mean, for `dtrain new`.
+// Interprets the columns of a table for `dtrain new`.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ enum class ColumnMeaning {
 };
 
 ColumnMeaning meaning_of(const TableProfile& table, size_t column);
-/// As the table of columns calls it: "number", "free text".
+/// Returns the name of a meaning for the printed table of columns: "number", "free text".
 const char* kind_of(ColumnMeaning meaning);
 /// Why a column of this meaning is no feature: "it is empty"; "" where it is one.
 std::string why_no_feature(const ColumnProfile& column, ColumnMeaning meaning);
@@ -38,9 +38,9 @@ std::string why_no_numbers(const ColumnProfile& column);
 
 /// The text as --target calls a column.
 std::string shown(const TableProfile& table, size_t column);
-/// As a sentence calls it.
+/// Returns the column's name for use in a sentence: "'age'", "column 3".
 std::string called(const TableProfile& table, size_t column);
-/// As the configuration calls it: by its name, or without a header by its index.
+/// Returns the column as the configuration writes it: its name, or its index in a table without a header.
 std::string yaml_column(const TableProfile& table, size_t column);
 /// The value as a sentence quotes it: of a long one the beginning.
 std::string quoted_value(const std::string& value);

@@ -162,7 +162,7 @@ void ColumnProfiler::add_date_or_amount(std::string_view text) {
     if (const auto date = read_date(text, {.day_first = day_first})) return column_.dates.add(*date);
 }
 
-/// Where the sample grows too large, every other element goes.
+/// Adds one row's value to the sample, and drops every other element once the sample is full.
 void ColumnProfiler::add_to_sample(double value) {
   std::vector<double>& sample = column_.sample;
   if (rows_ % stride_ != 0) return;

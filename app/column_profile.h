@@ -1,4 +1,4 @@
-// What one column of a table holds, for `dtrain new`.
+// Statistics of one column of a table, for `dtrain new`.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace dtrain {
 
-/// What a column's dates have, to choose features by.
+/// The range of the dates in a column. It decides which features the dates become.
 struct DateSpan {
   int64_t days = 0, months = 0;  // values with a day, and names of months alone
   int least_year = 0, most_year = 0, least_month = 0, most_month = 0;

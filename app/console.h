@@ -9,9 +9,9 @@
 
 namespace dtrain {
 
-/// Writes text to standard output, at once, with control characters escaped that may stand in data and names
-/// (base/utf8.h). Throws Error where it cannot be written; a reader that went away (as `head` does) is no
-/// failure: then it returns false, for those who would never end.
+/// Writes text to standard output and flushes it. Escapes control characters, which data and names may
+/// contain (base/utf8.h). Throws Error where the text cannot be written. Returns false where the reader has
+/// closed the pipe (as `head` does): a command that prints without end then stops.
 bool print_text(std::string_view text);
 /// The same for bytes that are written as they are: data, and a terminal's control sequences.
 bool print_bytes(std::string_view bytes);

@@ -154,7 +154,7 @@ void evaluate(const EvaluateOptions& options) {
   Findings found;
   if (options.per_class) found.tables = add_class_reports(config, options);
   found.thresholds = add_threshold_reports(run);
-  place_replicas(config);  // what this machine cannot do is said before the data are opened
+  place_replicas(config);  // reports missing devices before the data are opened
   const auto data = open_data(run, options, found);
   for (const std::string& warning : data->warnings()) print_warning(warning);
   const std::atomic<int>& stop = catch_signals().stop;

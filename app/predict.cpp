@@ -236,7 +236,7 @@ void predict(const PredictOptions& options) {
   const std::vector<std::string> paths = find_given_paths(options.inputs);
   if (options.output_file != kStandardStream) check_output(options, paths, run);
   if (!options.layers.empty()) choose_layers(config.graph, options.layers);
-  place_replicas(config);  // what this machine cannot do is said before the data are opened
+  place_replicas(config);  // reports missing devices before the data are opened
   const GivenFiles given = open_given_files(paths);
   const auto format = text_format_of(options, given.front().is_json_lines());
   const auto inputs = open_inputs(given, config.dataset, config.graph.input_specs(), options.text());
