@@ -36,10 +36,8 @@ __device__ Floats<N> load_channels(const float* src, int64_t channel, float othe
 }
 
 template <int N, class T>
-__device__ Floats<N> load_row(const T* src, const Tiling& tiling, const TilePlace& place, int64_t row) {
-  Floats<N> values;
-  load<N>(src + row * tiling.channels + place.channel, values.v);
-  return values;
+__device__ Raw<N, T> load_row(const T* src, const Tiling& tiling, const TilePlace& place, int64_t row) {
+  return load_raw<N>(src + row * tiling.channels + place.channel);
 }
 
 /// Sums of x - p and of its square, p the first row. A thread sums the distances from its own first element,
@@ -50,16 +48,16 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   const TilePlace place = place_in<N>(tiling);
   double sums[N][2] = {};
   if (place.any) {
-    const Floats<N> common = load_row<N>(src, tiling, place, 0);
-    const Floats<N> own = load_row<N>(src, tiling, place, place.row);
+    const Raw<N, T> common = load_row<N>(src, tiling, place, 0);
+    const Raw<N, T> own = load_row<N>(src, tiling, place, place.row);
     float distances[N] = {}, squares[N] = {};
     read_ahead<4>(
         place.row, tiling.rows, place.stride,
         [&](int64_t row) { return load_row<N>(src, tiling, place, row); },
-        [&](int64_t, const Floats<N>& x) {
+        [&](int64_t, const Raw<N, T>& x) {
 #pragma unroll
           for (int i = 0; i < N; ++i) {
-            const float distance = x.v[i] - own.v[i];
+            const float distance = x[i] - own[i];
             distances[i] += distance;
             squares[i] += distance * distance;
           }
@@ -67,7 +65,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     const auto count = static_cast<double>((tiling.rows - place.row + place.stride - 1) / place.stride);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      const double offset = static_cast<double>(own.v[i]) - static_cast<double>(common.v[i]);
+      const double offset = static_cast<double>(own[i]) - static_cast<double>(common[i]);
       const double sum = static_cast<double>(distances[i]);
       sums[i][0] = sum + count * offset;
       sums[i][1] = static_cast<double>(squares[i]) + offset * (2 * sum + count * offset);
@@ -127,8 +125,8 @@ __global__ void __launch_bounds__(kFinishThreads)
 }
 
 /// The statistics of all replicas' rows, by what each says of its own. A thread a channel.
-__global__ inline void join_moments_kernel(int64_t channels, int replicas, const double* all,
-                                           Normalization to, double* rows) {
+__global__ static void __launch_bounds__(kTileThreads)
+    join_moments_kernel(int64_t channels, int replicas, const double* all, Normalization to, double* rows) {
   const int64_t c = thread_index();
   if (c >= channels) return;
   const math::Moments whole = math::moments_of(all, replicas, math::moments_size(channels), channels, c);
@@ -137,9 +135,9 @@ __global__ inline void join_moments_kernel(int64_t channels, int replicas, const
 }
 
 /// One row of what normalising reads.
-template <int N>
+template <int N, class T>
 struct ForwardRow {
-  Floats<N> x, addend;
+  Raw<N, T> x, addend;
 };
 
 /// shift may be null (0).
@@ -160,17 +158,17 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   read_ahead<4>(
       place.row, tiling.rows, place.stride,
       [&](int64_t row) {
-        ForwardRow<N> values;
+        ForwardRow<N, T> values;
         values.x = load_row<N>(src, tiling, place, row);
         if constexpr (kAdds) values.addend = load_row<N>(addend, tiling, place, row);
         return values;
       },
-      [&](int64_t row, const ForwardRow<N>& values) {
+      [&](int64_t row, const ForwardRow<N, T>& values) {
         Floats<N> y;
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-          y.v[i] = ::fmaf(values.x.v[i] - means.v[i], scales.v[i], shifts.v[i]);
-          if constexpr (kAdds) y.v[i] += values.addend.v[i];
+          y.v[i] = ::fmaf(values.x[i] - means.v[i], scales.v[i], shifts.v[i]);
+          if constexpr (kAdds) y.v[i] += values.addend[i];
           if (relu) y.v[i] = math::Relu().forward(y.v[i]);
         }
         store<N>(dst + row * tiling.channels + place.channel, y.v);
@@ -178,9 +176,9 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
 }
 
 /// One row of what the backward pass reads.
-template <int N>
+template <int N, class T>
 struct BackwardRow {
-  Floats<N> x, diff;
+  Raw<N, T> x, diff;
 };
 
 template <class T>
@@ -215,8 +213,8 @@ struct BackwardChannels {
 };
 
 template <int N, class T>
-__device__ BackwardRow<N> load_backward(const BackwardArrays<T>& arrays, const Tiling& tiling,
-                                        const TilePlace& place, int64_t row) {
+__device__ BackwardRow<N, T> load_backward(const BackwardArrays<T>& arrays, const Tiling& tiling,
+                                           const TilePlace& place, int64_t row) {
   return {load_row<N>(arrays.src, tiling, place, row), load_row<N>(arrays.diff_dst, tiling, place, row)};
 }
 
@@ -232,11 +230,11 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     read_ahead<2>(
         place.row, tiling.rows, place.stride,
         [&](int64_t row) { return load_backward<N>(arrays, tiling, place, row); },
-        [&](int64_t, const BackwardRow<N>& values) {
+        [&](int64_t, const BackwardRow<N, T>& values) {
 #pragma unroll
           for (int i = 0; i < N; ++i) {
-            const float x = values.x.v[i] - channels.means.v[i];
-            const float gradient = channels.gradient(i, x, values.diff.v[i]);
+            const float x = values.x[i] - channels.means.v[i];
+            const float gradient = channels.gradient(i, x, values.diff[i]);
             gradients[i] += gradient;
             products[i] += gradient * x;
           }
@@ -316,8 +314,9 @@ __global__ void __launch_bounds__(kFinishThreads)
 
 /// A thread a channel.
 template <class T>
-__global__ void join_gradient_sums_kernel(int64_t channels, int replicas, const double* all,
-                                          BackwardArrays<T> arrays, const double* rows, Line line) {
+__global__ void __launch_bounds__(kTileThreads)
+    join_gradient_sums_kernel(int64_t channels, int replicas, const double* all, BackwardArrays<T> arrays,
+                              const double* rows, Line line) {
   const int64_t c = thread_index();
   if (c >= channels) return;
   double sum = 0, product = 0;
@@ -341,12 +340,12 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   read_ahead<2>(
       place.row, tiling.rows, place.stride,
       [&](int64_t row) { return load_backward<N>(arrays, tiling, place, row); },
-      [&](int64_t row, const BackwardRow<N>& values) {
+      [&](int64_t row, const BackwardRow<N, T>& values) {
         Floats<N> diff;
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-          const float x = values.x.v[i] - channels.means.v[i];
-          const float gradient = channels.gradient(i, x, values.diff.v[i]);
+          const float x = values.x[i] - channels.means.v[i];
+          const float gradient = channels.gradient(i, x, values.diff[i]);
           diff.v[i] = channels.scales.v[i] * gradient + (slopes.v[i] * x + offsets.v[i]);
         }
         store<N>(diff_src + row * tiling.channels + place.channel, diff.v);

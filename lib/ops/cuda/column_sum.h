@@ -29,8 +29,9 @@ struct Element {
 /// dst[blockIdx.y, c] = the sum of term(r, c) over part blockIdx.y of the rows. blockDim.y is a power of two.
 /// A term is term.value(r, c, term.load(r, c)); each is made once, and value() may write its place.
 template <class Term>
-__global__ void column_sum_kernel(const __grid_constant__ Term term, float* dst, int64_t rows,
-                                  int64_t columns, int64_t part_rows) {
+__global__ void __launch_bounds__(kColumnThreads)
+    column_sum_kernel(const __grid_constant__ Term term, float* dst, int64_t rows, int64_t columns,
+                      int64_t part_rows) {
   __shared__ float totals[kColumnThreads];
   const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const int64_t first = blockIdx.y * part_rows;

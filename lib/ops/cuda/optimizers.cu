@@ -20,18 +20,51 @@ unsigned many_blocks(int64_t threads, int multiprocessors) {
 
 constexpr int64_t kSquaresRun = kThreads * math::kSquaresGrain;  // what a block sums at a time
 
-/// The sum, pairwise, of what all threads of a block of whole warps bring, by their index; thread 0 gets it.
-__device__ double block_pairwise_sum(double value) {
-  __shared__ double sums[kWarp];
+/// Returns the pairwise sum of the values of a warp's lanes, by index, to every lane.
+__device__ double warp_pairwise_sum(double value) {
 #pragma unroll
   for (int distance = 1; distance < kWarp; distance *= 2)
     value += __shfl_xor_sync(kAllLanes, value, distance);
+  return value;
+}
+
+/// Returns the pairwise sum of the values of a block's threads, by index, to the threads of the first warp.
+/// The block is of whole warps, a power of two of them.
+__device__ double block_pairwise_sum(double value) {
+  __shared__ double sums[kWarp];
+  value = warp_pairwise_sum(value);
   if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = value;
   __syncthreads();
-  if (threadIdx.x == 0) value = math::pairwise_sum(sums, blockDim.x / kWarp);
+  if (threadIdx.x < kWarp)
+    value = warp_pairwise_sum(threadIdx.x < blockDim.x / kWarp ? sums[threadIdx.x] : 0.0);
   __syncthreads();
   return value;
 }
+
+/// math::PairwiseSum in the registers of a warp: lane l keeps the sum of level l, as an array that is indexed
+/// would be in local memory. All lanes call, with the same sums; there are fewer than 2^32 terms.
+class WarpPairwiseSum {
+ public:
+  __device__ void add(double sum) {
+    int level = 0;
+    for (int64_t waiting = count_; waiting & 1; waiting >>= 1) sum = of_level(level++) + sum;
+    if (static_cast<int>(threadIdx.x) % kWarp == level) own_ = sum;
+    ++count_;
+  }
+  __device__ double total() const {
+    double total = 0.0;
+    int level = 0;
+    for (int64_t waiting = count_; waiting != 0; waiting >>= 1, ++level)
+      if (waiting & 1) total = of_level(level) + total;
+    return total;
+  }
+
+ private:
+  __device__ double of_level(int level) const { return __shfl_sync(kAllLanes, own_, level); }
+
+  double own_ = 0;
+  int64_t count_ = 0;
+};
 
 /// A block sums a piece of src, a grain in each thread at a time; block i's sum becomes sums[i].
 template <int N>
@@ -39,7 +72,7 @@ __global__ void __launch_bounds__(kThreads)
     squares_kernel(const float* src, int64_t n, int64_t piece, double* sums) {
   constexpr int kGrain = static_cast<int>(math::kSquaresGrain);
   const int64_t first = int64_t{blockIdx.x} * piece, end = first + piece < n ? first + piece : n;
-  math::PairwiseSum sum;
+  WarpPairwiseSum sum;  // of the first warp
   for (int64_t run = first; run < end; run += kSquaresRun) {
     const int64_t begin = run + int64_t{threadIdx.x} * kGrain;
     float values[kGrain] = {};
@@ -51,9 +84,11 @@ __global__ void __launch_bounds__(kThreads)
       for (int i = 0; begin + i < end; ++i) values[i] = src[begin + i];
     }
     const double whole = block_pairwise_sum(math::grain_of_squares(values));
-    if (threadIdx.x == 0) sum.add(whole);
+    if (threadIdx.x < kWarp) sum.add(whole);
   }
-  if (threadIdx.x == 0) sums[blockIdx.x] = sum.total();
+  if (threadIdx.x >= kWarp) return;
+  const double total = sum.total();
+  if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
 
 __global__ void __launch_bounds__(kTotalThreads)
@@ -62,8 +97,8 @@ __global__ void __launch_bounds__(kTotalThreads)
   if (threadIdx.x == 0) *total = sum;
 }
 
-__global__ void gradient_scale_kernel(GradientRule rule, const double* squares, const double* weights,
-                                      StepState* state) {
+__global__ void __launch_bounds__(1)
+    gradient_scale_kernel(GradientRule rule, const double* squares, const double* weights, StepState* state) {
   state->gradient = math::next_gradient_scale(rule, squares, weights, *state);
 }
 

@@ -39,15 +39,19 @@ __device__ inline T warp_reduce(T value, Combine combine) {
   return value;
 }
 
-/// For blocks of one dimension and whole warps. May be called again at once.
-template <class T, class Combine>
+/// For blocks of one dimension and whole warps. May be called again at once. With kToFirst only thread 0 gets
+/// the result, which spares the other warps the second stage: in float64 it would take microseconds where a
+/// multiprocessor adds two numbers a clock.
+template <bool kToFirst = false, class T, class Combine>
 __device__ inline T block_reduce(T value, Combine combine) {
   __shared__ T parts[kWarp];
   value = warp_reduce(value, combine);
   if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = value;
   __syncthreads();
-  value = parts[0];
-  for (unsigned warp = 1; warp < blockDim.x / kWarp; ++warp) value = combine(value, parts[warp]);
+  if (!kToFirst || threadIdx.x == 0) {
+    value = parts[0];
+    for (unsigned warp = 1; warp < blockDim.x / kWarp; ++warp) value = combine(value, parts[warp]);
+  }
   __syncthreads();
   return value;
 }

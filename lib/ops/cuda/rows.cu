@@ -62,7 +62,8 @@ __device__ inline void load_or(float otherwise, const float* src, int64_t at, fl
 }
 
 template <class T, int N>
-__global__ void softmax_forward_kernel(const T* src, T* dst, int64_t rows, int64_t columns) {
+__global__ void __launch_bounds__(kRowThreads)
+    softmax_forward_kernel(const T* src, T* dst, int64_t rows, int64_t columns) {
   each_row(rows, [&](int64_t r) {
     const T* const x = src + r * columns;
     T* const y = dst + r * columns;
@@ -90,8 +91,8 @@ __global__ void softmax_forward_kernel(const T* src, T* dst, int64_t rows, int64
 }
 
 template <class T, int N>
-__global__ void softmax_backward_kernel(const T* dst, const T* diff_dst, T* diff_src, int64_t rows,
-                                        int64_t columns) {
+__global__ void __launch_bounds__(kRowThreads)
+    softmax_backward_kernel(const T* dst, const T* diff_dst, T* diff_src, int64_t rows, int64_t columns) {
   each_row(rows, [&](int64_t r) {
     const T *const y = dst + r * columns, *const dy = diff_dst + r * columns;
     T* const dx = diff_src + r * columns;
@@ -116,9 +117,10 @@ __global__ void softmax_backward_kernel(const T* dst, const T* diff_dst, T* diff
 }
 
 template <class T, int N>
-__global__ void layer_normalization_forward_kernel(const T* src, const float* gamma, const float* beta,
-                                                   float epsilon, T* dst, float* mean,
-                                                   float* inverse_deviation, int64_t rows, int64_t columns) {
+__global__ void __launch_bounds__(kRowThreads)
+    layer_normalization_forward_kernel(const T* src, const float* gamma, const float* beta, float epsilon,
+                                       T* dst, float* mean, float* inverse_deviation, int64_t rows,
+                                       int64_t columns) {
   const float share = 1.0f / static_cast<float>(columns);
   each_row(rows, [&](int64_t r) {
     const T* const x = src + r * columns;
@@ -153,9 +155,10 @@ __global__ void layer_normalization_forward_kernel(const T* src, const float* ga
 }
 
 template <class T, int N>
-__global__ void layer_normalization_backward_kernel(const T* src, const float* gamma, const float* mean,
-                                                    const float* inverse_deviation, const T* diff_dst,
-                                                    T* diff_src, int64_t rows, int64_t columns) {
+__global__ void __launch_bounds__(kRowThreads)
+    layer_normalization_backward_kernel(const T* src, const float* gamma, const float* mean,
+                                        const float* inverse_deviation, const T* diff_dst, T* diff_src,
+                                        int64_t rows, int64_t columns) {
   const float share = 1.0f / static_cast<float>(columns);
   each_row(rows, [&](int64_t r) {
     const T *const x = src + r * columns, *const dy = diff_dst + r * columns;

@@ -18,7 +18,7 @@ struct Total {
 
 /// A kernel's last call, of all threads: `value` is what this thread has to add.
 __device__ inline void leave(const Total& total, double value) {
-  value = block_reduce(value, Add{});
+  value = block_reduce<true>(value, Add{});
   if (threadIdx.x != 0) return;
   if (gridDim.x == 1) {
     total.put(value);
@@ -33,7 +33,7 @@ template <int kThreads>
 __global__ void __launch_bounds__(kThreads) add_partials_kernel(Total total, int parts) {
   double value = 0;
   for (int i = static_cast<int>(threadIdx.x); i < parts; i += kThreads) value += total.partials[i];
-  value = block_reduce(value, Add{});
+  value = block_reduce<true>(value, Add{});
   if (threadIdx.x == 0) total.put(value);
 }
 

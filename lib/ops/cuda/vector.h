@@ -14,17 +14,34 @@ namespace dtrain::cuda {
 template <class T, int N>
 inline constexpr int kAccess = N < kVector<T> ? N : kVector<T>;
 
-/// values = src[0 .. N). For N > 1 src is aligned to 16 bytes, or to N elements where those are less.
+/// N elements as they are in memory; [i] converts one to float. A load in flight takes the registers of its
+/// own bytes, in 16-bit types half of what N floats would take.
+template <int N, class T>
+struct Raw {
+  static constexpr int kStep = kAccess<T, N>;
+  Vector<T, kStep> accesses[N / kStep];
+
+  __device__ float operator[](int i) const { return to_float(accesses[i / kStep].v[i % kStep]); }
+};
+
+/// Returns src[0 .. N). For N > 1 src is aligned to 16 bytes, or to N elements where those are less.
+template <int N, class T>
+__device__ inline Raw<N, T> load_raw(const T* src) {
+  using Values = Raw<N, T>;
+  Values values;
+#pragma unroll
+  for (int a = 0; a < N / Values::kStep; ++a) {
+    values.accesses[a] = reinterpret_cast<const Vector<T, Values::kStep>*>(src)[a];
+  }
+  return values;
+}
+
+/// Sets values = src[0 .. N), aligned likewise.
 template <int N, class T>
 __device__ inline void load(const T* src, float (&values)[N]) {
-  constexpr int kStep = kAccess<T, N>;
-  using Access = Vector<T, kStep>;
+  const Raw<N, T> loaded = load_raw<N>(src);
 #pragma unroll
-  for (int first = 0; first < N; first += kStep) {
-    const Access access = *reinterpret_cast<const Access*>(src + first);
-#pragma unroll
-    for (int i = 0; i < kStep; ++i) values[first + i] = to_float(access.v[i]);
-  }
+  for (int i = 0; i < N; ++i) values[i] = loaded[i];
 }
 
 /// dst[0 .. N) = values, aligned likewise.
@@ -68,7 +85,7 @@ concept ReadsFirst = requires(const Body& body, int64_t i) {
   body.template read<N>(i);
 };
 
-inline constexpr int kEachAhead = 2;
+inline constexpr int kEachThreads = 256, kEachAhead = 2;
 
 /// This thread's of the vectors of N elements in [first, end).
 template <int N, class Body>
@@ -86,13 +103,11 @@ __device__ inline void do_each(const Body& body, int64_t first, int64_t end) {
 /// has read<N>(i) and finish<N>(i, what was read) in its place has several reads under way. The body stays
 /// where arguments are: a thread's own copy of one that is indexed would lie in memory.
 template <int N, class Body>
-__global__ void each_kernel(const __grid_constant__ Body body, int64_t n) {
+__global__ void __launch_bounds__(kEachThreads) each_kernel(const __grid_constant__ Body body, int64_t n) {
   const int64_t vectors = n / N;
   do_each<N>(body, 0, vectors);
   if constexpr (N > 1) do_each<1>(body, vectors * N, n);
 }
-
-inline constexpr int kEachThreads = 256;
 
 /// Enqueues `body` over n elements: N at a time where `vectors` says that its arrays can be read so, else one
 /// by one.
