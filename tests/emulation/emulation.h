@@ -45,6 +45,7 @@ struct Counts {
   int64_t launches = 0;  // of graphs
   int64_t nodes = 0;     // of these graphs
   int64_t urgent = 0;    // of these nodes, those of a higher priority
+  int64_t threads = 0;   // of kernels, when they are called or captured
 };
 /// Since this was last asked.
 Counts take_counts();

@@ -25,6 +25,7 @@ cudaError_t enqueue_grid(dim3 blocks, dim3 threads, cudaStream_t stream, size_t 
   Grid grid{};
   grid.blocks = blocks;
   grid.threads = threads;
+  counts().threads += static_cast<int64_t>(in_block * blocks.x * blocks.y * blocks.z);
   return answer(enqueue(stream, [grid, run = std::move(run)] { run(grid); }));
 }
 

@@ -51,22 +51,31 @@ DEVICE_TEST_CASE("metrics") {
   CHECK(sparse({Kind::sparse_top_k, 1, 0}, many, best) == 750);
 }
 
+namespace {
+
+/// What count() adds to sums of 1.
+Doubles counts(const Device& device, const CountSpec& spec, const Floats& x, const View& target,
+               const RowWeights& weights, const Extent& extent) {
+  const TypedArray own_x = device.typed(x);
+  const auto sums = device.array(Doubles(static_cast<size_t>(spec.sums(extent.columns)), 1));
+  device.ops().count(spec, {.prediction = own_x.data(),
+                            .target = target,
+                            .weights = weights,
+                            .sums = sums.data(),
+                            .rows = extent.rows,
+                            .columns = extent.columns});
+  Doubles all = sums.read();
+  for (double& sum : all) sum -= 1;
+  return all;
+}
+
+}  // namespace
+
 DEVICE_TEST_CASE("counts of rows, with weights and without") {
   using Kind = CountSpec::Kind;
   const auto count = [&](const CountSpec& spec, const Floats& x, const View& target,
-                         const RowWeights& weights, const Extent& extent) {
-    const TypedArray own_x = device.typed(x);
-    const auto sums = device.array(Doubles(static_cast<size_t>(spec.sums(extent.columns)), 1));
-    device.ops().count(spec, {.prediction = own_x.data(),
-                              .target = target,
-                              .weights = weights,
-                              .sums = sums.data(),
-                              .rows = extent.rows,
-                              .columns = extent.columns});
-    Doubles all = sums.read();
-    for (double& sum : all) sum -= 1;
-    return all;
-  };
+                         const RowWeights& weights,
+                         const Extent& extent) { return counts(device, spec, x, target, weights, extent); };
   // The best of the rows are 1 0 2 0.
   const Extent rows{4, 3};
   const Floats x{0.25f, 0.75f, 0.5f, 0.5f, 0.5f, 0.25f, -1, 0.125f, 0.25f, 0.875f, 0.75f, 0};
@@ -139,6 +148,85 @@ DEVICE_TEST_CASE("counts of rows, with weights and without") {
   };
   const Doubles first = shares();
   for (int time = 0; time < 4; ++time) CHECK(shares() == first);
+}
+
+DEVICE_TEST_CASE("counts of long rows") {
+  using Kind = CountSpec::Kind;
+  for (const Extent& extent : {Extent{40, 100}, Extent{5, 1500}, Extent{1300, 9}}) {
+    const auto [rows, columns] = extent;
+    CAPTURE(columns);
+    const auto n = static_cast<size_t>(columns);
+    const Floats scores = device.random(rows * columns, 3, 8), numbers = device.random(rows * columns, 4);
+    const Weights weights(device, rows, 2, true);
+    Floats one_hot(elements(extent));
+    Doubles classes(3 * n), above(3 * n), regression(3 * n + 1), curves(4 * n), curve(4), answers(1);
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto at = static_cast<size_t>(r * columns), target = static_cast<size_t>(r * 7 % columns);
+      const float* x = scores.data() + at;
+      one_hot[at + target] = 1;
+      const auto best = static_cast<size_t>(std::max_element(x, x + columns) - x);
+      double total = 0;
+      for (size_t c = 0; c < n; ++c) total += std::exp(static_cast<double>(x[c] - x[best]));
+      const double w = weights.of(r);
+      classes[target] += best == target ? w : 0;
+      classes[n + best] += w;
+      classes[2 * n + target] += w;
+      regression[3 * n] += w;
+      for (size_t c = 0; c < n; ++c) {
+        const bool is = c == target, said = std::exp(static_cast<double>(x[c] - x[best])) / total > 0.03;
+        above[c] += is && said ? w : 0;
+        above[n + c] += said ? w : 0;
+        above[2 * n + c] += is ? w : 0;
+        answers[0] += is == said ? w / static_cast<double>(columns) : 0;
+        const size_t bucket = (is ? 2 : 0) + (x[c] < 0 ? 0 : 1);
+        curves[4 * c + bucket] += w;
+        curve[bucket] += w;
+        const double t = static_cast<double>(numbers[at + c]), error = t - static_cast<double>(x[c]);
+        regression[c] += w * t;
+        regression[n + c] += w * t * t;
+        regression[2 * n + c] += w * error * error;
+      }
+    }
+    const auto own_one_hot = device.array(one_hot), own_numbers = device.array(numbers);
+    const auto check = [&](const CountSpec& spec, const Array<float>& target, const Doubles& expected) {
+      CAPTURE(static_cast<int>(spec.kind));
+      const auto count = [&] {
+        return counts(device, spec, scores, view_of(target, extent), weights.rows(), extent);
+      };
+      const Doubles found = count();
+      size_t wrong = 0;
+      for (size_t i = 0; i < found.size(); ++i)
+        wrong += std::abs(found[i] - expected[i]) > 1e-11 * (1 + std::abs(expected[i])) ? 1 : 0;
+      CHECK(wrong == 0);
+      if (!device.is_gpu() || device.math.deterministic) CHECK(count() == found);
+    };
+    const auto softmax = CountSpec::Scores::softmax_logits;
+    check({.kind = Kind::classes}, own_one_hot, classes);
+    check({.kind = Kind::classes, .by_threshold = true, .scores = softmax, .threshold = 0.03f}, own_one_hot,
+          above);
+    check({.kind = Kind::answers, .scores = softmax, .threshold = 0.03f}, own_one_hot, answers);
+    check({.kind = Kind::regression}, own_numbers, regression);
+    CountSpec buckets{.kind = Kind::buckets, .scores = CountSpec::Scores::sigmoid_logits, .buckets = 2};
+    check(buckets, own_one_hot, curve);
+    buckets.by_column = true;
+    check(buckets, own_one_hot, curves);
+    // The logit of a probability is above 0 where that is more than half.
+    buckets.scores = softmax;
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto at = static_cast<size_t>(r * columns);
+      const float* x = scores.data() + at;
+      double total = 0;
+      for (size_t c = 0; c < n; ++c) total += std::exp(static_cast<double>(x[c]));
+      for (size_t c = 0; c < n; ++c) {
+        const bool more = std::exp(static_cast<double>(x[c])) > total / 2;
+        if (more == (x[c] >= 0)) continue;
+        const size_t of_class = 4 * c + (one_hot[at + c] > 0 ? 2 : 0);
+        curves[of_class + (more ? 1 : 0)] += weights.of(r);
+        curves[of_class + (more ? 0 : 1)] -= weights.of(r);
+      }
+    }
+    check(buckets, own_one_hot, curves);
+  }
 }
 
 DEVICE_TEST_CASE("sums are added to a total") {

@@ -79,7 +79,7 @@ void CpuOps::count(const CountSpec& spec, const MetricArguments& args) {
       const float* scores = f32(args.prediction) + r * args.columns;
       const double weight = static_cast<double>(args.weights.of(r));
       math::count_row(
-          spec, [&](int64_t c) { return scores[c]; }, args.target.data, r, args.columns,
+          spec, math::OneThread{}, [&](int64_t c) { return scores[c]; }, args.target.data, r, args.columns,
           [&](int64_t place, double amount) { mine[place] += weight * amount; });
     }
   });

@@ -42,8 +42,11 @@ __device__ double elements_loss(const Loss& of, const ElementArrays<T>& arrays, 
   return sum;
 }
 
+/// The losses with powers need more registers than a thread of 1024 has. (The 1 beside it: groups.h.)
+inline constexpr int kMostElementThreads = 512;
+
 template <int N, class T, class Loss>
-__global__ void __launch_bounds__(kTotalThreads)
+__global__ void __launch_bounds__(kMostElementThreads, 1)
     elementwise_loss_kernel(Loss of, ElementArrays<T> arrays, int64_t n, Total total) {
   const float scale = arrays.loss_scale ? arrays.scale * *arrays.loss_scale : arrays.scale;
   double sum = 0;
@@ -66,10 +69,10 @@ void launch_elements(const CudaContext& context, const Loss& of, const ElementAr
   constexpr int kThreads = 256;
   with_width<T>(all_aligned(arrays.prediction, arrays.target, arrays.diff_prediction), [&](auto width) {
     constexpr int N = decltype(width)::value;
-    const bool few = n <= int64_t{8} * N * kTotalThreads;
+    const bool few = n <= int64_t{8} * N * kMostElementThreads;
     const unsigned blocks = few ? 1 : blocks_for((n + N - 1) / N, kThreads, context.multiprocessors());
-    launch(elementwise_loss_kernel<N, T, Loss>, blocks, few ? kTotalThreads : kThreads, context.compute(), of,
-           arrays, n, total);
+    launch(elementwise_loss_kernel<N, T, Loss>, blocks, few ? kMostElementThreads : kThreads,
+           context.compute(), of, arrays, n, total);
     finish(total, blocks, context.compute());
   });
 }

@@ -1,4 +1,5 @@
-// The threads that share a row: a warp, or a block where rows are long.
+// The threads that share a row (ops/math/row_group.h): a warp, or a block where rows are long, or one thread
+// where they are short.
 #pragma once
 
 #include <algorithm>
@@ -6,17 +7,31 @@
 
 #include "ops/cuda/reduce.h"
 #include "ops/cuda/totals.h"
+#include "ops/cuda/vector.h"
+#include "ops/math/row_group.h"
 
 namespace dtrain::cuda {
 
+struct ThreadGroup : math::OneThread {
+  /// Threads of a block, for __launch_bounds__(kMostThreads, 1): without the 1, nvcc spills a few registers
+  /// where that lets another block run beside it.
+  static constexpr int kMostThreads = 256;
+  /// This group of all in the grid, and their number.
+  __device__ int64_t index() const { return thread_index(); }
+  __device__ int64_t count() const { return thread_count(); }
+  /// Waits for the group's other threads, and orders their accesses to memory.
+  __device__ void sync() const {}
+};
+
 struct WarpGroup {
+  static constexpr int kMostThreads = kTotalThreads;
   __device__ int64_t rank() const { return threadIdx.x % kWarp; }
   __device__ int64_t size() const { return kWarp; }
-  /// This group of all in the grid, and their number.
   __device__ int64_t index() const {
     return int64_t{blockIdx.x} * (blockDim.x / kWarp) + threadIdx.x / kWarp;
   }
   __device__ int64_t count() const { return int64_t{gridDim.x} * (blockDim.x / kWarp); }
+  __device__ void sync() const { __syncwarp(); }
   template <class T, class Combine>
   __device__ T reduce(T value, Combine combine) const {
     return warp_reduce(value, combine);
@@ -24,10 +39,12 @@ struct WarpGroup {
 };
 
 struct BlockGroup {
+  static constexpr int kMostThreads = 256;
   __device__ int64_t rank() const { return threadIdx.x; }
   __device__ int64_t size() const { return blockDim.x; }
   __device__ int64_t index() const { return blockIdx.x; }
   __device__ int64_t count() const { return gridDim.x; }
+  __device__ void sync() const { __syncthreads(); }
   template <class T, class Combine>
   __device__ T reduce(T value, Combine combine) const {
     return block_reduce(value, combine);
@@ -43,6 +60,15 @@ void with_group(int64_t rows, int64_t columns, int64_t most_blocks, Use&& use) {
   if (rows <= 256 && rows * columns <= 16384) return use(WarpGroup{}, 1u, kTotalThreads);
   const int64_t blocks = (rows + kThreads / kWarp - 1) / (kThreads / kWarp);
   use(WarpGroup{}, static_cast<unsigned>(std::min(blocks, most_blocks)), kThreads);
+}
+
+/// The same, but one thread takes a whole row of fewer than 8 columns.
+template <class Use>
+void with_group_or_thread(int64_t rows, int64_t columns, int64_t most_blocks, Use&& use) {
+  constexpr int64_t kThreads = 256;
+  if (columns >= 8) return with_group(rows, columns, most_blocks, use);
+  const int64_t blocks = (rows + kThreads - 1) / kThreads;
+  use(ThreadGroup{}, static_cast<unsigned>(std::min(blocks, most_blocks)), static_cast<unsigned>(kThreads));
 }
 
 }  // namespace dtrain::cuda

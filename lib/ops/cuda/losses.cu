@@ -192,7 +192,7 @@ __device__ double cross_entropy_row(const CrossEntropySpec& spec, const Group& g
 }
 
 template <class Group, int N, class T>
-__global__ void __launch_bounds__(kTotalThreads)
+__global__ void __launch_bounds__(Group::kMostThreads, 1)
     cross_entropy_kernel(CrossEntropySpec spec, const T* prediction, const void* target, RowWeights weights,
                          float scale, const float* loss_scale, T* diff_prediction, int64_t rows,
                          int64_t columns, Total total) {
@@ -209,22 +209,23 @@ __global__ void __launch_bounds__(kTotalThreads)
   leave(total, sum);
 }
 
-/// A thread a row.
-template <class T>
-__global__ void __launch_bounds__(kTotalThreads)
+template <class Group, class T>
+__global__ void __launch_bounds__(Group::kMostThreads, 1)
     row_loss_kernel(RowLossSpec spec, const T* prediction, const float* target, RowWeights weights,
                     float scale, const float* loss_scale, T* diff_prediction, int64_t rows, int64_t columns,
                     Total total) {
+  const Group group;
   if (loss_scale) scale *= *loss_scale;
   double sum = 0;
-  for (int64_t r = thread_index(); r < rows; r += thread_count()) {
+  for (int64_t r = group.index(); r < rows; r += group.count()) {
     const T* p = prediction + r * columns;
     T* diff = diff_prediction + r * columns;
     const auto score = [&](int64_t c) { return to_float(p[c]); };
     const auto write = [&](int64_t c, float value) { diff[c] = from_float<T>(value); };
     const float weight = weights.of(r);
-    sum += static_cast<double>(weight) * math::row_loss(spec, score, target + r * columns, weight * scale,
-                                                        columns, diff_prediction ? &write : nullptr);
+    sum +=
+        static_cast<double>(weight) * math::row_loss(spec, group, score, target + r * columns, weight * scale,
+                                                     columns, diff_prediction != nullptr, write);
   }
   leave(total, sum);
 }
@@ -270,16 +271,17 @@ void CudaOps::elementwise_loss(const ElementwiseLossSpec& spec, const LossArgume
 }
 
 void CudaOps::row_loss(const RowLossSpec& spec, const LossArguments& args) {
-  constexpr int kThreads = 256;
   if (args.rows <= 0) return;
   const Total sum{.total = args.total, .partials = partials()};
-  const unsigned blocks = blocks_for(args.rows, kThreads, context_.multiprocessors());
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    launch(row_loss_kernel<T>, blocks, kThreads, stream(), spec, static_cast<const T*>(args.prediction),
-           args.target.f32(), args.weights, args.scale, args.loss_scale,
-           static_cast<T*>(args.diff_prediction), args.rows, args.columns, sum);
-    finish(sum, blocks, stream());
+    with_group_or_thread(
+        args.rows, args.columns, kPartials, [&](auto group, unsigned blocks, unsigned threads) {
+          launch(row_loss_kernel<decltype(group), T>, blocks, threads, stream(), spec,
+                 static_cast<const T*>(args.prediction), args.target.f32(), args.weights, args.scale,
+                 args.loss_scale, static_cast<T*>(args.diff_prediction), args.rows, args.columns, sum);
+          finish(sum, blocks, stream());
+        });
   });
 }
 

@@ -1,5 +1,5 @@
 // Metrics: those of a row's best scores here, those of elements as losses without a gradient.
-#include <limits>
+#include <algorithm>
 
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/elementwise_loss.h"
@@ -10,8 +10,11 @@
 namespace dtrain::cuda {
 namespace {
 
-struct Least {
-  __device__ int32_t operator()(int32_t a, int32_t b) const { return a < b ? a : b; }
+/// The elements of a row as floats.
+template <class T>
+struct Row {
+  const T* values;
+  __device__ float operator()(int64_t c) const { return to_float(values[c]); }
 };
 
 /// 1 where class k is among the best `top`: see MetricSpec::k. A class that does not exist, or whose score is
@@ -31,53 +34,59 @@ __device__ double top_k_row(const Group& group, const T* p, int64_t k, int top, 
   return score == score && better < top ? 1.0 : 0.0;
 }
 
-/// The first place of the greatest element. NaN is greater than nothing, and nothing than a NaN at 0.
-template <int N, class Group>
-__device__ int64_t argmax(const Group& group, const float* row, int64_t columns) {
-  float best = row[0];
-  int32_t at = 0;
-  for (int64_t c = group.rank() * N; c < columns; c += group.size() * N) {
-    float values[N];
-    load<N>(row + c, values);
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      at = values[i] > best ? static_cast<int32_t>(c + i) : at;
-      best = values[i] > best ? values[i] : best;
-    }
-  }
-  const float most = group.reduce(best, Max{});
-  const int32_t first = group.reduce(best == most ? at : std::numeric_limits<int32_t>::max(), Least{});
-  return most == most ? first : 0;
-}
-
 template <class Group, int N, class T>
-__global__ void __launch_bounds__(kTotalThreads)
+__global__ void __launch_bounds__(Group::kMostThreads, 1)
     top_k_kernel(MetricSpec spec, const T* prediction, const void* target, RowWeights weights, int64_t rows,
                  int64_t columns, Total total) {
   const Group group;
   double sum = 0;
   for (int64_t r = group.index(); r < rows; r += group.count()) {
-    const int64_t k = spec.kind == MetricSpec::Kind::sparse_top_k
-                          ? static_cast<const int32_t*>(target)[r]
-                          : argmax<N>(group, static_cast<const float*>(target) + r * columns, columns);
+    const int64_t k =
+        spec.kind == MetricSpec::Kind::sparse_top_k
+            ? static_cast<const int32_t*>(target)[r]
+            : math::argmax(group, Row<float>{static_cast<const float*>(target) + r * columns}, columns);
     const double hit = top_k_row<N>(group, prediction + r * columns, k, spec.k, columns);
     if (group.rank() == 0) sum += static_cast<double>(weights.of(r)) * hit;
   }
   leave(total, sum);
 }
 
-/// A thread a row. Sums of whole numbers are the same bits in any order; those of weights, squares and shares
-/// of a row's answers may differ in their last bits from run to run, unless a single thread makes them.
-template <class T>
-__global__ void __launch_bounds__(kTotalThreads)
-    count_kernel(CountSpec spec, const T* prediction, const void* target, RowWeights weights, double* sums,
+/// Rows are counted by pieces: row r belongs to piece r % pieces, whose rows one group counts in their order.
+/// Piece i adds to sums + i * stride. With a stride of 0 all pieces add to the same sums; else the kernel
+/// clears each piece's `stride` sums first.
+struct CountPieces {
+  double* sums;
+  int64_t pieces, stride;
+};
+
+constexpr int kCountThreads = 256;
+
+template <class Group, class T>
+__global__ void __launch_bounds__(kCountThreads, 1)
+    count_kernel(CountSpec spec, const T* prediction, const void* target, RowWeights weights, CountPieces to,
                  int64_t rows, int64_t columns) {
-  for (int64_t r = thread_index(); r < rows; r += thread_count()) {
-    const T* p = prediction + r * columns;
-    const double weight = static_cast<double>(weights.of(r));
-    math::count_row(
-        spec, [&](int64_t c) { return to_float(p[c]); }, target, r, columns,
-        [&](int64_t place, double amount) { atomicAdd(sums + place, weight * amount); });
+  const Group group;
+  for (int64_t piece = group.index(); piece < to.pieces; piece += group.count()) {
+    double* const sums = to.sums + piece * to.stride;
+    for (int64_t i = group.rank(); i < to.stride; i += group.size()) sums[i] = 0.0;
+    for (int64_t r = piece; r < rows; r += to.pieces) {
+      group.sync();  // so that a place gets what the rows before add first
+      const double weight = static_cast<double>(weights.of(r));
+      math::count_row(spec, group, Row<T>{prediction + r * columns}, target, r, columns,
+                      [&](int64_t place, double amount) { atomicAdd(sums + place, weight * amount); });
+    }
+  }
+}
+
+/// sums[i] += the sum of the pieces' partial sums i.
+__global__ void add_pieces_kernel(CountPieces from, double* sums) {
+  const WarpGroup group;
+  for (int64_t i = group.index(); i < from.stride; i += group.count()) {
+    double sum = 0.0;
+    for (int64_t piece = group.rank(); piece < from.pieces; piece += group.size())
+      sum += from.sums[piece * from.stride + i];
+    sum = group.reduce(sum, Add{});
+    if (group.rank() == 0) sums[i] += sum;
   }
 }
 
@@ -120,19 +129,32 @@ void CudaOps::metric(const MetricSpec& spec, const MetricArguments& args) {
   });
 }
 
+/// Sums of whole numbers are the same bits in any order, so all rows add to them at once. Those of weights,
+/// of squares and of shares of a row's answers are not: where their bits have to be the same run after run,
+/// they are made by pieces, whose number depends only on the rows and the number of sums.
 void CudaOps::count(const CountSpec& spec, const MetricArguments& args) {
-  constexpr int kThreads = 256;
+  constexpr int64_t kMostPieces = 1024;
   if (args.rows <= 0) return;
+  const int64_t sums = spec.sums(args.columns), most_blocks = int64_t{8} * context_.multiprocessors();
+  const bool shares = spec.kind == CountSpec::Kind::answers && args.columns > 1;
+  const bool whole_numbers = !args.weights.values && spec.kind != CountSpec::Kind::regression && !shares;
+  CountPieces to{args.sums, args.rows, 0};
+  if (math_.deterministic && !whole_numbers) {
+    to.pieces = std::min({std::max<int64_t>(kPartials / sums, 1), kMostPieces, args.rows});
+    if (to.pieces > 1) to = {partials(), to.pieces, sums};
+  }
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    const bool shares = spec.kind == CountSpec::Kind::answers && args.columns > 1;
-    const bool whole_numbers = !args.weights.values && spec.kind != CountSpec::Kind::regression && !shares;
-    const bool one_by_one = math_.deterministic && !whole_numbers;
-    const unsigned blocks = one_by_one ? 1 : blocks_for(args.rows, kThreads, context_.multiprocessors());
-    launch(count_kernel<T>, blocks, one_by_one ? 1 : kThreads, stream(), spec,
-           static_cast<const T*>(args.prediction), args.target.data, args.weights, args.sums, args.rows,
-           args.columns);
+    with_group_or_thread(to.pieces, args.columns, most_blocks,
+                         [&](auto group, unsigned blocks, unsigned threads) {
+                           launch(count_kernel<decltype(group), T>, blocks * threads / kCountThreads,
+                                  kCountThreads, stream(), spec, static_cast<const T*>(args.prediction),
+                                  args.target.data, args.weights, to, args.rows, args.columns);
+                         });
   });
+  if (to.stride == 0) return;
+  const unsigned blocks = blocks_for(sums * kWarp, kCountThreads, context_.multiprocessors());
+  launch(add_pieces_kernel, blocks, kCountThreads, stream(), to, args.sums);
 }
 
 void CudaOps::add_sum(const float* src, double* total, int64_t n) {

@@ -3,30 +3,23 @@
 #pragma once
 
 #include <cstdint>
-#include <math.h>
 
 #include "ops/cuda/types.h"
+#include "ops/math/row_group.h"
 
 namespace dtrain::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
-struct Add {
-  template <class T>
-  __device__ T operator()(T a, T b) const {
-    return a + b;
-  }
-};
+using math::Add;
+using math::Max;
+
 struct Multiply {
   template <class T>
   __device__ T operator()(T a, T b) const {
     return a * b;
   }
-};
-/// A NaN only where both are.
-struct Max {
-  __device__ float operator()(float a, float b) const { return ::fmaxf(a, b); }
 };
 
 /// `combine` must not care which of its arguments comes first.

@@ -1,20 +1,30 @@
-// What one row adds to the sums of a CountSpec. Functions of a row, the same on the CPU and on a GPU.
+// What one row adds to the sums of a CountSpec. Functions of a row, the same on the CPU and on a GPU: the
+// threads of a group (ops/math/row_group.h) share the row, and each of them adds a part.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "base/host_device.h"
 #include "ops/math/losses.h"
+#include "ops/math/row_group.h"
 #include "ops/specs.h"
 
 namespace dtrain::math {
 
 /// The first place of a row's greatest element. NaN is never greater, and nothing is greater than a NaN at 0.
-template <class Score>
-DTRAIN_HOST_DEVICE inline int64_t argmax(const Score& score, int64_t columns) {
-  int64_t best = 0;
-  for (int64_t c = 1; c < columns; ++c) best = score(c) > score(best) ? c : best;
-  return best;
+template <class Group, class Score>
+DTRAIN_HOST_DEVICE inline int64_t argmax(const Group& group, const Score& score, int64_t columns) {
+  float best = score(0);
+  int32_t at = 0;
+  for (int64_t c = group.rank(); c < columns; c += group.size()) {
+    const float value = score(c);
+    at = value > best ? static_cast<int32_t>(c) : at;
+    best = value > best ? value : best;
+  }
+  const float most = group.reduce(best, Max{});
+  const int32_t first = group.reduce(best == most ? at : std::numeric_limits<int32_t>::max(), Min{});
+  return most == most ? first : 0;
 }
 
 /// The bucket of a score (CountSpec::buckets). NaN is in the first.
@@ -64,9 +74,11 @@ struct RowSoftmax {
   const Score& score;
   float most, total = 0.0f;
 
-  DTRAIN_HOST_DEVICE RowSoftmax(const Score& of_row, int64_t columns)
-      : score(of_row), most(of_row(argmax(of_row, columns))) {
-    for (int64_t c = 0; c < columns; ++c) total += exp(score(c) - most);
+  template <class Group>
+  DTRAIN_HOST_DEVICE RowSoftmax(const Group& group, const Score& of_row, int64_t columns)
+      : score(of_row), most(of_row(argmax(group, of_row, columns))) {
+    for (int64_t c = group.rank(); c < columns; c += group.size()) total += exp(score(c) - most);
+    total = group.reduce(total, Add{});
   }
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return exp(score(c) - most) / total; }
 };
@@ -77,19 +89,25 @@ template <class Score>
 struct SoftmaxLogits {
   const Score& score;
   int64_t best;
-  float most, total = 1.0f;  // the best score; the sum of exp(score - most)
-  float others;              // the logarithm of the sum of exp(score) over all columns but the best
+  float most, total;  // the best score; the sum of exp(score - most)
+  float others;       // the logarithm of the sum of exp(score) over all columns but the best
 
-  DTRAIN_HOST_DEVICE SoftmaxLogits(const Score& of_row, int64_t columns)
-      : score(of_row), best(argmax(of_row, columns)), most(of_row(best)) {
-    float second = score(best == 0 ? 1 : 0), sum = 0.0f;
-    for (int64_t c = 0; c < columns; ++c) second = c != best && score(c) > second ? score(c) : second;
-    for (int64_t c = 0; c < columns; ++c) {
+  template <class Group>
+  DTRAIN_HOST_DEVICE SoftmaxLogits(const Group& group, const Score& of_row, int64_t columns)
+      : score(of_row), best(argmax(group, of_row, columns)), most(of_row(best)) {
+    float second = score(best == 0 ? 1 : 0);
+    for (int64_t c = group.rank(); c < columns; c += group.size())
+      second = c != best && score(c) > second ? score(c) : second;
+    second = group.reduce(second, Max{});
+    total = group.rank() == 0 ? 1.0f : 0.0f;  // the best column's
+    float sum = 0.0f;
+    for (int64_t c = group.rank(); c < columns; c += group.size()) {
       if (c == best) continue;
       total += exp(score(c) - most);
       sum += exp(score(c) - second);
     }
-    others = second + log(sum);
+    total = group.reduce(total, Add{});
+    others = second + log(group.reduce(sum, Add{}));
   }
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const {
     return c == best ? most - others : score(c) - most - log(total - exp(score(c) - most));
@@ -97,96 +115,111 @@ struct SoftmaxLogits {
 };
 
 /// Calls count(score), with a row's softmax where its scores are the logits of one.
-template <class Score, class Count>
-DTRAIN_HOST_DEVICE inline void after_softmax(const CountSpec& spec, const Score& score, int64_t columns,
-                                             const Count& count) {
+template <class Group, class Score, class Count>
+DTRAIN_HOST_DEVICE inline void after_softmax(const CountSpec& spec, const Group& group, const Score& score,
+                                             int64_t columns, const Count& count) {
   if (spec.scores == CountSpec::Scores::softmax_logits) {
-    count(RowSoftmax<Score>(score, columns));
+    count(RowSoftmax<Score>(group, score, columns));
   } else {
     count(score);
   }
 }
 
-template <class Score, class Add>
-DTRAIN_HOST_DEVICE inline void count_classes(const CountSpec& spec, const Score& score,
-                                             const RowTarget& target, int64_t columns, const Add& add) {
+/// The class that a row's target names; below 0 for one that does not exist.
+template <class Group>
+DTRAIN_HOST_DEVICE inline int64_t class_of(const Group& group, const RowTarget& target, int64_t columns) {
+  return target.dense ? argmax(group, target, columns) : target.number;
+}
+
+template <class Group, class Score, class AddTo>
+DTRAIN_HOST_DEVICE inline void count_classes(const CountSpec& spec, const Group& group, const Score& score,
+                                             const RowTarget& target, int64_t columns, const AddTo& add) {
   if (spec.by_threshold)
-    return after_softmax(spec, score, columns, [&](const auto& compared) {
-      for (int64_t c = 0; c < columns; ++c) {
+    return after_softmax(spec, group, score, columns, [&](const auto& compared) {
+      for (int64_t c = group.rank(); c < columns; c += group.size()) {
         const bool said = compared(c) > spec.threshold, is = target.is(c);
         if (said && is) add(c, 1.0);
         if (said) add(columns + c, 1.0);
         if (is) add(2 * columns + c, 1.0);
       }
     });
-  const int64_t said = argmax(score, columns), is = target.dense ? argmax(target, columns) : target.number;
-  if (is < 0) return;  // the loss tells of it
+  const int64_t said = argmax(group, score, columns), is = class_of(group, target, columns);
+  if (is < 0 || group.rank() != 0) return;  // the loss tells of a class that does not exist
   if (said == is) add(is, 1.0);
   add(columns + said, 1.0);
   add(2 * columns + is, 1.0);
 }
 
-template <class Score, class Add>
-DTRAIN_HOST_DEVICE inline void count_answers(const CountSpec& spec, const Score& score,
-                                             const RowTarget& target, int64_t columns, const Add& add) {
-  after_softmax(spec, score, columns, [&](const auto& compared) {
+template <class Group, class Score, class AddTo>
+DTRAIN_HOST_DEVICE inline void count_answers(const CountSpec& spec, const Group& group, const Score& score,
+                                             const RowTarget& target, int64_t columns, const AddTo& add) {
+  after_softmax(spec, group, score, columns, [&](const auto& compared) {
     int64_t hits = 0;
-    for (int64_t c = 0; c < columns; ++c)
+    for (int64_t c = group.rank(); c < columns; c += group.size())
       hits += (compared(c) > spec.threshold ? 1.0f : 0.0f) == target(c) ? 1 : 0;
-    add(0, static_cast<double>(hits) / static_cast<double>(columns));
+    hits = group.reduce(hits, Add{});
+    if (group.rank() == 0) add(0, static_cast<double>(hits) / static_cast<double>(columns));
   });
 }
 
-template <class Score, class Add>
-DTRAIN_HOST_DEVICE inline void count_confusion(const CountSpec& spec, const Score& score,
-                                               const RowTarget& target, int64_t columns, const Add& add) {
-  if (columns == 1) return add((target.is(0) ? 2 : 0) + (score(0) > spec.threshold ? 1 : 0), 1.0);
-  const int64_t is = target.dense ? argmax(target, columns) : target.number;
-  if (is >= 0) add(is * columns + argmax(score, columns), 1.0);
+template <class Group, class Score, class AddTo>
+DTRAIN_HOST_DEVICE inline void count_confusion(const CountSpec& spec, const Group& group, const Score& score,
+                                               const RowTarget& target, int64_t columns, const AddTo& add) {
+  int64_t is = 0, said = 0, classes = columns;
+  if (columns == 1) {
+    classes = 2;
+    is = target.is(0) ? 1 : 0;
+    said = score(0) > spec.threshold ? 1 : 0;
+  } else {
+    is = class_of(group, target, columns);
+    said = argmax(group, score, columns);
+  }
+  if (is >= 0 && group.rank() == 0) add(is * classes + said, 1.0);
 }
 
-template <class Score, class Add>
-DTRAIN_HOST_DEVICE inline void count_buckets(const CountSpec& spec, const Score& score,
-                                             const RowTarget& target, int64_t columns, const Add& add) {
+template <class Group, class Score, class AddTo>
+DTRAIN_HOST_DEVICE inline void count_buckets(const CountSpec& spec, const Group& group, const Score& score,
+                                             const RowTarget& target, int64_t columns, const AddTo& add) {
   const auto count = [&](const auto& order) {
-    for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t c = group.rank(); c < columns; c += group.size()) {
       const int64_t curve = spec.by_column ? c : 0, side = target.is(c) ? 1 : 0;
       add((2 * curve + side) * spec.buckets + bucket_of(spec, order(c)), 1.0);
     }
   };
   if (spec.scores == CountSpec::Scores::sigmoid_logits) return count(score);
-  if (spec.scores == CountSpec::Scores::softmax_logits) return count(SoftmaxLogits<Score>(score, columns));
+  if (spec.scores == CountSpec::Scores::softmax_logits)
+    return count(SoftmaxLogits<Score>(group, score, columns));
   count([&](int64_t c) { return order_of_probability(score(c)); });
 }
 
-template <class Score, class Add>
-DTRAIN_HOST_DEVICE inline void count_regression(const Score& score, const RowTarget& target, int64_t columns,
-                                                const Add& add) {
-  for (int64_t c = 0; c < columns; ++c) {
+template <class Group, class Score, class AddTo>
+DTRAIN_HOST_DEVICE inline void count_regression(const Group& group, const Score& score,
+                                                const RowTarget& target, int64_t columns, const AddTo& add) {
+  for (int64_t c = group.rank(); c < columns; c += group.size()) {
     const double t = static_cast<double>(target(c)), error = t - static_cast<double>(score(c));
     add(c, t);
     add(columns + c, t * t);
     add(2 * columns + c, error * error);
   }
-  add(3 * columns, 1.0);
+  if (group.rank() == 0) add(3 * columns, 1.0);
 }
 
-/// score(c) is the row's; add(place, amount) to the sums.
-template <class Score, class Add>
-DTRAIN_HOST_DEVICE inline void count_row(const CountSpec& spec, const Score& score, const void* target,
-                                         int64_t row, int64_t columns, const Add& add) {
+/// score(c) is the row's; add(place, amount) to the sums. Threads that add to one place add the same amount.
+template <class Group, class Score, class AddTo>
+DTRAIN_HOST_DEVICE inline void count_row(const CountSpec& spec, const Group& group, const Score& score,
+                                         const void* target, int64_t row, int64_t columns, const AddTo& add) {
   const RowTarget row_target(spec, target, row, columns);
   switch (spec.kind) {
     case CountSpec::Kind::classes:
-      return count_classes(spec, score, row_target, columns, add);
+      return count_classes(spec, group, score, row_target, columns, add);
     case CountSpec::Kind::confusion:
-      return count_confusion(spec, score, row_target, columns, add);
+      return count_confusion(spec, group, score, row_target, columns, add);
     case CountSpec::Kind::buckets:
-      return count_buckets(spec, score, row_target, columns, add);
+      return count_buckets(spec, group, score, row_target, columns, add);
     case CountSpec::Kind::regression:
-      return count_regression(score, row_target, columns, add);
+      return count_regression(group, score, row_target, columns, add);
     case CountSpec::Kind::answers:
-      return count_answers(spec, score, row_target, columns, add);
+      return count_answers(spec, group, score, row_target, columns, add);
   }
 }
 

@@ -1,8 +1,12 @@
-// Losses of whole rows, which read their row several times. Rules as in Keras.
+// Losses of whole rows, which read their row several times. Rules as in Keras. The threads of a group
+// (ops/math/row_group.h) share a row: each returns a part of the row's loss, and the parts add up to it.
+// score(c) and target(c) are the row's; with has_gradient, write(c, gradient times scale) is called for each
+// column by the thread that works on it.
 #pragma once
 
 #include "base/host_device.h"
 #include "ops/math/losses.h"
+#include "ops/math/row_group.h"
 #include "ops/specs.h"
 
 namespace dtrain::math {
@@ -15,45 +19,51 @@ struct SmoothedTarget {
 };
 
 /// Minus the cosine of the angle between prediction and target, whose lengths count as no less than 1e-7.
-/// score(c) and target(c) are a row's; with write, write(c, gradient times scale).
-template <class Score, class Target, class Write>
-DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Score& score, const Target& target, float scale,
-                                                       int64_t columns, const Write* write) {
+template <class Group, class Score, class Target, class Write>
+DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Group& group, const Score& score,
+                                                       const Target& target, float scale, int64_t columns,
+                                                       bool has_gradient, const Write& write) {
   float pp = 0.0f, tt = 0.0f, pt = 0.0f;
-  for (int64_t c = 0; c < columns; ++c) {
+  for (int64_t c = group.rank(); c < columns; c += group.size()) {
     const float p = score(c), t = target(c);
     pp += p * p;
     tt += t * t;
     pt += p * t;
   }
+  pp = group.reduce(pp, Add{});
+  tt = group.reduce(tt, Add{});
+  pt = group.reduce(pt, Add{});
   constexpr float kLeast = 1e-7f;
   const float length = ::sqrtf(pp), target_length = ::sqrtf(tt);
   const float p_inverse = 1.0f / (length < kLeast ? kLeast : length);
   const float t_inverse = 1.0f / (target_length < kLeast ? kLeast : target_length);
   const float cosine = pt * p_inverse * t_inverse;
-  if (write) {
+  if (has_gradient) {
     // A prediction without length has no direction to turn from.
     const float factor = length < kLeast ? 0.0f : scale * p_inverse;
-    for (int64_t c = 0; c < columns; ++c)
-      (*write)(c, factor * (cosine * score(c) * p_inverse - target(c) * t_inverse));
+    for (int64_t c = group.rank(); c < columns; c += group.size())
+      write(c, factor * (cosine * score(c) * p_inverse - target(c) * t_inverse));
   }
-  return -static_cast<double>(cosine);
+  return group.rank() == 0 ? -static_cast<double>(cosine) : 0.0;
 }
 
 /// alpha (1 - q)^gamma times the cross-entropy of each class, summed; q is a class's probability: the row's
 /// scores over their sum, or the softmax of logits.
-template <class Score, class Target, class Write>
-DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec, const Score& score,
-                                                        const Target& target, float scale, int64_t columns,
-                                                        const Write* write) {
+template <class Group, class Score, class Target, class Write>
+DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec, const Group& group,
+                                                        const Score& score, const Target& target, float scale,
+                                                        int64_t columns, bool has_gradient,
+                                                        const Write& write) {
   float most = 0.0f;
   if (spec.from_logits) {
     most = score(0);
-    for (int64_t c = 1; c < columns; ++c) most = score(c) > most ? score(c) : most;
+    for (int64_t c = group.rank(); c < columns; c += group.size()) most = score(c) > most ? score(c) : most;
+    most = group.reduce(most, Max{});
   }
   const auto raised = [&](int64_t c) { return spec.from_logits ? exp(score(c) - most) : score(c); };
   float total = 0.0f;
-  for (int64_t c = 0; c < columns; ++c) total += raised(c);
+  for (int64_t c = group.rank(); c < columns; c += group.size()) total += raised(c);
+  total = group.reduce(total, Add{});
   // The slope by q, where q was not clipped.
   const auto slope = [&](float q, float t) {
     if (clip_probability(q) != q) return q * 0.0f;
@@ -62,29 +72,31 @@ DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec,
   };
   double loss = 0.0;
   float mean_slope = 0.0f;
-  for (int64_t c = 0; c < columns; ++c) {
+  for (int64_t c = group.rank(); c < columns; c += group.size()) {
     const float q = raised(c) / total, t = target(c), clipped = clip_probability(q);
     loss -= static_cast<double>(spec.alpha * t * power(1.0f - clipped, spec.gamma) * log(clipped));
     mean_slope += slope(q, t) * q;
   }
-  if (write) {
-    for (int64_t c = 0; c < columns; ++c) {
+  mean_slope = group.reduce(mean_slope, Add{});
+  if (has_gradient) {
+    for (int64_t c = group.rank(); c < columns; c += group.size()) {
       const float q = raised(c) / total, factor = spec.from_logits ? q : 1.0f / total;
-      (*write)(c, scale * factor * (slope(q, target(c)) - mean_slope));
+      write(c, scale * factor * (slope(q, target(c)) - mean_slope));
     }
   }
   return loss;
 }
 
-/// The loss of one row; `write` may be null.
-template <class Score, class Write>
-DTRAIN_HOST_DEVICE inline double row_loss(const RowLossSpec& spec, const Score& score, const float* target,
-                                          float scale, int64_t columns, const Write* write) {
+/// This thread's part of the loss of one row.
+template <class Group, class Score, class Write>
+DTRAIN_HOST_DEVICE inline double row_loss(const RowLossSpec& spec, const Group& group, const Score& score,
+                                          const float* target, float scale, int64_t columns,
+                                          bool has_gradient, const Write& write) {
   const float spread = spec.label_smoothing / static_cast<float>(columns);
   const SmoothedTarget smoothed{target, 1.0f - spec.label_smoothing, spread};
   return spec.kind == RowLossSpec::Kind::cosine_similarity
-             ? cosine_similarity_row(score, smoothed, scale, columns, write)
-             : focal_crossentropy_row(spec, score, smoothed, scale, columns, write);
+             ? cosine_similarity_row(group, score, smoothed, scale, columns, has_gradient, write)
+             : focal_crossentropy_row(spec, group, score, smoothed, scale, columns, has_gradient, write);
 }
 
 }  // namespace dtrain::math

@@ -155,8 +155,9 @@ double row_loss(const RowLossSpec& spec, const float* prediction, const float* t
     const auto score = [&](int64_t c) { return p[c]; };
     const auto write = [&](int64_t c, float value) { diff[c] = value; };
     const float weight = weights.of(r);
-    total += static_cast<double>(weight) * math::row_loss(spec, score, target + r * columns, weight * scale,
-                                                          columns, diff_prediction ? &write : nullptr);
+    total += static_cast<double>(weight) * math::row_loss(spec, math::OneThread{}, score,
+                                                          target + r * columns, weight * scale, columns,
+                                                          diff_prediction != nullptr, write);
   }
   return total;
 }
@@ -212,9 +213,11 @@ double metric(const MetricSpec& spec, const float* prediction, const void* targe
       total += weight * of_elements(r * columns, (r + 1) * columns);
       continue;
     }
-    const int64_t k = spec.kind == Kind::sparse_top_k
-                          ? static_cast<const int32_t*>(target)[r]
-                          : math::argmax([row = dense + r * columns](int64_t c) { return row[c]; }, columns);
+    const int64_t k =
+        spec.kind == Kind::sparse_top_k
+            ? static_cast<const int32_t*>(target)[r]
+            : math::argmax(
+                  math::OneThread{}, [row = dense + r * columns](int64_t c) { return row[c]; }, columns);
     total += weight * top_k_row(prediction + r * columns, k, spec.k, columns);
   }
   return total;

@@ -1,0 +1,57 @@
+// How many threads a GPU is given for an operation: few would leave most of it idle.
+#include "emulation/emulation.h"
+#include "ops/losses.h"
+
+namespace dtrain::test {
+namespace {
+
+template <class Run>
+int64_t threads_of(const Run& run) {
+  emulation::take_counts();
+  run();
+  return emulation::take_counts().threads;
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("a warp or more shares a long row of a loss and of counts") {
+    const auto device = gpu_device({.deterministic = true});
+    const Extent extent{256, 1000};
+    const TypedArray x = device->typed(distributions(extent, 1));
+    const auto target = device->array(distributions(extent, 2));
+    const auto total = device->array(Doubles(3 * 1000 + 1));
+    CHECK(threads_of([&] {
+            device->ops().row_loss({.kind = RowLossSpec::Kind::categorical_focal_crossentropy},
+                                   {.prediction = x.data(),
+                                    .target = view_of(target, extent),
+                                    .total = total.data(),
+                                    .rows = extent.rows,
+                                    .columns = extent.columns});
+          }) >= extent.rows * 32);
+    const MetricArguments metric{.prediction = x.data(),
+                                 .target = view_of(target, extent),
+                                 .sums = total.data(),
+                                 .rows = extent.rows,
+                                 .columns = extent.columns};
+    CHECK(threads_of([&] { device->ops().count({.kind = CountSpec::Kind::classes}, metric); }) >=
+          extent.rows * 32);
+  }
+
+  TEST_CASE("counts with one order are made by many threads") {
+    const auto device = gpu_device({.deterministic = true});
+    const Extent extent{10000, 8};
+    const TypedArray x = device->typed(random_floats(extent.rows * extent.columns, 1));
+    const auto target = device->array(random_floats(extent.rows * extent.columns, 2));
+    const auto sums = device->array(Doubles(25));
+    CHECK(threads_of([&] {
+            device->ops().count({.kind = CountSpec::Kind::regression}, {.prediction = x.data(),
+                                                                        .target = view_of(target, extent),
+                                                                        .sums = sums.data(),
+                                                                        .rows = extent.rows,
+                                                                        .columns = extent.columns});
+          }) >= 8192);
+  }
+}
+
+}  // namespace dtrain::test
