@@ -89,6 +89,7 @@ void measure_in(Json& rows, const GpuMath& math) {
 
 Json measure_products() {
   Json rows = Json::array();
+  measure_in(rows, {});
   measure_in(rows, {.tf32 = true});
   measure_in(rows, {.type = DType::bfloat16});
   return rows;

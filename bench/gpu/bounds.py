@@ -1,0 +1,121 @@
+"""The least time that a training step can take on a GPU, by its operations and bytes.
+
+A step is a list of passes over memory, one after another. A pass takes the longer of two times: that of its operations at the rate of
+large matrix products, and that of its bytes at the rate of a plain copy. bench/gpu/run.py measures both rates on the same GPU. The passes
+are those of a program that fuses whatever the libraries can: bias and relu in a product, an addition and relu in a normalisation. Caches
+are not counted on, and weights count where an update reads and writes them.
+"""
+from collections import namedtuple
+
+import report
+
+Pass = namedtuple("Pass", "name operations bytes")
+
+SIZE = {"float32": 4, "tf32": 4, "bf16": 2}  # of an element of activations and their gradients
+
+
+def seconds(passes, operations_per_second, bytes_per_second):
+    return sum(max(one.operations / operations_per_second, one.bytes / bytes_per_second) for one in passes)
+
+
+def stored_samples(elements, size):
+    """Bytes become numbers of the compute type."""
+    return Pass("samples", 0, elements * (1 + size))
+
+
+def update(parameters, slots, size):
+    """Reads weights, gradient and the optimizer's slots, and writes all but the gradient; 16-bit types get a copy of the weights."""
+    return Pass("update", 0, parameters * (12 + 8 * slots + (size if size < 4 else 0)))
+
+
+def dense_layers(batch, inputs, layers, precision):
+    """A step of dense layers of (units, activation) with Adam. The filter's gradient is float32."""
+    size, passes, parameters = SIZE[precision], [stored_samples(batch * inputs, SIZE[precision])], 0
+    for index, (units, activation) in enumerate(layers):
+        operations, x, y, weights = 2 * batch * inputs * units, batch * inputs * size, batch * units * size, inputs * units
+        passes.append(Pass("product", operations, x + weights * size + y))
+        if activation not in (None, "relu"):  # a product's epilogue has relu and the bias
+            passes.append(Pass("activation", 0, 2 * y))
+        if activation:
+            passes.append(Pass("gradients of activation and bias", 0, 3 * y))
+        passes.append(Pass("filter gradient", operations, x + y + 4 * weights))
+        if index > 0:
+            passes.append(Pass("data gradient", operations, y + weights * size + x))
+        parameters += weights + units
+        inputs = units
+    return [*passes, update(parameters, 2, size)]
+
+
+class Images:
+    """Collects the passes of a step of convolutions, each with a batch normalisation behind it."""
+
+    def __init__(self, batch, side, channels, precision):
+        self.batch, self.size, self.parameters = batch, SIZE[precision], 0
+        self.passes = [stored_samples(batch * side * side * channels, self.size)]
+        self.side, self.channels = side, channels
+
+    def bytes_of(self, side, channels):
+        return self.batch * side * side * channels * self.size
+
+    def convolution(self, filters, kernel, stride=1, adds=False, first=False):
+        """Moves on to its outputs. `adds`: the normalisation adds a block's other branch."""
+        out = self.side // stride
+        weights = kernel * kernel * self.channels * filters
+        operations = 2 * self.batch * out * out * weights
+        x, y = self.bytes_of(self.side, self.channels), self.bytes_of(out, filters)
+        self.passes += [Pass("convolution", operations, x + y), Pass("filter gradient", operations, x + y)]
+        if not first:
+            self.passes.append(Pass("data gradient", operations, y + x))
+        # Forward: statistics, then out of y (and the other branch). Backward: sums over the gradient and y, then the gradient of y;
+        # the other branch's is the gradient behind relu.
+        self.passes.append(Pass("normalisation", 0, (3 + 1 if adds else 3) * y))
+        self.passes.append(Pass("normalisation's gradients", 0, (5 + 1 if adds else 5) * y))
+        self.parameters += weights + 3 * filters
+        self.side, self.channels = out, filters
+
+    def max_pooling(self, stride):
+        x, y = self.bytes_of(self.side, self.channels), self.bytes_of(self.side // stride, self.channels)
+        places = y // self.size
+        self.passes += [Pass("pooling", 0, x + y + places), Pass("pooling's gradient", 0, x + y + places)]
+        self.side //= stride
+
+    def classifier(self, classes):
+        x = self.bytes_of(self.side, self.channels)
+        self.passes += [Pass("global pooling", 0, x), Pass("global pooling's gradient", 0, x)]
+        for name in ("product", "filter gradient", "data gradient"):
+            self.passes.append(Pass(name, 2 * self.batch * self.channels * classes, 0))
+        self.parameters += (self.channels + 1) * classes
+
+
+def resnet50(batch, precision):
+    """ResNet-50 at 224x224 with momentum; a stage's first convolution has its stride."""
+    images = Images(batch, 224, 3, precision)
+    images.convolution(64, 7, 2, first=True)
+    images.max_pooling(2)
+    for filters, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for index in range(blocks):
+            stride = 2 if index == 0 and filters > 64 else 1
+            side, channels = images.side, images.channels
+            if index == 0:
+                images.convolution(4 * filters, 1, stride)
+                images.side, images.channels = side, channels
+            images.convolution(filters, 1, stride)
+            images.convolution(filters, 3)
+            images.convolution(4 * filters, 1, adds=True)
+    images.classifier(1000)
+    return [*images.passes, update(images.parameters, 1, images.size)]
+
+
+def step(workload, batch, precision):
+    """The passes of a step of one of bench/workloads."""
+    if workload == "mnist-mlp":
+        return dense_layers(batch, 784, [(256, "relu"), (256, "relu"), (10, None)], precision)
+    if workload == "wide-mlp":
+        return dense_layers(batch, 8000, [(4000, "tanh"), (2000, "relu"), (500, "relu"), (300, "relu"), (1, None)], precision)
+    return resnet50(batch, precision)
+
+
+def row(name, passes, measured, rates, reason, must=None):
+    """A row of the report: the bound's share of the `measured` seconds. rates = (operations, bytes) a second, or None and `reason`."""
+    least = rates and seconds(passes, *rates)
+    return report.row(name, "share of its bound by operations and bytes", None, None, least and measured and least / measured, must, reason)

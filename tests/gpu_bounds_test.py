@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""bench/gpu/bounds.py: operations and bytes of the workloads' steps, and the time that follows from them."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench" / "gpu"))
+import bounds  # noqa: E402
+import report  # noqa: E402
+
+
+def total(passes, *names):
+    chosen = [one for one in passes if not names or one.name in names]
+    return sum(one.operations for one in chosen), sum(one.bytes for one in chosen)
+
+
+class Bounds(unittest.TestCase):
+    def test_each_pass_takes_the_longer_of_its_times(self):
+        passes = [bounds.Pass("a", 100, 10), bounds.Pass("b", 0, 60)]
+        self.assertAlmostEqual(bounds.seconds(passes, 50, 20), 100 / 50 + 60 / 20)
+        self.assertAlmostEqual(bounds.seconds(passes, 1000, 20), 10 / 20 + 60 / 20)
+
+    def test_a_layer_counted_by_hand(self):
+        # 2 rows of 3 numbers, 5 units with tanh, bf16.
+        passes = bounds.dense_layers(2, 3, [(5, "tanh")], "bf16")
+        self.assertEqual(passes, [
+            bounds.Pass("samples", 0, 2 * 3 * (1 + 2)),
+            bounds.Pass("product", 2 * 2 * 3 * 5, 2 * (6 + 15 + 10)),
+            bounds.Pass("activation", 0, 2 * (10 + 10)),
+            bounds.Pass("gradients of activation and bias", 0, 2 * (10 + 10 + 10)),
+            bounds.Pass("filter gradient", 2 * 2 * 3 * 5, 2 * (6 + 10) + 4 * 15),
+            bounds.Pass("update", 0, 20 * (7 * 4 + 2)),
+        ])
+
+    def test_wide_mlp_is_not_only_products(self):
+        products = ("product", "filter gradient", "data gradient")
+        for precision, expected in {"bf16": 1.897e9, "tf32": 2.411e9}.items():
+            passes = bounds.step("wide-mlp", 8192, precision)
+            operations, _ = total(passes)
+            self.assertAlmostEqual(operations / 1e12, 1.498, places=3)
+            others = [one for one in passes if one.name not in products]
+            self.assertAlmostEqual(total(others)[1] / 1e9, expected / 1e9, places=3)
+        # An H100's rates: the products alone are less than nine tenths of the step, however good its kernels.
+        alone = 1.498e12 / 650e12
+        self.assertLess(alone / bounds.seconds(passes := bounds.step("wide-mlp", 8192, "bf16"), 650e12, 3e12), 0.8)
+        self.assertEqual(passes[-1].bytes, 41_157_101 * 30)
+
+    def test_resnet50_has_its_parameters_and_operations(self):
+        images = bounds.step("resnet50", 1, "float32")
+        # 25,636,712 of Keras's ResNet50, of which 53,120 are moving statistics; momentum is one slot.
+        self.assertEqual(images[-1].bytes, (25_636_712 - 53_120) * 20)
+        forward = total(images, "convolution", "product")[0]
+        self.assertAlmostEqual(forward / 2e9, 3.86, places=2)  # multiplications of He et al. 2015: 3.8e9
+
+    def test_the_share_of_the_bound_is_a_row(self):
+        passes = bounds.step("wide-mlp", 8192, "bf16")
+        least = bounds.seconds(passes, 650e12, 3e12)
+        row = bounds.row("name", passes, 2 * least, (650e12, 3e12), None, 0.9)
+        self.assertAlmostEqual(row["value"], 0.5)
+        self.assertFalse(row["met"])
+        self.assertEqual(report.goal(row), "at least 0.9")
+        self.assertTrue(bounds.row("name", passes, 1.05 * least, (650e12, 3e12), None, 0.9)["met"])
+        missing = bounds.row("name", passes, None, (650e12, 3e12), "why", 0.9)
+        self.assertIsNone(missing["value"])
+        self.assertEqual(missing["reason"], "why")
+        self.assertIsNone(bounds.row("name", passes, 1.0, None, "why")["value"])
+
+
+if __name__ == "__main__":
+    unittest.main()
