@@ -75,6 +75,27 @@ TEST_CASE("reorders between all layouts") {
   });
 }
 
+namespace {
+
+/// Whether a pooling of `src`, forward and backward, is the reference's.
+void check_pooling(const Device& device, const PoolingSpec& spec, const Floats& src, double tolerance) {
+  const Shape in{spec.batch, spec.height, spec.width, spec.channels},
+      out{spec.batch, spec.out_height(), spec.out_width(), spec.channels};
+  const Floats diff = device.random(out.elements(), 2);
+  const Pooled expected = reference(spec, src, diff);
+  const auto pooling = device.ops().pooling(spec);
+  const auto scratch = device.memory(pooling->scratch_bytes()), saved = device.memory(pooling->saved_bytes());
+  const TypedArray own_src = laid_out(device, src, in, spec.layout),
+                   own_diff = laid_out(device, diff, out, spec.layout), dst = device.typed(diff.size()),
+                   diff_src = device.typed(src.size());
+  pooling->forward(own_src.data(), dst.data(), saved.data(), scratch.data());
+  check_close(plain(device, dst, out, spec.layout), expected.dst, device.tolerance(tolerance));
+  pooling->backward(own_diff.data(), diff_src.data(), saved.data(), scratch.data());
+  check_close(plain(device, diff_src, in, spec.layout), expected.diff_src, device.tolerance(tolerance));
+}
+
+}  // namespace
+
 DEVICE_TEST_CASE("poolings, forward and backward") {
   for (const auto kind : {PoolingSpec::Kind::max, PoolingSpec::Kind::average}) {
     for (const int64_t channels : {1, 5, 16, 32}) {
@@ -88,23 +109,36 @@ DEVICE_TEST_CASE("poolings, forward and backward") {
           spec.stride_height = spec.stride_width = stride;
           if (variant == 1) spec.padding = {1, 1, 0, 1};
           if (variant == 2) spec.padding = {1, 1, 1, 1};
-          const Shape in{3, 7, 8, channels}, out{3, spec.out_height(), spec.out_width(), channels};
           CAPTURE(channels);
           CAPTURE(static_cast<int>(layout));
           CAPTURE(variant);
-          const Floats src = device.random(in.elements(), 1), diff = device.random(out.elements(), 2);
-          const Pooled expected = reference(spec, src, diff);
-          const auto pooling = device.ops().pooling(spec);
-          const auto scratch = device.memory(pooling->scratch_bytes()),
-                     saved = device.memory(pooling->saved_bytes());
-          const TypedArray own_src = laid_out(device, src, in, layout),
-                           own_diff = laid_out(device, diff, out, layout), dst = device.typed(diff.size()),
-                           diff_src = device.typed(src.size());
-          pooling->forward(own_src.data(), dst.data(), saved.data(), scratch.data());
-          check_close(plain(device, dst, out, layout), expected.dst, device.tolerance(1e-6));
-          pooling->backward(own_diff.data(), diff_src.data(), saved.data(), scratch.data());
-          check_close(plain(device, diff_src, in, layout), expected.diff_src, device.tolerance(1e-6));
+          check_pooling(device, spec, device.random(3 * 7 * 8 * channels, 1), 1e-6);
         }
+      }
+    }
+  }
+}
+
+DEVICE_TEST_CASE("poolings of large windows") {
+  for (const auto kind : {PoolingSpec::Kind::max, PoolingSpec::Kind::average}) {
+    for (const int64_t channels : {1, 5, 16, 40, 520}) {
+      for (const bool global : {true, false}) {
+        PoolingSpec spec{
+            .kind = kind, .batch = 2, .height = 9, .width = 11, .channels = channels, .padding = {}};
+        spec.pool_height = 9;
+        spec.pool_width = global ? 11 : 8;
+        if (!global) {
+          spec.stride_height = 4;
+          spec.stride_width = 3;
+          spec.padding = {4, 3, 1, 2};
+        }
+        CAPTURE(channels);
+        CAPTURE(static_cast<int>(kind));
+        CAPTURE(global);
+        // Few different numbers: the first of a window's greatest gets the gradient.
+        Floats src = device.random(2 * 9 * 11 * channels, 1);
+        for (float& value : src) value = std::round(4 * value) / 4;
+        check_pooling(device, spec, src, 2e-6);
       }
     }
   }

@@ -1,6 +1,8 @@
 // Poolings of NHWC images. Each thread makes a few channels of one pixel: of the output forwards, of the
-// source backwards, where it gathers from all windows that hold the pixel, always in the same order.
+// source backwards, where it gathers from all windows that hold the pixel, always in the same order. Where
+// outputs are few and windows large, as in global poolings, a block shares the windows of one output pixel.
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "ops/cuda/cuda_ops.h"
@@ -38,6 +40,26 @@ __device__ Range windows_of(const Windows& windows, int64_t i) {
 struct Geometry {
   int64_t batch, channels;
   Windows down, across;
+};
+
+constexpr int kThreads = 256;         // of a block whose threads make a pixel's channels each
+constexpr int kSharingThreads = 512;  // of a block that shares the windows of an output pixel
+
+/// The pixels of the window of output (y, x).
+struct Window {
+  Range down, across;
+  int64_t pool_width;  // a pixel's place in the window: row * pool_width + column
+  int32_t first;       // the first pixel's place, which padding moves
+
+  __device__ Window(const Geometry& g, int64_t y, int64_t x)
+      : down(pixels_of(g.down, y)), across(pixels_of(g.across, x)), pool_width(g.across.pool) {
+    const int64_t top = y * g.down.stride - g.down.before, left = x * g.across.stride - g.across.before;
+    first = static_cast<int32_t>((down.begin - top) * pool_width + across.begin - left);
+  }
+  __device__ int64_t pixels() const { return down.size() * across.size(); }
+  __device__ int32_t place(int64_t row, int64_t column) const {
+    return first + static_cast<int32_t>(row * pool_width + column);
+  }
 };
 
 /// N indices in accesses of 16 bytes at most.
@@ -81,59 +103,126 @@ __device__ void each_pixel(int64_t batch, int64_t height, int64_t width, int64_t
   }
 }
 
-/// NaN is never the greatest, nor what a window begins with: as on the CPU.
-template <int N, class T, class Index>
-__global__ void max_forward_kernel(Geometry g, const T* src, T* dst, Index* saved) {
+/// The mean of N channels of a window.
+template <int N>
+struct Mean {
+  float sums[N];
+
+  __device__ void begin(const Window&) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) sums[i] = 0.0f;
+  }
+  __device__ void add(const float (&values)[N], int32_t) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) sums[i] += values[i];
+  }
+  __device__ void merge(const Mean& other) {
+    add(other.sums, 0);
+  }
+  template <class T, class Index>
+  __device__ void write(const Window& window, T* dst, Index*, int64_t o) {
+    const float count = static_cast<float>(window.pixels());
+#pragma unroll
+    for (int i = 0; i < N; ++i) sums[i] /= count;
+    store<N>(dst + o, sums);
+  }
+};
+
+/// The greatest element of N channels of a window, and its first place. NaN is never the greatest, nor what a
+/// window begins with: as on the CPU.
+template <int N>
+struct Greatest {
+  float best[N];
+  int32_t at[N];
+
+  __device__ void begin(const Window& window) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      best[i] = std::numeric_limits<float>::lowest();
+      at[i] = window.first;
+    }
+  }
+  __device__ void add(const float (&values)[N], int32_t place) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      at[i] = values[i] > best[i] ? place : at[i];
+      best[i] = values[i] > best[i] ? values[i] : best[i];
+    }
+  }
+  __device__ void merge(const Greatest& other) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const bool takes = other.best[i] > best[i] || (other.best[i] == best[i] && other.at[i] < at[i]);
+      best[i] = takes ? other.best[i] : best[i];
+      at[i] = takes ? other.at[i] : at[i];
+    }
+  }
+  template <class T, class Index>
+  __device__ void write(const Window&, T* dst, Index* saved, int64_t o) {
+    store<N>(dst + o, best);
+    if (saved) store_indices<N>(saved + o, at);
+  }
+};
+
+/// A thread makes an output: Pooled is Mean or Greatest.
+template <int N, class Pooled, class T, class Index>
+__global__ void __launch_bounds__(kThreads) forward_kernel(Geometry g, const T* src, T* dst, Index* saved) {
   each_pixel<N>(
       g.batch, g.down.out, g.across.out, g.channels, [&](int64_t n, int64_t y, int64_t x, int64_t c) {
-        const Range down = pixels_of(g.down, y), across = pixels_of(g.across, x);
-        const int64_t top = y * g.down.stride - g.down.before, left = x * g.across.stride - g.across.before;
-        float best[N];
-        int32_t at[N];
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-          best[i] = std::numeric_limits<float>::lowest();
-          at[i] = static_cast<int32_t>((down.begin - top) * g.across.pool + across.begin - left);
-        }
-        for (int64_t sy = down.begin; sy < down.end; ++sy) {
+        const Window window(g, y, x);
+        Pooled pooled;
+        pooled.begin(window);
+        for (int64_t sy = window.down.begin; sy < window.down.end; ++sy) {
           const T* row = src + (n * g.down.extent + sy) * g.across.extent * g.channels + c;
-          for (int64_t sx = across.begin; sx < across.end; ++sx) {
-            const int32_t index = static_cast<int32_t>((sy - top) * g.across.pool + sx - left);
+          for (int64_t sx = window.across.begin; sx < window.across.end; ++sx) {
             float values[N];
             load<N>(row + sx * g.channels, values);
-#pragma unroll
-            for (int i = 0; i < N; ++i) {
-              at[i] = values[i] > best[i] ? index : at[i];
-              best[i] = values[i] > best[i] ? values[i] : best[i];
-            }
+            pooled.add(values, window.place(sy - window.down.begin, sx - window.across.begin));
           }
         }
-        const int64_t o = ((n * g.down.out + y) * g.across.out + x) * g.channels + c;
-        store<N>(dst + o, best);
-        if (saved) store_indices<N>(saved + o, at);
+        pooled.write(window, dst, saved, ((n * g.down.out + y) * g.across.out + x) * g.channels + c);
       });
 }
 
-template <int N, class T>
-__global__ void average_forward_kernel(Geometry g, const T* src, T* dst) {
-  each_pixel<N>(g.batch, g.down.out, g.across.out, g.channels,
-                [&](int64_t n, int64_t y, int64_t x, int64_t c) {
-                  const Range down = pixels_of(g.down, y), across = pixels_of(g.across, x);
-                  float sums[N] = {};
-                  for (int64_t sy = down.begin; sy < down.end; ++sy) {
-                    const T* row = src + (n * g.down.extent + sy) * g.across.extent * g.channels + c;
-                    for (int64_t sx = across.begin; sx < across.end; ++sx) {
-                      float values[N];
-                      load<N>(row + sx * g.channels, values);
-#pragma unroll
-                      for (int i = 0; i < N; ++i) sums[i] += values[i];
-                    }
-                  }
-                  const float count = static_cast<float>(down.size() * across.size());
-#pragma unroll
-                  for (int i = 0; i < N; ++i) sums[i] /= count;
-                  store<N>(dst + ((n * g.down.out + y) * g.across.out + x) * g.channels + c, sums);
-                });
+/// A block makes output pixels by blockIdx.y, and of each the blockIdx.x-th tile of N * `across` channels.
+/// Its threads are `across` side by side (a power of 2), N channels each; the rows of threads share the
+/// window's pixels. Their results are merged in an order that is always the same.
+template <int N, class Pooled, class T, class Index>
+__global__ void __launch_bounds__(kSharingThreads, 1)
+    shared_window_kernel(Geometry g, int across, const T* src, T* dst, Index* saved) {
+  struct Pixel {
+    Floats<N> values;
+    int32_t place;
+  };
+  __shared__ Pooled parts[kSharingThreads / 2];
+  const int thread = static_cast<int>(threadIdx.x), row = thread / across, rows = kSharingThreads / across;
+  const int64_t c = (int64_t{blockIdx.x} * across + thread % across) * N;
+  const bool has_channels = c < g.channels;
+  for (int64_t o = blockIdx.y; o < g.batch * g.down.out * g.across.out; o += gridDim.y) {
+    const Division of_row = divide(o, g.across.out), of_image = divide(of_row.quotient, g.down.out);
+    const Window window(g, of_image.rest, of_row.rest);
+    const T* const image = src + of_image.quotient * g.down.extent * g.across.extent * g.channels + c;
+    Pooled pooled;
+    pooled.begin(window);
+    read_ahead<4>(
+        row, has_channels ? window.pixels() : 0, rows,
+        [&](int64_t i) {
+          const Division at = divide(i, window.across.size());
+          const int64_t sy = window.down.begin + at.quotient, sx = window.across.begin + at.rest;
+          Pixel pixel;
+          pixel.place = window.place(at.quotient, at.rest);
+          load<N>(image + (sy * g.across.extent + sx) * g.channels, pixel.values.v);
+          return pixel;
+        },
+        [&](int64_t, const Pixel& pixel) { pooled.add(pixel.values.v, pixel.place); });
+    for (int half = rows / 2; half > 0; half /= 2) {
+      if (row >= half && row < 2 * half) parts[thread - half * across] = pooled;
+      __syncthreads();
+      if (row < half) pooled.merge(parts[thread]);
+      __syncthreads();
+    }
+    if (row == 0 && has_channels) pooled.write(window, dst, saved, o * g.channels + c);
+  }
 }
 
 /// diff_src of a pixel = the sum over its windows, by add(sums, y, x, o): window (y, x), whose output is o.
@@ -150,7 +239,8 @@ __device__ void gather_windows(const Geometry& g, T* diff_src, int64_t n, int64_
 }
 
 template <int N, class T, class Index>
-__global__ void max_backward_kernel(Geometry g, const T* diff_dst, T* diff_src, const Index* saved) {
+__global__ void __launch_bounds__(kThreads)
+    max_backward_kernel(Geometry g, const T* diff_dst, T* diff_src, const Index* saved) {
   each_pixel<N>(
       g.batch, g.down.extent, g.across.extent, g.channels, [&](int64_t n, int64_t sy, int64_t sx, int64_t c) {
         const int64_t down = sy + g.down.before, across = sx + g.across.before;
@@ -169,7 +259,8 @@ __global__ void max_backward_kernel(Geometry g, const T* diff_dst, T* diff_src, 
 }
 
 template <int N, class T>
-__global__ void average_backward_kernel(Geometry g, const T* diff_dst, T* diff_src) {
+__global__ void __launch_bounds__(kThreads)
+    average_backward_kernel(Geometry g, const T* diff_dst, T* diff_src) {
   each_pixel<N>(
       g.batch, g.down.extent, g.across.extent, g.channels, [&](int64_t n, int64_t sy, int64_t sx, int64_t c) {
         const auto add = [&](float(&sums)[N], int64_t y, int64_t x, int64_t o) {
@@ -206,16 +297,11 @@ class CudaPooling final : public Pooling {
     const auto* from = static_cast<const T*>(src);
     auto* to = static_cast<T*>(dst);
     auto* indices = spec_.training ? static_cast<Index*>(saved) : nullptr;
-    run(spec_.out_height(), spec_.out_width(), all_aligned(from, to, indices),
-        [&](auto width, dim3 grid, unsigned threads) {
-          constexpr int N = decltype(width)::value;
-          if (is_max()) {
-            launch(max_forward_kernel<N, T, Index>, grid, threads, context_.compute(), geometry_, from, to,
-                   indices);
-          } else {
-            launch(average_forward_kernel<N, T>, grid, threads, context_.compute(), geometry_, from, to);
-          }
-        });
+    if (is_max()) {
+      forward<Greatest>(from, to, indices);
+    } else {
+      forward<Mean>(from, to, indices);
+    }
   }
 
   void backward(const void* diff_dst, void* diff_src, const void* saved, void*) override {
@@ -237,13 +323,48 @@ class CudaPooling final : public Pooling {
  private:
   bool is_max() const { return spec_.kind == PoolingSpec::Kind::max; }
 
+  template <template <int> class Pooled>
+  void forward(const T* src, T* dst, Index* saved) {
+    const bool aligned = all_aligned(src, dst, saved);
+    if (shares_windows()) return forward_by_blocks<Pooled>(src, dst, saved, aligned);
+    run(spec_.out_height(), spec_.out_width(), aligned, [&](auto width, dim3 grid, unsigned threads) {
+      constexpr int N = decltype(width)::value;
+      launch(forward_kernel<N, Pooled<N>, T, Index>, grid, threads, context_.compute(), geometry_, src, dst,
+             saved);
+    });
+  }
+
+  int64_t outputs() const { return spec_.batch * spec_.out_height() * spec_.out_width(); }
+
+  /// Whether a thread for each output would have much to read, and most of the device nothing to do.
+  bool shares_windows() const {
+    constexpr int64_t kLargeWindow = 64, kFewThreads = 2048;
+    return spec_.pool_height * spec_.pool_width > kLargeWindow &&
+           outputs() * spec_.channels / kVector<T> < kFewThreads * context_.multiprocessors();
+  }
+
+  template <template <int> class Pooled>
+  void forward_by_blocks(const T* src, T* dst, Index* saved, bool aligned) {
+    with_width<T>(aligned && spec_.channels % kVector<T> == 0, [&](auto width) {
+      constexpr int N = decltype(width)::value;
+      const int64_t vectors = spec_.channels / N;
+      const auto across =
+          static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::min<int64_t>(vectors, 32))));
+      const dim3 grid(static_cast<unsigned>((vectors + across - 1) / across),
+                      static_cast<unsigned>(std::min(kMostRows, outputs())));
+      launch(shared_window_kernel<N, Pooled<N>, T, Index>, grid, kSharingThreads, context_.compute(),
+             geometry_, static_cast<int>(across), src, dst, saved);
+    });
+  }
+
+  static constexpr int64_t kMostRows = 65535;  // of a grid
+
   /// start(N, grid, threads) for a kernel over images of this extent.
   template <class Start>
   void run(int64_t height, int64_t width, bool aligned, const Start& start) const {
-    constexpr int64_t kThreads = 256, kMostRows = 65535;
     with_width<T>(aligned && spec_.channels % kVector<T> == 0, [&](auto elements) {
       const int64_t of_row = width * spec_.channels / decltype(elements)::value;
-      const int64_t threads = std::min(kThreads, (of_row + 31) / 32 * 32);
+      const int64_t threads = std::min<int64_t>(kThreads, (of_row + 31) / 32 * 32);
       const dim3 grid(static_cast<unsigned>((of_row + threads - 1) / threads),
                       static_cast<unsigned>(std::min(kMostRows, spec_.batch * height)));
       start(elements, grid, static_cast<unsigned>(threads));

@@ -38,6 +38,18 @@ TEST_SUITE("gpu") {
           extent.rows * 32);
   }
 
+  TEST_CASE("a block shares the pixels of a global pooling's image") {
+    const auto device = gpu_device({});
+    const auto src = device->typed(random_floats(2 * 16 * 16 * 32, 1)), dst = device->typed(2 * 32);
+    for (const auto kind : {PoolingSpec::Kind::max, PoolingSpec::Kind::average}) {
+      PoolingSpec spec{.kind = kind, .batch = 2, .height = 16, .width = 16, .channels = 32, .padding = {}};
+      spec.pool_height = spec.pool_width = 16;
+      const auto pooling = device->ops().pooling(spec);
+      const auto saved = device->memory(pooling->saved_bytes());
+      CHECK(threads_of([&] { pooling->forward(src.data(), dst.data(), saved.data(), nullptr); }) >= 2 * 512);
+    }
+  }
+
   TEST_CASE("counts with one order are made by many threads") {
     const auto device = gpu_device({.deterministic = true});
     const Extent extent{10000, 8};
