@@ -189,18 +189,11 @@ function comparison() {
   return section("Runs", ...made.content, ...(kept ? [element("p", {class: "soft"}, "Metrics are of the best epoch of each run that keeps its best checkpoint" +
     (runs.every(run => run.kept_best) ? "." : "; of the others each metric is the best of all epochs."))] : []));
 }
-/// A key's value in a run: written or a default. Of a key with others below it, the name of the kind.
-function setting(run, key) {
-  if (run.settings[key] !== undefined) return run.settings[key];
-  const below = new Set(Object.keys(run.settings).filter(other => other.startsWith(key + ".")).map(other => other.slice(key.length + 1).split(".")[0]));
-  return below.size === 1 ? [...below][0] : undefined;
-}
 function differences() {
-  const keys = new Set(runs.flatMap(run => run.written || Object.keys(run.settings)));
-  const differing = [...keys].filter(key => runs.some(run => setting(run, key) !== setting(runs[0], key)));
-  if (!differing.length) return section("What differs in the configurations", element("p", {}, "Nothing."));
-  return section("What differs in the configurations", table([{title: "key", wrap: true, of: key => key},
-    ...runs.map(run => ({title: run.name, wrap: true, of: key => setting(run, key), text: value => value === undefined ? "\u2013" : value}))], differing));
+  const title = "What differs in the configurations";
+  if (!data.differences.length) return section(title, element("p", {}, "Nothing."));
+  return section(title, table([{title: "key", wrap: true, of: row => row.key},
+    ...runs.map((run, index) => ({title: run.name, wrap: true, of: row => row.values[index], text: value => value === null ? "\u2013" : value}))], data.differences));
 }
 
 // ---- sweeps

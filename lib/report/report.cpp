@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "report/differences.h"
 #include "report/sweep.h"
 
 namespace dtrain {
@@ -217,6 +218,19 @@ Json run_json(const RunFiles& run, const std::vector<std::pair<std::string, Curv
   return std::move(json.set("config", run.config_text));
 }
 
+/// [{key, values}]: `values` has null for a run without the key.
+Json differences_json(std::span<const RunFiles> runs) {
+  std::vector<RunSettings> settings;
+  for (const RunFiles& run : runs) settings.push_back({settings_of(run.config), written_keys(run)});
+  Json list = Json::array();
+  for (const Difference& difference : find_differences(settings)) {
+    Json values = Json::array();
+    for (const auto& value : difference.values) values.push(value ? Json(*value) : Json());
+    list.push(Json::object().set("key", difference.key).set("values", std::move(values)));
+  }
+  return list;
+}
+
 /// JSON that may stand in an element <script>: nothing in it can end that.
 std::string for_script(const Json& data) {
   std::string text;
@@ -276,6 +290,7 @@ Json report_data(std::span<const RunFiles> runs, const std::string& program, con
       .set("program", program)
       .set("made", made)
       .set("sweeps", std::move(sweeps))
+      .set("differences", runs.size() > 1 ? differences_json(runs) : Json::array())
       .set("larger_is_better", std::move(larger))
       .set("runs", std::move(list));
 }

@@ -169,6 +169,19 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
         self.assertNotIn("val_loss", data["larger_is_better"])
         self.assertEqual(data["runs"], self.json("report", "runs/1", "runs/2")["runs"])
 
+    def test_short_values_that_differ(self):
+        rate = "train.optimizer.adam.learning_rate"
+        runs = {"a": ("model.layers.2.dense=3", f"{rate}=0.01"), "b": ("model.layers.2.dense={units: 3, use_bias: false}", f"{rate}=0.1")}
+        for name, sets in runs.items():
+            self.fit("--epochs", 1, *[part for one in sets for part in ("--set", one)], output=name)
+        differing = self.json("report", "a", "b")["differences"]
+        self.assertEqual(differing, [{"key": "model.layers.2.dense.use_bias", "values": ["true", "false"]}, {"key": rate, "values": ["0.01", "0.1"]}])
+        self.fit("--epochs", 1, output="c")  # its learning rate is exponential_decay
+        by_key = {each["key"]: each["values"] for each in self.json("report", "a", "c")["differences"]}
+        self.assertEqual(by_key, {rate: ["0.01", "exponential_decay"], f"{rate}.exponential_decay.initial": [None, "0.01"],
+                                  f"{rate}.exponential_decay.decay_steps": [None, "50"], f"{rate}.exponential_decay.decay_rate": [None, "0.9"]})
+        self.assertEqual(self.json("report", "a")["differences"], [])
+
     def test_what_people_name_is_text(self):
         config = CONFIG.replace("seed: 3", f"seed: 3\nname: '{ALIEN.replace('/', '')}'").replace(
             "- dense: {units: 3}", "- dense: {units: 3, name: '<img src=x onerror=alert(1)>'}")
