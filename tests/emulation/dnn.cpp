@@ -2,10 +2,13 @@
 // propose, some do not work, and some are not deterministic.
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <cudnn.h>
 #include <map>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "emulation/convolution.h"
@@ -316,6 +319,8 @@ cudnnStatus_t execute(cudnnHandle_t handle, const Descriptor& plan, const Descri
   return answer(status) == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED_CUDART;
 }
 
+std::atomic<double> seconds_of_a_plan{0};
+
 template <class Call>
 cudnnStatus_t guarded(Call&& call) {
   try {
@@ -326,6 +331,10 @@ cudnnStatus_t guarded(Call&& call) {
 }
 
 }  // namespace
+
+void dtrain::emulation::slow_down_plans(double seconds) {
+  seconds_of_a_plan = seconds;
+}
 
 extern "C" {
 
@@ -381,6 +390,8 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
 }
 
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  if (of(descriptor).type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds_of_a_plan));
   return guarded([&] {
     finish(of(descriptor));
     return CUDNN_STATUS_SUCCESS;

@@ -50,6 +50,20 @@ struct Counts {
 /// Since this was last asked.
 Counts take_counts();
 
+/// The next operation that begins on this device fails, as a kernel that traps. From then on the device's
+/// calls say cudaErrorLaunchFailure, nothing that it was given is ever done, so that waiting for that on
+/// another device never ends, and its graphs are destroyed without dropping what they hold. take_failure()
+/// does not tell of it.
+void break_device(int device);
+/// All devices work again; what the broken ones were given is forgotten.
+void repair_devices();
+
+/// From now on NCCL's group calls that abort communicators never return, or do so again.
+void block_nccl_aborts(bool blocked);
+
+/// From now on cuDNN takes so many seconds to make an execution plan.
+void slow_down_plans(double seconds);
+
 /// From now on launches of graphs on this device do not return before an NCCL communicator is aborted, as a
 /// driver's that waits for another device; -1: none.
 void block_graph_launches(int device);

@@ -46,6 +46,7 @@ struct Clique {
 std::map<uint64_t, std::shared_ptr<Clique>> cliques;
 uint64_t last_id = 0;
 int64_t aborts = 0;
+bool aborts_blocked = false;
 
 thread_local int groups = 0;
 thread_local std::vector<ncclComm_t> begun, ended;  // in the group that is open
@@ -103,7 +104,13 @@ int64_t nccl_aborts() {
   return aborts;
 }
 
+void block_nccl_aborts(bool blocked) {
+  const auto lock = lock_machine();
+  aborts_blocked = blocked;
+}
+
 void wait_for_all_devices() {
+  if (any_broken()) return;  // who comes late may be about to hear of it
   for (const auto& [id, clique] : cliques) {
     if (clique->aborted) continue;
     for (size_t mine = 0; mine < clique->devices.size(); ++mine) {
@@ -122,8 +129,8 @@ struct ncclComm {
   std::shared_ptr<Clique> clique;
   int rank;
   int device;
-  /// Held by all work that uses it, captured work too.
-  std::shared_ptr<int> uses = std::make_shared<int>();
+  /// Held by all work that uses it, captured work too; and by what is captured alone.
+  std::shared_ptr<int> uses = std::make_shared<int>(), graph_uses = std::make_shared<int>();
 };
 
 namespace {
@@ -139,7 +146,8 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
     return ncclInvalidArgument;
   if (device_of(what.src) != comm->device || current_device() != comm->device) return ncclInvalidUsage;
   const auto rank = static_cast<size_t>(comm->rank);
-  const auto ready = [held = comm->clique, uses = comm->uses, rank, what] {
+  const auto graph_uses = what.captured ? comm->graph_uses : nullptr;
+  const auto ready = [held = comm->clique, uses = comm->uses, graph_uses, rank, what] {
     Clique& c = *held;
     if (c.aborted || c.done[rank]) return true;
     if (!c.met[rank]) c.met[rank] = what;
@@ -168,6 +176,7 @@ void connect(std::unique_lock<std::mutex>& lock) {
 
 /// Waits until all members of the communicators that this thread ends are being ended: the documentation
 /// calls that collective over the ranks of a machine. The library waits forever for one that never is.
+/// Aborted ones it frees only when no graph holds them any more.
 void end_communicators(std::unique_lock<std::mutex>& lock) {
   constexpr std::chrono::seconds kPatience{2};
   for (const ncclComm_t comm : ended) ++comm->clique->leaving;
@@ -176,6 +185,13 @@ void end_communicators(std::unique_lock<std::mutex>& lock) {
     const auto all_leave = [&] { return comm->clique->leaving >= comm->clique->size; };
     if (!met_others.wait_for(lock, kPatience, all_leave))
       fail_device("an NCCL communicator is ended, and waits for others that are not");
+  }
+  const auto held = [](ncclComm_t comm) {
+    return comm->clique->aborted && (aborts_blocked || comm->graph_uses.use_count() > 1);
+  };
+  while (std::any_of(ended.begin(), ended.end(), held)) {
+    run_all();
+    met_others.wait_for(lock, std::chrono::milliseconds(10));
   }
   for (const ncclComm_t comm : ended) delete comm;
   ended.clear();

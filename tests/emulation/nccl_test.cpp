@@ -1,4 +1,6 @@
 // That NCCL is as its documentation has it.
+#include <chrono>
+#include <future>
 #include <nccl.h>
 #include <set>
 #include <vector>
@@ -85,6 +87,42 @@ TEST_CASE("emulated NCCL: the order of sums is the library's own, unless it is t
     CHECK(sum_of_three({1e8f, 1, -1e8f}) == 0);
   }
   unsetenv("NCCL_ALGO");
+}
+
+TEST_CASE(
+    "emulated NCCL: an abort ends once no graph holds the communicator, which a broken GPU never drops") {
+  for (const bool breaks : {false, true}) {
+    CAPTURE(breaks);
+    const Fresh fresh;
+    const std::vector<ncclComm_t> communicators = connect(1);
+    const Stream stream;
+    const Array<float> data({1, 2});
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    CHECK(ncclAllReduce(data.data, data.data, 2, ncclFloat, ncclSum, communicators[0], stream) ==
+          ncclSuccess);
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+    cudaGraphExec_t executable = nullptr;
+    CHECK(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
+    CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+    std::future<void> ended = std::async(std::launch::async, [&] {
+      ncclGroupStart();
+      ncclCommAbort(communicators[0]);
+      ncclGroupEnd();
+    });
+    CHECK(ended.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout);
+    if (breaks) {
+      break_device(0);
+      CHECK(cudaMemsetAsync(data.data, 0, sizeof(float), stream) == cudaSuccess);
+      CHECK(cudaStreamSynchronize(stream) == cudaErrorLaunchFailure);
+    }
+    CHECK(cudaGraphExecDestroy(executable) == (breaks ? cudaErrorLaunchFailure : cudaSuccess));
+    if (breaks) {
+      CHECK(ended.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout);
+      repair_devices();
+    }
+    CHECK(ended.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+  }
 }
 
 }  // namespace dtrain::emulation

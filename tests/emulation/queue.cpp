@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "emulation/memory.h"
@@ -21,6 +22,7 @@ struct State {
   uint64_t random = 1;
   std::vector<WorkPtr> runnable;  // all that they come after is done
   std::string failure;
+  std::set<int> breaking, broken;  // devices
   Counts counts;
 };
 
@@ -32,7 +34,7 @@ State& state() {
 thread_local cudaError_t last_error = cudaSuccess;
 
 bool is_ready(const WorkPtr& work) {
-  return !work->ready || work->ready();
+  return !state().broken.contains(work->device) && (!work->ready || work->ready());
 }
 
 void finish(const WorkPtr& work) {
@@ -53,6 +55,10 @@ bool run_one() {
     const size_t at = (first + i) % n;
     const WorkPtr work = s.runnable[at];
     if (!is_ready(work)) continue;
+    if (work->run && s.breaking.erase(work->device) > 0) {
+      s.broken.insert(work->device);
+      continue;
+    }
     s.runnable[at] = s.runnable.back();
     s.runnable.pop_back();
     if (work->run && s.failure.empty() && s.machine.computes) work->run();
@@ -95,10 +101,11 @@ uint64_t random_number() {
   return z ^ (z >> 31);
 }
 
-WorkPtr queue_work(std::function<void()> run, const std::vector<WorkPtr>& after, std::function<bool()> ready,
-                   const std::function<void()>& queued) {
+WorkPtr queue_work(int device, std::function<void()> run, const std::vector<WorkPtr>& after,
+                   std::function<bool()> ready, const std::function<void()>& queued) {
   if (queued) queued();
   auto work = std::make_shared<Work>();
+  work->device = device;
   work->run = std::move(run);
   work->ready = std::move(ready);
   for (const WorkPtr& before : after) {
@@ -111,9 +118,9 @@ WorkPtr queue_work(std::function<void()> run, const std::vector<WorkPtr>& after,
   return work;
 }
 
-cudaError_t run_until_done(const WorkPtr& work, std::unique_lock<std::mutex>& lock) {
+cudaError_t run_until_done(const WorkPtr& work, int device, std::unique_lock<std::mutex>& lock) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (work && !work->done) {
+  while (work && !work->done && !state().broken.contains(device)) {
     {
       const Unlocked unlocked;
       bool ran = true;
@@ -123,12 +130,12 @@ cudaError_t run_until_done(const WorkPtr& work, std::unique_lock<std::mutex>& lo
     if (work->done) break;
     // Polled as well: what makes work ready may be outside of the queue.
     state().changed.wait_for(lock, 10ms);
-    if (std::chrono::steady_clock::now() > deadline) {
+    if (!any_broken() && std::chrono::steady_clock::now() > deadline) {
       fail_device("nothing that is queued can begin, and somebody waits for it");
       break;
     }
   }
-  return device_status();
+  return device_status(device);
 }
 
 void run_some() {
@@ -138,6 +145,12 @@ void run_some() {
   if (!wanted()) return;
   const Unlocked unlocked;
   while (run_one() && wanted()) {
+  }
+}
+
+void run_all() {
+  const Unlocked unlocked;
+  while (run_one()) {
   }
 }
 
@@ -151,8 +164,31 @@ void fail_device(const std::string& what) {
   state().failure = what;
 }
 
-cudaError_t device_status() {
-  return state().failure.empty() ? cudaSuccess : cudaErrorLaunchFailure;
+cudaError_t device_status(int device) {
+  const bool works = state().failure.empty() && !state().broken.contains(device);
+  return works ? cudaSuccess : cudaErrorLaunchFailure;
+}
+
+bool any_broken() {
+  return !state().broken.empty();
+}
+
+void break_device(int device) {
+  const auto lock = lock_machine();
+  state().breaking.insert(device);
+}
+
+void drop_lost_graphs();  // runtime_graphs.cpp
+
+void repair_devices() {
+  const auto lock = lock_machine();
+  state().breaking.clear();
+  if (!any_broken()) return;
+  drop_lost_graphs();
+  state().broken.clear();
+  const bool computes = std::exchange(state().machine.computes, false);
+  run_all();
+  state().machine.computes = computes;
 }
 
 cudaError_t answer(cudaError_t status) {
@@ -187,16 +223,13 @@ size_t bytes_in_use() {
 std::string stop_handles();  // runtime_streams.cpp
 
 std::string restart(const Machine& machine) {
+  repair_devices();
   const auto lock = lock_machine();
   State& s = state();
   std::string left;
-  {
-    const Unlocked unlocked;
-    while (run_one()) {
-    }
-    if (!s.runnable.empty()) left += "queued work that never began\n";
-    s.runnable.clear();
-  }
+  run_all();
+  if (!s.runnable.empty()) left += "queued work that never began\n";
+  s.runnable.clear();
   if (!s.failure.empty()) left += std::exchange(s.failure, "") + "\n";
   left += damaged_memory();
   left += stop_handles();

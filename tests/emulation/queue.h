@@ -16,6 +16,7 @@ namespace dtrain::emulation {
 
 /// A piece of work that begins once all that it comes after is done, and `ready` (where there is one) holds.
 struct Work {
+  int device = 0;
   std::function<void()> run;
   std::function<bool()> ready;
   int awaited = 0;
@@ -48,19 +49,25 @@ const Machine& machine();
 uint64_t random_number();
 
 /// `queued` is called at once.
-WorkPtr queue_work(std::function<void()> run, const std::vector<WorkPtr>& after,
+WorkPtr queue_work(int device, std::function<void()> run, const std::vector<WorkPtr>& after,
                    std::function<bool()> ready = {}, const std::function<void()>& queued = {});
 /// Runs ready work in random order until `work` is done (null: is done already). Waits, without the lock,
-/// while nothing is ready but other threads may bring more.
-cudaError_t run_until_done(const WorkPtr& work, std::unique_lock<std::mutex>& lock);
+/// while nothing is ready but other threads may bring more. Gives the device's status.
+cudaError_t run_until_done(const WorkPtr& work, int device, std::unique_lock<std::mutex>& lock);
 /// Now and then some of what is ready.
 void run_some();
+/// All that is ready.
+void run_all();
 /// Somebody waiting may go on.
 void notify_change();
 
-/// Makes it the device's failure: every later call reports it.
+int current_device();
+
+/// Makes it the failure of all devices, as the caller broke a rule: every later call reports it.
 void fail_device(const std::string& what);
-cudaError_t device_status();
+/// cudaErrorLaunchFailure where all devices have failed, or this one is broken (break_device).
+cudaError_t device_status(int device = current_device());
+bool any_broken();
 
 /// Remembers what cudaGetLastError tells, and passes it on.
 cudaError_t answer(cudaError_t status);
@@ -78,7 +85,6 @@ void wait_for_all_devices();
 /// Communicators of NCCL that have been aborted so far.
 int64_t nccl_aborts();
 Counts& counts();
-int current_device();
 
 }  // namespace dtrain::emulation
 

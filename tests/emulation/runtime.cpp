@@ -57,9 +57,10 @@ cudaError_t allocate_host(void** made, size_t bytes) {
   const auto lock = lock_machine();
   if (machine().devices == 0) return answer(cudaErrorNoDevice);
   if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
+  if (device_status() != cudaSuccess) return answer(device_status());
   wait_for_all_devices();
   *made = bytes > 0 ? allocate_pinned(bytes) : nullptr;
-  return answer(bytes > 0 && !*made ? cudaErrorMemoryAllocation : device_status());
+  return answer(bytes > 0 && !*made ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 
 }  // namespace
@@ -162,10 +163,10 @@ cudaError_t cudaMalloc(void** made, size_t bytes) {
   *made = nullptr;
   if (machine().devices == 0) return answer(cudaErrorNoDevice);
   if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
-  if (bytes == 0) return answer(device_status());
+  if (bytes == 0 || device_status() != cudaSuccess) return answer(device_status());
   wait_for_all_devices();
   *made = allocate_memory(current_device(), bytes);
-  return answer(*made ? device_status() : cudaErrorMemoryAllocation);
+  return answer(*made ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
 /// As the runtime does, behind all the device's work.
@@ -216,7 +217,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
                                        : cudaMemoryTypeUnregistered;
   attributes->devicePointer = device >= 0 || is_pinned(data) ? const_cast<void*>(data) : nullptr;
   attributes->hostPointer = device >= 0 ? nullptr : const_cast<void*>(data);
-  return answer(device_status());
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind,

@@ -1,5 +1,8 @@
 // The CUDA runtime's graphs.
+#include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "emulation/memory.h"
 #include "emulation/runtime_handles.h"
@@ -9,14 +12,19 @@ namespace dtrain::emulation {
 namespace {
 Handles<CUgraph_st> graphs;
 Handles<CUgraphExec_st> executables;
-int blocked_device = -1;    // whose graphs' launches do not return
-int64_t aborts_before = 0;  // it was blocked
+int blocked_device = -1;         // whose graphs' launches do not return
+int64_t aborts_before = 0;       // it was blocked
+std::vector<CapturedNode> lost;  // of graphs that a broken device does not drop
 }  // namespace
 
 void block_graph_launches(int device) {
   const auto lock = lock_machine();
   blocked_device = device;
   aborts_before = nccl_aborts();
+}
+
+void drop_lost_graphs() {
+  lost.clear();
 }
 
 cudaGraph_t keep_graph(std::vector<CapturedNode> nodes) {
@@ -46,6 +54,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long flags) {
   const auto lock = lock_machine();
   if (!exists(graphs, graph)) return answer(cudaErrorInvalidValue);
+  if (device_status() != cudaSuccess) return answer(device_status());
   wait_for_all_devices();
   auto executable = std::make_unique<CUgraphExec_st>();
   executable->nodes = graph->nodes;
@@ -62,8 +71,11 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   if (found == executables.end()) return answer(cudaErrorInvalidValue);
   wait_for_all_devices();
   give_back_unasked(executable->device, executable->bytes());
+  const cudaError_t status = device_status(executable->device);
+  if (status != cudaSuccess)
+    std::move(executable->nodes.begin(), executable->nodes.end(), std::back_inserter(lost));
   executables.erase(found);  // what was launched goes on
-  return cudaSuccess;
+  return answer(status);
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
@@ -72,8 +84,8 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
   if (!stream || !exists(executables, executable)) return answer(cudaErrorInvalidValue);
   if (stream->capture) return answer(spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
   wait_for_all_devices();
-  executable->upload = stream->tail = queue_work({}, tails(stream));
-  return answer(device_status());
+  executable->upload = stream->tail = queue_work(stream->device, {}, tails(stream));
+  return answer(device_status(stream->device));
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
@@ -89,7 +101,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
   auto lock = lock_machine();
   CUstream_st* stream = stream_of(handle);
   if (!stream || !exists(executables, executable)) return answer(cudaErrorInvalidResourceHandle);
-  if (device_status() != cudaSuccess) return answer(device_status());
+  const int device = stream->device;
+  if (device_status(device) != cudaSuccess) return answer(device_status(device));
   if (stream->capture) return answer(spoil(stream->capture, cudaErrorStreamCaptureUnsupported));
   ++counts().launches;
   for (const CapturedNode& node : executable->nodes) {
@@ -101,16 +114,17 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
   executable->launched = true;
   std::vector<WorkPtr> before = tails(stream);
   before.push_back(executable->last);
-  const bool is_blocked = stream->device == blocked_device;
-  const WorkPtr begin = queue_work({}, before, [=] { return !is_blocked || nccl_aborts() > aborts_before; });
-  if (is_blocked) run_until_done(begin, lock);
+  const bool is_blocked = device == blocked_device;
+  const WorkPtr begin =
+      queue_work(device, {}, before, [=] { return !is_blocked || nccl_aborts() > aborts_before; });
+  if (is_blocked) run_until_done(begin, device, lock);
   std::vector<WorkPtr> all = {begin};
   for (const CapturedNode& node : executable->nodes) {
     std::vector<WorkPtr> after = {begin};
     for (const size_t i : node.after) after.push_back(all[i + 1]);
-    all.push_back(queue_work(node.run, after, node.ready, node.queued));
+    all.push_back(queue_work(device, node.run, after, node.ready, node.queued));
   }
-  executable->last = stream->tail = queue_work({}, all);
+  executable->last = stream->tail = queue_work(device, {}, all);
   run_some();
   return cudaSuccess;
 }

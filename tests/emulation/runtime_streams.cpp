@@ -103,9 +103,9 @@ bool is_captured(cudaStream_t stream) {
 
 cudaError_t enqueue(cudaStream_t handle, std::function<void()> run, std::function<bool()> ready,
                     std::function<void()> queued) {
-  if (device_status() != cudaSuccess) return device_status();
   CUstream_st* stream = stream_of(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
+  if (const cudaError_t status = device_status(stream->device); status != cudaSuccess) return status;
   if (stream->capture) {
     Capture& capture = *stream->capture;
     if (capture.broken) return cudaErrorStreamCaptureInvalidated;
@@ -116,7 +116,7 @@ cudaError_t enqueue(cudaStream_t handle, std::function<void()> run, std::functio
   }
   if (implicitly_waits_for_capture(stream)) return cudaErrorStreamCaptureImplicit;
   if (run) ++counts().calls;
-  stream->tail = queue_work(std::move(run), tails(stream), std::move(ready), queued);
+  stream->tail = queue_work(stream->device, std::move(run), tails(stream), std::move(ready), queued);
   run_some();
   return cudaSuccess;
 }
@@ -144,17 +144,18 @@ cudaError_t cudaSetDevice(int device) {
   if (machine().devices == 0) return answer(cudaErrorNoDevice);
   if (device < 0 || device >= machine().devices) return answer(cudaErrorInvalidDevice);
   chosen_device = device;
-  return answer(device_status());
+  return cudaSuccess;  // a broken device can be chosen
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned flags) {
   const auto lock = lock_machine();
   if (machine().devices == 0) return answer(cudaErrorNoDevice);
+  if (device_status() != cudaSuccess) return answer(device_status());
   auto stream = std::make_unique<CUstream_st>();
   stream->device = chosen_device;
   stream->blocking = (flags & cudaStreamNonBlocking) == 0;
   *made = streams.insert(std::move(stream)).first->get();
-  return answer(device_status());
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* made, unsigned flags, int priority) {
@@ -187,9 +188,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   for (const WorkPtr& work : tails(stream)) {
     // A stream that blocks waits for the null stream only through its own work.
     if (!stream->legacy && work != stream->tail) continue;
-    if (const cudaError_t status = run_until_done(work, lock); status != cudaSuccess) return answer(status);
+    const cudaError_t status = run_until_done(work, stream->device, lock);
+    if (status != cudaSuccess) return answer(status);
   }
-  return answer(device_status());
+  return answer(device_status(stream->device));
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
@@ -198,7 +200,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   if (!stream) return answer(cudaErrorInvalidResourceHandle);
   if (const cudaError_t status = may_wait(stream); status != cudaSuccess) return answer(status);
   run_some();
-  if (device_status() != cudaSuccess) return answer(device_status());
+  if (const cudaError_t status = device_status(stream->device); status != cudaSuccess) return answer(status);
   return !stream->tail || stream->tail->done ? cudaSuccess : cudaErrorNotReady;
 }
 
@@ -210,7 +212,8 @@ cudaError_t cudaDeviceSynchronize() {
     if (stream->device == chosen_device) all.push_back(stream->tail);
   }
   for (const WorkPtr& work : all) {
-    if (const cudaError_t status = run_until_done(work, lock); status != cudaSuccess) return answer(status);
+    const cudaError_t status = run_until_done(work, chosen_device, lock);
+    if (status != cudaSuccess) return answer(status);
   }
   return answer(device_status());
 }
@@ -218,11 +221,12 @@ cudaError_t cudaDeviceSynchronize() {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned flags) {
   const auto lock = lock_machine();
   if (machine().devices == 0) return answer(cudaErrorNoDevice);
+  if (device_status() != cudaSuccess) return answer(device_status());
   auto event = std::make_unique<CUevent_st>();
   event->device = chosen_device;
   event->timing = (flags & cudaEventDisableTiming) == 0;
   *made = events.insert(std::move(event)).first->get();
-  return answer(device_status());
+  return cudaSuccess;
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* made) {
@@ -271,7 +275,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!exists(events, event)) return answer(cudaErrorInvalidResourceHandle);
   if (event->capture) return answer(spoil(event->capture, cudaErrorCapturedEvent));
   if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
-  return answer(run_until_done(event->recorded, lock));
+  return answer(run_until_done(event->recorded, event->device, lock));
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
@@ -280,7 +284,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (event->capture) return answer(spoil(event->capture, cudaErrorCapturedEvent));
   if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
   run_some();
-  if (device_status() != cudaSuccess) return answer(device_status());
+  if (const cudaError_t status = device_status(event->device); status != cudaSuccess) return answer(status);
   return !event->recorded || event->recorded->done ? cudaSuccess : cudaErrorNotReady;
 }
 
@@ -317,8 +321,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   if (event->capture) return answer(cudaErrorCapturedEvent);
   auto after = tails(stream);
   after.push_back(event->recorded);
-  stream->tail = queue_work({}, after);
-  return answer(device_status());
+  stream->tail = queue_work(stream->device, {}, after);
+  return answer(device_status(stream->device));
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
@@ -334,7 +338,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
   stream->capture_tail.clear();
   captures.push_back(stream->capture);
   own_captures.push_back(stream->capture);
-  return answer(device_status());
+  return answer(device_status(stream->device));
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
@@ -361,7 +365,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   if (capture->broken) return answer(cudaErrorStreamCaptureInvalidated);
   if (unjoined) return answer(cudaErrorStreamCaptureUnjoined);
   *graph = keep_graph(std::move(capture->nodes));
-  return answer(device_status());
+  return answer(device_status(stream->device));
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {

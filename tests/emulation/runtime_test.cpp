@@ -225,4 +225,33 @@ TEST_CASE("emulated devices: none, and handles of another one") {
   CHECK(cudaSetDevice(0) == cudaSuccess);
 }
 
+TEST_CASE("emulated devices: one fails, and what waits for it on another is never done") {
+  const Fresh fresh;
+  const Stream healthy;
+  CHECK(cudaSetDevice(1) == cudaSuccess);
+  cudaStream_t broken = nullptr;
+  CHECK(cudaStreamCreateWithFlags(&broken, cudaStreamNonBlocking) == cudaSuccess);
+  {
+    const Event event;
+    const Array<float> data(zeros());
+    CHECK(cudaMemsetAsync(data.data, 1, sizeof(float), broken) == cudaSuccess);
+    CHECK(cudaEventRecord(event, broken) == cudaSuccess);
+    break_device(1);
+    CHECK(cudaSetDevice(0) == cudaSuccess);
+    CHECK(cudaStreamWaitEvent(healthy, event, 0) == cudaSuccess);
+    CHECK(cudaEventSynchronize(event) == cudaErrorLaunchFailure);
+    CHECK(cudaStreamSynchronize(broken) == cudaErrorLaunchFailure);
+    for (int i = 0; i < 100; ++i) CHECK(cudaStreamQuery(healthy) == cudaErrorNotReady);
+    const Array<float> elsewhere(zeros());
+    CHECK(cudaSetDevice(1) == cudaSuccess);
+    void* memory = nullptr;
+    CHECK(cudaMalloc(&memory, 4) == cudaErrorLaunchFailure);
+    CHECK(cudaSetDevice(0) == cudaSuccess);
+    repair_devices();
+    CHECK(cudaStreamSynchronize(healthy) == cudaSuccess);
+    CHECK(data.read(broken) == zeros());
+  }
+  CHECK(cudaStreamDestroy(broken) == cudaSuccess);
+}
+
 }  // namespace dtrain::emulation
