@@ -129,6 +129,9 @@ class Context {
   /// environment says DTRAIN_CUDA_GRAPHS=0.
   virtual std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) = 0;
   virtual void synchronize() = 0;
+  /// Why the device has failed, with its name; "" where it works, as the CPU always does. Asks the device
+  /// without waiting for its operations. Any thread.
+  virtual std::string failure() { return ""; }
 
  private:
   virtual Buffer take(size_t bytes) = 0;

@@ -9,16 +9,55 @@
 namespace dtrain::cuda {
 namespace {
 
+std::string prefix_of(int device) {
+  return device < 0 ? "" : fmt::format("gpu:{}: ", device);
+}
+
+/// Errors of what a GPU was given earlier, which from then on all of its calls report.
+bool is_reported_late(cudaError_t status) {
+  switch (status) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The runtime's text, its number, and advice.
+std::string text_of(cudaError_t status) {
+  return fmt::format("CUDA: {} ({}){}", cudaGetErrorString(status), static_cast<int>(status),
+                     is_reported_late(status)
+                         ? "; an earlier operation of this GPU caused it: CUDA_LAUNCH_BLOCKING=1 "
+                           "DTRAIN_CUDA_GRAPHS=0 in the environment, or compute-sanitizer, shows which, and "
+                           "dmesg the driver's reason (Xid)"
+                         : "");
+}
+
 [[noreturn]] void fail(const char* what, const char* library, const char* text, int number) {
-  throw Error(fmt::format("{}: {}: {} ({})", what, library, text, number));
+  throw Error(fmt::format("{}{}: {}: {} ({})", prefix_of(chosen_device), what, library, text, number));
 }
 
 }  // namespace
 
-void check(cudaError_t status, const char* what) {
+void check(cudaError_t status, const char* what, int device) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // or a library that asks for it later would report it as its own
-  fail(what, "CUDA", cudaGetErrorString(status), status);
+  throw Error(fmt::format("{}{}: {}", prefix_of(device), what, text_of(status)));
+}
+
+std::string describe_failure(cudaError_t status, int device) {
+  return prefix_of(device) + text_of(status);
 }
 
 void check(cublasStatus_t status, const char* what) {

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "device/cuda/captured_graph.h"
 #include "device/cuda/check.h"
+#include "device/cuda/chosen_device.h"
 #include "device/cuda/current.h"
 #include "device/cuda/memory.h"
 
@@ -36,35 +37,20 @@ int attribute(cudaDeviceAttr name, int device) {
   return value;
 }
 
-/// An event that was never recorded is not waited for.
-void let_wait(cudaStream_t stream, const CudaEvent& event) {
-  check(cudaStreamWaitEvent(stream, event.get(), 0), "letting one stream wait for another");
-}
-
-void wait_for(cudaStream_t stream) {
-  check(cudaStreamSynchronize(stream), "waiting for the GPU");
-}
-
-/// Which side each pointer is of, CUDA sees by itself.
-void enqueue(void* dst, const void* src, size_t bytes, cudaStream_t stream) {
-  if (bytes == 0) return;
-  check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream), "copying to or from the GPU");
-}
-
 }  // namespace
 
-CudaEvent::CudaEvent(cudaStream_t stream) : stream_(stream), event_(make_handle()) {}
+CudaEvent::CudaEvent(cudaStream_t stream) : stream_(stream), device_(chosen_device), event_(make_handle()) {}
 
 void CudaEvent::record() {
   record_on(stream_);
 }
 
 void CudaEvent::record_on(cudaStream_t stream) {
-  check(cudaEventRecord(event_.get(), stream), "recording an event");
+  check(cudaEventRecord(event_.get(), stream), "recording an event", device_);
 }
 
 void CudaEvent::synchronize() {
-  check(cudaEventSynchronize(event_.get()), "waiting for the GPU");
+  check(cudaEventSynchronize(event_.get()), "waiting for the GPU", device_);
 }
 
 CudaContext::CudaContext(DeviceId device, bool deterministic)
@@ -76,6 +62,7 @@ CudaContext::CudaContext(DeviceId device, bool deterministic)
   compute_ = make_stream();
   copy_ = make_stream();
   collective_ = make_urgent_stream();
+  health_ = make_stream();
   forked_ = std::make_unique<CudaEvent>(compute());
   joined_ = std::make_unique<CudaEvent>(collective());
 }
@@ -111,6 +98,21 @@ size_t CudaContext::free_bytes() {
   return free + workspace_.bytes();  // which plans count, whether it has been taken or not
 }
 
+/// An event that was never recorded is not waited for.
+void CudaContext::let_wait(cudaStream_t stream, const CudaEvent& event) const {
+  check(cudaStreamWaitEvent(stream, event.get(), 0), "letting one stream wait for another", index());
+}
+
+void CudaContext::wait_for(cudaStream_t stream) const {
+  check(cudaStreamSynchronize(stream), "waiting for the GPU", index());
+}
+
+/// CUDA sees by itself which side each pointer is of.
+void CudaContext::enqueue(void* dst, const void* src, size_t bytes, cudaStream_t stream) const {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream), "copying to or from the GPU", index());
+}
+
 void CudaContext::copy_to_device(void* dst, const void* src, size_t bytes) {
   enqueue(dst, src, bytes, compute());
   wait_for(compute());
@@ -126,7 +128,7 @@ void CudaContext::enqueue_copy(void* dst, const void* src, size_t bytes) {
 }
 
 void CudaContext::enqueue_zero(void* dst, size_t bytes) {
-  if (bytes > 0) check(cudaMemsetAsync(dst, 0, bytes, compute()), "zeroing memory of the GPU");
+  if (bytes > 0) check(cudaMemsetAsync(dst, 0, bytes, compute()), "zeroing memory of the GPU", index());
 }
 
 std::unique_ptr<Event> CudaContext::make_event() {
@@ -153,6 +155,18 @@ std::unique_ptr<CapturedGraph> CudaContext::capture(const std::function<void()>&
 
 void CudaContext::synchronize() {
   for (const cudaStream_t stream : {copy(), collective(), compute()}) wait_for(stream);
+}
+
+std::string CudaContext::failure() {
+  try {
+    const OnDevice on(index());
+    const cudaError_t status = cudaStreamQuery(health_.get());
+    if (status == cudaSuccess || status == cudaErrorNotReady) return "";
+    cudaGetLastError();
+    return describe_failure(status, index());
+  } catch (const Error& error) {  // the GPU cannot even be chosen
+    return error.what();
+  }
 }
 
 void CudaContext::fork_collective() {

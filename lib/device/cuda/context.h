@@ -17,7 +17,7 @@ using EventHandle = Owned<cudaEvent_t, cudaEventDestroy>;
 /// An event of a stream, which marks an order and takes no time.
 class CudaEvent final : public Event {
  public:
-  /// Made on the current device, whose stream `stream` is.
+  /// Made on the chosen device (chosen_device.h), whose stream `stream` is.
   explicit CudaEvent(cudaStream_t stream);
   void record() override;
   void synchronize() override;
@@ -26,6 +26,7 @@ class CudaEvent final : public Event {
 
  private:
   cudaStream_t stream_;
+  int device_;
   EventHandle event_;
 };
 
@@ -53,6 +54,7 @@ class CudaContext : public Context {
   void upload(void* dst, const void* src, size_t bytes, const Event& consumed, Event& uploaded) override;
   std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) override;
   void synchronize() override;
+  std::string failure() override;
 
   /// The stream of the operations, in order.
   cudaStream_t compute() const { return compute_.get(); }
@@ -80,11 +82,16 @@ class CudaContext : public Context {
 
  private:
   Buffer take(size_t bytes) override;
+  void let_wait(cudaStream_t stream, const CudaEvent& event) const;
+  void wait_for(cudaStream_t stream) const;
+  void enqueue(void* dst, const void* src, size_t bytes, cudaStream_t stream) const;
+
   DeviceId device_;
   bool deterministic_;
   int multiprocessors_ = 0;
   int capability_ = 0;
   Stream compute_, copy_, collective_;
+  Stream health_;  // nothing is ever enqueued there: by it the GPU is asked whether it has failed
   std::unique_ptr<CudaEvent> forked_, joined_;
   Buffer workspace_;
   Owned<cublasLtHandle_t, cublasLtDestroy> blas_;

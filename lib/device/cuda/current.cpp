@@ -3,28 +3,22 @@
 #include <cuda_runtime.h>
 
 #include "device/cuda/check.h"
+#include "device/cuda/chosen_device.h"
 
 namespace dtrain::cuda {
-namespace {
-
-// Not asked of the runtime, which would answer 0 for a thread that chose none, and start GPU 0 when that is
-// "restored".
-thread_local int current_device = -1;
-
-}  // namespace
 
 void use_device(int index) {
-  check(cudaSetDevice(index), "choosing a GPU");
-  current_device = index;
+  check(cudaSetDevice(index), "choosing a GPU", index);
+  chosen_device = index;
 }
 
-OnDevice::OnDevice(int index) : before_(current_device) {
+OnDevice::OnDevice(int index) : before_(chosen_device) {
   use_device(index);
 }
 
 OnDevice::~OnDevice() {
-  if (before_ < 0 || before_ == current_device) return;
-  current_device = before_;
+  if (before_ < 0 || before_ == chosen_device) return;
+  chosen_device = before_;
   cudaSetDevice(before_);
 }
 
