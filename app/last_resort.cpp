@@ -22,10 +22,15 @@ namespace dtrain {
 
 namespace {
 
+constexpr std::string_view kNoMemory = "error: out of memory\n";
+/// The number of a process's mappings is bounded, too; a GPU's driver and pinned memory take many.
+constexpr std::string_view kNoMapping =
+    "error: out of memory: the system refuses another memory mapping; if memory is free, the limit of "
+    "mappings is reached (cat /proc/sys/vm/max_map_count; raise it with sysctl vm.max_map_count)\n";
+
 /// Nothing here allocates, and no destructor runs: other threads may be anywhere.
-[[noreturn]] void end_of_memory() noexcept {
-  constexpr std::string_view kMessage = "error: out of memory\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+[[noreturn]] void end_of_memory(std::string_view message = kNoMemory) noexcept {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message.data(), message.size());
   ::_exit(1);
 }
 
@@ -121,7 +126,8 @@ int posix_memalign(void** memory, size_t alignment, size_t bytes) noexcept {
 /// oneDNN, which generates code, maps the memory for it.
 void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   void* const memory = next(next_mmap, "mmap")(address, bytes, protection, flags, file, offset);
-  if (memory == MAP_FAILED && errno == ENOMEM && (flags & MAP_ANONYMOUS)) granted(nullptr, bytes);
+  if (memory == MAP_FAILED && errno == ENOMEM && (flags & MAP_ANONYMOUS) && bytes > 0 && bytes < kSmall)
+    dtrain::end_of_memory(dtrain::kNoMapping);
   return memory;
 }
 

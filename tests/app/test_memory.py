@@ -143,6 +143,13 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.assertEqual(process.returncode, 1, process.stderr)
         self.assertRegex(process.stderr, r"^error: (replica \d+ of 1024: the system gives this process no more threads|out of memory)")
 
+    def test_no_more_mappings(self):
+        """Past the limit of mappings memory may be free: the sentence says so."""
+        if "sanitizers" in self.dtrain("--version").out:
+            self.skipTest("sanitizers have a malloc and a mmap of their own")
+        process = self.fit(env=self.preloaded("tests/app/no_mappings.c"), expect=1)
+        self.assertRegex(process.err, r"(?m)^error: out of memory: .*sysctl vm\.max_map_count")
+
 
 if __name__ == "__main__":
     support.main()
