@@ -1,5 +1,6 @@
 #include "console.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -64,6 +65,8 @@ void print_warnings(const std::vector<std::string>& lines) {
 }
 
 void print_error(std::string_view message) {
+  static std::atomic<bool> printed{false};
+  if (printed.exchange(true)) return;
   const bool says_error = message.starts_with("error: ") || message.find(": error: ") != std::string::npos;
   print_message(says_error ? "" : "error", kRed, message);
 }

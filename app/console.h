@@ -23,7 +23,8 @@ void print_note(std::string_view message);
 void print_warning(std::string_view message);
 /// Writes lines that say themselves to which place they belong, and that they are warnings.
 void print_warnings(const std::vector<std::string>& lines);
-/// Puts "error:" before a message, unless the message says that itself, behind a place in a file.
+/// The error that ends the process: only the first one is printed. Puts "error:" before the message, unless
+/// the message says that itself, behind a place in a file.
 void print_error(std::string_view message);
 
 /// Whether standard error is a terminal that may be given colours and a moving bar: NO_COLOR forbids both.

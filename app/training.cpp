@@ -112,6 +112,8 @@ void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& obs
     throw;
   } catch (const std::exception& error) {
     note_end(error.what(), false, true);
+    // Here, as nothing has been destroyed yet: that may take long, or for ever, where a GPU has failed.
+    if (dynamic_cast<const Error*>(&error)) print_error(error.what());
     throw;
   }
   const TrainingState& state = trainer.state();

@@ -123,6 +123,7 @@ class Fit(Case):
     def test_a_loss_that_is_no_number_ends_the_run(self):
         process = self.fit("--set", "train.optimizer={sgd: {learning_rate: 1.0e30}}", expect=1)
         self.assertRegex(process.err, r"error: the loss is -?(nan|inf) at step \d+")
+        self.assertEqual(process.err.count("error: "), 1, process.err)  # though it is printed before the run is taken down
 
 
 class Resume(Case):
