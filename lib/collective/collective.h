@@ -103,15 +103,15 @@ class DeviceCollective {
   /// must join.
   virtual void join() = 0;
 
-  /// Throws where the group has failed: for the host to call once it has waited for the device, and before it
-  /// believes the results. A device's failure, or one that only NCCL sees (a lost link), is noticed without
-  /// it and ends what runs on the devices, so that waiting for them never lasts.
+  /// Throws Aborted where the group was aborted: for the host to call once it has waited for the device, and
+  /// before it believes the results.
   virtual void check() = 0;
   /// Ends what runs on the devices and makes every later call of every member throw Aborted. Safe from any
   /// thread; returns at once.
   virtual void abort() noexcept = 0;
-  /// The same with the reason: where there is none yet, every later call, and check(), throws Error(why).
-  virtual void fail(const std::string& why) noexcept = 0;
+  /// The text of an error that only NCCL has seen, such as a lost link; "" where there is none. Whoever
+  /// watches the devices asks for it, as no call may return then. Safe from any thread.
+  virtual std::string failure() = 0;
 };
 
 /// A group over these contexts of different GPUs, by rank; at least one. The contexts are this process's; all

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/exit_deadline.h"
 #include "base/threads.h"
 #include "collective/collective.h"
 #include "device/cuda/check.h"
@@ -19,9 +20,6 @@
 
 namespace dtrain {
 namespace {
-
-/// How long a failure may go unnoticed that no call reports.
-constexpr std::chrono::milliseconds kWatchInterval{200};
 
 Error nccl_error(ncclResult_t status, const char* what) {
   return Error(fmt::format("{}: NCCL: {} ({}); NCCL_DEBUG=WARN in the environment makes it say more", what,
@@ -59,33 +57,17 @@ std::vector<ncclComm_t> connect(const std::vector<int>& gpus, World& world) {
   return communicators;
 }
 
-std::vector<cuda::Stream> make_streams(const std::vector<int>& gpus) {
-  std::vector<cuda::Stream> streams;
-  for (const int gpu : gpus) {
-    const cuda::OnDevice on(gpu);
-    cudaStream_t stream = nullptr;
-    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
-    streams.emplace_back(stream);
-  }
-  return streams;
-}
-
-/// The communicators, a thread that ends them where the group is aborted (that waits until no graph holds a
-/// communicator any more, for which no replica has the time), and one that asks the GPUs and NCCL whether
-/// they have failed: a GPU whose launch does not return may keep that one waiting.
+/// The communicators, and a thread that ends them where the group is aborted: that waits until no graph holds
+/// a communicator any more, for which no replica has the time. The thread may outlive the group's users.
 class NcclGroup {
  public:
-  NcclGroup(const std::vector<int>& gpus, World& world)
-      : gpus_(gpus), streams_(make_streams(gpus)), communicators_(connect(gpus, world)) {
-    try {
-      ender_ = start_thread("ending NCCL's group", [this] { end_where_aborted(); });
-      watcher_ = start_thread("watching NCCL's group", [this] { watch(); });
-    } catch (...) {
-      close();
-      throw;
-    }
+  /// A group that is closed with the last reference.
+  static std::shared_ptr<NcclGroup> make(const std::vector<int>& gpus, World& world) {
+    const std::shared_ptr<NcclGroup> made(new NcclGroup(gpus, world));
+    const std::shared_ptr<NcclGroup> group(made.get(), [made](NcclGroup*) { made->close(); });
+    made->ender_ = start_thread("ending NCCL's group", [made] { made->end_where_aborted(); });
+    return group;
   }
-  ~NcclGroup() { close(); }
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
@@ -103,32 +85,46 @@ class NcclGroup {
   }
 
   void check() {
-    if (!aborted_) return;
-    const std::lock_guard lock(mutex_);
-    if (!failure_.empty()) throw Error(failure_);
-    throw Aborted();
+    if (aborted_) throw Aborted();
   }
 
-  void abort() noexcept { fail(""); }
-  void fail(const std::string& why) noexcept {
+  void abort() noexcept {
     {
       const std::lock_guard lock(mutex_);
-      if (failure_.empty()) failure_ = why;
       aborted_ = true;
     }
     changed_.notify_all();
   }
 
- private:
-  /// Ends the threads that have begun, and the communicators.
-  void close() noexcept {
-    {
-      const std::lock_guard lock(mutex_);
-      closing_ = true;
+  /// What NCCL has found that no call reported, a lost link for instance; "" where all is well. A GPU's
+  /// failure is none of it.
+  std::string failure() {
+    const Inside inside(inside_);
+    for (const ncclComm_t communicator : communicators_) {
+      if (aborted_) break;
+      ncclResult_t found = ncclSuccess;
+      const ncclResult_t asked = ncclCommGetAsyncError(communicator, &found);
+      const ncclResult_t status = asked != ncclSuccess ? asked : found;
+      if (status != ncclSuccess && status != ncclInProgress)
+        return nccl_error(status, "summing over the GPUs").what();
     }
+    return "";
+  }
+
+ private:
+  NcclGroup(const std::vector<int>& gpus, World& world)
+      : first_gpu_(gpus[0]), communicators_(connect(gpus, world)) {}
+
+  /// Ends the thread and the communicators. Ending aborted communicators never returns where a failed GPU
+  /// does not drop its graphs: then the thread is left behind.
+  void close() noexcept {
+    std::unique_lock lock(mutex_);
+    closing_ = true;
     changed_.notify_all();
-    for (std::thread* thread : {&ender_, &watcher_})
-      if (thread->joinable()) thread->join();
+    const bool in_time =
+        changed_.wait_for(lock, cleanup_limit() / 3, [this] { return ended_ || !ender_.joinable(); });
+    lock.unlock();
+    if (ender_.joinable()) in_time ? ender_.join() : ender_.detach();
     if (aborted_) return;
     // In one group, as each waits for all the others of this machine.
     ncclGroupStart();
@@ -149,39 +145,16 @@ class NcclGroup {
 
   void end_where_aborted() noexcept {
     // Or NCCL, which restores what it finds, would start GPU 0 on this thread's behalf.
-    cudaSetDevice(gpus_[0]);
+    cudaSetDevice(first_gpu_);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return aborted_ || closing_; });
-    if (!aborted_) return;
-    lock.unlock();
-    end_all();
-  }
-
-  void watch() noexcept {
-    std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, kWatchInterval, [this] { return aborted_ || closing_; })) {
+    if (aborted_) {
       lock.unlock();
-      if (const std::string found = find_failure(); !found.empty()) fail(found);
+      end_all();
       lock.lock();
     }
-  }
-
-  /// A GPU that has failed answers everything so; NCCL on the others only waits for it. "" where all is well.
-  std::string find_failure() {
-    const Inside inside(inside_);
-    for (size_t rank = 0; rank < gpus_.size() && !aborted_; ++rank) {
-      cudaSetDevice(gpus_[rank]);
-      const cudaError_t device = cudaStreamQuery(streams_[rank].get());
-      if (device != cudaSuccess && device != cudaErrorNotReady)
-        return fmt::format("gpu:{}: {}", gpus_[rank], cudaGetErrorString(device));
-      if (aborted_) break;
-      ncclResult_t found = ncclSuccess;
-      const ncclResult_t asked = ncclCommGetAsyncError(communicators_[rank], &found);
-      const ncclResult_t status = asked != ncclSuccess ? asked : found;
-      if (status != ncclSuccess && status != ncclInProgress)
-        return nccl_error(status, "summing over the GPUs").what();
-    }
-    return "";
+    ended_ = true;
+    changed_.notify_all();
   }
 
   /// In a group, every communicator is first told to end what it runs; only the group's end frees them. In
@@ -193,17 +166,14 @@ class NcclGroup {
     ncclGroupEnd();
   }
 
-  const std::vector<int> gpus_;  ///< by rank
-  /// Nothing is ever enqueued there; by them the GPUs are asked how they are.
-  const std::vector<cuda::Stream> streams_;
-  const std::vector<ncclComm_t> communicators_;
+  const int first_gpu_;
+  const std::vector<ncclComm_t> communicators_;  ///< by rank
   std::atomic<int> inside_{0};  ///< threads within a call of NCCL, or about to see that they must not
   std::atomic<bool> aborted_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool closing_ = false;
-  std::string failure_;  ///< why the group was aborted, where that is not a member's own error
-  std::thread ender_, watcher_;
+  bool closing_ = false, ended_ = false;
+  std::thread ender_;
 };
 
 class NcclCollective final : public DeviceCollective {
@@ -236,7 +206,7 @@ class NcclCollective final : public DeviceCollective {
   }
   void check() override { group_->check(); }
   void abort() noexcept override { group_->abort(); }
-  void fail(const std::string& why) noexcept override { group_->fail(why); }
+  std::string failure() override { return group_->failure(); }
 
  private:
   void all_reduce(void* data, int64_t n, ncclDataType_t type) {
@@ -274,7 +244,7 @@ std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context
     gpus.push_back(gpu);
     if (members.back()->deterministic()) choose_one_order();
   }
-  const auto group = std::make_shared<NcclGroup>(gpus, world);
+  const std::shared_ptr<NcclGroup> group = NcclGroup::make(gpus, world);
   std::vector<std::unique_ptr<DeviceCollective>> collectives;
   for (size_t rank = 0; rank < members.size(); ++rank)
     collectives.push_back(std::make_unique<NcclCollective>(group, *members[rank], static_cast<int>(rank)));

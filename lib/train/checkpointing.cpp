@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/exit_deadline.h"
 #include "base/finite.h"
 #include "base/new_file.h"
 #include "base/stopwatch.h"
@@ -35,6 +36,7 @@ struct Room {
 
 void write_checkpoint(const RunDirectory& directory, int64_t step, const CheckpointContent& content,
                       const Room& room) {
+  const ExitDeadline::Hold hold;
   for (;;) try {
       return directory.save(step, content);
     } catch (const NoSpace&) {

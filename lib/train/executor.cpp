@@ -102,7 +102,7 @@ Frame& Executor::load(const Batch& batch, Range samples, Plan::Purpose purpose, 
        .totals = static_cast<double*>(totals_.data()),
        .state = worker_->state()});
   const Stopwatch stopwatch(step_seconds_.copying);
-  const auto reading = StandstillWatch::reading(watch_);
+  const auto working = Watchdog::working(watchdog_);
   feed_.load(batch, samples, frame);
   return frame;
 }

@@ -19,7 +19,7 @@
 #include "train/gradient_sync.h"
 #include "train/microbatches.h"
 #include "train/replica_plans.h"
-#include "train/standstill.h"
+#include "train/watchdog.h"
 #include "train/worker.h"
 
 namespace dtrain {
@@ -68,8 +68,8 @@ class Executor {
 
   /// Whether the last step has been given to the device as a whole. Any thread.
   bool launched() const { return launched_; }
-  /// Is told of the samples that are read.
-  void set_watch(StandstillWatch* watch) { watch_ = watch; }
+  /// `watchdog` is told of the samples that are read.
+  void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
 
   const StepSeconds& step_seconds() const { return step_seconds_; }
   void forget_captured_graphs() { captured_graphs_.clear(); }
@@ -156,7 +156,7 @@ class Executor {
   Buffer arena_, shared_, totals_, host_numbers_, host_totals_;
   std::array<std::unique_ptr<Event>, 2> done_;
   StepSeconds step_seconds_;
-  StandstillWatch* watch_ = nullptr;
+  Watchdog* watchdog_ = nullptr;
   std::atomic<bool> launched_{true};
   size_t count_;            // of totals
   size_t frame_bytes_ = 0;  // from one place for a microbatch under way to the next

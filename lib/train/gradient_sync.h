@@ -77,13 +77,12 @@ class GradientSync {
   virtual void end(Worker&, Collective& /*replicas*/, Collective& /*everyone*/) {}
   /// Whether steps need no host thread to end, so that the next may be enqueued behind one that computes.
   virtual bool runs_ahead() const { return false; }
-  /// To be called by the thread that waits for the devices; throws where they failed.
+  /// To be called by the thread that waits for the devices; throws Aborted where their sums were aborted.
   virtual void check() {}
+  /// Ends the sums that devices wait for. Any thread; returns at once.
   virtual void abort() noexcept {}
-  /// Whether devices wait for each other by themselves, so that no thread's error ends that.
-  virtual bool devices_meet() const { return false; }
-  /// Where devices_meet(), ends what runs on them, and lets check() throw Error(why). Any thread.
-  virtual void fail(const std::string& /*why*/) noexcept {}
+  /// The text of an error of the sums that no call reports; "" where there is none. Any thread.
+  virtual std::string failure() { return ""; }
 };
 
 /// The workers and parameters that a gradient sync is for, and how it is to keep them.

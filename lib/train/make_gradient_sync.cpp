@@ -105,8 +105,7 @@ class NcclAllReduce final : public WholeState {
   void abort() noexcept override {
     for (const auto& member : members_) member->abort();
   }
-  bool devices_meet() const override { return members_.size() > 1; }
-  void fail(const std::string& why) noexcept override { members_[0]->fail(why); }
+  std::string failure() override { return members_[0]->failure(); }
 
   void ready(Worker& worker, int64_t end) override {
     const auto rank = static_cast<size_t>(worker.rank());

@@ -24,9 +24,20 @@ ReplicaPlans::ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::s
 }
 
 const Plan& ReplicaPlans::plan(const PlanKey& key) {
+  const std::lock_guard making(making_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto made = plans_.find(key); made != plans_.end()) return *made->second;
+  }
+  std::unique_ptr<Plan> made = make(key);
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<Plan>& plan = plans_[key];
-  if (plan) return *plan;
+  if (aborted_) made->abort();
+  return *plans_.emplace(key, std::move(made)).first->second;
+}
+
+/// Libraries may search, load and compile kernels for the plan.
+std::unique_ptr<Plan> ReplicaPlans::make(const PlanKey& key) const {
+  const auto working = Watchdog::working(watchdog_);
   PlanOptions options;
   options.spin = spin_;
   if (key.purpose == Plan::Purpose::training) {
@@ -36,16 +47,13 @@ const Plan& ReplicaPlans::plan(const PlanKey& key) {
     options.accumulates = accumulates_;
   }
   options.gathers_parameters = placement_.sharded == ShardLevel::parameters;
-  plan = std::make_unique<Plan>(graph_, layout_, heads_, ops_, placement_.slots, key, options);
-  if (aborted_) plan->abort();
-  return *plan;
+  return std::make_unique<Plan>(graph_, layout_, heads_, ops_, placement_.slots, key, options);
 }
 
 void ReplicaPlans::abort() noexcept {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
-  for (const auto& [key, plan] : plans_)
-    if (plan) plan->abort();
+  for (const auto& [key, plan] : plans_) plan->abort();
 }
 
 }  // namespace dtrain

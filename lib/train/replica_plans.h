@@ -11,6 +11,7 @@
 #include "nn/plan.h"
 #include "train/schedule.h"
 #include "train/strategy.h"
+#include "train/watchdog.h"
 
 namespace dtrain {
 
@@ -38,10 +39,15 @@ class ReplicaPlans {
   /// Whether plans reduce gradients as backward makes them, as there is a part of their sum only; so that
   /// replicas meet in them.
   bool reduces_gradients() const { return placement_.sharded >= ShardLevel::gradients; }
-  /// Wakes every thread that waits for another slot, with Aborted; waits for those that make a plan.
+  /// Wakes every thread that waits for another slot, with Aborted. Any thread; returns at once, even while a
+  /// plan is made.
   void abort() noexcept;
+  /// `watchdog` is told of the plans that are made.
+  void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
 
  private:
+  std::unique_ptr<Plan> make(const PlanKey& key) const;
+
   const Graph& graph_;
   const ModelLayout& layout_;
   std::span<const Head> heads_;
@@ -51,7 +57,9 @@ class ReplicaPlans {
   const std::vector<Ops*> ops_;
   std::vector<Collective*> groups_;  // that layers meet in training, by slot; empty where none does
   std::vector<int> in_flight_;       // by slot
-  std::mutex mutex_;
+  Watchdog* watchdog_ = nullptr;
+  std::mutex making_;  // held while a plan is made, which may take minutes
+  std::mutex mutex_;   // of the members below; never held for long
   bool aborted_ = false;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;
 };

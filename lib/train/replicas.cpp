@@ -34,6 +34,12 @@ int count_threads(const Placement& placement) {
   return static_cast<int>(placement.replicas.size()) * count_slots(placement);
 }
 
+bool has_gpu(const Placement& placement) {
+  const std::vector<DeviceId> devices = placement.devices();
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const DeviceId& device) { return device.kind == DeviceId::Kind::gpu; });
+}
+
 Update::Options update_options_of(const RunConfig& config) {
   const TrainOptions& train = config.train;
   const auto& weights = config.heads[0].weights;
@@ -64,6 +70,7 @@ std::unique_ptr<Context> make_context(DeviceId device, const std::vector<int>& c
 Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
     : config_(config),
       placement_(std::move(placement)),
+      on_gpu_(has_gpu(placement_)),
       world_(world),
       ranks_(world.local_ranks(static_cast<int>(placement_.replicas.size()))),
       layout_(config.graph, placement_.slots, count_slots(placement_)),
@@ -78,17 +85,20 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
   team_.run([&](Collective& member) { executor_of(member).worker().context().attach(); });
   make_syncs();
   team_.on_abort([this] {
-    for (const auto& sync : syncs_) sync->abort();
-    for (const auto& group : groups_) group[0]->abort();
-    for (const auto& replica : replicas_) replica->plans().abort();
-    world_.abort();
+    try {
+      throw;
+    } catch (const ReadError&) {
+      abort_all();
+    } catch (const std::exception& error) {
+      give_up(error.what());
+    }
   });
-  watch_devices();
   state_.push_back({std::string(kParameters), layout().size(), {}});
   totals_.sums.resize(Plan::count_totals(config.heads));
   if (update().gradient_rule().dynamic_scaling)
     set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
+  if (on_gpu_) watch_devices();
 }
 
 /// Where there is one slot, the team is its group.
@@ -137,6 +147,11 @@ Executor& Replicas::executor_of(const Collective& member) {
 }
 
 Replicas::~Replicas() {
+  try {
+    if (watchdog_) watchdog_->ask();
+    if (watchdog_ && aborted_) deadline_.arm("the GPUs do not return after an error");
+  } catch (const Error&) {  // known by now, and the deadline begins
+  }
   // Before the group that captured work calls.
   for (const auto& replica : replicas_)
     for (const auto& executor : replica->executors()) executor->forget_captured_graphs();
@@ -153,45 +168,79 @@ Microbatches Replicas::microbatches_of(int rank, Plan::Purpose purpose, int64_t 
           training && (config_.graph.is_synchronized() || placement_.sharded >= ShardLevel::gradients)};
 }
 
-/// Where devices meet by themselves.
 void Replicas::watch_devices() {
-  const auto meet = [](const auto& sync) { return sync->devices_meet(); };
-  if (std::none_of(syncs_.begin(), syncs_.end(), meet)) return;
-  const StandstillWatch::Seconds limit(config_.train.step_timeout.seconds());
-  watch_ = std::make_unique<StandstillWatch>(limit, [this] {
-    const std::string why = standstill();
-    for (const auto& sync : syncs_)
-      if (sync->devices_meet()) sync->fail(why);
-  });
-  for (const auto& replica : replicas_)
-    for (const auto& executor : replica->executors()) executor->set_watch(watch_.get());
+  watchdog_ = std::make_unique<Watchdog>(
+      Watchdog::Seconds(config_.train.step_timeout.seconds()),
+      Watchdog::Run{[this] { return find_failure(); }, [this] { return describe_stall(); },
+                    [this](const std::string& why) { give_up(why); }});
+  for (const auto& replica : replicas_) {
+    replica->plans().set_watchdog(watchdog_.get());
+    for (const auto& executor : replica->executors()) executor->set_watchdog(watchdog_.get());
+  }
 }
 
-/// Those that have not begun the step are what the others wait for; where all have, no one knows.
-std::string Replicas::standstill() const {
+std::string Replicas::find_failure() {
+  for (const auto& replica : replicas_)
+    for (const auto& executor : replica->executors())
+      if (std::string found = executor->worker().context().failure(); !found.empty()) return found;
+  for (const auto& sync : syncs_)
+    if (std::string found = sync->failure(); !found.empty()) return found;
+  return "";
+}
+
+/// The slots that have not begun the step are what the others wait for; where all have, any may be the cause.
+std::string Replicas::describe_stall() const {
   std::vector<std::string> late, all;
   for (const auto& replica : replicas_)
     for (const auto& executor : replica->executors()) {
       all.push_back(executor->worker().context().device().str());
       if (!executor->launched()) late.push_back(all.back());
     }
-  return fmt::format(
-      "{}: nothing has moved for {} at step {} (train.step_timeout). Captured steps of several GPUs of one "
-      "process can deadlock: DTRAIN_CUDA_GRAPHS=0 in the environment goes without, more slowly",
-      fmt::join(late.empty() ? all : late, ", "), config_.train.step_timeout.str(), step_.load());
+  return fmt::format("{}: nothing has moved for {} at step {} (train.step_timeout). {}",
+                     fmt::join(late.empty() ? all : late, ", "), config_.train.step_timeout.str(),
+                     step_.load(),
+                     all.size() > 1 ? "Captured steps of several GPUs of one process can deadlock: "
+                                      "DTRAIN_CUDA_GRAPHS=0 in the environment goes without, more slowly"
+                                    : "dmesg tells whether the driver has found an error (Xid); a step that "
+                                      "takes longer than that needs a longer train.step_timeout");
+}
+
+void Replicas::abort_all() noexcept {
+  aborted_ = true;
+  team_.member(0).abort();
+  for (const auto& sync : syncs_) sync->abort();
+  for (const auto& group : groups_) group[0]->abort();
+  for (const auto& replica : replicas_) replica->plans().abort();
+  world_.abort();
+}
+
+void Replicas::give_up(const std::string& why) noexcept {
+  if (on_gpu_) deadline_.arm(why);
+  abort_all();
 }
 
 int Replicas::most_pending() const {
   return syncs_[0]->runs_ahead() ? 1 : 0;
 }
 
-/// work() on every slot's thread, with what its failure means for the parameters: samples that cannot be read
-/// fail before any replica updates them, but where devices update by themselves behind sums that are then cut
-/// short.
-void Replicas::run_step(Plan::Purpose purpose, int64_t batch_size, const StepWork& work) {
-  const auto waiting = StandstillWatch::waiting(watch_.get());
+void Replicas::run(const std::function<void(Collective&)>& work) {
+  const auto waiting = Watchdog::waiting(watchdog_.get());
   try {
-    team_.run([&](Collective& member) {
+    team_.run(work);
+  } catch (const ReadError&) {
+    throw;
+  } catch (...) {
+    if (watchdog_) watchdog_->ask();
+    throw;
+  }
+  if (watchdog_) watchdog_->check();
+}
+
+/// run(), with what a failure means for the parameters: samples that cannot be read fail before any replica
+/// updates them, except where devices update by themselves after sums that are then cut short.
+void Replicas::run_step(Plan::Purpose purpose, int64_t batch_size, const StepWork& work) {
+  try {
+    run([&](Collective& member) {
       Executor& executor = executor_of(member);
       work(executor, microbatches_of(executor.worker().rank(), purpose, batch_size), sync_of(executor));
     });
@@ -234,7 +283,7 @@ const BatchTotals& Replicas::evaluate(const Batch& batch) {
 }
 
 void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
-  team_.run([&](Collective& member) {
+  run([&](Collective& member) {
     Executor& executor = executor_of(member);
     executor.predict(batch,
                      microbatches_of(executor.worker().rank(), Plan::Purpose::prediction, batch.size()),
@@ -245,7 +294,7 @@ void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
 /// Adds the replicas' totals in the order of ranks. A replica that never gives any must not keep the others'
 /// devices waiting for it.
 const BatchTotals& Replicas::collect(int64_t samples, int back) try {
-  const auto waiting = StandstillWatch::waiting(watch_.get());
+  const auto waiting = Watchdog::waiting(watchdog_.get());
   totals_.samples = samples;
   std::fill(totals_.sums.begin(), totals_.sums.end(), 0.0);
   for (const auto& replica : replicas_)
@@ -253,13 +302,14 @@ const BatchTotals& Replicas::collect(int64_t samples, int back) try {
       const std::span<const double> totals = executor->totals(back);
       for (size_t i = 0; i < totals_.sums.size(); ++i) totals_.sums[i] += totals[i];
     }
+  if (watchdog_) watchdog_->check();
   for (const auto& sync : syncs_) sync->check();
   world_.all_reduce(totals_.sums);
   return totals_;
-} catch (...) {
+} catch (const std::exception& error) {
   intact_ = false;
-  for (const auto& sync : syncs_) sync->abort();
-  world_.abort();
+  give_up(error.what());
+  if (watchdog_) watchdog_->ask();  // it may know the cause, of which this error is a consequence
   throw;
 }
 
@@ -269,10 +319,7 @@ std::vector<std::string> Replicas::advice() const {
     if (const std::string advice = sync->advice();
         !advice.empty() && std::find(all.begin(), all.end(), advice) == all.end())
       all.push_back(advice);
-  const std::vector<DeviceId> devices = placement_.devices();
-  const bool on_gpu = std::any_of(devices.begin(), devices.end(),
-                                  [](const DeviceId& device) { return device.kind == DeviceId::Kind::gpu; });
-  if (size() > 1 && on_gpu && config_.graph.is_synchronized())
+  if (size() > 1 && on_gpu_ && config_.graph.is_synchronized())
     all.push_back(
         "synchronized batch normalization meets in the host's memory, which is slow: GPUs wait for the host "
         "twice a layer and step");

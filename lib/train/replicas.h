@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_deadline.h"
 #include "collective/team.h"
 #include "data/loader.h"
 #include "device/device.h"
@@ -21,9 +22,9 @@
 #include "train/gradient_sync.h"
 #include "train/replica.h"
 #include "train/run_config.h"
-#include "train/standstill.h"
 #include "train/strategy.h"
 #include "train/update.h"
+#include "train/watchdog.h"
 
 namespace dtrain {
 
@@ -189,14 +190,23 @@ class Replicas {
   Range share_of(int rank, int64_t batch_size) const;
   Microbatches microbatches_of(int rank, Plan::Purpose purpose, int64_t batch_size) const;
   using StepWork = std::function<void(Executor&, const Microbatches&, GradientSync&)>;
+  /// work(collective) on every slot's thread. Throws what the watchdog knows of a failure, before any other
+  /// error.
+  void run(const std::function<void(Collective&)>& work);
   void run_step(Plan::Purpose purpose, int64_t batch_size, const StepWork& work);
   bool has_finite_weights(Range range);
   HostArrays host_arrays(const std::function<std::span<float>(StateArray&)>& place);
   std::span<float> copy_of(StateArray& array);
   const BatchTotals& collect(int64_t samples, int back);
   void watch_devices();
-  /// What is said of devices that stand still.
-  std::string standstill() const;
+  /// The first failure that a GPU or NCCL reports, "" where there is none. Any thread.
+  std::string find_failure();
+  /// The error of a run that stalls.
+  std::string describe_stall() const;
+  /// Lets whoever waits for another slot, replica or process throw Aborted. Any thread; returns at once.
+  void abort_all() noexcept;
+  /// The same where GPUs may never return; then the process ends with this error. Any thread.
+  void give_up(const std::string& why) noexcept;
   MemoryPlan memory_of(Executor& executor, Plan::Purpose purpose, int64_t batch_size);
   /// What one memory will hold, the host's or a GPU's.
   struct Demand;
@@ -204,8 +214,10 @@ class Replicas {
   Demand scarcest(Plan::Purpose purpose, int64_t batch_size);
   std::string most_of_it(const Demand& demand) const;
 
+  ExitDeadline deadline_;  // the first member: all others are destroyed in its time
   const RunConfig& config_;
   const Placement placement_;
+  const bool on_gpu_;  // any device is a GPU
   World& world_;
   const World::LocalRanks ranks_;
   ModelLayout layout_;
@@ -223,8 +235,8 @@ class Replicas {
   ReadAheadMemory read_ahead_;
   int64_t most_samples_ = std::numeric_limits<int64_t>::max();
   bool intact_ = true;
-  std::unique_ptr<StandstillWatch>
-      watch_;  // the last member: it looks at the others. Null where none is needed
+  std::atomic<bool> aborted_{false};
+  std::unique_ptr<Watchdog> watchdog_;  // the last member: it looks at the others. Null on CPUs
 };
 
 }  // namespace dtrain

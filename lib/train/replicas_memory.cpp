@@ -97,7 +97,7 @@ MemoryPlan Replicas::memory_of(Executor& executor, Plan::Purpose purpose, int64_
 std::vector<MemoryPlan> Replicas::memory(Plan::Purpose purpose, int64_t batch_size, int replicas) {
   batch_size = std::min(batch_size, most_samples_);
   std::vector<MemoryPlan> plans(static_cast<size_t>(std::min(replicas, size()) * slots()));
-  team_.run([&](Collective& member) {
+  run([&](Collective& member) {
     const auto place = static_cast<size_t>(member.rank());
     if (place < plans.size()) plans[place] = memory_of(executor_of(member), purpose, batch_size);
   });
@@ -217,7 +217,7 @@ void Replicas::allocate(Plan::Purpose purpose, int64_t batch_size) {
     for (const auto& executor : replica->executors())
       sync_of(*executor).allocate_parameters(executor->worker());
   if (purpose != Plan::Purpose::training) return;
-  team_.run([&](Collective& member) {
+  run([&](Collective& member) {
     Executor& executor = executor_of(member);
     sync_of(executor).allocate_slots(executor.worker());
   });

@@ -103,7 +103,7 @@ std::optional<HostArrays> Replicas::snapshot() {
   if (host_view(kParameters).empty()) return download();
   if (!state_[0].copy.data() && !has_room_for_snapshot()) return std::nullopt;
   const HostArrays arrays = host_arrays([this](StateArray& array) { return copy_of(array); });
-  team_.run([&](Collective& member) {
+  run([&](Collective& member) {
     for (StateArray& array : state_) {
       const Range part = part_of(array.size, member.rank(), member.size());
       executor_of(member).worker().context().copy_to_host(array.copy.f32() + part.begin,
@@ -154,7 +154,7 @@ void Replicas::swap_average() {
 }
 
 void Replicas::finish_writing() {
-  team_.run([&](Collective& member) {
+  run([&](Collective& member) {
     Executor& executor = executor_of(member);
     sync_of(executor).finish_writing(executor.worker());
   });

@@ -47,7 +47,7 @@ struct TrainOptions {
   std::optional<double> clip_value;  // the greatest size of an element of it
   int64_t accumulate = 1;            // microbatches that each share is worked through in
   std::optional<TimeSpan> max_time;
-  TimeSpan step_timeout{{10, Interval::Unit::minute}};  // of GPUs that wait for each other
+  TimeSpan step_timeout{{10, Interval::Unit::minute}};  // of GPUs that stall
   std::vector<Configured<Callback>> callbacks;
   std::vector<ParameterGroup> groups;
 };

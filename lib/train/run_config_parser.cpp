@@ -119,10 +119,9 @@ const Schema<TrainOptions>& train_schema() {
           .optional("max_time", &TrainOptions::max_time,
                     "how long the run may take, such as '8 hours': it saves and ends in time; a run that is "
                     "resumed has all of it again")
-          .optional(
-              "step_timeout", &TrainOptions::step_timeout,
-              "how long several GPUs may stand still in a step before the run ends with an error, such as "
-              "'10 minutes'; reading samples does not count")
+          .optional("step_timeout", &TrainOptions::step_timeout,
+                    "how long GPUs may make no progress in a step before the run ends with an error, such as "
+                    "'10 minutes'; reading samples and preparing kernels do not count")
           .optional("callbacks", &TrainOptions::callbacks,
                     "what watches the run, beside terminate_on_nan, which does unless it is written with "
                     "'enabled: false', or the list is empty")

@@ -265,8 +265,7 @@ class ShardsByNccl final : public ShardedState {
   void abort() noexcept override {
     for (const auto& member : members_) member->abort();
   }
-  bool devices_meet() const override { return members_.size() > 1; }
-  void fail(const std::string& why) noexcept override { members_[0]->fail(why); }
+  std::string failure() override { return members_[0]->failure(); }
 
  private:
   size_t rank_of(const Shard& shard) const { return static_cast<size_t>(shard.worker->rank()); }

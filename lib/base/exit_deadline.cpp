@@ -1,0 +1,76 @@
+#include "base/exit_deadline.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <poll.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+namespace {
+
+std::atomic<int> holds{0};
+
+/// Calls no destructor and allocates nothing: other threads may be anywhere. Standard error that takes no
+/// text (a terminal that was stopped) must not keep the process.
+[[noreturn]] void end_process(const std::string& message) {
+  pollfd output{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&output, 1, 0) == 1 && (output.revents & POLLOUT)) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message.data(), message.size());
+  }
+  ::_exit(1);
+}
+
+}  // namespace
+
+std::chrono::duration<double> cleanup_limit() {
+  const char* said = std::getenv("DTRAIN_CLEANUP_SECONDS");
+  const double seconds = said ? std::strtod(said, nullptr) : 0;
+  return std::chrono::duration<double>(seconds > 0 ? seconds : 30);
+}
+
+ExitDeadline::Hold::Hold() {
+  ++holds;
+}
+
+ExitDeadline::Hold::~Hold() {
+  --holds;
+}
+
+ExitDeadline::~ExitDeadline() {
+  {
+    const std::lock_guard lock(mutex_);
+    in_time_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ExitDeadline::arm(const std::string& why) noexcept try {
+  const std::lock_guard lock(mutex_);
+  if (thread_.joinable()) return;
+  // Behind a progress bar on a terminal, the message begins a line.
+  std::string message = fmt::format(
+      "{}error: {}\nerror: cleaning up after that has not ended in {:g} seconds; the process ends here\n",
+      ::isatty(STDERR_FILENO) == 1 ? "\n" : "", why, cleanup_limit().count());
+  thread_ = std::thread([this, text = std::move(message)] { wait(text); });
+} catch (...) {  // no memory or no thread: then there is no deadline
+}
+
+/// In small steps, so that a process that was stopped for a while (Ctrl-Z) has its time when it goes on.
+void ExitDeadline::wait(const std::string& message) {
+  using Seconds = std::chrono::duration<double>;
+  Seconds left = cleanup_limit();
+  std::unique_lock lock(mutex_);
+  while (left > Seconds::zero()) {
+    const Seconds step = std::min(left, Seconds(0.1));
+    if (changed_.wait_for(lock, step, [this] { return in_time_; })) return;
+    if (holds == 0) left -= step;
+  }
+  end_process(message);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,94 @@
+// A process that does not end by itself after a failure.
+#include "base/exit_deadline.h"
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+namespace dtrain {
+namespace {
+
+struct End {
+  int code = -1;  // of the exit; -1: a signal
+  std::string said;
+};
+
+/// How a process ends that has 0.2 seconds to clean up and does this; 7 where it comes to the end of it.
+End end_of(const std::function<void()>& work) {
+  std::array<int, 2> pipe_ends{};
+  REQUIRE(pipe(pipe_ends.data()) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("DTRAIN_CLEANUP_SECONDS", "0.2", 1);
+    dup2(pipe_ends[1], STDERR_FILENO);
+    work();
+    _exit(7);
+  }
+  REQUIRE(child > 0);
+  close(pipe_ends[1]);
+  End end;
+  std::array<char, 4096> text{};
+  for (ssize_t n = 0; (n = read(pipe_ends[0], text.data(), text.size())) > 0;)
+    end.said.append(text.data(), static_cast<size_t>(n));
+  close(pipe_ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  if (WIFEXITED(status)) end.code = WEXITSTATUS(status);
+  return end;
+}
+
+void sleep_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+TEST_CASE("a process that does not clean up in time ends with the first error") {
+  const End end = end_of([] {
+    ExitDeadline deadline;
+    deadline.arm("gpu:1: it broke");
+    deadline.arm("another replica broke");
+    sleep_for(60);
+  });
+  CHECK(end.code == 1);
+  CHECK(end.said ==
+        "error: gpu:1: it broke\n"
+        "error: cleaning up after that has not ended in 0.2 seconds; the process ends here\n");
+}
+
+TEST_CASE("a process that cleans up in time goes on") {
+  const End end = end_of([] {
+    {
+      ExitDeadline unused, deadline;
+      deadline.arm("it broke");
+      sleep_for(0.05);
+    }
+    sleep_for(0.6);
+  });
+  CHECK(end.code == 7);
+  CHECK(end.said == "");
+}
+
+TEST_CASE("a file that is being written has all the time that it takes") {
+  const End end = end_of([] {
+    ExitDeadline deadline;
+    auto hold = std::make_unique<ExitDeadline::Hold>();
+    deadline.arm("it broke");
+    sleep_for(0.8);
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, "written\n", 8);
+    hold.reset();
+    sleep_for(60);
+  });
+  CHECK(end.code == 1);
+  CHECK(end.said.starts_with("written\nerror: it broke\n"));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,206 @@
+// Runs whose GPUs fail or stall end, and say why. Where threads of the run never return, the process ends:
+// these cases run in a process of their own.
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <spawn.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "device/device.h"
+#include "emulation/emulation.h"
+#include "train/runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+using Sets = std::vector<std::string>;
+
+const std::string kMirrored = "strategy={mirrored: {devices: ['gpu:0', 'gpu:1']}}";
+const std::string kPipeline = "strategy={pipeline: {devices: ['gpu:0', 'gpu:1'], stages: [dense_1]}}";
+const std::string kSingle = "strategy={single: {device: 'gpu:0'}}";
+
+/// Calls `happens` after a step.
+class Accident final : public Recorder {
+ public:
+  explicit Accident(void (*happens)(), int64_t step = 12) : happens_(happens), step_(step) {}
+  void on_step(const Progress& progress) override {
+    Recorder::on_step(progress);
+    if (progress.global_step == step_) happens_();
+  }
+
+ private:
+  void (*happens_)();
+  int64_t step_;
+};
+
+void break_second() {
+  emulation::break_device(1);
+}
+
+/// For the cases with a process of their own: trains, and ends the process as dtrain does.
+[[noreturn]] void train_here(const Sets& sets, void (*happens)()) {
+  try {
+    const ScratchDirectory directory;
+    Accident recorder(happens);
+    Trainer trainer(config_from(kDenseRun, sets), RunDirectory(directory / "run"), recorder,
+                    recorder.requests);
+    trainer.start();
+    trainer.run();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "thrown: %s\n", error.what());
+    _exit(1);
+  }
+  _exit(0);
+}
+
+struct End {
+  int code = -1;  // of the exit; -1: a signal
+  std::string said;
+  double seconds = 0;
+};
+
+/// Runs the skipped case of this name in a process of its own, which has two seconds to clean up.
+End end_of_case(const std::string& name) {
+  std::array<int, 2> pipe_ends{};
+  REQUIRE(pipe(pipe_ends.data()) == 0);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDERR_FILENO);
+  posix_spawn_file_actions_addclose(&actions, pipe_ends[0]);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
+  std::string program = "/proc/self/exe", no_skip = "--no-skip", wanted = "--test-case=" + name;
+  std::array<char*, 4> arguments{program.data(), no_skip.data(), wanted.data(), nullptr};
+  setenv("DTRAIN_CLEANUP_SECONDS", "2", 1);
+  const auto begin = std::chrono::steady_clock::now();
+  pid_t child = 0;
+  REQUIRE(posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ) == 0);
+  unsetenv("DTRAIN_CLEANUP_SECONDS");
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipe_ends[1]);
+  End end;
+  std::array<char, 4096> text{};
+  for (ssize_t n = 0; (n = read(pipe_ends[0], text.data(), text.size())) > 0;)
+    end.said.append(text.data(), static_cast<size_t>(n));
+  close(pipe_ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  if (WIFEXITED(status)) end.code = WEXITSTATUS(status);
+  end.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return end;
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("own process: a GPU of two replicas breaks" * doctest::skip()) {
+    train_here({kMirrored}, break_second);
+  }
+  TEST_CASE("own process: a GPU of two breaks whose aborted sums never end" * doctest::skip()) {
+    emulation::block_nccl_aborts(true);
+    train_here({kMirrored}, break_second);
+  }
+  TEST_CASE("own process: a GPU of a pipeline breaks" * doctest::skip()) {
+    emulation::restart({.eagerness = 0});  // the second GPU's first operation begins when all wait
+    train_here({kPipeline}, break_second);
+  }
+  TEST_CASE("own process: a single GPU stalls" * doctest::skip()) {
+    train_here({kSingle, "train.step_timeout=1 second"}, [] { emulation::block_graph_launches(0); });
+  }
+
+  TEST_CASE("replicas whose sums cannot be aborted end with the name of the GPU that failed") {
+    if (gpu_presence().count < 2) return;
+    for (const char* name : {"own process: a GPU of two replicas breaks",
+                             "own process: a GPU of two breaks whose aborted sums never end"}) {
+      CAPTURE(name);
+      const End end = end_of_case(name);
+      CAPTURE(end.said);
+      CHECK(end.code == 1);
+      CHECK(end.said.starts_with("thrown: gpu:1: CUDA: cudaErrorLaunchFailure (719); an earlier operation"));
+      CHECK(end.seconds < 20);
+    }
+  }
+
+  TEST_CASE("a pipeline whose second GPU fails ends with its name, though the first waits for it for ever") {
+    if (gpu_presence().count < 2) return;
+    const End end = end_of_case("own process: a GPU of a pipeline breaks");
+    CAPTURE(end.said);
+    CHECK(end.code == 1);
+    CHECK(end.said.starts_with("error: gpu:1: "));
+    CHECK(end.said.find("the process ends here") != std::string::npos);
+    CHECK(end.seconds < 20);
+  }
+
+  TEST_CASE("a single GPU that stalls ends the process") {
+    if (gpu_presence().count < 1) return;
+    const End end = end_of_case("own process: a single GPU stalls");
+    CAPTURE(end.said);
+    CHECK(end.code == 1);
+    CHECK(end.said.starts_with("error: gpu:0: nothing has moved for 1 second at step 1"));
+    CHECK(end.seconds < 20);
+  }
+
+  TEST_CASE("a single GPU that fails ends the run with its name and with advice") {
+    if (gpu_presence().count < 1) return;
+    const ScratchDirectory directory;
+    Accident recorder([] { emulation::break_device(0); });
+    {
+      Trainer trainer(config_from(kDenseRun, {kSingle}), RunDirectory(directory / "run"), recorder,
+                      recorder.requests);
+      trainer.start();
+      CHECK_THROWS_WITH_AS(trainer.run(),
+                           doctest::Contains("gpu:0: CUDA: cudaErrorLaunchFailure (719); an earlier"), Error);
+      CHECK_THROWS_WITH_AS(trainer.replicas().read_state("parameters", {0, 1}, nullptr),
+                           doctest::Contains("gpu:0: "), Error);
+    }
+    emulation::repair_devices();
+  }
+
+  TEST_CASE("a step in which GPUs stall ends the run, and says where and what to do") {
+    if (gpu_presence().count < 2) return;
+    const ScratchDirectory directory;
+    Accident recorder([] { emulation::block_graph_launches(1); });
+    Trainer trainer(config_from(kDenseRun, {kMirrored, "train.step_timeout=1 second"}),
+                    RunDirectory(directory / "run"), recorder, recorder.requests);
+    trainer.start();
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("gpu:1: nothing has moved for 1 second at step 1"),
+                         Error);
+    emulation::block_graph_launches(-1);
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+    CHECK(recorder.losses.size() >= 12);
+    CHECK(recorder.losses.size() <= 14);
+  }
+
+  TEST_CASE("plans may take longer to make than a step may stall") {
+    if (gpu_presence().count < 1) return;
+    constexpr auto kImages = R"(
+model:
+  inputs: {image: [6, 6, 2]}
+  layers: [{conv2d: {filters: 3, kernel_size: 3}}, flatten, {dense: {units: 3}}]
+dataset:
+  train: {synthetic: {samples: 10, target: {classes: 3}}}
+  validation: {synthetic: {samples: 6, target: {classes: 3}}}
+strategy: {single: {device: 'gpu:0'}}
+train:
+  epochs: 1
+  batch_size: 8
+  step_timeout: 1 second
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: sgd
+)";
+    const ScratchDirectory directory;
+    Accident recorder([] { emulation::slow_down_plans(1.5); }, 2);  // validation's plan is made after that
+    Trainer trainer(config_from(kImages), RunDirectory(directory / "run"), recorder, recorder.requests);
+    trainer.start();
+    const auto begin = std::chrono::steady_clock::now();
+    trainer.run();
+    emulation::slow_down_plans(0);
+    CHECK(std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(1500));
+    CHECK(recorder.losses.size() == 2);
+  }
+}
