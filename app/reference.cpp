@@ -188,6 +188,19 @@ constexpr const char* kModelExample = R"(model:
     - dense: {name: scores, units: 10}
   outputs: scores)";
 
+const std::string kReaders =
+    R"(A split has one reader. File names are relative to `root`. `rows: [from, to)` beside the reader keeps only these samples. A
+target may be an input, as it is after the transforms: `target: {input: image}`.
+
+A split without a reader takes samples from another split, which then lacks them:
+
+```yaml
+train: {csv: train.csv}
+validation: {split: {of: train, fraction: 0.15, stratify: true, seed: 1}}
+```
+
+)";
+
 /// The sections of a schema of runs.
 class Reference {
  public:
@@ -239,14 +252,7 @@ class Reference {
     const Json& keys = part("dataset");
     std::string text =
         fmt::format("## dataset\n\n{}\n\n{}", sentence(keys.at("description").as_string()), key_table(keys));
-    text += registry(
-        "Readers", "reader",
-        "Each split is one reader; beside it may stand `rows: [from, to)`, only the samples from the first "
-        "number up to below the second. File names are relative to `root`. A target may be an input, as that "
-        "is after the transforms: `target: {input: image}`. Instead of a reader a split may have `split: "
-        "{of: "
-        "train, fraction: 0.15, stratify: true}`: that fraction of another split's samples, drawn by the "
-        "seed and (where it says `stratify`) the same of each class, which the other split then lacks.");
+    text += registry("Readers", "reader", kReaders + drawn_split());
     text += registry("Transforms", "transform",
                      "What is done to samples, in the order in which they are listed.");
     text += registry(
@@ -254,6 +260,14 @@ class Reference {
         "The values of the data set's `augment`: what the pictures that are trained on undergo, before the "
         "transforms, by what each draws anew in every epoch.");
     return text + registry("Caches", "cache", "The values of the data set's `cache`.");
+  }
+
+  /// The keys of a split that takes samples from another one.
+  std::string drawn_split() const {
+    for (const Json& choice : definitions_.at("split").at("anyOf").items())
+      if (const Json* keys = choice.find("properties"))
+        return "Keys of `split`:\n\n" + key_table(keys->at("split"));
+    throw Error("the schema of a split has no 'split'");
   }
 
   std::string train() const {

@@ -22,16 +22,19 @@ bool has_name(const ColumnProfile& column, std::string_view name) {
   return in_small_letters(column.name) == name;
 }
 
+/// Whether a table has a column of numbers of this name.
+bool has_numbers(const TableProfile& table, std::string_view name) {
+  return std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnProfile& column) {
+    return column.kind == ColumnKind::number && has_name(column, name);
+  });
+}
+
 /// Whether the columns x and y, perhaps with a z, are coordinates and this is one of them. If the table has
 /// no other column, the last of them may well be a function of the others.
 bool is_coordinate(const TableProfile& table, size_t place) {
-  const auto has_column = [&](std::string_view name) {
-    return std::any_of(table.columns.begin(), table.columns.end(),
-                       [&](const ColumnProfile& column) { return has_name(column, name); });
-  };
   const ColumnProfile& column = table.columns[place];
-  return (has_name(column, "x") || has_name(column, "y") || has_name(column, "z")) && has_column("x") &&
-         has_column("y");
+  const bool named = has_name(column, "x") || has_name(column, "y") || has_name(column, "z");
+  return named && column.kind == ColumnKind::number && has_numbers(table, "x") && has_numbers(table, "y");
 }
 
 /// Rows that have a value.
@@ -109,9 +112,11 @@ std::vector<size_t> likely_targets(const TableProfile& table, std::optional<size
     if (other != place && std::find(places.begin(), places.end(), place) == places.end())
       places.push_back(place);
   };
+  // Of x, y and z, z is more likely than y.
+  const bool has_xyz = has_numbers(table, "x") && has_numbers(table, "z");
   for (const std::string_view name : kUsual)
     for (size_t i = 0; i < table.columns.size(); ++i)
-      if (has_name(table.columns[i], name)) add(i);
+      if (has_name(table.columns[i], name) && !(name == "y" && has_xyz)) add(i);
   for (size_t i = table.columns.size(); i-- > 0;) add(i);
   return places;
 }

@@ -122,18 +122,17 @@ Json with_common_keys(const Json& readers) {
 
 const Schema<DrawnSplit>& DrawnSplit::schema() {
   static const auto all =
-      Schema<DrawnSplit>("Samples that are drawn from another split's by the seed; that keeps what is left.")
-          .required("of", &DrawnSplit::of, "train, validation or test: the split that they are drawn from")
-          .required("fraction", &DrawnSplit::fraction, "of that split's samples",
+      Schema<DrawnSplit>("Draws samples from another split by the seed; the other split keeps the rest.")
+          .required("of", &DrawnSplit::of, "the split to draw from: train, validation or test")
+          .required("fraction", &DrawnSplit::fraction, "the share of that split's samples to take",
                     Check<double>{"a fraction between 0 and 1",
                                   [](const double& value) { return value > 0 && value < 1; },
                                   Json::object().set("exclusiveMinimum", 0).set("exclusiveMaximum", 1)})
           .optional("stratify", &DrawnSplit::stratify,
-                    "the same fraction of each class of the (first) target, as far as whole samples go")
+                    "takes the same fraction of each class of the (first) target, rounded to whole samples")
           .optional("seed", &DrawnSplit::seed,
-                    "the seed of the draw, the run's where not given: with it, runs with several seeds have "
-                    "the same "
-                    "samples in each split");
+                    "the seed of the draw, by default the run's; set it to keep the same split in runs with "
+                    "different seeds");
   return all;
 }
 

@@ -44,8 +44,13 @@ class NewColumns(NewCase):
         found = self.columns("cut,size,x,y", lambda i: ("ab"[i % 2], i * 11 % 53, i * 7 % 59 + 0.5, i % 13))
         self.assertEqual(found["size"], "number: target: a number")
         self.assertIn("'y' is not the target: it is a coordinate", self.said["notes"][1])
+        # A column of text is no coordinate.
+        found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, "ab"[i % 2]))
+        self.assertEqual(found["z"], "categories: target: 2 classes")
         # A table that has nothing else, or no x.
-        for header in ("x,y", "x1,y"):
+        found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, i % 17 + 0.5))
+        self.assertEqual(found["z"], "number: target: a number")
+        for header in ("x,y", "x1,y", "y,x"):
             found = self.columns(header, lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5))
             self.assertEqual(found["y"], "number: target: a number")
 
