@@ -219,7 +219,7 @@ class Reference {
   /// The mapping under a key at the top.
   const Json& part(const char* key) const { return *mapping_in(schema_.at("properties").at(key)); }
 
-  std::string registry(const char* title, const char* noun, const char* introduction) const {
+  std::string registry(const char* title, const char* noun, const std::string& introduction) const {
     return fmt::format("## {}\n\n{}\n\n{}", title, introduction, registry_section(definitions_.at(noun)));
   }
 
@@ -264,10 +264,11 @@ class Reference {
 
   /// The keys of a split that takes samples from another one.
   std::string drawn_split() const {
+    std::string text = "Keys of `split`:\n\n";
     for (const Json& choice : definitions_.at("split").at("anyOf").items())
-      if (const Json* keys = choice.find("properties"))
-        return "Keys of `split`:\n\n" + key_table(keys->at("split"));
-    throw Error("the schema of a split has no 'split'");
+      if (const Json* keys = choice.find("properties")) text += key_table(keys->at("split"));
+    while (text.ends_with('\n')) text.pop_back();
+    return text;
   }
 
   std::string train() const {

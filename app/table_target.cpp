@@ -37,6 +37,13 @@ bool is_coordinate(const TableProfile& table, size_t place) {
   return named && column.kind == ColumnKind::number && has_numbers(table, "x") && has_numbers(table, "y");
 }
 
+/// Whether a column has each number of a range once, in any order.
+bool has_consecutive_numbers(const TableProfile& table, const ColumnProfile& column) {
+  constexpr int64_t kLeastRows = 20;
+  return column.kind == ColumnKind::number && column.whole && column.distinct && column.missing == 0 &&
+         table.rows >= kLeastRows && column.most - column.least == static_cast<double>(table.rows - 1);
+}
+
 /// Rows that have a value.
 int64_t known_rows(const TableProfile& table, size_t place) {
   return table.rows - table.columns[place].missing;
@@ -88,6 +95,7 @@ std::string why_unlikely(const TableProfile& table, size_t place) {
   if (meaning == ColumnMeaning::row_number || meaning == ColumnMeaning::id)
     return why_no_feature(column, meaning);
   if (is_coordinate(table, place)) return "it is a coordinate";
+  if (has_consecutive_numbers(table, column)) return "it has each number of a range once, as ids do";
   constexpr int64_t kUsualRows = 5;
   return column.kind == ColumnKind::text && column.odd_text.empty() ? why_no_classes(table, place, kUsualRows)
                                                                     : "";

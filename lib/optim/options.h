@@ -23,7 +23,9 @@ class OptimizerWith : public Optimizer {
     return {static_cast<uint64_t>(step), static_cast<float>(learning_rate),
             static_cast<float>(learning_rate * options_.weight_decay), static_cast<float>(learning_rate)};
   }
-  /// Keras 2 and 3 have no name in common for a weight decay.
+  /// Null with a weight decay. In an .h5 file Keras 2 looks an optimizer up by its class name among those of
+  /// TensorFlow 2.10, which have no weight decay. It finds the newer classes only by names ("Custom>AdamW")
+  /// and with an option (is_legacy_optimizer) that Keras 3 refuses.
   Json keras_config(int64_t steps_per_epoch, const Json& schedule) const override {
     if (options_.weight_decay != 0 || keras_class().empty()) return {};
     Json config = keras_options();

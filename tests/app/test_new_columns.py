@@ -54,6 +54,14 @@ class NewColumns(NewCase):
             found = self.columns(header, lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5))
             self.assertEqual(found["y"], "number: target: a number")
 
+    def test_a_column_of_consecutive_numbers_is_no_target(self):
+        found = self.columns("x,y,customer", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, 4000 + i * 7 % 60))
+        self.assertEqual(found["y"], "number: target: a number")
+        self.assertIn("number: feature", found["customer"])
+        found = self.columns("size,kind,customer", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], 4000 + i))
+        self.assertEqual(found["kind"], "categories: target: 2 classes")
+        self.assertIn("'customer' is not the target: it has each number of a range once", self.said["notes"][1])
+
     def test_the_next_column_where_the_last_cannot_be_the_target(self):
         for name, value, why in (("note", lambda i: f"the note of row {i} here", "it has 60 different texts in 60 rows"),
                                  ("when", lambda i: f"2026-01-{i % 28 + 1:02}", "it holds dates"), ("none", lambda i: "", "it holds nothing"),
