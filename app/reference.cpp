@@ -208,8 +208,9 @@ class Reference {
 
   std::string str() const {
     std::string text = kIntroduction + run() + model() + dataset();
-    text += registry("Strategies", "strategy",
-                     "How the run is laid over devices. `auto` is all GPUs, or the CPU where there is none.");
+    text +=
+        registry("Strategies", "strategy",
+                 "How the run uses devices. `devices: auto` takes all GPUs, or the CPU if there are none.");
     text += train() + checkpoint();
     while (text.ends_with("\n\n")) text.pop_back();
     return text;

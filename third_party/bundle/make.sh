@@ -33,7 +33,7 @@ cp -r "$root"/{configs,datasets} "$bundle"
 cp -r "$root/tests/app" "$bundle/tests"
 find "$root/bench" -mindepth 1 -maxdepth 1 ! -name __pycache__ ! -name results ! -name CMakeLists.txt \
   -exec cp -r {} "$bundle/bench" \;
-cp "$here"/{dtrain,run-tests,libraries.sh} "$bundle"
+cp "$here"/{dtrain,run-tests,gpu-first-hour,libraries.sh} "$bundle"
 find "$bundle" -name __pycache__ -prune -exec rm -rf {} +
 # What is opened at run time: lib/device/cuda/library.h.
 grep -aohE 'lib(cublasLt|cudnn|nccl)\.so\.[0-9]+' "$bundle/bin/dtrain" | sort -u >"$bundle/cuda-libraries" || true

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Runs the checks of docs/gpu-status.md that one machine can answer, in order, and writes one report.
+
+    bench/gpu/first_hour.py --dtrain PROGRAM [--tests FOLDER] [--output FILE] [--only NAME ...] [--minutes 60]
+
+`./dev gpu-first-hour` runs it on a build, `./gpu-first-hour` in a bundle. Each check is a shell command with a time limit. Some compare
+the losses of two runs. The report is written again after every check, so that it survives a machine that goes down. A check
+is skipped, with the reason, if the machine lacks what it needs: two GPUs, compute-sanitizer, a data set. Exits with 0 if
+every check that ran passed, 1 if one failed, 2 if there is no GPU.
+
+In a bundle, where test programs are run by `DTRAIN_PROGRAM=test_ops ./dtrain`, `--tests` is left out.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SHOWN_LINES = 40
+ONE = 'strategy={single: {device: "gpu:0"}}'
+CPU = 'strategy={single: {device: "cpu:0"}}'
+
+
+class Check:
+    """A shell command. `judge`, if given, takes its output (standard error follows standard output) and returns what is
+    wrong, "" if nothing is. `expect` is the exit status, None for any except that of a timeout or a crash."""
+
+    def __init__(self, name, shows, command, gpus=1, needs="", seconds=300, judge=None, expect=0):
+        self.name, self.shows, self.command, self.gpus, self.needs = name, shows, command, gpus, needs
+        self.seconds, self.judge, self.expect = seconds, judge, expect
+
+
+def losses(path):
+    return [json.loads(line)["loss"] for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
+
+
+def same_losses(one, other, tolerance, steps=None):
+    """A judge: the losses of two step logs differ by at most `tolerance`, relatively; 0: they are the same bits."""
+    def judge(_):
+        a, b = losses(one)[:steps], losses(other)[:steps]
+        if not a or len(a) != len(b):
+            return f"{len(a)} losses against {len(b)}"
+        for step, (x, y) in enumerate(zip(a, b), 1):
+            if not abs(x - y) <= tolerance * max(abs(x), abs(y)):  # nan is wrong, too
+                return f"step {step}: loss {x!r} against {y!r}"
+        return ""
+    return judge
+
+
+def must_say(pattern):
+    def judge(output):
+        return "" if re.search(pattern, output) else f"the output has nothing that matches '{pattern}'"
+    return judge
+
+
+def same_steps(whole, resumed):
+    """A judge: every step that a resumed run logged has the very loss of the run that was not interrupted."""
+    def judge(_):
+        rows = [[json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()] for path in (whole, resumed)]
+        expected = {row["step"]: row["loss"] for row in rows[0]}
+        if not rows[1]:
+            return "the resumed run logged no step"
+        wrong = [row for row in rows[1] if expected.get(row["step"]) != row["loss"]]
+        return f"step {wrong[0]['step']}: loss {wrong[0]['loss']!r} against {expected.get(wrong[0]['step'])!r}" if wrong else ""
+    return judge
+
+
+def checks(dtrain, program, folder):
+    """All checks, in order. `program(name)` is the command of a test program."""
+    mlp, cnn, big = "configs/digits-mlp.yaml", "configs/digits-cnn.yaml", "configs/resnet50-synthetic.yaml"
+    strict, exact = "train.precision=float32", "train.deterministic=true"
+    two = '"gpu:0", "gpu:1"'
+    same = 1e-4
+
+    def fit(name, *settings, config=mlp):
+        options = " ".join(f"'{setting}'" for setting in ("train.epochs=2", *settings))
+        return f"{dtrain} fit {config} --output {folder}/{name} --step-log {log(name)} --set {options}"
+
+    def log(name):
+        return f"{folder}/{name}.jsonl"
+
+    def over(devices, more=""):
+        return f"strategy={{mirrored: {{devices: [{devices}]{more}}}}}"
+
+    def tests(name):
+        return f"DTRAIN_REQUIRE_CUDA=1 {program(name)} -ts=gpu"
+
+    yield Check("devices", "names, versions, memory, peer access, bandwidths", f"{dtrain} gpus --measure")
+    for name in ("test_device", "test_ops", "test_collective", "test_nn", "test_train"):
+        yield Check(name, "the tests that need a GPU", tests(name), seconds=600)
+
+    yield Check("cpu", "the reference run", fit("cpu", CPU, strict))
+    yield Check("gpu", "the first 20 losses are the CPU's", fit("gpu", ONE, strict),
+                judge=same_losses(log("cpu"), log("gpu"), same, 20))
+    yield Check("eager", "without CUDA graphs: the same bits", "DTRAIN_CUDA_GRAPHS=0 " + fit("eager", ONE, strict),
+                judge=same_losses(log("gpu"), log("eager"), 0))
+    yield Check("replicas", "three replicas on one GPU", fit("three", over('"gpu:0"', ", replicas: 3"), strict),
+                judge=same_losses(log("gpu"), log("three"), same, 20))
+    yield Check("gpu-and-cpu", "a GPU and a CPU together", fit("mixed", over('"gpu:0", "cpu:0"'), strict),
+                judge=same_losses(log("gpu"), log("mixed"), same, 20))
+    yield Check("repeatable", "train.deterministic: two runs have the same bits",
+                fit("once", ONE, exact) + " && " + fit("twice", ONE, exact),
+                judge=same_losses(log("once"), log("twice"), 0))
+    long = (ONE, exact, "train.epochs=4000", "checkpoint.every=100 steps")
+    yield Check("killed", "a killed run resumes to the bit",
+                f"{fit('whole', *long)} >/dev/null && {{ timeout -s KILL 5 {fit('killed', *long)} >/dev/null; "
+                f"{dtrain} resume {folder}/killed --step-log {log('resumed')} | tail -3; }}",
+                judge=same_steps(log("whole"), log("resumed")))
+    for precision in ("mixed_bfloat16", "mixed_float16", "tf32"):
+        yield Check(precision, "the first 20 losses are within 5 % of the CPU's",
+                    fit(precision, ONE, f"train.precision={precision}"),
+                    judge=same_losses(log("cpu"), log(precision), 0.05, 20))
+    yield Check("convolutions", "a convolutional network, with cuDNN", fit("cnn", ONE, config=cnn))
+    yield Check("libraries", "the CUDA libraries that are opened",
+                f"LD_DEBUG=libs {fit('libs', ONE, config=cnn)} 2>&1 | grep -E 'calling init.*(cudnn|cublas|nvrtc|nccl)'",
+                judge=must_say("cublasLt"))
+    yield Check("ptx", "the kernels' PTX, compiled by the driver",
+                "CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_DISABLE=1 " + fit("ptx", ONE), seconds=600)
+    yield Check("hidden", "`auto` says why it uses no GPU", "CUDA_VISIBLE_DEVICES=99 " + fit("hidden", "strategy={mirrored: {devices: auto}}"),
+                judge=must_say("warning"))
+    yield Check("too-large", "a batch that does not fit is refused at once",
+                fit("large", ONE, "train.batch_size=10000000", config=big), expect=2, judge=must_say("memory"))
+
+    for name, strategy in (("mirrored", over(two)), ("pipeline", f"strategy={{pipeline: {{devices: [{two}]}}}}"),
+                           *((f"sharded-{level}", f"strategy={{sharded: {{devices: [{two}], level: {level}}}}}")
+                             for level in ("optimizer", "gradients", "parameters"))):
+        yield Check(name, "two GPUs: the losses of one", fit(name, strategy, strict), gpus=2,
+                    judge=same_losses(log("gpu"), log(name), same, 20))
+    yield Check("without-peers", "two GPUs without peer access", "DTRAIN_P2P=0 " + fit("no-peers", over(two), strict),
+                gpus=2, judge=same_losses(log("gpu"), log("no-peers"), same, 20))
+    yield Check("two-repeatable", "two GPUs, train.deterministic: two runs have the same bits",
+                fit("two", over(two), exact) + " && " + fit("two-again", over(two), exact),
+                gpus=2, judge=same_losses(log("two"), log("two-again"), 0))
+    yield Check("replays", "five minutes of replayed steps on two GPUs",
+                fit("replays", over(two), "train.epochs=100000000", "train.max_time=5 minutes",
+                    "train.step_timeout=1 minutes"), gpus=2, seconds=420)
+
+    for tool in ("memcheck", "racecheck"):
+        yield Check(tool, f"compute-sanitizer's {tool} of the kernels' tests",
+                    f"compute-sanitizer --tool {tool} --error-exitcode 9 {program('test_ops')} -ts=gpu",
+                    needs="compute-sanitizer", seconds=1200)
+    yield Check("speed", "operations by themselves", program("gpu_bench"), seconds=600)
+    yield Check("profile", "the kernels of a convolutional network",
+                f"nsys profile --stats=true -o {folder}/profile {fit('profile', ONE, config=cnn)}", needs="nsys", seconds=600)
+
+
+def run(check, seconds):
+    """Exit status (None: it ran out of time) and output."""
+    with tempfile.TemporaryFile(mode="w+", errors="replace") as output:
+        process = subprocess.Popen(["bash", "-c", check.command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            status = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            status = None
+        output.seek(0)
+        return status, output.read()
+
+
+def verdict(check, status, output, seconds):
+    """What is wrong; "" if nothing is."""
+    if status is None:
+        return f"it did not end within {seconds:.0f} seconds"
+    if status != check.expect:
+        return f"exit status {status}, expected {check.expect}"
+    try:
+        return check.judge(output) if check.judge else ""
+    except (OSError, ValueError, KeyError) as error:
+        return str(error)
+
+
+def report(path, devices, rows):
+    count = {kind: sum(row["result"] == kind for row in rows) for kind in ("passed", "FAILED", "skipped")}
+    lines = [f"# The first hour on {', '.join(device['name'] for device in devices)}, {datetime.date.today()}", "",
+             ", ".join(f"{number} {kind}" for kind, number in count.items()), "", "| check | shows | result | seconds |", "|---|---|---|---|"]
+    for row in rows:
+        why = f": {row['why']}" if row["why"] else ""
+        lines.append(f"| {row['name']} | {row['shows']} | {row['result']}{why} | {row['seconds']:.0f} |")
+    for row in rows:
+        if row["result"] == "skipped":
+            continue
+        shown = row["output"].strip().splitlines()[-SHOWN_LINES:]
+        lines += ["", f"## {row['name']}", "", "    " + row["command"], "", *("    " + line for line in shown)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dtrain", required=True, help="the program: of a build, or the bundle's script")
+    parser.add_argument("--tests", type=pathlib.Path, help="the folder of the test programs of a build")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("gpu-first-hour.md"), help="the report")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only these checks")
+    parser.add_argument("--minutes", type=float, default=60, help="begin no check after this time")
+    arguments = parser.parse_args()
+    dtrain = str(pathlib.Path(arguments.dtrain).resolve())
+
+    def program(name):
+        if arguments.tests is None:
+            return f"env DTRAIN_PROGRAM={name} {dtrain}"
+        return str(next((path for path in (arguments.tests / name, arguments.tests.parent / "bench" / name) if path.exists()), name))
+    found = subprocess.run([dtrain, "gpus", "--json"], text=True, capture_output=True, check=False)
+    gpu = json.loads(found.stdout).get("gpu", {}) if found.returncode == 0 else {"count": 0, "reason": found.stderr.strip()}
+    if not gpu.get("count"):
+        print(f"first_hour.py: no GPU: {gpu.get('reason')}", file=sys.stderr)
+        return 2
+    start, rows = time.monotonic(), []
+    with tempfile.TemporaryDirectory(prefix="gpu-first-hour-") as folder:
+        every = list(checks(dtrain, program, folder))
+        if unknown := set(arguments.only) - {check.name for check in every}:
+            parser.error(f"--only: no check {', '.join(sorted(unknown))}; there are {', '.join(check.name for check in every)}")
+        for check in every:
+            if arguments.only and check.name not in arguments.only:
+                continue
+            row = dict(name=check.name, shows=check.shows, command=check.command.replace(folder, "$OUT"), result="skipped", why="", seconds=0, output="")
+            if gpu["count"] < check.gpus:
+                row["why"] = f"needs {check.gpus} GPUs"
+            elif check.needs and not shutil.which(check.needs):
+                row["why"] = f"{check.needs} is not on PATH"
+            elif time.monotonic() - start > 60 * arguments.minutes:
+                row["why"] = "no time is left"
+            else:
+                began = time.monotonic()
+                status, row["output"] = run(check, check.seconds)
+                row["seconds"] = time.monotonic() - began
+                row["why"] = verdict(check, status, row["output"], check.seconds)
+                row["result"] = "FAILED" if row["why"] else "passed"
+            rows.append(row)
+            print(f"{row['result']:8} {row['name']}{': ' + row['why'] if row['why'] else ''}  {row['seconds']:.0f} s", flush=True)
+            report(arguments.output, gpu["devices"], rows)
+    print(f"report: {arguments.output}")
+    return 1 if any(row["result"] == "FAILED" for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
