@@ -1,6 +1,7 @@
 // The part of cuBLASLt that dtrain uses: products of column-major matrices, in double precision, with the
 // checks that the documentation of cublasLtMatmul asks for.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <cublasLt.h>
@@ -159,7 +160,7 @@ void multiply(const Product& p, std::optional<Number> parts, float alpha, const 
       const int64_t at = j * p.d.stride + i;
       if (beta != 0) sum += static_cast<double>(beta) * read_number(c, out, at);
       if (has_bias(p.desc)) sum += read_number(p.desc.bias, out, i);
-      if (has_relu(p.desc)) sum = sum < 0 ? 0 : sum;
+      if (has_relu(p.desc)) sum = std::fmax(sum, 0.0);  // as NVIDIA documents it: NaN becomes 0
       write_number(d, out, at, sum);
     }
   }

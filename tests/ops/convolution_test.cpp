@@ -106,4 +106,30 @@ DEVICE_TEST_CASE("depthwise convolutions") {
   }
 }
 
+// Not on a CPU, where oneDNN's relu behind a convolution turns NaN into 0.
+TEST_CASE("on a GPU: convolutions with relu keep NaN" * doctest::test_suite("gpu")) {
+  on_every_gpu([](Device& device) {
+    ConvolutionSpec square = spec_of(5, 8, 8, 3, 1, 1, {1, 1, 1, 1}), depthwise = square;
+    depthwise.depthwise = true;
+    for (ConvolutionSpec spec : {square, depthwise, spec_of(5, 8, 8, 1, 1, 1, {})}) {
+      CAPTURE(spec.depthwise);
+      CAPTURE(spec.kernel_height);
+      spec.bias = spec.plain_only = true;
+      spec.activation.kind = Activation::relu;
+      const auto convolution = device.ops().convolution(spec);
+      const auto image = spec.height * spec.width * 8;
+      Floats values = device.random(spec.batch * image, 1);
+      std::fill_n(values.begin() + image, image, NAN);  // the second of three images
+      const TypedArray src = device.typed(values), kernel = device.typed(device.random(9 * 8 * 8, 2)),
+                       bias = device.typed(device.random(8, 3)), dst = device.typed(values.size());
+      const auto scratch = device.memory(convolution->scratch_bytes()),
+                 saved = device.memory(convolution->saved_bytes());
+      convolution->forward(src.data(), kernel.data(), bias.data(), dst.data(), saved.data(), scratch.data());
+      const Floats found = dst.read();
+      for (size_t i = 0; i < found.size(); ++i)
+        CHECK(std::isnan(found[i]) == (static_cast<int64_t>(i) / image == 1));
+    }
+  });
+}
+
 }  // namespace dtrain::test

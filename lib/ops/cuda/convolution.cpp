@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "device/cuda/current.h"
+#include "ops/cuda/bias_activation.h"
 #include "ops/cuda/convolution_kernels.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/dnn_convolution.h"

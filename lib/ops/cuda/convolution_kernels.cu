@@ -1,6 +1,5 @@
 #include "ops/cuda/convolution_kernels.h"
 #include "ops/cuda/vector.h"
-#include "ops/math/activations.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -34,35 +33,6 @@ void transpose_as(CudaOps& ops, const From* src, To* dst, int64_t rows, int64_t 
          dim3(kTile, kTileRows), ops.context().compute(), src, dst, rows, columns);
 }
 
-template <class T>
-struct BiasActivation {
-  T* images;
-  const T* bias;
-  int64_t columns;
-  ActivationSpec spec;
-
-  /// N elements are of one row: N divides the columns.
-  template <int N>
-  struct Loaded {
-    float values[N], biases[N];
-  };
-  template <int N>
-  __device__ Loaded<N> read(int64_t i) const {
-    Loaded<N> loaded;
-    load(images + i, loaded.values);
-    load(bias + divide(i, columns).rest, loaded.biases);
-    return loaded;
-  }
-  template <int N>
-  __device__ void finish(int64_t i, Loaded<N> loaded) const {
-    math::with_activation(spec, [&](auto activation) {
-#pragma unroll
-      for (int j = 0; j < N; ++j) loaded.values[j] = activation.forward(loaded.values[j] + loaded.biases[j]);
-    });
-    store(images + i, loaded.values);
-  }
-};
-
 }  // namespace
 
 void transpose(CudaOps& ops, const void* src, void* dst, int64_t rows, int64_t columns) {
@@ -77,16 +47,6 @@ void transpose_to_float(CudaOps& ops, DType type, const void* src, float* dst, i
   with_type(type, [&](auto zero) {
     using T = decltype(zero);
     transpose_as(ops, static_cast<const T*>(src), dst, rows, columns);
-  });
-}
-
-void bias_activation(CudaOps& ops, const ActivationSpec& spec, const void* bias, void* images, int64_t rows,
-                     int64_t columns) {
-  with_type(ops.compute_type(), [&](auto zero) {
-    using T = decltype(zero);
-    const BiasActivation<T> body{static_cast<T*>(images), static_cast<const T*>(bias), columns, spec};
-    const bool vectors = columns % kVector<T> == 0 && all_aligned(body.images, body.bias);
-    for_each<kVector<T>>(ops.context(), rows * columns, vectors, body);
   });
 }
 

@@ -11,10 +11,6 @@ void transpose(CudaOps& ops, const void* src, void* dst, int64_t rows, int64_t c
 /// The same from any type to float32: the gradient's way back.
 void transpose_to_float(CudaOps& ops, DType type, const void* src, float* dst, int64_t rows, int64_t columns);
 
-/// images[r, c] = act(images[r, c] + bias[c]), in place.
-void bias_activation(CudaOps& ops, const ActivationSpec& spec, const void* bias, void* images, int64_t rows,
-                     int64_t columns);
-
 /// A convolution by kernels of our own, straight from its definition: slow, for what cuDNN has no engine for.
 class DirectConvolution final : public Convolution {
  public:

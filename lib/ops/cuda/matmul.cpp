@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "device/cuda/check.h"
 #include "device/cuda/current.h"
+#include "ops/cuda/bias_activation.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/handles.h"
 
@@ -25,12 +26,6 @@ cudaDataType_t blas_type(DType type) {
   return CUDA_R_32F;
 }
 
-cublasLtEpilogue_t fused_epilogue(const MatmulSpec& spec) {
-  const bool relu = spec.activation.kind == Activation::relu;
-  if (spec.bias) return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
-  return relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
-}
-
 MatrixLayout make_layout(cudaDataType_t type, int64_t rows, int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
   check(cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
@@ -41,6 +36,10 @@ MatrixLayout make_layout(cudaDataType_t type, int64_t rows, int64_t columns) {
 
 /// cuBLASLt's matrices lie column by column. So a matrix of ours is its transpose there, and what is asked
 /// for is C^T = op(B)^T op(A)^T, whose rows are C's columns: along them runs its bias.
+///
+/// cuBLASLt adds the bias, but never applies relu: its epilogue computes max(x, 0), which may turn NaN into
+/// 0. A network that diverges would then go on with a finite loss and zeros in place of NaN. The activation
+/// kernel, which keeps NaN, costs one more read and write of C.
 class CudaMatmul final : public Matmul {
  public:
   CudaMatmul(CudaOps& ops, const MatmulSpec& spec) : ops_(ops), spec_(spec) {
@@ -52,8 +51,8 @@ class CudaMatmul final : public Matmul {
     left_ = spec.transpose_b ? make_layout(type, spec.k, spec.n) : make_layout(type, spec.n, spec.k);
     right_ = spec.transpose_a ? make_layout(type, spec.m, spec.k) : make_layout(type, spec.k, spec.m);
     result_ = make_layout(result, spec.n, spec.m);
-    fused_ = choose(fused_epilogue(spec));
-    if (!fused_ && !choose(CUBLASLT_EPILOGUE_DEFAULT))
+    adds_bias_ = spec.bias && choose(CUBLASLT_EPILOGUE_BIAS);
+    if (!adds_bias_ && !choose(CUBLASLT_EPILOGUE_DEFAULT))
       throw Error(
           fmt::format("cuBLASLt has no product of [{}, {}] and [{}, {}]", spec.m, spec.k, spec.k, spec.n));
   }
@@ -62,16 +61,17 @@ class CudaMatmul final : public Matmul {
 
   void run(const void* a, const void* b, const void* bias, void* c, void*) override {
     CudaContext& context = ops_.context();
-    if (fused_ && spec_.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (adds_bias_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     const float one = 1, zero = 0;
     check(cublasLtMatmul(context.blas(), desc_.get(), &one, b, left_.get(), a, right_.get(), &zero, c,
                          result_.get(), c, result_.get(), &algorithm_, context.workspace(),
                          context.workspace_bytes(), context.compute()),
           "a matrix product");
-    const bool relu = spec_.activation.kind == Activation::relu;
-    if (spec_.bias && !fused_) ops_.add_bias(c, c, bias, spec_.m, spec_.n);
-    if (spec_.activation.kind != Activation::linear && !(relu && fused_))
+    if (spec_.bias && !adds_bias_) {
+      bias_activation(ops_, spec_.activation, bias, c, spec_.m, spec_.n);
+    } else if (spec_.activation.kind != Activation::linear) {
       ops_.activation_forward(spec_.activation, c, c, spec_.m * spec_.n);
+    }
   }
 
  private:
@@ -139,7 +139,7 @@ class CudaMatmul final : public Matmul {
   MatmulDesc desc_;
   MatrixLayout left_, right_, result_;
   cublasLtMatmulAlgo_t algorithm_{};
-  bool fused_ = false;  // bias and relu are the product's epilogue
+  bool adds_bias_ = false;  // the bias is the product's epilogue
 };
 
 }  // namespace

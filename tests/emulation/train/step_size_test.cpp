@@ -58,7 +58,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("a step is few kernels") {
     const Counts mlp = counts_of(
         "mnist-mlp", {"dataset={train: {synthetic: {samples: 640, target: {classes: 10}}}, cache: device}"});
-    CHECK(mlp.nodes <= 19);
+    CHECK(mlp.nodes <= 21);  // two of them relu, which cuBLASLt would fuse, but make 0 of NaN
     CHECK(mlp.calls == 0);
     const Counts small = counts_of(
         "resnet20", {"dataset={train: {synthetic: {samples: 24, target: {classes: 10}}}, cache: device}",
