@@ -8,11 +8,10 @@
 
 namespace dtrain {
 
-Executor::Executor(ReplicaPlans& plans, int slot, std::unique_ptr<Worker> worker, Collective& member,
-                   Collective& everyone)
+Executor::Executor(ReplicaPlans& plans, int slot, Worker& worker, Collective& member, Collective& everyone)
     : plans_(plans),
       slot_(slot),
-      worker_(std::move(worker)),
+      worker_(&worker),
       member_(member),
       everyone_(everyone),
       feed_(worker_->ops()),

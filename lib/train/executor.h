@@ -44,10 +44,8 @@ struct StepSeconds {
 /// the shard levels `gradients` and `parameters`, and training with synchronised layers.
 class Executor {
  public:
-  /// `member`: of the group of this slot in all replicas. `everyone`: of that of all slots. Refers to all but
-  /// the worker.
-  Executor(ReplicaPlans& plans, int slot, std::unique_ptr<Worker> worker, Collective& member,
-           Collective& everyone);
+  /// `member`: of the group of this slot in all replicas. `everyone`: of that of all slots. Refers to all.
+  Executor(ReplicaPlans& plans, int slot, Worker& worker, Collective& member, Collective& everyone);
 
   int slot() const { return slot_; }
   Worker& worker() { return *worker_; }
@@ -147,7 +145,7 @@ class Executor {
 
   ReplicaPlans& plans_;
   const int slot_;
-  std::unique_ptr<Worker> worker_;
+  Worker* const worker_;
   Collective &member_, &everyone_;
   StateShards* shards_ = nullptr;
   std::set<PlanKey> started_;  // by purpose and size of the whole batch

@@ -25,10 +25,11 @@ class Replica {
   Replica(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
           const Placement& placement, std::vector<SlotRequest> slots, bool spin, bool accumulates)
       : plans_(graph, layout, heads, placement, ops_of(slots), groups_of(slots), spin, accumulates) {
-    for (SlotRequest& slot : slots)
+    for (SlotRequest& slot : slots) {
+      workers_.push_back(std::move(slot.worker));
       executors_.push_back(std::make_unique<Executor>(plans_, static_cast<int>(executors_.size()),
-                                                      std::move(slot.worker), *slot.replicas,
-                                                      *slot.everyone));
+                                                      *workers_.back(), *slot.replicas, *slot.everyone));
+    }
   }
 
   Executor& executor(int slot) { return *executors_[static_cast<size_t>(slot)]; }
@@ -47,8 +48,11 @@ class Replica {
     return groups;
   }
 
+  // Destroyed from the last to the first: the executors' frames, the plans, and the cuDNN handles that the
+  // plans were made with.
+  std::vector<std::unique_ptr<Worker>> workers_;  // by slot
   ReplicaPlans plans_;
-  std::vector<std::unique_ptr<Executor>> executors_;
+  std::vector<std::unique_ptr<Executor>> executors_;  // by slot
 };
 
 }  // namespace dtrain

@@ -8,6 +8,7 @@
 #include <cudnn.h>
 #include <map>
 #include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -20,6 +21,7 @@ using namespace dtrain::emulation;
 struct cudnnContext {
   int device;
   cudaStream_t stream;
+  int plans = 0;  // that were made with it and are not destroyed
 };
 
 namespace {
@@ -53,9 +55,12 @@ struct Descriptor {
   Engine engine;
   std::vector<Engine> engines;
   int device = 0;
+  cudnnHandle_t handle = nullptr;  // of a plan
 };
 
 namespace {
+
+std::set<cudnnHandle_t> handles;  // that are not destroyed
 
 Descriptor& of(cudnnBackendDescriptor_t descriptor) {
   return *static_cast<Descriptor*>(descriptor);
@@ -273,13 +278,15 @@ void finish(Descriptor& d) {
       find_engines(d);
       break;
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
-      value<cudnnHandle_t>(d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE);
+      const auto handle = value<cudnnHandle_t>(d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE);
       const Descriptor& chosen =
           part(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
       require(chosen.engine.works, CUDNN_STATUS_NOT_SUPPORTED);
       d.operation = chosen.operation;
       d.engine = chosen.engine;
       d.device = chosen.device;
+      d.handle = handle;
+      ++handle->plans;
       break;
     }
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
@@ -343,9 +350,13 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* made) {
   if (machine().devices == 0) return CUDNN_STATUS_NOT_INITIALIZED;
   if (forbid_capture() != cudaSuccess) return CUDNN_STATUS_INTERNAL_ERROR;
   *made = new cudnnContext{current_device(), nullptr};
+  handles.insert(*made);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  const auto lock = lock_machine();
+  if (handle->plans > 0) fail_device("a cuDNN handle is destroyed before plans that were made with it");
+  handles.erase(handle);
   delete handle;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -375,6 +386,8 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+  const auto lock = lock_machine();
+  if (handles.contains(of(descriptor).handle)) --of(descriptor).handle->plans;
   delete &of(descriptor);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -392,6 +405,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   if (of(descriptor).type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds_of_a_plan));
+  const auto lock = lock_machine();
   return guarded([&] {
     finish(of(descriptor));
     return CUDNN_STATUS_SUCCESS;
