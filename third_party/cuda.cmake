@@ -1,4 +1,4 @@
-# The CUDA half: toolkit 12 or 13, cuDNN 9, and NCCL 2. Sets DTRAIN_HAS_CUDA and DTRAIN_HAS_NCCL, and makes the targets
+# The CUDA half: toolkit 12 or 13, cuDNN 9, and NCCL 2.22. Sets DTRAIN_HAS_CUDA and DTRAIN_HAS_NCCL, and makes the targets
 # dtrain_cuda and dtrain_nccl, which are empty where those are not. Without them the CPU half is built.
 set(DTRAIN_CUDA AUTO CACHE STRING "Build the CUDA half: ON, OFF, or AUTO (where a CUDA toolkit and cuDNN are found)")
 set_property(CACHE DTRAIN_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -66,7 +66,7 @@ endif()
 target_include_directories(dtrain_cuda SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
 target_link_libraries(dtrain_cuda INTERFACE CUDA::cudart_static ${CMAKE_DL_LIBS})
 
-find_package(NCCL 2 QUIET)
+find_package(NCCL 2.22 QUIET) # older ones do not abort within a group (lib/collective/nccl.cpp)
 if(NCCL_FOUND)
   set(DTRAIN_HAS_NCCL ON)
   target_include_directories(dtrain_nccl SYSTEM INTERFACE ${NCCL_INCLUDE_DIR})

@@ -81,7 +81,8 @@ std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
 ///
 /// From the first member's sum to the last one's, no member may make a call that can wait for the devices:
 /// allocating, freeing, making a graph, launching a kernel for the first time. That may wait for a GPU whose
-/// sum waits for this member.
+/// sum waits for this member. While a replayed CapturedGraph with a member's calls runs, the member may make
+/// no other call (NCCL_GRAPH_MIXING_SUPPORT is off).
 class DeviceCollective {
  public:
   virtual ~DeviceCollective() = default;
@@ -116,8 +117,8 @@ class DeviceCollective {
 
 /// A group over these contexts of different GPUs, by rank; at least one. The contexts are this process's; all
 /// processes of `world` join theirs to one group. A member must outlive every CapturedGraph that captured its
-/// calls, as NCCL waits for these to be destroyed. Not to be called during a capture. Throws Error where NCCL
-/// is absent or fails.
+/// calls, as NCCL waits for these to be destroyed. Not to be called during a capture. Throws UserError where
+/// NCCL is too old, Error where it is absent or fails.
 std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context* const> contexts,
                                                                World& world = single_process());
 bool nccl_available();
@@ -126,5 +127,10 @@ bool nccl_available();
 double measure_all_reduce(int gpus, size_t bytes);
 /// "2.28.9", of the library that this process has loaded; empty where there is none.
 std::string nccl_version();
+/// Sets the environment variables that NCCL reads when it starts, unless they are set: groups enqueue no call
+/// outside of a graph while a graph that calls NCCL runs; where `deterministic`, sums have one order,
+/// captured or not. They stay for the process. To be called before a run starts threads, as setenv() is not
+/// safe while another thread calls getenv().
+void set_nccl_environment(bool deterministic);
 
 }  // namespace dtrain

@@ -14,6 +14,7 @@
 #include "base/exit_deadline.h"
 #include "base/threads.h"
 #include "collective/collective.h"
+#include "collective/nccl_library.h"
 #include "device/cuda/check.h"
 #include "device/cuda/context.h"
 #include "device/cuda/current.h"
@@ -30,11 +31,32 @@ void check_nccl(ncclResult_t status, const char* what) {
   if (status != ncclSuccess) throw nccl_error(status, what);
 }
 
-/// One order of summing, captured or not: else NCCL is free to choose another for a graph's buffers. What the
-/// environment says already stays.
-void choose_one_order() {
-  setenv("NCCL_ALGO", "Ring", 0);
-  setenv("NCCL_GRAPH_REGISTER", "0", 0);
+/// The first NCCL whose ncclCommAbort, within a group, frees the communicator only at the group's end; older
+/// ones free it at once, under the threads that are inside a call of it.
+constexpr int kAbortsInGroups = 22200;
+/// Libraries are compatible with the headers of older versions only.
+constexpr int kOldestVersion = std::max(kAbortsInGroups, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, 0));
+
+int loaded_version() {
+  int version = 0;
+  return ncclGetVersion(&version) == ncclSuccess ? version : 0;
+}
+
+/// "2.28.9" of 22809; before 2.9, 2804 was "2.8.4".
+std::string version_text(int version) {
+  const int of_major = version < 10000 ? 1000 : 10000;
+  return fmt::format("{}.{}.{}", version / of_major, version % of_major / 100, version % 100);
+}
+
+void check_version() {
+  const int found = loaded_version();
+  if (found == 0 || found >= kOldestVersion) return;
+  const std::string path = nccl_path();
+  throw UserError(fmt::format(
+      "NCCL {}{} is too old for training on several GPUs: this program needs NCCL {}.{} or newer. Install it "
+      "(package libnccl2, or the Python wheel nvidia-nccl-cu{}) and put its folder first in LD_LIBRARY_PATH",
+      version_text(found), path.empty() ? "" : " (" + path + ")", kOldestVersion / 10000,
+      kOldestVersion / 100 % 100, CUDART_VERSION / 1000));
 }
 
 /// A communicator for each of this process's GPUs.
@@ -242,8 +264,8 @@ std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context
     if (std::count(gpus.begin(), gpus.end(), gpu) > 0)
       throw Error("NCCL joins replicas that have a GPU each, not several on " + context->device().str());
     gpus.push_back(gpu);
-    if (members.back()->deterministic()) choose_one_order();
   }
+  check_version();
   const std::shared_ptr<NcclGroup> group = NcclGroup::make(gpus, world);
   std::vector<std::unique_ptr<DeviceCollective>> collectives;
   for (size_t rank = 0; rank < members.size(); ++rank)
@@ -252,13 +274,21 @@ std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context
 }
 
 bool nccl_available() {
-  return !nccl_version().empty();
+  return loaded_version() != 0;
 }
 
 std::string nccl_version() {
-  int version = 0;
-  if (ncclGetVersion(&version) != ncclSuccess) return "";
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  const int version = loaded_version();
+  return version == 0 ? "" : version_text(version);
+}
+
+void set_nccl_environment(bool deterministic) {
+  // No step needs calls outside of a graph while a graph with calls runs, and NCCL's documentation reports
+  // hangs with what allows them.
+  setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
+  if (!deterministic) return;
+  setenv("NCCL_ALGO", "Ring", 0);
+  setenv("NCCL_GRAPH_REGISTER", "0", 0);  // else buffers of a graph may be summed by another algorithm
 }
 
 }  // namespace dtrain

@@ -1,4 +1,6 @@
 // The functions of NCCL that are used. Another one is another line here; the linker names it.
+#include "collective/nccl_library.h"
+
 #include <nccl.h>
 
 #include "base/error.h"
@@ -12,6 +14,10 @@ const dtrain::cuda::Library& nccl() {
 }
 
 }  // namespace
+
+std::string dtrain::nccl_path() {
+  return nccl().path();
+}
 
 #define FORWARD(result, function, parameters, arguments) \
   DTRAIN_FORWARD(nccl, result, function, parameters, arguments)

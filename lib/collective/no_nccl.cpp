@@ -15,4 +15,6 @@ std::string nccl_version() {
   return "";
 }
 
+void set_nccl_environment(bool) {}
+
 }  // namespace dtrain

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+
 namespace dtrain {
 
 /// "cpu:1", "gpu:0". cpu:N are logical devices that share the machine's cores.
@@ -79,6 +81,13 @@ class Event {
   virtual void synchronize() = 0;
 };
 
+/// Thrown by Context::capture() where CUDA does not let the work be captured (cudaError 900 to 908). Nothing
+/// of it was enqueued, and the context can be used on.
+class CaptureRefused : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Captured work, to be enqueued again as a whole. Belongs to one context, whose thread runs it.
 class CapturedGraph {
  public:
@@ -125,8 +134,8 @@ class Context {
   virtual void upload(void* dst, const void* src, size_t bytes, const Event& consumed, Event& uploaded) = 0;
   /// Captures what `work` enqueues, in place of doing it; its calls must have run before, as libraries choose
   /// and allocate the first time. Waits for the operations; what is captured can then be run without any
-  /// allocating or waiting. Null where the work is to be called anew every time: on the CPU, and where the
-  /// environment says DTRAIN_CUDA_GRAPHS=0.
+  /// allocating or waiting. Null where the work is to be called again every time: on the CPU, and where the
+  /// environment says DTRAIN_CUDA_GRAPHS=0. Throws CaptureRefused.
   virtual std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) = 0;
   virtual void synchronize() = 0;
   /// Why the device has failed, with its name; "" where it works, as the CPU always does. Asks the device

@@ -8,6 +8,14 @@
 
 namespace dtrain {
 
+namespace {
+
+BatchKind kind_of(Plan::Purpose purpose, const Batch& batch) {
+  return {purpose, batch.size(), batch.source().dataset};
+}
+
+}  // namespace
+
 Executor::Executor(ReplicaPlans& plans, int slot, Worker& worker, Collective& member, Collective& everyone)
     : plans_(plans),
       slot_(slot),
@@ -16,7 +24,8 @@ Executor::Executor(ReplicaPlans& plans, int slot, Worker& worker, Collective& me
       everyone_(everyone),
       feed_(worker_->ops()),
       count_(std::max<size_t>(Plan::count_totals(plans.heads()), 1)),
-      sent_(static_cast<size_t>(plans.in_flight(slot)), nullptr) {
+      sent_(static_cast<size_t>(plans.in_flight(slot)), nullptr),
+      captured_(worker_->context()) {
   Context& context = worker_->context();
   totals_ = context.allocate(count_ * sizeof(double));
   host_totals_ = context.allocate_host(2 * count_ * sizeof(double));
@@ -116,39 +125,25 @@ void Executor::release_all() {
   for (int place = 0; place < static_cast<int>(sent_.size()); ++place) release(place);
 }
 
-Executor::StepMode Executor::next_mode(Plan::Purpose purpose, int64_t batch_size) {
-  const bool training = purpose == Plan::Purpose::training;
+Executor::StepMode Executor::next_mode(const BatchKind& kind) {
+  const bool training = kind.purpose == Plan::Purpose::training;
   if (plans_.slots() > 1 || plans_.reduces_gradients() || (training && plans_.meets_in_layers()))
     return StepMode::eager;
-  const auto [entry, is_new] = modes_.try_emplace({purpose, batch_size}, StepMode::eager);
-  StepMode& mode = entry->second;
-  if (!is_new) mode = mode == StepMode::eager ? StepMode::capture : StepMode::replay;
-  return mode;
+  return captured_.begin(kind);
 }
 
 void Executor::meet() {
-  double moved = std::exchange(moved_, false) ? 1 : 0;
-  everyone_.all_reduce({&moved, 1});
-  if (moved == 0) return;
+  std::array<double, 2> changes = {std::exchange(moved_, false) ? 1.0 : 0.0, captured_.refused() ? 1.0 : 0.0};
+  everyone_.all_reduce(changes);
+  const auto [moved, refused] = changes;
+  if (moved == 0 && refused == 0) return;
   worker_->context().synchronize();
-  forget_captured_graphs();
-  for (auto& [key, mode] : modes_) mode = StepMode::eager;
+  moved > 0 ? captured_.forget() : captured_.drop();
   everyone_.barrier();
 }
 
-/// For both turns at once, as nobody may capture any more once the devices wait for each other.
-void Executor::capture(const WorkKey& key, const std::function<void()>& work) {
-  auto& graphs = captured_graphs_[key];
-  for (size_t i = 0; i < graphs.size(); ++i) {
-    graphs[turn_] = worker_->context().capture(work);
-    turn_ = 1 - turn_;
-  }
-}
-
-void Executor::run(const WorkKey& key, const std::function<void()>& work) {
-  const auto captured = captured_graphs_.find(key);
-  if (captured == captured_graphs_.end() || !captured->second[turn_]) return work();
-  captured->second[turn_]->run();
+void Executor::capture(int index, GradientSync& sync, const std::function<void()>& work) {
+  if (!captured_.capture(index, turn_, work)) sync.drop_captured(*worker_);
 }
 
 void Executor::clear_totals() {
@@ -172,11 +167,11 @@ void Executor::send_numbers() {
   worker_->context().enqueue_copy(&worker_->state()->now, host, sizeof(*host));
 }
 
-void Executor::begin(GradientSync& sync, const PlanKey& work) {
+void Executor::begin(GradientSync& sync, const BatchKind& kind) {
   shards_ = sync.shards_of(*worker_);
-  // Predictions that are converted take memory for that each time.
-  if (shards_) shards_->begin(started_.insert(work).second || work.purpose == Plan::Purpose::prediction);
-  sync.begin(*worker_, work.purpose == Plan::Purpose::training);
+  first_time_ = started_.insert(kind).second;
+  if (shards_) shards_->begin(first_time_);
+  sync.begin(*worker_, kind.purpose == Plan::Purpose::training);
 }
 
 void Executor::fetch_totals() {
@@ -193,7 +188,7 @@ std::span<const double> Executor::totals(int back) {
 void Executor::train_microbatches(const StepOrder& order, const Microbatches& microbatches,
                                   GradientSync& sync) {
   if (plans_.slots() > 1) return train_by_schedule(order, microbatches, sync);
-  const StepMode mode = next_mode(Plan::Purpose::training, order.batch.size());
+  const StepMode mode = next_mode(kind_of(Plan::Purpose::training, order.batch));
   for (int index = 0; index < microbatches.count(); ++index)
     train_microbatch(order, microbatches[index], index, microbatches.count(), mode, sync);
 }
@@ -201,13 +196,17 @@ void Executor::train_microbatches(const StepOrder& order, const Microbatches& mi
 void Executor::train(const StepOrder& order, const Microbatches& microbatches, GradientSync& sync) {
   launched_ = false;
   begin(order.numbers);
-  begin(sync, {Plan::Purpose::training, order.batch.size()});
+  begin(sync, kind_of(Plan::Purpose::training, order.batch));
   make_room(Plan::Purpose::training, microbatches);
   try {
     train_microbatches(order, microbatches, sync);
   } catch (const ReadError&) {
     turn_ = 1 - turn_;  // the step before, which may be under way, is the last one
     throw;
+  }
+  if (first_time_) {  // no sum may be under way when the kernels of end() are loaded
+    worker_->context().synchronize();
+    everyone_.barrier();
   }
   {
     const Stopwatch stopwatch(step_seconds_.updating);
@@ -256,6 +255,7 @@ void Executor::train_microbatch(const StepOrder& order, Range samples, int index
     compute(frame, info, accumulated, nullptr);
     if (!last) return;
     fetch_totals();
+    worker_->context().synchronize();  // as CapturedSteps::run() does: the step before may be a graph's
     meet();
     sync.ready(*worker_, plans_.layout().on(slot_).with_gradient());
     worker_->context().synchronize();  // before the update's kernels are loaded, too
@@ -271,12 +271,11 @@ void Executor::train_microbatch(const StepOrder& order, Range samples, int index
     fetch_totals();
     complete(sync);
   };
-  const WorkKey key{{Plan::Purpose::training, samples.size()}, samples.begin, order.batch.size(), index};
   if (mode == StepMode::capture) {
-    capture(key, work);
+    capture(index, sync, work);
     if (last) meet();
   }
-  run(key, work);
+  captured_.run(index, turn_, work);
 }
 
 /// Where gradients are accumulated over more microbatches than the schedule takes at once, it is run anew, so
@@ -326,9 +325,9 @@ void Executor::backward(Range samples, int index) {
 
 void Executor::evaluate(const Batch& batch, const Microbatches& microbatches, GradientSync& sync) {
   begin({.first = batch.source().first});
-  begin(sync, {Plan::Purpose::evaluation, batch.size()});
+  begin(sync, kind_of(Plan::Purpose::evaluation, batch));
   make_room(Plan::Purpose::evaluation, microbatches);
-  const StepMode mode = next_mode(Plan::Purpose::evaluation, batch.size());
+  const StepMode mode = next_mode(kind_of(Plan::Purpose::evaluation, batch));
   for (int index = 0; index < microbatches.count(); ++index) {
     const Range samples = microbatches[index];
     Frame* frame = nullptr;
@@ -345,13 +344,16 @@ void Executor::evaluate(const Batch& batch, const Microbatches& microbatches, Gr
       }
       if (index == microbatches.count() - 1) fetch_totals();
     };
-    const WorkKey key{{Plan::Purpose::evaluation, samples.size()}, samples.begin, batch.size(), index};
-    if (mode == StepMode::capture) capture(key, work);
-    run(key, work);
+    if (mode == StepMode::eager) {
+      work();
+    } else {
+      if (mode == StepMode::capture) capture(index, sync, work);
+      captured_.run(index, turn_, work);
+    }
     sent_[0] = frame;
   }
   release_all();
-  if (mode == StepMode::eager) meet();
+  if (mode != StepMode::replay) meet();
   done_[turn_]->record();
 }
 
@@ -359,7 +361,7 @@ void Executor::predict(const Batch& batch, const Microbatches& microbatches, Gra
                        std::span<const View> outputs) {
   begin({.first = batch.source().first});
   send_numbers();
-  begin(sync, {Plan::Purpose::prediction, batch.size()});
+  begin(sync, kind_of(Plan::Purpose::prediction, batch));
   make_room(Plan::Purpose::prediction, microbatches);
   for (int index = 0; index < microbatches.count(); ++index) {
     const Range samples = microbatches[index];
@@ -390,9 +392,12 @@ void Executor::download_output(const View& mine, Range samples, const View& whol
   const DType type = worker_->ops().compute_type();
   if (mine.dtype != DType::float32 || type == DType::float32)
     return context.copy_to_host(to, mine.data, mine.bytes());
-  const Buffer wide = context.allocate(mine.bytes());
-  worker_->ops().cast(wide.data(), DType::float32, mine.data, type, mine.elements());
-  context.copy_to_host(to, wide.data(), mine.bytes());
+  if (wide_.bytes() < mine.bytes()) {
+    wide_ = Buffer();  // freed before the larger one is taken
+    wide_ = context.allocate(mine.bytes());
+  }
+  worker_->ops().cast(wide_.data(), DType::float32, mine.data, type, mine.elements());
+  context.copy_to_host(to, wide_.data(), mine.bytes());
 }
 
 }  // namespace dtrain

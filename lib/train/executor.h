@@ -15,6 +15,7 @@
 #include "collective/collective.h"
 #include "data/loader.h"
 #include "nn/plan.h"
+#include "train/captured_steps.h"
 #include "train/feed.h"
 #include "train/gradient_sync.h"
 #include "train/microbatches.h"
@@ -37,11 +38,10 @@ struct StepSeconds {
   double updating = 0;  // summing gradients, and the optimizer; 0 where a GPU does so by itself
 };
 
-/// Used by one thread, while those of the replica's other slots make the same calls. On a GPU, training and
-/// evaluation of a batch size run eagerly the first time, in which libraries load, choose and allocate; they
-/// are captured the second time, in one graph a step (a microbatch, where there are several), and replayed
-/// from then on, in the same steps on all replicas. Never captured are predict(), replicas of several slots,
-/// the shard levels `gradients` and `parameters`, and training with synchronised layers.
+/// Used by one thread, while those of the replica's other slots make the same calls. On a GPU, steps of
+/// training and evaluation are captured and replayed (CapturedSteps), in the same steps on all replicas.
+/// Never captured are predict(), replicas of several slots, the shard levels `gradients` and `parameters`,
+/// and training with synchronised layers.
 class Executor {
  public:
   /// `member`: of the group of this slot in all replicas. `everyone`: of that of all slots. Refers to all.
@@ -70,7 +70,9 @@ class Executor {
   void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
 
   const StepSeconds& step_seconds() const { return step_seconds_; }
-  void forget_captured_graphs() { captured_graphs_.clear(); }
+  void forget_captured_graphs() { captured_.forget(); }
+  /// CapturedSteps::take_advice(). Any thread, while none of these calls runs.
+  std::string take_advice() { return captured_.take_advice(); }
 
   /// The bytes that the slot's gradients take.
   size_t gradient_bytes() const;
@@ -88,23 +90,19 @@ class Executor {
   /// Of plans for microbatches of these sizes: they have the memory of frames in turn, and links of their
   /// own.
   ArenaBytes room_for(Plan::Purpose purpose, const std::set<int64_t>& sizes);
-  /// What is the same whenever work is repeated: what it is for, how many samples, the first one's place, the
-  /// global batch, the microbatch's number.
-  using WorkKey = std::tuple<PlanKey, int64_t, int64_t, int>;
-  /// How the work for batches of a size is done: plainly, while it is captured, or from the captured graph.
-  enum class StepMode { eager, capture, replay };
+  using StepMode = CapturedSteps::Mode;
   /// What a frame is for: its plan, whether its gradients are to be added to those of microbatches before it,
   /// and in which of the places for microbatches under way it lies.
   using FrameKey = std::tuple<PlanKey, bool, int>;
 
-  StepMode next_mode(Plan::Purpose purpose, int64_t batch_size);
-  /// A barrier over all slots, ahead of anything that makes one GPU wait for another: after it nobody may
-  /// allocate (collective.h). Where the memory of one has moved, all drop their captured graphs.
+  StepMode next_mode(const BatchKind& kind);
+  /// A barrier over all slots before anything that makes one GPU wait for another: after it nobody may
+  /// allocate (collective.h). Where the memory of one has moved, or one's capture was refused, all drop their
+  /// captured graphs.
   void meet();
 
   void begin(const StepNumbers& numbers);
-  /// `work`: what for, and the size of the whole batch.
-  void begin(GradientSync& sync, const PlanKey& work);
+  void begin(GradientSync& sync, const BatchKind& kind);
   /// What the host says of the step comes to the device; and the totals come to the host. Captured.
   void send_numbers();
   /// The samples that are kept on the device come into the frame, where there is one. Captured.
@@ -138,9 +136,8 @@ class Executor {
   /// Waits until the other slots have what was sent from this place.
   void release(int place);
   void release_all();
-  void capture(const WorkKey& key, const std::function<void()>& work);
-  /// What was captured under this key, or else the work itself.
-  void run(const WorkKey& key, const std::function<void()>& work);
+  /// CapturedSteps::capture(), and what a refusal means for the gradient sync.
+  void capture(int index, GradientSync& sync, const std::function<void()>& work);
   void download_output(const View& mine, Range samples, const View& whole);
 
   ReplicaPlans& plans_;
@@ -148,10 +145,12 @@ class Executor {
   Worker* const worker_;
   Collective &member_, &everyone_;
   StateShards* shards_ = nullptr;
-  std::set<PlanKey> started_;  // by purpose and size of the whole batch
+  std::set<BatchKind> started_;  // that have been computed, or are now
+  bool first_time_ = true;       // for the kind of batch that is computed now
   Feed feed_;
   // Two of what goes to and fro, as one step is described while the one before computes.
   Buffer arena_, shared_, totals_, host_numbers_, host_totals_;
+  Buffer wide_;  // an output as float32, on its way to the host
   std::array<std::unique_ptr<Event>, 2> done_;
   StepSeconds step_seconds_;
   Watchdog* watchdog_ = nullptr;
@@ -160,10 +159,9 @@ class Executor {
   size_t frame_bytes_ = 0;  // from one place for a microbatch under way to the next
   size_t turn_ = 0;         // of what there are two of
   std::map<FrameKey, Frame> frames_;
-  std::vector<const Frame*> sent_;     // the frame that may have sent something, by place
-  bool moved_ = false;                 // the memory, since all met
-  std::map<PlanKey, StepMode> modes_;  // by purpose and size of the whole batch
-  std::map<WorkKey, std::array<std::unique_ptr<CapturedGraph>, 2>> captured_graphs_;  // by turn
+  std::vector<const Frame*> sent_;  // the frame that may have sent something, by place
+  bool moved_ = false;              // the memory, since the last meet()
+  CapturedSteps captured_;
 };
 
 }  // namespace dtrain

@@ -72,6 +72,8 @@ class GradientSync {
   virtual void ready(Worker&, int64_t /*end*/) {}
   /// All gradients have been enqueued, those among them that ready() was not called for.
   virtual void complete(Worker&) {}
+  /// CUDA has refused to capture the work that called ready() and complete(): both are called again.
+  virtual void drop_captured(Worker&) {}
   /// The step's last thing, not captured: members may meet. `replicas`: of this slot. `everyone`: all slots
   /// of all replicas, the same group where there is one slot.
   virtual void end(Worker&, Collective& /*replicas*/, Collective& /*everyone*/) {}

@@ -121,12 +121,17 @@ class NcclAllReduce final : public WholeState {
   void complete(Worker& worker) override {
     const auto rank = static_cast<size_t>(worker.rank());
     ready(worker, whole_.end);
-    next_[rank] = 0;
-    weights_are_summed_[rank] = 0;
+    drop_captured(worker);
     members_[rank]->join();
     if (has_other_slots_) return;
     update_alone(worker, update_, copy(rank), whole_, worker.weights());
     if (rank == 0) set_gradient(0, worker, worker.gradients(), whole_);
+  }
+
+  void drop_captured(Worker& worker) override {
+    const auto rank = static_cast<size_t>(worker.rank());
+    next_[rank] = 0;
+    weights_are_summed_[rank] = 0;
   }
 
   /// The norm is over all slots' gradients, each of which all of the slot's replicas have.

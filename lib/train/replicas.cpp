@@ -200,7 +200,9 @@ std::string Replicas::describe_stall() const {
                      fmt::join(late.empty() ? all : late, ", "), config_.train.step_timeout.str(),
                      step_.load(),
                      all.size() > 1 ? "Captured steps of several GPUs of one process can deadlock: "
-                                      "DTRAIN_CUDA_GRAPHS=0 in the environment goes without, more slowly"
+                                      "DTRAIN_CUDA_GRAPHS=0 in the environment goes without, more slowly. "
+                                      "NCCL_P2P_DISABLE=1 helps where GPUs cannot reach each other's memory "
+                                      "though they say so, and NCCL_DEBUG=INFO tells what NCCL does"
                                     : "dmesg tells whether the driver has found an error (Xid); a step that "
                                       "takes longer than that needs a longer train.step_timeout");
 }
@@ -324,6 +326,15 @@ std::vector<std::string> Replicas::advice() const {
         "synchronized batch normalization meets in the host's memory, which is slow: GPUs wait for the host "
         "twice a layer and step");
   return all;
+}
+
+/// One sentence, whichever device said it: all have the same cause as a rule.
+std::string Replicas::take_advice() {
+  std::string first;
+  for (const auto& replica : replicas_)
+    for (const auto& executor : replica->executors())
+      if (std::string advice = executor->take_advice(); first.empty()) first = std::move(advice);
+  return first;
 }
 
 std::vector<std::vector<double>> Replicas::measure_layers(int64_t samples, double most_seconds) {

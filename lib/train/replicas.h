@@ -147,6 +147,9 @@ class Replicas {
   const GradientSync& gradient_sync() const { return *syncs_[0]; }
   /// What people should know before the run of how the replicas' gradients are summed.
   std::vector<std::string> advice() const;
+  /// What people should know of the steps since the last call: where devices have gone on without CUDA
+  /// graphs; "" for nothing. Also while steps are under way.
+  std::string take_advice();
   /// The first replica's plan for its first microbatch of a training step.
   const Plan& training_plan(int64_t batch_size);
 

@@ -105,7 +105,8 @@ const Schema<TrainOptions>& train_schema() {
           .optional("precision", &TrainOptions::precision,
                     "the arithmetic of the layers; all but float32 are for GPUs")
           .optional("deterministic", &TrainOptions::deterministic,
-                    "on GPUs, too, only algorithms that give the same bits run after run")
+                    "on GPUs, too, only algorithms that give the same bits run after run, which is slower "
+                    "there (several GPUs sum gradients in rings: NCCL_ALGO=Ring)")
           .optional("clip_norm", &TrainOptions::clip_norm,
                     "the largest L2 norm of the whole gradient; longer ones are scaled down",
                     greater_than<std::optional<double>>(0.0))

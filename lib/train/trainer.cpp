@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/stopwatch.h"
+#include "collective/collective.h"
 #include "train/monitors.h"
 #include "train/placement.h"
 #include "train/reading.h"
@@ -19,6 +20,7 @@ namespace dtrain {
 Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests,
                  World& world)
     : config_(std::move(config)), observer_(observer), requests_(requests), world_(world) {
+  set_nccl_environment(config_.train.deterministic);  // before the run's threads
   Placement placement = place_for_training(config_);
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle, true);
   data_["train"] = loader_->dataset().identity();
@@ -192,6 +194,7 @@ void Trainer::finish_step() {
   state_.epoch_seconds += seconds;
   step_seconds_ = seconds;
   in_steps_ += seconds;
+  if (const std::string advice = replicas_->take_advice(); !advice.empty()) observer_.on_note(advice);
   report(step_loss);
 }
 

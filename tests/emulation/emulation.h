@@ -41,11 +41,12 @@ std::string take_failure();
 
 /// What devices have been given.
 struct Counts {
-  int64_t calls = 0;     // kernels, copies, and memory that is set, by calls of their own
-  int64_t launches = 0;  // of graphs
-  int64_t nodes = 0;     // of these graphs
-  int64_t urgent = 0;    // of these nodes, those of a higher priority
-  int64_t threads = 0;   // of kernels, when they are called or captured
+  int64_t calls = 0;        // kernels, copies, and memory that is set, by calls of their own
+  int64_t launches = 0;     // of graphs
+  int64_t nodes = 0;        // of these graphs
+  int64_t urgent = 0;       // of these nodes, those of a higher priority
+  int64_t threads = 0;      // of kernels, when they are called or captured
+  int64_t allocations = 0;  // of device memory
 };
 /// Since this was last asked.
 Counts take_counts();
@@ -67,6 +68,20 @@ void slow_down_plans(double seconds);
 /// From now on launches of graphs on this device do not return before an NCCL communicator is aborted, as a
 /// driver's that waits for another device; -1: none.
 void block_graph_launches(int device);
+
+/// From now on this device captures so many calls and refuses the next, as a tool does that does not know a
+/// call; -1: no device does.
+void refuse_capture(int device, size_t after = 0);
+
+/// The version that ncclGetVersion tells from now on (22105 is 2.21.5); 0: that of the header.
+void set_nccl_version(int version);
+
+/// From now on NCCL's calls of this device never end, and ncclCommGetAsyncError reports an error, as of a
+/// link that is lost; -1: none.
+void lose_nccl_link(int device);
+
+/// The next launch of every kernel is its first one again, which may wait for all devices.
+void unload_kernels();
 
 /// Device memory that was asked for and is in use, of all devices.
 size_t bytes_in_use();

@@ -1,9 +1,25 @@
+#include <set>
 #include <string>
+#include <utility>
 
 #include "emulation/grid.h"
 #include "emulation/queue.h"
 
 namespace dtrain::emulation {
+
+namespace {
+std::set<std::pair<int, const void*>> loaded;  // devices and their kernels
+}
+
+void load_kernel(const void* kernel) {
+  const auto lock = lock_machine();
+  if (loaded.emplace(current_device(), kernel).second) wait_for_all_devices("a kernel's first launch");
+}
+
+void unload_kernels() {
+  const auto lock = lock_machine();
+  loaded.clear();
+}
 
 void run_checked(const Grid& grid) {
   const std::string failure = run_grid(grid, random_number());

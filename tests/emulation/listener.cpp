@@ -24,7 +24,7 @@ struct Listener final : doctest::IReporter {
 
   void report_query(const doctest::QueryData&) override {}
   void test_run_start() override {}
-  void test_case_start(const doctest::TestCaseData&) override {}
+  void test_case_start(const doctest::TestCaseData&) override { unload_kernels(); }
   void test_case_reenter(const doctest::TestCaseData&) override {}
   /// A signal may have come within a kernel, which holds the device's lock for good.
   void test_case_exception(const doctest::TestCaseException& what) override { crashed_ |= what.is_crash; }

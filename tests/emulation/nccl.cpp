@@ -5,12 +5,16 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nccl.h>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <vector>
 
+#include "collective/nccl_library.h"
 #include "emulation/memory.h"
 #include "emulation/queue.h"
 
@@ -39,6 +43,7 @@ struct Clique {
   bool aborted = false;
   std::vector<int> devices;              // by rank
   std::vector<int64_t> calls;            // by rank: how many have been queued
+  std::vector<int> replayed;             // by rank: how many of these that were captured are not done
   std::vector<std::optional<Call>> met;  // by rank: the calls that streams have come to
   std::vector<bool> done;
 };
@@ -47,6 +52,8 @@ std::map<uint64_t, std::shared_ptr<Clique>> cliques;
 uint64_t last_id = 0;
 int64_t aborts = 0;
 bool aborts_blocked = false;
+int version_told = 0;  // 0: the header's
+int lost_device = -1;  // whose link is lost
 
 thread_local int groups = 0;
 thread_local std::vector<ncclComm_t> begun, ended;  // in the group that is open
@@ -109,21 +116,32 @@ void block_nccl_aborts(bool blocked) {
   aborts_blocked = blocked;
 }
 
-void wait_for_all_devices() {
+void set_nccl_version(int version) {
+  const auto lock = lock_machine();
+  version_told = version;
+}
+
+void lose_nccl_link(int device) {
+  const auto lock = lock_machine();
+  lost_device = device;
+}
+
+void wait_for_all_devices(const char* call) {
   if (any_broken()) return;  // who comes late may be about to hear of it
   for (const auto& [id, clique] : cliques) {
-    if (clique->aborted) continue;
-    for (size_t mine = 0; mine < clique->devices.size(); ++mine) {
-      if (clique->devices[mine] != current_device()) continue;
-      for (const int64_t calls : clique->calls) {
-        if (calls > clique->calls[mine])
-          fail_device("a call that may wait for all devices, while one waits for this one's NCCL call");
-      }
-    }
+    const auto& [devices, calls] = std::tie(clique->devices, clique->calls);
+    if (clique->aborted || std::find(devices.begin(), devices.end(), current_device()) == devices.end())
+      continue;
+    if (std::adjacent_find(calls.begin(), calls.end(), std::not_equal_to<>()) != calls.end())
+      fail_device(std::string(call) + ", while some members have queued an NCCL call and others have not");
   }
 }
 
 }  // namespace dtrain::emulation
+
+std::string dtrain::nccl_path() {
+  return "/emulated/libnccl.so.2";
+}
 
 struct ncclComm {
   std::shared_ptr<Clique> clique;
@@ -146,20 +164,30 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
     return ncclInvalidArgument;
   if (device_of(what.src) != comm->device || current_device() != comm->device) return ncclInvalidUsage;
   const auto rank = static_cast<size_t>(comm->rank);
+  // The documentation of NCCL_GRAPH_MIXING_SUPPORT: the mechanism that allows it is one that hangs were seen
+  // with.
+  if (!what.captured && clique.replayed[rank] > 0)
+    fail_device(
+        "an NCCL call outside of a graph, while a graph's call of the same communicator is under way");
   const auto graph_uses = what.captured ? comm->graph_uses : nullptr;
-  const auto ready = [held = comm->clique, uses = comm->uses, graph_uses, rank, what] {
+  const auto ready = [held = comm->clique, uses = comm->uses, graph_uses, device = comm->device, rank, what] {
     Clique& c = *held;
     if (c.aborted || c.done[rank]) return true;
+    if (device == lost_device) return false;
     if (!c.met[rank]) c.met[rank] = what;
     return std::all_of(c.met.begin(), c.met.end(), [](const auto& one) { return one.has_value(); });
   };
-  const auto run = [held = comm->clique, uses = comm->uses, rank] {
+  const auto run = [held = comm->clique, uses = comm->uses, rank, captured = what.captured] {
     Clique& c = *held;
+    if (captured) --c.replayed[rank];
     if (c.aborted) return;
     if (!c.done[rank]) meet(c);
     c.done[rank] = false;
   };
-  const auto queued = [held = comm->clique, rank] { ++held->calls[rank]; };
+  const auto queued = [held = comm->clique, rank, captured = what.captured] {
+    ++held->calls[rank];
+    if (captured) ++held->replayed[rank];
+  };
   return answer(enqueue(stream, run, ready, queued)) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
@@ -202,7 +230,7 @@ void end_communicators(std::unique_lock<std::mutex>& lock) {
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) {
-  *version = NCCL_VERSION_CODE;
+  *version = version_told > 0 ? version_told : NCCL_VERSION_CODE;
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t status) {
@@ -234,6 +262,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t* made, int size, ncclUniqueId id, int r
     clique->done.resize(static_cast<size_t>(size));
     clique->devices.resize(static_cast<size_t>(size), -1);
     clique->calls.resize(static_cast<size_t>(size));
+    clique->replayed.resize(static_cast<size_t>(size));
   }
   clique->devices[static_cast<size_t>(rank)] = current_device();
   *made = new ncclComm{clique, rank, current_device()};
@@ -274,9 +303,10 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-/// What goes wrong on a device is none of its business.
-ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* status) {
-  *status = ncclSuccess;
+/// A device's own failure is none of its business.
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* status) {
+  const auto lock = lock_machine();
+  *status = comm->device == lost_device ? ncclRemoteError : ncclSuccess;
   return ncclSuccess;
 }
 

@@ -74,6 +74,99 @@ TEST_CASE("emulated NCCL: communicators of one thread are destroyed together") {
   CHECK(take_failure() == "an NCCL communicator is ended, and waits for others that are not");
 }
 
+namespace {
+
+/// A communicator, a stream and an array for each of two devices.
+struct Two {
+  Two() : communicators(connect(2)), streams(2), data(2) {
+    each([&](size_t rank) {
+      CHECK(cudaStreamCreateWithFlags(&streams[rank], cudaStreamNonBlocking) == cudaSuccess);
+      CHECK(cudaMalloc(reinterpret_cast<void**>(&data[rank]), sizeof(float)) == cudaSuccess);
+    });
+  }
+  ~Two() {
+    each([&](size_t rank) {
+      CHECK(cudaFree(data[rank]) == cudaSuccess);
+      CHECK(cudaStreamDestroy(streams[rank]) == cudaSuccess);
+    });
+    destroy(communicators);
+    cudaSetDevice(0);
+  }
+  Two(const Two&) = delete;
+  Two& operator=(const Two&) = delete;
+
+  template <class Call>
+  void each(const Call& call) {
+    for (size_t rank = 0; rank < 2; ++rank) {
+      cudaSetDevice(static_cast<int>(rank));
+      call(rank);
+    }
+  }
+  ncclResult_t sum(size_t rank) {
+    return ncclAllReduce(data[rank], data[rank], 1, ncclFloat, ncclSum, communicators[rank], streams[rank]);
+  }
+  void synchronize() {
+    each([&](size_t rank) { cudaStreamSynchronize(streams[rank]); });
+  }
+
+  std::vector<ncclComm_t> communicators;
+  std::vector<cudaStream_t> streams;
+  std::vector<float*> data;
+};
+
+}  // namespace
+
+TEST_CASE("emulated NCCL: no call outside of a graph while a graph's call is under way") {
+  const Fresh fresh({.eagerness = 0});
+  Two two;
+  std::vector<cudaGraphExec_t> graphs(2);
+  two.each([&](size_t rank) {
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaStreamBeginCapture(two.streams[rank], cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    CHECK(two.sum(rank) == ncclSuccess);
+    CHECK(cudaStreamEndCapture(two.streams[rank], &graph) == cudaSuccess);
+    CHECK(cudaGraphInstantiate(&graphs[rank], graph, 0) == cudaSuccess);
+    CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+    CHECK(cudaGraphUpload(graphs[rank], two.streams[rank]) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(two.streams[rank]) == cudaSuccess);
+  });
+  for (const bool waits : {true, false}) {
+    two.each([&](size_t rank) { CHECK(cudaGraphLaunch(graphs[rank], two.streams[rank]) == cudaSuccess); });
+    if (waits) two.synchronize();
+    two.each([&](size_t rank) { CHECK((two.sum(rank) == ncclSuccess) == waits); });
+    CHECK((take_failure() == "") == waits);
+    two.synchronize();
+  }
+  two.each([&](size_t rank) { CHECK(cudaGraphExecDestroy(graphs[rank]) == cudaSuccess); });
+}
+
+TEST_CASE("emulated NCCL: no call that may wait for all devices while some members have summed") {
+  const Fresh fresh;
+  Two two;
+  for (const int device : {0, 1}) {
+    for (const bool early : {true, false}) {
+      CAPTURE(device);
+      CAPTURE(early);
+      two.each([&](size_t rank) {
+        if (rank == 1 && early) {
+          cudaSetDevice(device);
+          float* more = nullptr;
+          cudaMalloc(reinterpret_cast<void**>(&more), sizeof(float));
+          CHECK(take_failure().find("a call that may wait for all devices") == 0);
+          cudaFree(more);
+          take_failure();
+          cudaSetDevice(1);
+        }
+        CHECK(two.sum(rank) == ncclSuccess);
+      });
+      two.synchronize();
+      float* more = nullptr;
+      CHECK(cudaMalloc(reinterpret_cast<void**>(&more), sizeof(float)) == cudaSuccess);
+      CHECK(cudaFree(more) == cudaSuccess);
+    }
+  }
+}
+
 TEST_CASE("emulated NCCL: the order of sums is the library's own, unless it is told") {
   std::set<float> sums;
   for (uint64_t seed = 1; seed <= 10; ++seed) {

@@ -79,9 +79,10 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> run, std::functio
 bool is_captured(cudaStream_t stream);
 /// For calls that must not be made while this thread's work is captured: says so, and spoils the capture.
 cudaError_t forbid_capture();
-/// For calls that may wait for the work of all devices, as allocating does: fails the device where some of
-/// that work waits for NCCL calls that this thread's device has not brought yet.
-void wait_for_all_devices();
+/// For calls that may wait for the work of all devices, as allocating does: fails the device where that work
+/// may wait for NCCL calls that some member of this device's communicators has not queued yet. `call`: what
+/// the failure says of it.
+void wait_for_all_devices(const char* call = "a call that may wait for all devices");
 /// Communicators of NCCL that have been aborted so far.
 int64_t nccl_aborts();
 Counts& counts();

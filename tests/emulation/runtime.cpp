@@ -165,6 +165,7 @@ cudaError_t cudaMalloc(void** made, size_t bytes) {
   if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
   if (bytes == 0 || device_status() != cudaSuccess) return answer(device_status());
   wait_for_all_devices();
+  ++counts().allocations;
   *made = allocate_memory(current_device(), bytes);
   return answer(*made ? cudaSuccess : cudaErrorMemoryAllocation);
 }

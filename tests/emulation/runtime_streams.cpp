@@ -17,6 +17,8 @@ Handles<CUevent_st> events;
 std::vector<std::unique_ptr<CUstream_st>> legacy_streams;
 std::vector<std::shared_ptr<Capture>> captures;  // that have not ended
 constexpr int kGreatestPriority = -5;
+int refusing_device = -1;  // that captures only
+size_t captured_calls = 0;
 thread_local int chosen_device = 0;
 thread_local std::vector<std::weak_ptr<Capture>> own_captures;  // that this thread began
 
@@ -101,11 +103,19 @@ bool is_captured(cudaStream_t stream) {
   return stream && stream != cudaStreamLegacy && stream->capture;
 }
 
+void refuse_capture(int device, size_t after) {
+  const auto lock = lock_machine();
+  refusing_device = device;
+  captured_calls = after;
+}
+
 cudaError_t enqueue(cudaStream_t handle, std::function<void()> run, std::function<bool()> ready,
                     std::function<void()> queued) {
   CUstream_st* stream = stream_of(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
   if (const cudaError_t status = device_status(stream->device); status != cudaSuccess) return status;
+  if (stream->capture && stream->device == refusing_device && stream->capture->nodes.size() >= captured_calls)
+    return spoil(stream->capture, cudaErrorStreamCaptureUnsupported);
   if (stream->capture) {
     Capture& capture = *stream->capture;
     if (capture.broken) return cudaErrorStreamCaptureInvalidated;

@@ -1,7 +1,10 @@
 #include "device/cuda/captured_graph.h"
 
 #include <cstdlib>
+#include <exception>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "device/cuda/check.h"
 
@@ -10,22 +13,44 @@ namespace {
 
 using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
 
+bool is_capture_error(cudaError_t status) {
+  return status >= cudaErrorStreamCaptureUnsupported && status <= cudaErrorStreamCaptureWrongThread;
+}
+
+void check_capture(cudaError_t status, const char* what) {
+  if (!is_capture_error(status)) return check(status, what);
+  cudaGetLastError();
+  throw CaptureRefused(
+      fmt::format("{}: CUDA: {} ({})", what, cudaGetErrorString(status), static_cast<int>(status)));
+}
+
+/// Whether a call has spoiled the stream's capture.
+bool is_spoiled(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  return cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
+         status == cudaStreamCaptureStatusInvalidated;
+}
+
 Graph capture(cudaStream_t stream, const std::function<void()>& work) {
   // Of this thread only: other replicas allocate and wait meanwhile.
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "beginning to capture a step");
+  check_capture(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+                "beginning to capture a step");
   cudaGraph_t captured = nullptr;
   try {
     work();
-  } catch (...) {
+  } catch (const std::exception& error) {
+    const bool spoiled = is_spoiled(stream);
     // The stream must leave its capture whatever became of it; what failed first is what is reported.
-    cudaStreamEndCapture(stream, &captured);
+    const cudaError_t ended = cudaStreamEndCapture(stream, &captured);
     const Graph dropped(captured);
     cudaGetLastError();
-    throw;
+    if (!spoiled) throw;
+    throw CaptureRefused(
+        fmt::format("{}; CUDA: {} ({})", error.what(), cudaGetErrorString(ended), static_cast<int>(ended)));
   }
   const cudaError_t ended = cudaStreamEndCapture(stream, &captured);
   Graph graph(captured);
-  check(ended, "capturing a step");
+  check_capture(ended, "capturing a step");
   return graph;
 }
 

@@ -1,6 +1,7 @@
 #include "device/cuda/library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string>
 
 #include <fmt/format.h>
@@ -26,6 +27,11 @@ void* Library::find(const char* function) const {
   void* found = dlsym(handle_, function);
   if (!found) throw Error(fmt::format("{} has no function {}: another version is needed", name_, function));
   return found;
+}
+
+std::string Library::path() const {
+  const link_map* map = nullptr;
+  return dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 && map ? map->l_name : "";
 }
 
 }  // namespace dtrain::cuda

@@ -3,6 +3,8 @@
 // pay too, and a machine without a GPU need not have them at all.
 #pragma once
 
+#include <string>
+
 namespace dtrain::cuda {
 
 class Library {
@@ -12,6 +14,8 @@ class Library {
   Library(const char* name, const char* known);
   /// Throws Error where it has no such function.
   void* find(const char* function) const;
+  /// The file that was opened, with its folder; "" where the system does not tell.
+  std::string path() const;
 
  private:
   const char* name_;

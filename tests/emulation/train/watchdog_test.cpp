@@ -176,6 +176,20 @@ TEST_SUITE("gpu") {
     CHECK(recorder.losses.size() <= 14);
   }
 
+  TEST_CASE("an error that only NCCL sees ends the run, and says so") {
+    if (gpu_presence().count < 2) return;
+    const ScratchDirectory directory;
+    Accident recorder([] { emulation::lose_nccl_link(1); });
+    Trainer trainer(config_from(kDenseRun, {kMirrored}), RunDirectory(directory / "run"), recorder,
+                    recorder.requests);
+    trainer.start();
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("summing over the GPUs: NCCL: "), Error);
+    emulation::lose_nccl_link(-1);
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+    CHECK(recorder.losses.size() <= 14);
+  }
+
   TEST_CASE("plans may take longer to make than a step may stall") {
     if (gpu_presence().count < 1) return;
     constexpr auto kImages = R"(

@@ -13,6 +13,8 @@
 
 namespace dtrain::emulation {
 
+/// The first time on a device, the kernel is loaded: a call that may wait for all devices.
+void load_kernel(const void* kernel);
 /// Checks what a device would, and enqueues it.
 cudaError_t enqueue_grid(dim3 blocks, dim3 threads, cudaStream_t stream, size_t argument_bytes,
                          std::function<void(Grid)> run);
@@ -37,6 +39,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t s
     };
     emulation::run_checked(what);
   };
+  emulation::load_kernel(reinterpret_cast<const void*>(kernel));
   check(emulation::enqueue_grid(grid, block, stream, (sizeof(Parameters) + ... + 0), run),
         "starting a kernel");
 }

@@ -1,0 +1,127 @@
+// Steps with CUDA graphs, without them, and where CUDA refuses to capture.
+#include <algorithm>
+#include <cstdlib>
+
+#include "data/loader.h"
+#include "emulation/emulation.h"
+#include "train/outcome.h"
+#include "train/placement.h"
+#include "train/runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+const std::string kTwoGpus = "strategy={mirrored: {devices: ['gpu:0', 'gpu:1'], bucket_megabytes: 0.001}}";
+
+struct Run {
+  std::vector<double> losses;
+  std::vector<std::string> refusals;  // that the user was told of
+  emulation::Counts counts;
+};
+
+/// A few epochs with tails of other sizes, in training and in validation.
+Run run_on_two_gpus(const std::string& set) {
+  emulation::take_counts();
+  const ScratchDirectory directory;
+  Recorder recorder;
+  Trainer trainer(config_from(kDenseRun, {kTwoGpus, "train.epochs=4", "dataset.train.synthetic.samples=42",
+                                          "model.layers.0.dense.units=200", set}),
+                  RunDirectory(directory / "run"), recorder, recorder.requests);
+  trainer.start();
+  trainer.run();
+  Run run{recorder.losses, {}, emulation::take_counts()};
+  for (const std::string& note : recorder.notes)
+    if (note.find("refuses to capture") != note.npos) run.refusals.push_back(note);
+  return run;
+}
+
+/// GPU 1 captures so many calls of a step, and no more.
+struct Refusing {
+  explicit Refusing(size_t after) { emulation::refuse_capture(1, after); }
+  ~Refusing() { emulation::refuse_capture(-1); }
+  Refusing(const Refusing&) = delete;
+  Refusing& operator=(const Refusing&) = delete;
+};
+
+struct WithoutGraphs {
+  WithoutGraphs() { setenv("DTRAIN_CUDA_GRAPHS", "0", 1); }
+  ~WithoutGraphs() { unsetenv("DTRAIN_CUDA_GRAPHS"); }
+  WithoutGraphs(const WithoutGraphs&) = delete;
+  WithoutGraphs& operator=(const WithoutGraphs&) = delete;
+};
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("where one GPU refuses to capture, all go on without graphs to the same losses") {
+    if (gpu_presence().count < 2) return;
+    for (const std::string set : {"train.accumulate=1", "train.accumulate=3"}) {
+      CAPTURE(set);
+      const Run captured = run_on_two_gpus(set);
+      CHECK(captured.counts.launches > 0);
+      CHECK(captured.refusals.empty());
+      for (const size_t after : {0, 20}) {  // before the first sum, between sums
+        CAPTURE(after);
+        const Refusing refusing(after);
+        const Run refused = run_on_two_gpus(set);
+        CHECK(refused.losses == captured.losses);
+        CHECK(refused.counts.launches < captured.counts.launches / 2);
+        REQUIRE(!refused.refusals.empty());
+        CHECK(refused.refusals[0].find("gpu:1: CUDA refuses to capture training steps of 8 samples") == 0);
+        CHECK(refused.refusals[0].find("(901)") != std::string::npos);
+      }
+    }
+  }
+
+  TEST_CASE("DTRAIN_CUDA_GRAPHS=0 gives the same losses without graphs") {
+    if (gpu_presence().count < 2) return;
+    const Run captured = run_on_two_gpus("train.accumulate=1");
+    const WithoutGraphs without;
+    const Run plain = run_on_two_gpus("train.accumulate=1");
+    CHECK(plain.losses == captured.losses);
+    CHECK(plain.counts.launches == 0);
+    CHECK(plain.refusals.empty());
+  }
+
+  TEST_CASE("predictions of a batch size allocate once, in 16 bits too") {
+    if (gpu_presence().count < 2) return;
+    for (const std::string strategy :
+         {"strategy={single: {device: 'gpu:0'}}",
+          "strategy={sharded: {devices: ['gpu:0', 'gpu:1'], level: parameters}}"}) {
+      CAPTURE(strategy);
+      const ScratchDirectory directory;
+      Recorder recorder;
+      Trainer trainer(config_from(kDenseRun, {strategy, "train.precision=mixed_bfloat16"}),
+                      RunDirectory(directory / "run"), recorder, recorder.requests);
+      trainer.start();
+      const std::vector<float> first = predictions_of(trainer, 12);
+      emulation::take_counts();
+      CHECK(predictions_of(trainer, 12) == first);
+      CHECK(emulation::take_counts().allocations == 0);
+    }
+  }
+
+  TEST_CASE("replayed evaluations are of the data set that they are asked for") {
+    RunConfig config = config_from(
+        kDenseRun, {"strategy={single: {device: 'gpu:0'}}", "dataset.cache=device",
+                    "dataset.train.synthetic.samples=8", "dataset.validation.synthetic.samples=8"});
+    Replicas replicas(config, place_for_training(config));
+    replicas.allocate(Plan::Purpose::evaluation, 8);
+    replicas.initialize();
+    std::vector<std::vector<double>> first;
+    const auto train = open_loader(config, *config.dataset.train, false, true);
+    const auto validation = open_loader(config, *config.dataset.validation, false, false);
+    for (int round = 0; round < 4; ++round) {
+      std::vector<std::vector<double>> sums;
+      for (Loader* loader : {train.get(), validation.get()}) {
+        loader->begin(0, 0);
+        sums.push_back(replicas.evaluate(*loader->next()).sums);
+      }
+      CHECK(sums[0] != sums[1]);
+      if (round == 0) first = sums;
+      CHECK(sums == first);
+    }
+  }
+}
