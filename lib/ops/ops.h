@@ -299,9 +299,14 @@ class Ops {
 
   // Optimizers. `state`, `squares` and `weights` are device memory.
 
-  /// *squares = the sum of squares, summed pairwise (ops/math/pairwise.h): the same bits on every device, and
-  /// what is made of parts of `src` by such sums.
-  virtual void sum_of_squares(const float* src, double* squares, int64_t n) = 0;
+  /// squares[i] = the sum of the squares of arrays[i], summed pairwise (ops/math/pairwise.h): the same bits
+  /// on every device, and what is made of parts of an array by such sums. The arrays are in device memory,
+  /// the span of them in the host's.
+  virtual void sums_of_squares(std::span<const std::span<const float>> arrays, double* squares) = 0;
+  void sum_of_squares(const float* src, double* squares, int64_t n) {
+    const std::span<const float> array(src, static_cast<size_t>(n));
+    sums_of_squares({&array, 1}, squares);
+  }
   /// Sets what a gradient whose sum of squares is *squares is worth in this step, and what the next step
   /// starts from. `weights`: the sum of the weights of all rows, where the rule asks for it, else null.
   /// `squares` may be null where the rule does not ask for the norm.

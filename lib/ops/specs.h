@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <variant>
 
 #include "base/host_device.h"
@@ -237,9 +238,15 @@ struct LambRule {  // slots: m, v, and where the direction is written, which may
   float beta_1, beta_2, epsilon;
 };
 /// The second half, whose "gradient" is such a direction d: w -= rate * |w| / |d| * d, or rate * d where a
-/// norm is 0. No slots, no decay; nothing scales the direction.
+/// norm is 0. The norms are those of whole parameters: the elements of a call are parts of parameters, one
+/// after another. No slots, no decay; nothing scales the direction, and the call's GroupRule is not read.
 struct TrustRatioRule {
-  const double* squares;  // device memory: the sums of squares of the whole w and the whole d
+  struct Part {
+    int64_t n;
+    float learning_rate_factor;
+  };
+  std::span<const Part> parts;  // host memory
+  const double* squares;        // device memory, [parts][2]: the sums of squares of the whole w and d
 };
 /// state = momentum * state + (1 - momentum) * gradient: batch normalisation's moving statistics. No slots,
 /// no rate, no decay.
@@ -255,8 +262,9 @@ struct StepNumbers {
   float rate = 0;     ///< the learning rate; Adam's has its corrections in it
   float decay = 0;    ///< learning_rate * weight_decay: each weight first loses so much of itself
   float learning_rate = 0;
-  float samples = 1;  ///< of the global batch
-  int64_t first = 0;  ///< the batch's first sample, in the order of the epoch
+  float samples = 1;                       ///< of the global batch
+  int64_t first = 0;                       ///< the batch's first sample, in the order of the epoch
+  float mean_scale = 1, square_scale = 1;  ///< LAMB's corrections of its slots' biases
 };
 
 /// How an update applies a step's numbers to one group of parameters.

@@ -1,3 +1,4 @@
+#include "ops/math/optimizers.h"
 #include "optim/adam_options.h"
 #include "optim/table.h"
 
@@ -5,7 +6,7 @@ namespace dtrain {
 
 namespace {
 
-/// No AdamWith: this rule corrects the bias itself, so its numbers are the common ones.
+/// No AdamWith: the rate is the learning rate as it is, and the rule reads the corrections of both biases.
 class Lamb : public OptimizerWith<AdamOptions> {
  public:
   using OptimizerWith::OptimizerWith;
@@ -13,6 +14,13 @@ class Lamb : public OptimizerWith<AdamOptions> {
   OptimizerRule rule() const override {
     return LambRule{static_cast<float>(options_.beta_1), static_cast<float>(options_.beta_2),
                     static_cast<float>(options_.epsilon)};
+  }
+  StepNumbers numbers(int64_t step, double learning_rate) const override {
+    StepNumbers numbers = OptimizerWith::numbers(step, learning_rate);
+    const auto steps = static_cast<double>(step + 1);
+    numbers.mean_scale = math::LambDirection::correction(static_cast<float>(options_.beta_1), steps);
+    numbers.square_scale = math::LambDirection::correction(static_cast<float>(options_.beta_2), steps);
+    return numbers;
   }
 };
 

@@ -35,9 +35,10 @@ double GradientNorm::sum_of_squares(Worker& worker, Collective& everyone, const 
     if (const Range part = overlap(mine, run.on_slot); part.size() > 0)
       add_terms(terms, 0, part, (run.at + (part.begin - run.on_slot.begin)) / math::kSquaresGrain, grains_);
   auto* const on_device = static_cast<double*>(sums_[static_cast<size_t>(worker.rank())].data());
-  for (size_t i = 0; i < terms.size(); ++i)
-    worker.ops().sum_of_squares(gradient + (terms[i].values.begin - mine.begin), on_device + i,
-                                terms[i].values.size());
+  std::vector<std::span<const float>> arrays;
+  for (const PairwiseTerm& term : terms)
+    arrays.emplace_back(gradient + (term.values.begin - mine.begin), static_cast<size_t>(term.values.size()));
+  worker.ops().sums_of_squares(arrays, on_device);
   std::vector<double> sums(terms.size());
   if (!terms.empty()) worker.context().copy_to_host(sums.data(), on_device, sums.size() * sizeof(double));
   return sum_over_members(everyone, terms, sums, most_terms_, 1)[0];

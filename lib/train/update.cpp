@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// Those that begin there, in the order in which they lie.
+/// Returns the slices that begin in `range`, sorted by offset.
 std::vector<const ParameterSlice*> slices_in(const ParameterLayout& layout, Range range) {
   std::vector<const ParameterSlice*> slices;
   for (const ParameterSlice& slice : layout.slices())
@@ -30,11 +30,11 @@ Update::Update(const ParameterLayout& layout, const Optimizer& optimizer, const 
 
 void Update::set_slots_since(const std::map<std::string, int64_t>& since) {
   groups_.clear();
+  parameters_.clear();
   add_trained(since);
 }
 
-/// Neighbours that are trained alike are one group, so that a model without groups is updated by one call;
-/// but each parameter is one where its norm is asked for.
+/// Neighbours that are trained alike are one group, so that one call updates a model without groups.
 void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
   for (const ParameterSlice* slice : slices_in(layout_, {0, layout_.trained()})) {
     const ParameterTraining& training = slice->training;
@@ -42,7 +42,11 @@ void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
     const GroupRule rule{training.learning_rate_factor, training.weight_decay.has_value(),
                          training.weight_decay.value_or(0.0f), options_.clip_value,
                          since == slots_since.end() ? 0 : static_cast<uint64_t>(since->second)};
-    if (!groups_.empty() && groups_.back().rule == rule && !needs_directions()) continue;
+    if (needs_directions()) {
+      if (!parameters_.empty()) parameters_.back().range.end = slice->offset;
+      parameters_.push_back({{slice->offset, layout_.trained()}, rule.learning_rate_factor});
+    }
+    if (!groups_.empty() && groups_.back().rule == rule) continue;
     if (!groups_.empty()) groups_.back().range.end = slice->offset;
     groups_.push_back({{slice->offset, layout_.trained()}, rule});
   }
@@ -92,7 +96,7 @@ void Update::update_average(Ops& ops, const StepState* state, const ParameterMem
 std::vector<PairwiseTerm> Update::terms(Range range) const {
   std::vector<PairwiseTerm> terms;
   for (size_t i = 0; i < squares(); ++i) {
-    const Range whole = groups_[i / 2].range, mine = overlap(range, whole);
+    const Range whole = parameters_[i / 2].range, mine = overlap(range, whole);
     if (mine.size() > 0)
       add_terms(terms, static_cast<int64_t>(i), mine, (mine.begin - whole.begin) / math::kSquaresGrain,
                 grains_of(whole.size()));
@@ -113,21 +117,38 @@ void Update::find_directions(Ops& ops, const StepState* state, const ParameterMe
                        .slots = std::array{memory.slot(0, mine.begin), memory.slot(1, mine.begin), its},
                        .n = mine.size()});
   }
+  std::vector<std::span<const float>> arrays;
   for (const PairwiseTerm& term : terms) {
     const int64_t at = term.values.begin;
     const float* const values = term.array % 2 == 1 ? gradient + (at - range.begin) : memory.values(at);
-    ops.sum_of_squares(values, squares++, term.values.size());
+    arrays.emplace_back(values, static_cast<size_t>(term.values.size()));
   }
+  ops.sums_of_squares(arrays, squares);
+}
+
+/// Enqueues the second half: the weights in `range` move along `directions`.
+void Update::apply_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                              const float* directions, Range range, const double* squares) const {
+  const Range mine = trained(range);
+  std::vector<TrustRatioRule::Part> parts;
+  for (const Parameter& parameter : parameters_) {
+    const Range part = overlap(mine, parameter.range);
+    if (part.size() > 0) parts.push_back({part.size(), parameter.learning_rate_factor});
+    if (parts.empty()) squares += 2;  // the parameter ends before the range
+  }
+  if (parts.empty()) return;
+  update_group(ops, state, memory, TrustRatioRule{parts, squares}, directions + (mine.begin - range.begin),
+               mine, {});
 }
 
 void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
                    Range range, const double* squares) const {
-  for (const Group& group : groups_) {
-    const Range mine = overlap(range, group.range);
-    const OptimizerRule rule = needs_directions() ? TrustRatioRule{squares} : rule_;
-    if (mine.size() > 0)
-      update_group(ops, state, memory, rule, gradient + (mine.begin - range.begin), mine, group.rule);
-    squares += 2;
+  if (needs_directions()) {
+    apply_directions(ops, state, memory, gradient, range, squares);
+  } else {
+    for (const Group& group : groups_)
+      if (const Range mine = overlap(range, group.range); mine.size() > 0)
+        update_group(ops, state, memory, rule_, gradient + (mine.begin - range.begin), mine, group.rule);
   }
   if (options_.average_decay) update_average(ops, state, memory, trained(range));
   for (const Statistics& statistics : statistics_) {

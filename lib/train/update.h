@@ -53,9 +53,9 @@ class Update {
   /// Whether the rule goes by the norms of whole parameters (LAMB). Then find_directions() comes before
   /// apply(), and between them the sums of squares of members' terms are added.
   bool needs_directions() const { return std::holds_alternative<LambRule>(rule_); }
-  /// How many `squares` apply() reads: of each trained parameter, and behind it of its direction. Only where
-  /// needs_directions(): else neighbours that are trained alike count as one.
-  size_t squares() const { return 2 * groups_.size(); }
+  /// The number of sums of squares that apply() reads where needs_directions(): for each trained parameter,
+  /// its own and its direction's.
+  size_t squares() const { return 2 * parameters_.size(); }
   /// The terms of these sums that `range` has, in their order; of the whole layout one for each. Values
   /// count as the layout does.
   std::vector<PairwiseTerm> terms(Range range) const;
@@ -74,6 +74,10 @@ class Update {
     Range range;
     GroupRule rule;
   };
+  struct Parameter {
+    Range range;
+    float learning_rate_factor;
+  };
   struct Statistics {
     Range range;
     float momentum;
@@ -84,13 +88,16 @@ class Update {
   void update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,
                     const OptimizerRule& rule, const float* gradient, Range range,
                     const GroupRule& group) const;
+  void apply_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                        const float* directions, Range range, const double* squares) const;
   void update_average(Ops& ops, const StepState* state, const ParameterMemory& memory, Range range) const;
 
   const ParameterLayout& layout_;
   OptimizerRule rule_;
   Options options_;
   std::vector<Optimizer::Slot> slots_;
-  std::vector<Group> groups_;           // the trained parameters, in the layout's order: runs, or one by one
+  std::vector<Group> groups_;           // runs of parameters that are trained alike, in the layout's order
+  std::vector<Parameter> parameters_;   // each trained parameter, where their norms are asked for
   std::vector<Statistics> statistics_;  // runs of moving averages
 };
 

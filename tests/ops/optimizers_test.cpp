@@ -201,7 +201,12 @@ struct Trained {
 };
 
 StepState state_of(const Case& optimizer) {
-  return {.now = {.step = kSteps - 1, .rate = optimizer.rate, .decay = 0.001f},
+  const auto scale = [](double beta) { return static_cast<float>(1 / (1 - std::pow(beta, kSteps))); };
+  return {.now = {.step = kSteps - 1,
+                  .rate = optimizer.rate,
+                  .decay = 0.001f,
+                  .mean_scale = scale(0.9),
+                  .square_scale = scale(0.99)},
           .gradient = {.loss_scale = 16, .gradient_scale = 0.5f, .good_steps = 3, .skip = 0}};
 }
 
@@ -293,11 +298,12 @@ DEVICE_TEST_CASE("a group has a learning rate and a weight decay of its own, and
 
 DEVICE_TEST_CASE("a step by the trust ratio is as long, beside the parameter, as the rate says") {
   const StepState state{.now = {.rate = 0.5f, .decay = 0.001f}, .gradient = {.gradient_scale = 16}};
-  const GroupRule group{.learning_rate_factor = 0.5f, .clip_value = 1e-6f};
+  const GroupRule group{.learning_rate_factor = 7, .clip_value = 1e-6f};  // which the rule does not read
   const auto moved_by = [&](double weight_squares, double direction_squares) {
     const auto squares = device.array(Doubles{weight_squares, direction_squares});
+    const TrustRatioRule::Part part{.n = 2, .learning_rate_factor = 0.5f};
     const Case trust{.name = "trust ratio",
-                     .rule = TrustRatioRule{squares.data()},
+                     .rule = TrustRatioRule{{&part, 1}, squares.data()},
                      .rate = 0.5f,
                      .slots = 0,
                      .reference = {}};
@@ -308,6 +314,55 @@ DEVICE_TEST_CASE("a step by the trust ratio is as long, beside the parameter, as
   check_close(moved_by(9, 4), Doubles{1 - 0.25 * 1.5 * 0.5, -2 - 0.25 * 1.5 * 2}, 1e-6);
   check_close(moved_by(0, 4), Doubles{1 - 0.25 * 0.5, -2 - 0.25 * 2}, 1e-6);
   check_close(moved_by(9, 0), Doubles{1 - 0.25 * 0.5, -2 - 0.25 * 2}, 1e-6);
+}
+
+DEVICE_TEST_CASE("steps by the trust ratios of many parameters") {
+  const StepState state{.now = {.rate = 0.5f}, .gradient = {}};
+  for (const bool odd : {false, true}) {
+    CAPTURE(odd);
+    std::vector<TrustRatioRule::Part> parts;
+    Doubles squares, expected;
+    int64_t n = 0;
+    for (int64_t i = 0; i < 450; ++i) {
+      const auto factor = static_cast<float>(1 + i % 3);
+      parts.push_back({i % 100 == 7 ? 20011 / 16 * 16 : 16 * (i % 5), factor});
+      if (odd) parts.back().n += i % 4;
+      squares.insert(squares.end(), {static_cast<double>(1 + i), 4.0});
+      n += parts.back().n;
+    }
+    const Floats initial = random_floats(n, 1), direction = random_floats(n, 2);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const double step =
+          0.5 * static_cast<double>(parts[i].learning_rate_factor) * std::sqrt(squares[2 * i]) / 2;
+      for (int64_t k = 0; k < parts[i].n; ++k) {
+        const size_t at = expected.size();
+        expected.push_back(static_cast<double>(initial[at]) - step * static_cast<double>(direction[at]));
+      }
+    }
+    const auto own_squares = device.array(squares);
+    const Case trust{.name = "trust ratios",
+                     .rule = TrustRatioRule{parts, own_squares.data()},
+                     .rate = 0.5f,
+                     .slots = 0,
+                     .reference = {}};
+    Trained trained(device, trust, initial);
+    trained.step(state, direction);
+    check_close(trained.weights.read(), expected, 2e-6);
+  }
+}
+
+DEVICE_TEST_CASE("sums of squares of many arrays are those of each") {
+  const Floats values = random_floats(40 * 1000, 1);
+  const auto own = device.array(values);
+  std::vector<std::span<const float>> arrays;
+  for (size_t i = 0; i < 300; ++i) arrays.emplace_back(own.data() + 16 * i, i % 50 == 3 ? 30000 : 13 * i);
+  const auto together = device.array(Doubles(arrays.size(), NAN)),
+             alone = device.array(Doubles(arrays.size(), NAN));
+  device.ops().sums_of_squares(arrays, together.data());
+  for (size_t i = 0; i < arrays.size(); ++i)
+    device.ops().sum_of_squares(arrays[i].data(), alone.data() + i, static_cast<int64_t>(arrays[i].size()));
+  CHECK(together.read() == alone.read());
+  CHECK(together.read().back() > 0);
 }
 
 DEVICE_TEST_CASE("a step that is skipped moves nothing") {

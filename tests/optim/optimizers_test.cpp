@@ -93,6 +93,18 @@ TEST_CASE("adam's rate is corrected for the bias of step t, which counts from 1"
   }
 }
 
+TEST_CASE("lamb's two corrections are those of step t, and its rate is the learning rate") {
+  const auto lamb = parse("{lamb: {beta_1: 0.75, beta_2: 0.96875}}");
+  for (const int64_t t : {1, 2, 10, 100'000}) {
+    const StepNumbers numbers = lamb->numbers(t - 1, 0.5);
+    CHECK(numbers.rate == 0.5f);
+    CHECK(static_cast<double>(numbers.mean_scale) ==
+          doctest::Approx(1 / (1 - std::pow(0.75, t))).epsilon(1e-6));
+    CHECK(static_cast<double>(numbers.square_scale) ==
+          doctest::Approx(1 / (1 - std::pow(0.96875, t))).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("rate and decay reach every step") {
   for (const char* name : {"sgd", "rmsprop", "adagrad", "adam", "adamw", "lion", "lamb"}) {
     CAPTURE(name);

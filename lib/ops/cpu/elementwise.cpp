@@ -74,14 +74,18 @@ void CpuOps::dropout(void* dst, const void* src, float rate, const Philox& rando
   });
 }
 
-void CpuOps::sum_of_squares(const float* src, double* squares, int64_t n) {
-  const int64_t piece = math::squares_piece(n, 4096), pieces = (n + piece - 1) / piece;
-  std::array<double, math::kMostSquaresPieces> sums;
-  parallel(threads_, pieces, 1, piece, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i)
-      sums[static_cast<size_t>(i)] = kernels_.sum_of_squares(src + i * piece, std::min(piece, n - i * piece));
-  });
-  *squares = math::pairwise_sum(sums.data(), pieces);
+void CpuOps::sums_of_squares(std::span<const std::span<const float>> arrays, double* squares) {
+  for (const std::span<const float> array : arrays) {
+    const auto n = static_cast<int64_t>(array.size());
+    const int64_t piece = math::squares_piece(n, 4096), pieces = (n + piece - 1) / piece;
+    std::array<double, math::kMostSquaresPieces> sums;
+    parallel(threads_, pieces, 1, piece, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i)
+        sums[static_cast<size_t>(i)] =
+            kernels_.sum_of_squares(array.data() + i * piece, std::min(piece, n - i * piece));
+    });
+    *squares++ = math::pairwise_sum(sums.data(), pieces);
+  }
 }
 
 void CpuOps::update_gradient_scale(const GradientRule& rule, const double* squares, const double* weights,
@@ -91,10 +95,21 @@ void CpuOps::update_gradient_scale(const GradientRule& rule, const double* squar
 
 void CpuOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
   if (args.state->gradient.skip) return;
-  each(args.n, [&](int64_t begin, int64_t end) {
-    kernels_.update(rule, *args.state, args.group, args.weights, args.gradient, args.slots.data(), begin,
-                    end);
-  });
+  const auto update = [&](const OptimizerRule& of, const GroupRule& group, int64_t first, int64_t n) {
+    each(n, [&](int64_t begin, int64_t end) {
+      kernels_.update(of, *args.state, group, args.weights, args.gradient, args.slots.data(), first + begin,
+                      first + end);
+    });
+  };
+  const auto* trust = std::get_if<TrustRatioRule>(&rule);
+  if (!trust) return update(rule, args.group, 0, args.n);
+  int64_t first = 0;
+  for (size_t i = 0; i < trust->parts.size(); ++i) {
+    const auto& [n, factor] = trust->parts[i];
+    update(TrustRatioRule{trust->parts.subspan(i), trust->squares + 2 * i}, {.learning_rate_factor = factor},
+           first, n);
+    first += n;
+  }
 }
 
 }  // namespace dtrain::cpu

@@ -1,4 +1,7 @@
 // What optimizers need: the gradient's norm, what it is worth, and the rules over flat buffers.
+#include <algorithm>
+#include <type_traits>
+
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/read_ahead.h"
 #include "ops/cuda/reduce.h"
@@ -66,12 +69,47 @@ class WarpPairwiseSum {
   int64_t count_ = 0;
 };
 
-/// A block sums a piece of src, a grain in each thread at a time; block i's sum becomes sums[i].
+/// The blocks of a launch that works on several arrays: those from first[i] to first[i + 1] on array i. A
+/// table of arrays is an argument of a kernel, which may have 4 KiB.
+template <int kMost>
+struct Blocks {
+  int arrays = 0;
+  int first[kMost + 1] = {};
+
+  int all() const { return first[arrays]; }
+  void add(int64_t blocks) {
+    first[arrays + 1] = first[arrays] + static_cast<int>(blocks);
+    ++arrays;
+  }
+  /// The array that a block works on.
+  __device__ int array_of(int block) const {
+    int begin = 0, end = arrays;
+    while (end - begin > 1) {
+      const int middle = (begin + end) / 2;
+      (first[middle] <= block ? begin : end) = middle;
+    }
+    return begin;
+  }
+};
+
+struct SquaresTable {
+  static constexpr int kMost = 120;
+  Blocks<kMost> blocks;
+  const float* src[kMost] = {};
+  int64_t n[kMost] = {}, piece[kMost] = {};
+};
+
+/// A block sums a piece of an array, a grain in each thread at a time: squares[i] of an array of one piece,
+/// else sums[blockIdx.x].
 template <int N>
 __global__ void __launch_bounds__(kThreads)
-    squares_kernel(const float* src, int64_t n, int64_t piece, double* sums) {
+    squares_kernel(const __grid_constant__ SquaresTable table, double* sums, double* squares) {
   constexpr int kGrain = static_cast<int>(math::kSquaresGrain);
-  const int64_t first = int64_t{blockIdx.x} * piece, end = first + piece < n ? first + piece : n;
+  const auto block = static_cast<int>(blockIdx.x);
+  const int array = table.blocks.array_of(block), first_block = table.blocks.first[array];
+  const float* const src = table.src[array];
+  const int64_t n = table.n[array], piece = table.piece[array];
+  const int64_t first = (block - first_block) * piece, end = first + piece < n ? first + piece : n;
   WarpPairwiseSum sum;  // of the first warp
   for (int64_t run = first; run < end; run += kSquaresRun) {
     const int64_t begin = run + int64_t{threadIdx.x} * kGrain;
@@ -88,13 +126,19 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (threadIdx.x >= kWarp) return;
   const double total = sum.total();
-  if (threadIdx.x == 0) sums[blockIdx.x] = total;
+  if (threadIdx.x != 0) return;
+  const bool whole = table.blocks.first[array + 1] - first_block == 1;
+  *(whole ? squares + array : sums + block) = total;
 }
 
+/// squares[blockIdx.x] = the sum of the pieces of an array that has several.
 __global__ void __launch_bounds__(kTotalThreads)
-    pieces_kernel(const double* sums, int pieces, double* total) {
-  const double sum = block_pairwise_sum(static_cast<int>(threadIdx.x) < pieces ? sums[threadIdx.x] : 0.0);
-  if (threadIdx.x == 0) *total = sum;
+    pieces_kernel(const __grid_constant__ SquaresTable table, const double* sums, double* squares) {
+  const int first = table.blocks.first[blockIdx.x], pieces = table.blocks.first[blockIdx.x + 1] - first;
+  if (pieces == 1) return;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const double sum = block_pairwise_sum(thread < pieces ? sums[first + thread] : 0.0);
+  if (thread == 0) squares[blockIdx.x] = sum;
 }
 
 __global__ void __launch_bounds__(1)
@@ -147,17 +191,98 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// Parts of parameters, one after another: part i has the elements from begin[i] to begin[i + 1].
+struct TrustTable {
+  static constexpr int kMost = 200;
+  static constexpr int64_t kPiece = int64_t{kThreads} * 4 * 8;  // elements that a block moves
+  Blocks<kMost> blocks;
+  int64_t begin[kMost + 1] = {};
+  float learning_rate_factor[kMost] = {};
+};
+
+/// A block moves a piece of a part, whose step one thread finds. `squares`: from the table's first part on.
+template <int N, class T>
+__global__ void __launch_bounds__(kThreads)
+    trust_ratio_kernel(const __grid_constant__ TrustTable table, const double* squares,
+                       const StepState* state, UpdateArrays<T> arrays) {
+  if (state->gradient.skip) return;
+  __shared__ float step;
+  const auto block = static_cast<int>(blockIdx.x);
+  const int part = table.blocks.array_of(block);
+  if (threadIdx.x == 0) {
+    math::TrustRatio rule{squares + 2 * part};
+    rule.begin(*state, {.learning_rate_factor = table.learning_rate_factor[part]});
+    step = rule.step;
+  }
+  __syncthreads();
+  const math::TrustRatio rule{nullptr, step};
+  const int64_t first = table.begin[part] + (block - table.blocks.first[part]) * TrustTable::kPiece,
+                part_end = table.begin[part + 1];
+  const int64_t end = first + TrustTable::kPiece < part_end ? first + TrustTable::kPiece : part_end;
+  int64_t i = first + int64_t{threadIdx.x} * N;
+  for (; i + N <= end; i += int64_t{kThreads} * N) update_some<N>(rule, {}, arrays, i);
+  for (; i < end; ++i) update_some<1>(rule, {}, arrays, i);  // of one thread, fewer than N
+}
+
+/// Whether every part begins at a multiple of `elements`.
+bool parts_begin_at(const TrustRatioRule& rule, int64_t elements) {
+  if (rule.parts.empty()) return true;
+  return std::ranges::all_of(rule.parts.first(rule.parts.size() - 1),
+                             [&](const auto& part) { return part.n % elements == 0; });
+}
+
+template <class T>
+void update_by_trust_ratios(const TrustRatioRule& rule, const StepState* state, const UpdateArrays<T>& arrays,
+                            bool vectors, cudaStream_t stream) {
+  int64_t begin = 0;
+  for (size_t done = 0; done < rule.parts.size();) {
+    TrustTable table;
+    const double* const squares = rule.squares + 2 * done;
+    table.begin[0] = begin;
+    for (; done < rule.parts.size() && table.blocks.arrays < TrustTable::kMost; ++done) {
+      const auto& [n, factor] = rule.parts[done];
+      table.learning_rate_factor[table.blocks.arrays] = factor;
+      table.blocks.add((n + TrustTable::kPiece - 1) / TrustTable::kPiece);
+      table.begin[table.blocks.arrays] = begin += n;
+    }
+    if (table.blocks.all() == 0) continue;
+    with_width<float>(vectors && parts_begin_at(rule, kVector<float>), [&](auto width) {
+      launch(trust_ratio_kernel<decltype(width)::value, T>, static_cast<unsigned>(table.blocks.all()),
+             kThreads, stream, table, squares, state, arrays);
+    });
+  }
+}
+
 }  // namespace
 
-void CudaOps::sum_of_squares(const float* src, double* squares, int64_t n) {
+void CudaOps::sums_of_squares(std::span<const std::span<const float>> arrays, double* squares) {
   static_assert(math::kMostSquaresPieces <= kTotalThreads && math::kMostSquaresPieces <= kPartials);
-  const int64_t piece = math::squares_piece(n, kSquaresRun);
-  const auto pieces = static_cast<unsigned>(std::max<int64_t>((n + piece - 1) / piece, 1));
-  double* const sums = pieces == 1 ? squares : partials();
-  with_width<float>(aligned_16(src), [&](auto width) {
-    launch(squares_kernel<decltype(width)::value>, pieces, kThreads, stream(), src, n, piece, sums);
-  });
-  if (pieces > 1) launch(pieces_kernel, 1, kTotalThreads, stream(), sums, static_cast<int>(pieces), squares);
+  while (!arrays.empty()) {
+    SquaresTable table;
+    bool aligned = true, has_pieces = false;
+    while (!arrays.empty() && table.blocks.arrays < SquaresTable::kMost) {
+      const auto n = static_cast<int64_t>(arrays.front().size());
+      const int64_t piece = math::squares_piece(n, kSquaresRun),
+                    pieces = std::max<int64_t>((n + piece - 1) / piece, 1);
+      if (table.blocks.all() + pieces > kPartials) break;
+      const int i = table.blocks.arrays;
+      table.src[i] = arrays.front().data();
+      table.n[i] = n;
+      table.piece[i] = piece;
+      table.blocks.add(pieces);
+      aligned = aligned && aligned_16(table.src[i]);
+      has_pieces = has_pieces || pieces > 1;
+      arrays = arrays.subspan(1);
+    }
+    with_width<float>(aligned, [&](auto width) {
+      launch(squares_kernel<decltype(width)::value>, static_cast<unsigned>(table.blocks.all()), kThreads,
+             stream(), table, partials(), squares);
+    });
+    if (has_pieces)
+      launch(pieces_kernel, static_cast<unsigned>(table.blocks.arrays), kTotalThreads, stream(), table,
+             partials(), squares);
+    squares += table.blocks.arrays;
+  }
 }
 
 void CudaOps::update_gradient_scale(const GradientRule& rule, const double* squares, const double* weights,
@@ -173,11 +298,15 @@ void CudaOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
     const UpdateArrays<T> arrays{args.weights, args.gradient, {slot(0), slot(1), slot(2)}, typed_copy};
     const bool vectors = all_aligned(args.weights, args.gradient, slot(0), slot(1), slot(2), typed_copy);
     math::with_rule(rule, [&](auto of) {
-      with_width<float>(vectors, [&](auto width) {
-        constexpr int N = decltype(width)::value;
-        launch(update_kernel<N, T, decltype(of)>, many_blocks(n / N, context_.multiprocessors()), kThreads,
-               stream(), of, args.state, args.group, arrays, n);
-      });
+      if constexpr (std::is_same_v<decltype(of), math::TrustRatio>) {
+        update_by_trust_ratios(std::get<TrustRatioRule>(rule), args.state, arrays, vectors, stream());
+      } else {
+        with_width<float>(vectors, [&](auto width) {
+          constexpr int N = decltype(width)::value;
+          launch(update_kernel<N, T, decltype(of)>, many_blocks(n / N, context_.multiprocessors()), kThreads,
+                 stream(), of, args.state, args.group, arrays, n);
+        });
+      }
     });
   };
   if (!args.weights_copy) return start(static_cast<float*>(nullptr));

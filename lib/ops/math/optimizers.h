@@ -116,10 +116,18 @@ struct LambDirection {
   float mean_scale = 1, square_scale = 1;
   static constexpr int kSlots = 3;
   static constexpr bool kOfGradient = true;
+  /// Corrects the bias of a running mean that began as 0, after `steps` steps.
+  DTRAIN_HOST_DEVICE static float correction(float beta, double steps) {
+    return static_cast<float>(1 / (1 - ::pow(static_cast<double>(beta), steps)));
+  }
+  /// The step's numbers are for slots that are as old as the run.
   DTRAIN_HOST_DEVICE void begin(const StepState& state, const GroupRule& group) {
-    const double t = steps_of_slots(state, group);
-    mean_scale = static_cast<float>(1 / (1 - ::pow(static_cast<double>(beta_1), t)));
-    square_scale = static_cast<float>(1 / (1 - ::pow(static_cast<double>(beta_2), t)));
+    mean_scale = state.now.mean_scale;
+    square_scale = state.now.square_scale;
+    if (group.slots_since == 0) return;
+    const double steps = steps_of_slots(state, group);
+    mean_scale = correction(beta_1, steps);
+    square_scale = correction(beta_2, steps);
   }
   DTRAIN_HOST_DEVICE void operator()(float&, float g, float& m, float& v, float& direction) const {
     m += (g - m) * (1.0f - beta_1);
@@ -207,6 +215,7 @@ inline void with_rule(const OptimizerRule& options, Use&& use) {
     return use(Lion{.beta_1 = lion->beta_1, .beta_2 = lion->beta_2});
   if (const auto* lamb = std::get_if<LambRule>(&options))
     return use(LambDirection{lamb->beta_1, lamb->beta_2, lamb->epsilon});
+  // Of the first part.
   if (const auto* trust = std::get_if<TrustRatioRule>(&options)) return use(TrustRatio{trust->squares});
   if (const auto* average = std::get_if<MovingAverageRule>(&options))
     return use(MovingAverage{average->momentum});

@@ -64,6 +64,11 @@ TEST_SUITE("gpu") {
         "resnet20", {"dataset={train: {synthetic: {samples: 24, target: {classes: 10}}}, cache: device}",
                      "train.batch_size=4"});
     CHECK(small.nodes <= 255);
+    // LAMB goes by the norms of all parameters: a few launches for all of them together.
+    const Counts lamb = counts_of(
+        "resnet20", {"dataset={train: {synthetic: {samples: 24, target: {classes: 10}}}, cache: device}",
+                     "train.batch_size=4", "train.optimizer={lamb: {learning_rate: 0.001}}"});
+    CHECK(lamb.nodes <= small.nodes + 4);
     const Counts large =
         counts_of("resnet50-synthetic",
                   {"dataset={train: {synthetic: {samples: 12, target: {classes: 1000}}}, cache: device}",
