@@ -15,9 +15,27 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 
 namespace dtrain::emulation {
+
+/// How one device differs from the others. Statuses are CUDA's error codes; 0 is success.
+struct Oddity {
+  int capability = 0;   // 75 is 7.5; 0: the machine's
+  int set_device = 0;   // what cudaSetDevice answers, and every other call that would make its context
+  int memory_info = 0;  // what cudaMemGetInfo answers
+};
+
+/// How devices reach each other's memory.
+enum class PeerAccess {
+  available,
+  absent,
+  one_way,     // a device reaches those of a higher number only
+  refused,     // cudaDeviceCanAccessPeer promises it, and cudaDeviceEnablePeerAccess fails
+  corrupting,  // copies between devices arrive damaged while it is enabled
+};
 
 struct Machine {
   int devices = 2;
@@ -28,6 +46,11 @@ struct Machine {
   bool computes = true;  // else work is counted and ordered, and nothing is done
   /// Work is run when somebody waits for it, and besides so often after a call (0 to 1).
   double eagerness = 0.1;
+  std::map<int, Oddity> oddities = {};  // by device
+  int driver = 0;                       // the CUDA version that the driver is for; 0: the program's
+  int count_status = 0;                 // what cudaGetDeviceCount answers, if not success
+  PeerAccess peers = PeerAccess::available;
+  size_t pinned_bytes = ~size_t{0};  // that a call may pin of the host's memory
 };
 
 /// Begins anew, with this machine; nothing of the old one may still be in use. Returns what it left behind:
@@ -82,6 +105,11 @@ void lose_nccl_link(int device);
 
 /// The next launch of every kernel is its first one again, which may wait for all devices.
 void unload_kernels();
+
+/// The devices that have a context of this process.
+std::set<int> contexts();
+/// Those of which threads wait asleep (cudaDeviceScheduleBlockingSync).
+std::set<int> sleepers();
 
 /// Device memory that was asked for and is in use, of all devices.
 size_t bytes_in_use();

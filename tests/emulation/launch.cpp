@@ -38,6 +38,8 @@ cudaError_t enqueue_grid(dim3 blocks, dim3 threads, cudaStream_t stream, size_t 
   if (argument_bytes > 4096) return answer(cudaErrorInvalidValue);
   if (stream && stream != cudaStreamLegacy && stream->device != current_device())
     return answer(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t status = kernel_status(current_device()); status != cudaSuccess)
+    return answer(status);
   Grid grid{};
   grid.blocks = blocks;
   grid.threads = threads;

@@ -234,6 +234,7 @@ std::string restart(const Machine& machine) {
   left += damaged_memory();
   left += stop_handles();
   left += stop_memory();
+  stop_devices();
   start(machine);
   return left;
 }

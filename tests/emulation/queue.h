@@ -87,6 +87,19 @@ void wait_for_all_devices(const char* call = "a call that may wait for all devic
 int64_t nccl_aborts();
 Counts& counts();
 
+// runtime_devices.cpp, under the lock.
+
+/// The device's; one without any where the machine names none.
+const Oddity& oddity_of(int device);
+/// What a call answers that needs a context of the device, which it makes.
+cudaError_t make_context(int device);
+/// Whether the program's kernels run on the device: success, or what starting one answers.
+cudaError_t kernel_status(int device);
+/// Whether what is copied from one device to another arrives damaged.
+bool peer_copy_is_corrupted(int to, int from);
+/// Forgets contexts, and which devices may reach each other.
+void stop_devices();
+
 }  // namespace dtrain::emulation
 
 // What the runtime's handles point to.

@@ -1,9 +1,5 @@
-// The CUDA runtime's memory, devices and words.
-#include <algorithm>
-#include <cstdio>
+// The CUDA runtime's memory and words.
 #include <cstring>
-#include <set>
-#include <utility>
 
 #include "emulation/memory.h"
 #include "emulation/queue.h"
@@ -29,6 +25,8 @@ void copy_now(void* dst, const void* src, size_t bytes) {
     return fail_device("a copy of memory that has been freed meanwhile");
   }
   std::memmove(dst, src, bytes);
+  if (bytes > 0 && peer_copy_is_corrupted(device_of(dst), device_of(src)))
+    *static_cast<unsigned char*>(dst) ^= 0xff;
 }
 
 /// Host memory that is not pinned is copied when the call is made, behind the stream's work.
@@ -48,17 +46,14 @@ cudaError_t copy(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind, 
   return answer(enqueue(stream, [=] { copy_now(dst, src, bytes); }));
 }
 
-struct Attribute {
-  cudaDeviceAttr name;
-  int value;
-};
-
 cudaError_t allocate_host(void** made, size_t bytes) {
   const auto lock = lock_machine();
   if (machine().devices == 0) return answer(cudaErrorNoDevice);
   if (const cudaError_t status = forbid_capture(); status != cudaSuccess) return answer(status);
   if (device_status() != cudaSuccess) return answer(device_status());
   wait_for_all_devices();
+  *made = nullptr;
+  if (bytes > machine().pinned_bytes) return answer(cudaErrorMemoryAllocation);
   *made = bytes > 0 ? allocate_pinned(bytes) : nullptr;
   return answer(bytes > 0 && !*made ? cudaErrorMemoryAllocation : cudaSuccess);
 }
@@ -67,92 +62,12 @@ cudaError_t allocate_host(void** made, size_t bytes) {
 
 extern "C" {
 
-cudaError_t cudaGetDeviceCount(int* count) {
-  const auto lock = lock_machine();
-  *count = machine().devices;
-  return answer(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
-}
-
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = CUDART_VERSION;
-  return cudaSuccess;
-}
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = CUDART_VERSION;
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr name, int device) {
-  const auto lock = lock_machine();
-  if (device < 0 || device >= machine().devices) return answer(cudaErrorInvalidDevice);
-  const Attribute attributes[] = {{cudaDevAttrMultiProcessorCount, machine().multiprocessors},
-                                  {cudaDevAttrComputeCapabilityMajor, machine().capability / 10},
-                                  {cudaDevAttrComputeCapabilityMinor, machine().capability % 10},
-                                  {cudaDevAttrMaxThreadsPerBlock, 1024},
-                                  {cudaDevAttrMaxThreadsPerMultiProcessor, 2048},
-                                  {cudaDevAttrWarpSize, 32},
-                                  {cudaDevAttrL2CacheSize, 50 << 20},
-                                  {cudaDevAttrMaxSharedMemoryPerBlock, 48 << 10},
-                                  {cudaDevAttrConcurrentKernels, 1},
-                                  {cudaDevAttrPciBusId, 0x40 + device},
-                                  {cudaDevAttrPciDeviceId, 0},
-                                  {cudaDevAttrPciDomainId, 0},
-                                  {cudaDevAttrComputeMode, cudaComputeModeDefault}};
-  for (const Attribute& attribute : attributes) {
-    if (attribute.name == name) {
-      *value = attribute.value;
-      return cudaSuccess;
-    }
-  }
-  return answer(cudaErrorInvalidValue);
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  const auto lock = lock_machine();
-  if (device < 0 || device >= machine().devices) return answer(cudaErrorInvalidDevice);
-  *properties = cudaDeviceProp{};
-  std::snprintf(properties->name, sizeof properties->name, "Emulated GPU");
-  std::memset(&properties->uuid, 0x10 + device, sizeof properties->uuid);
-  properties->totalGlobalMem = machine().memory_bytes;
-  properties->major = machine().capability / 10;
-  properties->minor = machine().capability % 10;
-  properties->multiProcessorCount = machine().multiprocessors;
-  properties->warpSize = 32;
-  properties->maxThreadsPerBlock = 1024;
-  properties->pciBusID = 0x40 + device;
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  const auto lock = lock_machine();
-  if (device < 0 || device >= machine().devices) return answer(cudaErrorInvalidDevice);
-  std::snprintf(text, static_cast<size_t>(length), "0000:%02x:00.0", 0x40 + device);
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  const auto lock = lock_machine();
-  *can = device != peer;
-  const bool exist = std::max(device, peer) < machine().devices && std::min(device, peer) >= 0;
-  return answer(exist ? cudaSuccess : cudaErrorInvalidDevice);
-}
-
-cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
-  const auto lock = lock_machine();
-  if (flags != 0) return answer(cudaErrorInvalidValue);
-  if (peer == current_device() || peer < 0 || peer >= machine().devices)
-    return answer(cudaErrorInvalidDevice);
-  static std::set<std::pair<int, int>> enabled;
-  return answer(enabled.emplace(current_device(), peer).second ? cudaSuccess
-                                                               : cudaErrorPeerAccessAlreadyEnabled);
-}
-cudaError_t cudaDeviceDisablePeerAccess(int) {
-  return cudaSuccess;
-}
-
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   const auto lock = lock_machine();
   if (machine().devices == 0) return answer(cudaErrorNoDevice);
+  if (const cudaError_t status = make_context(current_device()); status != cudaSuccess) return answer(status);
+  if (const int status = oddity_of(current_device()).memory_info)
+    return answer(static_cast<cudaError_t>(status));
   *free = free_bytes(current_device());
   *total = machine().memory_bytes;
   return answer(device_status());

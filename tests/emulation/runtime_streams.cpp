@@ -153,6 +153,7 @@ cudaError_t cudaSetDevice(int device) {
   const auto lock = lock_machine();
   if (machine().devices == 0) return answer(cudaErrorNoDevice);
   if (device < 0 || device >= machine().devices) return answer(cudaErrorInvalidDevice);
+  if (const cudaError_t status = make_context(device); status != cudaSuccess) return answer(status);
   chosen_device = device;
   return cudaSuccess;  // a broken device can be chosen
 }
