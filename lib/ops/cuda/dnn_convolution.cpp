@@ -245,6 +245,8 @@ bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
   check(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                  CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes.data()),
         kPreparing);
+  count =
+      std::min<int64_t>(count, std::ssize(notes));  // a newer cuDNN may have more to say than there is room
   const bool exact = math.type == DType::float32 && !math.tf32;
   return std::none_of(notes.begin(), notes.begin() + count, [&](cudnnBackendNumericalNote_t note) {
     return (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && math.deterministic) ||
