@@ -2,8 +2,21 @@
 # dtrain_cuda and dtrain_nccl, which are empty where those are not. Without them the CPU half is built.
 set(DTRAIN_CUDA AUTO CACHE STRING "Build the CUDA half: ON, OFF, or AUTO (where a CUDA toolkit and cuDNN are found)")
 set_property(CACHE DTRAIN_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(DTRAIN_CUDA_ARCHITECTURES "80-real;90-real;90-virtual" CACHE STRING
-    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES takes them")
+set(DTRAIN_CUDA_ARCHITECTURES "" CACHE STRING
+    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES takes them; empty: what dtrain_choose_architectures() chooses")
+
+# Sets CMAKE_CUDA_ARCHITECTURES, once the toolkit's version is known. Machine code ("real") runs on GPUs of the same major
+# version: 80 is for 8.0 to 8.9. Later GPUs need PTX ("virtual"), which the driver compiles when the program starts, and
+# which takes a driver of at least the toolkit's version. CUDA 12.8 is the first that knows 100 and 120 (Blackwell).
+macro(dtrain_choose_architectures)
+  if(DTRAIN_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES ${DTRAIN_CUDA_ARCHITECTURES})
+  elseif(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 120-real 120-virtual)
+  else()
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+  endif()
+endmacro()
 
 # Why there is none stays in `missing`.
 macro(dtrain_find_cuda missing)
@@ -14,7 +27,7 @@ macro(dtrain_find_cuda missing)
       set(ENV{CUDACXX} ${DTRAIN_NVCC})
     endif()
   endif()
-  set(CMAKE_CUDA_ARCHITECTURES ${DTRAIN_CUDA_ARCHITECTURES})
+  set(CMAKE_CUDA_ARCHITECTURES 80)  # of the compiler's own test
   include(CheckLanguage)
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
@@ -23,6 +36,7 @@ macro(dtrain_find_cuda missing)
     enable_language(CUDA)
     find_package(CUDAToolkit QUIET)
     find_package(CUDNN 9 QUIET)
+    find_library(NVRTC_LIBRARY NAMES libnvrtc.so.${CUDAToolkit_VERSION_MAJOR} HINTS ${CUDAToolkit_LIBRARY_DIR})
     find_library(CUBLASLT_LIBRARY NAMES libcublasLt.so.${CUDAToolkit_VERSION_MAJOR} HINTS ${CUDAToolkit_LIBRARY_DIR})
     if(NOT CUDAToolkit_FOUND OR CUDAToolkit_VERSION VERSION_LESS 12 OR CUDAToolkit_VERSION VERSION_GREATER_EQUAL 14)
       set(${missing} "CUDA toolkit ${CUDAToolkit_VERSION} is neither 12 nor 13")
@@ -52,6 +66,9 @@ if(missing)
 endif()
 
 set(DTRAIN_HAS_CUDA ON)
+dtrain_choose_architectures()
+list(JOIN CMAKE_CUDA_ARCHITECTURES , DTRAIN_COMPILED_FOR)
+target_compile_definitions(dtrain_cuda INTERFACE DTRAIN_COMPILED_FOR="${DTRAIN_COMPILED_FOR}")
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
@@ -73,7 +90,7 @@ if(NCCL_FOUND)
   target_link_libraries(dtrain_nccl INTERFACE dtrain_cuda)
 endif()
 
-# cuBLASLt, cuDNN and NCCL are opened when they are first called (lib/device/cuda/library.h): by these names where the
+# cuBLASLt, NVRTC, cuDNN and NCCL are opened when they are first called (lib/device/cuda/library.h): by these names where the
 # system knows them, else from where they are now.
 function(dtrain_opened_at_run_time target name file)
   get_filename_component(soname ${file} NAME)
@@ -81,6 +98,10 @@ function(dtrain_opened_at_run_time target name file)
 endfunction()
 dtrain_opened_at_run_time(dtrain_cuda CUBLASLT ${CUBLASLT_LIBRARY})
 dtrain_opened_at_run_time(dtrain_cuda CUDNN ${CUDNN_LIBRARY})
+if(NOT NVRTC_LIBRARY)  # the machine where the program runs may have it
+  set(NVRTC_LIBRARY libnvrtc.so.${CUDAToolkit_VERSION_MAJOR})
+endif()
+dtrain_opened_at_run_time(dtrain_cuda NVRTC ${NVRTC_LIBRARY})
 if(NCCL_FOUND)
   dtrain_opened_at_run_time(dtrain_nccl NCCL ${NCCL_LIBRARY})
 endif()
@@ -89,4 +110,4 @@ set(nccl "without NCCL")
 if(NCCL_FOUND)
   set(nccl "NCCL ${NCCL_VERSION}")
 endif()
-message(STATUS "dtrain: with CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, ${nccl}, for ${DTRAIN_CUDA_ARCHITECTURES}")
+message(STATUS "dtrain: with CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, ${nccl}, for ${DTRAIN_COMPILED_FOR}")

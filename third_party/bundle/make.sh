@@ -36,7 +36,7 @@ find "$root/bench" -mindepth 1 -maxdepth 1 ! -name __pycache__ ! -name results !
 cp "$here"/{dtrain,run-tests,gpu-first-hour,libraries.sh} "$bundle"
 find "$bundle" -name __pycache__ -prune -exec rm -rf {} +
 # What is opened at run time: lib/device/cuda/library.h.
-grep -aohE 'lib(cublasLt|cudnn|nccl)\.so\.[0-9]+' "$bundle/bin/dtrain" | sort -u >"$bundle/cuda-libraries" || true
+grep -aohE 'lib(cublasLt|nvrtc|cudnn|nccl)\.so\.[0-9]+' "$bundle/bin/dtrain" | sort -u >"$bundle/cuda-libraries" || true
 
 # The programs hold the same kernels: what looks back far enough finds them again.
 tar -C "$(dirname "$bundle")" -c "$(basename "$bundle")" | xz --lzma2=preset=3,dict=128MiB >"$bundle.tar.xz"

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Fails unless a program's machine code and PTX are for exactly the GPUs that it was configured for.
+
+    architectures_test.py PROGRAM CUOBJDUMP ARCHITECTURES     ARCHITECTURES: "80-real,90-real,90-virtual"
+    architectures_test.py --self-test
+Exits with 77, which CTest takes as skipped, where there is no cuobjdump.
+"""
+import os
+import re
+import subprocess
+import sys
+
+
+def wanted(architectures):
+    """The sets of machine code and PTX, as numbers with their letter: {"80", "90"}, {"90"}."""
+    code, ptx = set(), set()
+    for item in architectures.split(","):
+        number = re.match(r"\d+[a-z]?", item).group()
+        if not item.endswith("-virtual"):
+            code.add(number)
+        if not item.endswith("-real"):
+            ptx.add(number)
+    return code, ptx
+
+
+def found(listing):
+    """The same of what cuobjdump --list-elf and --list-ptx print: "ELF file    1: dtrain.1.sm_80.cubin"."""
+    return (set(re.findall(r"\.sm_(\d+[a-z]?)\.cubin", listing)), set(re.findall(r"\.sm_(\d+[a-z]?)\.ptx", listing)))
+
+
+def self_test():
+    assert wanted("80-real,90-real,90-virtual") == ({"80", "90"}, {"90"})
+    assert wanted("86,90a-real") == ({"86", "90a"}, {"86"})
+    listing = "ELF file    1: dtrain.1.sm_80.cubin\nELF file    2: dtrain.2.sm_90.cubin\nPTX file    1: dtrain.1.sm_90.ptx\n"
+    assert found(listing) == ({"80", "90"}, {"90"})
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    program, cuobjdump, architectures = sys.argv[1:]
+    if not os.access(cuobjdump, os.X_OK):
+        print(f"skipped: no cuobjdump ({cuobjdump})")
+        sys.exit(77)
+    if not re.fullmatch(r"\d+[a-z]?(-real|-virtual)?(,\d+[a-z]?(-real|-virtual)?)*", architectures):
+        print(f"skipped: DTRAIN_CUDA_ARCHITECTURES are no numbers ({architectures})")
+        sys.exit(77)
+    listing = "".join(subprocess.run([cuobjdump, option, program], capture_output=True, text=True, check=True).stdout
+                      for option in ("--list-elf", "--list-ptx"))
+    assert found(listing) == wanted(architectures), f"found {found(listing)}, expected {wanted(architectures)}"
+
+
+main()
