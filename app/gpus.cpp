@@ -8,6 +8,8 @@
 #include "commands.h"
 #include "console.h"
 #include "device/gpu_info.h"
+#include "device/peer_access.h"
+#include "libraries_json.h"
 #include "options.h"
 #include "text.h"
 #include "watch.h"
@@ -21,7 +23,8 @@ struct Found {
   GpuReport gpus;
   std::string nccl;              // its version
   std::vector<GpuSpeed> speeds;  // by GPU, where they were measured
-  double all_reduce = 0;         // bytes a second over all of them; 0 where it was not measured
+  std::vector<std::string> peer_notes;
+  double all_reduce = 0;  // bytes a second over all of them; 0 where it was not measured
 };
 
 bool reaches(const GpuInfo& from, int to) {
@@ -42,6 +45,7 @@ Json to_json(const CpuInfo& cpu) {
 Json to_json(const GpuInfo& gpu) {
   Json json = Json::object();
   json.set("index", gpu.index).set("name", gpu.name).set("uuid", gpu.uuid).set("pci", gpu.pci);
+  if (!gpu.problem.empty()) json.set("problem", gpu.problem);
   json.set("memory_total", static_cast<int64_t>(gpu.memory_total));
   json.set("memory_free", static_cast<int64_t>(gpu.memory_free));
   json.set("compute_capability", gpu.capability).set("multiprocessors", gpu.multiprocessors);
@@ -57,11 +61,14 @@ Json to_json(const GpuInfo& gpu) {
 Json to_json(const GpuSpeed& speed) {
   Json to_gpu = Json::array();
   for (const double bandwidth : speed.to_gpu) to_gpu.push(bandwidth);
+  Json damaged = Json::array();
+  for (const int gpu : speed.damaged) damaged.push(gpu);
   return Json::object()
       .set("host_to_device", speed.to_device)
       .set("device_to_host", speed.to_host)
       .set("within_device", speed.within)
-      .set("to_gpu", std::move(to_gpu));
+      .set("to_gpu", std::move(to_gpu))
+      .set("arrives_damaged_at", std::move(damaged));
 }
 
 Json gpus_to_json(const Found& found) {
@@ -71,11 +78,22 @@ Json gpus_to_json(const Found& found) {
   json.set("driver", report.driver).set("cuda_driver", report.cuda_driver);
   json.set("cuda_runtime", report.cuda_runtime).set("cublaslt", report.cublaslt);
   json.set("cudnn", report.cudnn).set("nccl", found.nccl);
+  json.set("libraries", libraries_json());
+  if (!report.problems.empty()) {
+    Json problems = Json::array();
+    for (const std::string& problem : report.problems) problems.push(problem);
+    json.set("problems", std::move(problems));
+  }
   Json devices = Json::array();
   for (size_t i = 0; i < report.gpus.size(); ++i) {
     Json device = to_json(report.gpus[i]);
     if (i < found.speeds.size()) device.set("bytes_per_second", to_json(found.speeds[i]));
     devices.push(std::move(device));
+  }
+  if (!found.peer_notes.empty()) {
+    Json notes = Json::array();
+    for (const std::string& note : found.peer_notes) notes.push(note);
+    json.set("notes", std::move(notes));
   }
   if (found.all_reduce > 0) json.set("all_reduce_bytes_per_second", found.all_reduce);
   return std::move(json.set("devices", std::move(devices)));
@@ -99,6 +117,9 @@ std::string describe_versions(const GpuReport& report, const std::string& nccl) 
 }
 
 std::string describe(const GpuInfo& gpu) {
+  if (!gpu.problem.empty())
+    return fmt::format("gpu:{}  {}cannot be used: {}\n", gpu.index, gpu.name.empty() ? "" : gpu.name + ": ",
+                       gpu.problem);
   std::string text = fmt::format(
       "gpu:{}  {}: {} of {} memory free, compute capability {}, {} multiprocessors\n       {}, PCI {}",
       gpu.index, gpu.name, format_bytes(gpu.memory_free), format_bytes(gpu.memory_total), gpu.capability,
@@ -118,7 +139,10 @@ std::string describe(const GpuSpeed& speed) {
                                  rate(speed.to_device), rate(speed.to_host), rate(speed.within));
   for (size_t to = 0; to < speed.to_gpu.size(); ++to)
     if (speed.to_gpu[to] > 0) text += fmt::format(", to gpu:{} {}", to, rate(speed.to_gpu[to]));
-  return text + "\n";
+  text += "\n";
+  for (const int gpu : speed.damaged)
+    text += fmt::format("       what is copied to gpu:{} arrives damaged\n", gpu);
+  return text;
 }
 
 /// Which GPU reaches whose memory by itself.
@@ -143,9 +167,13 @@ std::string describe(const Found& found) {
                       describe_versions(report, found.nccl));
   for (size_t i = 0; i < report.gpus.size(); ++i) {
     text += describe(report.gpus[i]);
-    if (i < found.speeds.size()) text += describe(found.speeds[i]);
+    if (i < found.speeds.size() && found.speeds[i].within > 0) text += describe(found.speeds[i]);
   }
+  for (const GpuLibrary& library : opened_gpu_libraries())
+    text += fmt::format("     {} {}: {}\n", library.name, library.version, library.path);
+  for (const std::string& problem : report.problems) text += fmt::format("     {}\n", problem);
   if (report.gpus.size() > 1) text += peer_matrix(report.gpus);
+  for (const std::string& note : found.peer_notes) text += note + "\n";
   if (found.all_reduce > 0)
     text += fmt::format("NCCL sums {} of gradients over all GPUs\n", rate(found.all_reduce));
   return text;
@@ -158,7 +186,10 @@ void list_devices(const OutputOptions& output, bool measure) {
   if (found.gpus.presence.count > 0) {
     found.nccl = nccl_version();
     if (measure) found.speeds = measure_gpus();
-    if (measure && found.gpus.presence.count > 1 && nccl_available())
+    if (measure) found.peer_notes = peer_access_notes();
+    const bool all_usable = std::all_of(found.gpus.gpus.begin(), found.gpus.gpus.end(),
+                                        [](const GpuInfo& gpu) { return gpu.problem.empty(); });
+    if (measure && all_usable && found.gpus.presence.count > 1 && nccl_available())
       found.all_reduce = measure_all_reduce(found.gpus.presence.count, size_t{256} << 20);
   }
   if (output.json) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "commands.h"
 #include "console.h"
+#include "device/gpu_info.h"
 #include "invocation.h"
 #include "last_resort.h"
 #include "signals.h"
@@ -37,6 +38,7 @@ void run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace dtrain;
+  set_gpu_environment();
   install_last_resort();
   ignore_write_signals();
   take_signals();  // before any other thread exists

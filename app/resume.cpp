@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "console.h"
 #include "launcher.h"
+#include "train/placement.h"
 #include "training.h"
 
 namespace dtrain {
@@ -42,6 +43,7 @@ void resume(const ResumeOptions& options) {
   in_run_directory(directory, [&] {
     SavedRun run = load_saved_run(options.path, options.all_sets(), print_warning,
                                   options.best ? Which::best : Which::newest);
+    print_warnings(placement_warnings(run.config));
     train(std::move(run.config), directory, &run.checkpoint, Existing::keep, options);
   });
 }

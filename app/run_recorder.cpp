@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "invocation.h"
+#include "libraries_json.h"
 #include "memory_table.h"
 #include "model_table.h"
 #include "report/report.h"
@@ -62,7 +63,8 @@ Json& describe_run(Json& event, Trainer& trainer) {
       .set("classes", std::move(classes))
       .set("parameters", config.graph.count_parameters(true) + config.graph.count_parameters(false))
       .set("layers", layers_json(config.graph))
-      .set("memory", memory_json(trainer));
+      .set("memory", memory_json(trainer))
+      .set("libraries", libraries_json());
 }
 
 void RunRecorder::begin(Trainer& trainer) {

@@ -6,6 +6,7 @@
 #include "data/readers/csv_text.h"
 #include "options.h"
 #include "text.h"
+#include "train/placement.h"
 
 namespace dtrain {
 
@@ -46,7 +47,9 @@ void add_text_options(Command& command, InputOptions& options) {
 
 SavedRun load_saved_model(const ModelOptions& options) {
   const Which which = options.best ? Which::best : options.newest ? Which::newest : Which::preferred;
-  return load_saved_run(options.path, options.sets, print_warning, which);
+  SavedRun run = load_saved_run(options.path, options.sets, print_warning, which);
+  print_warnings(placement_warnings(run.config));
+  return run;
 }
 
 std::string checkpoint_as_text(const SavedRun& run) {

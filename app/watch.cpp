@@ -40,7 +40,8 @@ Json to_json(const GpuLoad& load) {
                        .set("name", process.name)
                        .set("memory", process.memory ? Json(static_cast<int64_t>(*process.memory)) : Json()));
   return Json::object()
-      .set("index", load.index)
+      .set("index", or_null(load.index))
+      .set("pci", load.pci)
       .set("name", load.name)
       .set("utilisation_percent", or_null(load.utilisation))
       .set("memory_used", static_cast<int64_t>(load.memory_used))
@@ -80,7 +81,8 @@ std::vector<std::string> lines_of(const CpuLoad& load) {
 }
 
 std::vector<std::string> lines_of(const GpuLoad& load) {
-  std::string line = fmt::format("gpu:{}  {}  memory {}", load.index,
+  const std::string called = load.index ? fmt::format("gpu:{}", *load.index) : "other " + load.pci;
+  std::string line = fmt::format("{}  {}  memory {}", called,
                                  load.utilisation ? bar(*load.utilisation / 100.0) : "utilisation unknown",
                                  memory_text(load.memory_used, load.memory_total));
   if (load.power)

@@ -20,7 +20,7 @@ Link::Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, 
       spin_(spin),
       entries_(static_cast<size_t>(most)) {
   if (!is_gpu(from)) return;
-  if (is_gpu(to)) enable_peer_access(from, to);
+  if (is_gpu(to)) connect_gpus(from, to);
   for (Entry& entry : entries_) {
     entry.written = from.make_event();
     if (is_gpu(to)) entry.copied = to.make_event();

@@ -5,11 +5,21 @@
 
 #include "base/error.h"
 #include "device/cuda/library.h"
+#include "device/cuda/version.h"
 
 namespace {
 
-const dtrain::cuda::Library& nccl() {
-  static const dtrain::cuda::Library library(DTRAIN_NCCL_NAME, DTRAIN_NCCL_PATH);
+using dtrain::cuda::Library;
+
+/// NCCL does not tell which CUDA it is for; it brings its own runtime, and goes with any.
+Library::Identity identify(const Library& opened) {
+  int version = 0;
+  opened.find<decltype(&::ncclGetVersion)>("ncclGetVersion")(&version);
+  return {dtrain::cuda::library_version_text(static_cast<size_t>(version)), ""};
+}
+
+const Library& nccl() {
+  static const Library library("NCCL", DTRAIN_NCCL_NAME, DTRAIN_NCCL_PATH, identify);
   return library;
 }
 
@@ -26,7 +36,7 @@ extern "C" {
 
 /// That it cannot be opened is an answer here.
 ncclResult_t ncclGetVersion(int* version) try {
-  static const auto found = reinterpret_cast<decltype(&::ncclGetVersion)>(nccl().find("ncclGetVersion"));
+  static const auto found = nccl().find<decltype(&::ncclGetVersion)>("ncclGetVersion");
   return found(version);
 } catch (const dtrain::Error&) {
   return ncclSystemError;

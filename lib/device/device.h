@@ -115,7 +115,9 @@ class Context {
   Buffer allocate(size_t bytes);
   /// The bytes that allocate() has given: what is held now, and the most at any time.
   MemoryUse memory_use() const { return counter_->use(); }
-  /// Host memory that the device copies from and to by itself. Zeroed.
+  /// Host memory that the device copies from and to by itself; if the system does not pin so much, pageable
+  /// memory, which the host copies (and which captured work cannot). Zeroed. Throws Error if there is
+  /// neither.
   virtual Buffer allocate_host(size_t bytes) = 0;
   /// When these return, src may change and dst holds what was asked for; in order with the operations.
   virtual void copy_to_device(void* dst, const void* src, size_t bytes) = 0;
@@ -152,12 +154,17 @@ class Context {
 /// bound to them.
 std::unique_ptr<Context> make_cpu_context(DeviceId device, std::vector<int> cores, bool pin);
 
-/// `deterministic`: only algorithms that give the same bits run after run. Throws UserError where there is no
-/// such GPU.
-std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic);
+/// `deterministic`: only algorithms that give the same bits run after run. `spin`: the host waits for the GPU
+/// busily, which is faster where the thread has a core to itself; else it sleeps. Throws UserError if there
+/// is no such GPU, or it cannot run this program.
+std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic, bool spin = true);
 
 /// The cores that this process may run on, whatever threads have been bound to since.
 std::vector<int> available_cores();
+/// Those of available_cores() that are near a device of the PCI bus ("0000:41:00.0"), as Linux tells in
+/// /sys/bus/pci/devices: of its NUMA node. All if that is unknown, or if none of them is. `root`: where /sys
+/// is.
+std::vector<int> cores_near(const std::string& pci, const std::string& root = "");
 
 /// The host's memory as this process may use it, in bytes.
 struct HostMemory {
@@ -197,6 +204,15 @@ struct GpuPresence {
   std::string reason;
 };
 GpuPresence gpu_presence();
+
+/// Why this program cannot compute on a GPU that is present: "its compute capability is 7.5, and ..."; empty
+/// if nothing is known against it. Makes no context.
+std::string gpu_obstacle(int index);
+
+/// Whether this machine seems to have a GPU that somebody expects to be used: NVIDIA's driver is loaded or
+/// knows of one, or CUDA_VISIBLE_DEVICES names one. False where CUDA_VISIBLE_DEVICES hides them all ("" or
+/// "-1"). `root`: where /dev is.
+bool gpu_is_expected(const std::string& root = "");
 
 /// What a run may plan with of so many free bytes of a GPU. The rest is left to the driver and the libraries,
 /// which take memory by themselves while a run goes on: kernels, when they are first called (192 MiB or a

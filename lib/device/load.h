@@ -1,8 +1,9 @@
-// How busy the devices are. Nothing here initialises CUDA, so that looking takes no GPU's memory.
+// How busy the devices are. Nothing here makes a context of CUDA, so that looking takes no GPU's memory.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +40,8 @@ struct GpuProcess {
 
 /// What the driver does not tell is left out.
 struct GpuLoad {
-  int index = 0;  // the driver's, whatever CUDA_VISIBLE_DEVICES says
+  std::optional<int> index;  // 1 is gpu:1; nothing of a GPU that this process cannot use
+  std::string pci;           // "0000:41:00.0"
   std::string name;
   std::optional<int> utilisation;              // per cent of the last second or so
   std::optional<int> temperature;              // degrees Celsius
@@ -48,7 +50,9 @@ struct GpuLoad {
   std::vector<GpuProcess> processes;
 };
 
-/// By NVIDIA's management library (NVML), which comes with the driver.
+class Nvml;
+
+/// All GPUs of the machine, by NVIDIA's management library (nvml.h).
 class GpuWatch {
  public:
   GpuWatch();
@@ -56,17 +60,13 @@ class GpuWatch {
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
 
-  /// Why there are no GPUs to look at; "" where there are.
-  const std::string& reason() const { return reason_; }
+  /// Why there are no GPUs to look at; "" if there are.
+  const std::string& reason() const;
   std::vector<GpuLoad> look() const;
 
  private:
-  template <class... Arguments>
-  bool call(const char* function, Arguments... arguments) const;
-
-  void* library_ = nullptr;  // null where it could not be opened and started
-  std::string reason_;
-  unsigned count_ = 0;
+  std::unique_ptr<Nvml> nvml_;
+  std::map<std::string, int> indices_;  // of gpu_indices()
 };
 
 }  // namespace dtrain

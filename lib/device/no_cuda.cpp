@@ -12,12 +12,28 @@ GpuPresence gpu_presence() {
   return {0, "built without CUDA"};
 }
 
+std::string gpu_obstacle(int) {
+  return gpu_presence().reason;
+}
+
 std::string cuda_build_version() {
   return "";
 }
 
-std::unique_ptr<Context> make_gpu_context(DeviceId device, bool) {
+std::unique_ptr<Context> make_gpu_context(DeviceId device, bool, bool) {
   throw UserError(fmt::format("{}: no GPU ({})", device.str(), gpu_presence().reason));
+}
+
+std::vector<GpuInfo> list_gpus() {
+  return {};
+}
+
+std::string gpu_pci_id(int) {
+  return "";
+}
+
+std::map<std::string, int> gpu_indices() {
+  return {};
 }
 
 GpuReport gpu_report() {
@@ -26,7 +42,15 @@ GpuReport gpu_report() {
   return report;
 }
 
-void enable_peer_access(const Context&, const Context&) {}
+void connect_gpus(const Context&, const Context&) {}
+
+std::vector<std::string> peer_access_notes() {
+  return {};
+}
+
+std::vector<GpuLibrary> opened_gpu_libraries() {
+  return {};
+}
 
 std::vector<GpuSpeed> measure_gpus() {
   return {};

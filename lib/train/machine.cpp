@@ -33,23 +33,24 @@ int count_named_devices(const RunConfig& config) {
 }  // namespace
 
 Machine machine_for(const RunConfig& config, const MachineRequest& request) {
-  const GpuReport here = gpu_report();
+  std::vector<GpuInfo> here = list_gpus();
+  std::erase_if(here, [](const GpuInfo& gpu) { return !gpu.problem.empty(); });
   const auto usable = [](int64_t free) {
     return static_cast<int64_t>(usable_gpu_bytes(static_cast<size_t>(free)));
   };
-  const bool gpus = request.bytes || !here.gpus.empty();
+  const bool gpus = request.bytes || !here.empty();
   Machine machine{.kind = gpus ? DeviceId::Kind::gpu : DeviceId::Kind::cpu};
   machine.cores = cpu_info().cores;
   machine.link = typical_speed(machine.kind).link;
   if (request.link) machine.link = static_cast<double>(*request.link);
-  machine.devices = here.gpus.empty() ? count_named_devices(config) : static_cast<int>(here.gpus.size());
+  machine.devices = here.empty() ? count_named_devices(config) : static_cast<int>(here.size());
   if (request.devices) machine.devices = static_cast<int>(*request.devices);
   if (request.bytes) {
     machine.bytes = usable(*request.bytes);
   } else if (gpus) {
     machine.bytes = std::numeric_limits<int64_t>::max();
-    for (const GpuInfo& gpu : here.gpus)
-      machine.bytes = std::min(machine.bytes, usable(static_cast<int64_t>(gpu.memory_free)));
+    for (const GpuInfo& gpu : here)
+      machine.bytes = std::min(machine.bytes, usable(static_cast<int64_t>(gpu.memory_for_run)));
   } else {
     machine.bytes = static_cast<int64_t>(host_memory().left());
   }

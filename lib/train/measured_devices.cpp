@@ -51,7 +51,7 @@ class MeasuredDevices {
 
   PipelineDevice measure(DeviceId device, int64_t samples, int sharing) {
     const bool on_gpu = device.kind == DeviceId::Kind::gpu;
-    uint64_t bytes = on_gpu ? gpu(device.index).memory_free : host_memory().left();
+    uint64_t bytes = on_gpu ? gpu(device.index).memory_for_run : host_memory().left();
     bytes /= static_cast<uint64_t>(sharing);
     const std::string name = on_gpu ? gpu(device.index).name : "cpu";
     const auto [found, is_new] = seconds_.try_emplace({name, samples});
@@ -62,8 +62,8 @@ class MeasuredDevices {
 
  private:
   const GpuInfo& gpu(int index) {
-    if (!gpus_) gpus_ = gpu_report();
-    return gpus_->gpus.at(static_cast<size_t>(index));
+    if (!gpus_) gpus_ = list_gpus();
+    return gpus_->at(static_cast<size_t>(index));
   }
 
   std::vector<double> layer_seconds(DeviceId device, int64_t samples, int sharing) const {
@@ -82,7 +82,7 @@ class MeasuredDevices {
   }
 
   const RunConfig& config_;
-  std::optional<GpuReport> gpus_;
+  std::optional<std::vector<GpuInfo>> gpus_;
   std::map<std::pair<std::string, int64_t>, std::vector<double>> seconds_;
 };
 

@@ -88,6 +88,12 @@ Placement place_replicas(const RunConfig& config) {
   return placement;
 }
 
+std::vector<std::string> placement_warnings(const RunConfig& config) {
+  Diagnostics diagnostics;
+  place_replicas(config, diagnostics);
+  return diagnostics.warnings();
+}
+
 namespace {
 
 void set_strategy(RunConfig& config, const ConfigNode& strategy) {

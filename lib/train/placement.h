@@ -15,6 +15,10 @@ Placement place_replicas(const RunConfig& config);
 /// strategy, and of the model as much as is known, could be read.
 Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics);
 
+/// What place_replicas() warns of: GPUs that `auto` leaves out, for instance. Lines of
+/// Diagnostics::warnings().
+std::vector<std::string> placement_warnings(const RunConfig& config);
+
 /// What the strategy lays over devices, as far as the configuration tells.
 Workload workload_of(const RunConfig& config);
 

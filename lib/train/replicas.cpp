@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "device/peer_access.h"
 #include "train/layer_times.h"
 #include "train/reading.h"
 
@@ -56,7 +57,7 @@ Update::Options update_options_of(const RunConfig& config) {
 
 std::unique_ptr<Context> make_context(DeviceId device, const std::vector<int>& cores, bool pin,
                                       const TrainOptions& train) {
-  if (device.kind == DeviceId::Kind::gpu) return make_gpu_context(device, train.deterministic);
+  if (device.kind == DeviceId::Kind::gpu) return make_gpu_context(device, train.deterministic, pin);
   if (train.precision != Precision::float32)
     throw UserError(
         fmt::format("{}: precision {} is for GPUs; the CPU computes in float32 (--set "
@@ -316,7 +317,7 @@ const BatchTotals& Replicas::collect(int64_t samples, int back) try {
 }
 
 std::vector<std::string> Replicas::advice() const {
-  std::vector<std::string> all;
+  std::vector<std::string> all = peer_access_notes();
   for (const auto& sync : syncs_)
     if (const std::string advice = sync->advice();
         !advice.empty() && std::find(all.begin(), all.end(), advice) == all.end())

@@ -67,11 +67,11 @@ class Case(unittest.TestCase):
             self.assertEqual(process.returncode, expect, f"dtrain {arguments}:\n{process.out}\n{process.err}")
         return process
 
-    def preloaded(self, source):
-        """The environment in which the program runs under a shim, a C file of the project."""
+    def preloaded(self, source, *linking):
+        """The environment in which the program runs under a shim, a C file of the project; `linking`: options for that."""
         shim = self.dir / "shim.so"
         if not shim.exists():
-            subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-shared", "-fPIC", "-o", shim, PROJECT / source, "-ldl"], check=True)
+            subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-shared", "-fPIC", "-o", shim, PROJECT / source, "-ldl", *linking], check=True)
         options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
         # Before ThreadSanitizer a shim hides who opens what, so that a number that is used again looks like a race.
         races = ":".join(filter(None, [os.environ.get("TSAN_OPTIONS"), "report_bugs=0"]))

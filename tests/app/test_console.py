@@ -104,6 +104,21 @@ class CommandLine(Case):
         for option in ("--interval", "--count"):
             self.assertIn("--watch", self.dtrain("gpus", option, 1, expect=2).err)
 
+    def test_watched_gpus_are_named_by_their_places(self):
+        environment = self.preloaded("tests/app/fake_nvml.c", "-Wl,-soname,libnvidia-ml.so.1") | {"CUDA_VISIBLE_DEVICES": ""}
+        look = self.json("gpus", "--watch", "--count", 1, env=environment)
+        self.assertEqual([(gpu["index"], gpu["pci"], gpu["memory_used"] >> 20) for gpu in look["gpus"]],
+                         [(None, "0000:41:00.0", 324), (None, "0000:40:00.0", 424), (None, "0000:c1:00.0", 524)])
+        # CUDA is to number them in that order, unless the environment says otherwise.
+        self.assertEqual(look["gpus"][0]["name"], "fake GPU 41, PCI_BUS_ID")
+        environment["DTRAIN_P2P"] = "0"
+        look = self.json("gpus", "--watch", "--count", 1, env=environment)
+        self.assertEqual(look["gpus"][0]["name"], "fake GPU 41, PCI_BUS_ID, NCCL_P2P_DISABLE=1")
+        del environment["DTRAIN_P2P"]
+        environment["CUDA_DEVICE_ORDER"] = "FASTEST_FIRST"
+        text = self.dtrain("gpus", "--watch", "--count", 1, env=environment).out
+        self.assertIn("other 0000:41:00.0  utilisation unknown  memory 340 MB of 1.1 GB  fake GPU 41, FASTEST_FIRST", text)
+
     def test_set_takes_one_value_and_is_repeatable(self):
         self.write("config.yaml", CONFIG)
         plan = self.json("check", "--set", "train.epochs=9", "--set", "strategy={mirrored: {devices: [cpu:0], replicas: 4}}",

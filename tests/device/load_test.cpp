@@ -1,11 +1,17 @@
 // How busy the cores are, of files such as Linux has.
 #include "device/load.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <unistd.h>
+#include <vector>
 
 #include <doctest/doctest.h>
+
+#include "device/cpu/affinity.h"
+#include "device/device.h"
 
 using namespace dtrain;
 
@@ -39,4 +45,45 @@ TEST_CASE("no GPU is a reason, not an error") {
   } else {
     CHECK(watch.look().empty());
   }
+}
+
+TEST_CASE("the cores that are near a device") {
+  CHECK(cpu::parse_core_list("0-2,8,10-11") == std::vector<int>{0, 1, 2, 8, 10, 11});
+  CHECK(cpu::parse_core_list("5") == std::vector<int>{5});
+  for (const char* wrong : {"", "-1", "3-1", "1;2", "x", "1-"}) CHECK(cpu::parse_core_list(wrong).empty());
+
+  const auto root = std::filesystem::temp_directory_path() / ("dtrain-near-" + std::to_string(::getpid()));
+  const auto folder = root / "sys/bus/pci/devices/0000:41:00.0";
+  std::filesystem::create_directories(folder);
+  const std::vector<int> all = available_cores();
+  const auto near = [&](const std::string& list) {
+    std::ofstream(folder / "local_cpulist") << list << "\n";
+    return cores_near("0000:41:00.0", root.string());
+  };
+  CHECK(near(std::to_string(all.back())) == std::vector<int>{all.back()});
+  CHECK(near("0-4000") == all);
+  CHECK(near("") == all);
+  CHECK(near("8000") == all);  // that this process may not use
+  CHECK(cores_near("0000:42:00.0", root.string()) == all);
+  std::filesystem::remove_all(root);
+}
+
+TEST_CASE("signs of a GPU that somebody expects to be used") {
+  const auto root = std::filesystem::temp_directory_path() / ("dtrain-signs-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(root / "dev");
+  const char* before = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::string kept = before ? before : "";
+  const auto visible = [&](const char* devices) {
+    setenv("CUDA_VISIBLE_DEVICES", devices, 1);
+    return gpu_is_expected(root.string());
+  };
+  CHECK(visible("0"));
+  CHECK_FALSE(visible(""));
+  CHECK_FALSE(visible("-1"));
+  std::ofstream(root / "dev/nvidiactl") << "\n";
+  CHECK_FALSE(visible(""));  // hidden on purpose
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  CHECK(gpu_is_expected(root.string()));
+  if (before) setenv("CUDA_VISIBLE_DEVICES", kept.c_str(), 1);
+  std::filesystem::remove_all(root);
 }

@@ -1,6 +1,8 @@
 #include "device/cpu/affinity.h"
 
 #include <algorithm>
+#include <charconv>
+#include <fstream>
 #include <memory>
 #include <new>
 #include <sched.h>
@@ -50,7 +52,49 @@ void bind_thread(const std::vector<int>& cores) {
   sched_setaffinity(0, bytes, set.get());
 }
 
+BoundThread::BoundThread(const std::vector<int>& cores)
+    : thread_(std::this_thread::get_id()), before_(thread_cores()) {
+  bind_thread(cores);
+}
+
+BoundThread::~BoundThread() {
+  if (std::this_thread::get_id() == thread_) bind_thread(before_);
+}
+
+std::vector<int> parse_core_list(const std::string& text) {
+  std::vector<int> cores;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    int first = 0;
+    const auto [after, error] = std::from_chars(at, end, first);
+    int last = first;
+    at = after;
+    if (error == std::errc() && at < end && *at == '-') {
+      const auto [after_last, last_error] = std::from_chars(at + 1, end, last);
+      if (last_error != std::errc()) return {};
+      at = after_last;
+    }
+    if (error != std::errc() || first < 0 || last < first || last >= kMaxCores) return {};
+    for (int core = first; core <= last; ++core) cores.push_back(core);
+    if (at < end && *at != ',') return {};
+    ++at;
+  }
+  return cores;
+}
+
 }  // namespace cpu
+
+std::vector<int> cores_near(const std::string& pci, const std::string& root) {
+  std::ifstream file(root + "/sys/bus/pci/devices/" + pci + "/local_cpulist");
+  std::string line;
+  std::getline(file, line);
+  const std::vector<int> near = cpu::parse_core_list(line);
+  std::vector<int> cores;
+  for (const int core : available_cores())
+    if (std::find(near.begin(), near.end(), core) != near.end()) cores.push_back(core);
+  return cores.empty() ? available_cores() : cores;
+}
 
 std::vector<int> available_cores() {
   // Asked once, before any thread is bound: later threads may have inherited a bound thread's core.

@@ -4,8 +4,10 @@
 #include "device/cuda/captured_graph.h"
 #include "device/cuda/check.h"
 #include "device/cuda/chosen_device.h"
+#include "device/cuda/compatibility.h"
 #include "device/cuda/current.h"
 #include "device/cuda/memory.h"
+#include "device/gpu_info.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -25,9 +27,10 @@ Stream make_urgent_stream() {
   return Stream(stream);
 }
 
-EventHandle make_handle() {
+EventHandle make_handle(bool spin) {
   cudaEvent_t event = nullptr;
-  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+  const unsigned flags = cudaEventDisableTiming | (spin ? 0u : cudaEventBlockingSync);
+  check(cudaEventCreateWithFlags(&event, flags), "making an event");
   return EventHandle(event);
 }
 
@@ -39,7 +42,8 @@ int attribute(cudaDeviceAttr name, int device) {
 
 }  // namespace
 
-CudaEvent::CudaEvent(cudaStream_t stream) : stream_(stream), device_(chosen_device), event_(make_handle()) {}
+CudaEvent::CudaEvent(cudaStream_t stream, bool spin)
+    : stream_(stream), device_(chosen_device), event_(make_handle(spin)) {}
 
 void CudaEvent::record() {
   record_on(stream_);
@@ -53,9 +57,12 @@ void CudaEvent::synchronize() {
   check(cudaEventSynchronize(event_.get()), "waiting for the GPU", device_);
 }
 
-CudaContext::CudaContext(DeviceId device, bool deterministic)
-    : device_(device), deterministic_(deterministic) {
+CudaContext::CudaContext(DeviceId device, bool deterministic, bool spin)
+    : device_(device), deterministic_(deterministic), spin_(spin) {
   const OnDevice on(index());
+  require_kernels(index());
+  // Of all contexts of this GPU. A driver that does not take it spins, which is slower at worst.
+  if (!spin && cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) cudaGetLastError();
   multiprocessors_ = attribute(cudaDevAttrMultiProcessorCount, index());
   capability_ = 10 * attribute(cudaDevAttrComputeCapabilityMajor, index()) +
                 attribute(cudaDevAttrComputeCapabilityMinor, index());
@@ -63,8 +70,8 @@ CudaContext::CudaContext(DeviceId device, bool deterministic)
   copy_ = make_stream();
   collective_ = make_urgent_stream();
   health_ = make_stream();
-  forked_ = std::make_unique<CudaEvent>(compute());
-  joined_ = std::make_unique<CudaEvent>(collective());
+  forked_ = std::make_unique<CudaEvent>(compute(), spin_);
+  joined_ = std::make_unique<CudaEvent>(collective(), spin_);
 }
 
 CudaContext::~CudaContext() {
@@ -79,6 +86,12 @@ CudaContext::~CudaContext() {
 
 void CudaContext::attach() {
   use_device(index());
+  const std::vector<int> cores = cores_near(gpu_pci_id(index()));
+  if (cores.size() < available_cores().size()) near_.emplace(cores);
+}
+
+void CudaContext::detach() {
+  near_.reset();
 }
 
 Buffer CudaContext::take(size_t bytes) {
@@ -133,7 +146,7 @@ void CudaContext::enqueue_zero(void* dst, size_t bytes) {
 
 std::unique_ptr<Event> CudaContext::make_event() {
   const OnDevice on(index());
-  return std::make_unique<CudaEvent>(compute());
+  return std::make_unique<CudaEvent>(compute(), spin_);
 }
 
 void CudaContext::wait(const Event& event) {

@@ -5,7 +5,9 @@
 #include <cuda_runtime.h>
 #include <cudnn.h>
 #include <memory>
+#include <optional>
 
+#include "device/cpu/affinity.h"
 #include "device/cuda/handle.h"
 #include "device/device.h"
 
@@ -17,8 +19,8 @@ using EventHandle = Owned<cudaEvent_t, cudaEventDestroy>;
 /// An event of a stream, which marks an order and takes no time.
 class CudaEvent final : public Event {
  public:
-  /// Made on the chosen device (chosen_device.h), whose stream `stream` is.
-  explicit CudaEvent(cudaStream_t stream);
+  /// Made on the chosen device (chosen_device.h), whose stream `stream` is. `spin`: as of make_gpu_context().
+  CudaEvent(cudaStream_t stream, bool spin);
   void record() override;
   void synchronize() override;
   void record_on(cudaStream_t stream);
@@ -34,7 +36,7 @@ class CudaEvent final : public Event {
 /// that cuBLASLt and cuDNN share: only work on compute() may use it. Several contexts may be of one GPU.
 class CudaContext : public Context {
  public:
-  CudaContext(DeviceId device, bool deterministic);
+  CudaContext(DeviceId device, bool deterministic, bool spin = true);
   ~CudaContext() override;
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
@@ -42,7 +44,7 @@ class CudaContext : public Context {
   DeviceId device() const override { return device_; }
   int threads() const override { return 1; }
   void attach() override;
-  void detach() override {}
+  void detach() override;
   Buffer allocate_host(size_t bytes) override;
   size_t free_bytes() override;
   void copy_to_device(void* dst, const void* src, size_t bytes) override;
@@ -87,9 +89,10 @@ class CudaContext : public Context {
   void enqueue(void* dst, const void* src, size_t bytes, cudaStream_t stream) const;
 
   DeviceId device_;
-  bool deterministic_;
+  bool deterministic_, spin_;
   int multiprocessors_ = 0;
   int capability_ = 0;
+  std::optional<cpu::BoundThread> near_;  // the attached thread, on the cores that are near the GPU
   Stream compute_, copy_, collective_;
   Stream health_;  // nothing is ever enqueued there: by it the GPU is asked whether it has failed
   std::unique_ptr<CudaEvent> forked_, joined_;

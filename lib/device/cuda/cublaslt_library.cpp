@@ -2,11 +2,21 @@
 #include <cublasLt.h>
 
 #include "device/cuda/library.h"
+#include "device/cuda/version.h"
 
 namespace {
 
-const dtrain::cuda::Library& cublaslt() {
-  static const dtrain::cuda::Library library(DTRAIN_CUBLASLT_NAME, DTRAIN_CUBLASLT_PATH);
+using dtrain::cuda::Library;
+
+Library::Identity identify(const Library& opened) {
+  const auto version = opened.find<decltype(&::cublasLtGetVersion)>("cublasLtGetVersion");
+  const auto cuda_version = opened.find<decltype(&::cublasLtGetCudartVersion)>("cublasLtGetCudartVersion");
+  return {dtrain::cuda::library_version_text(version()),
+          dtrain::cuda::cuda_major_problem(static_cast<int>(cuda_version()))};
+}
+
+const Library& cublaslt() {
+  static const Library library("cuBLASLt", DTRAIN_CUBLASLT_NAME, DTRAIN_CUBLASLT_PATH, identify);
   return library;
 }
 

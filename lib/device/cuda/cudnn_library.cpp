@@ -1,12 +1,49 @@
 // The functions of cuDNN that are used. Another one is another line here; the linker names it.
+#include <cublasLt.h>
 #include <cudnn.h>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "device/cuda/library.h"
+#include "device/cuda/version.h"
 
 namespace {
 
-const dtrain::cuda::Library& cudnn() {
-  static const dtrain::cuda::Library library(DTRAIN_CUDNN_NAME, DTRAIN_CUDNN_PATH);
+using dtrain::cuda::Library;
+
+Library::Identity identify_nvrtc(const Library& opened) {
+  int major = 0, minor = 0;
+  opened.find<int (*)(int*, int*)>("nvrtcVersion")(&major, &minor);
+  return {dtrain::cuda::version_text(1000 * major + 10 * minor),
+          dtrain::cuda::cuda_major_problem(1000 * major)};
+}
+
+Library::Identity identify_cudnn(const Library& opened) {
+  const size_t version = opened.find<decltype(&::cudnnGetVersion)>("cudnnGetVersion")();
+  const size_t cuda_version = opened.find<decltype(&::cudnnGetCudartVersion)>("cudnnGetCudartVersion")();
+  std::string problem = dtrain::cuda::cuda_major_problem(static_cast<int>(cuda_version));
+  if (problem.empty() && version / 100 < CUDNN_VERSION / 100)
+    problem = fmt::format("is older than the {} that this program was built for",
+                          dtrain::cuda::library_version_text(CUDNN_VERSION));
+  return {dtrain::cuda::library_version_text(version), problem};
+}
+
+/// cuDNN looks for cuBLASLt and NVRTC (which compiles some of its kernels) by their names, as the system
+/// finds them: what is open under its name already is what it finds. It goes without NVRTC and these kernels.
+void open_what_cudnn_needs() {
+  cublasLtGetVersion();
+  try {
+    static const Library nvrtc("NVRTC", DTRAIN_NVRTC_NAME, DTRAIN_NVRTC_PATH, identify_nvrtc);
+  } catch (const dtrain::Error&) {
+  }
+}
+
+const Library& cudnn() {
+  static const Library library = [] {
+    open_what_cudnn_needs();
+    return Library("cuDNN", DTRAIN_CUDNN_NAME, DTRAIN_CUDNN_PATH, identify_cudnn);
+  }();
   return library;
 }
 

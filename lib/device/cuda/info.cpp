@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -6,68 +7,79 @@
 #include "base/error.h"
 #include "device/cuda/check.h"
 #include "device/cuda/current.h"
-#include "device/cuda/nvml.h"
 #include "device/cuda/version.h"
 #include "device/gpu_info.h"
+#include "device/nvml.h"
 
 namespace dtrain {
 namespace {
 
 using cuda::check;
 
-/// As the driver's own tools write it: GPU-00112233-4455-6677-8899-aabbccddeeff.
+/// What a context takes of a GPU's memory before anything is allocated: about so much on current GPUs.
+constexpr uint64_t kContextBytes = uint64_t{512} << 20;
+
+/// As the driver's own tools write it after "GPU-" or "MIG-": 00112233-4455-6677-8899-aabbccddeeff.
 std::string uuid_text(const cudaUUID_t& uuid) {
-  std::string text = "GPU";
+  std::string text;
   for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
-    const bool group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+    const bool group = i == 4 || i == 6 || i == 8 || i == 10;
     text += fmt::format("{}{:02x}", group ? "-" : "", static_cast<unsigned char>(uuid.bytes[i]));
   }
   return text;
 }
 
+/// A GPU that does not tell has none.
 std::vector<int> peers_of(int index, int count) {
   std::vector<int> peers;
   for (int other = 0; other < count; ++other) {
     int can = 0;
-    if (other != index)
-      check(cudaDeviceCanAccessPeer(&can, index, other), "asking which GPUs reach each other");
-    if (can) peers.push_back(other);
+    if (other != index && cudaDeviceCanAccessPeer(&can, index, other) == cudaSuccess && can)
+      peers.push_back(other);
   }
+  cudaGetLastError();
   return peers;
 }
 
-GpuInfo info_of(int index, int count, const cuda::Nvml& nvml) {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, index), "asking what the GPU is");
-  std::array<char, 32> pci{};
-  check(cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), index), "asking where the GPU is");
-  const cuda::OnDevice on(index);
+/// By NVML, or else by CUDA, which makes a context for that.
+void set_memory(GpuInfo& info, const std::optional<Nvml::Memory>& memory) {
+  if (memory) {
+    info.memory_total = memory->total;
+    info.memory_free = memory->free;
+    info.memory_for_run = memory->free - std::min(memory->free, kContextBytes);
+    return;
+  }
+  const cuda::OnDevice on(info.index);
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "asking for the free memory");
-
-  GpuInfo info;
-  info.index = index;
-  info.name = properties.name;
-  info.uuid = uuid_text(properties.uuid);
-  info.pci = pci.data();
   info.memory_total = total;
-  info.memory_free = free;
-  info.capability = fmt::format("{}.{}", properties.major, properties.minor);
-  info.multiprocessors = properties.multiProcessorCount;
-  info.peers = peers_of(index, count);
-  info.utilisation = nvml.utilisation(info.pci);
-  info.temperature = nvml.temperature(info.pci);
-  info.nvlinks = nvml.nvlinks(info.pci);
-  return info;
+  info.memory_free = info.memory_for_run = free;
 }
 
-/// Empty where the library cannot be opened. cuBLASLt and cuDNN 9 count alike: 130100 is 13.1.0 and 91900
-/// 9.19.0.
-std::string library_version(size_t (*ask)()) {
+void describe(GpuInfo& info, int count, const Nvml& nvml) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, info.index), "asking what the GPU is");
+  info.name = properties.name;
+  info.capability = fmt::format("{}.{}", properties.major, properties.minor);
+  info.multiprocessors = properties.multiProcessorCount;
+  info.pci = gpu_pci_id(info.index);
+  info.peers = peers_of(info.index, count);
+  const Nvml::Gpu board = nvml.gpu_at(info.pci);
+  const bool is_split = nvml.is_split(board);
+  info.uuid = (is_split ? "MIG-" : "GPU-") + uuid_text(properties.uuid);
+  info.utilisation = nvml.utilisation(board);
+  info.temperature = nvml.temperature(board);
+  info.nvlinks = nvml.nvlinks(board);
+  info.problem = gpu_obstacle(info.index);
+  set_memory(info, nvml.memory(is_split ? nvml.gpu_called(info.uuid) : board));
+}
+
+/// Opens the library. Empty, and a problem, if that fails.
+std::string library_version(size_t (*ask)(), std::vector<std::string>& problems) {
   try {
-    const size_t version = ask();
-    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-  } catch (const Error&) {
+    return cuda::library_version_text(ask());
+  } catch (const Error& error) {
+    problems.emplace_back(error.what());
     return "";
   }
 }
@@ -78,6 +90,37 @@ std::string cuda_build_version() {
   return cuda::version_text(CUDART_VERSION);
 }
 
+std::string gpu_pci_id(int index) {
+  std::array<char, 32> pci{};
+  if (cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), index) == cudaSuccess)
+    return normalized_pci_id(pci.data());
+  cudaGetLastError();
+  return "";
+}
+
+std::map<std::string, int> gpu_indices() {
+  std::map<std::string, int> indices;
+  for (int index = 0; index < gpu_presence().count; ++index) indices.emplace(gpu_pci_id(index), index);
+  return indices;
+}
+
+std::vector<GpuInfo> list_gpus() {
+  const int count = gpu_presence().count;
+  std::vector<GpuInfo> gpus(static_cast<size_t>(count));
+  const Nvml nvml;
+  for (int index = 0; index < count; ++index) {
+    GpuInfo& info = gpus[static_cast<size_t>(index)];
+    info.index = index;
+    try {
+      describe(info, count, nvml);
+    } catch (const Error& error) {
+      const std::string said = error.what(), whose = fmt::format("gpu:{}: ", index);
+      if (info.problem.empty()) info.problem = said.starts_with(whose) ? said.substr(whose.size()) : said;
+    }
+  }
+  return gpus;
+}
+
 GpuReport gpu_report() {
   GpuReport report;
   report.presence = gpu_presence();
@@ -86,13 +129,18 @@ GpuReport gpu_report() {
 
   int driver = 0;
   check(cudaDriverGetVersion(&driver), "asking for the driver's version");
-  const cuda::Nvml nvml;
-  report.driver = nvml.driver_version();
+  report.driver = Nvml().driver_version();
   report.cuda_driver = cuda::version_text(driver);
-  report.cublaslt = library_version(cublasLtGetVersion);
-  report.cudnn = library_version(cudnnGetVersion);
-  for (int index = 0; index < report.presence.count; ++index)
-    report.gpus.push_back(info_of(index, report.presence.count, nvml));
+  report.cublaslt = library_version(cublasLtGetVersion, report.problems);
+  report.cudnn = library_version(cudnnGetVersion, report.problems);
+  const std::vector<GpuLibrary> opened = opened_gpu_libraries();
+  const auto is_nvrtc = [](const GpuLibrary& library) { return library.name == "NVRTC"; };
+  if (!opened.empty() && std::none_of(opened.begin(), opened.end(), is_nvrtc))
+    report.problems.emplace_back(
+        "NVRTC is not found: cuDNN cannot compile kernels, which makes filters' gradients of bfloat16 and "
+        "float16 "
+        "less precise");
+  report.gpus = list_gpus();
   return report;
 }
 

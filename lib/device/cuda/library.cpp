@@ -1,27 +1,77 @@
 #include "device/cuda/library.h"
 
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <filesystem>
 #include <link.h>
-#include <string>
+#include <mutex>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "device/gpu_info.h"
 
-namespace dtrain::cuda {
+namespace dtrain {
+
 namespace {
 
-void* open(const char* name, const char* known) {
-  constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;
-  if (void* handle = dlopen(name, kFlags)) return handle;
-  const std::string why = dlerror();
-  if (void* handle = dlopen(known, kFlags)) return handle;
-  throw Error(fmt::format("computing on a GPU needs {} of NVIDIA's: {}", name, why));
+struct Opened {
+  std::mutex mutex;
+  std::vector<GpuLibrary> libraries;
+};
+
+Opened& opened() {
+  static Opened only;
+  return only;
+}
+
+/// "; beside cuBLASLt 13.1.0 (/usr/lib/libcublasLt.so.13)": of an installation whose parts do not go
+/// together.
+std::string describe_opened() {
+  std::string text;
+  for (const GpuLibrary& library : opened_gpu_libraries())
+    text += fmt::format("{}{} {} ({})", text.empty() ? "; beside " : ", ", library.name, library.version,
+                        library.path);
+  return text;
 }
 
 }  // namespace
 
-Library::Library(const char* name, const char* known) : name_(name), handle_(open(name, known)) {}
+std::vector<GpuLibrary> opened_gpu_libraries() {
+  const std::lock_guard lock(opened().mutex);
+  return opened().libraries;
+}
+
+namespace cuda {
+
+Library::Library(const char* name, const char* file, const char* known, Identify identify) : name_(name) {
+  std::string reasons;
+  if (open(file, identify, reasons) || open(known, identify, reasons)) return;
+  throw Error(fmt::format(
+      "computing on a GPU needs NVIDIA's {}: {}{}. LD_LIBRARY_PATH says where libraries are looked for first",
+      name, reasons, describe_opened()));
+}
+
+bool Library::open(const char* file, Identify identify, std::string& reasons) {
+  std::string reason;
+  handle_ = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (handle_) {
+    const Identity identity = identify(*this);
+    if (identity.problem.empty()) {
+      const std::lock_guard lock(opened().mutex);
+      opened().libraries.push_back({name_, identity.version, path()});
+      return true;
+    }
+    reason = fmt::format("{} {} ({}) {}", name_, identity.version, path(), identity.problem);
+    dlclose(handle_);
+    handle_ = nullptr;
+  } else {
+    reason = dlerror();
+  }
+  if (reasons.find(reason) == reasons.npos) reasons += (reasons.empty() ? "" : "; ") + reason;
+  return false;
+}
 
 void* Library::find(const char* function) const {
   void* found = dlsym(handle_, function);
@@ -31,7 +81,18 @@ void* Library::find(const char* function) const {
 
 std::string Library::path() const {
   const link_map* map = nullptr;
-  return dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 && map ? map->l_name : "";
+  if (dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0 || !map) return "";
+  std::error_code missing;
+  const auto path = std::filesystem::canonical(map->l_name, missing);
+  return missing ? map->l_name : path.string();
 }
 
-}  // namespace dtrain::cuda
+std::string cuda_major_problem(int cuda_version) {
+  if (cuda_version / 1000 == CUDART_VERSION / 1000) return "";
+  return fmt::format("is for CUDA {}, and this program for CUDA {}", cuda_version / 1000,
+                     CUDART_VERSION / 1000);
+}
+
+}  // namespace cuda
+
+}  // namespace dtrain

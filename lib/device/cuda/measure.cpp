@@ -1,7 +1,9 @@
 // How fast memory is copied.
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
+#include "base/error.h"
 #include "device/cuda/check.h"
 #include "device/cuda/context.h"
 #include "device/gpu_info.h"
@@ -39,41 +41,63 @@ double time_of(CudaContext& context, const std::function<void()>& copy) {
   return std::max(best, 1e-3f) * 1e-3;
 }
 
-double speed_between(CudaContext& from, const Buffer& src, CudaContext& to) {
-  const Buffer dst = to.allocate(kBytes);
-  enable_peer_access(from, to);
-  from.attach();
-  return kBytes / time_of(from, [&] {
-           check(
-               cudaMemcpyPeerAsync(dst.data(), to.index(), src.data(), from.index(), kBytes, from.compute()),
-               "copying from one GPU to another");
-         });
+using Contexts = std::vector<std::unique_ptr<CudaContext>>;  // null for a GPU that cannot be used
+
+/// Numbers that no two places have in common.
+std::vector<uint32_t> pattern() {
+  std::vector<uint32_t> numbers(kBytes / sizeof(uint32_t));
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<uint32_t>(i) * 2654435761u + 1;
+  return numbers;
 }
 
-GpuSpeed speed_of(CudaContext& context, const std::vector<std::unique_ptr<CudaContext>>& all) {
+/// `src` holds the pattern.
+void measure_between(CudaContext& from, const Buffer& src, CudaContext& to, GpuSpeed& speed) {
+  const Buffer dst = to.allocate(kBytes);
+  connect_gpus(from, to);
+  from.attach();
+  speed.to_gpu.back() =
+      kBytes / time_of(from, [&] {
+        check(cudaMemcpyPeerAsync(dst.data(), to.index(), src.data(), from.index(), kBytes, from.compute()),
+              "copying from one GPU to another");
+      });
+  std::vector<uint32_t> arrived(kBytes / sizeof(uint32_t));
+  to.copy_to_host(arrived.data(), dst.data(), kBytes);
+  if (arrived != pattern()) speed.damaged.push_back(to.index());
+}
+
+GpuSpeed speed_of(CudaContext& context, const Contexts& all) {
   context.attach();
   const Buffer device = context.allocate(kBytes), other = context.allocate(kBytes),
                host = context.allocate_host(kBytes);
   const auto time_copy = [&](const Buffer& dst, const Buffer& src) {
     return time_of(context, [&] { context.enqueue_copy(dst.data(), src.data(), kBytes); });
   };
+  std::memcpy(host.data(), pattern().data(), kBytes);
   GpuSpeed speed;
   speed.to_device = kBytes / time_copy(device, host);
   speed.to_host = kBytes / time_copy(host, device);
   speed.within = 2 * kBytes / time_copy(other, device);
-  for (const auto& peer : all)
-    speed.to_gpu.push_back(peer.get() == &context ? 0 : speed_between(context, device, *peer));
+  for (const auto& peer : all) {
+    speed.to_gpu.push_back(0);
+    if (peer && peer.get() != &context) measure_between(context, device, *peer, speed);
+  }
+  context.detach();
   return speed;
 }
 
 }  // namespace
 
 std::vector<GpuSpeed> measure_gpus() {
-  std::vector<std::unique_ptr<CudaContext>> contexts;
-  for (int index = 0; index < gpu_presence().count; ++index)
-    contexts.push_back(std::make_unique<CudaContext>(DeviceId{DeviceId::Kind::gpu, index}, false));
+  Contexts contexts(static_cast<size_t>(gpu_presence().count));
+  for (size_t index = 0; index < contexts.size(); ++index) {
+    try {
+      const DeviceId device{DeviceId::Kind::gpu, static_cast<int>(index)};
+      contexts[index] = std::make_unique<CudaContext>(device, false);
+    } catch (const Error&) {  // list_gpus() says why
+    }
+  }
   std::vector<GpuSpeed> speeds;
-  for (const auto& context : contexts) speeds.push_back(speed_of(*context, contexts));
+  for (const auto& context : contexts) speeds.push_back(context ? speed_of(*context, contexts) : GpuSpeed{});
   return speeds;
 }
 

@@ -1,5 +1,6 @@
 #include "device/cuda/memory.h"
 
+#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -25,6 +26,20 @@ void release_device(void* data, size_t) {
 
 void release_pinned(void* data, size_t) {
   cudaFreeHost(data);
+}
+
+void release_pageable(void* data, size_t) {
+  std::free(data);
+}
+
+Buffer allocate_pageable(size_t bytes) {
+  constexpr size_t kAlignment = 4096;
+  void* data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  if (!data)
+    throw Error(fmt::format("out of the host's memory: {:.1f} MiB were asked for",
+                            static_cast<double>(bytes) / (1 << 20)));
+  std::memset(data, 0, bytes);
+  return {data, bytes, release_pageable};
 }
 
 [[noreturn]] void fail_out_of_memory(size_t bytes) {
@@ -57,7 +72,12 @@ Buffer allocate_device(size_t bytes, cudaStream_t stream) {
 Buffer allocate_pinned(size_t bytes) {
   if (bytes == 0) return {};
   void* data = nullptr;
-  check(cudaHostAlloc(&data, bytes, cudaHostAllocPortable), "allocating pinned host memory");
+  const cudaError_t status = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation || status == cudaErrorNotSupported) {
+    cudaGetLastError();
+    return allocate_pageable(bytes);
+  }
+  check(status, "allocating pinned host memory");
   Buffer buffer(data, bytes, release_pinned);
   std::memset(data, 0, bytes);
   return buffer;

@@ -11,6 +11,8 @@ namespace dtrain::cuda {
 /// Memory of the current GPU, zeroed when this returns. Throws Error that says what was asked for and what
 /// there is.
 Buffer allocate_device(size_t bytes, cudaStream_t stream);
+/// Pinned host memory, zeroed; pageable memory if the system does not pin so much (`ulimit -l`, WSL2,
+/// containers).
 Buffer allocate_pinned(size_t bytes);
 
 }  // namespace dtrain::cuda

@@ -1,31 +1,125 @@
 #include "device/peer_access.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cuda_runtime.h>
+#include <map>
+#include <mutex>
+#include <utility>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "device/cuda/check.h"
 #include "device/cuda/current.h"
+#include "device/cuda/handle.h"
+#include "device/cuda/memory.h"
 
 namespace dtrain {
 
 namespace {
 
-void let_reach(int index, int peer) {
+struct State {
+  std::mutex mutex;
+  std::map<std::pair<int, int>, std::string>
+      notes;  // by pair, the lower number first; "" if there is nothing to say
+};
+
+State& state() {
+  static State only;
+  return only;
+}
+
+/// Lets one GPU reach the other's memory. Returns why it cannot although CUDA promised it; "" else.
+std::string let_reach(int index, int peer) {
   const cuda::OnDevice on(index);
   int can = 0;
   cuda::check(cudaDeviceCanAccessPeer(&can, index, peer), "asking which GPUs reach each other");
-  if (!can) return;
+  if (!can) return "";
   const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
-  if (status != cudaErrorPeerAccessAlreadyEnabled) cuda::check(status, "letting one GPU reach another");
   cudaGetLastError();
+  if (status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled) return "";
+  return fmt::format("CUDA: {} ({})", cudaGetErrorString(status), static_cast<int>(status));
+}
+
+void stop_reaching(int index, int peer) {
+  const cuda::OnDevice on(index);
+  cudaDeviceDisablePeerAccess(peer);  // which fails where it was not enabled
+  cudaGetLastError();
+}
+
+/// Whether what the receiver copies from the sender, as links do (collective/link.h), arrives as it was sent.
+bool arrives_whole(int sender, int receiver) {
+  constexpr size_t kNumbers = size_t{1} << 18, kBytes = kNumbers * sizeof(uint32_t);
+  std::vector<uint32_t> sent(kNumbers), arrived(kNumbers);
+  for (size_t i = 0; i < kNumbers; ++i) sent[i] = static_cast<uint32_t>(i) * 2654435761u + 1;
+  const auto make_stream = [] {
+    cudaStream_t stream = nullptr;
+    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+    return cuda::Owned<cudaStream_t, cudaStreamDestroy>(stream);
+  };
+  const auto copy = [](void* dst, const void* src, cudaStream_t stream) {
+    cuda::check(cudaMemcpyAsync(dst, src, kBytes, cudaMemcpyDefault, stream),
+                "copying from one GPU to another");
+    cuda::check(cudaStreamSynchronize(stream), "copying from one GPU to another");
+  };
+  Buffer there;
+  {
+    const cuda::OnDevice on(sender);
+    const auto stream = make_stream();
+    there = cuda::allocate_device(kBytes, stream.get());
+    copy(there.data(), sent.data(), stream.get());
+  }
+  const cuda::OnDevice on(receiver);
+  const auto stream = make_stream();
+  const Buffer here = cuda::allocate_device(kBytes, stream.get());
+  copy(here.data(), there.data(), stream.get());
+  copy(arrived.data(), here.data(), stream.get());
+  return sent == arrived;
+}
+
+/// Returns what people should know of the pair; "" for nothing.
+std::string connect(int a, int b) {
+  std::string failed;
+  if (peer_access_is_wanted()) {
+    failed = let_reach(a, b);
+    if (const std::string back = let_reach(b, a); failed.empty()) failed = back;
+  }
+  const auto whole = [&] { return arrives_whole(a, b) && arrives_whole(b, a); };
+  const std::string pair = fmt::format("gpu:{} and gpu:{}", a, b);
+  if (whole()) {
+    if (failed.empty()) return "";
+    return fmt::format("{} cannot reach each other's memory ({}): copies between them go through the host's",
+                       pair, failed);
+  }
+  stop_reaching(a, b);
+  stop_reaching(b, a);
+  constexpr auto kHint =
+      "An IOMMU or PCIe access control (ACS) may be the cause, which the machine's settings turn off";
+  if (!whole()) throw Error(fmt::format("{}: what one copies to the other arrives damaged. {}", pair, kHint));
+  return fmt::format(
+      "{}: what one copies to the other by peer access arrives damaged, so that copies go through the host's "
+      "memory. {}. NCCL does not know of it: NCCL_P2P_DISABLE=1 in the environment tells it",
+      pair, kHint);
 }
 
 }  // namespace
 
-void enable_peer_access(const Context& one, const Context& other) {
-  const int a = one.device().index, b = other.device().index;
+void connect_gpus(const Context& one, const Context& other) {
+  const auto [a, b] = std::minmax({one.device().index, other.device().index});
   if (a == b) return;
-  let_reach(a, b);
-  let_reach(b, a);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (!s.notes.contains({a, b})) s.notes[{a, b}] = connect(a, b);
+}
+
+std::vector<std::string> peer_access_notes() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  std::vector<std::string> all;
+  for (const auto& [pair, note] : s.notes)
+    if (!note.empty()) all.push_back(note);
+  return all;
 }
 
 }  // namespace dtrain

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "device/cuda/check.h"
+#include "device/cuda/compatibility.h"
 #include "device/cuda/context.h"
 #include "device/cuda/version.h"
 
@@ -18,18 +18,15 @@ std::string reason_for(cudaError_t status, int driver) {
     return fmt::format("the NVIDIA driver is for CUDA {}, this program for {}", cuda::version_text(driver),
                        cuda::version_text(CUDART_VERSION));
   }
-  if (status != cudaSuccess && status != cudaErrorNoDevice) return cudaGetErrorString(status);
+  if (status != cudaSuccess && status != cudaErrorNoDevice)
+    return fmt::format("CUDA: {} ({})", cudaGetErrorString(status), static_cast<int>(status));
   return std::getenv("CUDA_VISIBLE_DEVICES") ? "CUDA_VISIBLE_DEVICES names none that there is"
                                              : "the NVIDIA driver finds none";
 }
 
 std::string list_gpus(int count) {
   std::string list;
-  for (int index = 0; index < count; ++index) {
-    cudaDeviceProp properties{};
-    cuda::check(cudaGetDeviceProperties(&properties, index), "asking what the GPU is");
-    list += fmt::format("{}gpu:{} ({})", index == 0 ? "" : ", ", index, properties.name);
-  }
+  for (int index = 0; index < count; ++index) list += (index == 0 ? "" : ", ") + cuda::describe_gpu(index);
   return list;
 }
 
@@ -44,12 +41,12 @@ GpuPresence gpu_presence() {
   return {0, reason_for(status, driver)};
 }
 
-std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic) {
+std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic, bool spin) {
   const GpuPresence gpus = gpu_presence();
   if (gpus.count == 0) throw UserError(fmt::format("{}: no GPU ({})", device.str(), gpus.reason));
   if (device.index >= gpus.count)
     throw UserError(fmt::format("{}: there is no such GPU, but {}", device.str(), list_gpus(gpus.count)));
-  return std::make_unique<cuda::CudaContext>(device, deterministic);
+  return std::make_unique<cuda::CudaContext>(device, deterministic, spin);
 }
 
 }  // namespace dtrain

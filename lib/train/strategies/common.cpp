@@ -16,7 +16,13 @@ Check<DeviceList> at_most(int64_t most) {
 bool check_present(const WrittenDevice& device, Diagnostics& diagnostics) {
   if (device.id.kind == DeviceId::Kind::cpu) return true;
   const GpuPresence gpus = gpu_presence();
-  if (device.id.index < gpus.count) return true;
+  if (device.id.index < gpus.count) {
+    const std::string obstacle = gpu_obstacle(device.id.index);
+    if (!obstacle.empty())
+      diagnostics.error(device.mark,
+                        fmt::format("{} cannot run this program: {}", device.id.str(), obstacle));
+    return obstacle.empty();
+  }
   diagnostics.error(device.mark, gpus.count == 0 ? fmt::format("{}: no GPU ({}); there are cpu:0, cpu:1, ...",
                                                                device.id.str(), gpus.reason)
                                  : gpus.count == 1
@@ -26,14 +32,34 @@ bool check_present(const WrittenDevice& device, Diagnostics& diagnostics) {
   return false;
 }
 
-std::vector<DeviceId> present_devices(const DeviceList& list, Diagnostics& diagnostics) {
-  std::vector<DeviceId> all;
-  if (list.devices.empty()) {
-    const int gpus = gpu_presence().count;
-    for (int i = 0; i < gpus; ++i) all.push_back({DeviceId::Kind::gpu, i});
-    if (all.empty()) all.push_back({});
-    return all;
+namespace {
+
+/// What `auto` means on this machine: all GPUs that can run this program, or else the CPU. Warns of GPUs that
+/// cannot, and where the CPU takes the place of a GPU that somebody may expect to be used.
+std::vector<DeviceId> automatic_devices(Diagnostics& diagnostics) {
+  const GpuPresence gpus = gpu_presence();
+  std::vector<DeviceId> usable;
+  for (int i = 0; i < gpus.count; ++i) {
+    const DeviceId gpu{DeviceId::Kind::gpu, i};
+    if (const std::string obstacle = gpu_obstacle(i); obstacle.empty())
+      usable.push_back(gpu);
+    else
+      diagnostics.warning(
+          {}, fmt::format("{} is left out, as it cannot run this program: {}", gpu.str(), obstacle));
   }
+  if (!usable.empty()) return usable;
+  if (gpus.count == 0 && gpu_is_expected())
+    diagnostics.warning({}, fmt::format("no GPU can be used ({}): the CPU computes. `dtrain gpus` lists the "
+                                        "devices; 'cpu:0' as the strategy's device asks for the CPU",
+                                        gpus.reason));
+  return {{}};
+}
+
+}  // namespace
+
+std::vector<DeviceId> present_devices(const DeviceList& list, Diagnostics& diagnostics) {
+  if (list.devices.empty()) return automatic_devices(diagnostics);
+  std::vector<DeviceId> all;
   bool good = true;
   for (const WrittenDevice& device : list.devices) {
     good = check_present(device, diagnostics) && good;

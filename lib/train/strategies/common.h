@@ -15,9 +15,10 @@ inline constexpr int64_t kMostReplicas = 1024;
 
 Check<DeviceList> at_most(int64_t most);
 
-/// False, after it was reported, where this machine has no such device.
+/// False, and reported as an error, if this machine has no such device, or one that cannot run this program.
 bool check_present(const WrittenDevice& device, Diagnostics& diagnostics);
-/// The list, or what `auto` means on this machine; empty where some device is not there, which is reported.
+/// The list, or what `auto` means on this machine: all GPUs that can run this program, or else the CPU, with
+/// a warning where that may surprise. Empty if check_present() is false of one of the list.
 std::vector<DeviceId> present_devices(const DeviceList& list, Diagnostics& diagnostics);
 
 /// Reports the layers that name a device, each place once, for a strategy that does not go by that.

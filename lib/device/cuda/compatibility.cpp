@@ -1,0 +1,134 @@
+#include "device/cuda/compatibility.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cuda_runtime.h>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "device/cuda/check.h"
+#include "device/cuda/probe.h"
+#include "device/cuda/version.h"
+#include "device/device.h"
+
+namespace dtrain {
+
+namespace cuda {
+
+namespace {
+
+/// An element of CMAKE_CUDA_ARCHITECTURES: "90-real" is machine code, "90-virtual" is PTX, "90" is both. A
+/// letter, as in "90a-real", restricts it to GPUs of exactly this capability.
+struct Architecture {
+  int capability = 0;
+  bool only = false;  // this capability, and no later one
+  bool real = true, is_virtual = true;
+
+  /// Machine code runs on GPUs of the same major version and the same or a later minor one.
+  bool has_code_for(int gpu) const {
+    if (!real) return false;
+    return only ? gpu == capability : gpu / 10 == capability / 10 && gpu >= capability;
+  }
+  bool has_ptx_for(int gpu) const { return is_virtual && (only ? gpu == capability : gpu >= capability); }
+};
+
+/// Empty where an element is not a number.
+std::vector<Architecture> parse_architectures(std::string_view list) {
+  std::vector<Architecture> all;
+  while (!list.empty()) {
+    std::string_view item = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(item.size() + 1, list.size()));
+    Architecture one;
+    if (item.ends_with("-real")) {
+      one.is_virtual = false;
+      item.remove_suffix(5);
+    } else if (item.ends_with("-virtual")) {
+      one.real = false;
+      item.remove_suffix(8);
+    }
+    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), one.capability);
+    if (error != std::errc()) return {};
+    one.only = end != item.data() + item.size();
+    all.push_back(one);
+  }
+  return all;
+}
+
+std::string capability_text(int capability) {
+  return fmt::format("{}.{}", capability / 10, capability % 10);
+}
+
+/// "8.0 to 8.9, 9.0 to 9.9, 9.0 and newer"
+std::string describe(const std::vector<Architecture>& all) {
+  std::vector<std::string> parts;
+  for (const Architecture& one : all) {
+    const std::string from = capability_text(one.capability);
+    if (one.only) {
+      parts.push_back(from);
+    } else if (one.is_virtual) {
+      parts.push_back(from + " and newer");
+    } else {
+      parts.push_back(fmt::format("{} to {}.9", from, one.capability / 10));
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::string kernel_obstacle(std::string_view architectures, int capability, int driver, int toolkit) {
+  const std::vector<Architecture> all = parse_architectures(architectures);
+  const auto any = [&](const auto& runs) { return std::any_of(all.begin(), all.end(), runs); };
+  if (all.empty() || any([&](const Architecture& one) { return one.has_code_for(capability); })) return "";
+  if (!any([&](const Architecture& one) { return one.has_ptx_for(capability); }))
+    return fmt::format("its compute capability is {}, and this program was compiled for {}",
+                       capability_text(capability), describe(all));
+  if (driver / 10 >= toolkit / 10) return "";
+  return fmt::format(
+      "the driver has to compile this program's kernels for compute capability {}, which takes a driver for "
+      "CUDA {} or newer; this one is for CUDA {}",
+      capability_text(capability), version_text(toolkit), version_text(driver));
+}
+
+void require_kernels(int index) {
+  const cudaError_t status = load_probe_kernel();
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  std::string why = gpu_obstacle(index);
+  switch (status) {
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorJitCompilationDisabled:
+      if (why.empty()) why = fmt::format("{} ({})", cudaGetErrorString(status), static_cast<int>(status));
+      throw UserError(fmt::format("{} cannot run this program: {}", describe_gpu(index), why));
+    default:
+      check(status, "loading a kernel");
+  }
+}
+
+std::string describe_gpu(int index) {
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, index) == cudaSuccess)
+    return fmt::format("gpu:{} ({})", index, properties.name);
+  cudaGetLastError();
+  return fmt::format("gpu:{}", index);
+}
+
+}  // namespace cuda
+
+std::string gpu_obstacle(int index) {
+  int major = 0, minor = 0, driver = 0;
+  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess ||
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index) != cudaSuccess ||
+      cudaDriverGetVersion(&driver) != cudaSuccess) {
+    const cudaError_t status = cudaGetLastError();
+    return fmt::format("CUDA: {} ({})", cudaGetErrorString(status), static_cast<int>(status));
+  }
+  return cuda::kernel_obstacle(DTRAIN_COMPILED_FOR, 10 * major + minor, driver, CUDART_VERSION);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,33 @@
+// Links between GPUs whose peer access cannot be trusted. The pair is this case's own
+// (device/peer_access_test.cpp).
+#include "collective/link.h"
+
+#include <vector>
+
+#include "emulation/other_machine.h"
+
+namespace dtrain {
+
+TEST_SUITE("gpu") {
+  TEST_CASE("what a link carries arrives whole although peer access damages copies") {
+    const emulation::OtherMachine machine(
+        {.devices = 20, .memory_bytes = size_t{16} << 20, .peers = emulation::PeerAccess::corrupting});
+    const auto from = make_gpu_context({DeviceId::Kind::gpu, 14}, false);
+    const auto to = make_gpu_context({DeviceId::Kind::gpu, 15}, false);
+    const std::vector<float> sent = {1, 2, 3, 4};
+    std::vector<float> arrived(sent.size());
+    const size_t bytes = sent.size() * sizeof(float);
+    Link link(*from, *to, bytes, Link::Keeping::lent, 1, false);
+    from->attach();
+    const Buffer src = from->allocate(bytes);
+    from->copy_to_device(src.data(), sent.data(), bytes);
+    link.send(src.data(), bytes);
+    to->attach();
+    const Buffer dst = to->allocate(bytes);
+    link.receive(dst.data(), bytes);
+    to->copy_to_host(arrived.data(), dst.data(), bytes);
+    CHECK(arrived == sent);
+  }
+}
+
+}  // namespace dtrain

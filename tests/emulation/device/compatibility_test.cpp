@@ -1,0 +1,90 @@
+// GPUs that cannot run the program's kernels.
+#include "device/cuda/compatibility.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "device/device.h"
+#include "device/gpu_info.h"
+#include "emulation/other_machine.h"
+
+namespace dtrain {
+namespace {
+
+using emulation::OtherMachine;
+
+std::string refusal_of(int gpu) {
+  try {
+    make_gpu_context({DeviceId::Kind::gpu, gpu}, false);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const char* part) {
+  return text.find(part) != text.npos;
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("which GPUs kernels run on that were compiled for some architectures") {
+    const auto runs = [](const char* architectures, int capability, int driver = 13020) {
+      return cuda::kernel_obstacle(architectures, capability, driver, 13020).empty();
+    };
+    constexpr auto kUsual = "80-real,90-real,100-real,120-real,120-virtual";
+    for (const int capability : {80, 86, 89, 90, 100, 103, 120, 121}) CHECK(runs(kUsual, capability, 13000));
+    for (const int capability : {60, 75, 110}) CHECK_FALSE(runs(kUsual, capability));
+    CHECK(runs(kUsual, 130));
+    CHECK_FALSE(runs(kUsual, 130, 13000));  // PTX takes a driver that is as new
+    CHECK(runs("90-virtual", 90));
+    CHECK_FALSE(runs("90-virtual", 90, 12080));
+    CHECK_FALSE(runs("90-virtual", 89));
+    CHECK_FALSE(runs("86-real", 80));
+    CHECK(runs("86", 89));
+    CHECK(runs("86", 90));
+    CHECK(runs("90a-real", 90));
+    CHECK_FALSE(runs("100a-real", 103));
+    CHECK(runs("native", 75));  // nothing is known
+    CHECK(cuda::kernel_obstacle(kUsual, 75, 13020, 13020) ==
+          "its compute capability is 7.5, and this program was compiled for 8.0 to 8.9, 9.0 to 9.9, 10.0 to "
+          "10.9, 12.0 to 12.9, 12.0 and newer");
+  }
+
+  TEST_CASE("a context of a GPU that has no kernels is refused") {
+    const OtherMachine machine({.oddities = {{1, {.capability = 75}}}});
+    CHECK(refusal_of(0) == "");
+    const std::string why = refusal_of(1);
+    CHECK(has(why, "gpu:1 (Emulated GPU) cannot run this program: its compute capability is 7.5, and "));
+    CHECK(gpu_obstacle(0) == "");
+    CHECK(has(gpu_obstacle(1), "7.5"));
+  }
+
+  TEST_CASE("a context of a GPU whose driver is too old for PTX is refused") {
+    const OtherMachine machine({.oddities = {{1, {.capability = 100}}}, .driver = CUDART_VERSION - 1000});
+    CHECK(refusal_of(0) == "");
+    const std::string why = refusal_of(1);
+    CHECK(has(why, "gpu:1 (Emulated GPU)"));
+    CHECK(has(why, "the driver has to compile"));
+  }
+
+  TEST_CASE("a GPU that cannot be used is listed with the reason, beside the others") {
+    const OtherMachine machine({.devices = 4,
+                                .oddities = {{0, {.capability = 75}},
+                                             {1, {.set_device = cudaErrorDevicesUnavailable}},
+                                             {2, {.memory_info = cudaErrorLaunchFailure}}}});
+    const std::vector<GpuInfo> gpus = list_gpus();
+    REQUIRE(gpus.size() == 4);
+    CHECK(has(gpus[0].problem, "7.5"));
+    CHECK(has(gpus[1].problem, "choosing a GPU: CUDA: "));
+    CHECK(has(gpus[2].problem, "asking for the free memory: CUDA: "));
+    CHECK(gpus[3].problem == "");
+    CHECK(gpus[3].memory_free > 0);
+    CHECK(gpus[3].peers == std::vector<int>{0, 1, 2});
+    for (const GpuInfo& gpu : gpus) CHECK(gpu.name == "Emulated GPU");
+    CHECK(gpu_report().gpus.size() == 4);
+  }
+}
+
+}  // namespace dtrain

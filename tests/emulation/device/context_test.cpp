@@ -1,0 +1,50 @@
+// What a GPU's context makes of an unusual machine.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "device/device.h"
+#include "device/gpu_info.h"
+#include "emulation/other_machine.h"
+
+namespace dtrain {
+
+using emulation::OtherMachine;
+
+TEST_SUITE("gpu") {
+  TEST_CASE("copies work where the system does not pin so much memory") {
+    const OtherMachine machine({.pinned_bytes = 4096});
+    const auto context = make_gpu_context({DeviceId::Kind::gpu, 0}, false);
+    context->attach();
+    constexpr size_t kBytes = 1 << 20;
+    const Buffer host = context->allocate_host(kBytes), small = context->allocate_host(4096);
+    const Buffer device = context->allocate(kBytes), back = context->allocate_host(kBytes);
+    CHECK(std::all_of(host.f32(), host.f32() + kBytes / 4, [](float each) { return each == 0; }));
+    std::memset(host.data(), 7, kBytes);
+    const auto consumed = context->make_event(), uploaded = context->make_event();
+    context->upload(device.data(), host.data(), kBytes, *consumed, *uploaded);
+    context->enqueue_copy(back.data(), device.data(), kBytes);
+    context->synchronize();
+    CHECK(std::memcmp(back.data(), host.data(), kBytes) == 0);
+  }
+
+  TEST_CASE("threads that have no core to themselves wait asleep") {
+    const OtherMachine machine({});
+    const auto busy = make_gpu_context({DeviceId::Kind::gpu, 0}, false, true);
+    CHECK(emulation::sleepers().empty());
+    const auto asleep = make_gpu_context({DeviceId::Kind::gpu, 1}, false, false);
+    CHECK(emulation::sleepers() == std::set<int>{1});
+  }
+
+  TEST_CASE("a GPU that cannot be used is left out when others are measured") {
+    const OtherMachine machine({.devices = 2, .oddities = {{0, {.capability = 75}}}});
+    const std::vector<GpuSpeed> speeds = measure_gpus();
+    REQUIRE(speeds.size() == 2);
+    CHECK(speeds[0].within == 0);
+    CHECK(speeds[1].within > 0);
+    CHECK(speeds[1].to_gpu == std::vector<double>{0, 0});
+    CHECK(speeds[1].damaged.empty());
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,88 @@
+// Peer access that is not there, fails or damages what is copied. A pair of GPUs is tried once in a process:
+// each case has a pair to itself.
+#include "device/peer_access.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "device/gpu_info.h"
+#include "emulation/other_machine.h"
+
+namespace dtrain {
+namespace {
+
+using emulation::Machine;
+using emulation::OtherMachine;
+using emulation::PeerAccess;
+
+Machine machine_with(PeerAccess peers) {
+  return {.devices = 20, .memory_bytes = size_t{16} << 20, .peers = peers};
+}
+
+/// Connects GPUs `a` and a + 1, and gives what is noted of them.
+std::string note_of(int a) {
+  const auto one = make_gpu_context({DeviceId::Kind::gpu, a}, false);
+  const auto other = make_gpu_context({DeviceId::Kind::gpu, a + 1}, false);
+  connect_gpus(*one, *other);
+  const std::string pair = fmt::format("gpu:{} and gpu:{}", a, a + 1);
+  for (const std::string& note : peer_access_notes())
+    if (note.starts_with(pair)) return note.substr(pair.size());
+  return "";
+}
+
+/// Whether the GPU is let reach the next one's memory already.
+bool is_enabled(int a) {
+  cudaSetDevice(a);
+  const cudaError_t status = cudaDeviceEnablePeerAccess(a + 1, 0);
+  cudaGetLastError();
+  return status == cudaErrorPeerAccessAlreadyEnabled;
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("peer access is enabled, and nothing is to be said of that") {
+    const OtherMachine machine(machine_with(PeerAccess::available));
+    CHECK(note_of(2) == "");
+    CHECK(is_enabled(2));
+  }
+
+  TEST_CASE("GPUs without peer access are connected by the host, and nothing is to be said of that") {
+    const OtherMachine machine(machine_with(PeerAccess::absent));
+    CHECK(note_of(4) == "");
+  }
+
+  TEST_CASE("peer access one way only is used") {
+    const OtherMachine machine(machine_with(PeerAccess::one_way));
+    CHECK(note_of(6) == "");
+    CHECK(is_enabled(6));
+  }
+
+  TEST_CASE("peer access that cannot be enabled is a note") {
+    const OtherMachine machine(machine_with(PeerAccess::refused));
+    const std::string note = note_of(8);
+    CHECK(note.starts_with(" cannot reach each other's memory (CUDA: "));
+    CHECK(note.find("(711)") != note.npos);
+    CHECK(note_of(8) == note);  // and is tried once
+    const std::vector<std::string> all = peer_access_notes();
+    CHECK(std::count(all.begin(), all.end(), "gpu:8 and gpu:9" + note) == 1);
+  }
+
+  TEST_CASE("peer access that damages what is copied is given up") {
+    const OtherMachine machine(machine_with(PeerAccess::corrupting));
+    CHECK(note_of(10).starts_with(": what one copies to the other by peer access arrives damaged"));
+    CHECK_FALSE(is_enabled(10));
+  }
+
+  TEST_CASE("DTRAIN_P2P=0 leaves peer access alone") {
+    const OtherMachine machine(machine_with(PeerAccess::corrupting));
+    setenv("DTRAIN_P2P", "0", 1);
+    CHECK(note_of(12) == "");
+    unsetenv("DTRAIN_P2P");
+    CHECK_FALSE(is_enabled(12));
+  }
+}
+
+}  // namespace dtrain

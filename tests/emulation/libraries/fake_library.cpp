@@ -1,0 +1,25 @@
+// A library of NVIDIA's that says of itself what the build defines: cuDNN, cuBLASLt and NVRTC alike.
+#include <cstddef>
+#include <cuda_runtime_api.h>
+#include <cudnn_version.h>
+
+extern "C" {
+
+size_t cublasLtGetVersion() {
+  return 130100;
+}
+size_t cublasLtGetCudartVersion() {
+  return FAKE_CUDA;
+}
+size_t cudnnGetVersion() {
+  return FAKE_CUDNN;
+}
+size_t cudnnGetCudartVersion() {
+  return FAKE_CUDA;
+}
+int nvrtcVersion(int* major, int* minor) {
+  *major = FAKE_CUDA / 1000;
+  *minor = FAKE_CUDA % 1000 / 10;
+  return 0;
+}
+}

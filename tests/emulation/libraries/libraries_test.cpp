@@ -1,0 +1,118 @@
+// Which of NVIDIA's libraries are taken, and what is said of those that do not go together: by libraries that
+// say of themselves what is asked here (fake_library.cpp). The process that opens them is another one each
+// time.
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <dlfcn.h>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "device/cuda/version.h"
+#include "device/gpu_info.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What `work` returns, or the error that it throws, in a process of its own.
+std::string in_child(const std::function<std::string()>& work) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string said;
+    try {
+      said = work();
+    } catch (const Error& error) {
+      said = std::string("error: ") + error.what();
+    }
+    const bool whole = write(ends[1], said.data(), said.size()) == static_cast<ssize_t>(said.size());
+    _exit(whole ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string said;
+  char block[4096];
+  for (ssize_t n = 0; (n = read(ends[0], block, sizeof block)) > 0;)
+    said.append(block, static_cast<size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  return said;
+}
+
+std::string fake(const std::string& folder, const char* name) {
+  return (fs::path(DTRAIN_FAKE_LIBRARIES) / folder / name).string();
+}
+
+/// Opens cuDNN. Returns its version, and the libraries that are open, with their folders:
+/// "91900: cuBLASLt 13.1.0 good cuDNN 9.19.0 good".
+std::string open_cudnn() {
+  std::string text = fmt::format("{}:", cudnnGetVersion());
+  for (const GpuLibrary& library : opened_gpu_libraries())
+    text += fmt::format(" {} {} {}", library.name, library.version,
+                        fs::path(library.path).parent_path().filename().string());
+  return text;
+}
+
+/// cuDNN as it is opened where the system finds the one in `found`, and the build had found the one in
+/// `known`.
+std::string open_cudnn_with(const std::string& found, const std::string& known) {
+  const fs::path place = fs::path(DTRAIN_FAKE_LIBRARIES) / "known/libcudnn-fake.so.9";
+  fs::remove(place);
+  fs::create_directories(place.parent_path());
+  if (!known.empty()) fs::create_symlink(fake(known, "libcudnn-fake.so.9"), place);
+  return in_child([&] {
+    // The system finds first what is loaded under the name already.
+    if (!found.empty() && !dlopen(fake(found, "libcudnn-fake.so.9").c_str(), RTLD_NOW | RTLD_LOCAL))
+      return std::string(dlerror());
+    return open_cudnn();
+  });
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+const std::string kVersion = cuda::library_version_text(CUDNN_VERSION);
+const std::string kGood = fmt::format("{}: cuBLASLt 13.1.0 good NVRTC {} good cuDNN {} good", CUDNN_VERSION,
+                                      cuda::version_text(CUDART_VERSION), kVersion);
+
+}  // namespace
+
+TEST_CASE("cuDNN is opened after what it needs, and all are listed with their versions and paths") {
+  CHECK(open_cudnn_with("good", "") == kGood);
+  CHECK(open_cudnn_with("", "good") == kGood);
+}
+
+TEST_CASE("a cuDNN for another CUDA is passed over for the one that the build knows") {
+  CHECK(open_cudnn_with("other_cuda", "good") == kGood);
+  CHECK(open_cudnn_with("old", "good") == kGood);
+}
+
+TEST_CASE("a cuDNN for another CUDA is an error that names it and what it does not go with") {
+  const std::string why = open_cudnn_with("other_cuda", "");
+  CHECK(has(why,
+            fmt::format("error: computing on a GPU needs NVIDIA's cuDNN: cuDNN {} ({}) is for CUDA {}, and "
+                        "this program for CUDA {}; {}",
+                        kVersion, fake("other_cuda", "libcudnn-fake.so.9"), CUDART_VERSION / 1000 - 1,
+                        CUDART_VERSION / 1000, fake("known", "libcudnn-fake.so.9"))));
+  CHECK(has(why, fmt::format("; beside cuBLASLt 13.1.0 ({}), NVRTC", fake("good", "libcublasLt-fake.so"))));
+  CHECK(has(why, "LD_LIBRARY_PATH"));
+}
+
+TEST_CASE("a cuDNN that is older than the program's is an error") {
+  const std::string why = open_cudnn_with("old", "");
+  CHECK(has(why, "cuDNN 9.0.0 ("));
+  CHECK(has(why, fmt::format("is older than the {} that this program was built for", kVersion)));
+}
+
+}  // namespace dtrain

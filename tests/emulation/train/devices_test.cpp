@@ -1,0 +1,80 @@
+// What `auto` makes of GPUs that cannot be used.
+#include "emulation/other_machine.h"
+#include "train/placement.h"
+#include "train/run_config_parser.h"
+#include "train/runs.h"
+
+using namespace dtrain;
+using namespace dtrain::testing;
+
+namespace {
+
+/// CUDA_VISIBLE_DEVICES for a while.
+class Visible {
+ public:
+  explicit Visible(const char* devices) { setenv("CUDA_VISIBLE_DEVICES", devices, 1); }
+  ~Visible() { unsetenv("CUDA_VISIBLE_DEVICES"); }
+  Visible(const Visible&) = delete;
+  Visible& operator=(const Visible&) = delete;
+};
+
+RunConfig run_on(const std::string& strategy) {
+  return config_from(kDenseRun, {"strategy=" + strategy});
+}
+
+std::vector<std::string> names(const RunConfig& config) {
+  std::vector<std::string> all;
+  for (const DeviceId& device : place_replicas(config).devices()) all.push_back(device.str());
+  return all;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("auto leaves out GPUs that cannot run the program, and says so") {
+    const emulation::OtherMachine machine({.devices = 3, .oddities = {{1, {.capability = 75}}}});
+    const RunConfig config = run_on("{mirrored: {devices: auto}}");
+    CHECK(names(config) == Names{"gpu:0", "gpu:2"});
+    const Names warnings = placement_warnings(config);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].starts_with(
+        "warning: gpu:1 is left out, as it cannot run this program: its compute capability is 7.5"));
+    CHECK(emulation::contexts().empty());
+  }
+
+  TEST_CASE("a GPU that is named and cannot run the program is an error at its place") {
+    const emulation::OtherMachine machine({.oddities = {{1, {.capability = 75}}}});
+    std::string refusal;
+    try {
+      place_replicas(run_on("{mirrored: {devices: [gpu:0, gpu:1]}}"));
+    } catch (const UserError& error) {
+      refusal = error.what();
+    }
+    CHECK(refusal.find("error: gpu:1 cannot run this program: its compute capability is 7.5") !=
+          refusal.npos);
+  }
+
+  TEST_CASE("auto warns where the CPU takes the place of GPUs that cannot be used") {
+    {
+      const emulation::OtherMachine machine({.devices = 1, .oddities = {{0, {.capability = 61}}}});
+      const RunConfig config = run_on("{single: {device: auto}}");
+      CHECK(names(config) == Names{"cpu:0"});
+      CHECK(placement_warnings(config).size() == 1);
+    }
+    const emulation::OtherMachine machine({.count_status = cudaErrorSystemNotReady});
+    const RunConfig config = run_on("{single: {device: auto}}");
+    {
+      const Visible visible("0");
+      CHECK(names(config) == Names{"cpu:0"});
+      const Names warnings = placement_warnings(config);
+      REQUIRE(warnings.size() == 1);
+      CHECK(warnings[0].starts_with("warning: no GPU can be used ("));
+      CHECK(warnings[0].find("(802)") != std::string::npos);
+    }
+    const Visible none("");  // on purpose
+    CHECK(placement_warnings(config).empty());
+    CHECK(placement_warnings(run_on("{single: {device: 'cpu:0'}}")).empty());
+  }
+}
