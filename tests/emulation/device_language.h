@@ -94,6 +94,15 @@ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
   return dtrain::emulation::shuffle(mask, value, from < group ? lane : from);
 }
 
+/// The lanes of `mask` that give the same value.
+template <class T>
+unsigned __match_any_sync(unsigned mask, T value) {
+  unsigned same = 0;
+  for (int from = 0; from < warpSize; ++from)
+    if ((mask >> from & 1) != 0 && dtrain::emulation::shuffle(mask, value, from) == value) same |= 1u << from;
+  return same;
+}
+
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}

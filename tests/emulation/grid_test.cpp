@@ -77,6 +77,22 @@ TEST_CASE("emulated kernels: lanes of a warp exchange values") {
   CHECK(dst.read(stream) == expected);
 }
 
+TEST_CASE("emulated kernels: lanes find others with their number") {
+  const Fresh fresh;
+  const Stream stream;
+  std::vector<int> values(32);
+  for (int i = 0; i < 32; ++i) values[static_cast<size_t>(i)] = i % 3 == 0 ? 7 : -(i % 3);
+  std::vector<unsigned> expected(64);
+  for (unsigned i = 0; i < 32; ++i) {
+    for (unsigned other = i % 3; other < 32; other += 3) expected[i] |= 1u << other;
+    if (i % 2 == 0) expected[32 + i] = expected[i] & 0x55555555u;
+  }
+  const Array<int> src(values);
+  const Array<unsigned> dst(std::vector<unsigned>(64));
+  match_lanes(src.data, dst.data, stream);
+  CHECK(dst.read(stream) == expected);
+}
+
 TEST_CASE("emulated kernels: votes and counts") {
   const Fresh fresh;
   const Stream stream;

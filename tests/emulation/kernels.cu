@@ -47,6 +47,12 @@ __global__ void sum_warps_kernel(const int* src, int* dst, int warps) {
   dst[warps + thread / 32] = even;
 }
 
+__global__ void match_lanes_kernel(const int* src, unsigned* dst) {
+  const auto lane = static_cast<int>(threadIdx.x);
+  dst[lane] = __match_any_sync(kAll, src[lane]);
+  if (lane % 2 == 0) dst[32 + lane] = __match_any_sync(0x55555555u, src[lane]);
+}
+
 __global__ void end_early_kernel(int* dst, int n) {
   const int i = static_cast<int>(threadIdx.x);
   if (i >= n) return;
@@ -108,6 +114,9 @@ void reverse_without_barrier(int* data, int blocks, cudaStream_t stream) {
 }
 void sum_warps(const int* src, int* dst, int warps, cudaStream_t stream) {
   cuda::launch(sum_warps_kernel, static_cast<unsigned>(warps), 32, stream, src, dst, warps);
+}
+void match_lanes(const int* src, unsigned* dst, cudaStream_t stream) {
+  cuda::launch(match_lanes_kernel, 1, 32, stream, src, dst);
 }
 void end_early(int* dst, int n, cudaStream_t stream) {
   cuda::launch(end_early_kernel, 1, 128, stream, dst, n);

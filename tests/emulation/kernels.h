@@ -18,6 +18,9 @@ void reverse_blocks(int* data, int blocks, cudaStream_t stream);
 void reverse_without_barrier(int* data, int blocks, cudaStream_t stream);
 /// dst[warp] = the sum of the warp's lanes; dst[warps + warp] = its even lanes.
 void sum_warps(const int* src, int* dst, int warps, cudaStream_t stream);
+/// dst[lane] = the lanes of a warp that have the lane's number in src; dst[32 + lane] of even lanes: the even
+/// lanes among them.
+void match_lanes(const int* src, unsigned* dst, cudaStream_t stream);
 /// Threads beyond `n` end before the barrier.
 void end_early(int* dst, int n, cudaStream_t stream);
 /// Half of the threads wait for a warp's other half, which waits for the block.

@@ -49,44 +49,48 @@ struct Listed {
   uint16_t place[kRounds * kThreads];  // among the indices looked at, listed or not
   uint16_t taken[kWarps][2 * kWarp];   // entries that a warp has yet to add
   float shared_sums[kWarps][kWarp];    // of the shared row, by warp and lane
-  int32_t warp_counts[kWarps];
+  int32_t warp_counts[kRounds][kWarps];
   int32_t shared_row;
 };
 
-/// Lists this thread's index after `count` others where it is `mine`, in the threads' order; gives the
-/// number listed now. A new list may take the old one's place: past the first barrier all have read that.
-__device__ inline int list(Listed& listed, int count, bool mine, int32_t row, int place) {
-  const auto lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
-  const unsigned lanes = __ballot_sync(kAllLanes, mine);
-  if (lane == 0) listed.warp_counts[warp] = __popc(lanes);
-  __syncthreads();
-  const int of_warp = listed.warp_counts[lane];
-  const int before = warp_reduce(lane < warp ? of_warp : 0, Add{});
-  if (mine) {
-    const int at = count + before + __popc(lanes & ((1u << lane) - 1));
-    listed.row[at] = row;
-    listed.place[at] = static_cast<uint16_t>(place);
-  }
-  const int all = warp_reduce(of_warp, Add{});
-  __syncthreads();
-  return count + all;
-}
+/// This thread's of the next kRounds * kThreads indices, -1 past the last of `n`.
+struct Indices {
+  int32_t row[kRounds];
 
-/// Lists the block's rows among kRounds * kThreads indices, or `n` if that is less; gives their number.
-__device__ inline int list_rows(Listed& listed, const int32_t* indices, int64_t n, int64_t table_rows) {
-  int32_t rows[kRounds];
+  __device__ void load(const int32_t* indices, int64_t n) {
+#pragma unroll
+    for (int round = 0; round < kRounds; ++round) {
+      const int place = round * kThreads + static_cast<int>(threadIdx.x);
+      row[round] = place < n ? indices[place] : -1;
+    }
+  }
+};
+
+/// Lists the block's rows among the indices of all threads, in the order of the indices; gives their number.
+/// A new list may take the old one's place: past the first barrier all have read that.
+__device__ inline int list_rows(Listed& listed, const Indices& indices, int64_t table_rows) {
+  const auto thread = static_cast<int>(threadIdx.x), lane = thread % kWarp, warp = thread / kWarp;
+  unsigned mine[kRounds];
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {
-    const int place = round * kThreads + static_cast<int>(threadIdx.x);
-    rows[round] = place < n ? indices[place] : -1;
+    const int32_t row = indices.row[round];
+    mine[round] = __ballot_sync(kAllLanes, row >= 0 && row < table_rows && row % gridDim.y == blockIdx.y);
+    if (lane == 0) listed.warp_counts[round][warp] = __popc(mine[round]);
   }
+  __syncthreads();
   int count = 0;
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {
-    const int32_t row = rows[round];
-    const bool mine = row >= 0 && row < table_rows && row % gridDim.y == blockIdx.y;
-    count = list(listed, count, mine, row, round * kThreads + static_cast<int>(threadIdx.x));
+    const int of_warp = listed.warp_counts[round][lane];
+    const int before = warp_reduce(lane < warp ? of_warp : 0, Add{});
+    if (mine[round] >> lane & 1) {
+      const int at = count + before + __popc(mine[round] & ((1u << lane) - 1));
+      listed.row[at] = indices.row[round];
+      listed.place[at] = static_cast<uint16_t>(round * kThreads + thread);
+    }
+    count += warp_reduce(of_warp, Add{});
   }
+  __syncthreads();
   return count;
 }
 
@@ -94,14 +98,11 @@ __device__ inline int list_rows(Listed& listed, const int32_t* indices, int64_t 
 /// are spread over the list, at uneven distances, as sentences of even lengths begin with the same word. All
 /// threads call, with at least kWarp entries.
 __device__ inline int32_t most_frequent(Listed& listed, int count) {
-  const auto sample = [&](int i) {
-    const int begin = i * count / kWarp, end = (i + 1) * count / kWarp;
-    return listed.row[begin + i * 7 % (end - begin)];
-  };
   if (threadIdx.x < kWarp) {
-    const int32_t row = sample(static_cast<int>(threadIdx.x));
-    int64_t times = 0;
-    for (int i = 0; i < kWarp; ++i) times += sample(i) == row ? 1 : 0;
+    const auto i = static_cast<int>(threadIdx.x);
+    const int begin = i * count / kWarp, end = (i + 1) * count / kWarp;
+    const int32_t row = listed.row[begin + i * 7 % (end - begin)];
+    const int64_t times = __popc(__match_any_sync(kAllLanes, row));
     const int64_t most = warp_reduce(times << 32 | row, [](int64_t a, int64_t b) { return a < b ? b : a; });
     if (threadIdx.x == 0) listed.shared_row = static_cast<int32_t>(most & 0xffffffff);
   }
@@ -120,7 +121,8 @@ struct Adder {
   int32_t shared_row;
   float shared_sum = 0.0f;
 
-  /// Atomic not because others add here, but because nobody then waits for the old value.
+  /// Atomic not because others add here, but because the thread need not wait for the old value. The
+  /// instruction flushes denormal addends and sums to 0 (docs/architecture.md, "Denormal numbers").
   __device__ void add_to_table(int32_t row, float value) const {
     if (has_column) atomicAdd(diff_table + row * columns, value);
   }
@@ -183,8 +185,13 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ Listed listed;
   const auto lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
   const int64_t column = int64_t{blockIdx.x} * kWarp + lane;
+  Indices next;
+  next.load(indices, n);
   for (int64_t first = 0; first < n; first += kRounds * kThreads) {
-    const int count = list_rows(listed, indices + first, n - first, table_rows);
+    const Indices now = next;
+    const int64_t following = first + kRounds * kThreads;
+    next.load(indices + following, n - following);  // under way while this list is added
+    const int count = list_rows(listed, now, table_rows);
     const int32_t shared_row = count < kSharing ? -1 : most_frequent(listed, count);
     Adder<T> adder{
         listed,    diff_dst + first * columns + column, diff_table + column, columns, column < columns,

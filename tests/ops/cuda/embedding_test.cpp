@@ -65,6 +65,23 @@ TEST_CASE("on a GPU: a row that most indices name is summed in parts" * doctest:
   });
 }
 
+TEST_CASE("on a GPU: a row that few indices name is summed in their order" * doctest::test_suite("gpu")) {
+  on_every_gpu([](Device& device) {
+    // A list is of 2048 indices: each names every row once, so that no row is summed in parts.
+    Indices of(9001, -1);
+    for (size_t i = 0; i < of.size(); ++i)
+      if (static_cast<int64_t>(i) % 2048 < kTableRows)
+        of[i] = static_cast<int32_t>(static_cast<int64_t>(i) * 7919 % kTableRows);
+    const Floats diff_dst = device.random(static_cast<int64_t>(of.size()) * kColumns, 5);
+    Floats expected(static_cast<size_t>(kTableRows * kColumns));
+    for (size_t i = 0; i < of.size(); ++i)
+      for (size_t c = 0; of[i] >= 0 && c < static_cast<size_t>(kColumns); ++c)
+        expected[static_cast<size_t>(of[i] * kColumns) + c] +=
+            diff_dst[i * static_cast<size_t>(kColumns) + c];
+    CHECK(gradient(device, of, diff_dst) == expected);
+  });
+}
+
 TEST_CASE("on a GPU: sums of a table's rows have an order" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
     check_gradient(device, indices(5000, kHotRow));
