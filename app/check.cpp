@@ -19,6 +19,7 @@
 #include "text.h"
 #include "train/epoch_tables.h"
 #include "train/evaluation.h"
+#include "train/learning_rate.h"
 #include "train/placement.h"
 #include "train/pretrained_loading.h"
 #include "train/replicas.h"
@@ -127,6 +128,8 @@ RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, const Check
   const int64_t samples = plan.splits[0].samples, batch = config.train.batch_size;
   plan.steps_per_epoch = (samples + batch - 1) / batch;
   plan.last_batch = samples - (plan.steps_per_epoch - 1) * batch;
+  if (const std::string warning = warning_of_zero_rate(config, plan.steps_per_epoch); !warning.empty())
+    print_warning(warning);
   Replicas replicas(config, plan.placement);
   size_t on_devices = 0, on_host = 0;
   int64_t most = 0;

@@ -23,11 +23,11 @@ std::string epochs_text(const TrainingLength& length) {
 std::string schedule_text(const TrainingLength& length) {
   return fmt::format(
       "  optimizer:\n"
-      "    adamw: {{learning_rate: {{cosine_decay: {{initial: 0.002, steps: {} epochs}}}}, weight_decay: "
-      "0.1}}\n"
+      "    # From 0.002 down to 0 along a cosine over all epochs.\n"
+      "    adamw: {{learning_rate: {{cosine_decay: {{initial: 0.002, steps: auto}}}}, weight_decay: 0.1}}\n"
       "  callbacks: [{{early_stopping: {{monitor: val_loss, patience: {}}}}}]\n\n"
       "checkpoint: {{best: {{monitor: val_loss}}}}   # `dtrain predict` takes it\n",
-      length.epochs, length.patience);
+      length.patience);
 }
 
 }  // namespace dtrain

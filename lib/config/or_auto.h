@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// A value, or `auto`: then the data say it.
+/// A value, or `auto`: then the program chooses it, by the data or the rest of the configuration.
 template <class V>
 struct OrAuto {
   std::optional<V> value;

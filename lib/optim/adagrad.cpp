@@ -19,9 +19,9 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
   }
   OptimizerRule rule() const override { return AdagradRule{static_cast<float>(options_.epsilon)}; }
   /// With a schedule it has no form that both Kerases read.
-  Json keras_config(int64_t steps_per_epoch, const Json& schedule) const override {
-    return learning_rate().keras_config(steps_per_epoch, schedule).is_number()
-               ? OptimizerWith::keras_config(steps_per_epoch, schedule)
+  Json keras_config(const RunLength& run, const Json& schedule) const override {
+    return learning_rate().keras_config(run, schedule).is_number()
+               ? OptimizerWith::keras_config(run, schedule)
                : Json();
   }
 

@@ -11,7 +11,7 @@ namespace {
 
 struct CosineDecayOptions {
   double initial = 0;
-  StepCount steps{1};
+  OrAuto<StepCount> steps;
   double alpha = 0;
   StepCount warmup_steps;
   double warmup_initial = 0;
@@ -20,10 +20,10 @@ struct CosineDecayOptions {
 class CosineDecay : public Schedule {
  public:
   explicit CosineDecay(const CosineDecayOptions& options) : options_(options) {}
-  double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
+  double at(int64_t step, const RunLength& run, const Json&) const override {
     const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
-    const int64_t steps = length.steps_at_least_one(steps_per_epoch),
-                  warmup_steps = warmup_length.steps(steps_per_epoch);
+    const int64_t warmup_steps = warmup_length.steps(run.steps_per_epoch),
+                  steps = decay_steps(length, run, warmup_steps);
     if (step < warmup_steps) {
       const double done = static_cast<double>(step) / static_cast<double>(warmup_steps);
       return warmup_initial + (initial - warmup_initial) * done;
@@ -34,10 +34,10 @@ class CosineDecay : public Schedule {
     return initial * ((1 - alpha) * cosine + alpha);
   }
   /// Keras's initial_learning_rate is that of step 0, with or without a warm-up.
-  Json keras_config(int64_t steps_per_epoch, const Json&) const override {
+  Json keras_config(const RunLength& run, const Json&) const override {
     const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
-    const int64_t steps = length.steps_at_least_one(steps_per_epoch),
-                  warmup_steps = warmup_length.steps(steps_per_epoch);
+    const int64_t warmup_steps = warmup_length.steps(run.steps_per_epoch),
+                  steps = decay_steps(length, run, warmup_steps);
     Json config = Json::object().set("decay_steps", steps).set("alpha", alpha);
     if (warmup_steps == 0)
       config.set("initial_learning_rate", initial);
@@ -61,10 +61,11 @@ void add_cosine_decay(Registry<Schedule>& table) {
       Schema<Options>("Keras's CosineDecay: from warmup_initial to initial in a straight line, then down to "
                       "alpha * initial along a cosine over `steps` more steps, which do not count the "
                       "warm-up, and constant from there.")
-          .example("{initial: 0.1, steps: 20 epochs, warmup_steps: 500}")
+          .example("{initial: 0.1, warmup_steps: 500}")
           .required("initial", &Options::initial, "the highest rate", at_least(0.0))
-          .required("steps", &Options::steps, "of the cosine, warm-up not counted; or '5 epochs'",
-                    some_time())
+          .optional("steps", &Options::steps,
+                    "of the cosine, warm-up not counted; or '5 epochs'; auto: to the end of the training",
+                    or_auto(some_time()))
           .optional("alpha", &Options::alpha, "the last rate as a part of initial", between(0.0, 1.0))
           .optional("warmup_steps", &Options::warmup_steps,
                     "steps, or '1 epoch', of the warm-up before the cosine")

@@ -17,19 +17,20 @@ struct ExponentialDecayOptions {
 class ExponentialDecay : public Schedule {
  public:
   explicit ExponentialDecay(const ExponentialDecayOptions& options) : options_(options) {}
-  double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
+  double at(int64_t step, const RunLength& run, const Json&) const override {
     double power = static_cast<double>(step) /
-                   static_cast<double>(options_.decay_steps.steps_at_least_one(steps_per_epoch));
+                   static_cast<double>(options_.decay_steps.steps_at_least_one(run.steps_per_epoch));
     if (options_.staircase) power = std::floor(power);
     return options_.initial * std::pow(options_.decay_rate, power);
   }
-  Json keras_config(int64_t steps_per_epoch, const Json&) const override {
-    return keras_schedule("ExponentialDecay",
-                          Json::object()
-                              .set("initial_learning_rate", options_.initial)
-                              .set("decay_steps", options_.decay_steps.steps_at_least_one(steps_per_epoch))
-                              .set("decay_rate", options_.decay_rate)
-                              .set("staircase", options_.staircase));
+  Json keras_config(const RunLength& run, const Json&) const override {
+    return keras_schedule(
+        "ExponentialDecay",
+        Json::object()
+            .set("initial_learning_rate", options_.initial)
+            .set("decay_steps", options_.decay_steps.steps_at_least_one(run.steps_per_epoch))
+            .set("decay_rate", options_.decay_rate)
+            .set("staircase", options_.staircase));
   }
 
  private:

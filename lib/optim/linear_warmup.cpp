@@ -17,10 +17,10 @@ struct LinearWarmupOptions {
 class LinearWarmup : public Schedule {
  public:
   explicit LinearWarmup(LinearWarmupOptions options) : options_(std::move(options)) {}
-  double at(int64_t step, int64_t steps_per_epoch, const Json& state) const override {
-    const int64_t steps = options_.steps.steps(steps_per_epoch);
-    if (step >= steps) return options_.then->at(step - steps, steps_per_epoch, state);
-    const double target = options_.then->at(0, steps_per_epoch, state);
+  double at(int64_t step, const RunLength& run, const Json& state) const override {
+    const int64_t steps = options_.steps.steps(run.steps_per_epoch);
+    if (step >= steps) return options_.then->at(step - steps, run_after(run), state);
+    const double target = options_.then->at(0, run_after(run), state);
     return options_.initial +
            (target - options_.initial) * static_cast<double>(step) / static_cast<double>(steps);
   }
@@ -29,11 +29,17 @@ class LinearWarmup : public Schedule {
   }
   std::string monitor() const override { return options_.then->monitor(); }
   /// Keras has a warm-up before a cosine only: what it is given is the schedule behind this one.
-  Json keras_config(int64_t steps_per_epoch, const Json& state) const override {
-    return options_.then->keras_config(steps_per_epoch, state);
+  Json keras_config(const RunLength& run, const Json& state) const override {
+    return options_.then->keras_config(run_after(run), state);
   }
 
  private:
+  /// The run as the schedule after the warm-up has it.
+  RunLength run_after(const RunLength& run) const {
+    const int64_t steps = options_.steps.steps(run.steps_per_epoch);
+    return {run.steps_per_epoch, run.steps - std::min(steps, run.steps)};
+  }
+
   LinearWarmupOptions options_;
 };
 

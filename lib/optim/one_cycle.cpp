@@ -11,7 +11,7 @@ namespace {
 
 struct OneCycleOptions {
   double max = 0;
-  StepCount steps{1};
+  OrAuto<StepCount> steps;
   double warmup = 0.3;
   double div_factor = 25;
   double final_div_factor = 10000;
@@ -26,9 +26,9 @@ double cosine_between(double from, double to, double done) {
 class OneCycle : public Schedule {
  public:
   explicit OneCycle(const OneCycleOptions& options) : options_(options) {}
-  double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
+  double at(int64_t step, const RunLength& run, const Json&) const override {
     const auto& [max, length, warmup, div_factor, final_div_factor] = options_;
-    const double steps = static_cast<double>(length.steps_at_least_one(steps_per_epoch));
+    const double steps = static_cast<double>(decay_steps(length, run));
     const double last = steps - 1, top = std::max(warmup * steps - 1, 0.0);
     const double now = std::min(static_cast<double>(step), last);
     const double initial = max / div_factor;
@@ -36,7 +36,7 @@ class OneCycle : public Schedule {
     return cosine_between(max, initial / final_div_factor, last > top ? (now - top) / (last - top) : 1.0);
   }
   /// Keras has no such schedule: where an optimizer of Keras goes on, it does so at the lowest rate.
-  Json keras_config(int64_t, const Json&) const override {
+  Json keras_config(const RunLength&, const Json&) const override {
     return options_.max / options_.div_factor / options_.final_div_factor;
   }
 
@@ -53,9 +53,11 @@ void add_one_cycle(Registry<Schedule>& table) {
       Schema<Options>(
           "Smith and Topin 2018, as PyTorch's OneCycleLR: up to max along a cosine, then down along "
           "another one far below where it began. The momentum stays as it is.")
-          .example("{max: 0.1, steps: 30 epochs}")
+          .example("{max: 0.1}")
           .required("max", &Options::max, "the highest rate", at_least(0.0))
-          .required("steps", &Options::steps, "of the whole cycle; or '30 epochs'", some_time())
+          .optional("steps", &Options::steps,
+                    "of the whole cycle; or '30 epochs'; auto: to the end of the training",
+                    or_auto(some_time()))
           .optional("warmup", &Options::warmup, "the part of the cycle in which the rate goes up",
                     between(0.0, 1.0))
           .optional("div_factor", &Options::div_factor, "the first rate is max divided by it", at_least(1.0))

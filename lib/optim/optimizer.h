@@ -27,7 +27,7 @@ class Optimizer {
   virtual StepNumbers numbers(int64_t step, double learning_rate) const = 0;
   /// Keras's {class_name, config} for the checkpoint's training_config, in a form that both Keras 2 and 3
   /// read; null where they have no such form. `schedule` is the state of the learning rate's schedule.
-  virtual Json keras_config(int64_t steps_per_epoch, const Json& schedule) const = 0;
+  virtual Json keras_config(const RunLength& run, const Json& schedule) const = 0;
 };
 
 template <>

@@ -26,10 +26,10 @@ class OptimizerWith : public Optimizer {
   /// Null with a weight decay. In an .h5 file Keras 2 looks an optimizer up by its class name among those of
   /// TensorFlow 2.10, which have no weight decay. It finds the newer classes only by names ("Custom>AdamW")
   /// and with an option (is_legacy_optimizer) that Keras 3 refuses.
-  Json keras_config(int64_t steps_per_epoch, const Json& schedule) const override {
+  Json keras_config(const RunLength& run, const Json& schedule) const override {
     if (options_.weight_decay != 0 || keras_class().empty()) return {};
     Json config = keras_options();
-    config.set("learning_rate", learning_rate().keras_config(steps_per_epoch, schedule));
+    config.set("learning_rate", learning_rate().keras_config(run, schedule));
     return Json::object().set("class_name", keras_class()).set("config", std::move(config));
   }
 

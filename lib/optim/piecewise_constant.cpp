@@ -17,18 +17,18 @@ struct PiecewiseConstantOptions {
 class PiecewiseConstant : public Schedule {
  public:
   explicit PiecewiseConstant(PiecewiseConstantOptions options) : options_(std::move(options)) {}
-  double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
+  double at(int64_t step, const RunLength& run, const Json&) const override {
     const auto& boundaries = options_.boundaries;
     const auto is_passed = [&](const StepCount& boundary) {
-      return last_step(boundary, steps_per_epoch) < step;
+      return last_step(boundary, run.steps_per_epoch) < step;
     };
     const auto next = std::partition_point(boundaries.begin(), boundaries.end(), is_passed);
     return options_.values[static_cast<size_t>(next - boundaries.begin())];
   }
-  Json keras_config(int64_t steps_per_epoch, const Json&) const override {
+  Json keras_config(const RunLength& run, const Json&) const override {
     Json boundaries = Json::array();
     for (const StepCount& boundary : options_.boundaries)
-      boundaries.push(last_step(boundary, steps_per_epoch));
+      boundaries.push(last_step(boundary, run.steps_per_epoch));
     return keras_schedule("PiecewiseConstantDecay",
                           Json::object()
                               .set("boundaries", std::move(boundaries))

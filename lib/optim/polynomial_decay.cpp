@@ -10,7 +10,7 @@ namespace {
 
 struct PolynomialDecayOptions {
   double initial = 0;
-  StepCount steps{1};
+  OrAuto<StepCount> steps;
   double end = 0.0001;
   double power = 1;
   bool cycle = false;
@@ -19,21 +19,20 @@ struct PolynomialDecayOptions {
 class PolynomialDecay : public Schedule {
  public:
   explicit PolynomialDecay(const PolynomialDecayOptions& options) : options_(options) {}
-  double at(int64_t step, int64_t steps_per_epoch, const Json&) const override {
+  double at(int64_t step, const RunLength& run, const Json&) const override {
     const auto& [initial, length, end, power, cycle] = options_;
     const double now = static_cast<double>(step);
-    double steps = static_cast<double>(length.steps_at_least_one(steps_per_epoch));
+    double steps = static_cast<double>(decay_steps(length, run));
     if (cycle) steps *= std::max(1.0, std::ceil(now / steps));
     return (initial - end) * std::pow(1 - std::min(now, steps) / steps, power) + end;
   }
-  Json keras_config(int64_t steps_per_epoch, const Json&) const override {
-    return keras_schedule("PolynomialDecay",
-                          Json::object()
-                              .set("initial_learning_rate", options_.initial)
-                              .set("decay_steps", options_.steps.steps_at_least_one(steps_per_epoch))
-                              .set("end_learning_rate", options_.end)
-                              .set("power", options_.power)
-                              .set("cycle", options_.cycle));
+  Json keras_config(const RunLength& run, const Json&) const override {
+    return keras_schedule("PolynomialDecay", Json::object()
+                                                 .set("initial_learning_rate", options_.initial)
+                                                 .set("decay_steps", decay_steps(options_.steps, run))
+                                                 .set("end_learning_rate", options_.end)
+                                                 .set("power", options_.power)
+                                                 .set("cycle", options_.cycle));
   }
 
  private:
@@ -48,9 +47,11 @@ void add_polynomial_decay(Registry<Schedule>& table) {
       "polynomial_decay",
       Schema<Options>("Keras's PolynomialDecay: from initial to end over `steps` steps, along (1 - step / "
                       "steps)^power, and constant from there.")
-          .example("{initial: 0.1, steps: 20 epochs, end: 0.001, power: 2}")
+          .example("{initial: 0.1, end: 0.001, power: 2}")
           .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
-          .required("steps", &Options::steps, "until the rate is `end`; or '5 epochs'", some_time())
+          .optional("steps", &Options::steps,
+                    "until the rate is `end`; or '5 epochs'; auto: to the end of the training",
+                    or_auto(some_time()))
           .optional("end", &Options::end, "the last rate", at_least(0.0))
           .optional("power", &Options::power, "1 is a straight line", at_least(0.0))
           .optional(

@@ -53,10 +53,14 @@ class ReduceOnPlateau : public Schedule {
  public:
   explicit ReduceOnPlateau(ReduceOnPlateauOptions options) : options_(std::move(options)) {}
 
-  double at(int64_t, int64_t, const Json& state) const override { return rate(PlateauState::from(state)); }
+  double at(int64_t, const RunLength&, const Json& state) const override {
+    return rate(PlateauState::from(state));
+  }
   std::string monitor() const override { return options_.monitor; }
   /// A callback in Keras, which leaves the optimizer with the rate that it has come to.
-  Json keras_config(int64_t, const Json& state) const override { return rate(PlateauState::from(state)); }
+  Json keras_config(const RunLength&, const Json& state) const override {
+    return rate(PlateauState::from(state));
+  }
 
   Json after_epoch(Json json, const MetricLookup& metric, std::string& message) const override {
     const std::optional<MonitoredNumber> number = metric(options_.monitor);

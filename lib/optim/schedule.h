@@ -10,12 +10,18 @@
 
 namespace dtrain {
 
+/// How long a run is, in steps.
+struct RunLength {
+  int64_t steps_per_epoch = 1;
+  int64_t steps = 1;  // of all of its epochs (train.epochs)
+};
+
 /// A schedule has no state but what `state` carries (null at the start), which the checkpoint keeps.
 class Schedule {
  public:
   virtual ~Schedule() = default;
-  /// The rate of step `step`, from 0, in a run of `steps_per_epoch` steps an epoch.
-  virtual double at(int64_t step, int64_t steps_per_epoch, const Json& state) const = 0;
+  /// The rate of step `step`, from 0.
+  virtual double at(int64_t step, const RunLength& run, const Json& state) const = 0;
   /// What the state becomes after an epoch; `metric` looks a value up by name ("val_loss"), nothing where
   /// there is none. `message` is set where the user should hear of a change.
   virtual Json after_epoch(Json state, const MetricLookup& /*metric*/, std::string& /*message*/) const {
@@ -25,7 +31,7 @@ class Schedule {
   virtual std::string monitor() const { return ""; }
   /// What an optimizer of Keras has for its learning_rate: a number, or a schedule's {module, class_name,
   /// config}, which counts steps.
-  virtual Json keras_config(int64_t steps_per_epoch, const Json& state) const = 0;
+  virtual Json keras_config(const RunLength& run, const Json& state) const = 0;
 };
 
 /// A schedule of keras.optimizers.schedules.

@@ -22,6 +22,11 @@ int64_t StepCount::steps_at_least_one(int64_t steps_per_epoch) const {
   return std::max<int64_t>(steps(steps_per_epoch), 1);
 }
 
+int64_t decay_steps(const OrAuto<StepCount>& count, const RunLength& run, int64_t begin) {
+  if (count.value) return count.value->steps_at_least_one(run.steps_per_epoch);
+  return std::max<int64_t>(run.steps - begin, 1);
+}
+
 bool Codec<StepCount>::parse(const ConfigNode& node, const std::string& where, StepCount& out,
                              Diagnostics& diagnostics) {
   const auto fail = [&] {

@@ -1,7 +1,9 @@
 // How long a part of a schedule is: 400, "400 steps" or "5 epochs".
 #pragma once
 
+#include "config/or_auto.h"
 #include "config/schema.h"
+#include "optim/schedule.h"
 
 namespace dtrain {
 
@@ -15,6 +17,9 @@ struct StepCount {
   /// The same, for what lasts a step at least.
   int64_t steps_at_least_one(int64_t steps_per_epoch) const;
 };
+
+/// How many steps a decay lasts, at least 1; `auto` lasts from step `begin` to the end of the run.
+int64_t decay_steps(const OrAuto<StepCount>& count, const RunLength& run, int64_t begin = 0);
 
 template <>
 struct Codec<StepCount> {

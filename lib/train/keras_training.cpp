@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "train/learning_rate.h"
+
 namespace dtrain {
 
 namespace {
@@ -38,7 +40,7 @@ bool has_kerass_losses(const RunConfig& config) {
 }  // namespace
 
 Json keras_training_config(const RunConfig& config, int64_t steps_per_epoch, const Json& schedule) {
-  Json optimizer = config.train.optimizer->keras_config(steps_per_epoch, schedule);
+  Json optimizer = config.train.optimizer->keras_config(run_length(config, steps_per_epoch), schedule);
   if (optimizer.is_null() || !has_kerass_losses(config)) return {};
   const auto add_option = [&](const char* name, std::optional<double> value) {
     if (!value) return;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "train/learning_rate.h"
 #include "train/placement.h"
 #include "train/replicas.h"
 #include "train/trainer.h"
@@ -20,12 +21,12 @@ StepTime measure_steps(const RunConfig& config, double most_seconds) {
   replicas.allocate(Plan::Purpose::training, config.train.batch_size);
   replicas.initialize();
   loader->begin(0, 0);
+  const RunLength length = run_length(config, loader->steps_per_epoch());
   std::vector<double> seconds;
   const Clock::time_point start = Clock::now();
   for (Clock::time_point last = start; const auto batch = loader->next();) {
     const auto step = static_cast<int64_t>(seconds.size());
-    replicas.launch(*batch, step,
-                    config.train.optimizer->learning_rate().at(step, loader->steps_per_epoch(), Json()));
+    replicas.launch(*batch, step, config.train.optimizer->learning_rate().at(step, length, Json()));
     while (replicas.pending() > replicas.most_pending()) replicas.finish();
     const auto now = Clock::now();
     seconds.push_back(std::chrono::duration<double>(now - last).count());

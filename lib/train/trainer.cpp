@@ -9,6 +9,7 @@
 
 #include "base/stopwatch.h"
 #include "collective/collective.h"
+#include "train/learning_rate.h"
 #include "train/monitors.h"
 #include "train/placement.h"
 #include "train/reading.h"
@@ -45,6 +46,8 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
     ahead += loader->read_ahead_memory();
   }
   for (const std::string& warning : class_warnings(config_, config_.dataset.facts))
+    observer_.on_warning(warning);
+  if (const std::string warning = warning_of_zero_rate(config_, loader_->steps_per_epoch()); !warning.empty())
     observer_.on_warning(warning);
   if (replicas_->layout().trained() == 0)
     observer_.on_warning("there is no weight left to train (model.freeze, trainable, train.groups)");
@@ -167,7 +170,8 @@ bool Trainer::is_to_end(bool may_save) {
 }
 
 double Trainer::learning_rate_at(int64_t step) const {
-  return config_.train.optimizer->learning_rate().at(step, loader_->steps_per_epoch(), state_.schedule);
+  return config_.train.optimizer->learning_rate().at(step, run_length(config_, loader_->steps_per_epoch()),
+                                                     state_.schedule);
 }
 
 void Trainer::finish_steps(int most_pending) {

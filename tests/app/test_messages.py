@@ -43,6 +43,21 @@ class Messages(Case):
         self.assertIn("empty: expected data, found an empty file", self.fit(config=shards, expect=2).err)
         self.assertIn("found an empty file", self.dtrain("inspect", "empty", expect=2).err)
 
+    def test_a_learning_rate_that_ends_early_is_told(self):
+        rate = lambda steps: ("--set", f"train.optimizer.adam.learning_rate={{cosine_decay: {{initial: 0.1, steps: {steps}}}}}")
+        warning = "warning: the learning rate is 0 from step 65 on (epoch 3 of 4)"
+        self.assertIn(warning, self.fit(*rate("2 epochs")).err)
+        self.assertIn(warning, self.dtrain("check", "config.yaml", *rate("64")).err)
+        for steps in ("4 epochs", "auto"):
+            self.assertNotIn("learning rate", self.fit(*rate(steps), output=steps).err)
+        self.assertEqual(self.metrics("auto")[-1], self.metrics("4 epochs")[-1])
+        self.assertGreater(self.metrics("auto")[-1]["learning_rate"], 0)
+        # A run that goes on to another end has the rates of the longer training.
+        self.dtrain("resume", "auto", "--epochs", 8)
+        self.fit("--epochs", 8, *rate("auto"), output="long")
+        rates = [[line["learning_rate"] for line in self.metrics(run)] for run in ("auto", "long")]
+        self.assertEqual(rates[0][4:], rates[1][4:])
+
     def test_runs_says_when_in_the_time_zone_of_the_reader(self):
         self.fit(config=ALONE, env={"TZ": "UTC"})
         times = [self.dtrain("runs", ".", env={"TZ": zone}).out.splitlines()[-1][-16:] for zone in ("UTC", "UTC-5:30")]

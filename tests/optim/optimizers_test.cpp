@@ -39,7 +39,9 @@ using Names = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("defaults are Keras's") {
-  const auto rate = [](const std::string& yaml) { return parse(yaml)->learning_rate().at(0, 1, Json()); };
+  const auto rate = [](const std::string& yaml) {
+    return parse(yaml)->learning_rate().at(0, RunLength{}, Json());
+  };
   CHECK(rate("sgd") == 0.01);
   for (const char* name : {"rmsprop", "adagrad", "adam", "adamw", "lion", "lamb"}) CHECK(rate(name) == 0.001);
 

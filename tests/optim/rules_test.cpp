@@ -54,7 +54,7 @@ std::vector<float> trained_weights(const std::string& yaml) {
   for (int t = 1; t <= kSteps; ++t) {
     std::vector<float> gradients;
     for (int64_t i = 0; i < kWeights; ++i) gradients.push_back(static_cast<float>(gradient(i, t)));
-    const double rate = optimizer->learning_rate().at(t - 1, 1, Json());
+    const double rate = optimizer->learning_rate().at(t - 1, RunLength{}, Json());
     const auto state = device->array(std::vector<StepState>{
         {.now = optimizer->numbers(t - 1, rate), .gradient = {.gradient_scale = kScale}}});
     const auto own_gradients = device->array(gradients);

@@ -12,7 +12,7 @@ using namespace dtrain;
 
 namespace {
 
-constexpr int64_t kStepsPerEpoch = 10;
+constexpr RunLength kRun{.steps_per_epoch = 10, .steps = 200};
 
 Configured<Schedule> parse(const std::string& yaml) {
   Diagnostics diagnostics;
@@ -36,7 +36,7 @@ std::string errors(const std::string& yaml) {
 }
 
 double rate(const Configured<Schedule>& schedule, int64_t step) {
-  return schedule->at(step, kStepsPerEpoch, Json());
+  return schedule->at(step, kRun, Json());
 }
 
 /// The rates after each epoch with these values of the metric.
@@ -48,7 +48,7 @@ std::vector<double> plateau(const std::string& yaml, const std::vector<double>& 
   std::vector<double> rates;
   for (const double value : values) {
     std::string message;
-    const double before = schedule->at(0, kStepsPerEpoch, state);
+    const double before = schedule->at(0, kRun, state);
     state = schedule->after_epoch(
         state,
         [&](const std::string& wanted) {
@@ -56,7 +56,7 @@ std::vector<double> plateau(const std::string& yaml, const std::vector<double>& 
         },
         message);
     state = Json::parse(state.dump());  // as through a checkpoint
-    rates.push_back(schedule->at(0, kStepsPerEpoch, state));
+    rates.push_back(schedule->at(0, kRun, state));
     CHECK(message.empty() == (rates.back() == before));
   }
   return rates;
@@ -122,6 +122,27 @@ TEST_CASE("schedules count steps or epochs") {  // of ten steps here
        {"0", "-1", "1.5", "1.5 steps", "5 apples", "epochs", "'5'", "0 epochs", "nan", "1e99"})
     CHECK(errors("{exponential_decay: {initial: 1, decay_rate: 1, decay_steps: " + std::string(wrong) + "}}")
               .starts_with("s.yaml:1:62: error: exponential_decay's decay_steps: expected "));
+}
+
+TEST_CASE("a decay lasts to the end of the training unless its steps are written") {
+  const auto check_equal = [](const std::string& automatic, const std::string& written) {
+    CAPTURE(automatic);
+    const auto schedule = parse(automatic);
+    CHECK(schedule.resolved.to_yaml().find("steps: auto") != std::string::npos);
+    for (int64_t step = 0; step < 205; ++step) CHECK(rate(schedule, step) == rate(parse(written), step));
+    CHECK(schedule->keras_config(kRun, Json()).dump() == parse(written)->keras_config(kRun, Json()).dump());
+    const RunLength longer{.steps_per_epoch = 10, .steps = 400};
+    CHECK(schedule->at(200, longer, Json()) > rate(schedule, 200));
+  };
+  check_equal("{cosine_decay: {initial: 0.1}}", "{cosine_decay: {initial: 0.1, steps: 200}}");
+  check_equal("{cosine_decay: {initial: 0.1, steps: auto, warmup_steps: 2 epochs}}",
+              "{cosine_decay: {initial: 0.1, steps: 180, warmup_steps: 20}}");
+  check_equal("{polynomial_decay: {initial: 0.1, steps: auto}}",
+              "{polynomial_decay: {initial: 0.1, steps: 200}}");
+  check_equal("{one_cycle: {max: 0.1}}", "{one_cycle: {max: 0.1, steps: 200}}");
+  check_equal("{linear_warmup: {steps: 1 epoch, then: {cosine_decay: 0.1}}}",
+              "{linear_warmup: {steps: 10, then: {cosine_decay: {initial: 0.1, steps: 190}}}}");
+  CHECK(std::isfinite(rate(parse("{cosine_decay: {initial: 0.1, warmup_steps: 300}}"), 300)));
 }
 
 TEST_CASE("exponential_decay") {
@@ -250,7 +271,7 @@ TEST_CASE("reduce_on_plateau: another monitor, or the other way, begins anew at 
     CHECK(changed.at("wait").as_int() == 0);
   }
   for (const Json& wrong : {Json("x"), Json::object(), Json::object().set("scale", "x")})
-    CHECK_THROWS_AS(parse("{reduce_on_plateau: {initial: 1}}")->at(0, kStepsPerEpoch, wrong), UserError);
+    CHECK_THROWS_AS(parse("{reduce_on_plateau: {initial: 1}}")->at(0, kRun, wrong), UserError);
 }
 
 TEST_CASE("mistakes in schedules are named with their place") {

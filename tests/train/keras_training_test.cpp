@@ -54,6 +54,18 @@ TEST_CASE("of one output: a loss, a list of metrics, the optimizer") {
         R"("learning_rate": 0.001, "global_clipnorm": 2.0}})");
 }
 
+TEST_CASE("a decay to the end of the training has the steps of all epochs") {
+  const Json config = keras_training_config(
+      config_from(kSingle, {"train.epochs=5", "train.optimizer.adam.learning_rate={cosine_decay: 0.1}"}), 7,
+      {});
+  CHECK(config.at("optimizer_config")
+            .at("config")
+            .at("learning_rate")
+            .at("config")
+            .at("decay_steps")
+            .as_int() == 35);
+}
+
 TEST_CASE("nothing is told where Keras would minimise something else") {
   const auto told = [](const std::vector<std::string>& sets) {
     return !keras_training_config(config_from(kSingle, sets), 1, {}).is_null();
