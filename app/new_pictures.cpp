@@ -77,7 +77,7 @@ std::string picture_options(int64_t side, int channels, const PictureLook& look)
 }
 
 std::string drawn_split(const char* name, bool stratify) {
-  return fmt::format("  {}: {{split: {{of: train, fraction: 0.15{}}}}}\n", name,
+  return fmt::format("  {}: {{split: {{of: train, fraction: 0.15{}, seed: 1}}}}\n", name,
                      stratify ? ", stratify: true" : "");
 }
 

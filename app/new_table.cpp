@@ -118,9 +118,10 @@ std::string model_text(const TargetPlan& target) {
 std::string dataset_text(const NewOptions& options, const TableProfile& table, const TablePlan& plan) {
   return "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data)) +
          fmt::format(
-             "  # Drawn by the seed; rows of one are in no other.\n"
-             "  validation: {{split: {{of: train, fraction: 0.15{0}}}}}\n"
-             "  test:       {{split: {{of: train, fraction: 0.15{0}}}}}\n"
+             "  # Drawn by their own seed, so runs with other seeds have the same; rows of one are in no "
+             "other.\n"
+             "  validation: {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n"
+             "  test:       {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n"
              "  transforms:\n",
              plan.target.stratify ? ", stratify: true" : "") +
          (plan.target.regression

@@ -42,6 +42,7 @@ struct Sweep {
   std::string name;
   SweepIdentity identity;
   size_t settings = 0;
+  std::string note;  // what the table's deviation contains besides training, or ""
   std::vector<PlannedRun> runs;
 };
 
@@ -80,6 +81,14 @@ void add_runs(const RunConfig& config, const SettingValues& values, const SweepO
   }
 }
 
+/// Whether runs of several seeds have different validation samples.
+std::string note_on_splits(const RunConfig& config) {
+  const SplitSpec* split = config.dataset.find("validation");
+  if (!split || !split->drawn || split->drawn->seed) return "";
+  return "each seed draws another validation split, so the deviation contains how much the splits differ; "
+         "with `split: {seed: 1}` all runs have the same";
+}
+
 /// Reads the configuration of every setting. Throws UserError with what is wrong with any of them; a mistake
 /// that several share is reported once.
 Sweep plan_sweep(const SweepOptions& options) {
@@ -104,6 +113,7 @@ Sweep plan_sweep(const SweepOptions& options) {
         if (warned.insert(warning).second) print_warnings({warning});
       sweep.name = config.name;
       add_runs(config, values, options, sweep.runs);
+      if (varies_seed || options.seeds.value_or(1) > 1) sweep.note = note_on_splits(config);
       ++sweep.settings;
     } catch (const UserError& error) {
       if (said.insert(error.what()).second) mistakes.emplace_back(error.what());
@@ -160,6 +170,19 @@ Json to_json(const SweepFolder& folder, const std::vector<PlannedRun>& runs,
       .set("runs", std::move(list));
 }
 
+/// Which setting is the best, and the command that trains it; "" where there is no choice.
+std::string describe_best(const SweepOptions& options, const std::vector<SweepRun>& results) {
+  const std::vector<SweepSetting> settings = settings_of(results);
+  if (settings.size() < 2 || !settings.front().mean) return "";
+  std::string values, command = "dtrain fit " + shell_word(options.config);
+  for (const auto& [key, value] : settings.front().values) values += fmt::format(" {}={}", key, value);
+  for (const std::string& set : parse_sweep_sets(options.sets).fixed) command += " --set " + shell_word(set);
+  for (const auto& [key, value] : settings.front().values)
+    command += " --set " + shell_word(fmt::format("{}={}", key, value));
+  return fmt::format("best:{} (mean best {} {}); to train it: {}", values, monitored_value(results),
+                     format_value(*settings.front().mean), command);
+}
+
 void sweep(const SweepOptions& options) {
   const Sweep sweep = plan_sweep(options);
   SweepFolder folder(sweep.identity, options.directory);
@@ -176,12 +199,16 @@ void sweep(const SweepOptions& options) {
   SweepRunner runner(folder, sweep.runs, static_cast<size_t>(most), asked, on_end);
   to_train = runner.to_train();
   if (!options.output.quiet) print_note(describe_sweep(sweep, folder, to_train));
+  if (!options.output.quiet && !sweep.note.empty()) print_note(sweep.note);
   runner.check_first();
   runner.train();
   const std::vector<SweepRun>& results = runner.results();
   write_tables(folder, results);
   if (options.output.json) print_json(to_json(folder, sweep.runs, results));
   if (options.output.text()) print_text(sweep_text(results));
+  if (const std::string best = describe_best(options, results);
+      options.output.text() && !asked.stop && !best.empty())
+    print_note(best);
   if (const int stop = asked.stop) throw Interrupted(stop, "stopped; the same command line goes on");
   const auto failed =
       std::count_if(results.begin(), results.end(), [](const SweepRun& run) { return run.failed; });

@@ -1,7 +1,6 @@
 #include "table_format.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "base/json.h"
 #include "column_profile.h"
 #include "data/readers/csv_text.h"
+#include "text.h"
 
 namespace dtrain {
 
@@ -82,18 +82,6 @@ size_t values_of(std::string_view line, char delimiter) {
   return delimiter == kBlanksDelimit
              ? count_between_blanks(line)
              : static_cast<size_t>(std::count(line.begin(), line.end(), delimiter)) + 1;
-}
-
-/// As a shell takes it for one word.
-std::string shell_word(const std::string& text) {
-  const auto is_plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c >= 0x80 ||
-           std::string_view("-_./+").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (std::all_of(text.begin(), text.end(), is_plain)) return text;
-  std::string word = "'";
-  for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
-  return word + "'";
 }
 
 }  // namespace

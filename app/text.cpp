@@ -1,7 +1,9 @@
 #include "text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -31,6 +33,17 @@ std::string format_duration(double seconds) {
   if (hours > 99) return fmt::format("{} d {} h", hours / kDay, hours % kDay);
   return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, total % 60)
                    : fmt::format("{}:{:02}", minutes, total % 60);
+}
+
+std::string shell_word(const std::string& text) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c >= 0x80 ||
+           std::string_view("-_./+=,:").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string word = "'";
+  for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
+  return word + "'";
 }
 
 std::string format_plural(int64_t count, const std::string& noun) {

@@ -15,6 +15,8 @@ std::string format_count(int64_t count);
 std::string format_value(double value);
 /// Minutes and seconds, and hours where there are any: "0:07", "12:05", "3:02:11".
 std::string format_duration(double seconds);
+/// The text as a shell takes it for one word: in quotes where it needs them.
+std::string shell_word(const std::string& text);
 /// A count with its noun: "1 epoch", "2 epochs", "1,000 epochs".
 std::string format_plural(int64_t count, const std::string& noun);
 

@@ -198,11 +198,10 @@ function differences() {
 
 // ---- sweeps
 
-/// The keys that sweeps vary, under their last parts where those differ; `of` gives a row's values.
+/// The keys that sweeps vary; `of` gives a row's values.
 function variedColumns(all, of) {
-  const keys = [...new Set(all.flatMap(values => Object.keys(values)))], end = key => key.split(".").pop();
-  const title = key => keys.filter(other => end(other) === end(key)).length > 1 ? key : end(key);
-  return keys.map(key => ({title: title(key), wrap: true, of: row => of(row)[key], text: value => value === undefined ? "" : String(value)}));
+  const keys = [...new Set(all.flatMap(values => Object.keys(values)))];
+  return keys.map(key => ({title: data.varied[key], wrap: true, of: row => of(row)[key], text: value => value === undefined ? "" : String(value)}));
 }
 function settings(sweep) {
   const rows = sweep.settings, failed = rows.some(row => row.failed);

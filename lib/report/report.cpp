@@ -231,6 +231,18 @@ Json differences_json(std::span<const RunFiles> runs) {
   return list;
 }
 
+/// The keys that sweeps vary, each with its title.
+Json titles_of_varied(std::span<const RunFiles> runs) {
+  std::vector<std::string> keys;
+  for (const RunFiles& run : runs)
+    for (const auto& [key, value] : run.varied)
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  const std::vector<std::string> titles = short_keys(keys);
+  Json all = Json::object();
+  for (size_t i = 0; i < keys.size(); ++i) all.set(keys[i], titles[i]);
+  return all;
+}
+
 /// JSON that may stand in an element <script>: nothing in it can end that.
 std::string for_script(const Json& data) {
   std::string text;
@@ -290,6 +302,7 @@ Json report_data(std::span<const RunFiles> runs, const std::string& program, con
       .set("program", program)
       .set("made", made)
       .set("sweeps", std::move(sweeps))
+      .set("varied", titles_of_varied(runs))
       .set("differences", runs.size() > 1 ? differences_json(runs) : Json::array())
       .set("larger_is_better", std::move(larger))
       .set("runs", std::move(list));

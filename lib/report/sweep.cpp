@@ -21,6 +21,16 @@ std::string end_of_key(const std::string& key, size_t count) {
   return at == std::string::npos ? key : key.substr(at + 1);
 }
 
+/// "optimizer.adam.learning_rate.initial" of "optimizer.adam.learning_rate.cosine_decay.initial": what a
+/// schedule's option is of says more than the kind of the schedule. Other keys stay as they are.
+std::string without_schedule(const std::string& key) {
+  constexpr std::string_view kRate = "learning_rate.";
+  const size_t rate = key.rfind(kRate);
+  if (rate == std::string::npos) return key;
+  const size_t kind = rate + kRate.size(), dot = key.find('.', kind);
+  return dot == std::string::npos ? key : key.substr(0, kind) + key.substr(dot + 1);
+}
+
 void set_statistics(const std::vector<double>& values, SweepSetting& setting) {
   if (values.empty()) return;
   const auto count = static_cast<double>(values.size());
@@ -47,10 +57,17 @@ Json to_json(const std::optional<double>& value) {
 
 }  // namespace
 
-std::vector<std::string> short_keys(const std::vector<std::string>& keys) {
-  std::vector<std::string> names;
-  for (const std::string& key : keys) {
-    size_t count = 1;
+std::vector<std::string> short_keys(const std::vector<std::string>& whole_keys) {
+  std::vector<std::string> keys, names;
+  for (const std::string& key : whole_keys) {
+    const auto count = std::count_if(whole_keys.begin(), whole_keys.end(), [&](const std::string& other) {
+      return without_schedule(other) == without_schedule(key);
+    });
+    keys.push_back(count == 1 ? without_schedule(key) : key);
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const std::string& key = keys[i];
+    size_t count = key == whole_keys[i] ? 1 : 2;
     const auto is_taken = [&](const std::string& name) {
       return std::any_of(keys.begin(), keys.end(), [&](const std::string& other) {
         return other != key && end_of_key(other, count) == name;

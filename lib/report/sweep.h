@@ -14,8 +14,8 @@
 namespace dtrain {
 
 /// The last parts of keys, "learning_rate" of "train.optimizer.adam.learning_rate", as short as they may be
-/// without being the same.
-std::vector<std::string> short_keys(const std::vector<std::string>& keys);
+/// without being the same. A schedule's option is "learning_rate.initial", whatever the schedule.
+std::vector<std::string> short_keys(const std::vector<std::string>& whole_keys);
 
 /// A run of a sweep. `values` are by key, as they were written; the key "seed" is no part of a setting.
 struct SweepRun {

@@ -24,8 +24,8 @@ class New(NewCase):
         json.loads((self.dir / "dtrain.schema.json").read_text())
         for expected in ("file: data.csv", "header: true", "target: species ", "id: id ", "drop: [note, same]", "dates: {when: [weekday, days]}", "indicators: [width]",
                          'categories: ["colour, outside"]', "fill: median", "features: auto", "dense: {units: auto}",
-                         "validation: {split: {of: train, fraction: 0.15, stratify: true}}", "- standardize ",
-                         "sparse_categorical_crossentropy", 'versi"color (20)'):
+                         "validation: {split: {of: train, fraction: 0.15, stratify: true, seed: 1}}", "- standardize ",
+                         "sparse_categorical_crossentropy", "cosine_decay: {initial: 0.002, steps: auto}", 'versi"color (20)'):
             self.assertIn(expected, text)
         self.assertNotIn("class_weight", text)
         self.assertEqual(self.widths(), (7, 3))

@@ -61,6 +61,27 @@ class Tables(Sweep):
         self.assertIn("runs/config-sweep: mean and deviation by setting\n" + again.out, runs)
         self.assertEqual(self.json("runs")[0]["varied"]["seed"], "3")
 
+    def test_the_option_of_a_schedule_has_a_title(self):
+        line = ("sweep", "config.yaml", "--set", f"{RATE}={{cosine_decay: {{initial: 0.1}}}}", "--set", f"{RATE}.cosine_decay.initial=0.1,0.2",
+                "--set", "train.epochs=1")
+        done = self.dtrain(*line)
+        self.assertRegex(done.out, r"^learning_rate\.initial +runs ")
+        key = f"{RATE}.cosine_decay.initial"
+        best = done.out.splitlines()[2].split()[0]
+        self.assertRegex(done.err, rf"best: {key}={best} \(mean best val_loss \S+\); to train it: dtrain fit config.yaml "
+                         rf"--set '{RATE}={{cosine_decay: {{initial: 0.1}}}}' --set train.epochs=1 --set {key}={best}\n")
+        self.assertEqual(self.folders(), ["learning_rate.initial=0.1", "learning_rate.initial=0.2"])
+        self.assertEqual(self.json("report", "runs/config-sweep")["varied"], {f"{RATE}.cosine_decay.initial": "learning_rate.initial"})
+
+    def test_seeds_that_draw_other_splits_are_told(self):
+        note = "each seed draws another validation split"
+        drawn = "dataset.validation={split: {of: train, fraction: 0.2%s}}"
+        line = ("sweep", "config.yaml", "--set", "train.epochs=1")
+        self.assertIn(note, self.dtrain(*line, "--set", drawn % "", "--seeds", 2).err)
+        self.assertIn(note, self.dtrain(*line, "--set", drawn % "", "--set", "seed=1,2").err)
+        for same in (("--set", drawn % ", seed: 1", "--seeds", 2), ("--seeds", 2), ("--set", drawn % "", "--set", f"{RATE}=0.1,0.2")):
+            self.assertNotIn(note, self.dtrain(*line, *same).err)
+
     def test_metrics_that_grow_are_sorted_the_other_way(self):
         result = self.json(*SWEEP, "--set", "train.epochs=2", "--set",
                            "checkpoint.best={monitor: val_sparse_categorical_accuracy}")
