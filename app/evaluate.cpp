@@ -7,8 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "base/paths.h"
 #include "commands.h"
 #include "console.h"
+#include "data/data_identity.h"
 #include "data/given_file.h"
 #include "evaluation_report.h"
 #include "options.h"
@@ -128,6 +130,23 @@ void warn_of_other_data(const SavedRun& run, const std::string& split, const Dat
     print_warning(fmt::format("the data of '{}' are others than in training: {}", split, change));
 }
 
+/// Numbers on samples that the model was trained on say nothing of new ones.
+void warn_of_trained_files(const SavedRun& run, const GivenFiles& given) {
+  const auto known = saved_state(run.checkpoint).data;
+  const auto trained = known.find("train");
+  if (trained == known.end()) return;
+  for (const GivenFile& file : given) {
+    if (look_at(file.path()) != Standing::file) continue;
+    const DataIdentity::File now = identify_files({file.path()}).front();
+    for (const DataIdentity::File& before : trained->second.files)
+      if (before.bytes == now.bytes && before.digest == now.digest)
+        print_warning(
+            fmt::format("{}: the model was trained on samples of this file ({}), so the numbers below "
+                        "say little about new samples",
+                        file.name(), before.name));
+  }
+}
+
 /// The samples of a split, or of --input. Sets how the report calls them.
 std::shared_ptr<const Dataset> open_data(const SavedRun& run, const EvaluateOptions& options,
                                          Findings& found) {
@@ -141,9 +160,11 @@ std::shared_ptr<const Dataset> open_data(const SavedRun& run, const EvaluateOpti
     return data;
   }
   found.inputs = find_given_paths(options.inputs);
-  auto data = with_weights(open_labelled(open_given_files(found.inputs), config.dataset,
-                                         config.graph.input_specs(), config.targets(), options.text()),
-                           config, nullptr);
+  const GivenFiles given = open_given_files(found.inputs);
+  warn_of_trained_files(run, given);
+  auto data = with_weights(
+      open_labelled(given, config.dataset, config.graph.input_specs(), config.targets(), options.text()),
+      config, nullptr);
   check_samples(config, *data, "evaluated");
   return data;
 }

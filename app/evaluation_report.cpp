@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/utf8.h"
+#include "data/given_file.h"
 #include "text.h"
 #include "train/heads.h"
 #include "train/row_weights.h"
@@ -163,21 +164,33 @@ void name_classes(Findings& found, const RunConfig& config, const DataFacts& fac
   if (found.errors) name_errors(*found.errors, config, facts);
 }
 
+namespace {
+
+/// The split, or the files.
+std::string name_of_samples(const Findings& found) {
+  if (!found.split.empty()) return found.split;
+  std::vector<std::string> names = found.inputs;
+  std::replace(names.begin(), names.end(), std::string(kStandardStream), std::string("standard input"));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
 std::string findings_as_text(const SavedRun& run, const DataFacts& facts, const Findings& found) {
   const RunConfig& config = run.config;
   std::string text = checkpoint_as_text(run);
-  text += fmt::format(
-      "{}, {}:", found.split.empty() ? fmt::format("{}", fmt::join(found.inputs, ", ")) : found.split,
-      format_plural(found.samples, "sample"));
-  for (const auto& [name, value] : found.measures.numbers)
-    text += fmt::format("  {} {}", name, format_value(value));
-  text += "\n";
-  if (!found.in_units.empty()) {
-    text += "in the unit of the data:";
-    for (const auto& [name, value] : found.in_units)
-      text += fmt::format("  {} {}", name, format_value(value));
+  const auto add_numbers = [&](const auto& numbers) {
+    for (const auto& [name, value] : numbers) text += fmt::format("  {} {}", name, format_value(value));
     text += "\n";
+  };
+  text += fmt::format("{}, {}", name_of_samples(found), format_plural(found.samples, "sample"));
+  if (!found.in_units.empty()) {
+    text += fmt::format(", {}:", in_units_of_targets(config));
+    add_numbers(found.in_units);
+    text += "as in training, with the target transformed";
   }
+  text += ":";
+  add_numbers(found.measures.numbers);
   for (const auto& [name, value] : found.measures.tables)
     if (std::find(found.thresholds.begin(), found.thresholds.end(), name) != found.thresholds.end()) {
       text += name + ":";

@@ -70,6 +70,7 @@ class Predictions {
   Predictions(const SavedRun& run, bool are_of_layers, bool are_probabilities)
       : are_of_layers_(are_of_layers), are_probabilities_(are_probabilities) {
     const RunConfig& config = run.config;
+    if (!are_of_layers_) units_ = in_units_of_targets(config);
     for (size_t i = 0; i < config.graph.outputs.size(); ++i) {
       if (are_of_layers_) {
         TensorSpec spec = config.graph.spec(config.graph.outputs[i]);
@@ -94,9 +95,10 @@ class Predictions {
 
   /// The numbers that are written, made of those that the model puts out: float32 in their place, or float64
   /// in `wide` where they need it.
-  View finish(size_t output, const View& view, std::vector<double>& wide) const {
+  View finish(size_t output, const View& view, std::vector<double>& wide) {
     if (are_of_layers_) return view;
     const std::span<float> values(view.f32(), static_cast<size_t>(view.elements()));
+    if (scores_[output] == Scores::probabilities) look_for_others(outputs_[output], values);
     if (are_probabilities_)
       make_probabilities(scores_[output], values, outputs_[output].spec.shape.columns());
     else if (are_logits(scores_[output]))
@@ -116,7 +118,8 @@ class Predictions {
     const bool scaled = std::any_of(scales_.begin(), scales_.end(),
                                     [](const TargetScale& scale) { return scale.is_scaled(); });
     if (std::all_of(scores_.begin(), scores_.end(), is_any))
-      return scaled ? "the model's outputs, in the units of the data" : "the model's outputs";
+      return scaled ? "predictions, " + units_ : "the model's outputs";
+    if (!no_probability_.empty()) return "the model's outputs, which are not all probabilities";
     if (are_probabilities_) {
       std::string thresholds;
       for (const PredictedOutput& output : outputs_)
@@ -128,8 +131,24 @@ class Predictions {
                : "the model's outputs";
   }
 
+  /// A warning where the loss takes outputs for probabilities that are none, else "".
+  const std::string& no_probability() const { return no_probability_; }
+
  private:
+  void look_for_others(const PredictedOutput& output, std::span<const float> values) {
+    constexpr float kRounding = 1e-3f;
+    if (!no_probability_.empty()) return;
+    const auto wrong = std::find_if(values.begin(), values.end(),
+                                    [](float value) { return value < -kRounding || value > 1 + kRounding; });
+    if (wrong == values.end()) return;
+    no_probability_ = fmt::format(
+        "'{0}' put out {1:.4g}, which is no probability, though the loss takes its outputs for "
+        "probabilities: end '{0}' in a sigmoid or softmax, or train with the loss's from_logits: true",
+        output.spec.name, *wrong);
+  }
+
   bool are_of_layers_, are_probabilities_;
+  std::string no_probability_, units_;
   std::vector<PredictedOutput> outputs_;
   std::vector<Scores> scores_;       // by output
   std::vector<TargetScale> scales_;  // by output
@@ -163,7 +182,7 @@ void choose_layers(Graph& graph, const std::vector<std::string>& layers) {
 }
 
 /// The loader's samples through the model, in order.
-void predict_all(const Predictions& predictions, Replicas& replicas, Loader& loader, int64_t batch_size,
+void predict_all(Predictions& predictions, Replicas& replicas, Loader& loader, int64_t batch_size,
                  ArrayWriter& writer) {
   const std::atomic<int>& stop = catch_signals().stop;
   const std::vector<TensorSpec> outputs = predictions.specs();
@@ -220,7 +239,9 @@ void print_results(const PredictOptions& options, const SavedRun& run, const Pre
                    .set("output", options.output_file)
                    .set("samples", samples)
                    .set("shapes", std::move(shapes))
-                   .set("outputs", predictions.are_probabilities() ? "probabilities" : "raw")
+                   .set("outputs", predictions.are_probabilities() && predictions.no_probability().empty()
+                                       ? "probabilities"
+                                       : "raw")
                    .set("checkpoint", checkpoint_as_json(run)));
   } else if (options.output.text() && options.output_file != kStandardStream) {
     print_text(fmt::format("{}{} predicted, written to {}: {}\n", checkpoint_as_text(run),
@@ -245,12 +266,12 @@ void predict(const PredictOptions& options) {
       std::min(options.batch_size.value_or(config.train.batch_size), std::max<int64_t>(inputs->size(), 1));
   check_samples(config, *inputs, "predicted");
   Loader loader(inputs, {.batch_size = batch_size, .prefetch = config.dataset.prefetch});
-  const Predictions predictions(
-      run, !options.layers.empty(),
-      options.outputs.empty() ? format.has_value() : options.outputs == "probabilities");
+  Predictions predictions(run, !options.layers.empty(),
+                          options.outputs.empty() ? format.has_value() : options.outputs == "probabilities");
   const auto writer = open_writer(options, format, predictions, *inputs);
   const auto replicas = replicas_for_inference(run, Plan::Purpose::prediction, batch_size, loader);
   predict_all(predictions, *replicas, loader, batch_size, *writer);
+  if (!predictions.no_probability().empty()) print_warning(predictions.no_probability());
   print_results(options, run, predictions, loader.samples());
 }
 

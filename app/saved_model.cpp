@@ -1,12 +1,17 @@
 #include "saved_model.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "base/name_list.h"
 #include "console.h"
 #include "data/readers/csv_text.h"
 #include "options.h"
 #include "text.h"
 #include "train/placement.h"
+#include "train/row_weights.h"
+#include "train/target_scale.h"
 
 namespace dtrain {
 
@@ -60,6 +65,14 @@ std::string checkpoint_as_text(const SavedRun& run) {
     text += fmt::format(", the best by {} ({})", run.config.checkpoint.best->monitor,
                         format_value(state.best->value));
   return text + "\n";
+}
+
+std::string in_units_of_targets(const RunConfig& config) {
+  std::vector<std::string> names;
+  for (size_t head = 0; head < config.heads.size(); ++head)
+    if (TargetScale(config, head).is_scaled()) names.push_back(target_column(config, head));
+  const bool has_names = !names.empty() && std::find(names.begin(), names.end(), "") == names.end();
+  return "in the units of " + (has_names ? list_some(names, 10) : "the data");
 }
 
 Json checkpoint_as_json(const SavedRun& run) {

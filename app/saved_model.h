@@ -41,6 +41,9 @@ SavedRun load_saved_model(const ModelOptions& options);
 
 /// The checkpoint's path and place in its run, as a line: "checkpoint: PATH, the best by val_loss (0.1234)".
 std::string checkpoint_as_text(const SavedRun& run);
+/// "in the units of 'price'": of the targets that the data set's transforms changed; "in the units of the
+/// data" for targets without a name.
+std::string in_units_of_targets(const RunConfig& config);
 /// {path, step, epoch, chosen}; chosen is "best", "newest", or "given" for a path of a file.
 Json checkpoint_as_json(const SavedRun& run);
 

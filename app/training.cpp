@@ -123,6 +123,13 @@ void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& obs
   note_end(done ? "done" : "max_time is over", done);
 }
 
+/// The record of the epoch that ended with this step; null where there is none.
+Json record_at(const History& history, int64_t step) {
+  for (Json& record : parse_json_lines(history.text()))
+    if (record.at("step").as_int() == step) return std::move(record);
+  return {};
+}
+
 Json outcome(const Trainer& trainer, const RunDirectory& directory) {
   const TrainingState& state = trainer.state();
   Json result = Json::object();
@@ -131,11 +138,13 @@ Json outcome(const Trainer& trainer, const RunDirectory& directory) {
   result.set("epochs", state.epoch).set("step", state.step);
   result.set("last_epoch", state.history.last());
   if (state.best)
-    result.set("best", Json::object()
-                           .set("monitor", trainer.config().checkpoint.best->monitor)
-                           .set("value", state.best->value)
-                           .set("step", state.best->step)
-                           .set("checkpoint", directory.checkpoint_path(state.best->step)));
+    result
+        .set("best", Json::object()
+                         .set("monitor", trainer.config().checkpoint.best->monitor)
+                         .set("value", state.best->value)
+                         .set("step", state.best->step)
+                         .set("checkpoint", directory.checkpoint_path(state.best->step)))
+        .set("best_epoch", record_at(state.history, state.best->step));
   return result;
 }
 
@@ -145,9 +154,14 @@ std::string closing_lines(const Json& outcome) {
                                  format_plural(outcome.find("step")->as_int(), "step"));
   if (last.is_object()) text += ": " + format_metrics(last, ", ");
   text += "\nsaved " + outcome.find("checkpoint")->as_string() + "\n";
-  if (const Json* best = outcome.find("best"))
+  if (const Json* best = outcome.find("best")) {
     text += fmt::format("best  {} ({} {})\n", best->find("checkpoint")->as_string(),
                         best->find("monitor")->as_string(), format_value(best->find("value")->as_double()));
+    if (const Json& epoch = outcome.at("best_epoch"); epoch.is_object() && last.is_object())
+      if (const Json& number = epoch.at("epoch"); number.as_int() != last.at("epoch").as_int())
+        text +=
+            fmt::format("      epoch {}: {}\n", format_count(number.as_int()), format_metrics(epoch, ", "));
+  }
   return text;
 }
 

@@ -54,10 +54,10 @@ FileFormat format_of(const std::string& path, const std::string& start) {
   if (is_idx(start)) return FileFormat::idx;
   if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::text;
   if (start.empty())
-    throw UserError(
-        fmt::format("{}: expected an HDF5, .npy, csv, JSON lines or IDX file, a picture, or a folder or tar "
-                    "archive of pictures, found an empty one",
-                    path));
+    throw UserError(fmt::format(
+        "{}: is empty; expected an HDF5, .npy, csv, JSON lines or IDX file, a picture, or a folder "
+        "or tar archive of pictures",
+        path));
   return FileFormat::other;
 }
 

@@ -95,6 +95,34 @@ class Tables(Case):
         piped = self.pipe((self.dir / "others.csv").read_text(), "evaluate", "run", "--input", "-", "--json")
         self.assertEqual(json.loads(piped.stdout)["loss"], found["loss"])
 
+    def test_a_file_that_was_trained_on_is_told(self):
+        warning = "the model was trained on samples of this file (flowers.csv)"
+        self.write("copy.csv", (self.dir / "flowers.csv").read_text())
+        for name in ("flowers.csv", "copy.csv"):
+            self.assertIn(f"{name}: {warning}", self.dtrain("evaluate", "run", "--input", name).err)
+        piped = self.pipe((self.dir / "flowers.csv").read_text(), "evaluate", "run", "--input", "-")
+        self.assertIn(f"standard input: {warning}", piped.stderr)
+        self.assertIn("\nstandard input, 120 samples:", piped.stdout)
+        self.table("others.csv", flowers(50, seed=2))
+        self.assertNotIn("trained on", self.dtrain("evaluate", "run", "--input", "others.csv").err)
+
+    def test_names_that_are_not_there(self):
+        self.table("others.csv", [dict(row, species=row["species"].title()) for row in flowers(3)])
+        self.assertIn("found 'Iris'; did you mean 'iris'?", self.dtrain("evaluate", "run", "--input", "others.csv", expect=2).err)
+        predict = ("predict", "run", "--input", "flowers.csv", "--output", "out.csv")
+        self.assertIn("expected a column named 'nam'; did you mean 'name'? found the columns",
+                      self.dtrain(*predict, "--set", "dataset.train.csv.id=nam", expect=2).err)
+        self.dtrain(*predict, "--set", "dataset.train.csv.id=species")
+        self.assertEqual(list(self.read("out.csv")[0])[0], "species")
+        self.table("capital.csv", [{name.title(): value for name, value in row.items()} for row in self.rows])
+        self.assertIn("expected columns named 'colour' (did you mean 'Colour'?), 'length' (did you mean 'Length'?), "
+                      "'width' (did you mean 'Width'?), found the columns 'Name'",
+                      self.dtrain("predict", "run", "-i", "capital.csv", "-o", "out.csv", expect=2).err)
+        self.table("bare.csv", self.rows, ["colour", "length", "width"])  # files without ids are fine
+        self.dtrain("predict", "run", "--input", "bare.csv", "--output", "out.csv")
+        self.write("empty.csv", "")
+        self.assertIn("empty.csv: is empty", self.dtrain("predict", "run", "-i", "empty.csv", "-o", "out.csv", expect=2).err)
+
     def test_files_that_cannot_be_scored(self):
         self.table("bare.csv", self.rows, ["name", "colour", "length", "width"])
         error = self.dtrain("evaluate", "run", "--input", "bare.csv", expect=2).err
@@ -156,7 +184,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.assertIn("standard input:2: expected an object as in the first line", predict('{"width": 1}\n[1]\n'))
         self.assertIn("standard input:1: expected a number or a text for 'width', found an array", predict('{"width": [1]}\n'))
         self.assertIn("standard output", predict(self.table("", rows[:1]), "--json"))
-        self.assertIn("an empty one", predict(""))
+        self.assertIn("standard input: is empty", predict(""))
         self.assertIn("--format", self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "o.npy", "--format", "csv", expect=2).err)
 
     def test_several_inputs_and_patterns(self):

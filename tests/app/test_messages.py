@@ -58,6 +58,21 @@ class Messages(Case):
         rates = [[line["learning_rate"] for line in self.metrics(run)] for run in ("auto", "long")]
         self.assertEqual(rates[0][4:], rates[1][4:])
 
+    def test_outputs_that_are_no_probabilities(self):
+        self.fit(config=ALONE.replace("{sparse_categorical_crossentropy: {from_logits: true}}", "binary_crossentropy").replace("units: 2", "units: 1"))
+        self.write("large.csv", "900\n-900\n")
+        predict = ("predict", "run", "-i", "large.csv", "-o", "out.csv")
+        done = self.dtrain(*predict)
+        self.assertIn("which is no probability, though the loss takes its outputs for probabilities", done.err)
+        self.assertIn("the model's outputs, which are not all probabilities", done.out)
+        self.assertEqual(self.json(*predict)["outputs"], "raw")
+
+    def test_the_best_epoch_is_shown_at_the_end(self):
+        out = self.fit(config=support.CONFIG.replace("keep: 100}", "keep: 2, best: {monitor: val_loss, mode: min}}")).out
+        best = min(self.metrics(), key=lambda line: line["val_loss"])
+        self.assertLess(best["epoch"], 4)  # or this tests nothing
+        self.assertRegex(out, rf"\nbest  run/checkpoints/\S+ \(val_loss \S+\)\n      epoch {best['epoch']}: loss .*val_sparse_categorical_accuracy")
+
     def test_runs_says_when_in_the_time_zone_of_the_reader(self):
         self.fit(config=ALONE, env={"TZ": "UTC"})
         times = [self.dtrain("runs", ".", env={"TZ": zone}).out.splitlines()[-1][-16:] for zone in ("UTC", "UTC-5:30")]

@@ -185,7 +185,10 @@ class Tables(Case):
         self.assertAlmostEqual(own["mean_absolute_error"], sum(map(math.fabs, errors)) / len(errors), delta=1e-2)
         self.assertAlmostEqual(own["root_mean_squared_error"], math.sqrt(sum(e * e for e in errors) / len(errors)), delta=1e-2)
         self.assertGreater(own["mean_absolute_error"], 2 * measured["mean_absolute_error"])
-        self.assertIn("in the unit of the data:", self.dtrain("evaluate", "run", "--split", "validation").out)
+        self.assertRegex(self.dtrain("evaluate", "run", "--split", "validation").out,
+                         r"\nvalidation, \d+ samples, in the units of 'weight':  mean_absolute_error .*\n"
+                         r"as in training, with the target transformed:  loss ")
+        self.assertIn(": predictions, in the units of 'weight'", self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "out.csv").out)
 
     def test_units_and_classes_that_do_not_meet(self):
         self.write("config.yaml", CONFIG.replace("units: 3", "units: 5"))

@@ -63,6 +63,16 @@ TEST_CASE_FIXTURE(Run, "dates become features in the column's place") {
       contains(error_of([&] { predict("b,a,d\n0,9,01/31/2026\n"); }),
                "in.csv:2:5: expected a date with year, month, weekday, days (read as day/month/year) in the "
                "column 'd', found '01/31/2026'"));
+  const auto why = [&](const std::string& date) {
+    return error_of([&] { predict("b,a,d\n0,9," + date + "\n"); });
+  };
+  CHECK(why("01/31/2026")
+            .ends_with("; the training file's dates decide that the column is day/month/year, and this "
+                       "one is month/day/year"));
+  CHECK(why("31/02/2026").ends_with("found '31/02/2026'; February has no day 31"));
+  CHECK(why("2026-02-29").ends_with("found '2026-02-29'; February 2026 has no day 29"));
+  CHECK(why("June 31 2026").ends_with("; June has no day 31"));
+  CHECK(why("soon").ends_with("found 'soon'"));
   // Without a header, and a gap.
   const auto other =
       train("2026-01-31T12:00,1,0\n,2,1\n", "dates: {0: [days, hour]}, fill: mean, target: -1", {{"x", {3}}});

@@ -51,6 +51,10 @@ TEST_CASE_FIXTURE(Fixture, "a split's columns are those of the training file's n
 TEST_CASE_FIXTURE(Fixture, "columns that are not there, and names that come twice") {
   CHECK(contains(error("a,b,d,label\n7,8,9,1\n"),
                  "expected a column named 'c', found the columns 'a', 'b', 'd', 'label'"));
+  const std::string several = error("a,X,Y,label\n7,8,9,1\n");
+  CHECK(contains(several, "expected columns named 'b'"));
+  CHECK(contains(several, ", 'c'"));
+  CHECK(contains(several, ", found the columns 'a', 'X', 'Y', 'label'"));
   CHECK(contains(error("a,b,c,kind\n7,8,9,1\n"), "expected a column named 'label'"));
   CHECK(
       contains(error("a,b,c,a\n7,8,9,1\n"), "other.csv:1:7: expected each column to have a name of its own"));

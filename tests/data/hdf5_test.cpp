@@ -301,7 +301,7 @@ TEST_CASE("inputs to predict from: any format, told by its content") {
                  }),
                  "found an icon (.ico)"));
   write_file(folder / "none", "");
-  CHECK(contains(error_of([&] { open_inputs(given(folder / "none"), {}, {pair}, {}); }), "an empty one"));
+  CHECK(contains(error_of([&] { open_inputs(given(folder / "none"), {}, {pair}, {}); }), "none: is empty"));
 }
 
 }  // namespace dtrain::test

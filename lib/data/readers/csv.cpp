@@ -69,8 +69,8 @@ std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype, con
     if (start.names.empty() || columns.empty()) {
       for (size_t i = start.has_row_names ? 1 : 0; i < start.width(); ++i) input.fields.push_back({i, {}});
     } else {
-      for (const std::string& name : columns)
-        input.fields.push_back({place_of_column(path, name, start.names), {}});
+      for (const size_t place : places_of_columns(path, columns, start.names))
+        input.fields.push_back({place, {}});
     }
     all.parts.push_back(std::move(input));
     return all;

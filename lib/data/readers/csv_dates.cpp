@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "base/utf8.h"
 #include "data/readers/csv_values.h"
 
@@ -102,6 +104,20 @@ bool is_in_calendar(const CsvDate& date) {
              .ok();
 }
 
+bool is_whole_day(const CsvDate& date) {
+  return date.year > 0 && date.day > 0 && is_in_calendar(date);
+}
+
+/// "February has no day 31"; "" unless the date has a month that lacks its day.
+std::string missing_day(const std::optional<CsvDate>& date) {
+  if (!date || date->month < 1 || date->month > 12 || date->day <= 28 || is_in_calendar(*date)) return "";
+  std::string name(kMonths[static_cast<size_t>(date->month - 1)]);
+  name[0] = static_cast<char>(name[0] - 'a' + 'A');
+  const bool is_leap_day = date->month == 2 && date->day == 29;
+  return fmt::format("{}{} has no day {}", name, is_leap_day ? fmt::format(" {}", date->year) : "",
+                     date->day);
+}
+
 /// `Z`, `UTC`, `+01:00`, `-0530`, `+01`.
 bool read_offset(DateScanner& text, CsvDate& date) {
   if (text.is_done()) return true;
@@ -150,7 +166,7 @@ bool read_rest(DateScanner& text, CsvDate& date) {
   return read_time(text, date);
 }
 
-/// Groups of digits: the year first, or last.
+/// Groups of digits: the year first, or last. The date need not be in the calendar.
 std::optional<CsvDate> read_digits(DateScanner text, const DateForm& form) {
   CsvDate date;
   int first = 0, second = 0;
@@ -163,7 +179,7 @@ std::optional<CsvDate> read_digits(DateScanner text, const DateForm& form) {
     date.day = 1;
     if (text.take(separator) ? !text.take_number(1, 2, date.day) || !read_rest(text, date) : !text.is_done())
       return std::nullopt;
-    return date.year > 0 && is_in_calendar(date) ? std::optional(date) : std::nullopt;
+    return date;
   }
   if (!text.take_number(1, 2, first)) return std::nullopt;
   const char separator = text.front();
@@ -177,7 +193,7 @@ std::optional<CsvDate> read_digits(DateScanner text, const DateForm& form) {
   const bool day_first = separator == '.' || form.day_first;
   date.day = day_first ? first : second;
   date.month = day_first ? second : first;
-  return date.year > 0 && date.day > 0 && is_in_calendar(date) ? std::optional(date) : std::nullopt;
+  return date;
 }
 
 /// A number among words: the day, or the year. A day may have an ending: 1st.
@@ -198,7 +214,8 @@ bool read_day_or_year(DateScanner& text, CsvDate& date) {
   return number > 0;
 }
 
-/// Names of months: "Jan 1 2000", "Sat, 1 January 2000 12:00", "January 2000", "January".
+/// Names of months: "Jan 1 2000", "Sat, 1 January 2000 12:00", "January 2000", "January". The date need not
+/// be in the calendar.
 std::optional<CsvDate> read_words(DateScanner text) {
   CsvDate date;
   for (text.skip_any(" "); !text.is_done(); text.skip_any(" ,-/.")) {
@@ -214,7 +231,7 @@ std::optional<CsvDate> read_words(DateScanner text) {
     }
   }
   if (date.day == 0 && date.year != 0) date.day = 1;
-  return is_in_calendar(date) ? std::optional(date) : std::nullopt;
+  return date;
 }
 
 std::optional<CsvDate> date_of_seconds(double seconds) {
@@ -269,8 +286,24 @@ std::optional<std::pair<int, int>> numbers_in_doubt(std::string_view text) {
 
 std::optional<CsvDate> read_date(std::string_view text, const DateForm& form) {
   if (const auto number = csv_number(text)) return read_number(text, *number, form.numbers);
-  if (auto date = read_digits(DateScanner(text), form)) return date;
-  return read_words(DateScanner(text));
+  if (auto date = read_digits(DateScanner(text), form); date && is_whole_day(*date)) return date;
+  const auto date = read_words(DateScanner(text));
+  return date && is_in_calendar(*date) ? date : std::nullopt;
+}
+
+std::string why_no_date(std::string_view text, const DateForm& form) {
+  if (csv_number(text)) return "";
+  if (std::string why = missing_day(read_digits(DateScanner(text), form)); !why.empty()) return why;
+  if (std::string why = missing_day(read_words(DateScanner(text))); !why.empty()) return why;
+  DateForm other = form;
+  other.day_first = !form.day_first;
+  if (!read_date(text, other)) return "";
+  return form.day_first
+             ? "the training file's dates decide that the column is day/month/year, and this one is "
+               "month/day/year"
+             : "the training file's dates, or no 'dayfirst: true', decide that the column is month/day/year, "
+               "and "
+               "this one is day/month/year";
 }
 
 bool is_csv_date(std::string_view text) {

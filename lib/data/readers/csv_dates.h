@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "data/column_reading.h"
@@ -20,6 +21,10 @@ struct CsvDate {
 /// says), `Jan 31 2026`, `31 January 2026`, `January 2026`, `January`, and, as form.numbers says, `20260131`,
 /// `2026` or a Unix time. A time may follow a day. Nothing where the text is no date of the calendar.
 std::optional<CsvDate> read_date(std::string_view text, const DateForm& form);
+
+/// Why read_date() takes no date from the text, where a part of the text tells: "February has no day 31", or
+/// the other order of day and month. Else "".
+std::string why_no_date(std::string_view text, const DateForm& form);
 
 /// Whether a text is a whole day, perhaps with a time, in any of these ways but as a plain number.
 bool is_csv_date(std::string_view text);

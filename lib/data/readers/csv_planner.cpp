@@ -50,10 +50,14 @@ void CsvPlanner::choose_weight_and_id() {
     scalar_reading(known_.fields.weight.empty() ? called(*plan_.weight) : known_.fields.weight, *plan_.weight,
                    "weight");
   }
-  if (options_.id)
+  if (options_.id) {
     plan_.id = find(*options_.id, known_.fields.id);
-  else if (start_.has_row_names)
+    // Files to predict from may lack the training file's ids, but not those that --set asks for.
+    if (!plan_.id && by_name() && !options_.id->index && options_.id->name != known_.fields.id)
+      plan_.id = place_of_column(start_.path, options_.id->name, start_.names);
+  } else if (start_.has_row_names) {
     plan_.id = 0;
+  }
   if (plan_.id && !start_.names.empty()) fields_.id = called(*plan_.id);
 }
 
@@ -185,12 +189,7 @@ std::vector<size_t> CsvPlanner::places_to_predict_from() const {
 }
 
 std::vector<std::vector<size_t>> CsvPlanner::choose_inputs() {
-  if (by_name()) {
-    std::vector<size_t> places;
-    for (const std::string& name : known_.fields.inputs)
-      places.push_back(place_of_column(start_.path, name, start_.names));
-    return cut(places);
-  }
+  if (by_name()) return cut(places_of_columns(start_.path, known_.fields.inputs, start_.names));
   if (is_other_file()) return cut(places_to_predict_from());
   auto inputs = own_inputs();
   fields_.width = width();

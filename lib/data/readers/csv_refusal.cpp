@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/name_list.h"
+#include "config/diagnostics.h"
 #include "data/readers/csv_dates.h"
 
 namespace dtrain {
@@ -37,9 +38,10 @@ void CsvRefusal::refuse_value(const char* line, const CsvField& field, size_t in
   const bool missing_name = to.table && values.is_missing_name(field.text);
   const std::string expected = (missing_name ? "a value" : to.expected()) + called;
   if (to.table && !missing_name)
-    text.fail(field.at, fmt::format("expected {} ({}), found '{}'{}", expected,
-                                    list_some(to.table->values(), kMostCsvNames), found,
-                                    after_semicolon(to.advice_for_unknown)));
+    text.fail(field.at,
+              fmt::format("expected {} ({}), found '{}'{}{}", expected,
+                          list_some(to.table->values(), kMostCsvNames), found,
+                          suggestion(found, to.table->values()), after_semicolon(to.advice_for_unknown)));
   text.fail(field.at,
             fmt::format("expected {}, found '{}'{}", expected, found, advice(line, field.text, index, to)));
 }
@@ -49,7 +51,8 @@ std::string CsvRefusal::advice(const char* line, std::string_view found, size_t 
   if (line == text.skip_blank(text.begin()) && start.names.empty() && values.is_name(found))
     return "; if the first line is a header, say so (header)";
   if (to.table || values.is_gap(found)) return after_semicolon(to.advice_for_gap);
-  return plan.advice.empty() || to.kind == CsvDestination::Kind::dates ? "" : advice_for_text(found, index);
+  if (to.kind == CsvDestination::Kind::dates) return after_semicolon(why_no_date(found, *to.reading->form));
+  return plan.advice.empty() ? "" : advice_for_text(found, index);
 }
 
 std::string CsvRefusal::advice_for_text(std::string_view found, size_t index) const {

@@ -273,10 +273,32 @@ size_t place_of_column(const std::string& path, const std::string& name,
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
   // All names in one field are those of a file whose fields something else separates.
   const bool is_one = names.size() == 1 && names[0].find_first_of(";\t|,") != std::string::npos;
-  throw UserError(
-      fmt::format("{}: expected a column named '{}', found the column{} {}{}", path, name,
-                  names.size() == 1 ? "" : "s", list_some(names, kMostCsvNames),
-                  is_one ? "; 'delimiter' says what separates columns" : suggestion(name, names)));
+  const std::string meant = is_one ? "" : suggestion(name, names);
+  throw UserError(fmt::format("{}: expected a column named '{}'{} found the column{} {}{}", path, name,
+                              meant.empty() ? "," : meant, names.size() == 1 ? "" : "s",
+                              list_some(names, kMostCsvNames),
+                              is_one ? "; 'delimiter' says what separates columns" : ""));
+}
+
+std::vector<size_t> places_of_columns(const std::string& path, const std::vector<std::string>& wanted,
+                                      const std::vector<std::string>& names) {
+  std::vector<std::string> missing;
+  for (const std::string& name : wanted)
+    if (std::find(names.begin(), names.end(), name) == names.end()) missing.push_back(name);
+  if (missing.size() > 1 && names.size() > 1) {
+    std::string list;
+    for (size_t i = 0; i < std::min(missing.size(), kMostCsvNames); ++i) {
+      const std::string meant = suggestion(missing[i], names);  // begins with "; "
+      list += fmt::format("{}'{}'{}", i == 0 ? "" : ", ", missing[i],
+                          meant.empty() ? "" : fmt::format(" ({})", meant.substr(2)));
+    }
+    if (missing.size() > kMostCsvNames) list += fmt::format(" and {} more", missing.size() - kMostCsvNames);
+    throw UserError(fmt::format("{}: expected columns named {}, found the columns {}", path, list,
+                                list_some(names, kMostCsvNames)));
+  }
+  std::vector<size_t> places;
+  for (const std::string& name : wanted) places.push_back(place_of_column(path, name, names));
+  return places;
 }
 
 CsvColumns read_csv(const std::string& path, const CsvFormat& format, const PlanCsv& plan) {
