@@ -27,6 +27,7 @@
 #include "train/run_config_parser.h"
 #include "train/sample_check.h"
 #include "train/step_time.h"
+#include "wrong_path.h"
 
 namespace dtrain {
 
@@ -272,6 +273,7 @@ void try_strategies(const CheckOptions& options) {
 
 void check(const CheckOptions& options) {
   if (options.fit) return try_strategies(options);
+  refuse_wrong_configuration(options.config);
   RunConfig config = load_run_config(options.config, options.sets, true);
   print_warnings(config.warnings);
   if (config.graph.pretrained) load_pretrained(config.graph);

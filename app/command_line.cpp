@@ -207,6 +207,9 @@ void CommandLine::check_command(const std::string& name) const {
 std::string CommandLine::advice_for(const std::string& unknown_command) const {
   if (unknown_command.ends_with(".yaml") || unknown_command.ends_with(".yml"))
     return fmt::format("; did you mean '{} fit {}'?", app_->get_name(), unknown_command);
+  if (unknown_command == "compare")
+    return fmt::format("; '{0} report RUN...' shows runs beside each other, '{0} runs' lists them",
+                       app_->get_name());
   return suggestion_or_list(unknown_command, command_names());
 }
 

@@ -202,7 +202,7 @@ void add_evaluate(CommandLine& line) {
   Command command =
       line.add_command("evaluate", "Loss and metrics of a trained model on a split or a labelled file");
   const auto options = std::make_shared<EvaluateOptions>();
-  add_model_options(command, *options);
+  add_model_options(command, *options, "evaluate");
   command
       .add_option("--split", options->split,
                   "train, validation or test (test where not given, validation where there is no test split)")

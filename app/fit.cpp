@@ -8,8 +8,10 @@
 #include "console.h"
 #include "launcher.h"
 #include "run_folder.h"
+#include "sweep_plan.h"
 #include "train/run_config_parser.h"
 #include "training.h"
+#include "wrong_path.h"
 
 namespace dtrain {
 
@@ -34,9 +36,23 @@ RunDirectory directory_for(const FitOptions& options, const std::string& name) {
   return directory;
 }
 
+/// The configuration; a --set with several values, which a sweep takes, is said to be that.
+RunConfig load_configuration(const FitOptions& options) {
+  try {
+    return load_run_config(options.config, options.all_sets(), true);
+  } catch (const UserError& error) {
+    std::string message = error.what();
+    for (const std::string& set : options.sets)
+      if (message.find("--set " + set) != std::string::npos && !parse_sweep_sets({set}).varied.empty())
+        message += fmt::format("\n--set {}: `dtrain sweep` takes several values of a key", set);
+    throw UserError(message);
+  }
+}
+
 void fit(const FitOptions& options) {
   refuse_several_tasks();
-  RunConfig config = load_run_config(options.config, options.all_sets(), true);
+  refuse_wrong_configuration(options.config);
+  RunConfig config = load_configuration(options);
   print_warnings(config.warnings);
   const RunDirectory directory = directory_for(options, config.name);
 

@@ -280,7 +280,7 @@ void predict(const PredictOptions& options) {
 void add_predict(CommandLine& line) {
   Command command = line.add_command("predict", "A trained model's outputs for new inputs");
   const auto options = std::make_shared<PredictOptions>();
-  add_model_options(command, *options);
+  add_model_options(command, *options, "predict");
   command
       .add_option("--input,-i", options->inputs,
                   "The inputs, before the data set's transforms: .h5, .npy, .csv, JSON lines or IDX files, "

@@ -12,10 +12,12 @@
 #include "train/placement.h"
 #include "train/row_weights.h"
 #include "train/target_scale.h"
+#include "wrong_path.h"
 
 namespace dtrain {
 
-void add_model_options(Command& command, ModelOptions& options) {
+void add_model_options(Command& command, ModelOptions& options, const std::string& name) {
+  options.command = name;
   command
       .add_option(
           "PATH", options.path,
@@ -51,6 +53,7 @@ void add_text_options(Command& command, InputOptions& options) {
 }
 
 SavedRun load_saved_model(const ModelOptions& options) {
+  refuse_wrong_run(options.path, options.command);
   const Which which = options.best ? Which::best : options.newest ? Which::newest : Which::preferred;
   SavedRun run = load_saved_run(options.path, options.sets, print_warning, which);
   print_warnings(placement_warnings(run.config));

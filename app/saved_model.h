@@ -14,13 +14,14 @@ namespace dtrain {
 
 /// Which model, and changes of its configuration.
 struct ModelOptions {
+  std::string command;  // that uses the model
   std::string path;
   std::vector<std::string> sets;
   bool best = false, newest = false;
 };
 
-/// Adds PATH, --best, --newest and --set.
-void add_model_options(Command& command, ModelOptions& options);
+/// Adds PATH, --best, --newest and --set. `name`: of the command.
+void add_model_options(Command& command, ModelOptions& options, const std::string& name);
 
 /// Files that the configuration does not name, and how their text is read.
 struct InputOptions {

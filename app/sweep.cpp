@@ -23,6 +23,7 @@
 #include "train/placement.h"
 #include "train/run_config_parser.h"
 #include "train/trainer.h"
+#include "wrong_path.h"
 
 namespace dtrain {
 
@@ -92,6 +93,7 @@ std::string note_on_splits(const RunConfig& config) {
 /// Reads the configuration of every setting. Throws UserError with what is wrong with any of them; a mistake
 /// that several share is reported once.
 Sweep plan_sweep(const SweepOptions& options) {
+  refuse_wrong_configuration(options.config);
   const SweepSets sets = parse_sweep_sets(options.sets);
   const bool varies_seed = std::any_of(sets.varied.begin(), sets.varied.end(),
                                        [](const VariedKey& key) { return key.key == kSeed; });

@@ -205,7 +205,11 @@ class HeadBuilder {
  public:
   HeadBuilder(RunConfig& config, const ModelOutput& output, const Configured<Loss>& loss, std::string prefix,
               const ConfigNode& train, Diagnostics& diagnostics)
-      : config_(config), output_(output), prefix_(std::move(prefix)), diagnostics_(diagnostics) {
+      : config_(config),
+        output_(output),
+        loss_name_(loss.name),
+        prefix_(std::move(prefix)),
+        diagnostics_(diagnostics) {
     if (loss && output.spec)
       target_ = loss->target(*output.spec, report_at(place_in(train, {"loss"}), loss.name, diagnostics));
     head_ = {output.value, loss.value, {}, target_.value_or(TensorSpec{})};
@@ -244,7 +248,15 @@ class HeadBuilder {
     }
     if (head_.loss)
       if (auto as_it_is = metric.metric->for_loss(*head_.loss)) metric.metric = std::move(as_it_is);
-    const ReportError report_error = report_at(mark, written.name, diagnostics_);
+    const ReportError report_error = [&](const std::string& message) {
+      const bool is_accuracy =
+          written.name.ends_with("_accuracy") && message.find("target") != std::string::npos;
+      report_at(mark, written.name, diagnostics_)(
+          is_accuracy
+              ? fmt::format("{}: it does not go with the loss {}; 'accuracy' goes with any loss of classes",
+                            message, loss_name_)
+              : message);
+    };
     if (target_ && metric.metric->check(*output_.spec, head_.target, report_error)) {
       metric.sums = sums_of(*metric.metric, report_error);
       metric.computes = what_it_computes(written, metric.metric->chosen_kind(*output_.spec, head_.target));
@@ -264,7 +276,7 @@ class HeadBuilder {
 
   RunConfig& config_;
   const ModelOutput& output_;
-  std::string prefix_;
+  std::string loss_name_, prefix_;
   Diagnostics& diagnostics_;
   std::optional<TensorSpec> target_;
   Head head_;

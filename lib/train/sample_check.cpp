@@ -18,6 +18,7 @@ struct Consumer {
   std::string name;
   Bounds bounds;
   bool is_unit_a_class = false;  // of an output
+  int64_t units = 0;             // of such an output
 };
 
 template <class V>
@@ -36,7 +37,10 @@ void check_column(const Dataset& data, size_t column, const Consumer& consumer, 
     if (wrong == values.end()) continue;
     std::string advice;
     if (const auto number = static_cast<int64_t>(*wrong); consumer.is_unit_a_class && number > 0)
-      advice = fmt::format("; class {} takes an output of at least {} units", number, number + 1);
+      advice = fmt::format(
+          "; class {} takes an output of at least {} units, and it has {} (`units: auto`: one for each "
+          "class)",
+          number, number + 1, consumer.units);
     const int64_t sample = first + (wrong - values.begin()) / elements;
     throw UserError(
         fmt::format("sample {} (from 0{}) of the split that is {} has {} for '{}', which takes {} to {}{}",
@@ -67,8 +71,9 @@ std::optional<Consumer> consumer_of(const RunConfig& config, size_t column) {
   const TensorSpec& output = config.graph.spec(head.output);
   const auto bounds = head.loss->target_bounds(output);
   if (!bounds) return std::nullopt;
-  const bool is_unit_a_class = head.target.dtype == DType::int32 && output.shape.columns() > 1;
-  return Consumer{config.graph.layer_name(head.output.node), *bounds, is_unit_a_class};
+  const int64_t units = output.shape.columns();
+  const bool is_unit_a_class = head.target.dtype == DType::int32 && bounds->most < static_cast<double>(units);
+  return Consumer{config.graph.layer_name(head.output.node), *bounds, is_unit_a_class, units};
 }
 
 void check_from(const RunConfig& config, const Dataset& data, size_t first_column, const std::string& use) {

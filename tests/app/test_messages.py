@@ -43,6 +43,39 @@ class Messages(Case):
         self.assertIn("empty: expected data, found an empty file", self.fit(config=shards, expect=2).err)
         self.assertIn("found an empty file", self.dtrain("inspect", "empty", expect=2).err)
 
+    def test_paths_of_another_kind(self):
+        self.fit(config=ALONE, output="runs/config")
+        self.fit(config=ALONE, output="runs/other")
+        for command, options in (("evaluate", ()), ("predict", ("-i", "a.csv", "-o", "out.csv"))):
+            error = self.dtrain(command, "runs", *options, expect=2).err
+            self.assertIn("runs: expected a run, found a folder of runs; name one of them: 'runs/config', 'runs/other'", error)
+            error = self.dtrain(command, "config.yaml", *options, expect=2).err
+            self.assertIn(f"found a configuration; its run is runs/config: `dtrain {command} runs/config`", error)
+        self.write("new.yaml", ALONE)
+        self.assertIn("`dtrain fit new.yaml` trains it", self.dtrain("evaluate", "new.yaml", expect=2).err)
+        for command in ("fit", "check"):
+            self.assertIn("`dtrain resume runs/config` goes on with it", self.dtrain(command, "runs/config", expect=2).err)
+            self.assertIn("`dtrain resume RUN` goes on with one", self.dtrain(command, "runs", expect=2).err)
+            self.assertIn("`dtrain new a.csv` writes a configuration", self.dtrain(command, "a.csv", expect=2).err)
+        self.assertIn("'dtrain report RUN...' shows runs", self.dtrain("compare", "runs/config", "runs/other", expect=2).err)
+
+    def test_what_does_not_go_together(self):
+        error = self.fit("--set", "train.optimizer.adam.learning_rate=0.1,0.2", expect=2).err
+        self.assertIn("--set train.optimizer.adam.learning_rate=0.1,0.2: `dtrain sweep` takes several values", error)
+        error = self.fit("--set", "train.loss=binary_crossentropy", "--set", "model.layers.2.dense.units=1", expect=2).err
+        self.assertIn("it does not go with the loss binary_crossentropy; 'accuracy' goes with any loss of classes", error)
+        error = self.fit("--set", "model.layers.2.dense.units=1", expect=2).err
+        self.assertIn("'dense_1', which takes 0 to 0; class 1 takes an output of at least 2 units, and it has 1 (`units: auto`", error)
+
+    def test_outputs_that_are_no_probabilities(self):
+        self.fit(config=ALONE.replace("{sparse_categorical_crossentropy: {from_logits: true}}", "binary_crossentropy").replace("units: 2", "units: 1"))
+        self.write("large.csv", "900\n-900\n")
+        predict = ("predict", "run", "-i", "large.csv", "-o", "out.csv")
+        done = self.dtrain(*predict)
+        self.assertIn("which is no probability, though the loss takes its outputs for probabilities", done.err)
+        self.assertIn("the model's outputs, which are not all probabilities", done.out)
+        self.assertEqual(self.json(*predict)["outputs"], "raw")
+
     def test_a_learning_rate_that_ends_early_is_told(self):
         rate = lambda steps: ("--set", f"train.optimizer.adam.learning_rate={{cosine_decay: {{initial: 0.1, steps: {steps}}}}}")
         warning = "warning: the learning rate is 0 from step 65 on (epoch 3 of 4)"
@@ -57,15 +90,6 @@ class Messages(Case):
         self.fit("--epochs", 8, *rate("auto"), output="long")
         rates = [[line["learning_rate"] for line in self.metrics(run)] for run in ("auto", "long")]
         self.assertEqual(rates[0][4:], rates[1][4:])
-
-    def test_outputs_that_are_no_probabilities(self):
-        self.fit(config=ALONE.replace("{sparse_categorical_crossentropy: {from_logits: true}}", "binary_crossentropy").replace("units: 2", "units: 1"))
-        self.write("large.csv", "900\n-900\n")
-        predict = ("predict", "run", "-i", "large.csv", "-o", "out.csv")
-        done = self.dtrain(*predict)
-        self.assertIn("which is no probability, though the loss takes its outputs for probabilities", done.err)
-        self.assertIn("the model's outputs, which are not all probabilities", done.out)
-        self.assertEqual(self.json(*predict)["outputs"], "raw")
 
     def test_the_best_epoch_is_shown_at_the_end(self):
         out = self.fit(config=support.CONFIG.replace("keep: 100}", "keep: 2, best: {monitor: val_loss, mode: min}}")).out
