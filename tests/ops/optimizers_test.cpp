@@ -211,7 +211,7 @@ StepState state_of(const Case& optimizer) {
 }
 
 void check_sums_of_squares(Device& device) {
-  for (const int64_t n : {0, 1, 1000, 4096, 4097, 100003, 5000011}) {
+  for (const int64_t n : {0, 1, 1000, 4096, 4097, 100003, 5000011, 17000003}) {
     CAPTURE(n);
     device.shift = n == 1000 ? 1 : 0;
     const Floats values = random_floats(n, 1);
@@ -225,7 +225,7 @@ void check_sums_of_squares(Device& device) {
       std::copy_n(values.begin() + begin, std::min(size, n - begin), grain);
       return math::grain_of_squares(grain);
     };
-    const double expected = tree(tree, 0, math::kSquaresGrain << 20);
+    const double expected = tree(tree, 0, math::kSquaresGrain << 21);
     for (int i = 0; i < 5; ++i) {
       const auto squares = device.array(Doubles{-7});
       device.ops().sum_of_squares(own.data(), squares.data(), n);

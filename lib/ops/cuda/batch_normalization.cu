@@ -5,25 +5,26 @@
 namespace dtrain::cuda {
 namespace {
 
-ParameterGradients gradients_of(const BatchNormalization::BackwardArguments& args) {
-  return {args.diff_gamma, args.diff_beta, args.diff_mean, args.diff_variance, args.share};
-}
-
 /// What both sorts have alike: their tilings, where they put things, and passes over all elements.
 template <class T>
 class Passes {
  public:
-  Passes(const CudaContext& context, const BatchNormalizationSpec& spec)
-      : context_(context), spec_(spec), by_one_(tiling(1)), by_vectors_(tiling(kVector<T>)) {}
+  /// `arrived`: as finish_if_last() asks, kMostArrivals.
+  Passes(const CudaContext& context, unsigned* arrived, const BatchNormalizationSpec& spec)
+      : context_(context),
+        arrived_(arrived),
+        spec_(spec),
+        by_one_(tiling(1)),
+        by_vectors_(tiling(kVector<T>)) {}
 
   /// Partial sums, and a Line.
   size_t scratch_bytes() const {
     return partials_bytes() + 2 * static_cast<size_t>(spec_.channels) * sizeof(float);
   }
-  size_t kept_bytes() const { return 2 * static_cast<size_t>(spec_.channels) * sizeof(float); }
+  size_t kept_bytes() const { return 3 * static_cast<size_t>(spec_.channels) * sizeof(float); }
   Kept kept_in(void* saved) const {
-    auto* const shift = static_cast<float*>(saved);
-    return {shift, shift + spec_.channels};
+    auto* const scale = static_cast<float*>(saved);
+    return {scale, scale + spec_.channels, scale + 2 * spec_.channels};
   }
   Line line_in(void* scratch) const {
     float* const slope = reinterpret_cast<float*>(static_cast<char*>(scratch) + partials_bytes());
@@ -35,39 +36,53 @@ class Passes {
   BackwardArrays<T> arrays_of(const BatchNormalization::BackwardArguments& args) const {
     return {static_cast<const T*>(args.src),
             static_cast<const T*>(args.diff_dst),
-            args.gamma,
             args.mean,
             args.variance,
             spec_.epsilon,
             kept_in(const_cast<void*>(args.saved))};
   }
 
-  /// finish(tiling, partials) behind the sums of all elements.
-  template <class Finish>
-  void sum_values(const T* x, double* partials, const Finish& finish) const {
+  /// Makes the statistics of src: leaves them in `to`, or says them to the other replicas in `mine`.
+  void find_statistics(const BatchNormalization::TrainingArguments& args, const Kept& kept,
+                       double* mine) const {
+    const auto* x = static_cast<const T*>(args.src);
+    auto* partials = static_cast<double*>(args.scratch);
     with_tiling(all_aligned(x), [&](auto width, const Tiling& tiling) {
-      launch(statistics_kernel<decltype(width)::value, T>, tiling.grid(), kTileThreads, stream(), tiling, x,
-             partials);
-      finish(tiling, partials);
+      const FinishStatistics<T> finish{tiling.rows, tiling.channels, x, normalization_of(args, kept), mine};
+      launch_sums(tiling, partials, arrived_, finish, stream(), [&](unsigned* arrived) {
+        launch(statistics_kernel<decltype(width)::value, T>, tiling.grid(), kTileThreads, stream(), tiling, x,
+               partials, arrived, finish);
+      });
     });
   }
-  void normalize(const BatchNormalization::InferenceArguments& args) const {
+  void normalize(const BatchNormalization::InferenceArguments& args, const float* scale) const {
     const auto *x = static_cast<const T*>(args.src), *addend = static_cast<const T*>(args.addend);
     auto* y = static_cast<T*>(args.dst);
+    const Channels channels{args.mean, scale, args.gamma, args.variance, args.beta, spec_.epsilon};
     with_tiling(all_aligned(x, addend, y), [&](auto width, const Tiling& tiling) {
       constexpr int N = decltype(width)::value;
       launch(spec_.adds ? normalize_kernel<N, true, T> : normalize_kernel<N, false, T>, tiling.grid(),
-             kTileThreads, stream(), tiling, x, addend, args.gamma, args.beta, args.mean, args.variance,
-             spec_.epsilon, spec_.relu, y);
+             kTileThreads, stream(), tiling, x, addend, channels, spec_.relu, y);
     });
   }
-  template <class Finish>
-  void sum_gradients(const BackwardArrays<T>& arrays, double* partials, const Finish& finish) const {
+  /// By what find_statistics() left.
+  void normalize(const BatchNormalization::TrainingArguments& args, const Kept& kept) const {
+    normalize({args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr, args.addend},
+              kept.scale);
+  }
+  /// Makes the parameters' gradients, and the line; or says the sums to the other replicas in `mine`.
+  void sum_gradients(const BatchNormalization::BackwardArguments& args, const BackwardArrays<T>& arrays,
+                     double* mine) const {
+    auto* partials = static_cast<double*>(args.scratch);
+    const ParameterGradients to{args.diff_gamma, args.diff_beta, args.diff_mean, args.diff_variance,
+                                args.share};
     with_tiling(all_aligned(arrays.src, arrays.diff_dst), [&](auto width, const Tiling& tiling) {
       constexpr int N = decltype(width)::value;
-      launch(undoes_relu() ? gradient_sums_kernel<N, true, T> : gradient_sums_kernel<N, false, T>,
-             tiling.grid(), kTileThreads, stream(), tiling, arrays, partials);
-      finish(tiling, partials);
+      const FinishGradients<T> finish{tiling.rows, tiling.channels, arrays, to, line_in(args.scratch), mine};
+      launch_sums(tiling, partials, arrived_, finish, stream(), [&](unsigned* arrived) {
+        launch(undoes_relu() ? gradient_sums_kernel<N, true, T> : gradient_sums_kernel<N, false, T>,
+               tiling.grid(), kTileThreads, stream(), tiling, partials, arrived, finish);
+      });
     });
   }
   void write_gradient(const BackwardArrays<T>& arrays, const Line& line, T* diff_src) const {
@@ -101,6 +116,7 @@ class Passes {
   }
 
   const CudaContext& context_;
+  unsigned* arrived_;
   BatchNormalizationSpec spec_;
   Tiling by_one_, by_vectors_;  // for one channel a thread, and for those of one access
 };
@@ -108,34 +124,23 @@ class Passes {
 template <class T>
 class CudaBatchNormalization final : public BatchNormalization {
  public:
-  CudaBatchNormalization(const CudaContext& context, const BatchNormalizationSpec& spec)
-      : passes_(context, spec) {}
+  explicit CudaBatchNormalization(const Passes<T>& passes) : passes_(passes) {}
 
   size_t scratch_bytes() const override { return passes_.scratch_bytes(); }
   size_t saved_bytes() const override { return passes_.kept_bytes(); }
 
   void forward_training(const TrainingArguments& args) override {
-    const auto* x = static_cast<const T*>(args.src);
     const Kept kept = passes_.kept_in(args.saved);
-    passes_.sum_values(x, static_cast<double*>(args.scratch), [&](const Tiling& tiling, double* partials) {
-      launch(finish_statistics_kernel<T>, finish_blocks(tiling), kFinishThreads, passes_.stream(), tiling,
-             partials, x, passes_.normalization_of(args, kept));
-    });
-    passes_.normalize(
-        {args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr, args.addend});
+    passes_.find_statistics(args, kept, nullptr);
+    passes_.normalize(args, kept);
   }
 
-  void forward_inference(const InferenceArguments& args) override { passes_.normalize(args); }
+  void forward_inference(const InferenceArguments& args) override { passes_.normalize(args, nullptr); }
 
   void backward(const BackwardArguments& args) override {
     const BackwardArrays<T> arrays = passes_.arrays_of(args);
-    const Line line = passes_.line_in(args.scratch);
-    passes_.sum_gradients(arrays, static_cast<double*>(args.scratch),
-                          [&](const Tiling& tiling, double* partials) {
-                            launch(finish_gradients_kernel<T>, finish_blocks(tiling), kFinishThreads,
-                                   passes_.stream(), tiling, partials, arrays, gradients_of(args), line);
-                          });
-    passes_.write_gradient(arrays, line, static_cast<T*>(args.diff_src));
+    passes_.sum_gradients(args, arrays, nullptr);
+    passes_.write_gradient(arrays, passes_.line_in(args.scratch), static_cast<T*>(args.diff_src));
   }
 
  private:
@@ -145,20 +150,15 @@ class CudaBatchNormalization final : public BatchNormalization {
 template <class T>
 class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormalization {
  public:
-  CudaSynchronizedBatchNormalization(const CudaContext& context, const BatchNormalizationSpec& spec,
-                                     int replicas)
-      : passes_(context, spec), channels_(spec.channels), replicas_(replicas) {}
+  CudaSynchronizedBatchNormalization(const Passes<T>& passes, int64_t channels, int replicas)
+      : passes_(passes), channels_(channels), replicas_(replicas) {}
 
   size_t scratch_bytes() const override { return passes_.scratch_bytes(); }
   /// What an unsynchronised one keeps, behind the rows of all replicas.
   size_t saved_bytes() const override { return sizeof(double) + passes_.kept_bytes(); }
 
   void moments(const TrainingArguments& args, double* mine) override {
-    const auto* x = static_cast<const T*>(args.src);
-    passes_.sum_values(x, static_cast<double*>(args.scratch), [&](const Tiling& tiling, double* partials) {
-      launch(finish_moments_kernel<T>, finish_blocks(tiling), kFinishThreads, passes_.stream(), tiling,
-             partials, x, mine);
-    });
+    passes_.find_statistics(args, {}, mine);
   }
 
   void forward(const TrainingArguments& args, const double* all) override {
@@ -166,16 +166,11 @@ class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormali
     const Kept kept = passes_.kept_in(rows + 1);
     launch(join_moments_kernel, passes_.channel_blocks(), kTileThreads, passes_.stream(), channels_,
            replicas_, all, passes_.normalization_of(args, kept), rows);
-    passes_.normalize({args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr});
+    passes_.normalize(args, kept);
   }
 
   void gradient_sums(const BackwardArguments& args, double* mine) override {
-    const BackwardArrays<T> arrays = arrays_of(args);
-    passes_.sum_gradients(arrays, static_cast<double*>(args.scratch),
-                          [&](const Tiling& tiling, double* partials) {
-                            launch(finish_gradient_sums_kernel<T>, finish_blocks(tiling), kFinishThreads,
-                                   passes_.stream(), tiling, partials, arrays, gradients_of(args), mine);
-                          });
+    passes_.sum_gradients(args, arrays_of(args), mine);
   }
 
   void backward(const BackwardArguments& args, const double* all) override {
@@ -201,9 +196,11 @@ class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormali
 }  // namespace
 
 std::unique_ptr<BatchNormalization> CudaOps::batch_normalization(const BatchNormalizationSpec& spec) {
+  static_assert(kMostArrivals <= kArrivals);
   std::unique_ptr<BatchNormalization> normalization;
   with_type(math_.type, [&](auto type) {
-    normalization = std::make_unique<CudaBatchNormalization<decltype(type)>>(context_, spec);
+    using T = decltype(type);
+    normalization = std::make_unique<CudaBatchNormalization<T>>(Passes<T>(context_, arrived(), spec));
   });
   return normalization;
 }
@@ -212,8 +209,9 @@ std::unique_ptr<SynchronizedBatchNormalization> CudaOps::synchronized_batch_norm
     const BatchNormalizationSpec& spec, int replicas) {
   std::unique_ptr<SynchronizedBatchNormalization> normalization;
   with_type(math_.type, [&](auto type) {
-    normalization =
-        std::make_unique<CudaSynchronizedBatchNormalization<decltype(type)>>(context_, spec, replicas);
+    using T = decltype(type);
+    normalization = std::make_unique<CudaSynchronizedBatchNormalization<T>>(
+        Passes<T>(context_, arrived(), spec), spec.channels, replicas);
   });
   return normalization;
 }

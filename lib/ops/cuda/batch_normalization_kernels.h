@@ -15,6 +15,7 @@ namespace dtrain::cuda {
 
 /// What the forward pass keeps for the backward pass, of [channels].
 struct Kept {
+  float* scale;
   float* shift;
   float* residual;  // the mean less its float32
 };
@@ -40,15 +41,54 @@ __device__ Raw<N, T> load_row(const T* src, const Tiling& tiling, const TilePlac
   return load_raw<N>(src + row * tiling.channels + place.channel);
 }
 
-/// Sums of x - p and of its square, p the first row. A thread sums the distances from its own first element,
-/// so that neither a large mean nor a first row far from it costs precision.
+/// Where the statistics and what the backward pass needs of them go, and what they go by.
+struct Normalization {
+  const float* gamma;
+  const float* beta;
+  float epsilon;
+  float* mean;
+  float* variance;
+  Kept kept;
+
+  __device__ void leave(int64_t c, double found_mean, double found_variance) const {
+    const math::Normalizer n = math::normalizer_of(found_mean, found_variance, epsilon,
+                                                   gamma ? gamma[c] : 1.0f, beta ? beta[c] : 0.0f);
+    mean[c] = n.mean;
+    variance[c] = n.variance;
+    kept.scale[c] = n.scale;
+    kept.shift[c] = n.shift;
+    kept.residual[c] = n.residual;
+  }
+};
+
+/// Makes a channel's statistics of the sums of x - p and of its square, p the first row.
+template <class T>
+struct FinishStatistics {
+  int64_t rows, channels;
+  const T* src;
+  Normalization to;
+  double* mine;  // where the moments go for the other replicas, in place of `to`; or null
+
+  __device__ void operator()(int64_t c, const SumPair& sums) const {
+    const auto n = static_cast<double>(rows);
+    const double distance = sums.first / n, square = sums.second / n - distance * distance;
+    const double mean = static_cast<double>(to_float(src[c])) + distance, variance = square < 0 ? 0 : square;
+    if (!mine) return to.leave(c, mean, variance);
+    if (c == 0) mine[0] = n;
+    mine[1 + c] = mean;
+    mine[1 + channels + c] = variance * n;
+  }
+};
+
+/// A thread sums the distances from its own first element, so that neither a large mean nor a first row far
+/// from it costs precision.
 template <int N, class T>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
-    statistics_kernel(Tiling tiling, const T* src, double* partials) {
+    statistics_kernel(Tiling tiling, const T* src, double* partials, unsigned* arrived,
+                      FinishStatistics<T> finish) {
   const TilePlace place = place_in<N>(tiling);
-  double sums[N][2] = {};
+  ChannelMoments<N> moments = {};
   if (place.any) {
-    const Raw<N, T> common = load_row<N>(src, tiling, place, 0);
     const Raw<N, T> own = load_row<N>(src, tiling, place, place.row);
     float distances[N] = {}, squares[N] = {};
     read_ahead<4>(
@@ -62,66 +102,17 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
             squares[i] += distance * distance;
           }
         });
-    const auto count = static_cast<double>((tiling.rows - place.row + place.stride - 1) / place.stride);
+    moments.count = static_cast<float>((tiling.rows - place.row + place.stride - 1) / place.stride);
+    const float share = 1.0f / moments.count;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      const double offset = static_cast<double>(own[i]) - static_cast<double>(common[i]);
-      const double sum = static_cast<double>(distances[i]);
-      sums[i][0] = sum + count * offset;
-      sums[i][1] = static_cast<double>(squares[i]) + offset * (2 * sum + count * offset);
+      const float distance = distances[i] * share;
+      moments.set_mean(i, own[i], distance);
+      moments.squares[i] = squares[i] - distances[i] * distance;
     }
   }
-  leave_channel_sums<N>(sums, tiling, partials);
-}
-
-/// Of a channel's values.
-struct Statistics {
-  double mean, variance;
-};
-template <class T>
-__device__ Statistics statistics_of(const Tiling& tiling, const ChannelSums& sums, const T* src) {
-  const auto rows = static_cast<double>(tiling.rows);
-  const double distance = sums.first / rows, square = sums.second / rows - distance * distance;
-  return {static_cast<double>(to_float(src[sums.channel])) + distance, square < 0 ? 0 : square};
-}
-
-/// Where the statistics and what the backward pass needs of them go, and what they go by.
-struct Normalization {
-  const float* gamma;
-  const float* beta;
-  float epsilon;
-  float* mean;
-  float* variance;
-  Kept kept;
-
-  __device__ void leave(int64_t c, const Statistics& found) const {
-    const math::Normalizer n = math::normalizer_of(found.mean, found.variance, epsilon,
-                                                   gamma ? gamma[c] : 1.0f, beta ? beta[c] : 0.0f);
-    mean[c] = n.mean;
-    variance[c] = n.variance;
-    kept.shift[c] = n.shift;
-    kept.residual[c] = n.residual;
-  }
-};
-
-template <class T>
-__global__ void __launch_bounds__(kFinishThreads)
-    finish_statistics_kernel(Tiling tiling, const double* partials, const T* src, Normalization to) {
-  const ChannelSums sums = finished_sums(tiling, partials);
-  if (sums.mine) to.leave(sums.channel, statistics_of(tiling, sums, src));
-}
-
-/// The same, but only said to the other replicas.
-template <class T>
-__global__ void __launch_bounds__(kFinishThreads)
-    finish_moments_kernel(Tiling tiling, const double* partials, const T* src, double* mine) {
-  const ChannelSums sums = finished_sums(tiling, partials);
-  if (!sums.mine) return;
-  const Statistics found = statistics_of(tiling, sums, src);
-  const auto rows = static_cast<double>(tiling.rows);
-  if (sums.channel == 0) mine[0] = rows;
-  mine[1 + sums.channel] = found.mean;
-  mine[1 + tiling.channels + sums.channel] = found.variance * rows;
+  leave_channel_sums(moments, tiling, partials, [&](int64_t channel) { return to_float(src[channel]); });
+  finish_if_last<N>(tiling, partials, arrived, finish);
 }
 
 /// The statistics of all replicas' rows, by what each says of its own. A thread a channel.
@@ -130,7 +121,7 @@ __global__ static void __launch_bounds__(kTileThreads)
   const int64_t c = thread_index();
   if (c >= channels) return;
   const math::Moments whole = math::moments_of(all, replicas, math::moments_size(channels), channels, c);
-  to.leave(c, {whole.mean, whole.squares / whole.count});
+  to.leave(c, whole.mean, whole.squares / whole.count);
   if (c == 0) *rows = whole.count;
 }
 
@@ -140,20 +131,30 @@ struct ForwardRow {
   Raw<N, T> x, addend;
 };
 
-/// shift may be null (0).
+/// What normalising goes by, of [channels].
+struct Channels {
+  const float* mean;
+  const float* scale;     // null: gamma over the deviation
+  const float* gamma;     // null: 1
+  const float* variance;  // without a scale
+  const float* shift;     // null: 0
+  float epsilon;
+};
+
 template <int N, bool kAdds, class T>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
-    normalize_kernel(Tiling tiling, const T* src, const T* addend, const float* gamma, const float* shift,
-                     const float* mean, const float* variance, float epsilon, bool relu, T* dst) {
+    normalize_kernel(Tiling tiling, const T* src, const T* addend, Channels channels, bool relu, T* dst) {
   const TilePlace place = place_in<N>(tiling);
   if (!place.any) return;
-  const Floats<N> means = load_channels<N>(mean, place.channel, 0.0f);
-  const Floats<N> shifts = load_channels<N>(shift, place.channel, 0.0f);
-  Floats<N> scales;
+  const Floats<N> means = load_channels<N>(channels.mean, place.channel, 0.0f);
+  const Floats<N> shifts = load_channels<N>(channels.shift, place.channel, 0.0f);
+  Floats<N> scales = load_channels<N>(channels.scale, place.channel, 0.0f);
+  if (!channels.scale) {
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
-    const int64_t c = place.channel + i;
-    scales.v[i] = scale_of(gamma, c, inverse_deviation(variance[c], epsilon));
+    for (int i = 0; i < N; ++i) {
+      const int64_t c = place.channel + i;
+      scales.v[i] = scale_of(channels.gamma, c, inverse_deviation(channels.variance[c], channels.epsilon));
+    }
   }
   read_ahead<4>(
       place.row, tiling.rows, place.stride,
@@ -185,7 +186,6 @@ template <class T>
 struct BackwardArrays {
   const T* src;
   const T* diff_dst;
-  const float* gamma;
   const float* mean;
   const float* variance;
   float epsilon;
@@ -199,13 +199,8 @@ struct BackwardChannels {
 
   __device__ BackwardChannels(const BackwardArrays<T>& arrays, int64_t channel)
       : means(load_channels<N>(arrays.mean, channel, 0.0f)),
-        shifts(load_channels<N>(arrays.kept.shift, channel, 0.0f)) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const int64_t c = channel + i;
-      scales.v[i] = scale_of(arrays.gamma, c, inverse_deviation(arrays.variance[c], arrays.epsilon));
-    }
-  }
+        scales(load_channels<N>(arrays.kept.scale, channel, 0.0f)),
+        shifts(load_channels<N>(arrays.kept.shift, channel, 0.0f)) {}
   __device__ float gradient(int i, float x, float diff) const {
     if constexpr (!kRelu) return diff;
     return math::Relu().backward(::fmaf(x, scales.v[i], shifts.v[i]), diff);
@@ -218,15 +213,61 @@ __device__ BackwardRow<N, T> load_backward(const BackwardArrays<T>& arrays, cons
   return {load_row<N>(arrays.src, tiling, place, row), load_row<N>(arrays.diff_dst, tiling, place, row)};
 }
 
-/// Sums of the gradient, and of it times x - mean.
+/// diff_src = scale * gradient + slope * (x - mean) + offset.
+struct Line {
+  float* slope;
+  float* offset;
+
+  /// By a channel's gradient sums over all `rows`.
+  template <class T>
+  __device__ void set(const BackwardArrays<T>& arrays, int64_t c, double sum, double product,
+                      double rows) const {
+    const math::GradientLine found =
+        math::gradient_line(static_cast<double>(arrays.kept.scale[c]),
+                            static_cast<double>(inverse_deviation(arrays.variance[c], arrays.epsilon)),
+                            static_cast<double>(arrays.kept.residual[c]), sum, product, rows);
+    slope[c] = found.slope;
+    offset[c] = found.offset;
+  }
+};
+
+/// Where the gradients of a channel's parameters go, and what the moving averages take in.
+struct ParameterGradients {
+  float *gamma, *beta, *mean, *variance;
+  float share;
+};
+
+/// Makes a channel's gradients of the sums of the gradient and of it times x - mean.
+template <class T>
+struct FinishGradients {
+  int64_t rows, channels;
+  BackwardArrays<T> arrays;
+  ParameterGradients to;
+  Line line;
+  double* mine;  // where the gradient sums go for the other replicas, in place of the line; or null
+
+  __device__ void operator()(int64_t c, const SumPair& sums) const {
+    const float inverse = inverse_deviation(arrays.variance[c], arrays.epsilon);
+    const auto residual = static_cast<double>(arrays.kept.residual[c]);
+    const double by_gamma = (sums.second - residual * sums.first) * static_cast<double>(inverse);
+    if (to.gamma) to.gamma[c] = static_cast<float>(by_gamma);
+    if (to.beta) to.beta[c] = static_cast<float>(sums.first);
+    to.mean[c] = to.share * arrays.mean[c];
+    to.variance[c] = to.share * arrays.variance[c];
+    if (!mine) return line.set(arrays, c, sums.first, by_gamma, static_cast<double>(rows));
+    mine[c] = sums.first;
+    mine[channels + c] = by_gamma;
+  }
+};
+
 template <int N, bool kRelu, class T>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
-    gradient_sums_kernel(Tiling tiling, BackwardArrays<T> arrays, double* partials) {
+    gradient_sums_kernel(Tiling tiling, double* partials, unsigned* arrived, FinishGradients<T> finish) {
+  const BackwardArrays<T>& arrays = finish.arrays;
   const TilePlace place = place_in<N>(tiling);
-  double sums[N][2] = {};
+  ChannelGradients<N> sums = {};
   if (place.any) {
     const BackwardChannels<N, kRelu, T> channels(arrays, place.channel);
-    float gradients[N] = {}, products[N] = {};
     read_ahead<2>(
         place.row, tiling.rows, place.stride,
         [&](int64_t row) { return load_backward<N>(arrays, tiling, place, row); },
@@ -235,81 +276,13 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
           for (int i = 0; i < N; ++i) {
             const float x = values.x[i] - channels.means.v[i];
             const float gradient = channels.gradient(i, x, values.diff[i]);
-            gradients[i] += gradient;
-            products[i] += gradient * x;
+            sums.gradients[i] += gradient;
+            sums.products[i] += gradient * x;
           }
         });
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      sums[i][0] = static_cast<double>(gradients[i]);
-      sums[i][1] = static_cast<double>(products[i]);
-    }
   }
-  leave_channel_sums<N>(sums, tiling, partials);
-}
-
-/// diff_src = scale * gradient + slope * (x - mean) + offset.
-struct Line {
-  float* slope;
-  float* offset;
-};
-
-/// The gradient of gamma, by the sums of a channel.
-template <class T>
-__device__ double product_with_normal(const BackwardArrays<T>& arrays, const ChannelSums& sums) {
-  const float inverse = inverse_deviation(arrays.variance[sums.channel], arrays.epsilon);
-  const auto residual = static_cast<double>(arrays.kept.residual[sums.channel]);
-  return (sums.second - residual * sums.first) * static_cast<double>(inverse);
-}
-
-/// By a channel's gradient sums over all `rows`.
-template <class T>
-__device__ void set_line(const BackwardArrays<T>& arrays, int64_t c, double sum, double product, double rows,
-                         const Line& line) {
-  const float inverse = inverse_deviation(arrays.variance[c], arrays.epsilon);
-  const math::GradientLine found = math::gradient_line(
-      static_cast<double>(scale_of(arrays.gamma, c, inverse)), static_cast<double>(inverse),
-      static_cast<double>(arrays.kept.residual[c]), sum, product, rows);
-  line.slope[c] = found.slope;
-  line.offset[c] = found.offset;
-}
-
-/// Where the gradients of a channel's parameters go, and what the moving averages take in.
-struct ParameterGradients {
-  float *gamma, *beta, *mean, *variance;
-  float share;
-
-  template <class T>
-  __device__ void leave(const BackwardArrays<T>& arrays, int64_t c, double by_gamma, double by_beta) const {
-    if (gamma) gamma[c] = static_cast<float>(by_gamma);
-    if (beta) beta[c] = static_cast<float>(by_beta);
-    mean[c] = share * arrays.mean[c];
-    variance[c] = share * arrays.variance[c];
-  }
-};
-
-template <class T>
-__global__ void __launch_bounds__(kFinishThreads)
-    finish_gradients_kernel(Tiling tiling, const double* partials, BackwardArrays<T> arrays,
-                            ParameterGradients gradients, Line line) {
-  const ChannelSums sums = finished_sums(tiling, partials);
-  if (!sums.mine) return;
-  const double by_gamma = product_with_normal(arrays, sums);
-  set_line(arrays, sums.channel, sums.first, by_gamma, static_cast<double>(tiling.rows), line);
-  gradients.leave(arrays, sums.channel, by_gamma, sums.first);
-}
-
-/// The same, with what is said of the gradients to the other replicas in place of the line.
-template <class T>
-__global__ void __launch_bounds__(kFinishThreads)
-    finish_gradient_sums_kernel(Tiling tiling, const double* partials, BackwardArrays<T> arrays,
-                                ParameterGradients gradients, double* mine) {
-  const ChannelSums sums = finished_sums(tiling, partials);
-  if (!sums.mine) return;
-  const double by_gamma = product_with_normal(arrays, sums);
-  mine[sums.channel] = sums.first;
-  mine[tiling.channels + sums.channel] = by_gamma;
-  gradients.leave(arrays, sums.channel, by_gamma, sums.first);
+  leave_channel_sums(sums, tiling, partials, [](int64_t) { return 0.0f; });
+  finish_if_last<N>(tiling, partials, arrived, finish);
 }
 
 /// A thread a channel.
@@ -325,7 +298,7 @@ __global__ void __launch_bounds__(kTileThreads)
     sum += said[c];
     product += said[channels + c];
   }
-  set_line(arrays, c, sum, product, *rows, line);
+  line.set(arrays, c, sum, product, *rows);
 }
 
 /// diff_src may be diff_dst: each element is read before it is written, by the same thread.

@@ -12,7 +12,10 @@ namespace dtrain::cuda {
 class CudaOps final : public Ops {
  public:
   CudaOps(CudaContext& context, const GpuMath& math)
-      : context_(context), math_(math), partials_(context.allocate(kPartials * sizeof(double))) {}
+      : context_(context),
+        math_(math),
+        partials_(context.allocate(kPartials * sizeof(double))),
+        arrived_(context.allocate(kArrivals * sizeof(unsigned))) {}
 
   CudaContext& context() override { return context_; }
   DType compute_type() const override { return math_.type; }
@@ -30,10 +33,16 @@ class CudaOps final : public Ops {
     return static_cast<double*>(partials_.data());
   }
   static constexpr int kPartials = 8192;
+  /// For kernels of compute() that count their blocks as they end: kArrivals zeros, which each such
+  /// kernel sets to zero again.
+  unsigned* arrived() const {
+    return static_cast<unsigned*>(arrived_.data());
+  }
+  static constexpr int kArrivals = 1024;
 
   CudaContext& context_;
   GpuMath math_;
-  Buffer partials_;
+  Buffer partials_, arrived_;
 };
 
 }  // namespace dtrain::cuda
