@@ -11,8 +11,10 @@ struct Extent {
 };
 
 // More rows than a GPU works at once, and so many of several columns that sums over them are made in parts.
-constexpr Extent kExtents[] = {{1, 1},    {1, 17},    {3, 10},   {10000, 1},
-                               {9, 1024}, {2051, 37}, {64, 300}, {2, 5000}};
+// Rows that fit the registers of a warp and of a block, with one element and several in an access, and do
+// not.
+constexpr Extent kExtents[] = {{1, 1},    {1, 17},   {3, 10},   {10000, 1}, {9, 1024}, {2051, 37},
+                               {64, 300}, {2, 5000}, {40, 768}, {4, 333},   {2, 5001}, {2, 9000}};
 
 size_t at(const Extent& extent, int64_t r, int64_t c) {
   return static_cast<size_t>(r * extent.columns + c);

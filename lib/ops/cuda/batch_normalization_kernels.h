@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
 }
 
 /// The statistics of all replicas' rows, by what each says of its own. A thread a channel.
-__global__ static void __launch_bounds__(kTileThreads)
+__global__ static void __launch_bounds__(kTileThreads, 1)
     join_moments_kernel(int64_t channels, int replicas, const double* all, Normalization to, double* rows) {
   const int64_t c = thread_index();
   if (c >= channels) return;
@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
 
 /// A thread a channel.
 template <class T>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, 1)
     join_gradient_sums_kernel(int64_t channels, int replicas, const double* all, BackwardArrays<T> arrays,
                               const double* rows, Line line) {
   const int64_t c = thread_index();

@@ -223,7 +223,7 @@ __device__ void finish_if_last(const Tiling& tiling, const double* partials, uns
 /// Blocks that finish sums: kWarp channels each, and as many threads for each of them.
 inline constexpr int kFinishThreads = kWarp * kWarp;
 template <class Finish>
-__global__ void __launch_bounds__(kFinishThreads)
+__global__ void __launch_bounds__(kFinishThreads, 1)
     finish_kernel(Tiling tiling, const double* partials, Finish finish) {
   sum_in_order<kFinishThreads>(tiling, partials, int64_t{blockIdx.x} * kWarp, kWarp, finish);
 }

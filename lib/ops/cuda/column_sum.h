@@ -1,4 +1,5 @@
-// Sums over rows, in a fixed order. A block has a tile of columns, and lanes that stride over the rows; where
+// Sums over the rows of each column, in a fixed order; several at once where a term has several values. A
+// block has a tile of columns, and lanes that stride over the rows; where
 // that would leave multiprocessors idle, over a part of the rows, and a second launch sums the parts.
 #pragma once
 
@@ -17,44 +18,85 @@ inline constexpr int kColumnThreads = 512;
 inline constexpr int64_t kColumnTile = 32;
 inline constexpr int64_t kRowsOfLane = 32;  // at least
 
+/// Where kSums sums of each column go: of[k][blockIdx.y * stride + column], or nowhere if of[k] is null.
+template <int kSums>
+struct SumPlaces {
+  float* of[kSums];
+  int64_t stride = 0;
+};
+
+// A term of sums over rows has kSums, load(r, c), and value(r, c, loaded), which gives Floats<kSums>. Each is
+// called once, and value() may write the places that load() has read.
+
 /// The sum of an array's columns.
 template <class T>
 struct Element {
+  static constexpr int kSums = 1;
   const T* src;
   int64_t columns;
   __device__ float load(int64_t r, int64_t c) const { return to_float(src[r * columns + c]); }
-  __device__ float value(int64_t, int64_t, float loaded) const { return loaded; }
+  __device__ Floats<1> value(int64_t, int64_t, float loaded) const { return {loaded}; }
 };
 
-/// dst[blockIdx.y, c] = the sum of term(r, c) over part blockIdx.y of the rows. blockDim.y is a power of two.
-/// A term is term.value(r, c, term.load(r, c)); each is made once, and value() may write its place.
+/// The sums of sums, [rows, kSums, columns].
+template <int kSumsOfParts>
+struct PartSums {
+  static constexpr int kSums = kSumsOfParts;
+  const float* src;
+  int64_t columns;
+  __device__ Floats<kSums> load(int64_t r, int64_t c) const {
+    Floats<kSums> sums;
+#pragma unroll
+    for (int k = 0; k < kSums; ++k) sums.v[k] = src[(r * kSums + k) * columns + c];
+    return sums;
+  }
+  __device__ Floats<kSums> value(int64_t, int64_t, const Floats<kSums>& loaded) const {
+    return loaded;
+  }
+};
+
+/// The sums of the terms (r, c) over part blockIdx.y of the rows. blockDim.y is a power of two.
 template <class Term>
-__global__ void __launch_bounds__(kColumnThreads)
-    column_sum_kernel(const __grid_constant__ Term term, float* dst, int64_t rows, int64_t columns,
-                      int64_t part_rows) {
-  __shared__ float totals[kColumnThreads];
+__global__ void __launch_bounds__(kColumnThreads, 2)
+    column_sum_kernel(const __grid_constant__ Term term, SumPlaces<Term::kSums> dst, int64_t rows,
+                      int64_t columns, int64_t part_rows) {
+  constexpr int kSums = Term::kSums;
+  __shared__ float totals[kSums][kColumnThreads];
   const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const int64_t first = blockIdx.y * part_rows;
   const int64_t last = first + part_rows < rows ? first + part_rows : rows;
-  float total = 0.0f;
+  float total[kSums] = {};
   if (column < columns) {
     read_ahead<8>(
         first + threadIdx.y, last, blockDim.y, [&](int64_t r) { return term.load(r, column); },
-        [&](int64_t r, const auto& loaded) { total += term.value(r, column, loaded); });
+        [&](int64_t r, const auto& loaded) {
+          const Floats<kSums> values = term.value(r, column, loaded);
+#pragma unroll
+          for (int k = 0; k < kSums; ++k) total[k] += values.v[k];
+        });
   }
   const unsigned here = threadIdx.y * blockDim.x + threadIdx.x;
-  totals[here] = total;
+#pragma unroll
+  for (int k = 0; k < kSums; ++k) totals[k][here] = total[k];
   __syncthreads();
   for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
-    if (threadIdx.y < half) totals[here] += totals[here + half * blockDim.x];
+    if (threadIdx.y < half) {
+#pragma unroll
+      for (int k = 0; k < kSums; ++k) totals[k][here] += totals[k][here + half * blockDim.x];
+    }
     __syncthreads();
   }
-  if (threadIdx.y == 0 && column < columns) dst[blockIdx.y * columns + column] = totals[threadIdx.x];
+  if (threadIdx.y != 0 || column >= columns) return;
+#pragma unroll
+  for (int k = 0; k < kSums; ++k)
+    if (dst.of[k]) dst.of[k][blockIdx.y * dst.stride + column] = totals[k][threadIdx.x];
 }
 
-/// dst[c] = the sum of term(r, c) over r. Uses the context's workspace.
+/// dst.of[k][c] = the sum over r of term(r, c)'s value k. Uses the context's workspace.
 template <class Term>
-void sum_columns(CudaContext& context, const Term& term, float* dst, int64_t rows, int64_t columns) {
+void sum_columns(CudaContext& context, const Term& term, const SumPlaces<Term::kSums>& dst, int64_t rows,
+                 int64_t columns) {
+  constexpr int kSums = Term::kSums;
   if (columns <= 0) return;
   // Few columns leave more lanes to the rows, which lie side by side.
   const auto width =
@@ -62,7 +104,7 @@ void sum_columns(CudaContext& context, const Term& term, float* dst, int64_t row
   const dim3 block(static_cast<unsigned>(width), static_cast<unsigned>(kColumnThreads / width));
   const int64_t tiles = (columns + width - 1) / width;
   const int64_t worthwhile = rows / (kRowsOfLane * block.y), wanted = 4 * context.multiprocessors() / tiles;
-  const int64_t room = static_cast<int64_t>(context.workspace_bytes() / sizeof(float)) / columns;
+  const int64_t room = static_cast<int64_t>(context.workspace_bytes() / sizeof(float)) / (kSums * columns);
   const int64_t most = std::max<int64_t>(std::min({worthwhile, wanted, room}), 1);
   const int64_t part_rows = std::max<int64_t>((rows + most - 1) / most, 1);
   const int64_t parts = std::max<int64_t>((rows + part_rows - 1) / part_rows, 1);
@@ -73,9 +115,12 @@ void sum_columns(CudaContext& context, const Term& term, float* dst, int64_t row
   }
   // The workspace holds nothing between the operations of compute().
   auto* const sums = static_cast<float*>(context.workspace());
-  launch(column_sum_kernel<Term>, grid, block, context.compute(), term, sums, rows, columns, part_rows);
-  launch(column_sum_kernel<Element<float>>, dim3(grid.x), block, context.compute(),
-         Element<float>{sums, columns}, dst, parts, columns, parts);
+  SumPlaces<kSums> of_parts{{}, kSums * columns};
+  for (int k = 0; k < kSums; ++k) of_parts.of[k] = sums + k * columns;
+  launch(column_sum_kernel<Term>, grid, block, context.compute(), term, of_parts, rows, columns, part_rows);
+  using Parts = PartSums<kSums>;
+  launch(column_sum_kernel<Parts>, dim3(grid.x), block, context.compute(), Parts{sums, columns}, dst, parts,
+         columns, parts);
 }
 
 }  // namespace dtrain::cuda

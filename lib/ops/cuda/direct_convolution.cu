@@ -127,7 +127,8 @@ struct BackwardData {
 
 /// One block for a weight: its threads share the destination's pixels.
 template <class T>
-__global__ void backward_filter_kernel(Geometry g, const T* src, const T* diff_dst, float* diff_kernel) {
+__global__ void __launch_bounds__(kEachThreads, 4)
+    backward_filter_kernel(Geometry g, const T* src, const T* diff_dst, float* diff_kernel) {
   const int64_t pixels = g.batch * g.out_height * g.out_width, weights = g.weights();
   for (int64_t w = blockIdx.x; w < weights; w += gridDim.x) {
     const int64_t filter = w % g.filters, row = w / g.filters;

@@ -88,16 +88,17 @@ struct SumBackward {
 /// of its own had read it.
 template <class Body>
 struct SumBackwardTerm {
+  static constexpr int kSums = 1;
   Body body;
   int64_t columns;
 
   __device__ auto load(int64_t r, int64_t c) const { return body.template read<1>(r * columns + c); }
   template <class Loaded>
-  __device__ float value(int64_t r, int64_t c, const Loaded& loaded) const {
+  __device__ Floats<1> value(int64_t r, int64_t c, const Loaded& loaded) const {
     auto& written = body.diff_src[r * columns + c];
     written = from_float<std::remove_reference_t<decltype(written)>>(
         body.activation.backward(loaded.kept[0], loaded.diffs[0]));
-    return to_float(written);
+    return {to_float(written)};
   }
 };
 
@@ -281,8 +282,8 @@ void CudaOps::sum_backward_bias(const ActivationSpec& spec, const void* saved,
                                 int64_t rows, int64_t columns) {
   with_type(math_.type, [&](auto type) {
     with_sum_backward<decltype(type)>(spec, saved, diff_dsts, diff_src, [&](const auto& body) {
-      sum_columns(context_, SumBackwardTerm<std::remove_cvref_t<decltype(body)>>{body, columns}, diff_bias,
-                  rows, columns);
+      sum_columns(context_, SumBackwardTerm<std::remove_cvref_t<decltype(body)>>{body, columns},
+                  {{diff_bias}}, rows, columns);
     });
   });
 }

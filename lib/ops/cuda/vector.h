@@ -85,6 +85,7 @@ concept ReadsFirst = requires(const Body& body, int64_t i) {
   body.template read<N>(i);
 };
 
+/// Threads of a block, and reads of a thread in flight.
 inline constexpr int kEachThreads = 256, kEachAhead = 2;
 
 /// This thread's of the vectors of N elements in [first, end).
@@ -101,9 +102,10 @@ __device__ inline void do_each(const Body& body, int64_t first, int64_t end) {
 
 /// body.run<N>(i) does the elements [i, i + N), i a multiple of N; body.run<1>(i) the last few. A body that
 /// has read<N>(i) and finish<N>(i, what was read) in its place has several reads under way. The body stays
-/// where arguments are: a thread's own copy of one that is indexed would lie in memory.
+/// where arguments are: a thread's own copy of one that is indexed would lie in memory. There are no launch
+/// bounds: with them the compiler spills registers of some instances; docs/gpu-kernels.md has the limit.
 template <int N, class Body>
-__global__ void __launch_bounds__(kEachThreads) each_kernel(const __grid_constant__ Body body, int64_t n) {
+__global__ void each_kernel(const __grid_constant__ Body body, int64_t n) {
   const int64_t vectors = n / N;
   do_each<N>(body, 0, vectors);
   if constexpr (N > 1) do_each<1>(body, vectors * N, n);
