@@ -152,6 +152,7 @@ RunPlan make_plan(RunConfig& config, const Configured<Cache>& cache, const Check
   replicas.check_memory(Plan::Purpose::training, batch);
   if (const std::string advice = replicas.memory_advice(Plan::Purpose::training, batch); !advice.empty())
     print_warning(advice);
+  for (const std::string& warning : replicas.training_plan(batch).warnings()) print_warning(warning);
   for (Split& split : plan.splits) split.data.reset();
   plan.replicas = replicas.memory(Plan::Purpose::training, batch);
   if (saves_on_the_way(config, config.train.epochs, plan.steps_per_epoch))

@@ -85,6 +85,7 @@ struct LayerRequirements {
   /// How many doubles each replica gives to the all-gather within forward (backward): one in the call, of the
   /// same size for any batch, so that a replica without rows can take part (Plan::meet). 0: there is none.
   int64_t forward_meeting = 0, backward_meeting = 0;
+  Remarks remarks = {};
 
   Layout input_layout(size_t input) const {
     return input_layouts.empty() ? Layout::plain : input_layouts[input];

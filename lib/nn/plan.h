@@ -260,6 +260,9 @@ class Plan {
   /// How many of the columns are inputs.
   size_t input_columns() const { return input_columns_; }
   std::span<const Array> outputs() const { return outputs_; }
+  /// What layers' remarks say: the warnings with the layers' names in front, and each note once.
+  std::span<const std::string> warnings() const { return warnings_; }
+  std::span<const std::string> notes() const { return notes_; }
 
   /// Calls every instruction for a frame that is bound to all slots. `on_ready(end)` during a training run,
   /// of a plan over one slot: the gradients in [0, end) of the layout's trained ones have all been enqueued.
@@ -300,6 +303,7 @@ class Plan {
   std::vector<Instruction> instructions_;
   std::vector<Array> columns_, outputs_;
   size_t input_columns_ = 0;
+  std::vector<std::string> warnings_, notes_;
   std::vector<std::pair<size_t, int64_t>> ready_;  // after so many instructions, the gradients below that
 };
 

@@ -234,6 +234,7 @@ void PlanBuilder::prepare_layer(int i) {
   }
   s.layer = plan_.layers_.back().get();
   const LayerRequirements& requirements = s.layer->requirements();
+  note_remarks(i, requirements.remarks);
   const bool backward = s.needs_gradient && !requirements.is_view && !requirements.passes_gradient;
   for (size_t k = 0; k < n.inputs.size(); ++k) {
     s.inputs.push_back(value_in(n.inputs[k], requirements.input_layout(k), slot_of(i)));
@@ -250,6 +251,14 @@ void PlanBuilder::prepare_layer(int i) {
     for (const int output : s.values) read(output, i, true);
   const bool undone_here = s.activation.kind != Activation::linear && !requirements.undoes_activation;
   if (s.needs_gradient && undone_here) read(s.values[0], i, true);
+}
+
+void PlanBuilder::note_remarks(int i, const Remarks& remarks) {
+  if (!remarks.warning.empty())
+    plan_.warnings_.push_back(fmt::format("{} '{}': {}", node(i).kind, node(i).name, remarks.warning));
+  std::vector<std::string>& notes = plan_.notes_;
+  if (!remarks.note.empty() && std::find(notes.begin(), notes.end(), remarks.note) == notes.end())
+    notes.push_back(remarks.note);
 }
 
 int PlanBuilder::add_value(const Value& made) {

@@ -97,6 +97,7 @@ class PlanBuilder {
   void find_gradient_needs();
   void prepare(int i);
   void prepare_layer(int i);
+  void note_remarks(int i, const Remarks& remarks);
   /// The value of `ref` in a layout on a slot, made if it is new.
   int value_in(ValueRef ref, Layout layout, int slot);
   int add_value(const Value& value);

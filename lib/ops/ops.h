@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/error.h"
 #include "base/philox.h"
@@ -24,6 +25,12 @@ namespace dtrain {
 class Unsupported : public Error {
  public:
   using Error::Error;
+};
+
+/// What a user should know of how something is computed on its device; empty where there is nothing to say.
+struct Remarks {
+  std::string warning;  ///< of this one alone: why it will be slow
+  std::string note;     ///< a choice that is the same for all of its kind, so that it is said once
 };
 
 // Prepared operations: made once per shape by a plan, run every step. `scratch` is at least scratch_bytes()
@@ -51,6 +58,7 @@ class Convolution {
   /// For a copy of the kernel in the backend's order, which spares backward_data making it once more. `saved`
   /// may be null in both calls.
   virtual size_t saved_bytes() const = 0;
+  virtual Remarks remarks() const { return {}; }
   virtual void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
                        void* scratch) = 0;
   /// diff_dst is the gradient before the epilogue's activation.

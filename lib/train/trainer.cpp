@@ -57,6 +57,8 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
   if (const std::string advice = replicas_->memory_advice(Plan::Purpose::training, config_.train.batch_size);
       !advice.empty())
     observer_.on_warning(advice);
+  for (const std::string& warning : replicas_->training_plan(config_.train.batch_size).warnings())
+    observer_.on_warning(warning);
   state_.sums.assign(Plan::count_totals(config_.heads), 0.0);
   state_.data = data_;
   take_callbacks({});
@@ -69,6 +71,8 @@ void Trainer::run() {
     checkpointing_->begin(*replicas_, restored_, loader_->steps_per_epoch());
   }
   for (const std::string& advice : replicas_->advice()) observer_.on_note(advice);
+  for (const std::string& note : replicas_->training_plan(config_.train.batch_size).notes())
+    observer_.on_note(note);
   const int64_t first_step = state_.step;
   bool ended = false;
   try {

@@ -29,6 +29,7 @@ namespace {
 using Integers = std::vector<int64_t>;
 
 struct Engine {
+  int64_t index = 0;
   int64_t workspace = 0;
   bool works = true;
   std::vector<cudnnBackendNumericalNote_t> notes;
@@ -223,32 +224,38 @@ void finish_operation(Descriptor& d) {
   }
 }
 
-/// Depthwise gradients of weights have no engine at all, as can happen; those in float32 of images in 16 bits
-/// have one for square filters only.
+/// Gradients of weights by uneven dilations have no engine at all, as can happen; those in float32 of images
+/// in 16 bits have one for square filters only. Past a grid's limit of images there is no engine, past the
+/// machine's limit of elements only engine 0.
 void find_engines(Descriptor& d) {
   const Descriptor& graph =
       part(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   d.operation = graph.operation;
   d.device = graph.device;
   const Operation& o = d.operation;
-  if (o.direction == Direction::filter && o.w.dimensions[1] < o.x.dimensions[1])
+  if (o.direction == Direction::filter && o.convolution.dilations[0] != o.convolution.dilations[1])
     throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
   if (o.w.type != o.x.type && o.w.dimensions[2] != o.w.dimensions[3])
     throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
+  if (o.x.dimensions[0] > 65535) throw Refused{CUDNN_STATUS_NOT_SUPPORTED};
+  if (std::max(o.x.elements(), o.y.elements()) > machine().dnn_elements) {
+    d.engines = {{0, 0, true, {}}};
+    return;
+  }
   const auto mode = value<cudnnBackendHeurMode_t>(d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE);
   if (mode == CUDNN_HEUR_MODE_FALLBACK) {
-    d.engines = {{0, true, {}}};
+    d.engines = {{1, 0, true, {}}};
     return;
   }
   const bool exact = o.x.type == Number::float32;
-  Engine fast{1 << 16, true, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}};
+  Engine fast{2, 1 << 16, true, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}};
   const Engine coarse{
-      0, true, {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6}, 0x1p-11};
+      3, 0, true, {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6}, 0x1p-11};
   if (o.direction != Direction::forward) fast.notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-  d.engines = {{0, false, {}}, {int64_t{1} << 40, true, {}}};
+  d.engines = {{4, 0, false, {}}, {5, int64_t{1} << 40, true, {}}};
   if (exact) d.engines.push_back(coarse);
   d.engines.push_back(fast);
-  if (!exact) d.engines.push_back({1 << 15, true, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}});
+  if (!exact) d.engines.push_back({6, 1 << 15, true, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}});
 }
 
 void finish(Descriptor& d) {
@@ -440,6 +447,11 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor
     if (engine.type != CUDNN_BACKEND_ENGINE_DESCRIPTOR) return CUDNN_STATUS_BAD_PARAM;
     engine.engine = d.engine;
     engine.finished = true;
+    *count = 1;
+    return CUDNN_STATUS_SUCCESS;
+  }
+  if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX && type == CUDNN_TYPE_INT64 && wanted == 1) {
+    *static_cast<int64_t*>(elements) = d.engine.index;
     *count = 1;
     return CUDNN_STATUS_SUCCESS;
   }

@@ -42,6 +42,7 @@ struct Machine {
   size_t memory_bytes = size_t{1} << 30;  // of each device
   int multiprocessors = 4;
   int capability = 90;
+  int64_t dnn_elements = INT32_MAX;  // of a tensor that cuDNN's engines take, all but engine 0
   uint64_t seed = 1;
   bool computes = true;  // else work is counted and ordered, and nothing is done
   /// Work is run when somebody waits for it, and besides so often after a call (0 to 1).

@@ -68,6 +68,7 @@ class PreparedTranspose : public PreparedLayer {
     requirements_.input_layouts = {convolution_->dst_layout()};
     requirements_.output_layouts = {convolution_->src_layout()};
     requirements_.scratch_bytes = convolution_->scratch_bytes();
+    requirements_.remarks = convolution_->remarks();
     requirements_.backward_reads_inputs = by_filter_;
     if (by_filter_ && use_bias) requirements_.bias = 1;
   }

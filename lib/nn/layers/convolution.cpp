@@ -32,6 +32,7 @@ PreparedConvolution::PreparedConvolution(const LayerRequest& request, const Conv
   requirements_.output_layouts = {convolution_->dst_layout()};
   requirements_.scratch_bytes = convolution_->scratch_bytes();
   requirements_.saved_bytes = convolution_->saved_bytes();
+  requirements_.remarks = convolution_->remarks();
   requirements_.backward_reads_inputs = by_filter_;
   if (by_filter_ && use_bias_ && !convolution_->gives_bias_gradient()) requirements_.bias = 1;
 }

@@ -1,9 +1,15 @@
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "device/cuda/current.h"
 #include "ops/cuda/bias_activation.h"
 #include "ops/cuda/convolution_kernels.h"
+#include "ops/cuda/convolution_pieces.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/dnn_convolution.h"
 
@@ -103,6 +109,29 @@ class DnnBackedConvolution final : public Convolution {
     return static_cast<size_t>(weights_per_filter() * spec_.filters) * bytes_of(ops_.compute_type());
   }
 
+  Remarks remarks() const override {
+    std::vector<std::string> direct, general;
+    const auto look = [&](const char* direction, const std::optional<DnnConvolution>& plan, bool wanted) {
+      if (wanted && !plan) direct.emplace_back(direction);
+      if (plan && plan->engine_index() == 0) general.emplace_back(direction);
+    };
+    look("forward", forward_, true);
+    look("data gradient", data_, spec_.training && spec_.needs_diff_src);
+    look("filter gradient", filter_, spec_.training);
+    std::vector<std::string> slow;
+    if (!direct.empty())
+      slow.push_back(
+          fmt::format("cuDNN has no engine for {}: dtrain's own kernels compute that, which are "
+                      "simple and slow",
+                      fmt::join(direct, ", ")));
+    if (!general.empty())
+      slow.push_back(
+          fmt::format("cuDNN has only engine 0, its general and slowest, for {}", fmt::join(general, ", ")));
+    Remarks remarks{fmt::format("{}", fmt::join(slow, "; ")), ""};
+    if (filter_ && ops_.compute_type() != DType::float32) remarks.note = gradient_note();
+    return remarks;
+  }
+
   void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
                void* scratch) override {
     if (!forward_) return direct_.forward(src, kernel, bias, dst, saved, scratch);
@@ -134,6 +163,14 @@ class DnnBackedConvolution final : public Convolution {
 
  private:
   bool saves_kernel() const { return forward_ && data_; }
+  std::string gradient_note() const {
+    const bool rounded = filter_->weights_type() == ops_.compute_type();
+    return fmt::format(
+        "cuDNN gives convolutions' filter gradients in {}; DTRAIN_FILTER_GRADIENT={} in the "
+        "environment asks for {}",
+        name_of(filter_->weights_type()), rounded ? "float32" : "compute",
+        rounded ? "float32" : name_of(ops_.compute_type()));
+  }
   int64_t weights_per_filter() const {
     return spec_.kernel_height * spec_.kernel_width * (spec_.depthwise ? 1 : spec_.channels);
   }
@@ -169,7 +206,9 @@ class DnnBackedConvolution final : public Convolution {
 std::unique_ptr<Convolution> CudaOps::convolution(const ConvolutionSpec& spec) {
   const OnDevice on(context_.index());  // a plan over several GPUs is made by the thread of one
   if (is_product(spec)) return std::make_unique<ProductConvolution>(*this, spec);
-  return std::make_unique<DnnBackedConvolution>(*this, spec);
+  return convolution_in_pieces(*this, spec, [this](const ConvolutionSpec& piece) {
+    return std::make_unique<DnnBackedConvolution>(*this, piece);
+  });
 }
 
 }  // namespace dtrain::cuda

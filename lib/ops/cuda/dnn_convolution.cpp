@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <cstdlib>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "device/cuda/check.h"
 
 namespace dtrain::cuda {
@@ -233,14 +236,21 @@ bool is_coarse(cudnnBackendNumericalNote_t note) {
          note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
 }
 
-/// Whether the engine's results are what `math` asks for.
-bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
-  const DnnDescriptor engine = empty(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+/// The engine of an engine's configuration.
+DnnDescriptor engine_of(const DnnDescriptor& proposal) {
+  DnnDescriptor engine = empty(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t pointer = engine.get();
   int64_t count = 0;
   check(cudnnBackendGetAttribute(proposal.get(), CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                  1, &count, &pointer),
         kPreparing);
+  return engine;
+}
+
+/// Whether the engine's results are what `math` asks for.
+bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
+  const DnnDescriptor engine = engine_of(proposal);
+  int64_t count = 0;
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
   check(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                  CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes.data()),
@@ -283,14 +293,25 @@ DnnDevice DnnDevice::described(const std::string& properties) {
                        .finish());
 }
 
+std::vector<DType> filter_gradient_types(DType compute_type) {
+  if (compute_type == DType::float32) return {DType::float32};
+  const char* text = std::getenv("DTRAIN_FILTER_GRADIENT");
+  const std::string wanted = text ? text : "";
+  if (!wanted.empty() && wanted != "compute" && wanted != "float32")
+    throw UserError(fmt::format(
+        "DTRAIN_FILTER_GRADIENT in the environment: expected 'compute' or 'float32', found '{}'", wanted));
+  if (wanted == "compute" || (wanted.empty() && compute_type == DType::bfloat16))
+    return {compute_type, DType::float32};
+  return {DType::float32, compute_type};
+}
+
 std::optional<DnnConvolution> DnnConvolution::find(const DnnDevice& device, const GpuMath& math,
                                                    const ConvolutionSpec& spec, Direction direction,
                                                    size_t at_hand) {
-  // A gradient that is rounded to 16 bits on its way to float32 has lost what float32 would keep, and one of
-  // float16 may be too large for that.
-  if (direction == Direction::backward_filter && math.type != DType::float32)
-    if (auto exact = find(device, math, spec, direction, DType::float32, at_hand)) return exact;
-  return find(device, math, spec, direction, math.type, at_hand);
+  if (direction != Direction::backward_filter) return find(device, math, spec, direction, math.type, at_hand);
+  for (const DType type : filter_gradient_types(math.type))
+    if (auto found = find(device, math, spec, direction, type, at_hand)) return found;
+  return std::nullopt;
 }
 
 std::optional<DnnConvolution> DnnConvolution::find(const DnnDevice& device, const GpuMath& math,
@@ -320,6 +341,15 @@ size_t DnnConvolution::most_workspace(const ConvolutionSpec& spec, DType type, s
   // Those that it likes best for depthwise filters' gradients in 16 bits make them larger, too, for the
   // tensor cores: about fourfold, of which the workspace at hand holds the last part where batches are small.
   return at_hand + images * (spec.depthwise ? 3 : 1) + images / 4;
+}
+
+int64_t DnnConvolution::engine_index() const {
+  const DnnDescriptor engine = engine_of(engine_);
+  int64_t index = -1, count = 0;
+  check(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count,
+                                 &index),
+        kPreparing);
+  return index;
 }
 
 void DnnConvolution::run(cudnnHandle_t handle, const void* x, const void* w, const void* y,

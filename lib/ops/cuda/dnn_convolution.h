@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ops/cuda/handles.h"
 #include "ops/specs.h"
@@ -28,10 +29,16 @@ class DnnDevice {
   DnnDescriptor properties_;
 };
 
+/// The types of a filter's gradient to ask cuDNN for, the preferred one first. By default float16 prefers
+/// float32, as a sum over many images may exceed what float16 holds; bfloat16 holds it, and its own engines
+/// are the faster ones. DTRAIN_FILTER_GRADIENT in the environment prefers the other: `compute` (the compute
+/// type) or `float32`. Throws UserError where it says anything else.
+std::vector<DType> filter_gradient_types(DType compute_type);
+
 /// x is an image of the convolution's source, w its weights, y an image of its destination; which of them is
 /// written follows from the direction. Images are NHWC; weights are [filters, height, width, channels],
-/// [filters, height, width, 1] where depthwise, of the compute type; their gradient is of float32 where cuDNN
-/// has an engine that gives it so. Prepared once, by cuDNN's graph API: an
+/// [filters, height, width, 1] where depthwise, of the compute type; their gradient is of the first of
+/// filter_gradient_types() that cuDNN has an engine for. Prepared once, by cuDNN's graph API: an
 /// operation graph of one node, and the first plan for it that cuDNN's heuristics propose and that will do.
 class DnnConvolution {
  public:
@@ -48,6 +55,8 @@ class DnnConvolution {
   DType weights_type() const { return weights_type_; }
   /// The engine that the plan is for, with its settings.
   const DnnDescriptor& engine() const { return engine_; }
+  /// The engine's number in cuDNN. Number 0 takes everything, and is by far the slowest.
+  int64_t engine_index() const;
   /// Enqueued on the stream of `handle`, which is of the device that the plan was found for.
   void run(cudnnHandle_t handle, const void* x, const void* w, const void* y, void* workspace) const;
 

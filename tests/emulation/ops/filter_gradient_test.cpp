@@ -1,4 +1,8 @@
 // What cuDNN may have no engine for on a GPU, so that it is asked of the emulation alone.
+#include <cmath>
+#include <cstdlib>
+
+#include "base/error.h"
 #include "ops/convolutions.h"
 
 namespace dtrain::test {
@@ -18,19 +22,63 @@ Floats filter_gradient(const Device& device, const ConvolutionSpec& spec, float 
   return diff_kernel.read();
 }
 
+/// DTRAIN_FILTER_GRADIENT in the environment, while this lives.
+struct Wanted {
+  explicit Wanted(const char* value) {
+    if (value) setenv("DTRAIN_FILTER_GRADIENT", value, 1);
+  }
+  ~Wanted() { unsetenv("DTRAIN_FILTER_GRADIENT"); }
+  Wanted(const Wanted&) = delete;
+  Wanted& operator=(const Wanted&) = delete;
+};
+
+ConvolutionSpec spec_of_one_channel() {
+  ConvolutionSpec spec = spec_of(9, 1, 1, 3, 1, 1, {});
+  spec.training = true;
+  return spec;
+}
+
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("filters' gradients are float32's, where cuDNN has an engine that gives them so") {
-    for (const DType type : {DType::bfloat16, DType::float16}) {
-      CAPTURE(static_cast<int>(type));
-      const auto device = gpu_device({.type = type});
-      ConvolutionSpec spec = spec_of(9, 1, 1, 3, 1, 1, {});
-      spec.training = true;
-      // More than float16 holds, and more digits than either type has.
-      const double products = static_cast<double>(spec.batch * spec.out_height() * spec.out_width());
-      CHECK(filter_gradient(*device, spec, 32, 33) == Floats(9, static_cast<float>(products * 32 * 33)));
+  TEST_CASE("filters' gradients are of float32 for float16, of the compute type for bfloat16, or as asked") {
+    struct Row {
+      DType type;
+      const char* wanted;
+      bool exact;
+    };
+    const ConvolutionSpec spec = spec_of_one_channel();
+    // More than float16 holds, and more digits than either type has.
+    const double products = static_cast<double>(spec.batch * spec.out_height() * spec.out_width());
+    const auto sum = static_cast<float>(products * 32 * 33);
+    for (const Row& row : {Row{DType::bfloat16, nullptr, false}, Row{DType::bfloat16, "compute", false},
+                           Row{DType::bfloat16, "float32", true}, Row{DType::float16, nullptr, true},
+                           Row{DType::float16, "compute", false}, Row{DType::float16, "float32", true}}) {
+      CAPTURE(static_cast<int>(row.type));
+      const Wanted wanted(row.wanted);
+      const auto device = gpu_device({.type = row.type});
+      const Floats found = filter_gradient(*device, spec, 32, 33);
+      CHECK(found == Floats(9, row.exact ? sum : rounded(sum, format_of(row.type))));
+      const std::string note = device->ops().convolution(spec)->remarks().note;
+      CHECK(note.find(row.exact ? "in float32; DTRAIN_FILTER_GRADIENT=compute"
+                                : "16; DTRAIN_FILTER_GRADIENT=float32") != std::string::npos);
     }
+  }
+
+  TEST_CASE("filters' gradients are of the other type where cuDNN has no engine for the one") {
+    ConvolutionSpec spec = spec_of_one_channel();
+    spec.kernel_height = 1;  // the emulated one's engines of float32 are for square kernels
+    const auto device = gpu_device({.type = DType::float16});
+    CHECK(filter_gradient(*device, spec, 1, 1)[0] == static_cast<float>(spec.batch * 9 * 9));
+  }
+
+  TEST_CASE("an unknown type of filters' gradients is refused") {
+    const Wanted wanted("float64");
+    const auto device = gpu_device({.type = DType::bfloat16});
+    CHECK_THROWS_WITH_AS(
+        device->ops().convolution(spec_of_one_channel()),
+        "DTRAIN_FILTER_GRADIENT in the environment: expected 'compute' or 'float32', found 'float64'",
+        UserError);
   }
 }
 

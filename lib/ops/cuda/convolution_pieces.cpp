@@ -1,0 +1,142 @@
+#include "ops/cuda/convolution_pieces.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace dtrain::cuda {
+namespace {
+
+int64_t src_image(const ConvolutionSpec& spec) {
+  return spec.height * spec.width * spec.channels;
+}
+int64_t dst_image(const ConvolutionSpec& spec) {
+  return spec.out_height() * spec.out_width() * spec.filters;
+}
+int64_t weights(const ConvolutionSpec& spec) {
+  return spec.kernel_height * spec.kernel_width * spec.filters * (spec.depthwise ? 1 : spec.channels);
+}
+
+/// The least number of images of so many elements whose bytes are a multiple of 16, so that the image after
+/// them begins where cuDNN can read it.
+int64_t aligned_images(int64_t elements, DType type) {
+  constexpr int64_t kAlignment = 16;
+  return kAlignment / std::gcd(kAlignment, elements * static_cast<int64_t>(bytes_of(type)));
+}
+
+/// Its images are plain, so that a piece begins at its first image's place. All pieces but the last are of
+/// the same size.
+class ConvolutionInPieces final : public Convolution {
+ public:
+  ConvolutionInPieces(Ops& ops, const ConvolutionSpec& spec, int64_t images, const MakeConvolution& make)
+      : ops_(ops), spec_(spec), images_(images), whole_(make(batch_of(images))) {
+    if (const int64_t rest = spec.batch % images; rest > 0) rest_ = make(batch_of(rest));
+  }
+
+  Layout src_layout() const override { return Layout::plain; }
+  Layout dst_layout() const override { return Layout::plain; }
+  /// A piece's own, behind a piece's gradient of the filter.
+  size_t scratch_bytes() const override {
+    return gradient_bytes() + most([](const Convolution& piece) { return piece.scratch_bytes(); });
+  }
+  /// The same copy of the kernel for all pieces.
+  size_t saved_bytes() const override {
+    return most([](const Convolution& piece) { return piece.saved_bytes(); });
+  }
+  Remarks remarks() const override {
+    Remarks remarks = whole_->remarks();
+    if (remarks.warning.empty() && rest_) remarks.warning = rest_->remarks().warning;
+    return remarks;
+  }
+  bool gives_bias_gradient() const override { return false; }
+
+  void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
+               void* scratch) override {
+    each_piece([&](Convolution& piece, int64_t first) {
+      piece.forward(src_at(src, first), kernel, bias, dst_at(dst, first), saved, own_scratch(scratch));
+    });
+  }
+  void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void* saved,
+                     void* scratch) override {
+    each_piece([&](Convolution& piece, int64_t first) {
+      piece.backward_data(dst_at(diff_dst, first), kernel, src_at(diff_src, first), saved,
+                          own_scratch(scratch));
+    });
+  }
+  void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
+                       void* scratch) override {
+    auto* part = static_cast<float*>(scratch);
+    each_piece([&](Convolution& piece, int64_t first) {
+      piece.backward_filter(src_at(src, first), dst_at(diff_dst, first), first == 0 ? diff_kernel : part,
+                            diff_bias, own_scratch(scratch));
+      if (first > 0) ops_.scale_add(diff_kernel, part, 1, 1, weights(spec_));
+    });
+  }
+
+ private:
+  ConvolutionSpec batch_of(int64_t images) const {
+    ConvolutionSpec piece = spec_;
+    piece.batch = images;
+    return piece;
+  }
+  /// The greater of both sizes' of pieces.
+  template <class Bytes>
+  size_t most(Bytes&& bytes) const {
+    return std::max(bytes(*whole_), rest_ ? bytes(*rest_) : 0);
+  }
+  size_t gradient_bytes() const {
+    constexpr size_t kAlignment = 256;
+    const size_t bytes = static_cast<size_t>(weights(spec_)) * sizeof(float);
+    return spec_.training ? (bytes + kAlignment - 1) / kAlignment * kAlignment : 0;
+  }
+  void* own_scratch(void* scratch) const {
+    return scratch ? static_cast<char*>(scratch) + gradient_bytes() : nullptr;
+  }
+  const void* src_at(const void* src, int64_t image) const { return at(src, image * src_image(spec_)); }
+  void* src_at(void* src, int64_t image) const { return at(src, image * src_image(spec_)); }
+  const void* dst_at(const void* dst, int64_t image) const { return at(dst, image * dst_image(spec_)); }
+  void* dst_at(void* dst, int64_t image) const { return at(dst, image * dst_image(spec_)); }
+  const void* at(const void* array, int64_t element) const {
+    return static_cast<const char*>(array) + static_cast<size_t>(element) * bytes_of(ops_.compute_type());
+  }
+  void* at(void* array, int64_t element) const {
+    return static_cast<char*>(array) + static_cast<size_t>(element) * bytes_of(ops_.compute_type());
+  }
+  /// call(piece, number of its first image), in the order of images.
+  template <class Call>
+  void each_piece(Call&& call) {
+    for (int64_t first = 0; first < spec_.batch; first += images_)
+      call(first + images_ <= spec_.batch ? *whole_ : *rest_, first);
+  }
+
+  Ops& ops_;
+  ConvolutionSpec spec_;
+  int64_t images_;
+  std::unique_ptr<Convolution> whole_, rest_;  // pieces of images_ images, and the last one where it is less
+};
+
+}  // namespace
+
+int64_t images_per_piece(const ConvolutionSpec& spec, DType type, const PieceLimits& limits) {
+  const int64_t image = std::max(src_image(spec), dst_image(spec));
+  const int64_t most = std::min(limits.images, limits.elements / image);
+  if (spec.batch <= most) return spec.batch;
+  const int64_t unit = std::max(aligned_images(src_image(spec), type), aligned_images(dst_image(spec), type));
+  if (most < unit)
+    throw Unsupported(
+        fmt::format("cuDNN computes arrays of at most {} elements; {} image{} of up to {} each, "
+                    "the least it can be given at a time here, have more",
+                    limits.elements, unit, unit == 1 ? "" : "s", image));
+  const int64_t greatest = most / unit * unit, pieces = (spec.batch + greatest - 1) / greatest;
+  return ((spec.batch + pieces - 1) / pieces + unit - 1) / unit * unit;
+}
+
+std::unique_ptr<Convolution> convolution_in_pieces(Ops& ops, const ConvolutionSpec& spec,
+                                                   const MakeConvolution& make, const PieceLimits& limits) {
+  const int64_t images = images_per_piece(spec, ops.compute_type(), limits);
+  if (images == spec.batch) return make(spec);
+  return std::make_unique<ConvolutionInPieces>(ops, spec, images, make);
+}
+
+}  // namespace dtrain::cuda

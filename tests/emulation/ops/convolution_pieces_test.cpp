@@ -1,0 +1,131 @@
+// Batches that are too large for cuDNN, whose emulation can be made to refuse small ones.
+#include "ops/cuda/convolution_pieces.h"
+
+#include <cstdlib>
+#include <cuda_runtime.h>
+#include <string>
+
+#include "emulation/emulation.h"
+#include "ops/convolutions.h"
+
+namespace dtrain::test {
+namespace {
+
+/// An emulated machine of its own, while this lives.
+struct OtherMachine {
+  explicit OtherMachine(const emulation::Machine& machine) { restart(machine); }
+  ~OtherMachine() { restart({}); }
+  OtherMachine(const OtherMachine&) = delete;
+  OtherMachine& operator=(const OtherMachine&) = delete;
+
+ private:
+  static void restart(const emulation::Machine& machine) {
+    CHECK(emulation::restart(machine) == "");
+    cudaSetDevice(0);
+  }
+};
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::unique_ptr<Convolution> in_pieces(Device& device, const ConvolutionSpec& spec,
+                                       const cuda::PieceLimits& limits) {
+  return cuda::convolution_in_pieces(
+      device.ops(), spec, [&](const ConvolutionSpec& piece) { return device.ops().convolution(piece); },
+      limits);
+}
+
+}  // namespace
+
+TEST_SUITE("gpu") {
+  TEST_CASE("images of a piece: even pieces within the limits, which begin where cuDNN can read") {
+    using enum DType;
+    ConvolutionSpec spec = spec_of(8, 4, 6, 3, 1, 1, {});  // 8x10x4 and 6x8x6 elements
+    CHECK(cuda::images_per_piece(spec, float32) == 3);
+    spec.batch = 65535;
+    CHECK(cuda::images_per_piece(spec, float32) == 65535);
+    spec.batch = 65536;
+    CHECK(cuda::images_per_piece(spec, float32) == 32768);
+    spec.batch = 7;
+    CHECK(cuda::images_per_piece(spec, float32, {.images = 3}) == 3);
+    CHECK(cuda::images_per_piece(spec, float32, {.elements = 320 * 6}) == 4);
+    CHECK(cuda::images_per_piece(spec, float32, {.elements = 320}) == 1);
+    CHECK_THROWS_AS(cuda::images_per_piece(spec, float32, {.elements = 319}), Unsupported);
+    // An image of 35 elements has 70 bytes: 8 images are the first to end at a multiple of 16.
+    spec = spec_of(5, 1, 1, 1, 1, 1, {});
+    spec.batch = 100;
+    CHECK(cuda::images_per_piece(spec, bfloat16, {.images = 31}) == 24);
+    CHECK(cuda::images_per_piece(spec, float32, {.images = 31}) == 28);
+    CHECK(cuda::images_per_piece(spec, bfloat16, {.images = 8}) == 8);
+    CHECK_THROWS_WITH_AS(
+        cuda::images_per_piece(spec, bfloat16, {.elements = 35 * 7}),
+        "cuDNN computes arrays of at most 245 elements; 8 images of up to 35 each, the least it "
+        "can be given at a time here, have more",
+        Unsupported);
+    // Past 2^31 elements, of which no test makes arrays.
+    spec = spec_of(222, 64, 64, 3, 1, 1, {1, 1, 1, 1});
+    spec.batch = 700;
+    CHECK(cuda::images_per_piece(spec, bfloat16) == 350);
+    spec = spec_of(46341, 1, 1, 3, 1, 1, {});
+    CHECK_THROWS_AS(cuda::images_per_piece(spec, float32), Unsupported);
+  }
+
+  TEST_CASE("convolutions in pieces are those of the whole batch") {
+    setenv("DTRAIN_FILTER_GRADIENT", "float32",
+           1);  // else each piece's would be rounded before they are added
+    ConvolutionSpec strided = spec_of(8, 5, 7, 3, 2, 1, {0, 1, 0, 1}),
+                    fused = spec_of(7, 16, 32, 3, 1, 1, {1, 1, 1, 1});
+    fused.bias = true;
+    fused.activation = {Activation::leaky_relu, 0.3f, false};
+    for (ConvolutionSpec spec : {strided, fused}) {
+      spec.batch = 27;
+      const int64_t image = std::max(spec.height * spec.width * spec.channels,
+                                     spec.out_height() * spec.out_width() * spec.filters);
+      const OtherMachine machine({.dnn_elements = 20 * image});
+      on_every_gpu([&](Device& device) {
+        for (const int64_t images : {8, 20}) {  // the last piece smaller, and not
+          CAPTURE(images);
+          const auto convolution = in_pieces(device, spec, {.elements = images * image});
+          CHECK(convolution->remarks().warning == "");
+          check_convolution(device, spec, *convolution);
+        }
+      });
+    }
+    unsetenv("DTRAIN_FILTER_GRADIENT");
+  }
+
+  TEST_CASE("more images than cuDNN takes are cut into pieces") {
+    ConvolutionSpec spec = spec_of(2, 1, 2, 2, 1, 1, {});
+    spec.batch = 65540;
+    for (const DType type : {DType::float32, DType::float16}) {
+      const auto device = gpu_device({.type = type});
+      const auto convolution = device->ops().convolution(spec);
+      CHECK(convolution->remarks().warning == "");
+      check_convolution(*device, spec, *convolution);
+    }
+  }
+
+  TEST_CASE("what is slow is said") {
+    const auto warning = [](const ConvolutionSpec& spec) {
+      return gpu_device({})->ops().convolution(spec)->remarks().warning;
+    };
+    const ConvolutionSpec spec = spec_of(8, 3, 4, 3, 1, 1, {});
+    CHECK(warning(spec) == "");
+    {
+      const OtherMachine machine({.dnn_elements = 100});
+      CHECK(contains(warning(spec),
+                     "engine 0, its general and slowest, for forward, data gradient, filter gradient"));
+    }
+    ConvolutionSpec refused = spec_of(11, 3, 4, 3, 1, 1, {});
+    refused.dilation_height = 2;
+    CHECK(contains(warning(refused), "no engine for filter gradient: dtrain's own kernels"));
+    ConvolutionSpec inference = refused;
+    inference.training = false;
+    CHECK(warning(inference) == "");
+    on_every_gpu(
+        [&](Device& device) { check_convolution(device, refused, *device.ops().convolution(refused)); });
+  }
+}
+
+}  // namespace dtrain::test
