@@ -1,4 +1,5 @@
-// Batch normalisation, pooling and convolutions as ResNet-50 has them: 224x224, batch 256, bfloat16.
+// Batch normalisation, pooling and convolutions as ResNet-50 has them, and depthwise ones as MobileNet and
+// ConvNeXt do: 224x224, batch 256, bfloat16.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -95,6 +96,7 @@ void measure_pooling(Json& rows) {
 struct Convolved {
   Images images;
   int64_t filters, kernel, stride, padding;
+  bool depthwise = false;
 };
 
 void measure_convolution(Json& rows, const Convolved& shape) {
@@ -110,11 +112,13 @@ void measure_convolution(Json& rows, const Convolved& shape) {
                              .stride_height = shape.stride,
                              .stride_width = shape.stride,
                              .padding = {p, p, p, p},
+                             .depthwise = shape.depthwise,
                              .bias = true,
                              .activation = {}};
   const auto convolution = bench.ops().convolution(spec);
   const Images out{spec.out_height(), shape.filters};
-  const int64_t weights = shape.kernel * shape.kernel * shape.images.channels * shape.filters;
+  const int64_t channels = shape.depthwise ? 1 : shape.images.channels;  // of a filter
+  const int64_t weights = shape.kernel * shape.kernel * channels * shape.filters;
   const Buffer src = bench.numbers(shape.images.elements()), kernel = bench.numbers(weights, 0.05f),
                bias = bench.numbers(shape.filters), dst = bench.room(out.elements()),
                diff_dst = bench.numbers(out.elements(), 0.01f),
@@ -123,10 +127,12 @@ void measure_convolution(Json& rows, const Convolved& shape) {
                saved = bytes(bench, convolution->saved_bytes());
   const double operations =
       2.0 * static_cast<double>(out.elements()) * static_cast<double>(weights / shape.filters);
-  const std::string name = fmt::format("convolution {}x{}/{} {} to {} ", shape.kernel, shape.kernel,
-                                       shape.stride, shape.images.name(), shape.filters);
+  const double moved = shape.depthwise ? static_cast<double>(src.bytes() + dst.bytes()) : 0;
+  const std::string name =
+      fmt::format("{}convolution {}x{}/{} {} to {} ", shape.depthwise ? "depthwise " : "", shape.kernel,
+                  shape.kernel, shape.stride, shape.images.name(), shape.filters);
   const auto measure = [&](const char* direction, const std::function<void()>& work) {
-    rows.push(row(name + direction, bench.seconds(work), 0, operations));
+    rows.push(row(name + direction, bench.seconds(work), moved, operations));
   };
   measure("forward", [&] {
     convolution->forward(src.data(), kernel.data(), bias.data(), dst.data(), saved.data(), scratch.data());
@@ -156,7 +162,9 @@ Json measure_convolutions() {
   for (const Convolved& shape :
        {Convolved{{230, 3}, 64, 7, 2, 0}, Convolved{{56, 64}, 64, 3, 1, 1}, Convolved{{56, 64}, 256, 1, 1, 0},
         Convolved{{28, 128}, 128, 3, 1, 1}, Convolved{{56, 256}, 128, 1, 2, 0},
-        Convolved{{14, 256}, 256, 3, 1, 1}, Convolved{{7, 512}, 512, 3, 1, 1}})
+        Convolved{{14, 256}, 256, 3, 1, 1}, Convolved{{7, 512}, 512, 3, 1, 1},
+        Convolved{{112, 32}, 32, 3, 1, 1, true}, Convolved{{56, 128}, 128, 3, 2, 1, true},
+        Convolved{{28, 240}, 240, 5, 1, 2, true}, Convolved{{14, 384}, 384, 7, 1, 3, true}})
     measure_convolution(rows, shape);
   return rows;
 }

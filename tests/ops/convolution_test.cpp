@@ -106,6 +106,37 @@ DEVICE_TEST_CASE("depthwise convolutions") {
   }
 }
 
+DEVICE_TEST_CASE("depthwise convolutions of the kernels and strides that are common, and of others") {
+  for (const int64_t kernel : {3, 5, 7}) {
+    for (const int64_t stride : {1, 2, 3}) {
+      CAPTURE(kernel);
+      CAPTURE(stride);
+      // Paddings that are even, and as "same" has them, which differ.
+      const int64_t padding = kernel / 2, before = stride == 1 ? padding : padding - 1;
+      ConvolutionSpec spec = spec_of(10, 16, 16, kernel, stride, 1, {before, padding, before, padding});
+      spec.depthwise = spec.bias = true;
+      spec.activation = {kernel == 5 ? Activation::leaky_relu : Activation::relu, 0.3f, false};
+      check(device, spec);
+      spec.padding = {};
+      spec.bias = false;
+      check(device, spec);
+    }
+  }
+  ConvolutionSpec uneven = spec_of(12, 24, 24, 2, 1, 1, {1, 0, 2, 1});
+  uneven.depthwise = true;
+  uneven.kernel_width = 4;
+  uneven.stride_width = 2;
+  uneven.dilation_height = 3;
+  check(device, uneven);
+  uneven.filters = 72;
+  check(device, uneven);
+  // Tiles of channels that are not full, and more pixels than one block sums.
+  ConvolutionSpec wide = spec_of(20, 264, 264, 3, 1, 1, {1, 1, 1, 1});
+  wide.depthwise = true;
+  wide.batch = 5;
+  check(device, wide);
+}
+
 // Not on a CPU, where oneDNN's relu behind a convolution turns NaN into 0.
 TEST_CASE("on a GPU: convolutions with relu keep NaN" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {

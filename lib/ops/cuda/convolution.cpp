@@ -11,6 +11,7 @@
 #include "ops/cuda/convolution_kernels.h"
 #include "ops/cuda/convolution_pieces.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/depthwise_convolution.h"
 #include "ops/cuda/dnn_convolution.h"
 
 namespace dtrain::cuda {
@@ -19,7 +20,7 @@ namespace {
 /// One pixel by one pixel, everywhere: a matrix product, which needs no other order of the kernel and gives
 /// its gradient in float32 at once.
 bool is_product(const ConvolutionSpec& spec) {
-  return !spec.depthwise && spec.kernel_height == 1 && spec.kernel_width == 1 && spec.stride_height == 1 &&
+  return spec.kernel_height == 1 && spec.kernel_width == 1 && spec.stride_height == 1 &&
          spec.stride_width == 1 && spec.padding == Padding2{};
 }
 
@@ -171,9 +172,7 @@ class DnnBackedConvolution final : public Convolution {
         name_of(filter_->weights_type()), rounded ? "float32" : "compute",
         rounded ? "float32" : name_of(ops_.compute_type()));
   }
-  int64_t weights_per_filter() const {
-    return spec_.kernel_height * spec_.kernel_width * (spec_.depthwise ? 1 : spec_.channels);
-  }
+  int64_t weights_per_filter() const { return spec_.kernel_height * spec_.kernel_width * spec_.channels; }
 
   /// Scratch memory for what this plan needs.
   void reserve(const DnnConvolution& plan) {
@@ -183,7 +182,7 @@ class DnnBackedConvolution final : public Convolution {
       workspace_bytes_ = std::max(workspace_bytes_, plan.workspace_bytes());
   }
 
-  /// Keras's kernels, depthwise ones too, are matrices whose columns are filters; cuDNN's rows are.
+  /// Keras's kernels are matrices whose columns are filters; cuDNN's rows are.
   const void* reordered(const void* kernel, void* to) {
     transpose(ops_, kernel, to, weights_per_filter(), spec_.filters);
     return to;
@@ -205,6 +204,7 @@ class DnnBackedConvolution final : public Convolution {
 
 std::unique_ptr<Convolution> CudaOps::convolution(const ConvolutionSpec& spec) {
   const OnDevice on(context_.index());  // a plan over several GPUs is made by the thread of one
+  if (spec.depthwise) return std::make_unique<DepthwiseConvolution>(*this, spec);
   if (is_product(spec)) return std::make_unique<ProductConvolution>(*this, spec);
   return convolution_in_pieces(*this, spec, [this](const ConvolutionSpec& piece) {
     return std::make_unique<DnnBackedConvolution>(*this, piece);

@@ -15,7 +15,7 @@ int64_t dst_image(const ConvolutionSpec& spec) {
   return spec.out_height() * spec.out_width() * spec.filters;
 }
 int64_t weights(const ConvolutionSpec& spec) {
-  return spec.kernel_height * spec.kernel_width * spec.filters * (spec.depthwise ? 1 : spec.channels);
+  return spec.kernel_height * spec.kernel_width * spec.channels * spec.filters;
 }
 
 /// The least number of images of so many elements whose bytes are a multiple of 16, so that the image after

@@ -6,13 +6,11 @@
 namespace dtrain::cuda {
 namespace {
 
-/// The extents, as a kernel's argument. Filters come in groups, each of which reads its own channels: one
-/// group of all, or where depthwise one of each channel.
+/// The extents, as a kernel's argument.
 struct Geometry {
   int64_t batch, height, width, channels, out_height, out_width, filters;
   int64_t kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width;
   int64_t top, left;
-  int64_t group_channels, group_filters;
 
   explicit Geometry(const ConvolutionSpec& s)
       : batch(s.batch),
@@ -29,13 +27,11 @@ struct Geometry {
         dilation_height(s.dilation_height),
         dilation_width(s.dilation_width),
         top(s.padding.top),
-        left(s.padding.left),
-        group_channels(s.depthwise ? 1 : s.channels),
-        group_filters(s.depthwise ? s.filters / s.channels : s.filters) {}
+        left(s.padding.left) {}
 
   /// Of the first element in memory of the kernel's (ky, kx), whose rows are filters.
   __device__ int64_t weights_at(int64_t ky, int64_t kx) const {
-    return (ky * kernel_width + kx) * group_channels * filters;
+    return (ky * kernel_width + kx) * channels * filters;
   }
   /// Of the first element of a source's pixel; -1 where it lies in the padding.
   __device__ int64_t src_at(int64_t n, int64_t y, int64_t x) const {
@@ -47,9 +43,7 @@ struct Geometry {
   }
   int64_t src_elements() const { return batch * height * width * channels; }
   int64_t dst_elements() const { return batch * out_height * out_width * filters; }
-  __host__ __device__ int64_t weights() const {
-    return kernel_height * kernel_width * group_channels * filters;
-  }
+  __host__ __device__ int64_t weights() const { return kernel_height * kernel_width * channels * filters; }
 };
 
 /// An element of an image batch by its place in memory.
@@ -73,7 +67,6 @@ struct Forward {
   __device__ void run(int64_t i) const {
     static_assert(N == 1);
     const Place at = place_of(i, g.out_height, g.out_width, g.filters);
-    const int64_t first = at.c / g.group_filters * g.group_channels;
     float sum = bias ? to_float(bias[at.c]) : 0.0f;
     for (int64_t ky = 0; ky < g.kernel_height; ++ky) {
       for (int64_t kx = 0; kx < g.kernel_width; ++kx) {
@@ -81,8 +74,8 @@ struct Forward {
                                       at.x * g.stride_width + kx * g.dilation_width - g.left);
         if (from < 0) continue;
         const T* weights = kernel + g.weights_at(ky, kx) + at.c;
-        for (int64_t c = 0; c < g.group_channels; ++c)
-          sum += to_float(src[from + first + c]) * to_float(weights[c * g.filters]);
+        for (int64_t c = 0; c < g.channels; ++c)
+          sum += to_float(src[from + c]) * to_float(weights[c * g.filters]);
       }
     }
     math::with_activation(activation, [&](auto act) { dst[i] = from_float<T>(act.forward(sum)); });
@@ -107,8 +100,6 @@ struct BackwardData {
   __device__ void run(int64_t i) const {
     static_assert(N == 1);
     const Place at = place_of(i, g.height, g.width, g.channels);
-    const int64_t group = at.c / g.group_channels, channel = at.c % g.group_channels;
-    const int64_t first = group * g.group_filters;
     float sum = 0;
     for (int64_t ky = 0; ky < g.kernel_height; ++ky) {
       const int64_t y = met_by(at.y, g.top, ky, g.dilation_height, g.stride_height, g.out_height);
@@ -116,9 +107,9 @@ struct BackwardData {
       for (int64_t kx = 0; kx < g.kernel_width; ++kx) {
         const int64_t x = met_by(at.x, g.left, kx, g.dilation_width, g.stride_width, g.out_width);
         if (x < 0) continue;
-        const T* diffs = diff_dst + g.dst_at(at.n, y, x) + first;
-        const T* weights = kernel + g.weights_at(ky, kx) + channel * g.filters + first;
-        for (int64_t f = 0; f < g.group_filters; ++f) sum += to_float(diffs[f]) * to_float(weights[f]);
+        const T* diffs = diff_dst + g.dst_at(at.n, y, x);
+        const T* weights = kernel + g.weights_at(ky, kx) + at.c * g.filters;
+        for (int64_t f = 0; f < g.filters; ++f) sum += to_float(diffs[f]) * to_float(weights[f]);
       }
     }
     diff_src[i] = from_float<T>(sum);
@@ -132,8 +123,8 @@ __global__ void __launch_bounds__(kEachThreads, 4)
   const int64_t pixels = g.batch * g.out_height * g.out_width, weights = g.weights();
   for (int64_t w = blockIdx.x; w < weights; w += gridDim.x) {
     const int64_t filter = w % g.filters, row = w / g.filters;
-    const int64_t channel = filter / g.group_filters * g.group_channels + row % g.group_channels;
-    const int64_t ky = row / g.group_channels / g.kernel_width, kx = row / g.group_channels % g.kernel_width;
+    const int64_t channel = row % g.channels;
+    const int64_t ky = row / g.channels / g.kernel_width, kx = row / g.channels % g.kernel_width;
     float sum = 0;
     for (int64_t p = threadIdx.x; p < pixels; p += blockDim.x) {
       const Place at = place_of(p, g.out_height, g.out_width, 1);

@@ -166,8 +166,7 @@ OperationNames names_of(Direction direction) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
 }
 
-/// A graph of one operation, and its parts, which live as long. cuDNN sees how many groups of channels there
-/// are from the channels of its weights.
+/// A graph of one operation, and its parts, which live as long.
 struct OperationGraph {
   DnnDescriptor x, w, y, convolution, operation;
   DnnDescriptor graph;  // null where cuDNN has no such graph
@@ -175,8 +174,7 @@ struct OperationGraph {
   OperationGraph(const DnnDevice& device, const ConvolutionSpec& spec, DType type, DType weights_type,
                  Direction direction)
       : x(tensor(kX, type, spec.batch, spec.height, spec.width, spec.channels)),
-        w(tensor(kW, weights_type, spec.filters, spec.kernel_height, spec.kernel_width,
-                 spec.depthwise ? 1 : spec.channels)),
+        w(tensor(kW, weights_type, spec.filters, spec.kernel_height, spec.kernel_width, spec.channels)),
         y(tensor(kY, type, spec.batch, spec.out_height(), spec.out_width(), spec.filters)),
         convolution(geometry(spec)) {
     const OperationNames names = names_of(direction);
@@ -338,9 +336,7 @@ size_t DnnConvolution::most_workspace(const ConvolutionSpec& spec, DType type, s
                                          spec.out_height() * spec.out_width() * spec.filters);
   const size_t images = static_cast<size_t>(elements) * bytes_of(type);
   // Enough for engines that turn both images into another layout first, as cuDNN does for many gradients.
-  // Those that it likes best for depthwise filters' gradients in 16 bits make them larger, too, for the
-  // tensor cores: about fourfold, of which the workspace at hand holds the last part where batches are small.
-  return at_hand + images * (spec.depthwise ? 3 : 1) + images / 4;
+  return at_hand + images + images / 4;
 }
 
 int64_t DnnConvolution::engine_index() const {

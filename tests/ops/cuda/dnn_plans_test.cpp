@@ -67,11 +67,6 @@ ConvolutionSpec same(int64_t batch, int64_t size, int64_t channels, int64_t filt
   return spec;
 }
 
-ConvolutionSpec depthwise(ConvolutionSpec spec) {
-  spec.depthwise = true;
-  return spec;
-}
-
 ConvolutionSpec wide() {
   ConvolutionSpec spec = valid(8, 100, 16, 16, 5);
   spec.height = spec.kernel_height = 1;
@@ -105,10 +100,7 @@ std::vector<ConvolutionSpec> all_specs() {
           // even kernels, which are padded unevenly too, and dilations
           same(64, 28, 32, 32, 2), same(64, 32, 64, 64, 4), same(16, 28, 32, 32, 3, 1, 2), wide(), uneven(),
           // few and odd channels, and one of everything
-          same(4, 9, 5, 7, 3), valid(8, 7, 64, 10, 7), valid(8, 17, 8, 8, 2, 5), valid(1, 1, 1, 1, 1),
-          depthwise(same(64, 56, 64, 64, 3)), depthwise(same(64, 56, 64, 64, 3, 2)),
-          depthwise(same(64, 28, 32, 64, 3)), depthwise(same(2, 9, 4, 4, 3, 1, 2)),
-          depthwise(valid(2, 7, 1, 3, 3)), depthwise(same(256, 7, 1024, 1024, 3))};
+          same(4, 9, 5, 7, 3), valid(8, 7, 64, 10, 7), valid(8, 17, 8, 8, 2, 5), valid(1, 1, 1, 1, 1)};
 }
 
 /// Every way of computing.
@@ -186,7 +178,6 @@ TEST_CASE("cuDNN has plans for convolutions, which keep to what is asked for") {
       CAPTURE(spec.channels);
       CAPTURE(spec.filters);
       CAPTURE(spec.kernel_height);
-      CAPTURE(spec.depthwise);
       for (const GpuMath& math : kMath) {
         if (gpu.always_deterministic && !math.deterministic) continue;
         CAPTURE(static_cast<int>(math.type));
