@@ -318,6 +318,7 @@ std::optional<DnnConvolution> DnnConvolution::find(const DnnDevice& device, cons
   const OperationGraph described(device, spec, math.type, weights_type, direction);
   if (!described.graph) return std::nullopt;
   const size_t limit = most_workspace(spec, math.type, at_hand);
+  std::optional<DnnConvolution> general;
   // The fallback mode lists what works everywhere.
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (DnnDescriptor& proposal : proposals(device, described.graph, mode)) {
@@ -325,10 +326,13 @@ std::optional<DnnConvolution> DnnConvolution::find(const DnnDevice& device, cons
       DnnDescriptor plan = plan_of(device, proposal);
       if (!plan) continue;
       const size_t bytes = workspace_of(plan);
-      if (bytes <= limit) return DnnConvolution(std::move(proposal), std::move(plan), weights_type, bytes);
+      if (bytes > limit) continue;
+      DnnConvolution found(std::move(proposal), std::move(plan), weights_type, bytes);
+      if (found.engine_index() != 0) return found;
+      if (!general) general = std::move(found);
     }
   }
-  return std::nullopt;
+  return general;
 }
 
 size_t DnnConvolution::most_workspace(const ConvolutionSpec& spec, DType type, size_t at_hand) {

@@ -39,7 +39,7 @@ std::vector<DType> filter_gradient_types(DType compute_type);
 /// written follows from the direction. Images are NHWC; weights are [filters, height, width, channels] of the
 /// compute type, and their gradient is of the first of filter_gradient_types() that cuDNN has an engine for.
 /// Prepared once, by cuDNN's graph API: an operation graph of one node, and the first plan that cuDNN's
-/// heuristics propose and that will do.
+/// heuristics propose and that will do; engine 0, the slowest, only where no other will.
 class DnnConvolution {
  public:
   enum class Direction { forward, backward_data, backward_filter };

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "device/cuda/check.h"
+#include "ops/cuda/convolution_pieces.h"
 #include "ops/cuda/dnn_convolution.h"
 
 namespace dtrain::test {
@@ -186,6 +187,35 @@ TEST_CASE("cuDNN has plans for convolutions, which keep to what is asked for") {
         for (const auto direction : {forward, backward_data, backward_filter}) {
           CAPTURE(static_cast<int>(direction));
           check_plan(gpu, device, spec, math, direction);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("batches past 2^31 elements, cut into pieces, keep clear of cuDNN's slowest engine") {
+  if (const std::string why = why_not(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  using enum DnnConvolution::Direction;
+  for (const Gpu& gpu : kGpus) {
+    CAPTURE(gpu.name);
+    const DnnDevice device = DnnDevice::described(gpu.properties);
+    for (ConvolutionSpec spec :
+         {same(700, 224, 64, 64, 3), same(140000, 32, 16, 16, 3), valid(3000, 230, 3, 64, 7, 2)}) {
+      CAPTURE(spec.batch);
+      for (const DType type : {DType::bfloat16, DType::float16}) {
+        CAPTURE(static_cast<int>(type));
+        ConvolutionSpec piece = spec;
+        piece.batch = cuda::images_per_piece(spec, type);
+        REQUIRE(piece.batch < spec.batch);
+        for (const auto direction : {forward, backward_data, backward_filter}) {
+          CAPTURE(static_cast<int>(direction));
+          const auto plan =
+              DnnConvolution::find(device, {.type = type}, piece, direction, gpu.workspace_bytes);
+          REQUIRE(plan);
+          CHECK(plan->engine_index() != 0);
         }
       }
     }
