@@ -60,8 +60,8 @@ class FirstHour(unittest.TestCase):
         self.assertIn("fit configs/digits-mlp.yaml --output $OUT/gpu", text)
 
     def test_what_fails_and_what_is_skipped(self):
-        self.assertEqual(self.first_hour("gpu", "hidden", "sharded-gradients", "test_ops"), 1)
-        self.assertIn("FAILED   hidden: the output has nothing that matches 'warning'", self.results["hidden"])
+        self.assertEqual(self.first_hour("gpu", "libraries", "sharded-gradients", "test_ops"), 1)
+        self.assertIn("FAILED   libraries: exit status 1, expected 0", self.results["libraries"])
         self.assertIn("FAILED   sharded-gradients: step 1: loss", self.results["sharded-gradients"])
         self.assertIn("FAILED   test_ops: exit status 127", self.results["test_ops"])
         self.assertIn("FAILED   gpu: [Errno 2]", self.results["gpu"])  # `cpu` did not run
@@ -79,6 +79,11 @@ class FirstHour(unittest.TestCase):
         self.assertIsNone(status)
         self.assertEqual(output, "begun\n")
         self.assertEqual(first_hour.verdict(check, status, output, 0.5), "it did not end within 0 seconds")
+
+    def test_an_output_must_say_something(self):
+        judge = first_hour.must_say("warning|note")
+        self.assertEqual(judge("a note"), "")
+        self.assertIn("nothing that matches 'warning|note'", judge("all is well"))
 
     def write(self, name, rows):
         path = self.folder / name
