@@ -25,6 +25,8 @@ REGISTERS = 65536  # of a multiprocessor, for all architectures from 7.0 on
 WARPS = {86: 48, 89: 48, 120: 48}  # at most on a multiprocessor; others have 64
 SHARED_KIB = {80: 164, 86: 100, 87: 164, 89: 100, 120: 100}  # others have 228
 RESERVED_SHARED = 1024  # of each block
+DESIGNED_FOR = (80, 90)  # the architectures that docs/gpu-kernels.md holds for
+OTHER_STACK = 256  # bytes at most on the others
 
 
 @dataclasses.dataclass
@@ -106,7 +108,7 @@ def table_under(title, text):
 
 @dataclasses.dataclass
 class Rules:
-    occupancy: dict  # plain name: (threads, blocks)
+    occupancy: dict  # name, or its beginning up to some of the template arguments: (threads, blocks)
     stacks: list  # (pattern of the name, bytes)
 
     @staticmethod
@@ -114,20 +116,30 @@ class Rules:
         return Rules({row[0]: (int(row[1]), int(row[2])) for row in table_under("Designed occupancy", document)},
                      [(row[0], int(row[1])) for row in table_under("Kernels with a stack", document)])
 
+    def rule_of(self, kernel):
+        """The name of the most exact rule for a kernel's occupancy; None if there is none."""
+        names = [name for name in self.occupancy
+                 if kernel.plain_name() == name or ("<" in name and kernel.name.startswith(name))]
+        return max(names, key=len, default=None)
+
     def mistakes(self, kernels):
         """What is wrong, as lines."""
         for kernel in kernels:
             where = f"{kernel.name} (sm_{kernel.arch})"
+            if kernel.arch not in DESIGNED_FOR:
+                if kernel.stack > OTHER_STACK:
+                    yield f"{where} has a stack of {kernel.stack} bytes; allowed are {OTHER_STACK}"
+                continue
             allowed = max((most for pattern, most in self.stacks if kernel.name.startswith(pattern)), default=0)
             if kernel.stack > allowed:
                 yield f"{where} has a stack of {kernel.stack} bytes; allowed are {allowed}"
-            if rule := self.occupancy.get(kernel.plain_name()):
-                threads, wanted = rule
+            if rule := self.rule_of(kernel):
+                threads, wanted = self.occupancy[rule]
                 if (blocks := kernel.blocks(threads)) < wanted:
                     yield (f"{where}: a multiprocessor holds {blocks} blocks of {threads} threads with "
                            f"{kernel.registers} registers a thread and {kernel.shared} bytes of shared memory a block; "
                            f"{wanted} are wanted")
-        found = {kernel.plain_name() for kernel in kernels}
+        found = {self.rule_of(kernel) for kernel in kernels}
         for name in sorted(self.occupancy.keys() - found):
             yield f"no compiled kernel is called {name}"
 
@@ -140,7 +152,7 @@ def span(values):
 def print_table(kernels, rules):
     print("| kernel | threads | registers | shared memory, bytes | blocks a multiprocessor | occupancy |\n|---|---|---|---|---|---|")
     for name, (threads, _) in rules.occupancy.items():
-        if of := [kernel for kernel in kernels if kernel.plain_name() == name]:
+        if of := [kernel for kernel in kernels if rules.rule_of(kernel) == name]:
             blocks = [kernel.blocks(threads) for kernel in of]
             percent = [100 * b * (threads // 32) // WARPS.get(kernel.arch, 64) for b, kernel in zip(blocks, of)]
             print(f"| `{name}` | {threads} | {span([kernel.registers for kernel in of])} | "
@@ -207,6 +219,12 @@ ptxas info    : Used 80 registers, used 1 barriers, 32768 bytes smem, 552 bytes 
     assert mistakes(40, 8) == [], "a stack that is allowed"
     assert len(mistakes(40, 16)) == 1, "a stack that is not"
     assert len(mistakes(88, 0)) == 1, "too many registers"
+    exact = Rules({"sum_kernel": (256, 3), "sum_kernel<1": (256, 6)}, [])
+    assert exact.rule_of(wide) == "sum_kernel" and exact.rule_of(small) == "sum_kernel<1"
+    assert exact.rule_of(Kernel("other_kernel<1>", 90, 40)) is None
+    blackwell = [Kernel("sum_kernel<1>", 100, 255, stack) for stack in (OTHER_STACK, OTHER_STACK + 1)]
+    assert len(list(rules.mistakes(blackwell[:1] + [wide]))) == 0, "an architecture that is not designed for"
+    assert len(list(rules.mistakes(blackwell[1:] + [wide]))) == 1, "a large stack there"
     wide.stack = 8
     assert len(list(rules.mistakes([wide]))) == 1, "a stack that is allowed to another kernel"
     assert len(list(rules.mistakes([]))) == 1, "a kernel that is not there"
