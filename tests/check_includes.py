@@ -20,6 +20,7 @@ FLOORS = [
     {"ops", "collective"},
     {"data", "checkpoint"},
     {"nn", "optim"},
+    {"interop"},
     {"train"},
     {"report"},
     {"app"},
@@ -29,8 +30,8 @@ FLOORS = [
 CAGES = [
     ("fmt", r"fmt/", set().union(*FLOORS)),
     ("yaml-cpp", r"yaml-cpp/", {"config"}),
-    ("HDF5", r"(hdf5|H5)", {"base", "checkpoint", "data"}),
-    ("ISA-L", r"isa-l/", {"base", "data"}),
+    ("HDF5", r"(hdf5|H5)", {"base", "checkpoint", "data", "interop"}),
+    ("ISA-L", r"isa-l/", {"base", "data", "interop"}),
     ("libjpeg-turbo", r"(jpeglib|jerror|jconfig|jmorecfg)\.h", {"image"}),
     ("libpng", r"png\.h", {"image"}),
     ("oneDNN", r"(dnnl|oneapi/)", {"device", "ops"}),

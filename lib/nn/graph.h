@@ -57,21 +57,6 @@ struct GraphNode {
   }
 };
 
-/// A layer as Keras counts them: an activation that was written as another layer's option is none, unless
-/// Keras has it only as a layer, and a node that has another's parameters is another call of that one's
-/// layer.
-struct KerasLayer {
-  int node = 0;
-  std::string name;  // what Keras knows it by: unique, and without '/'
-};
-
-/// `name` as Keras 2 and 3 and TensorFlow take it for a layer or a model: letters, digits, '_', '-' and '.',
-/// with `prefix` before it where it does not begin as such a name must.
-std::string keras_name(std::string_view name, std::string_view prefix);
-
-/// Whether Keras has a layer for the node.
-bool is_keras_layer(const GraphNode& node);
-
 /// Nodes in an order in which every node comes after its inputs; the model's inputs first, in the model's
 /// order.
 struct Graph {
@@ -97,12 +82,6 @@ struct Graph {
   bool is_synchronized() const;
   /// How many elements the trained parameters have, or (not `trainable`) the others; shared ones count once.
   int64_t count_parameters(bool trainable) const;
-  /// All layers, inputs included, in the order of Keras's `model.layers`: by depth from the outputs, the
-  /// deepest first; those of one depth as a search from the outputs meets them.
-  std::vector<KerasLayer> keras_layers() const;
-  /// Keras's model_config: {class_name: "Functional", config: {...}}, of all `layers`, which are
-  /// keras_layers().
-  Json keras_model_config(const std::string& name, const std::vector<KerasLayer>& layers) const;
 };
 
 /// The model as `resolved` has it: a flat list of layers that parse_model reads back to an equal graph.

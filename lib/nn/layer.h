@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "base/tensor_spec.h"
 #include "base/view.h"
 #include "collective/collective.h"
@@ -176,10 +175,6 @@ class Layer {
   virtual bool is_synchronized() const { return false; }
   /// Set where the layer's input holds indices: how many there are, counted from 0.
   virtual std::optional<int64_t> indices() const { return std::nullopt; }
-
-  /// Keras's class and config (less the name) for the checkpoint's model_config.
-  virtual std::string keras_class() const = 0;
-  virtual Json keras_config() const = 0;
 };
 
 /// The table of all layers (layers/registry.cpp).

@@ -14,6 +14,7 @@
 #include "base/paths.h"
 #include "checkpoint/directory_lock.h"
 #include "config/load.h"
+#include "interop/keras/model_config.h"
 #include "train/keras_training.h"
 #include "train/placement.h"
 #include "train/run_config_parser.h"
@@ -344,7 +345,7 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
   // The average is the model; what training goes on with stands beside it.
   const float* average =
       arrays.slots.size() > config.train.optimizer->slots().size() ? arrays.slots.back().data() : nullptr;
-  const std::vector<KerasLayer> layers = config.graph.keras_layers();
+  const std::vector<KerasLayer> layers = keras_layers(config.graph);
   for (const KerasLayer& keras : layers) {
     const GraphNode& node = config.graph.nodes[static_cast<size_t>(keras.node)];
     LayerWeights layer{node.name, {}, keras.name};
@@ -359,7 +360,7 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
   for (size_t s = 0; s < slots.size(); ++s)
     content.slots.push_back(slot_content(layout, slots[s].name, arrays.slots[s]));
   if (average) content.slots.push_back(slot_content(layout, kUnaveraged, arrays.values));
-  content.model_config = config.graph.keras_model_config(config.name, layers);
+  content.model_config = keras_model_config(config.graph, config.name, layers);
   content.training_config = keras_training_config(config, steps_per_epoch, state.schedule);
   content.state = state.to_json().set("seed", config.seed);
   if (!config.dataset.facts.empty()) content.state.set("facts", config.dataset.facts.to_json());

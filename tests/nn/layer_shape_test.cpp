@@ -165,31 +165,4 @@ TEST_CASE("an activation among the options becomes a layer; linear and null none
   CHECK(leaky->alpha == 0.2f);
 }
 
-TEST_CASE("layers as Keras writes them") {
-  const auto config = [](const std::string& yaml) {
-    const auto layer = layer_of(yaml);
-    const std::string kind = yaml.substr(0, yaml.find(':')), keras = layer->keras_class();
-    // It is a name of the layer here, too.
-    if (keras != "LeakyReLU") CHECK(registry<Layer>().canonical(keras) == kind);
-    return keras + " " + layer->keras_config().dump();
-  };
-  CHECK(config("dense: {units: 3, activation: relu, kernel_initializer: {random_normal: {stddev: 0.5}}}") ==
-        R"(Dense {"units": 3, "activation": "relu", "use_bias": true, )"
-        R"("kernel_initializer": {"class_name": "RandomNormal", "config": {"mean": 0, "stddev": 0.5}}, )"
-        R"("bias_initializer": {"class_name": "Zeros", "config": {}}})");
-  CHECK(config("activation: leaky_relu") == R"(Activation {"activation": "leaky_relu"})");
-  CHECK(config("activation: {leaky_relu: {negative_slope: 0.5}}") == R"(LeakyReLU {"alpha": 0.5})");
-  CHECK(
-      config("max_pooling2d") ==
-      R"(MaxPooling2D {"pool_size": 2, "strides": null, "padding": "valid", "data_format": "channels_last"})");
-  CHECK(config("zero_padding2d: [1, 2]") ==
-        R"(ZeroPadding2D {"padding": [[1, 1], [2, 2]], "data_format": "channels_last"})");
-  CHECK(config("cropping2d: [1, 2]") ==
-        R"(Cropping2D {"cropping": [[1, 1], [2, 2]], "data_format": "channels_last"})");
-  CHECK(config("batch_normalization").find("synchronized") == std::string::npos);
-  CHECK(config("batch_normalization: {synchronized: true}").ends_with(R"("synchronized": true})"));
-  CHECK(config("reshape: [2, -1]") == R"(Reshape {"target_shape": [2, -1]})");
-  CHECK(config("dense: {units: 1}").find(R"("activation": "linear")") != std::string::npos);
-}
-
 }  // namespace dtrain

@@ -16,8 +16,6 @@ class Halves final : public Layer {
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<Prepared>(request);
   }
-  std::string keras_class() const override { return "Halves"; }
-  Json keras_config() const override { return Json::object(); }
 
  private:
   class Prepared final : public PreparedLayer {

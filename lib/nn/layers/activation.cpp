@@ -92,14 +92,6 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
   }
   // A mistake in the function leaves the layer's shape to be checked.
   bool is_softmax() const override { return options_.activation && options_.activation->softmax; }
-  std::string keras_class() const override {
-    const std::string& layer = options_.activation->keras_layer;
-    return layer.empty() ? "Activation" : layer;
-  }
-  Json keras_config() const override {
-    if (options_.activation->keras_layer.empty()) return LayerWith::keras_config();
-    return Json::object().set("alpha", static_cast<double>(options_.activation->spec.alpha));
-  }
 };
 
 }  // namespace

@@ -24,20 +24,12 @@ const Registry<ActivationFunction>& registry<ActivationFunction>() {
   static const Registry<ActivationFunction> table = [] {
     Registry<ActivationFunction> t("activation");
     const auto plain = [&t](const std::string& name, const std::string& doc, ActivationFunction function) {
-      function.keras = name;
       t.add_with(name, Schema<NoOptions>(doc), [function](const NoOptions&, const ConfigNode&) {
         return std::make_shared<const ActivationFunction>(function);
       });
     };
     const auto elementwise = [](Activation kind, double alpha = 0, bool approximate = false) {
       return ActivationFunction{{kind, static_cast<float>(alpha), approximate}};
-    };
-    // Keras's functions take no options from a file; with others than the defaults they are layers.
-    const auto of_layer = [](ActivationFunction function, const char* name, const char* layer,
-                             bool defaults) {
-      function.keras = name;
-      if (!defaults) function.keras_layer = layer;
-      return std::make_shared<const ActivationFunction>(function);
     };
     plain("linear", "x.", elementwise(Activation::linear));
     plain("relu", "max(x, 0).", elementwise(Activation::relu));
@@ -47,19 +39,16 @@ const Registry<ActivationFunction>& registry<ActivationFunction>() {
                    .optional("negative_slope", &LeakyReluOptions::negative_slope, "slope where negative",
                              at_least(0.0)),
                [=](const LeakyReluOptions& options, const ConfigNode&) {
-                 return of_layer(elementwise(Activation::leaky_relu, options.negative_slope), "leaky_relu",
-                                 "LeakyReLU", options.negative_slope == LeakyReluOptions().negative_slope);
+                 return std::make_shared<const ActivationFunction>(
+                     elementwise(Activation::leaky_relu, options.negative_slope));
                });
     t.add_with("gelu",
                Schema<GeluOptions>("x times the normal distribution's cumulative function.")
                    .example("{approximate: true}")
                    .optional("approximate", &GeluOptions::approximate, "by tanh instead of erf"),
                [=](const GeluOptions& options, const ConfigNode&) {
-                 ActivationFunction function = elementwise(Activation::gelu, 0, options.approximate);
-                 // Keras has none by tanh: it refuses to load the model unless one of this name is given as
-                 // one of the custom_objects, which is better than to load another model.
-                 function.keras = options.approximate ? "gelu_tanh" : "gelu";
-                 return std::make_shared<const ActivationFunction>(function);
+                 return std::make_shared<const ActivationFunction>(
+                     elementwise(Activation::gelu, 0, options.approximate));
                });
     plain("silu", "x sigmoid(x).", elementwise(Activation::silu));
     plain("tanh", "The hyperbolic tangent.", elementwise(Activation::tanh));
@@ -70,21 +59,12 @@ const Registry<ActivationFunction>& registry<ActivationFunction>() {
             .example("{alpha: 0.5}")
             .optional("alpha", &EluOptions::alpha, "minus the limit for x to minus infinity", at_least(0.0)),
         [=](const EluOptions& options, const ConfigNode&) {
-          return of_layer(elementwise(Activation::elu, options.alpha), "elu", "ELU",
-                          options.alpha == EluOptions().alpha);
+          return std::make_shared<const ActivationFunction>(elementwise(Activation::elu, options.alpha));
         });
     plain("softmax", "exp(x) over its sum along the last axis.", ActivationFunction{{}, true});
     return t;
   }();
   return table;
-}
-
-Json keras_activation(const ConfigNode& activation) {
-  if (activation.is_null()) return "linear";
-  Diagnostics diagnostics;
-  const Configured<ActivationFunction> function =
-      registry<ActivationFunction>().parse(activation, diagnostics);
-  return function->keras_layer.empty() ? function->keras : "linear";
 }
 
 }  // namespace dtrain

@@ -45,8 +45,6 @@ class Add : public Layer {
 
   bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
   bool is_sum() const override { return true; }
-  std::string keras_class() const override { return "Add"; }
-  Json keras_config() const override { return Json::object(); }
 };
 
 }  // namespace

@@ -298,16 +298,6 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
            (spec.kind == Activation::relu || spec.kind == Activation::linear);
   }
   bool is_synchronized() const override { return options_.synchronized; }
-  std::string keras_class() const override { return "BatchNormalization"; }
-  /// Keras before 2.12 does not know `synchronized`, and Keras 3 takes it with TensorFlow only: it stands
-  /// there where it is asked for.
-  Json keras_config() const override {
-    const Json options = LayerWith::keras_config();
-    Json config = Json::object();
-    for (const auto& [key, value] : options.entries())
-      if (key != "synchronized" || options_.synchronized) config.set(key, value);
-    return config;
-  }
 };
 
 }  // namespace

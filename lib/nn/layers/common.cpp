@@ -1,33 +1,9 @@
 #include "nn/layers/common.h"
 
-#include <cctype>
-
 #include <fmt/format.h>
-
-#include "nn/layers/activation_function.h"
 
 namespace dtrain {
 namespace {
-
-/// "GlorotUniform" of "glorot_uniform".
-std::string camel_case(std::string_view name) {
-  std::string camel;
-  bool start = true;
-  for (const char c : name) {
-    if (c != '_') camel += start ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-    start = c == '_';
-  }
-  return camel;
-}
-
-/// Keras's initializers have our names in camel case and options of our names.
-Json keras_initializer(const ConfigNode& kind) {
-  const bool bare = kind.is_scalar();
-  const std::string& name = bare ? kind.text() : kind.entries().front().first.text();
-  return Json::object()
-      .set("class_name", camel_case(name))
-      .set("config", bare ? Json::object() : to_json(kind.entries().front().second));
-}
 
 bool is_float(const TensorSpec& input, const ReportError& report_error) {
   if (input.dtype == DType::float32) return true;
@@ -36,19 +12,6 @@ bool is_float(const TensorSpec& input, const ReportError& report_error) {
 }
 
 }  // namespace
-
-Json keras_options(const ConfigNode& options) {
-  Json config = Json::object();
-  for (const auto& [key, value] : options.entries()) {
-    if (key.text().ends_with("_initializer"))
-      config.set(key.text(), keras_initializer(value));
-    else if (key.text() == "activation")
-      config.set(key.text(), keras_activation(value));
-    else
-      config.set(key.text(), to_json(value));
-  }
-  return config;
-}
 
 bool one_input(std::span<const TensorSpec> inputs, const ReportError& report_error) {
   if (inputs.size() == 1) return true;

@@ -1,4 +1,4 @@
-// What many layers do alike: their options as Keras's config, and the first look at their inputs.
+// What many layers share: a base class that holds their options, and checks of their inputs.
 #pragma once
 
 #include <optional>
@@ -7,15 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
 #include "config/registry.h"
 #include "nn/layer.h"
 
 namespace dtrain {
-
-/// Keras's config for options as a Schema writes them: it has the same keys, and initializers and activations
-/// in Keras's serialised form.
-Json keras_options(const ConfigNode& options);
 
 /// A layer that holds its options and nothing else. The class Options has `static const Schema<Options>&
 /// schema()`.
@@ -23,20 +18,9 @@ template <class Options>
 class LayerWith : public Layer {
  public:
   explicit LayerWith(const Options& options) : options_(options) {}
-  Json keras_config() const override { return keras_options(Options::schema().write(options_)); }
 
  protected:
   const Options options_;
-};
-
-/// A layer of images. It says where their channels are, since Keras's own default is a setting of its user's.
-template <class Options>
-class ImageLayerWith : public LayerWith<Options> {
- public:
-  using LayerWith<Options>::LayerWith;
-  Json keras_config() const override {
-    return LayerWith<Options>::keras_config().set("data_format", "channels_last");
-  }
 };
 
 /// Whether there is one input; reports an error else.

@@ -91,8 +91,6 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
     return std::make_unique<PreparedConcatenate>(request, axis_in(request.output().shape));
   }
 
-  std::string keras_class() const override { return "Concatenate"; }
-
  private:
   /// Among a sample's axes.
   size_t axis_in(const Shape& shape) const {

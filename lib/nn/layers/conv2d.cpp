@@ -37,9 +37,9 @@ struct Conv2DOptions {
   }
 };
 
-class Conv2D : public ImageLayerWith<Conv2DOptions> {
+class Conv2D : public LayerWith<Conv2DOptions> {
  public:
-  using ImageLayerWith::ImageLayerWith;
+  using LayerWith::LayerWith;
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
@@ -66,7 +66,6 @@ class Conv2D : public ImageLayerWith<Conv2DOptions> {
 
   Configured<Layer> activation() const override { return activation_layer(options_.activation); }
   bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
-  std::string keras_class() const override { return "Conv2D"; }
 
  private:
   Window window() const {

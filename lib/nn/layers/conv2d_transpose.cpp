@@ -94,9 +94,9 @@ class PreparedTranspose : public PreparedLayer {
   std::unique_ptr<Convolution> convolution_;
 };
 
-class Conv2DTranspose : public ImageLayerWith<TransposeOptions> {
+class Conv2DTranspose : public LayerWith<TransposeOptions> {
  public:
-  using ImageLayerWith::ImageLayerWith;
+  using LayerWith::LayerWith;
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
@@ -134,7 +134,6 @@ class Conv2DTranspose : public ImageLayerWith<TransposeOptions> {
   }
 
   Configured<Layer> activation() const override { return activation_layer(options_.activation); }
-  std::string keras_class() const override { return "Conv2DTranspose"; }
 
  private:
   Window window() const {

@@ -20,9 +20,9 @@ struct CroppingOptions {
   }
 };
 
-class Cropping2D : public ImageLayerWith<CroppingOptions> {
+class Cropping2D : public LayerWith<CroppingOptions> {
  public:
-  using ImageLayerWith::ImageLayerWith;
+  using LayerWith::LayerWith;
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
@@ -41,8 +41,6 @@ class Cropping2D : public ImageLayerWith<CroppingOptions> {
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedPadding>(request, options_.cropping, PreparedPadding::Kind::crop);
   }
-
-  std::string keras_class() const override { return "Cropping2D"; }
 };
 
 }  // namespace

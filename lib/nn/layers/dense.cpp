@@ -103,7 +103,6 @@ class Dense : public LayerWith<DenseOptions> {
   ConfigNode open_units() const override { return options_.units.written; }
   Configured<Layer> activation() const override { return activation_layer(options_.activation); }
   bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
-  std::string keras_class() const override { return "Dense"; }
 
  private:
   int64_t units() const { return *options_.units.value; }

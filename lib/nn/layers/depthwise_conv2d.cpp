@@ -38,9 +38,9 @@ struct DepthwiseOptions {
   }
 };
 
-class DepthwiseConv2D : public ImageLayerWith<DepthwiseOptions> {
+class DepthwiseConv2D : public LayerWith<DepthwiseOptions> {
  public:
-  using ImageLayerWith::ImageLayerWith;
+  using LayerWith::LayerWith;
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
@@ -71,7 +71,6 @@ class DepthwiseConv2D : public ImageLayerWith<DepthwiseOptions> {
 
   Configured<Layer> activation() const override { return activation_layer(options_.activation); }
   bool can_fuse(const ActivationSpec& spec) const override { return from_output(spec); }
-  std::string keras_class() const override { return "DepthwiseConv2D"; }
 
  private:
   Window window() const {

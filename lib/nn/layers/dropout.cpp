@@ -64,8 +64,6 @@ class Dropout : public LayerWith<DropoutOptions> {
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedDropout>(request, static_cast<float>(options_.rate));
   }
-
-  std::string keras_class() const override { return "Dropout"; }
 };
 
 }  // namespace

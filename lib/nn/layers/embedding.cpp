@@ -79,8 +79,6 @@ class Embedding : public LayerWith<EmbeddingOptions> {
   }
 
   std::optional<int64_t> indices() const override { return options_.input_dim; }
-
-  std::string keras_class() const override { return "Embedding"; }
 };
 
 }  // namespace

@@ -21,8 +21,6 @@ class Flatten : public Layer {
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest&) const override {
     return std::make_unique<PreparedView>();
   }
-  std::string keras_class() const override { return "Flatten"; }
-  Json keras_config() const override { return Json::object().set("data_format", "channels_last"); }
 };
 
 }  // namespace

@@ -16,10 +16,10 @@ struct GlobalPoolingOptions {
   }
 };
 
-class GlobalPooling2D : public ImageLayerWith<GlobalPoolingOptions> {
+class GlobalPooling2D : public LayerWith<GlobalPoolingOptions> {
  public:
   GlobalPooling2D(PoolingSpec::Kind kind, const GlobalPoolingOptions& options)
-      : ImageLayerWith(options), kind_(kind) {}
+      : LayerWith(options), kind_(kind) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
@@ -34,10 +34,6 @@ class GlobalPooling2D : public ImageLayerWith<GlobalPoolingOptions> {
     const Shape& image = request.inputs[0].shape;
     const Size2 all{image[0], image[1]};
     return std::make_unique<PreparedPooling>(request, kind_, Window{all, all, {}}, Layout::plain);
-  }
-
-  std::string keras_class() const override {
-    return kind_ == PoolingSpec::Kind::max ? "GlobalMaxPooling2D" : "GlobalAveragePooling2D";
   }
 
  private:

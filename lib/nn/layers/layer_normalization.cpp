@@ -112,8 +112,6 @@ class LayerNormalization : public LayerWith<LayerNormalizationOptions> {
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedLayerNormalization>(request, options_);
   }
-
-  std::string keras_class() const override { return "LayerNormalization"; }
 };
 
 }  // namespace

@@ -49,9 +49,6 @@ class Multiply : public Layer {
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedMultiply>(request);
   }
-
-  std::string keras_class() const override { return "Multiply"; }
-  Json keras_config() const override { return Json::object(); }
 };
 
 }  // namespace

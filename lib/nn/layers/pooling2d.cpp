@@ -24,9 +24,9 @@ struct PoolingOptions {
   }
 };
 
-class Pooling2D : public ImageLayerWith<PoolingOptions> {
+class Pooling2D : public LayerWith<PoolingOptions> {
  public:
-  Pooling2D(PoolingSpec::Kind kind, const PoolingOptions& options) : ImageLayerWith(options), kind_(kind) {}
+  Pooling2D(PoolingSpec::Kind kind, const PoolingOptions& options) : LayerWith(options), kind_(kind) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
@@ -37,10 +37,6 @@ class Pooling2D : public ImageLayerWith<PoolingOptions> {
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedPooling>(request, kind_, window(), request.input_layouts[0]);
-  }
-
-  std::string keras_class() const override {
-    return kind_ == PoolingSpec::Kind::max ? "MaxPooling2D" : "AveragePooling2D";
   }
 
  private:

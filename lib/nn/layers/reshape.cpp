@@ -55,7 +55,6 @@ class Reshape : public LayerWith<ReshapeOptions> {
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest&) const override {
     return std::make_unique<PreparedView>();
   }
-  std::string keras_class() const override { return "Reshape"; }
 };
 
 }  // namespace

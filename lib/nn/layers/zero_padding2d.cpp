@@ -20,9 +20,9 @@ struct PaddingOptions {
   }
 };
 
-class ZeroPadding2D : public ImageLayerWith<PaddingOptions> {
+class ZeroPadding2D : public LayerWith<PaddingOptions> {
  public:
-  using ImageLayerWith::ImageLayerWith;
+  using LayerWith::LayerWith;
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
@@ -36,8 +36,6 @@ class ZeroPadding2D : public ImageLayerWith<PaddingOptions> {
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedPadding>(request, options_.padding, PreparedPadding::Kind::pad);
   }
-
-  std::string keras_class() const override { return "ZeroPadding2D"; }
 };
 
 }  // namespace

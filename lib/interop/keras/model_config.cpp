@@ -1,8 +1,8 @@
-// The graph as Keras's Functional model writes it in `model_config`, in the form of tf.keras 2, which Keras 3
-// reads as well.
+#include "interop/keras/model_config.h"
+
 #include <algorithm>
 
-#include "nn/graph.h"
+#include "interop/layer_formats.h"
 
 namespace dtrain {
 
@@ -30,21 +30,22 @@ Json input_config(const GraphNode& node, const std::string& name) {
 /// The dtype is what weights and checkpoints are, whatever the run's precision is and Keras's own default.
 Json layer_config(const GraphNode& node, const std::string& name) {
   Json config = Json::object().set("name", name).set("trainable", node.trainable).set("dtype", "float32");
-  const Json options = node.layer->keras_config();
+  const Json options = keras_config_of(node.layer).config;
   for (const auto& [key, value] : options.entries()) config.set(key, value);
   return config;
 }
 
 }  // namespace
 
-Json Graph::keras_model_config(const std::string& name, const std::vector<KerasLayer>& layers) const {
+Json keras_model_config(const Graph& graph, const std::string& name, const std::vector<KerasLayer>& layers) {
+  const std::vector<GraphNode>& nodes = graph.nodes;
   std::vector<std::string> names(nodes.size());
   for (const KerasLayer& layer : layers) names[static_cast<size_t>(layer.node)] = layer.name;
-  const std::vector<std::vector<int>> calls = calls_of(*this);
+  const std::vector<std::vector<int>> calls = calls_of(graph);
   /// [name, the number of the layer's call, the output]
   const auto reference_to = [&](ValueRef value) {
     const int node = is_keras_layer(nodes[static_cast<size_t>(value.node)]) ? value.node : value.node - 1;
-    const auto layer = static_cast<size_t>(owner(node));
+    const auto layer = static_cast<size_t>(graph.owner(node));
     const auto call = std::find(calls[layer].begin(), calls[layer].end(), node) - calls[layer].begin();
     return Json::array().push(names[layer]).push(static_cast<int64_t>(call)).push(value.output);
   };
@@ -64,14 +65,14 @@ Json Graph::keras_model_config(const std::string& name, const std::vector<KerasL
     }
     written.push(
         Json::object()
-            .set("class_name", is_input ? std::string("InputLayer") : node.layer->keras_class())
+            .set("class_name", is_input ? std::string("InputLayer") : keras_config_of(node.layer).class_name)
             .set("config", is_input ? input_config(node, layer.name) : layer_config(node, layer.name))
             .set("name", layer.name)
             .set("inbound_nodes", std::move(inbound)));
   }
   Json input_layers = Json::array(), output_layers = Json::array();
-  for (const int input : inputs) input_layers.push(reference_to({input}));
-  for (const ValueRef& output : outputs) output_layers.push(reference_to(output));
+  for (const int input : graph.inputs) input_layers.push(reference_to({input}));
+  for (const ValueRef& output : graph.outputs) output_layers.push(reference_to(output));
   Json config = Json::object()
                     .set("name", keras_name(name, "model"))
                     .set("trainable", true)

@@ -4,8 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include "interop/keras/model_config.h"
+#include "interop/layer_formats.h"
 #include "nn/loss.h"
-#include "nn_support.h"
+#include "nn/nn_support.h"
 
 using namespace dtrain;
 
@@ -14,12 +16,12 @@ namespace {
 /// The names of Keras's layers in Keras's order.
 std::string order(const Graph& graph) {
   std::string names;
-  for (const KerasLayer& layer : graph.keras_layers()) names += (names.empty() ? "" : " ") + layer.name;
+  for (const KerasLayer& layer : keras_layers(graph)) names += (names.empty() ? "" : " ") + layer.name;
   return names;
 }
 
 Json model_config(const Graph& graph, const std::string& name = "net") {
-  const Json model = graph.keras_model_config(name, graph.keras_layers());
+  const Json model = keras_model_config(graph, name, keras_layers(graph));
   CHECK(model.at("class_name").as_string() == "Functional");
   return model.at("config");
 }
@@ -115,7 +117,7 @@ TEST_CASE("a graph of 40,000 layers is ordered at once") {
   std::string yaml = "inputs: {x: [1]}\nblocks: {one: {layers: [activation: relu]}}\nlayers:\n";
   for (int i = 0; i < 4; ++i) yaml += "  - one: {repeat: 10000}\n";
   const Graph graph = good_graph(yaml);
-  const std::vector<KerasLayer> layers = graph.keras_layers();
+  const std::vector<KerasLayer> layers = keras_layers(graph);
   REQUIRE(layers.size() == 40'001);
   for (size_t i = 0; i < layers.size(); ++i) REQUIRE(layers[i].node == static_cast<int>(i));
 }
@@ -259,4 +261,40 @@ TEST_CASE("losses and metrics as Keras writes them") {
   CHECK(metric("{top_k_categorical_accuracy: {k: 3}}", classes, classes) ==
         R"(TopKCategoricalAccuracy{"k": 3})");
   CHECK(metric("mean_absolute_error", one, one) == "MeanAbsoluteError{}");
+}
+
+TEST_CASE("layers as Keras writes them") {
+  const auto config = [](const std::string& yaml) {
+    const KerasLayerConfig written = keras_config_of(kind_of<Layer>(yaml));
+    const std::string kind = yaml.substr(0, yaml.find(':')), &keras = written.class_name;
+    // It is a name of the layer here, too.
+    if (keras != "LeakyReLU") CHECK(registry<Layer>().canonical(keras) == kind);
+    return keras + " " + written.config.dump();
+  };
+  CHECK(config("dense: {units: 3, activation: relu, kernel_initializer: {random_normal: {stddev: 0.5}}}") ==
+        R"(Dense {"units": 3, "activation": "relu", "use_bias": true, )"
+        R"("kernel_initializer": {"class_name": "RandomNormal", "config": {"mean": 0, "stddev": 0.5}}, )"
+        R"("bias_initializer": {"class_name": "Zeros", "config": {}}})");
+  CHECK(config("activation: leaky_relu") == R"(Activation {"activation": "leaky_relu"})");
+  CHECK(config("activation: {leaky_relu: {negative_slope: 0.5}}") == R"(LeakyReLU {"alpha": 0.5})");
+  CHECK(
+      config("max_pooling2d") ==
+      R"(MaxPooling2D {"pool_size": 2, "strides": null, "padding": "valid", "data_format": "channels_last"})");
+  CHECK(config("zero_padding2d: [1, 2]") ==
+        R"(ZeroPadding2D {"padding": [[1, 1], [2, 2]], "data_format": "channels_last"})");
+  CHECK(config("cropping2d: [1, 2]") ==
+        R"(Cropping2D {"cropping": [[1, 1], [2, 2]], "data_format": "channels_last"})");
+  CHECK(config("batch_normalization").find("synchronized") == std::string::npos);
+  CHECK(config("batch_normalization: {synchronized: true}").ends_with(R"("synchronized": true})"));
+  CHECK(config("reshape: [2, -1]") == R"(Reshape {"target_shape": [2, -1]})");
+  CHECK(config("dense: {units: 1}").find(R"("activation": "linear")") != std::string::npos);
+}
+
+TEST_CASE("every kind of layer has one row of formats") {
+  std::vector<std::string> kinds = registry<Layer>().names(), rows;
+  for (const LayerFormats& row : all_layer_formats()) rows.push_back(row.kind);
+  std::sort(kinds.begin(), kinds.end());
+  std::sort(rows.begin(), rows.end());
+  CHECK(rows == kinds);
+  CHECK_THROWS_AS(formats_of("lambda"), std::logic_error);
 }

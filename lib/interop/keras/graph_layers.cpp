@@ -1,13 +1,12 @@
-// The graph's layers in the order and under the names in which both Kerases know them. Keras takes a file's
-// weights by position in its own order of layers, not by name, so the order of a checkpoint has to be
-// Keras's.
+#include "interop/keras/graph_layers.h"
+
 #include <algorithm>
 #include <cctype>
 #include <unordered_set>
 
 #include <fmt/format.h>
 
-#include "nn/graph.h"
+#include "interop/layer_formats.h"
 
 namespace dtrain {
 
@@ -98,7 +97,7 @@ std::vector<std::string> names_of_layers(const Graph& graph) {
 }  // namespace
 
 bool is_keras_layer(const GraphNode& node) {
-  return !node.is_activation_of_previous || node.layer->keras_class() != "Activation";
+  return !node.is_activation_of_previous || keras_config_of(node.layer).class_name != "Activation";
 }
 
 std::string keras_name(std::string_view name, std::string_view prefix) {
@@ -110,10 +109,11 @@ std::string keras_name(std::string_view name, std::string_view prefix) {
   return result;
 }
 
-std::vector<KerasLayer> Graph::keras_layers() const {
-  const Search found = search(*this);
-  const std::vector<int> depths = depths_of(*this, found.done);
-  std::vector<std::string> names = names_of_layers(*this);
+std::vector<KerasLayer> keras_layers(const Graph& graph) {
+  const Search found = search(graph);
+  const std::vector<int> depths = depths_of(graph, found.done);
+  std::vector<std::string> names = names_of_layers(graph);
+  const std::vector<GraphNode>& nodes = graph.nodes;
   std::vector<KerasLayer> layers;
   for (size_t i = 0; i < nodes.size(); ++i)
     if (is_keras_layer(nodes[i]) && nodes[i].shared_with < 0)

@@ -1,0 +1,87 @@
+#include "interop/keras/options.h"
+
+#include <cctype>
+#include <string_view>
+
+#include "config/schema.h"
+
+namespace dtrain {
+
+namespace {
+
+/// The name of a kind written as `name` or `{name: options}`.
+const std::string& name_of_kind(const ConfigNode& kind) {
+  return kind.is_scalar() ? kind.text() : kind.entries().front().first.text();
+}
+
+/// Null for a bare name.
+ConfigNode options_of_kind(const ConfigNode& kind) {
+  return kind.is_scalar() ? ConfigNode() : kind.entries().front().second;
+}
+
+/// "GlorotUniform" of "glorot_uniform".
+std::string camel_case(std::string_view name) {
+  std::string camel;
+  bool start = true;
+  for (const char c : name) {
+    if (c != '_') camel += start ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    start = c == '_';
+  }
+  return camel;
+}
+
+/// Keras's initializers have dtrain's names in camel case and options of the same names.
+Json keras_initializer(const ConfigNode& kind) {
+  const ConfigNode options = options_of_kind(kind);
+  return Json::object()
+      .set("class_name", camel_case(name_of_kind(kind)))
+      .set("config", options.is_null() ? Json::object() : to_json(options));
+}
+
+}  // namespace
+
+Json keras_options(const ConfigNode& options) {
+  Json config = Json::object();
+  if (options.is_null()) return config;
+  for (const auto& [key, value] : options.entries()) {
+    if (key.text().ends_with("_initializer"))
+      config.set(key.text(), keras_initializer(value));
+    else if (key.text() == "activation")
+      config.set(key.text(),
+                 keras_activation(value).layer.empty() ? keras_activation(value).function : "linear");
+    else
+      config.set(key.text(), to_json(value));
+  }
+  return config;
+}
+
+std::function<KerasLayerConfig(const ConfigNode&)> keras_layer(std::string class_name) {
+  return [class_name = std::move(class_name)](const ConfigNode& options) {
+    return KerasLayerConfig{class_name, keras_options(options)};
+  };
+}
+
+std::function<KerasLayerConfig(const ConfigNode&)> keras_image_layer(std::string class_name) {
+  return [class_name = std::move(class_name)](const ConfigNode& options) {
+    return KerasLayerConfig{class_name, keras_options(options).set("data_format", "channels_last")};
+  };
+}
+
+KerasActivation keras_activation(const ConfigNode& activation) {
+  if (activation.is_null()) return {"linear", ""};
+  const std::string& name = name_of_kind(activation);
+  const ConfigNode options = options_of_kind(activation);
+  const auto number = [&](std::string_view key) { return to_json(*options.find(key)).as_double(); };
+  // Keras's functions take no options in a file. With options other than the defaults they are layers, whose
+  // option `alpha` both Keras 2 and 3 read.
+  if (name == "leaky_relu" && number("negative_slope") != 0.2)
+    return {name, "LeakyReLU", Json::object().set("alpha", number("negative_slope"))};
+  if (name == "elu" && number("alpha") != 1)
+    return {name, "ELU", Json::object().set("alpha", number("alpha"))};
+  // Keras has no function for the approximation by tanh: it refuses to load the model unless one of this name
+  // is among the custom_objects, which is better than loading another model.
+  if (name == "gelu" && to_json(*options.find("approximate")).as_bool()) return {"gelu_tanh", ""};
+  return {name, ""};
+}
+
+}  // namespace dtrain
