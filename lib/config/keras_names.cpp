@@ -23,6 +23,7 @@ constexpr auto kShortNames = std::to_array<ShortName>({
     {"logcosh", "log_cosh"},
     {"acc", "accuracy"},
     {"swish", "silu"},
+    {"hardswish", "hard_silu"},
     {"uniform", "random_uniform"},
     {"normal", "random_normal"},
     {"zero", "zeros"},

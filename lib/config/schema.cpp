@@ -166,6 +166,10 @@ ConfigNode SchemaBase::write_fields(const void* object) const {
   return ConfigNode::mapping(std::move(entries));
 }
 
+bool SchemaBase::are_equal(const ConfigNode& a, const ConfigNode& b) {
+  return to_json(a).dump() == to_json(b).dump();
+}
+
 Json SchemaBase::json_schema_of(const void* defaults) const {
   Json properties = Json::object(), required = Json::array();
   for (const auto& field : fields_) {

@@ -72,9 +72,12 @@ class SchemaBase {
   void set_positional(std::string name);
   void set_details(std::vector<std::string> names);
   void set_example(std::string options) { example_ = std::move(options); }
+  void set_short_by_default() { short_by_default_ = true; }
   Reading read_fields(const ConfigNode& node, const std::string& what, void* out,
                       Diagnostics& diagnostics) const;
   ConfigNode write_fields(const void* object) const;
+  bool is_short_by_default() const { return short_by_default_; }
+  static bool are_equal(const ConfigNode& a, const ConfigNode& b);
   /// `defaults` points to a struct as its type's constructor leaves it.
   Json json_schema_of(const void* defaults) const;
 
@@ -89,6 +92,7 @@ class SchemaBase {
   std::vector<std::shared_ptr<const SchemaField>> fields_;
   std::string positional_;
   std::string example_;
+  bool short_by_default_ = false;
   std::optional<std::vector<std::string>> details_;
   std::vector<Rule> rules_;
 };
@@ -117,6 +121,9 @@ class Schema : public SchemaBase {
   Schema& details(std::vector<std::string> names);
   /// Options as a user might write them, in YAML, for the reference: "{units: 64, activation: relu}".
   Schema& example(std::string options);
+  /// write() leaves out all fields where all are as the defaults, so that the kind is written as its bare
+  /// name.
+  Schema& short_by_default();
 
   /// Parses `node` (null stands for an empty mapping). Unknown keys, missing fields, wrong types and failed
   /// checks are all reported, each at its place; `what` names the kind in messages ("conv2d"). True if
@@ -128,8 +135,14 @@ class Schema : public SchemaBase {
   Reading read(const ConfigNode& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
     return read_fields(node, what, &out, diagnostics);
   }
-  /// Everything, defaults included, as a mapping that `parse` reads back to an equal struct.
-  ConfigNode write(const T& value) const { return write_fields(&value); }
+  /// Everything, defaults included (but for short_by_default), as a mapping that `parse` reads back to an
+  /// equal struct.
+  ConfigNode write(const T& value) const {
+    ConfigNode written = write_fields(&value);
+    if (!is_short_by_default()) return written;
+    const T defaults{};
+    return are_equal(written, write_fields(&defaults)) ? ConfigNode::mapping({}) : written;
+  }
   Json json_schema() const {
     const T defaults{};
     return json_schema_of(&defaults);

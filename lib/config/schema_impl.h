@@ -98,6 +98,12 @@ Schema<T>& Schema<T>::example(std::string options) {
   return *this;
 }
 
+template <class T>
+Schema<T>& Schema<T>::short_by_default() {
+  set_short_by_default();
+  return *this;
+}
+
 /// A struct inside a struct: its own schema says how it is written.
 template <class T>
 requires requires {

@@ -1,9 +1,11 @@
 // The plain descriptions that operations are prepared from.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <variant>
 
@@ -12,20 +14,56 @@
 
 namespace dtrain {
 
-/// Keras's activations (softmax apart, which looks at a whole row).
-enum class Activation : uint8_t { linear, relu, leaky_relu, gelu, silu, tanh, sigmoid, elu };
+/// Keras's activations (softmax apart, which looks at a whole row). clipped_relu is relu with its options.
+enum class Activation : uint8_t {
+  linear,
+  relu,
+  leaky_relu,
+  gelu,
+  silu,
+  tanh,
+  sigmoid,
+  elu,
+  clipped_relu,
+  softplus,
+  softsign,
+  hard_sigmoid,
+  hard_silu,
+  selu,
+  exponential,
+  mish,
+};
 
 struct ActivationSpec {
   Activation kind = Activation::linear;
-  float alpha = 0;  ///< leaky_relu's negative_slope (0.3 in Keras's layer, 0.2 in its function), elu's alpha
-  bool approximate = false;  ///< gelu by tanh instead of erf
+  /// negative_slope of leaky_relu (0.3 in Keras's layer, 0.2 in its function) and clipped_relu, elu's alpha,
+  /// hard_sigmoid's slope
+  float alpha = 0;
+  bool approximate = false;                                ///< gelu by tanh instead of erf
+  float maximum = std::numeric_limits<float>::infinity();  ///< clipped_relu's max_value; above the threshold
+  float threshold = 0;                                     ///< clipped_relu's; not negative
   bool operator==(const ActivationSpec&) const = default;
 };
 
 /// Whether the gradient can be had from the output, so that the input need not be kept (and the activation
 /// may be fused).
 constexpr bool from_output(const ActivationSpec& spec) {
-  return spec.kind != Activation::gelu && spec.kind != Activation::silu;
+  switch (spec.kind) {
+    case Activation::gelu:
+    case Activation::silu:
+    case Activation::softplus:
+    case Activation::hard_sigmoid:  // 16 bits round outputs just below 1 to 1
+    case Activation::hard_silu:
+    case Activation::mish:
+      return false;
+    case Activation::clipped_relu:
+      // A maximum or threshold that 16 bits round cannot be told from the numbers beside it.
+      return spec.threshold == 0.0f && (spec.maximum == std::numeric_limits<float>::infinity() ||
+                                        (spec.maximum >= 0x1p-14f && spec.maximum < 0x1p15f &&
+                                         (std::bit_cast<uint32_t>(spec.maximum) & 0xffffu) == 0));
+    default:
+      return true;
+  }
 }
 
 /// op(A) is [m, k], stored [k, m] where transposed; op(B) is [k, n], stored [n, k] where transposed.

@@ -53,6 +53,8 @@ model:
     - average_pooling2d: {pool_size: [2, 2], strides: 1}
     - layer_normalization: {epsilon: 0.001}
     - activation: {elu: {alpha: 0.5}}
+    - activation: {relu: {max_value: 6, negative_slope: 0.1, threshold: 0.25}}
+    - activation: {hard_sigmoid: {slope: 0.2}}
     - global_average_pooling2d: {keepdims: false}
     - dropout: {rate: 0.25}
     - dense: {units: 6, activation: {gelu: {approximate: true}}, kernel_initializer: {variance_scaling: {scale: 2, mode: fan_in}}}

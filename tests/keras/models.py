@@ -127,7 +127,9 @@ def every_layer():
 
     But for what some Kerases cannot do, which stands in small_ones()."""
     activations = ["linear", "relu", "leaky_relu", "gelu", "silu", "tanh", "sigmoid", "elu", "softmax",
-                   {"leaky_relu": {"negative_slope": 0.3}}, {"elu": {"alpha": 0.5}}]
+                   {"leaky_relu": {"negative_slope": 0.3}}, {"elu": {"alpha": 0.5}}, "relu6", "selu", "softplus", "softsign",
+                   "mish", {"relu": {"max_value": 1.5, "negative_slope": 0.1, "threshold": 0.5}},
+                   {"relu": {"negative_slope": 0.2}}]
     layers = [
         # Images, from the input `image`.
         {"zero_padding2d": {"padding": [[1, 2], [0, 1]], "inputs": "image", "name": "padded"}},
@@ -228,6 +230,10 @@ def small_ones():
         "clip_norm": run(clip_norm=0.5),
         "clip_value": run(clip_value=0.01),
         "gelu by tanh": run(activation={"gelu": {"approximate": True}}),
+        "hard_sigmoid": run(activation="hard_sigmoid"),
+        "hard_sigmoid of Keras 2": run(activation={"hard_sigmoid": {"slope": 0.2}}),
+        "hard_silu": run(activation="hard_silu"),
+        "exponential": run(activation="exponential"),
         "concatenate along another axis": run_of(
             {"inputs": {"x": [2, 3]}, "layers": [{"concatenate": {"axis": 1, "inputs": ["x", "x"]}}, {"flatten": {}},
                                                  {"dense": {"units": 2, "name": "last"}}]},

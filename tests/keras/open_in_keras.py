@@ -127,7 +127,8 @@ class Opened:
         with h5py.File(self.path) as file:
             names = lambda group: [n.decode() if isinstance(n, bytes) else n for n in self.attribute(group, "layer_names")]
             own = dict(zip(names(file["model_weights"]), names(file["dtrain"])))
-            config = json.loads(self.text(file.attrs["model_config"]))["config"]
+            self.config = self.text(file.attrs["model_config"])
+            config = json.loads(self.config)["config"]
             training = file.attrs.get("training_config")
             self.training = json.loads(self.text(training)) if training is not None else None
         layers = {layer["name"]: layer for layer in config["layers"]}
@@ -210,7 +211,15 @@ def open_in(keras, opened, expected, eager):
 
     np = opened.np
     inputs = lone(list(opened.inputs.values()))
-    with keras.utils.custom_object_scope({"gelu_tanh": gelu_tanh}):
+    def hard_sigmoid(x):
+        return keras.ops.clip(0.2 * x + 0.5, 0, 1) if has_ops else keras.activations.hard_sigmoid(x)
+
+    has_ops = hasattr(keras, "ops")  # Keras 3
+    if not has_ops and '"hard_sigmoid"' in opened.config:
+        raise Passed("its hard_sigmoid has another slope")
+    if not hasattr(keras.activations, "hard_silu") and '"hard_silu"' in opened.config:
+        raise Passed("this Keras has no hard_silu")
+    with keras.utils.custom_object_scope({"gelu_tanh": gelu_tanh, "hard_sigmoid_0.2": hard_sigmoid}):
         try:
             model = keras.models.load_model(opened.path)
         except TypeError as mistake:

@@ -222,6 +222,22 @@ TEST_CASE("activations, as layers and fused") {
       {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
       {"elu", [](double x) { return x > 0 ? x : std::expm1(x); }},
       {"{elu: {alpha: 2}}", [](double x) { return x > 0 ? x : 2 * std::expm1(x); }},
+      {"{relu: {negative_slope: 0.1}}", [](double x) { return x > 0 ? x : 0.1 * x; }},
+      {"{relu: {max_value: 1.5, threshold: 0.5, negative_slope: 0.1}}",
+       [](double x) { return x > 0.5 ? std::min(x, 1.5) : 0.1 * (x - 0.5); }},
+      {"{relu: {max_value: 1}}", [](double x) { return std::clamp(x, 0.0, 1.0); }},
+      {"{relu: {max_value: 0.3}}", [](double x) { return std::clamp(x, 0.0, 0.3); }},
+      {"relu6", [](double x) { return std::clamp(x, 0.0, 6.0); }},
+      {"hard_silu", [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }},
+      {"hard_swish", [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }},
+      {"hard_sigmoid", [](double x) { return std::clamp(x + 3, 0.0, 6.0) / 6; }},
+      {"{hard_sigmoid: {slope: 0.2}}", [](double x) { return std::clamp(0.2 * x + 0.5, 0.0, 1.0); }},
+      {"mish", [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }},
+      {"selu",
+       [](double x) { return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x)); }},
+      {"softplus", [](double x) { return std::log1p(std::exp(x)); }},
+      {"softsign", [](double x) { return x / (1 + std::abs(x)); }},
+      {"exponential", [](double x) { return std::exp(x); }},
   };
   for (const auto& [written, function] : functions) {
     const std::string& name = written;

@@ -113,6 +113,19 @@ const std::vector<LayerCase>& cases() {
       {"activation: tanh", {kRow}},
       {"activation: sigmoid", {kRow}},
       {"activation: {elu: {alpha: 0.5}}", {kRow}},
+      {.yaml = "activation: relu6", .inputs = {kRow}, .low = -4, .high = 9},
+      {.yaml = "activation: {relu: {max_value: 2, negative_slope: 0.1, threshold: 0.5}}",
+       .inputs = {kRow},
+       .low = -4,
+       .high = 4},
+      {"activation: {relu: {max_value: 0.1}}", {kRow}},
+      {.yaml = "activation: hard_silu", .inputs = {kRow}, .low = -4, .high = 4},
+      {"activation: mish", {kRow}},
+      {.yaml = "activation: hard_sigmoid", .inputs = {kRow}, .low = -4, .high = 4},
+      {"activation: selu", {kRow}},
+      {"activation: softplus", {kRow}},
+      {"activation: softsign", {kRow}},
+      {"activation: exponential", {kRow}},
       {"activation: softmax", {kImage}},
       {"dropout: {rate: 0.4}", {kImage}},
       {"dropout: {rate: 0}", {kRow}},
@@ -210,8 +223,23 @@ TEST_CASE("every kind of layer has its gradients checked") {
 
 TEST_CASE("gradients through every activation that a layer fuses") {
   using A = Activation;
-  const std::vector<ActivationSpec> activations = {{A::relu}, {A::leaky_relu, 0.2f}, {A::gelu},     {A::silu},
-                                                   {A::tanh}, {A::sigmoid},          {A::elu, 1.0f}};
+  const std::vector<ActivationSpec> activations = {
+      {A::relu},
+      {A::leaky_relu, 0.2f},
+      {A::gelu},
+      {A::silu},
+      {A::tanh},
+      {A::sigmoid},
+      {A::elu, 1.0f},
+      {.kind = A::clipped_relu, .maximum = 0.5f},
+      {A::softplus},
+      {A::softsign},
+      {A::hard_sigmoid, 0.2f},
+      {A::hard_silu},
+      {A::selu},
+      {A::exponential},
+      {A::mish},
+  };
   size_t fused = 0;
   for (LayerCase c : cases()) {
     for (const ActivationSpec& activation : activations) {
@@ -221,7 +249,7 @@ TEST_CASE("gradients through every activation that a layer fuses") {
       check_gradients(c);
     }
   }
-  CHECK(fused >= 8 * 5 + 5);
+  CHECK(fused >= 8 * 9 + 5);
 }
 
 TEST_CASE("values and gradients in other layouts") {

@@ -163,6 +163,13 @@ TEST_CASE("an activation among the options becomes a layer; linear and null none
   CHECK(!layer_of("dense: {units: 1}")->activation());
   const auto leaky = layer_of("dense: {units: 1, activation: leaky_relu}")->activation()->elementwise();
   CHECK(leaky->alpha == 0.2f);
+  const auto resolved = [](const std::string& yaml) {
+    return to_json(layer_of("activation: " + yaml).resolved).at("activation").at("activation").dump();
+  };
+  CHECK(resolved("{relu: {negative_slope: 0}}") == R"("relu")");
+  CHECK(resolved("{relu: {max_value: 6}}") ==
+        R"({"relu": {"max_value": 6, "negative_slope": 0, "threshold": 0}})");
+  CHECK(resolved("hard_sigmoid") == R"("hard_sigmoid")");
 }
 
 }  // namespace dtrain

@@ -78,7 +78,8 @@ DEVICE_TEST_CASE("convolutions with bias and activation fused") {
   for (const ActivationSpec& activation :
        {ActivationSpec{Activation::relu, 0, false}, ActivationSpec{Activation::leaky_relu, 0.3f, false},
         ActivationSpec{Activation::tanh, 0, false}, ActivationSpec{Activation::sigmoid, 0, false},
-        ActivationSpec{Activation::elu, 0.7f, false}}) {
+        ActivationSpec{Activation::elu, 0.7f, false}, ActivationSpec{Activation::softsign, 0, false},
+        ActivationSpec{.kind = Activation::clipped_relu, .maximum = 1.5f}}) {
     CAPTURE(static_cast<int>(activation.kind));
     for (const int64_t filters : {7, 32}) {
       ConvolutionSpec spec = spec_of(7, 16, filters, 3, 1, 1, {1, 1, 1, 1});

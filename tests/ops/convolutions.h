@@ -71,6 +71,12 @@ inline ConvolutionReference reference(const ConvolutionSpec& spec, const Floats&
       case Activation::elu:
         r.dst[o] = x < 0 ? alpha * std::expm1(x) : x;
         break;
+      case Activation::clipped_relu:
+        r.dst[o] = std::clamp(x, 0.0, static_cast<double>(spec.activation.maximum));
+        break;
+      case Activation::softsign:
+        r.dst[o] = x / (1 + std::abs(x));
+        break;
       default:
         break;
     }

@@ -2,6 +2,9 @@
 
 #include <cctype>
 #include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "config/schema.h"
 
@@ -71,16 +74,33 @@ KerasActivation keras_activation(const ConfigNode& activation) {
   if (activation.is_null()) return {"linear", ""};
   const std::string& name = name_of_kind(activation);
   const ConfigNode options = options_of_kind(activation);
+  // A function with default options may be written as its bare name.
+  if (options.is_null() && name != "relu6") return {name, ""};
   const auto number = [&](std::string_view key) { return to_json(*options.find(key)).as_double(); };
-  // Keras's functions take no options in a file. With options other than the defaults they are layers, whose
-  // option `alpha` both Keras 2 and 3 read.
+  const auto optional_number = [&](std::string_view key) {
+    const Json value = to_json(*options.find(key));
+    return value.is_null() ? value : Json(value.as_double());
+  };
+  const auto relu = [](Json max_value, double negative_slope, double threshold) {
+    return KerasActivation{"relu", "ReLU",
+                           Json::object()
+                               .set("max_value", std::move(max_value))
+                               .set("negative_slope", negative_slope)
+                               .set("threshold", threshold)};
+  };
+  // Keras's functions take no options in a file. With options other than the defaults they are layers; both
+  // Keras 2 and 3 read the option `alpha` of LeakyReLU.
+  if (name == "relu6") return relu(6.0, 0, 0);
+  if (name == "relu")
+    return relu(optional_number("max_value"), number("negative_slope"), number("threshold"));
   if (name == "leaky_relu" && number("negative_slope") != 0.2)
     return {name, "LeakyReLU", Json::object().set("alpha", number("negative_slope"))};
   if (name == "elu" && number("alpha") != 1)
     return {name, "ELU", Json::object().set("alpha", number("alpha"))};
-  // Keras has no function for the approximation by tanh: it refuses to load the model unless one of this name
-  // is among the custom_objects, which is better than loading another model.
+  // Keras has neither function. It refuses to load the model unless a function of this name is among the
+  // custom_objects, which is better than loading another model.
   if (name == "gelu" && to_json(*options.find("approximate")).as_bool()) return {"gelu_tanh", ""};
+  if (name == "hard_sigmoid") return {fmt::format("hard_sigmoid_{}", number("slope")), ""};
   return {name, ""};
 }
 

@@ -127,7 +127,9 @@ KernelCall writing_kernel(const Engine& engine, const memory::desc& keras, const
 
 class CpuConvolution final : public Convolution {
  public:
-  CpuConvolution(CpuOps& ops, const ConvolutionSpec& spec) : engine_(ops.engine()) {
+  CpuConvolution(CpuOps& ops, const ConvolutionSpec& spec) : ops_(ops), engine_(ops.engine()) {
+    if (!fuses(spec.activation)) activation_ = spec.activation;
+    dst_elements_ = spec.batch * spec.filters * spec.out_height() * spec.out_width();
     const Choice choice = choose(engine_.engine, spec);
     // Of one channel, both are the same memory.
     src_layout_ = choice.src == Layout::planar && spec.channels == 1 ? Layout::plain : choice.src;
@@ -173,6 +175,7 @@ class CpuConvolution final : public Convolution {
                void* scratch) override {
     const void* own = read_kernel(forward_, kernel, scratch);
     forward_.call.run(engine_, {src, own, bias, dst}, forward_.rest(scratch));
+    if (activation_.kind != Activation::linear) ops_.activation_forward(activation_, dst, dst, dst_elements_);
   }
 
   void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void*,
@@ -196,7 +199,10 @@ class CpuConvolution final : public Convolution {
     return scratch;
   }
 
+  CpuOps& ops_;
   const Engine& engine_;
+  ActivationSpec activation_;  // that is not fused
+  int64_t dst_elements_;
   Layout src_layout_, dst_layout_;
   KernelCall forward_, data_, filter_;
 };

@@ -217,7 +217,7 @@ template <class T, class Use>
 void with_sum_backward(const ActivationSpec& spec, const void* saved, std::span<const void* const> diff_dsts,
                        void* diff_src, Use&& use) {
   with_sources<T>(diff_dsts, [&]<size_t kCapacity>(const Sources<T, kCapacity>& sources) {
-    math::with_activation(spec, [&](auto activation) {
+    math::with_activation_kernel(spec, [&](auto activation) {
       use(SumBackward<T, decltype(activation), kCapacity>{sources, static_cast<const T*>(saved),
                                                           static_cast<T*>(diff_src), activation});
     });
@@ -248,7 +248,7 @@ void CudaOps::scale_add(float* dst, const float* src, float alpha, float beta, i
 void CudaOps::sum(void* dst, std::span<const void* const> srcs, const ActivationSpec& activation, int64_t n) {
   with_type(math_.type, [&](auto type) {
     auto* const out = static_cast<decltype(type)*>(dst);
-    math::with_activation(activation, [&](auto act) { combine<Add>(context_, out, srcs, act, n); });
+    math::with_activation_kernel(activation, [&](auto act) { combine<Add>(context_, out, srcs, act, n); });
   });
 }
 

@@ -78,27 +78,178 @@ struct GeluTanh {
   DTRAIN_HOST_DEVICE static float inner(float x) { return 0.797884561f * (x + 0.044715f * x * x * x); }
 };
 
+/// Keras's relu with options: x between threshold and maximum, and below them a line through the threshold.
+struct ClippedRelu {
+  float slope, maximum, threshold;
+  DTRAIN_HOST_DEVICE float forward(float x) const {
+    const float below = slope == 0.0f ? 0.0f : slope * (x - threshold);  // no product of 0 and infinity
+    const float above = x > maximum ? maximum : x;
+    return x <= threshold ? below : above;
+  }
+  /// Of the input as of the output, where from_output: both are on the same side of threshold and maximum.
+  DTRAIN_HOST_DEVICE float backward(float saved, float diff) const {
+    const float above = saved < maximum ? diff : 0.0f;
+    return saved > threshold ? above : slope * diff;
+  }
+};
+
+/// log(1 + exp(x)).
+struct Softplus {
+  DTRAIN_HOST_DEVICE float forward(float x) const {
+    const float positive = x < 0.0f ? 0.0f : x;
+    return positive + log1p(exp(x < 0.0f ? x : -x));
+  }
+  DTRAIN_HOST_DEVICE float backward(float x, float diff) const { return diff * sigmoid(x); }
+};
+
+/// x / (1 + |x|).
+struct Softsign {
+  DTRAIN_HOST_DEVICE float forward(float x) const { return x / (1.0f + (x < 0.0f ? -x : x)); }
+  DTRAIN_HOST_DEVICE float backward(float y, float diff) const {
+    const float rest = 1.0f - (y < 0.0f ? -y : y);
+    return diff * rest * rest;
+  }
+};
+
+/// slope x + 1/2 between 0 and 1.
+struct HardSigmoid {
+  float slope;
+  DTRAIN_HOST_DEVICE float forward(float x) const {
+    const float line = slope * x + 0.5f;
+    const float positive = line < 0.0f ? 0.0f : line;
+    return positive > 1.0f ? 1.0f : positive;
+  }
+  DTRAIN_HOST_DEVICE float backward(float x, float diff) const {
+    const float line = slope * x + 0.5f;
+    return line > 0.0f && line < 1.0f ? slope * diff : 0.0f;
+  }
+};
+
+/// x times its hard sigmoid of slope 1/6; A. Howard et al., "Searching for MobileNetV3", 2019.
+struct HardSilu {
+  DTRAIN_HOST_DEVICE float forward(float x) const {
+    const float curve = x * (0.166666667f * x + 0.5f);
+    const float above = x > 3.0f ? x : curve;
+    return x < -3.0f ? 0.0f : above;
+  }
+  DTRAIN_HOST_DEVICE float backward(float x, float diff) const {
+    const float above = x > 3.0f ? diff : diff * (0.333333333f * x + 0.5f);
+    return x < -3.0f ? 0.0f : above;
+  }
+};
+
+/// G. Klambauer et al., "Self-normalizing neural networks", 2017.
+struct Selu {
+  static constexpr float kScale = 1.05070099f, kAlpha = 1.67326324f;
+  DTRAIN_HOST_DEVICE float forward(float x) const { return kScale * Elu{kAlpha}.forward(x); }
+  DTRAIN_HOST_DEVICE float backward(float y, float diff) const {
+    return diff * (y > 0.0f ? kScale : y + kScale * kAlpha);
+  }
+};
+
+struct Exponential {
+  DTRAIN_HOST_DEVICE float forward(float x) const { return exp(x); }
+  DTRAIN_HOST_DEVICE float backward(float y, float diff) const { return diff * y; }
+};
+
+/// x tanh(log(1 + exp(x))); D. Misra, "Mish: A self regularized non-monotonic activation function", 2019.
+/// With n = exp(x), the tangent is n (n + 2) / (n (n + 2) + 2).
+struct Mish {
+  DTRAIN_HOST_DEVICE float forward(float x) const {
+    const float n = power(x), m = n * (n + 2.0f);
+    return x * (m / (m + 2.0f));
+  }
+  DTRAIN_HOST_DEVICE float backward(float x, float diff) const {
+    const float n = power(x), m = n * (n + 2.0f);
+    return diff * (m / (m + 2.0f) + x * (4.0f * n * (n + 1.0f) / ((m + 2.0f) * (m + 2.0f))));
+  }
+  /// From x = 20 on the tangent rounds to 1.
+  DTRAIN_HOST_DEVICE static float power(float x) { return exp(x > 20.0f ? 20.0f : x); }
+};
+
+/// use(activation) with the activation that the spec names, if it is one of the most usual.
+template <class Use>
+DTRAIN_HOST_DEVICE inline bool with_usual_activation(const ActivationSpec& spec, Use&& use) {
+  switch (spec.kind) {
+    case Activation::linear:
+      use(Linear{});
+      return true;
+    case Activation::relu:
+      use(Relu{});
+      return true;
+    case Activation::leaky_relu:
+      use(LeakyRelu{spec.alpha});
+      return true;
+    case Activation::gelu:
+      spec.approximate ? use(GeluTanh{}) : use(Gelu{});
+      return true;
+    case Activation::silu:
+      use(Silu{});
+      return true;
+    case Activation::tanh:
+      use(Tanh{});
+      return true;
+    case Activation::sigmoid:
+      use(Sigmoid{});
+      return true;
+    case Activation::elu:
+      use(Elu{spec.alpha});
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// use(activation) with the activation that the spec names, if it is none of the most usual.
+template <class Use>
+DTRAIN_HOST_DEVICE inline void with_unusual_activation(const ActivationSpec& spec, Use&& use) {
+  switch (spec.kind) {
+    case Activation::clipped_relu:
+      return use(ClippedRelu{spec.alpha, spec.maximum, spec.threshold});
+    case Activation::softplus:
+      return use(Softplus{});
+    case Activation::softsign:
+      return use(Softsign{});
+    case Activation::hard_sigmoid:
+      return use(HardSigmoid{spec.alpha});
+    case Activation::hard_silu:
+      return use(HardSilu{});
+    case Activation::selu:
+      return use(Selu{});
+    case Activation::exponential:
+      return use(Exponential{});
+    case Activation::mish:
+      return use(Mish{});
+    default:
+      return;
+  }
+}
+
 /// use(activation) with the activation that the spec names: one loop each, nothing decided per element.
 template <class Use>
 DTRAIN_HOST_DEVICE inline void with_activation(const ActivationSpec& spec, Use&& use) {
-  switch (spec.kind) {
-    case Activation::linear:
-      return use(Linear{});
-    case Activation::relu:
-      return use(Relu{});
-    case Activation::leaky_relu:
-      return use(LeakyRelu{spec.alpha});
-    case Activation::gelu:
-      return spec.approximate ? use(GeluTanh{}) : use(Gelu{});
-    case Activation::silu:
-      return use(Silu{});
-    case Activation::tanh:
-      return use(Tanh{});
-    case Activation::sigmoid:
-      return use(Sigmoid{});
-    case Activation::elu:
-      return use(Elu{spec.alpha});
+  if (!with_usual_activation(spec, use)) with_unusual_activation(spec, use);
+}
+
+/// Any of the unusual activations, chosen at every element.
+struct UnusualActivation {
+  ActivationSpec spec;
+  DTRAIN_HOST_DEVICE float forward(float x) const {
+    float y = x;
+    with_unusual_activation(spec, [&](auto activation) { y = activation.forward(x); });
+    return y;
   }
+  DTRAIN_HOST_DEVICE float backward(float saved, float diff) const {
+    float result = diff;
+    with_unusual_activation(spec, [&](auto activation) { result = activation.backward(saved, diff); });
+    return result;
+  }
+};
+
+/// use(activation) for kernels that are compiled once for each: the unusual ones share one.
+template <class Use>
+inline void with_activation_kernel(const ActivationSpec& spec, Use&& use) {
+  if (!with_usual_activation(spec, use)) use(UnusualActivation{spec});
 }
 
 }  // namespace dtrain::math

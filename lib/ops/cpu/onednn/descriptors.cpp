@@ -1,5 +1,6 @@
 #include "ops/cpu/onednn/descriptors.h"
 
+#include <optional>
 #include <string_view>
 #include <tuple>
 
@@ -17,35 +18,38 @@ using tag = memory::format_tag;
 
 constexpr auto kFloat = memory::data_type::f32;
 
+/// oneDNN's own computation of an activation.
+struct Eltwise {
+  algorithm kind;
+  float alpha = 0;
+};
+
+/// Nothing for activations that are not fused.
+std::optional<Eltwise> eltwise_of(const ActivationSpec& activation) {
+  switch (activation.kind) {
+    case Activation::relu:
+      return Eltwise{algorithm::eltwise_relu};
+    case Activation::leaky_relu:
+      return Eltwise{algorithm::eltwise_relu, activation.alpha};
+    case Activation::tanh:
+      return Eltwise{algorithm::eltwise_tanh};
+    case Activation::sigmoid:
+      return Eltwise{algorithm::eltwise_logistic};
+    case Activation::elu:
+      return Eltwise{algorithm::eltwise_elu, activation.alpha};
+    default:
+      return std::nullopt;
+  }
+}
+
 /// A new one each time: copies share one handle, and an activation appended to one would be in all.
 primitive_attr attributes_with(const ActivationSpec& activation = {}) {
   primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const auto with = [&](algorithm kind, float alpha) {
+  if (const auto eltwise = eltwise_of(activation)) {
     dnnl::post_ops post_ops;
-    append_activation(post_ops, kind, alpha);
+    append_activation(post_ops, eltwise->kind, eltwise->alpha);
     attributes.set_post_ops(post_ops);
-  };
-  switch (activation.kind) {
-    case Activation::relu:
-      with(algorithm::eltwise_relu, 0);
-      break;
-    case Activation::leaky_relu:
-      with(algorithm::eltwise_relu, activation.alpha);
-      break;
-    case Activation::tanh:
-      with(algorithm::eltwise_tanh, 0);
-      break;
-    case Activation::sigmoid:
-      with(algorithm::eltwise_logistic, 0);
-      break;
-    case Activation::elu:
-      with(algorithm::eltwise_elu, activation.alpha);
-      break;
-    case Activation::linear:
-    case Activation::gelu:  // these two are never fused
-    case Activation::silu:
-      break;
   }
   return attributes;
 }
@@ -108,6 +112,10 @@ memory::desc normalized_desc(const BatchNormalizationSpec& spec) {
 }
 
 }  // namespace
+
+bool fuses(const ActivationSpec& activation) {
+  return eltwise_of(activation).has_value();
+}
 
 memory::desc image_desc(const memory::dims& dims, Layout layout) {
   switch (layout) {

@@ -16,6 +16,9 @@ dnnl::memory::dims kernel_dims(const ConvolutionSpec& spec);
 /// The description of a kernel as Keras keeps it.
 dnnl::memory::desc kernel_desc(const ConvolutionSpec& spec);
 
+/// Whether a forward convolution applies this activation. One that it does not apply is left to the caller.
+bool fuses(const ActivationSpec& activation);
+
 /// What a convolution's primitives agree on.
 struct ConvolutionDescs {
   dnnl::memory::desc src, kernel, bias, dst;  // bias is zero where there is none
