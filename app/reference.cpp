@@ -23,9 +23,15 @@ struct Kind {
   std::string alone;    // "short for {rate: ...}", where a value alone will do
 };
 
-/// The schema of a mapping among the alternatives of `schema`; null where there is none.
+bool is_object(const Json& type) {
+  return type.is_string() && type.as_string() == "object";
+}
+
+/// Returns the schema of a mapping among the alternatives of `schema`, or null.
 const Json* mapping_in(const Json& schema) {
-  if (const Json* type = schema.find("type"); type && type->is_string() && type->as_string() == "object")
+  if (const Json* type = schema.find("type");
+      type && (is_object(*type) ||
+               (type->is_array() && std::any_of(type->items().begin(), type->items().end(), is_object))))
     return &schema;
   for (const char* keyword : {"anyOf", "oneOf"})
     if (const Json* choices = schema.find(keyword))

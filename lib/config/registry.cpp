@@ -64,7 +64,10 @@ void report_unknown_kind(const ConfigNode& name, const std::string& noun, std::s
 
 /// The schema of one kind: the bare name where that will do, or an object of one key.
 Json kind_schema(const std::string& name, bool bare, Json options) {
-  if (bare) {
+  const Json* type = options.find("type");
+  if (bare && type && type->is_string() && type->as_string() == "object") {
+    options.set("type", Json::array().push("object").push("null"));
+  } else if (bare) {
     Json or_nothing = Json::array();
     or_nothing.push(std::move(options)).push(json_type("null"));
     options = Json::object().set("anyOf", std::move(or_nothing));

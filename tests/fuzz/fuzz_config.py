@@ -401,7 +401,7 @@ class Maker:
         node = self.resolve(node)
         for several in ("anyOf", "oneOf"):
             if several in node:
-                node = self.resolve(next(choice for choice in map(self.resolve, node[several]) if choice.get("type") == "object"
+                node = self.resolve(next(choice for choice in map(self.resolve, node[several]) if "object" in choice.get("type", "")
                                          or "anyOf" in choice))
         required = node.get("required", [])
         return {name: self.value(one, depth + 1) for name, one in node.get("properties", {}).items()
