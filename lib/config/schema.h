@@ -121,8 +121,8 @@ class Schema : public SchemaBase {
   Schema& details(std::vector<std::string> names);
   /// Options as a user might write them, in YAML, for the reference: "{units: 64, activation: relu}".
   Schema& example(std::string options);
-  /// write() leaves out all fields where all are as the defaults, so that the kind is written as its bare
-  /// name.
+  /// Makes write() return an empty mapping if every field has its default, so that the kind is written as its
+  /// bare name.
   Schema& short_by_default();
 
   /// Parses `node` (null stands for an empty mapping). Unknown keys, missing fields, wrong types and failed
@@ -135,7 +135,7 @@ class Schema : public SchemaBase {
   Reading read(const ConfigNode& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
     return read_fields(node, what, &out, diagnostics);
   }
-  /// Everything, defaults included (but for short_by_default), as a mapping that `parse` reads back to an
+  /// Returns all fields, defaults included (see short_by_default), as a mapping that `parse` reads back to an
   /// equal struct.
   ConfigNode write(const T& value) const {
     ConfigNode written = write_fields(&value);

@@ -267,7 +267,7 @@ TEST_CASE("layers as Keras writes them") {
   const auto config = [](const std::string& yaml) {
     const KerasLayerConfig written = keras_config_of(kind_of<Layer>(yaml));
     const std::string kind = yaml.substr(0, yaml.find(':')), &keras = written.class_name;
-    // It is a name of the layer here, too.
+    // dtrain accepts Keras's class as a name of the layer.
     if (keras != "LeakyReLU" && keras != "ReLU") CHECK(registry<Layer>().canonical(keras) == kind);
     return keras + " " + written.config.dump();
   };

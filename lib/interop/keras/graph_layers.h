@@ -21,7 +21,7 @@ struct KerasLayer {
 /// first; layers of one depth in the order in which a depth-first search from the outputs visits them.
 std::vector<KerasLayer> keras_layers(const Graph& graph);
 
-/// Whether Keras has a layer for the node.
+/// Returns whether Keras has a layer for the node.
 bool is_keras_layer(const GraphNode& node);
 
 /// `name` with every character that Keras 2, Keras 3 or TensorFlow refuses replaced by '_': letters, digits,

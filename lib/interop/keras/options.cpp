@@ -41,6 +41,13 @@ Json keras_initializer(const ConfigNode& kind) {
       .set("config", options.is_null() ? Json::object() : to_json(options));
 }
 
+/// The name of an activation function for a layer's `activation` option. It is "linear" for a function that
+/// Keras has only as a layer, which then follows.
+std::string keras_function(const ConfigNode& activation) {
+  const KerasActivation keras = keras_activation(activation);
+  return keras.layer.empty() ? keras.function : "linear";
+}
+
 }  // namespace
 
 Json keras_options(const ConfigNode& options) {
@@ -50,8 +57,7 @@ Json keras_options(const ConfigNode& options) {
     if (key.text().ends_with("_initializer"))
       config.set(key.text(), keras_initializer(value));
     else if (key.text() == "activation")
-      config.set(key.text(),
-                 keras_activation(value).layer.empty() ? keras_activation(value).function : "linear");
+      config.set(key.text(), keras_function(value));
     else
       config.set(key.text(), to_json(value));
   }

@@ -10,7 +10,7 @@ namespace dtrain {
 
 /// One activation function with its options.
 struct ActivationFunction {
-  ActivationSpec spec;   // the function, where it is an elementwise one
+  ActivationSpec spec;   // the function, unless it is softmax
   bool softmax = false;  // it is a softmax over the last axis
 };
 

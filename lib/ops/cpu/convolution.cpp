@@ -201,7 +201,7 @@ class CpuConvolution final : public Convolution {
 
   CpuOps& ops_;
   const Engine& engine_;
-  ActivationSpec activation_;  // that is not fused
+  ActivationSpec activation_;  // applied after the convolution, because oneDNN does not fuse it
   int64_t dst_elements_;
   Layout src_layout_, dst_layout_;
   KernelCall forward_, data_, filter_;

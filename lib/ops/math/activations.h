@@ -86,7 +86,8 @@ struct ClippedRelu {
     const float above = x > maximum ? maximum : x;
     return x <= threshold ? below : above;
   }
-  /// Of the input as of the output, where from_output: both are on the same side of threshold and maximum.
+  /// `saved` is the output if from_output(spec), else the input: both are on the same side of threshold and
+  /// maximum.
   DTRAIN_HOST_DEVICE float backward(float saved, float diff) const {
     const float above = saved < maximum ? diff : 0.0f;
     return saved > threshold ? above : slope * diff;
@@ -163,11 +164,11 @@ struct Mish {
     const float n = power(x), m = n * (n + 2.0f);
     return diff * (m / (m + 2.0f) + x * (4.0f * n * (n + 1.0f) / ((m + 2.0f) * (m + 2.0f))));
   }
-  /// From x = 20 on the tangent rounds to 1.
+  /// The tangent rounds to 1 from x = 20 on, so larger x need no larger power.
   DTRAIN_HOST_DEVICE static float power(float x) { return exp(x > 20.0f ? 20.0f : x); }
 };
 
-/// use(activation) with the activation that the spec names, if it is one of the most usual.
+/// Calls use(activation) with the activation of the spec and returns true, if it is one of the common ones.
 template <class Use>
 DTRAIN_HOST_DEVICE inline bool with_usual_activation(const ActivationSpec& spec, Use&& use) {
   switch (spec.kind) {
@@ -200,7 +201,7 @@ DTRAIN_HOST_DEVICE inline bool with_usual_activation(const ActivationSpec& spec,
   }
 }
 
-/// use(activation) with the activation that the spec names, if it is none of the most usual.
+/// Calls use(activation) with the activation of the spec, which is not one of the common ones.
 template <class Use>
 DTRAIN_HOST_DEVICE inline void with_unusual_activation(const ActivationSpec& spec, Use&& use) {
   switch (spec.kind) {
@@ -231,7 +232,7 @@ DTRAIN_HOST_DEVICE inline void with_activation(const ActivationSpec& spec, Use&&
   if (!with_usual_activation(spec, use)) with_unusual_activation(spec, use);
 }
 
-/// Any of the unusual activations, chosen at every element.
+/// Any activation that is not a common one. It is selected again for every element.
 struct UnusualActivation {
   ActivationSpec spec;
   DTRAIN_HOST_DEVICE float forward(float x) const {
@@ -246,7 +247,8 @@ struct UnusualActivation {
   }
 };
 
-/// use(activation) for kernels that are compiled once for each: the unusual ones share one.
+/// Calls use(activation) for kernels that are instantiated for each activation. All that are not common share
+/// one instance, UnusualActivation, which keeps the program small.
 template <class Use>
 inline void with_activation_kernel(const ActivationSpec& spec, Use&& use) {
   if (!with_usual_activation(spec, use)) use(UnusualActivation{spec});

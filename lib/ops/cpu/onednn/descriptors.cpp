@@ -18,13 +18,13 @@ using tag = memory::format_tag;
 
 constexpr auto kFloat = memory::data_type::f32;
 
-/// oneDNN's own computation of an activation.
+/// An activation as oneDNN's post-ops name it.
 struct Eltwise {
   algorithm kind;
   float alpha = 0;
 };
 
-/// Nothing for activations that are not fused.
+/// Returns nothing for an activation that oneDNN does not fuse.
 std::optional<Eltwise> eltwise_of(const ActivationSpec& activation) {
   switch (activation.kind) {
     case Activation::relu:
@@ -42,7 +42,8 @@ std::optional<Eltwise> eltwise_of(const ActivationSpec& activation) {
   }
 }
 
-/// A new one each time: copies share one handle, and an activation appended to one would be in all.
+/// Returns new attributes in every call, because copies share one handle: an activation appended to one copy
+/// would apply to all.
 primitive_attr attributes_with(const ActivationSpec& activation = {}) {
   primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -16,7 +16,7 @@ dnnl::memory::dims kernel_dims(const ConvolutionSpec& spec);
 /// The description of a kernel as Keras keeps it.
 dnnl::memory::desc kernel_desc(const ConvolutionSpec& spec);
 
-/// Whether a forward convolution applies this activation. One that it does not apply is left to the caller.
+/// Returns whether a forward convolution applies this activation. The caller applies the others.
 bool fuses(const ActivationSpec& activation);
 
 /// What a convolution's primitives agree on.
