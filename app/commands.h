@@ -10,6 +10,7 @@ void add_fit(CommandLine& line);
 void add_resume(CommandLine& line);
 void add_evaluate(CommandLine& line);
 void add_predict(CommandLine& line);
+void add_export(CommandLine& line);
 void add_check(CommandLine& line);
 void add_summary(CommandLine& line);
 void add_inspect(CommandLine& line);

@@ -12,6 +12,8 @@
 
 namespace dtrain {
 
+class OnnxLayer;  // interop/onnx/builder.h
+
 /// A layer as Keras serializes it. `config` lacks the keys that all layers have: name, trainable and dtype.
 struct KerasLayerConfig {
   std::string class_name;
@@ -22,7 +24,9 @@ struct KerasLayerConfig {
 /// defaults written (options_of).
 struct LayerFormats {
   std::string kind;  ///< dtrain's name for it: "conv2d"
-  std::function<KerasLayerConfig(const ConfigNode& options)> to_keras;
+  std::function<KerasLayerConfig(const ConfigNode& options)> to_keras = nullptr;
+  /// Adds the layer's nodes to an ONNX graph; null for a kind that cannot be exported.
+  std::function<void(OnnxLayer& layer)> onnx = nullptr;
 };
 
 /// The rows of all kinds, in the order of the reference.

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
+
+#include "base/protobuf.h"
 
 namespace dtrain {
 
@@ -25,84 +26,21 @@ uint32_t masked(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
-template <class Number>
-std::string little_endian(Number number) {
-  std::string bytes;
-  for (size_t i = 0; i < sizeof(Number); ++i) bytes += static_cast<char>(number >> (8 * i) & 0xff);
-  return bytes;
-}
-
-uint64_t read_little_endian(std::string_view bytes) {
-  uint64_t number = 0;
-  for (size_t i = 0; i < bytes.size(); ++i)
-    number |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
-  return number;
-}
-
-// Protocol buffers: a field is its number and wire type, then its value.
-
-enum class Wire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-
-std::string varint(uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
-  return bytes + static_cast<char>(value);
-}
-
-std::string key(int field, Wire wire) {
-  return varint(static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(wire));
-}
-
-std::string field_bytes(int field, std::string_view value) {
-  return key(field, Wire::bytes) + varint(value.size()) + std::string(value);
-}
-
-std::string field_varint(int field, int64_t value) {
-  return key(field, Wire::varint) + varint(static_cast<uint64_t>(value));
-}
-
-std::string fixed(double value) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  return little_endian(bits);
-}
-
-std::string field_double(int field, double value) {
-  return key(field, Wire::fixed64) + fixed(value);
-}
-
-std::string field_float(int field, double value) {
-  // What a float cannot hold is infinite there, not undefined.
-  const double most = std::numeric_limits<float>::max();
-  const float narrow = std::abs(value) > most
-                           ? std::copysign(HUGE_VALF, static_cast<float>(value < 0 ? -1 : 1))
-                           : static_cast<float>(value);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &narrow, sizeof bits);
-  return key(field, Wire::fixed32) + little_endian(bits);
-}
-
-std::string field_packed(int field, std::span<const double> values) {
-  std::string packed;
-  for (const double value : values) packed += fixed(value);
-  return field_bytes(field, packed);
-}
-
 // The numbers of tensorflow.Event's fields, and of what is in it.
 constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kGraph = 4, kSummary = 5, kSessionLog = 7;
 constexpr int kSummaryValue = 1, kTag = 1, kSimpleValue = 2, kImage = 4, kHisto = 5;
 constexpr int kStatus = 1, kStart = 1;
 
 std::string event(double time, int64_t step, const std::string& content) {
-  return field_double(kWallTime, time) + (step != 0 ? field_varint(kStep, step) : "") + content;
+  return proto_double(kWallTime, time) + (step != 0 ? proto_varint(kStep, step) : "") + content;
 }
 
 /// One summary with one value, whose field `number` is this message.
 std::string summary_event(double time, int64_t step, const std::string& tag, int number,
                           const std::string& message) {
   return event(time, step,
-               field_bytes(kSummary, field_bytes(kSummaryValue,
-                                                 field_bytes(kTag, tag) + field_bytes(number, message))));
+               proto_bytes(kSummary, proto_bytes(kSummaryValue,
+                                                 proto_bytes(kTag, tag) + proto_bytes(number, message))));
 }
 
 /// tensorflow.NodeDef, with attributes that TensorBoard shows.
@@ -112,39 +50,27 @@ std::string node_def(const EventGraphNode& node) {
   std::string shapes;
   for (const std::vector<int64_t>& shape : node.shapes) {
     std::string dimensions;
-    for (const int64_t size : shape) dimensions += field_bytes(kDimension, field_varint(kSize, size));
-    shapes += field_bytes(kShape, dimensions);
+    for (const int64_t size : shape) dimensions += proto_bytes(kDimension, proto_varint(kSize, size));
+    shapes += proto_bytes(kShape, dimensions);
   }
   const auto attribute = [](std::string_view name, const std::string& value) {
-    return field_bytes(kAttribute, field_bytes(kKey, name) + field_bytes(kValue, value));
+    return proto_bytes(kAttribute, proto_bytes(kKey, name) + proto_bytes(kValue, value));
   };
-  std::string text = field_bytes(kName, node.name) + field_bytes(kOp, node.op);
-  for (const std::string& input : node.inputs) text += field_bytes(kInput, input);
-  text += attribute("_output_shapes", field_bytes(kList, shapes));
-  if (node.parameters > 0) text += attribute("parameters", field_varint(kInteger, node.parameters));
+  std::string text = proto_bytes(kName, node.name) + proto_bytes(kOp, node.op);
+  for (const std::string& input : node.inputs) text += proto_bytes(kInput, input);
+  text += attribute("_output_shapes", proto_bytes(kList, shapes));
+  if (node.parameters > 0) text += attribute("parameters", proto_varint(kInteger, node.parameters));
   return text;
-}
-
-/// Takes a varint off the front; false where there is none.
-bool take_varint(std::string_view& bytes, uint64_t& value) {
-  value = 0;
-  for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(bytes.front());
-    bytes.remove_prefix(1);
-    value |= uint64_t{byte & 0x7fU} << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
 }
 
 /// The step of an event's data; 0 where it has none.
 int64_t step_of(std::string_view data) {
   for (uint64_t head = 0, value = 0; take_varint(data, head);) {
-    const auto wire = static_cast<Wire>(head & 7);
-    size_t skipped = wire == Wire::fixed64 ? 8 : wire == Wire::fixed32 ? 4 : 0;
+    const auto wire = static_cast<ProtoWire>(head & 7);
+    size_t skipped = wire == ProtoWire::fixed64 ? 8 : wire == ProtoWire::fixed32 ? 4 : 0;
     if (skipped == 0 && !take_varint(data, value)) return 0;
-    if (wire == Wire::varint && head >> 3 == kStep) return static_cast<int64_t>(value);
-    if (wire == Wire::bytes) skipped = value;
+    if (wire == ProtoWire::varint && head >> 3 == kStep) return static_cast<int64_t>(value);
+    if (wire == ProtoWire::bytes) skipped = value;
     if (skipped > data.size()) return 0;
     data.remove_prefix(skipped);
   }
@@ -166,19 +92,19 @@ std::string tf_record(std::string_view data) {
 }
 
 std::string version_event(double time) {
-  return event(time, 0, field_bytes(kFileVersion, "brain.Event:2"));
+  return event(time, 0, proto_bytes(kFileVersion, "brain.Event:2"));
 }
 
 std::string session_start_event(double time, int64_t step) {
-  return event(time, step, field_bytes(kSessionLog, field_varint(kStatus, kStart)));
+  return event(time, step, proto_bytes(kSessionLog, proto_varint(kStatus, kStart)));
 }
 
 std::string scalars_event(double time, int64_t step,
                           std::span<const std::pair<std::string, double>> scalars) {
   std::string summary;
   for (const auto& [tag, value] : scalars)
-    summary += field_bytes(kSummaryValue, field_bytes(kTag, tag) + field_float(kSimpleValue, value));
-  return event(time, step, field_bytes(kSummary, summary));
+    summary += proto_bytes(kSummaryValue, proto_bytes(kTag, tag) + proto_float(kSimpleValue, value));
+  return event(time, step, proto_bytes(kSummary, summary));
 }
 
 Histogram histogram_of(std::span<const float> values) {
@@ -210,24 +136,24 @@ Histogram histogram_of(std::span<const float> values) {
 }
 
 std::string histogram_event(double time, int64_t step, const std::string& tag, const Histogram& histogram) {
-  const std::string histo = field_double(1, histogram.min) + field_double(2, histogram.max) +
-                            field_double(3, static_cast<double>(histogram.count)) +
-                            field_double(4, histogram.sum) + field_double(5, histogram.sum_squares) +
-                            field_packed(6, histogram.limits) + field_packed(7, histogram.counts);
+  const std::string histo = proto_double(1, histogram.min) + proto_double(2, histogram.max) +
+                            proto_double(3, static_cast<double>(histogram.count)) +
+                            proto_double(4, histogram.sum) + proto_double(5, histogram.sum_squares) +
+                            proto_packed(6, histogram.limits) + proto_packed(7, histogram.counts);
   return summary_event(time, step, tag, kHisto, histo);
 }
 
 std::string graph_event(double time, std::span<const EventGraphNode> nodes) {
   constexpr int kNode = 1;
   std::string graph;
-  for (const EventGraphNode& node : nodes) graph += field_bytes(kNode, node_def(node));
-  return event(time, 0, field_bytes(kGraph, graph));
+  for (const EventGraphNode& node : nodes) graph += proto_bytes(kNode, node_def(node));
+  return event(time, 0, proto_bytes(kGraph, graph));
 }
 
 std::string image_event(double time, int64_t step, const std::string& tag, int64_t height, int64_t width,
                         int64_t channels, std::string_view png) {
   const std::string image =
-      field_varint(1, height) + field_varint(2, width) + field_varint(3, channels) + field_bytes(4, png);
+      proto_varint(1, height) + proto_varint(2, width) + proto_varint(3, channels) + proto_bytes(4, png);
   return summary_event(time, step, tag, kImage, image);
 }
 

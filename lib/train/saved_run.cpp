@@ -245,11 +245,6 @@ std::string restore_average(const Checkpoint& checkpoint, Replicas& replicas) {
   return "";
 }
 
-void restore_weights(const Checkpoint& checkpoint, Replicas& replicas) {
-  for (const ParameterSlice& slice : replicas.layout().slices())
-    restore_array(checkpoint, checkpoint.weight(slice.path()), slice, kParameters, replicas);
-}
-
 /// The optimizer whose slots the checkpoint has, by its kind; "" where the configuration does not say.
 std::string optimizer_of(const Checkpoint& checkpoint) {
   Diagnostics diagnostics;
@@ -301,6 +296,11 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
 }
 
 }  // namespace
+
+void restore_weights(const Checkpoint& checkpoint, Replicas& replicas) {
+  for (const ParameterSlice& slice : replicas.layout().slices())
+    restore_array(checkpoint, checkpoint.weight(slice.path()), slice, kParameters, replicas);
+}
 
 std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas,
                                  TrainingState& state) {

@@ -66,6 +66,10 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
 std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas,
                                  TrainingState& state);
 
+/// Puts a checkpoint's weights in place, after Replicas::allocate() and before finish_writing(). Throws
+/// UserError where a weight is missing or of another shape.
+void restore_weights(const Checkpoint& checkpoint, Replicas& replicas);
+
 /// A saved run's model with its weights on this machine's devices, for `purpose` (evaluation or prediction)
 /// with the loader's batches, of `batch_size` at most. Throws UserError as above. Refers to the run.
 std::unique_ptr<Replicas> replicas_for_inference(const SavedRun& run, Plan::Purpose purpose,

@@ -4,51 +4,12 @@
 #include <cmath>
 #include <functional>
 
-#include "data/row_fitter.h"
 #include "train/probabilities.h"
+#include "train/unit_plan.h"
 
 namespace dtrain {
 
 namespace {
-
-/// The plan that makes a target or an input of its column, gaps aside, by the facts of the training split.
-class UnitPlanner {
- public:
-  explicit UnitPlanner(const RunConfig& config) : config_(config), facts_(config.dataset.facts) {
-    for (auto& [name, steps] : facts_.fitted)  // filling gaps changes no unit
-      if (!steps.empty() && steps.front().kind == "fill") steps.erase(steps.begin());
-  }
-
-  ColumnPlan plan(const TensorSpec& target) {
-    const auto& train = config_.dataset.train;
-    const InputTarget* same = train ? train->find_input_target(target.name) : nullptr;
-    ColumnTransforms of_target = transforms_of(target, true, config_.dataset.transforms);
-    if (!same) return extend(stored(of_target), target, true, of_target).plan;
-    std::erase_if(of_target.chosen, [](const TransformSpec* spec) { return spec->of.empty(); });
-    const TensorSpec input = find_input(same->input);
-    const ColumnTransforms of_input = transforms_of(input, false, config_.dataset.transforms);
-    return extend(extend(stored(of_input), input, false, of_input), target, true, of_target).plan;
-  }
-
- private:
-  static PlannedColumn stored(const ColumnTransforms& transforms) {
-    const ColumnPlan plan({"", transforms.stored.shape, DType::float32});
-    return {plan, plan};
-  }
-  PlannedColumn extend(PlannedColumn begun, const TensorSpec& wanted, bool is_target,
-                       const ColumnTransforms& transforms) {
-    RowFitter fitter(facts_, name_for_of(wanted), {});
-    return plan_column(std::move(begun), wanted, is_target, transforms.chosen, {}, fitter, {});
-  }
-  TensorSpec find_input(const std::string& name) const {
-    const std::vector<TensorSpec> inputs = config_.graph.input_specs();
-    return *std::find_if(inputs.begin(), inputs.end(),
-                         [&](const TensorSpec& input) { return input.name == name; });
-  }
-
-  const RunConfig& config_;
-  DataFacts facts_;
-};
 
 bool is_input(const RunConfig& config, const TensorSpec& target) {
   return config.dataset.train && config.dataset.train->find_input_target(target.name);
@@ -61,7 +22,7 @@ TargetScale::TargetScale(const RunConfig& config, size_t head)
   const Head& one = config.heads[head];
   if (one.target.dtype != DType::float32) return;
   if (one.loss->tells_classes() && !is_input(config, one.target)) return;
-  const ColumnPlan plan = UnitPlanner(config).plan(one.target);
+  const ColumnPlan plan = unit_plan_of_target(config, one.target);
   const auto map = plan.exact_map();  // views the plan's numbers
   const auto is_zero = [](double scale) { return scale == 0; };
   if (!map || std::any_of(map->scale.begin(), map->scale.end(), is_zero)) return;

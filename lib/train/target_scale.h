@@ -23,6 +23,10 @@ class TargetScale {
   bool is_scaled() const { return !scale_.empty(); }
   /// Whether the output is logits, which are not in the target's unit: make_probabilities() comes first.
   bool takes_logits() const { return takes_logits_; }
+  /// The map y = scale * x + offset to the data's unit, of one element or of each element of a row; empty
+  /// where the unit stays.
+  const std::vector<double>& scale() const { return scale_; }
+  const std::vector<double>& offset() const { return offset_; }
   /// Whether float32 lacks digits that numbers in the data's unit need: these are large beside their
   /// differences.
   bool needs_double() const;

@@ -1,5 +1,9 @@
+#include <cmath>
+#include <stdexcept>
+
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
+#include "interop/onnx/builder.h"
 
 namespace dtrain {
 
@@ -11,10 +15,98 @@ KerasLayerConfig to_keras(const ConfigNode& options) {
   return {activation.layer, activation.layer_config};
 }
 
+/// x for x between the threshold and the maximum, the maximum above, and negative_slope (x - threshold)
+/// below.
+std::string clipped_relu_to_onnx(OnnxLayer& layer, const std::string& x, const ActivationSpec& spec) {
+  const bool is_bounded = std::isfinite(spec.maximum);
+  if (spec.alpha == 0 && spec.threshold == 0)
+    return layer.add("Clip",
+                     is_bounded ? std::vector<std::string>{x, layer.constant(0), layer.constant(spec.maximum)}
+                                : std::vector<std::string>{x, layer.constant(0)});
+  const std::string threshold = layer.constant(spec.threshold);
+  const std::string above = is_bounded ? layer.add("Min", {x, layer.constant(spec.maximum)}) : x;
+  const std::string below =
+      spec.alpha == 0 ? layer.constant(0)
+                      : layer.add("Mul", {layer.add("Sub", {x, threshold}), layer.constant(spec.alpha)});
+  return layer.add("Where", {layer.add("LessOrEqual", {x, threshold}), below, above});
+}
+
+/// x times the normal distribution's cumulative function, which is (1 + erf(x / sqrt(2))) / 2, or by tanh.
+std::string gelu_to_onnx(OnnxLayer& layer, const std::string& x, bool approximate) {
+  std::string inner;
+  if (approximate) {
+    const std::string square = layer.add("Mul", {x, x});
+    const std::string factor =
+        layer.add("Add", {layer.add("Mul", {square, layer.constant(0.044715f)}), layer.constant(1)});
+    const std::string scaled = layer.add("Mul", {x, layer.constant(0.7978845608f)});  // sqrt(2 / pi)
+    inner = layer.add("Tanh", {layer.add("Mul", {scaled, factor})});
+  } else {
+    inner = layer.add("Erf", {layer.add("Mul", {x, layer.constant(0.7071067812f)})});
+  }
+  const std::string half = layer.add("Mul", {x, layer.constant(0.5f)});
+  return layer.add("Mul", {half, layer.add("Add", {inner, layer.constant(1)})});
+}
+
+std::string elementwise_to_onnx(OnnxLayer& layer, const std::string& x, const ActivationSpec& spec) {
+  const auto hard_sigmoid = [&](float slope) {
+    return layer.add("HardSigmoid", {x}, {{"alpha", slope}, {"beta", 0.5f}});
+  };
+  switch (spec.kind) {
+    case Activation::linear:
+      return x;
+    case Activation::relu:
+      return layer.add("Relu", {x});
+    case Activation::leaky_relu:
+      return layer.add("LeakyRelu", {x}, {{"alpha", spec.alpha}});
+    case Activation::gelu:
+      return gelu_to_onnx(layer, x, spec.approximate);
+    case Activation::silu:
+      return layer.add("Mul", {x, layer.add("Sigmoid", {x})});
+    case Activation::tanh:
+      return layer.add("Tanh", {x});
+    case Activation::sigmoid:
+      return layer.add("Sigmoid", {x});
+    case Activation::elu:
+      return layer.add("Elu", {x}, {{"alpha", spec.alpha}});
+    case Activation::clipped_relu:
+      return clipped_relu_to_onnx(layer, x, spec);
+    case Activation::softplus:
+      return layer.add("Softplus", {x});
+    case Activation::softsign:
+      return layer.add("Softsign", {x});
+    case Activation::hard_sigmoid:
+      return hard_sigmoid(spec.alpha);
+    case Activation::hard_silu:
+      return layer.add("Mul", {x, hard_sigmoid(1.0f / 6)});
+    case Activation::selu:
+      return layer.add("Selu", {x});
+    case Activation::exponential:
+      return layer.add("Exp", {x});
+    case Activation::mish:
+      return layer.add("Mul", {x, layer.add("Tanh", {layer.add("Softplus", {x})})});
+  }
+  throw std::logic_error("an activation without an ONNX operator");
+}
+
+void activation_to_onnx(OnnxLayer& layer) {
+  if (layer.node().layer->is_softmax()) {
+    const std::string x = layer.input(0, OnnxLayout::channels_last);
+    layer.set_output(layer.add("Softmax", {x}, {{"axis", int64_t{-1}}}), OnnxLayout::channels_last);
+    return;
+  }
+  const OnnxLayout layout = layer.layout();
+  layer.set_output(elementwise_to_onnx(layer, layer.input(0, layout), *layer.node().layer->elementwise()),
+                   layout);
+}
+
 }  // namespace
 
 void add_activation_formats(std::vector<LayerFormats>& table) {
-  table.push_back({"activation", to_keras});
+  table.push_back({
+      .kind = "activation",
+      .to_keras = to_keras,
+      .onnx = activation_to_onnx,
+  });
 }
 
 }  // namespace dtrain

@@ -1,10 +1,33 @@
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
+#include "interop/onnx/builder.h"
 
 namespace dtrain {
 
+namespace {
+
+void dense_to_onnx(OnnxLayer& layer) {
+  const std::string x = layer.input(0, OnnxLayout::channels_last), kernel = layer.parameter("kernel");
+  const bool has_bias = layer.has_parameter("bias");
+  if (layer.input_spec().shape.rank() == 1) {
+    std::vector<std::string> inputs = {x, kernel};
+    if (has_bias) inputs.push_back(layer.parameter("bias"));
+    layer.set_output(layer.add("Gemm", inputs), OnnxLayout::channels_last);
+    return;
+  }
+  std::string y = layer.add("MatMul", {x, kernel});
+  if (has_bias) y = layer.add("Add", {y, layer.parameter("bias")});
+  layer.set_output(y, OnnxLayout::channels_last);
+}
+
+}  // namespace
+
 void add_dense_formats(std::vector<LayerFormats>& table) {
-  table.push_back({"dense", keras_layer("Dense")});
+  table.push_back({
+      .kind = "dense",
+      .to_keras = keras_layer("Dense"),
+      .onnx = dense_to_onnx,
+  });
 }
 
 }  // namespace dtrain

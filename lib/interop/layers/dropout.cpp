@@ -1,10 +1,24 @@
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
+#include "interop/onnx/builder.h"
 
 namespace dtrain {
 
+namespace {
+
+/// Dropout does nothing outside of training.
+void dropout_to_onnx(OnnxLayer& layer) {
+  layer.set_output(layer.input(0, layer.layout()), layer.layout());
+}
+
+}  // namespace
+
 void add_dropout_formats(std::vector<LayerFormats>& table) {
-  table.push_back({"dropout", keras_layer("Dropout")});
+  table.push_back({
+      .kind = "dropout",
+      .to_keras = keras_layer("Dropout"),
+      .onnx = dropout_to_onnx,
+  });
 }
 
 }  // namespace dtrain

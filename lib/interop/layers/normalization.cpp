@@ -1,6 +1,7 @@
 #include "config/schema.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
+#include "interop/onnx/builder.h"
 
 namespace dtrain {
 
@@ -14,11 +15,48 @@ KerasLayerConfig batch_normalization_to_keras(const ConfigNode& options) {
   return {"BatchNormalization", keras_options(synchronized ? options : options.without(kSynchronized))};
 }
 
+/// A parameter of the last axis, or `value` for each of its elements if the layer does without.
+std::string parameter_or(OnnxLayer& layer, std::string_view name, float value) {
+  if (layer.has_parameter(name)) return layer.parameter(name);
+  return layer.constant(std::vector<float>(static_cast<size_t>(layer.input_spec().shape.back()), value));
+}
+
+float onnx_epsilon(const OnnxLayer& layer) {
+  return static_cast<float>(layer.options().at("epsilon").as_double());
+}
+
+void batch_normalization_to_onnx(OnnxLayer& layer) {
+  const std::string y = layer.add(
+      "BatchNormalization",
+      {layer.input(0, OnnxLayout::channels_first), parameter_or(layer, "gamma", 1),
+       parameter_or(layer, "beta", 0), layer.parameter("moving_mean"), layer.parameter("moving_variance")},
+      {{"epsilon", onnx_epsilon(layer)}});
+  layer.set_output(y, OnnxLayout::channels_first);
+}
+
+void layer_normalization_to_onnx(OnnxLayer& layer) {
+  layer.require_opset(17);
+  std::vector<std::string> inputs = {layer.input(0, OnnxLayout::channels_last),
+                                     parameter_or(layer, "gamma", 1)};
+  if (layer.has_parameter("beta")) inputs.push_back(layer.parameter("beta"));
+  layer.set_output(
+      layer.add("LayerNormalization", inputs, {{"axis", int64_t{-1}}, {"epsilon", onnx_epsilon(layer)}}),
+      OnnxLayout::channels_last);
+}
+
 }  // namespace
 
 void add_normalization_formats(std::vector<LayerFormats>& table) {
-  table.push_back({"batch_normalization", batch_normalization_to_keras});
-  table.push_back({"layer_normalization", keras_layer("LayerNormalization")});
+  table.push_back({
+      .kind = "batch_normalization",
+      .to_keras = batch_normalization_to_keras,
+      .onnx = batch_normalization_to_onnx,
+  });
+  table.push_back({
+      .kind = "layer_normalization",
+      .to_keras = keras_layer("LayerNormalization"),
+      .onnx = layer_normalization_to_onnx,
+  });
 }
 
 }  // namespace dtrain

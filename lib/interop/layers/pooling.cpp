@@ -1,13 +1,59 @@
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
+#include "interop/layers/windows.h"
+#include "interop/onnx/builder.h"
 
 namespace dtrain {
 
+namespace {
+
+std::function<void(OnnxLayer&)> pooling_to_onnx(const std::string& op) {
+  return [op](OnnxLayer& layer) {
+    const Window window = pooling_window(layer.options());
+    const Padding2 padding = padding_of(window, layer.input_spec().shape);
+    std::vector<OnnxAttribute> attributes = {
+        {"kernel_shape", std::vector<int64_t>{window.size.height, window.size.width}},
+        {"strides", std::vector<int64_t>{window.strides.height, window.strides.width}},
+        {"pads", std::vector<int64_t>{padding.top, padding.left, padding.bottom, padding.right}}};
+    if (op == "AveragePool") attributes.emplace_back("count_include_pad", int64_t{0});
+    layer.set_output(layer.add(op, {layer.input(0, OnnxLayout::channels_first)}, std::move(attributes)),
+                     OnnxLayout::channels_first);
+  };
+}
+
+std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op) {
+  return [op](OnnxLayer& layer) {
+    const std::string pooled = layer.add(op, {layer.input(0, OnnxLayout::channels_first)});
+    if (layer.output_spec().shape.rank() > 1)
+      layer.set_output(pooled, OnnxLayout::channels_first);
+    else
+      layer.set_output(layer.add("Flatten", {pooled}, {{"axis", int64_t{1}}}), OnnxLayout::channels_last);
+  };
+}
+
+}  // namespace
+
 void add_pooling_formats(std::vector<LayerFormats>& table) {
-  table.push_back({"max_pooling2d", keras_image_layer("MaxPooling2D")});
-  table.push_back({"average_pooling2d", keras_image_layer("AveragePooling2D")});
-  table.push_back({"global_max_pooling2d", keras_image_layer("GlobalMaxPooling2D")});
-  table.push_back({"global_average_pooling2d", keras_image_layer("GlobalAveragePooling2D")});
+  table.push_back({
+      .kind = "max_pooling2d",
+      .to_keras = keras_image_layer("MaxPooling2D"),
+      .onnx = pooling_to_onnx("MaxPool"),
+  });
+  table.push_back({
+      .kind = "average_pooling2d",
+      .to_keras = keras_image_layer("AveragePooling2D"),
+      .onnx = pooling_to_onnx("AveragePool"),
+  });
+  table.push_back({
+      .kind = "global_max_pooling2d",
+      .to_keras = keras_image_layer("GlobalMaxPooling2D"),
+      .onnx = global_pooling_to_onnx("GlobalMaxPool"),
+  });
+  table.push_back({
+      .kind = "global_average_pooling2d",
+      .to_keras = keras_image_layer("GlobalAveragePooling2D"),
+      .onnx = global_pooling_to_onnx("GlobalAveragePool"),
+  });
 }
 
 }  // namespace dtrain

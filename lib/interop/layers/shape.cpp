@@ -1,13 +1,67 @@
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
+#include "interop/layers/windows.h"
+#include "interop/onnx/builder.h"
 
 namespace dtrain {
 
+namespace {
+
+/// Both layers are of images; `sides` are those of all four axes, channels first.
+void padding_to_onnx(OnnxLayer& layer) {
+  const Padding2 sides = sides_of(layer.options().at("padding"));
+  const std::string pads = layer.integers({0, 0, sides.top, sides.left, 0, 0, sides.bottom, sides.right});
+  layer.set_output(layer.add("Pad", {layer.input(0, OnnxLayout::channels_first), pads}),
+                   OnnxLayout::channels_first);
+}
+
+void cropping_to_onnx(OnnxLayer& layer) {
+  const Padding2 sides = sides_of(layer.options().at("cropping"));
+  const Shape& image = layer.input_spec().shape;
+  const std::string starts = layer.integers({sides.top, sides.left});
+  const std::string ends = layer.integers({image[0] - sides.bottom, image[1] - sides.right});
+  layer.set_output(
+      layer.add("Slice", {layer.input(0, OnnxLayout::channels_first), starts, ends, layer.integers({2, 3})}),
+      OnnxLayout::channels_first);
+}
+
+void flatten_to_onnx(OnnxLayer& layer) {
+  const std::string x = layer.input(0, OnnxLayout::channels_last);
+  layer.set_output(
+      layer.input_spec().shape.rank() == 1 ? x : layer.add("Flatten", {x}, {{"axis", int64_t{1}}}),
+      OnnxLayout::channels_last);
+}
+
+void reshape_to_onnx(OnnxLayer& layer) {
+  std::vector<int64_t> shape = {0};  // the batch stays
+  shape.insert(shape.end(), layer.output_spec().shape.begin(), layer.output_spec().shape.end());
+  layer.set_output(layer.add("Reshape", {layer.input(0, OnnxLayout::channels_last), layer.integers(shape)}),
+                   OnnxLayout::channels_last);
+}
+
+}  // namespace
+
 void add_shape_formats(std::vector<LayerFormats>& table) {
-  table.push_back({"zero_padding2d", keras_image_layer("ZeroPadding2D")});
-  table.push_back({"cropping2d", keras_image_layer("Cropping2D")});
-  table.push_back({"flatten", keras_image_layer("Flatten")});
-  table.push_back({"reshape", keras_layer("Reshape")});
+  table.push_back({
+      .kind = "zero_padding2d",
+      .to_keras = keras_image_layer("ZeroPadding2D"),
+      .onnx = padding_to_onnx,
+  });
+  table.push_back({
+      .kind = "cropping2d",
+      .to_keras = keras_image_layer("Cropping2D"),
+      .onnx = cropping_to_onnx,
+  });
+  table.push_back({
+      .kind = "flatten",
+      .to_keras = keras_image_layer("Flatten"),
+      .onnx = flatten_to_onnx,
+  });
+  table.push_back({
+      .kind = "reshape",
+      .to_keras = keras_layer("Reshape"),
+      .onnx = reshape_to_onnx,
+  });
 }
 
 }  // namespace dtrain

@@ -1,0 +1,163 @@
+// dtrain export: a trained model in the file formats of other tools.
+#include "interop/onnx/export.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/paths.h"
+#include "commands.h"
+#include "config/diagnostics.h"
+#include "console.h"
+#include "options.h"
+#include "saved_model.h"
+#include "text.h"
+#include "train/exported_run.h"
+
+namespace dtrain {
+
+namespace {
+
+struct ExportOptions : ModelOptions {
+  OutputOptions output;
+  std::string output_file, format, outputs;
+  std::optional<int64_t> opset;
+  bool float16 = false, external_data = false, with_preprocessing = false;
+};
+
+/// A format of files: its name, the ending of its files, and the function that writes the files and gives
+/// their names.
+struct ExportFormat {
+  const char* name;
+  const char* ending;
+  std::vector<std::string> (*write)(const ExportedModel& model, const ExportOptions& options);
+};
+
+std::vector<std::string> write_onnx(const ExportedModel& model, const ExportOptions& options) {
+  return export_onnx(model,
+                     {.opset = options.opset.value_or(OnnxOptions().opset),
+                      .float16 = options.float16,
+                      .external_data = options.external_data},
+                     options.output_file);
+}
+
+constexpr std::array kFormats{
+    ExportFormat{"onnx", ".onnx", write_onnx},
+};
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const ExportFormat& format : kFormats) names.emplace_back(format.name);
+  return names;
+}
+
+/// By --format, else by the output's ending.
+const ExportFormat& format_of(const ExportOptions& options) {
+  std::string endings;
+  for (const ExportFormat& format : kFormats) {
+    if (options.format.empty() ? options.output_file.ends_with(format.ending) : options.format == format.name)
+      return format;
+    endings += fmt::format("{}{}", endings.empty() ? "" : ", ", format.ending);
+  }
+  throw UserError(fmt::format("--output {}: expected a file that ends in {}, or --format {}",
+                              options.output_file, endings, fmt::join(format_names(), "|")));
+}
+
+/// An option that another format has.
+void refuse_options_of_others(const ExportOptions& options, const ExportFormat& format) {
+  const bool is_onnx = std::string_view(format.name) == "onnx";
+  const auto refuse = [&](bool given, const char* option, const char* owner) {
+    if (given)
+      throw UserError(fmt::format("{}: is an option of {}, found a file of {}; leave it out", option, owner,
+                                  format.name));
+  };
+  refuse(!is_onnx && options.opset.has_value(), "--opset", "ONNX");
+  refuse(!is_onnx && options.float16, "--float16", "ONNX");
+  refuse(!is_onnx && options.external_data, "--external-data", "ONNX");
+  if (options.opset && *options.opset > kMostOpset)
+    throw UserError(fmt::format("--opset: expected a number from {} to {}, found {}", kLeastOpset, kMostOpset,
+                                *options.opset));
+}
+
+/// The run's own files must not be written over.
+void check_output(const ExportOptions& options, const SavedRun& run) {
+  const Standing there = look_at(options.output_file);
+  if (there == Standing::directory || there == Standing::other)
+    throw UserError(fmt::format("{}: expected the name of a file, found {}; give another --output",
+                                options.output_file,
+                                there == Standing::directory ? "a folder" : "something else"));
+  std::error_code missing;
+  if (std::filesystem::equivalent(run.checkpoint.path(), options.output_file, missing) ||
+      begins_as_checkpoint(options.output_file))
+    throw UserError(fmt::format("{}: is a checkpoint; give another --output", options.output_file));
+}
+
+void print_results(const ExportOptions& options, const ExportFormat& format, const SavedRun& run,
+                   const ExportedModel& model, const std::vector<std::string>& files) {
+  if (options.output.json) {
+    Json written = Json::array(), inputs = Json::array(), outputs = Json::array();
+    for (const std::string& file : files) written.push(file);
+    for (const ExportedInput& input : model.inputs) inputs.push(input.given.name);
+    for (const ExportedOutput& output : model.outputs) outputs.push(output.name);
+    print_json(Json::object()
+                   .set("format", format.name)
+                   .set("files", std::move(written))
+                   .set("inputs", std::move(inputs))
+                   .set("outputs", std::move(outputs))
+                   .set("checkpoint", checkpoint_as_json(run)));
+  } else if (options.output.text()) {
+    print_text(fmt::format("{}written: {}\n", checkpoint_as_text(run), fmt::join(files, ", ")));
+  }
+}
+
+void export_model(const ExportOptions& options) {
+  const ExportFormat& format = format_of(options);
+  refuse_options_of_others(options, format);
+  const SavedRun run = load_saved_model(options);
+  check_output(options, run);
+  const ExportedRun exported = exported_run(run, {.are_probabilities = options.outputs == "probabilities",
+                                                  .with_preprocessing = options.with_preprocessing});
+  for (const std::string& warning : exported.warnings) print_warning(warning);
+  const std::vector<std::string> files = format.write(exported.model, options);
+  print_results(options, format, run, exported.model, files);
+}
+
+}  // namespace
+
+void add_export(CommandLine& line) {
+  Command command = line.add_command("export", "A trained model as a file for other tools");
+  const auto options = std::make_shared<ExportOptions>();
+  add_model_options(command, *options, "export");
+  command
+      .add_option("--output,-o", options->output_file,
+                  "The file; its ending says the format where --format does not")
+      .required()
+      .type_name("FILE");
+  command.add_option("--format", options->format, "The format of the file").one_of(format_names());
+  command
+      .add_option("--outputs", options->outputs,
+                  "What the exported model gives: the model's outputs as they are (where not given), or "
+                  "probabilities of what the loss takes for logits")
+      .one_of({"raw", "probabilities"});
+  command.add_flag("--with-preprocessing", options->with_preprocessing,
+                   "The exported model takes numbers as the data set stores them: it applies rescale, "
+                   "normalize and standardize itself");
+  command
+      .add_option("--opset", options->opset,
+                  fmt::format("ONNX: the version of the operators, from {} to {} ({} where not given)",
+                              kLeastOpset, kMostOpset, OnnxOptions().opset))
+      .at_least(kLeastOpset);
+  command.add_flag("--float16", options->float16,
+                   "ONNX: weights and computation in float16; inputs and outputs stay float32");
+  command.add_flag("--external-data", options->external_data,
+                   "ONNX: weights in FILE.data beside the model (always for models over 2 GB)");
+  add_output_options(command, options->output);
+  command.callback([options] { export_model(*options); });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,41 @@
+// Floating point numbers of 16 bits, as files and GPUs hold them.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace dtrain {
+
+/// The largest finite number of float16.
+inline constexpr float kMostFloat16 = 65504;
+
+/// The bits of the nearest float16 (ties to even); numbers beyond its range become infinite.
+inline uint16_t to_float16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000U);
+  const uint32_t size = bits & 0x7fffffffU;
+  if (size > 0x7f800000U) return static_cast<uint16_t>(sign | 0x7e00U);   // NaN
+  if (size >= 0x477ff000U) return static_cast<uint16_t>(sign | 0x7c00U);  // 65520 rounds to infinity
+  // The sum with a power of 2 rounds to the last place of float16, below 2^-14 to multiples of 2^-24.
+  if (size < 0x38800000U) {
+    const float rounded = std::bit_cast<float>(size) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(rounded) - std::bit_cast<uint32_t>(0.5f)));
+  }
+  const uint32_t odd = (size >> 13) & 1U;
+  return static_cast<uint16_t>(sign | ((size + 0xfffU + odd - (112U << 23)) >> 13));
+}
+
+inline float from_float16(uint16_t bits) {
+  const uint32_t sign = (bits & 0x8000U) << 16, exponent = (bits >> 10) & 0x1fU, mantissa = bits & 0x3ffU;
+  if (exponent == 0x1fU) return std::bit_cast<float>(sign | 0x7f800000U | mantissa << 13);
+  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112U) << 23 | mantissa << 13);
+  const float size = static_cast<float>(mantissa) * 0x1p-24f;
+  return sign != 0 ? -size : size;
+}
+
+/// bfloat16 is the upper half of float32.
+inline float from_bfloat16(uint16_t bits) {
+  return std::bit_cast<float>(uint32_t{bits} << 16);
+}
+
+}  // namespace dtrain

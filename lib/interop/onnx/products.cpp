@@ -1,0 +1,103 @@
+// Operators of matrices, and those that look at whole rows or channels.
+#include <algorithm>
+#include <cmath>
+
+#include "interop/onnx/operators.h"
+
+namespace dtrain {
+
+namespace {
+
+/// [..., k] times [k, n].
+OnnxArray matmul(const OnnxCall& call) {
+  const OnnxArray &a = call.input(0), &b = call.input(1);
+  const int64_t inner = b.shape[0], columns = b.shape[1], rows = a.shape.positions();
+  Shape shape = a.shape;
+  shape[shape.rank() - 1] = columns;
+  OnnxArray result(shape);
+  for (int64_t i = 0; i < rows; ++i) {
+    float* row = result.values.data() + i * columns;
+    for (int64_t k = 0; k < inner; ++k) {
+      const float factor = a.values[static_cast<size_t>(i * inner + k)];
+      const float* other = b.values.data() + k * columns;
+      for (int64_t j = 0; j < columns; ++j) row[j] += factor * other[j];
+    }
+  }
+  return result;
+}
+
+/// With the attributes' defaults.
+OnnxArray gemm(const OnnxCall& call) {
+  OnnxArray result = matmul(call);
+  if (!call.has_input(2)) return result;
+  const std::vector<float>& bias = call.input(2).values;
+  for (size_t i = 0; i < result.values.size(); ++i) result.values[i] += bias[i % bias.size()];
+  return result;
+}
+
+/// Over the last axis.
+OnnxArray softmax(const OnnxCall& call) {
+  OnnxArray result = call.input(0);
+  const auto columns = static_cast<size_t>(result.shape.columns());
+  for (size_t at = 0; at < result.values.size(); at += columns) {
+    float* row = result.values.data() + at;
+    const float most = *std::max_element(row, row + columns);
+    double sum = 0;
+    for (size_t i = 0; i < columns; ++i) sum += std::exp(static_cast<double>(row[i] - most));
+    for (size_t i = 0; i < columns; ++i)
+      row[i] = static_cast<float>(std::exp(static_cast<double>(row[i] - most)) / sum);
+  }
+  return result;
+}
+
+OnnxArray batch_normalization(const OnnxCall& call) {
+  OnnxArray result = call.input(0);
+  const auto channels = static_cast<size_t>(result.shape[1]);
+  size_t pixels = 1;
+  for (size_t i = 2; i < result.shape.rank(); ++i) pixels *= static_cast<size_t>(result.shape[i]);
+  const auto parameter = [&](size_t input, size_t channel) {
+    return static_cast<double>(call.input(input).values[channel]);
+  };
+  const double epsilon = static_cast<double>(call.number("epsilon", 1e-5f));
+  for (size_t i = 0; i < result.values.size(); ++i) {
+    const size_t channel = i / pixels % channels;
+    const double scale = parameter(1, channel) / std::sqrt(parameter(4, channel) + epsilon);
+    const double value = static_cast<double>(result.values[i]) - parameter(3, channel);
+    result.values[i] = static_cast<float>(value * scale + parameter(2, channel));
+  }
+  return result;
+}
+
+/// Over the last axis.
+OnnxArray layer_normalization(const OnnxCall& call) {
+  OnnxArray result = call.input(0);
+  const auto columns = static_cast<size_t>(result.shape.columns());
+  const double epsilon = static_cast<double>(call.number("epsilon", 1e-5f));
+  for (size_t at = 0; at < result.values.size(); at += columns) {
+    float* row = result.values.data() + at;
+    double mean = 0, variance = 0;
+    for (size_t i = 0; i < columns; ++i) mean += static_cast<double>(row[i]) / static_cast<double>(columns);
+    for (size_t i = 0; i < columns; ++i) {
+      const double distance = static_cast<double>(row[i]) - mean;
+      variance += distance * distance / static_cast<double>(columns);
+    }
+    for (size_t i = 0; i < columns; ++i) {
+      const double one = (static_cast<double>(row[i]) - mean) / std::sqrt(variance + epsilon);
+      const double bias = call.has_input(2) ? static_cast<double>(call.input(2).values[i]) : 0;
+      row[i] = static_cast<float>(one * static_cast<double>(call.input(1).values[i]) + bias);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+void add_onnx_products(std::vector<std::pair<std::string, OnnxOperator>>& table) {
+  table.emplace_back("MatMul", matmul);
+  table.emplace_back("Gemm", gemm);
+  table.emplace_back("Softmax", softmax);
+  table.emplace_back("BatchNormalization", batch_normalization);
+  table.emplace_back("LayerNormalization", layer_normalization);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,131 @@
+// Operators that move elements and compute nothing.
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+
+#include "interop/onnx/operators.h"
+#include "interop/permuted.h"
+
+namespace dtrain {
+
+namespace {
+
+OnnxArray transpose(const OnnxCall& call) {
+  const OnnxArray& array = call.input(0);
+  const std::vector<int64_t> axes = call.integers("perm");
+  OnnxArray result;
+  result.shape = permuted(array.shape, axes);
+  result.values = permuted(array.values, array.shape, axes);
+  return result;
+}
+
+/// An extent of 0 is the array's own.
+OnnxArray reshape(const OnnxCall& call) {
+  OnnxArray result = call.input(0);
+  std::vector<int64_t> extents = call.input(1).integers;
+  for (size_t i = 0; i < extents.size(); ++i)
+    if (extents[i] == 0) extents[i] = result.shape[i];
+  result.shape = Shape(extents);
+  if (result.shape.elements() != static_cast<int64_t>(result.values.size()))
+    throw std::logic_error("Reshape changes the number of elements");
+  return result;
+}
+
+/// Behind the batch axis.
+OnnxArray flatten(const OnnxCall& call) {
+  OnnxArray result = call.input(0);
+  const int64_t samples = result.shape[0];
+  result.shape = {samples, result.shape.elements() / samples};
+  return result;
+}
+
+OnnxArray concatenate(const OnnxCall& call) {
+  const auto axis = static_cast<size_t>(call.integer("axis", 1));
+  Shape shape = call.input(0).shape;
+  for (size_t i = 1; i < call.inputs.size(); ++i) shape[axis] += call.input(i).shape[axis];
+  OnnxArray result(shape);
+  result.values.clear();
+  int64_t rows = 1;
+  for (size_t i = 0; i < axis; ++i) rows *= shape[i];
+  for (int64_t row = 0; row < rows; ++row)
+    for (const OnnxArray* input : call.inputs) {
+      const auto length = static_cast<ptrdiff_t>(input->values.size()) / rows;
+      const auto first = input->values.begin() + row * length;
+      result.values.insert(result.values.end(), first, first + length);
+    }
+  return result;
+}
+
+/// Copies the elements of `small` to the places in `large` that begin at `starts`, or the other way round.
+template <class Large, class Small>
+void for_each_inside(Large& large, Small& small, const std::vector<int64_t>& starts, bool to_large) {
+  std::vector<int64_t> at(small.shape.rank(), 0);
+  for (auto& value : small.values) {
+    int64_t place = 0;
+    for (size_t i = 0; i < at.size(); ++i) place = place * large.shape[i] + starts[i] + at[i];
+    auto& other = large.values[static_cast<size_t>(place)];
+    if (to_large)
+      other = value;
+    else
+      value = other;
+    for (size_t i = at.size(); i-- > 0;) {
+      if (++at[i] < small.shape[i]) break;
+      at[i] = 0;
+    }
+  }
+}
+
+/// With zeros.
+OnnxArray pad(const OnnxCall& call) {
+  OnnxArray array = call.input(0);
+  const std::vector<int64_t>& pads = call.input(1).integers;
+  Shape shape = array.shape;
+  const size_t rank = shape.rank();
+  for (size_t i = 0; i < rank; ++i) shape[i] += pads[i] + pads[i + rank];
+  OnnxArray result(shape);
+  for_each_inside(result, array, pads, true);
+  return result;
+}
+
+/// By steps of 1.
+OnnxArray slice(const OnnxCall& call) {
+  OnnxArray array = call.input(0);
+  const std::vector<int64_t>& axes = call.input(3).integers;
+  std::vector<int64_t> starts(array.shape.rank(), 0);
+  Shape shape = array.shape;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(axes[i]);
+    starts[axis] = call.input(1).integers[i];
+    shape[axis] = call.input(2).integers[i] - starts[axis];
+  }
+  OnnxArray result(shape);
+  for_each_inside(array, result, starts, false);
+  return result;
+}
+
+/// Rows by their numbers.
+OnnxArray gather(const OnnxCall& call) {
+  const OnnxArray &rows = call.input(0), &numbers = call.input(1);
+  const int64_t columns = rows.shape[1];
+  std::vector<int64_t> extents = numbers.shape.extents();
+  extents.push_back(columns);
+  OnnxArray result{Shape(extents)};
+  for (size_t i = 0; i < numbers.values.size(); ++i)
+    std::copy_n(rows.values.begin() + static_cast<ptrdiff_t>(numbers.values[i]) * columns, columns,
+                result.values.begin() + static_cast<ptrdiff_t>(i) * columns);
+  return result;
+}
+
+}  // namespace
+
+void add_onnx_shapes(std::vector<std::pair<std::string, OnnxOperator>>& table) {
+  table.emplace_back("Transpose", transpose);
+  table.emplace_back("Reshape", reshape);
+  table.emplace_back("Flatten", flatten);
+  table.emplace_back("Concat", concatenate);
+  table.emplace_back("Pad", pad);
+  table.emplace_back("Slice", slice);
+  table.emplace_back("Gather", gather);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,210 @@
+#include "train/exported_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/philox.h"
+#include "config/schema.h"
+#include "data/batch.h"
+#include "train/probabilities.h"
+#include "train/replicas.h"
+#include "train/row_weights.h"
+#include "train/target_scale.h"
+#include "train/unit_plan.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr int64_t kProbes = 2;  // samples
+
+ExportedScale exported_scale(const TargetScale& scale, bool are_logits) {
+  if (are_logits) return {};
+  return {scale.scale(), scale.offset()};
+}
+
+/// How many indices an input holds, from 0: the fewest of the layers that read it; nothing for other inputs.
+std::optional<int64_t> indices_of(const Graph& graph, int input) {
+  std::optional<int64_t> fewest;
+  for (const GraphNode& node : graph.nodes)
+    if (node.layer && !node.inputs.empty() && node.inputs[0].node == input)
+      if (const auto indices = node.layer->indices()) fewest = std::min(fewest.value_or(*indices), *indices);
+  return fewest;
+}
+
+/// Probes as a batch of the model's own inputs.
+class ProbeBatch : public Batch {
+ public:
+  ProbeBatch(const ExportedModel& model, const std::vector<std::vector<float>>& inputs)
+      : model_(model), inputs_(inputs) {}
+  int64_t size() const override { return kProbes; }
+  void read(int64_t first, int64_t count, std::span<const View> dst) const override {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (i >= dst.size() || !dst[i]) continue;
+      const auto row = static_cast<int64_t>(inputs_[i].size()) / kProbes;
+      for (int64_t k = 0; k < count * row; ++k) {
+        const float value = inputs_[i][static_cast<size_t>(first * row + k)];
+        if (model_.graph->spec({model_.graph->inputs[i]}).dtype == DType::int32)
+          dst[i].as<int32_t>()[k] = static_cast<int32_t>(value);
+        else
+          dst[i].f32()[k] = value;
+      }
+    }
+  }
+
+ private:
+  const ExportedModel& model_;
+  const std::vector<std::vector<float>>& inputs_;
+};
+
+/// Numbers between -1 and 1, or indices.
+std::vector<float> draw_probe(const Graph& graph, size_t input) {
+  const TensorSpec& spec = graph.spec({graph.inputs[input]});
+  const Philox draw = Philox::of(0, 0x50524f42);  // "PROB"
+  const auto indices = indices_of(graph, graph.inputs[input]);
+  std::vector<float> values(static_cast<size_t>(kProbes * spec.shape.elements()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float drawn = uniform01(draw(input, i).v[0]);
+    constexpr int64_t kMostIndices = 1 << 24;  // float32 holds them
+    const auto most = static_cast<float>(std::min(indices.value_or(2), kMostIndices));
+    values[i] = spec.dtype == DType::int32 ? std::floor(drawn * most) : drawn * 2 - 1;
+  }
+  return values;
+}
+
+/// What the file is given for the model to be given `values`, which become what the file makes of that.
+std::vector<float> as_given(const ExportedInput& input, std::vector<float>& values) {
+  std::vector<float> given = values;
+  for (size_t i = 0; i < given.size() && !input.scale.empty(); ++i) {
+    const size_t element = i % input.scale.size();
+    const auto center = static_cast<float>(input.center[element]);
+    const auto scale = static_cast<float>(input.scale[element]);
+    given[i] = values[i] / scale + center;
+    values[i] = (given[i] - center) * scale;
+  }
+  return given;
+}
+
+void finish_output(const ExportedOutput& output, int64_t columns, std::vector<float>& values) {
+  if (output.finish != ExportedOutput::Finish::none)
+    make_probabilities(
+        output.finish == ExportedOutput::Finish::sigmoid ? Scores::sigmoid_logits : Scores::softmax_logits,
+        values, columns);
+  for (size_t i = 0; i < values.size() && !output.scale.empty(); ++i) {
+    const size_t element = i % output.scale.scale.size();
+    values[i] = static_cast<float>(static_cast<double>(values[i]) * output.scale.scale[element] +
+                                   output.scale.offset[element]);
+  }
+}
+
+ExportedProbes make_probes(const SavedRun& run, const ExportedModel& model) {
+  RunConfig config = run.config;
+  config.train.precision = Precision::float32;
+  Replicas replicas(config, Placement{.replicas = {{DeviceId{}}}, .slots = {}});
+  replicas.plan_samples(kProbes);
+  replicas.allocate(Plan::Purpose::prediction, kProbes);
+  restore_weights(run.checkpoint, replicas);
+  replicas.finish_writing();
+  ExportedProbes probes{kProbes, {}, {}};
+  std::vector<std::vector<float>> inputs;
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    inputs.push_back(draw_probe(config.graph, i));
+    probes.inputs.push_back(as_given(model.inputs[i], inputs.back()));
+  }
+  std::vector<View> views;
+  for (const ValueRef output : config.graph.outputs) {
+    const Shape shape = config.graph.spec(output).shape.prepended(kProbes);
+    views.push_back({probes.outputs.emplace_back(static_cast<size_t>(shape.elements())).data(), shape});
+  }
+  // The vectors of numbers do not move with the vector of outputs.
+  replicas.predict(ProbeBatch(model, inputs), views);
+  for (size_t i = 0; i < probes.outputs.size(); ++i)
+    finish_output(model.outputs[i], views[i].shape.back(), probes.outputs[i]);
+  return probes;
+}
+
+ExportedInput exported_input(const RunConfig& config, const TensorSpec& spec, bool with_preprocessing,
+                             std::vector<std::string>& warnings) {
+  ExportedInput input{spec, {}, {}};
+  if (!with_preprocessing || spec.dtype != DType::float32) return input;
+  const ColumnPlan plan = unit_plan_of_input(config, spec);
+  const auto map = plan.exact_map();  // views the plan's numbers
+  const auto is_zero = [](double one) { return one == 0; };
+  if (!map || std::any_of(map->scale.begin(), map->scale.end(), is_zero)) {
+    warnings.push_back(fmt::format(
+        "the transforms of '{}' are more than one scale and offset; the file's metadata has them, and the "
+        "model takes what they make",
+        spec.name));
+    return input;
+  }
+  input.given.shape = plan.stored().shape;
+  for (size_t i = 0; i < map->scale.size(); ++i) {
+    input.scale.push_back(map->scale[i]);
+    input.center.push_back(-map->offset[i] / map->scale[i]);
+  }
+  return input;
+}
+
+ExportedOutput exported_output(const RunConfig& config, size_t index, bool are_probabilities) {
+  const Head& head = config.heads[index];
+  ExportedOutput output;
+  output.name = config.graph.layer_name(head.output.node);
+  const Scores scores = head.loss->takes();
+  const bool has_logits = are_logits(scores);
+  if (has_logits && are_probabilities)
+    output.finish = scores == Scores::sigmoid_logits || config.graph.spec(head.output).shape.columns() == 1
+                        ? ExportedOutput::Finish::sigmoid
+                        : ExportedOutput::Finish::softmax;
+  output.scale = exported_scale(TargetScale(config, index), has_logits && !are_probabilities);
+  return output;
+}
+
+Json describe(const RunConfig& config, const ExportedModel& model, const ExportRequest& request) {
+  Json outputs = Json::object();
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    const Scores scores = config.heads[i].loss->takes();
+    const bool is_probability =
+        scores == Scores::probabilities || model.outputs[i].finish != ExportedOutput::Finish::none;
+    Json output = Json::object().set("numbers", is_probability       ? "probabilities"
+                                                : are_logits(scores) ? "logits"
+                                                                     : "predictions");
+    Json names = Json::array();
+    for (const std::string& name : class_names(config, config.dataset.facts, i)) names.push(name);
+    if (!names.items().empty()) output.set("classes", std::move(names));
+    outputs.set(model.outputs[i].name, std::move(output));
+  }
+  Json metadata = Json::object().set("outputs", std::move(outputs));
+  metadata.set("preprocessing", request.with_preprocessing ? "in the model" : "not in the model");
+  if (const ConfigNode* transforms =
+          config.dataset.resolved.is_mapping() ? config.dataset.resolved.find("transforms") : nullptr)
+    metadata.set("transforms", to_json(*transforms));
+  if (!config.dataset.facts.empty()) metadata.set("data", config.dataset.facts.to_json());
+  return metadata;
+}
+
+}  // namespace
+
+ExportedRun exported_run(const SavedRun& run, const ExportRequest& request) {
+  const RunConfig& config = run.config;
+  ExportedRun exported;
+  ExportedModel& model = exported.model;
+  model.graph = &config.graph;
+  model.name = config.name;
+  for (const TensorSpec& input : config.graph.input_specs())
+    model.inputs.push_back(exported_input(config, input, request.with_preprocessing, exported.warnings));
+  for (size_t i = 0; i < config.heads.size(); ++i)
+    model.outputs.push_back(exported_output(config, i, request.are_probabilities));
+  model.metadata = describe(config, model, request);
+  model.probes = make_probes(run, model);  // finds every weight, of the right shape
+  model.values = [&run](int node, size_t parameter) {
+    const GraphNode& layer = run.config.graph.nodes[static_cast<size_t>(node)];
+    const ArrayRef* weight = run.checkpoint.weight(layer.name + "/" + layer.parameters[parameter].name);
+    return std::span(static_cast<const float*>(weight->data), static_cast<size_t>(weight->shape.elements()));
+  };
+  return exported;
+}
+
+}  // namespace dtrain

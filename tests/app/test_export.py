@@ -1,0 +1,106 @@
+"""dtrain export: files for other tools, their names, and the mistakes of a command line."""
+import os
+
+import support
+from support import CONFIG, Case
+
+
+class Exported(Case):
+    def setUp(self):
+        super().setUp()
+        self.fit("--epochs", 1)
+
+    def folder(self):
+        return sorted(path.name for path in self.dir.iterdir())
+
+
+class Files(Exported):
+    def test_the_ending_says_the_format(self):
+        out = self.dtrain("export", "run", "--output", "model.onnx").out
+        self.assertIn("written: model.onnx\n", out)
+        self.assertIn(b"dense_1", (self.dir / "model.onnx").read_bytes())
+
+    def test_json_names_files_inputs_and_outputs(self):
+        found = self.json("export", "run", "--output", "model.onnx", "--external-data")
+        self.assertEqual((found["format"], found["inputs"], found["outputs"]), ("onnx", ["x"], ["dense_1"]))
+        self.assertEqual(found["files"], ["model.onnx", "model.onnx.data"])
+        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 12 * 16 * 4)  # the large kernel; the rest is small
+
+    def test_the_same_model_gives_the_same_bytes(self):
+        files = []
+        for name in ("a.onnx", "b.onnx"):
+            self.dtrain("export", "run", "--output", name)
+            files.append((self.dir / name).read_bytes())
+        self.assertEqual(*files)
+
+    def test_float16_is_smaller(self):
+        self.dtrain("export", "run", "--output", "a.onnx")
+        self.dtrain("export", "run", "--output", "b.onnx", "--float16")
+        self.assertLess((self.dir / "b.onnx").stat().st_size, 0.8 * (self.dir / "a.onnx").stat().st_size)
+
+    def test_a_checkpoint_by_itself_will_do(self):
+        os.rename(self.checkpoints()[-1], self.dir / "alone.h5")
+        self.dtrain("export", "alone.h5", "--output", "model.onnx", "--format", "onnx", "--quiet")
+        self.assertTrue((self.dir / "model.onnx").exists())
+
+    def test_classes_and_transforms_are_metadata(self):
+        self.dtrain("export", "run", "--output", "model.onnx")
+        self.assertIn(b'{"dense_1": {"numbers": "logits"}}', (self.dir / "model.onnx").read_bytes())
+        self.dtrain("export", "run", "--output", "model.onnx", "--outputs", "probabilities")
+        self.assertIn(b'{"dense_1": {"numbers": "probabilities"}}', (self.dir / "model.onnx").read_bytes())
+
+
+class Mistakes(Exported):
+    def refused(self, *arguments):
+        before = self.folder()
+        error = self.dtrain("export", *arguments, expect=2).err
+        self.assertEqual(self.folder(), before)  # nothing was left behind
+        return error
+
+    def test_an_unknown_ending_names_the_formats(self):
+        error = self.refused("run", "--output", "model.bin")
+        self.assertIn(".onnx", error)
+        self.assertIn("--format", error)
+
+    def test_a_format_that_does_not_exist(self):
+        self.assertIn("onnx", self.refused("run", "--output", "model.onnx", "--format", "onxx"))
+
+    def test_an_opset_out_of_range(self):
+        self.assertIn("13", self.refused("run", "--output", "model.onnx", "--opset", 12))
+        self.assertIn("expected a number from 13 to", self.refused("run", "--output", "model.onnx", "--opset", 99))
+
+    def test_a_layer_that_needs_a_later_opset(self):
+        self.write("rows.yaml", CONFIG.replace("    - dropout: {rate: 0.2}\n", "    - layer_normalization\n"))
+        self.dtrain("fit", "rows.yaml", "--epochs", 1, "--output", "rows", "--quiet")
+        error = self.refused("rows", "--output", "model.onnx", "--opset", 16)
+        self.assertIn("layer_normalization", error)
+        self.assertIn("--opset 17", error)
+
+    def test_numbers_that_float16_does_not_hold(self):
+        self.write("large.yaml", CONFIG.replace("dense: {units: 3}", "dense: {units: 3, bias_initializer: {constant: 1e6}}"))
+        self.dtrain("fit", "large.yaml", "--epochs", 1, "--output", "large", "--quiet")
+        error = self.refused("large", "--output", "model.onnx", "--float16")
+        self.assertIn("dense_1/bias", error)
+        self.assertIn("65504", error)
+
+    def test_a_checkpoint_is_not_written_over(self):
+        checkpoint = self.checkpoints()[-1]
+        before = checkpoint.read_bytes()
+        self.assertIn("is a checkpoint", self.refused("run", "--output", checkpoint, "--format", "onnx"))
+        self.assertEqual(checkpoint.read_bytes(), before)
+
+    def test_a_folder_is_no_file(self):
+        self.assertIn("a folder", self.refused("run", "--output", "run", "--format", "onnx"))
+
+    def test_a_configuration_is_no_run(self):
+        self.assertIn("expected a run, found a configuration", self.refused("config.yaml", "--output", "model.onnx"))
+
+    def test_a_folder_that_does_not_exist(self):
+        self.dtrain("export", "run", "--output", "nowhere/model.onnx", expect=2)
+
+    def test_help_has_the_formats(self):
+        self.assertIn("onnx", self.dtrain("export", "--help").out)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,160 @@
+// Models as ONNX's operators, and the loops that check them. tests/keras asks ONNX Runtime.
+#include <algorithm>
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "exported.h"
+#include "interop/check_probes.h"
+#include "interop/layer_formats.h"
+#include "interop/onnx/export.h"
+#include "interop/onnx/interpreter.h"
+
+using namespace dtrain;
+
+namespace {
+
+int64_t count(const OnnxModel& model, const std::string& op) {
+  return std::count_if(model.nodes.begin(), model.nodes.end(),
+                       [&](const OnnxNode& node) { return node.op == op; });
+}
+
+std::string ops(const OnnxModel& model) {
+  std::string all;
+  for (const OnnxNode& node : model.nodes) all += (all.empty() ? "" : " ") + node.op;
+  return all;
+}
+
+OnnxModel onnx_of(const std::string& yaml) {
+  const TestExport exported(yaml);
+  return onnx_model(exported.model, {});
+}
+
+/// The lone output of a layer for one sample.
+std::vector<float> answer(const std::string& layer, const std::string& input, std::vector<float> values) {
+  const TestExport exported("inputs: {x: " + input + "}\nlayers: [" + layer + "]\n");
+  return run_onnx(onnx_model(exported.model, {}), 1, {std::move(values)})[0];
+}
+
+}  // namespace
+
+TEST_CASE("every kind of layer has an ONNX operator") {
+  for (const LayerFormats& row : all_layer_formats()) {
+    CAPTURE(row.kind);
+    CHECK(row.onnx);
+  }
+}
+
+TEST_CASE("images are transposed where they come in and where they are flattened only") {
+  CHECK(ops(onnx_of(R"(
+inputs: {x: [8, 8, 3]}
+layers:
+  - conv2d: {filters: 4, kernel_size: 3, activation: relu}
+  - batch_normalization
+  - dropout: 0.5
+  - max_pooling2d: {pool_size: 2}
+  - flatten
+  - dense: {units: 2}
+)")) == "Transpose Conv Relu BatchNormalization MaxPool Transpose Flatten Gemm");
+}
+
+TEST_CASE("a value is transposed once for all that read it") {
+  const OnnxModel model = onnx_of(R"(
+inputs: {x: [8, 8, 3]}
+layers:
+  - conv2d: {filters: 3, kernel_size: 3, padding: same, name: a}
+  - conv2d: {filters: 3, kernel_size: 1, inputs: x, name: b}
+  - add: {inputs: [a, b]}
+)");
+  CHECK(count(model, "Transpose") == 2);  // the input, and the output
+}
+
+TEST_CASE("layers that share weights share initializers") {
+  const OnnxModel model = onnx_of(R"(
+inputs: {a: [4], b: [4]}
+layers:
+  - dense: {units: 3, inputs: a, name: one}
+  - dense: {shared_with: one, inputs: b, name: two}
+  - add: {inputs: [one, two]}
+)");
+  CHECK(count(model, "Gemm") == 2);
+  CHECK(model.initializers.size() == 2);
+}
+
+TEST_CASE("an output that is an input, and one that is given twice, have names of their own") {
+  const OnnxModel model = onnx_of(R"(
+inputs: {x: [4]}
+layers:
+  - dropout: {rate: 0.5, name: same}
+  - dense: {units: 2, name: last}
+outputs: [same, last]
+)");
+  CHECK(ops(model) == "Gemm Identity");
+  CHECK(model.outputs[0].name == "same");
+  CHECK(model.outputs[1].name == "last");
+}
+
+TEST_CASE("the loops give what the operators are said to give") {
+  CHECK(answer("activation: {activation: {relu: {max_value: 2, negative_slope: 0.5, threshold: 1}}}", "[4]",
+               {-1, 1, 1.5, 3}) == std::vector<float>{-1, 0, 1.5, 2});
+  CHECK(answer("zero_padding2d: [[1, 0], [0, 1]]", "[1, 2, 1]", {1, 2}) ==
+        std::vector<float>{0, 0, 0, 1, 2, 0});
+  CHECK(answer("cropping2d: [[1, 0], [0, 1]]", "[2, 3, 1]", {1, 2, 3, 4, 5, 6}) == std::vector<float>{4, 5});
+  CHECK(answer("average_pooling2d: {pool_size: 2, strides: 1, padding: same}", "[2, 2, 1]", {1, 2, 3, 4}) ==
+        std::vector<float>{2.5, 3, 3.5, 4});  // padding does not count
+  CHECK(answer("max_pooling2d: {pool_size: 2}", "[2, 2, 2]", {1, 8, 2, 7, 3, 6, 4, 5}) ==
+        std::vector<float>{4, 8});
+  CHECK(answer("global_average_pooling2d", "[1, 2, 2]", {1, 2, 3, 4}) == std::vector<float>{2, 3});
+  CHECK(answer("conv2d: {filters: 1, kernel_size: [1, 2], use_bias: false, kernel_initializer: ones}",
+               "[1, 3, 1]", {1, 2, 4}) == std::vector<float>{3, 6});
+  CHECK(answer("conv2d_transpose: {filters: 1, kernel_size: [1, 2], strides: [1, 3], use_bias: false, "
+               "kernel_initializer: ones}",
+               "[1, 2, 1]", {1, 2})
+            .size() == 6);
+}
+
+TEST_CASE("a target's unit and probabilities are part of the model") {
+  TestExport exported("inputs: {x: [2]}\nlayers: [activation: {activation: linear, name: last}]\n");
+  exported.model.outputs[0].scale = {{10, 100}, {1, 2}};
+  CHECK(run_onnx(onnx_model(exported.model, {}), 1, {{1, 2}})[0] == std::vector<float>{11, 202});
+  exported.model.outputs[0] = {"last", ExportedOutput::Finish::softmax, {}};
+  CHECK(run_onnx(onnx_model(exported.model, {}), 1, {{3, 3}})[0] == std::vector<float>{0.5, 0.5});
+  exported.model.outputs[0] = {"last", ExportedOutput::Finish::sigmoid, {}};
+  CHECK(run_onnx(onnx_model(exported.model, {}), 1, {{0, 100}})[0] == std::vector<float>{0.5, 1});
+}
+
+TEST_CASE("stored numbers become inputs inside the model") {
+  TestExport exported("inputs: {x: [2]}\nlayers: [activation: {activation: linear, name: last}]\n");
+  exported.model.inputs[0] = {{"x", {1, 2}, DType::float32}, {5, 6}, {2, 3}};
+  const OnnxModel model = onnx_model(exported.model, {});
+  CHECK(model.inputs[0].sample == Shape{1, 2});
+  CHECK(run_onnx(model, 1, {{6, 7}})[0] == std::vector<float>{2, 3});
+}
+
+TEST_CASE("float16 is rounded to, and inputs and outputs stay float32") {
+  const TestExport exported("inputs: {x: [2]}\nlayers: [dense: {units: 1, use_bias: false}]\n");
+  const OnnxModel model = onnx_model(exported.model, {.float16 = true});
+  CHECK(ops(model) == "Cast Gemm Cast");
+  CHECK(model.inputs[0].type == OnnxType::float32);
+  CHECK(model.outputs[0].type == OnnxType::float32);
+  CHECK(model.initializers[0].type == OnnxType::float16);
+  CHECK(onnx_raw_data(model.initializers[0]).size() == 4);
+}
+
+TEST_CASE("a model that gives other numbers is refused") {
+  TestExport exported("inputs: {x: [2]}\nlayers: [dense: {units: 1, name: last}]\n");
+  exported.model.probes = {1, {{1, 2}}, {{3}}};
+  const auto check = [&](float found) {
+    check_probes(exported.model, {{found}}, ProbeTolerance::float32, "m.onnx");
+  };
+  CHECK_NOTHROW(check(3));
+  CHECK_NOTHROW(check(3.0002f));
+  CHECK_THROWS_WITH_AS(check(3.001f), doctest::Contains("m.onnx: the exported model gives another 'last'"),
+                       Error);
+  CHECK_THROWS_AS(check(std::nanf("")), Error);
+  exported.model.probes.outputs[0][0] = std::nanf("");
+  CHECK_NOTHROW(check(std::nanf("")));
+  CHECK_THROWS_AS(check(1), Error);
+  CHECK_THROWS_AS(check_probes(exported.model, {{1, 2}}, ProbeTolerance::float32, "m.onnx"), Error);
+}
