@@ -275,7 +275,7 @@ void try_strategies(const CheckOptions& options) {
 void check(const CheckOptions& options) {
   if (options.fit) return try_strategies(options);
   refuse_wrong_configuration(options.config);
-  RunConfig config = load_run_config(options.config, options.sets, true);
+  RunConfig config = load_run_config(options.config, options.sets, ConfigUse::training);
   print_warnings(config.warnings);
   if (config.graph.pretrained) load_pretrained(config.graph);
   const auto cache = config.dataset.cache;

@@ -172,6 +172,8 @@ std::shared_ptr<const Dataset> open_data(const SavedRun& run, const EvaluateOpti
 void evaluate(const EvaluateOptions& options) {
   SavedRun run = load_saved_model(options);
   RunConfig& config = run.config;
+  config.require_train(run.checkpoint.path());
+  if (options.inputs.empty()) config.require_dataset(run.checkpoint.path());
   Findings found;
   if (options.per_class) found.tables = add_class_reports(config, options);
   found.thresholds = add_threshold_reports(run);

@@ -39,7 +39,7 @@ RunDirectory directory_for(const FitOptions& options, const std::string& name) {
 /// The configuration; a --set with several values, which a sweep takes, is said to be that.
 RunConfig load_configuration(const FitOptions& options) {
   try {
-    return load_run_config(options.config, options.all_sets(), true);
+    return load_run_config(options.config, options.all_sets(), ConfigUse::training);
   } catch (const UserError& error) {
     std::string message = error.what();
     for (const std::string& set : options.sets)

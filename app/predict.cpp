@@ -80,7 +80,7 @@ class Predictions {
       }
       outputs_.push_back(predicted_output(config, i));
       if (!outputs_.back().classes.empty()) outputs_.back().threshold = saved_threshold(run, i);
-      scores_.push_back(config.heads[i].loss->takes());
+      scores_.push_back(config.heads[i].scores());
       scales_.emplace_back(config, i);
     }
   }

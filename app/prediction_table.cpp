@@ -191,12 +191,12 @@ PredictedOutput predicted_output(const RunConfig& config, size_t index) {
   PredictedOutput output{config.graph.spec(head.output), target_column(config, index)};
   output.spec.name = config.graph.layer_name(head.output.node);
   const Shape& shape = output.spec.shape;
-  if (const auto bounds = head.loss->target_bounds(output.spec); bounds && std::isfinite(bounds->most))
-    output.sum = bounds->least + bounds->most;  // 0 of hinge
+  const auto bounds = head.loss ? head.loss->target_bounds(output.spec) : std::nullopt;
+  if (bounds && std::isfinite(bounds->most)) output.sum = bounds->least + bounds->most;  // 0 of hinge
   if (shape.rank() != 1) return output;
   output.classes = class_names(config, config.dataset.facts, index);
   const bool by_number =
-      head.target.dtype == DType::int32 || (head.loss->tells_classes() && shape.elements() == 1);
+      head.target.dtype == DType::int32 || (head.loss && head.loss->tells_classes() && shape.elements() == 1);
   if (output.classes.empty() && by_number)
     for (int64_t i = 0; i < std::max<int64_t>(shape.elements(), 2); ++i)
       output.classes.push_back(std::to_string(i));

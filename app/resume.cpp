@@ -21,6 +21,9 @@ struct ResumeOptions : TrainingOptions {
 
 /// Where the run goes on: its own directory, or another one that holds no run.
 RunDirectory directory_for(const ResumeOptions& options) {
+  if (options.directory.empty() && imported_model_at(options.path))
+    throw UserError(
+        fmt::format("{}: is an imported model; --output DIR says where its training goes on", options.path));
   const std::optional<RunDirectory> own = run_directory_of(options.path);
   if (options.directory.empty()) {
     if (own) return *own;
@@ -43,6 +46,8 @@ void resume(const ResumeOptions& options) {
   in_run_directory(directory, [&] {
     SavedRun run = load_saved_run(options.path, options.all_sets(), print_warning,
                                   options.best ? Which::best : Which::newest);
+    run.config.require_train(run.checkpoint.path());
+    run.config.require_dataset(run.checkpoint.path());
     print_warnings(placement_warnings(run.config));
     train(std::move(run.config), directory, &run.checkpoint, Existing::keep, options);
   });

@@ -110,7 +110,7 @@ Sweep plan_sweep(const SweepOptions& options) {
     std::vector<std::string> all = sets.fixed;
     for (const auto& [key, value] : values) all.push_back(key + "=" + value);
     try {
-      const RunConfig config = load_run_config(options.config, all, true);
+      const RunConfig config = load_run_config(options.config, all, ConfigUse::training);
       for (const std::string& warning : config.warnings)
         if (warned.insert(warning).second) print_warnings({warning});
       sweep.name = config.name;

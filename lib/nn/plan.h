@@ -32,14 +32,16 @@ struct HeadMetric {
 
 /// What is asked of one of the model's outputs.
 struct Head {
-  ValueRef output;  // the prediction
-  std::shared_ptr<const Loss> loss;
+  ValueRef output;                   // the prediction
+  std::shared_ptr<const Loss> loss;  // null in a model that is only asked for predictions
   std::vector<HeadMetric> metrics;
   TensorSpec target;  // as the loss wants it
   /// The column of the rows' weights, which is the same for all heads; nothing where all rows count the same.
   /// A sample has one weight for all of its rows, or one for each.
   std::optional<TensorSpec> weights = {};
 
+  /// The meaning of the output's numbers, according to the loss.
+  Scores scores() const { return loss ? loss->takes() : Scores::any; }
   /// How many totals it has: the loss's sum, the metrics' sums, and where there are weights their sum.
   int64_t count_totals() const;
 };

@@ -207,7 +207,7 @@ RunFiles read_run_files(const std::string& path) {
 MetricFacts MetricFacts::of(const ConfigNode& config) {
   MetricFacts facts;
   Diagnostics diagnostics;
-  const auto run = parse_run_config(config, "", diagnostics, false);
+  const auto run = parse_run_config(config, "", diagnostics);
   if (!run) return facts;
   facts.known = true;
   size_t total = 0;

@@ -45,7 +45,9 @@ std::vector<WantedColumn> wanted_targets(const RunConfig& draft, const ModelEnds
   std::vector<WantedColumn> targets;
   for (const Head& head : draft.heads) {
     // Losses ask for class numbers or for floats, whatever the output's width.
-    const auto target = head.loss->target({"", Shape{1}, DType::float32}, [](const std::string&) {});
+    const auto target = head.loss
+                            ? head.loss->target({"", Shape{1}, DType::float32}, [](const std::string&) {})
+                            : std::nullopt;
     targets.push_back({head.target.name, std::nullopt, target ? target->dtype : DType::float32});
   }
   return targets;
@@ -55,7 +57,7 @@ std::vector<WantedColumn> wanted_targets(const RunConfig& draft, const ModelEnds
 ConfigNode units_of(const Head& head, const ConfigNode& open, const Shape& target, int64_t classes,
                     Diagnostics& diagnostics) {
   const int64_t units = classes > 0 ? classes : target.columns();
-  if (units < 2 && head.loss->tells_classes() && !head.loss->is_of_columns())
+  if (units < 2 && head.loss && head.loss->tells_classes() && !head.loss->is_of_columns())
     diagnostics.error(
         open, classes > 0 ? "auto: expected a target of at least two classes, found one"
                           : "auto: the loss takes a number for each class, found a target of a single "

@@ -147,7 +147,8 @@ std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts
     if (names.size() == 1)
       warnings.push_back(fmt::format(
           "the target of '{}' has one class only, '{}': there is nothing to tell apart", layer, names[0]));
-    else if (config.heads[head].loss->tells_classes() && units > names.size() && !names.empty())
+    else if (config.heads[head].loss && config.heads[head].loss->tells_classes() && units > names.size() &&
+             !names.empty())
       warnings.push_back(fmt::format("'{}' has {} units, its target {} classes ({})", layer, units,
                                      names.size(), list_some(names, 10)));
   }

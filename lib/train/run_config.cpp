@@ -1,6 +1,33 @@
 #include "train/run_config.h"
 
+#include <fmt/format.h>
+
+#include "base/error.h"
+
 namespace dtrain {
+
+std::vector<Optimizer::Slot> RunConfig::slots() const {
+  return has_training() ? train.optimizer->slots() : std::vector<Optimizer::Slot>();
+}
+
+namespace {
+
+[[noreturn]] void refuse_model_alone(const std::string& path, const char* missing, const char* set) {
+  throw UserError(fmt::format(
+      "{0}: the configuration of this model has no `{1}`; add one ({2}), or train a "
+      "configuration of your own that begins with its weights (model: {{weights: {{from: {0}}}}})",
+      path, missing, set));
+}
+
+}  // namespace
+
+void RunConfig::require_train(const std::string& path) const {
+  if (!has_training()) refuse_model_alone(path, "train", "--set train.loss=mse --set train.optimizer=adam");
+}
+
+void RunConfig::require_dataset(const std::string& path) const {
+  if (!has_dataset()) refuse_model_alone(path, "dataset", "--set dataset=FILE.yaml");
+}
 
 std::vector<TensorSpec> RunConfig::targets() const {
   std::vector<TensorSpec> specs;

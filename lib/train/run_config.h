@@ -78,7 +78,7 @@ struct RunConfig {
   Configured<Strategy> strategy;
   TrainOptions train;
   CheckpointOptions checkpoint;
-  std::vector<Head> heads;
+  std::vector<Head> heads;               // without losses if the configuration has no `train`
   std::vector<std::string> total_names;  // of each head: "loss" or "<output>_loss", then its metrics by name
   std::optional<ClassWeights> class_weights;
   ConfigNode resolved;                // what config.yaml says; parses back to an equal run
@@ -87,6 +87,16 @@ struct RunConfig {
 
   /// Where the value under these keys is written; where it is not, the innermost part around it that is.
   Mark place(std::initializer_list<std::string_view> path) const { return place_in(written, path); }
+
+  /// Whether the configuration says how the model is trained. An imported model may lack `train`.
+  bool has_training() const { return static_cast<bool>(train.optimizer); }
+  /// The slots of the optimizer; none without an optimizer.
+  std::vector<Optimizer::Slot> slots() const;
+  bool has_dataset() const { return !dataset.resolved.is_null(); }
+  /// Throws UserError unless the configuration has `train`. `path` is the checkpoint's.
+  void require_train(const std::string& path) const;
+  /// The same for `dataset`.
+  void require_dataset(const std::string& path) const;
 
   /// What the readers of the data set must give as targets.
   std::vector<TensorSpec> targets() const;

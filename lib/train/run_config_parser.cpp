@@ -55,26 +55,34 @@ struct TopLevel {
   Configured<Strategy> strategy = registry<Strategy>().make("mirrored");
 };
 
-const Schema<TopLevel>& top_level_schema() {
-  static const auto schema =
-      Schema<TopLevel>("A run of dtrain.")
-          .optional("base", &TopLevel::base,
-                    "the path of another run's YAML file, from whose keys this one starts: mappings merge, "
-                    "anything else is replaced")
-          .optional("name", &TopLevel::name,
-                    "of the run, and of its folder under runs/; the file's name where not given")
-          .optional("seed", &TopLevel::seed, "from which all that is random follows", at_least<int64_t>(0))
-          .required("model", &TopLevel::model, "the network, in place or as the path of a YAML file")
-          .required("dataset", &TopLevel::dataset, "the data, in place or as the path of a YAML file")
-          .optional("strategy", &TopLevel::strategy, "how the run is laid over devices")
-          .required("train", &TopLevel::train, "how it is trained")
-          .optional("checkpoint", &TopLevel::checkpoint, "what is saved, and when")
-          .rule([](const TopLevel& top, const ConfigNode& node, Diagnostics& diagnostics) {
-            // load_config() takes it out of files.
-            if (top.base)
-              diagnostics.error(*node.find("base"), "base: only a file can start from another one");
-          });
+/// A run has a data set and a `train` part; a model alone may lack both.
+Schema<TopLevel> make_top_level_schema(bool is_run) {
+  Schema<TopLevel> schema("A run of dtrain.");
+  const auto add_part = [&](const char* key, ConfigNode TopLevel::*member, const char* doc) {
+    is_run ? schema.required(key, member, doc) : schema.optional(key, member, doc);
+  };
+  schema
+      .optional("base", &TopLevel::base,
+                "the path of another run's YAML file, from whose keys this one starts: mappings merge, "
+                "anything else is replaced")
+      .optional("name", &TopLevel::name,
+                "of the run, and of its folder under runs/; the file's name where not given")
+      .optional("seed", &TopLevel::seed, "from which all that is random follows", at_least<int64_t>(0))
+      .required("model", &TopLevel::model, "the network, in place or as the path of a YAML file");
+  add_part("dataset", &TopLevel::dataset, "the data, in place or as the path of a YAML file");
+  schema.optional("strategy", &TopLevel::strategy, "how the run is laid over devices");
+  add_part("train", &TopLevel::train, "how it is trained");
+  schema.optional("checkpoint", &TopLevel::checkpoint, "what is saved, and when")
+      .rule([](const TopLevel& top, const ConfigNode& node, Diagnostics& diagnostics) {
+        // load_config() removes `base` from files.
+        if (top.base) diagnostics.error(*node.find("base"), "base: only a file can start from another one");
+      });
   return schema;
+}
+
+const Schema<TopLevel>& top_level_schema(ConfigUse use = ConfigUse::description) {
+  static const Schema<TopLevel> run = make_top_level_schema(true), model = make_top_level_schema(false);
+  return use == ConfigUse::model ? model : run;
 }
 
 const Schema<TrainOptions>& train_schema() {
@@ -198,11 +206,11 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
 }
 
 /// As parse_run_config(), but without data: where `ends` says that the model is open, the run has no graph.
-std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& name, bool to_train,
+std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& name, ConfigUse use,
                                      ModelEnds& ends, Diagnostics& diagnostics) {
   const size_t before = diagnostics.count();
   TopLevel top;
-  top_level_schema().parse(node, "the configuration", top, diagnostics);
+  top_level_schema(use).parse(node, "the configuration", top, diagnostics);
   RunConfig config;
   config.written = node;
   config.name = top.name ? top.name->text : name;
@@ -231,23 +239,25 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));
   add_thresholds(config, validation, diagnostics);
   check_monitors(config, validation, heads.complete, diagnostics);
-  if (to_train) {
+  if (use == ConfigUse::training) {
     if (dataset_known) check_train_split(config, diagnostics);
     if (config.strategy) place_replicas(config, diagnostics);
   }
   if (diagnostics.count() > before) return std::nullopt;
-  config.resolved =
-      ConfigNode::mapping({ConfigNode::entry("name", ConfigNode::scalar(config.name, true)),
-                           ConfigNode::entry("seed", ConfigNode::scalar(std::to_string(config.seed))),
-                           ConfigNode::entry("model", config.graph.resolved),
-                           ConfigNode::entry("dataset", config.dataset.resolved),
-                           ConfigNode::entry("strategy", config.strategy.resolved),
-                           ConfigNode::entry("train", train_schema()
-                                                          .write(config.train)
-                                                          .with("loss", heads.losses)
-                                                          .with("metrics", heads.metrics)
-                                                          .with("weighted_metrics", heads.weighted_metrics)),
-                           ConfigNode::entry("checkpoint", checkpoint_schema().write(config.checkpoint))});
+  std::vector<ConfigNode::Entry> parts{
+      ConfigNode::entry("name", ConfigNode::scalar(config.name, true)),
+      ConfigNode::entry("seed", ConfigNode::scalar(std::to_string(config.seed))),
+      ConfigNode::entry("model", config.graph.resolved)};
+  if (node.find("dataset")) parts.push_back(ConfigNode::entry("dataset", config.dataset.resolved));
+  parts.push_back(ConfigNode::entry("strategy", config.strategy.resolved));
+  if (config.has_training())
+    parts.push_back(ConfigNode::entry("train", train_schema()
+                                                   .write(config.train)
+                                                   .with("loss", heads.losses)
+                                                   .with("metrics", heads.metrics)
+                                                   .with("weighted_metrics", heads.weighted_metrics)));
+  parts.push_back(ConfigNode::entry("checkpoint", checkpoint_schema().write(config.checkpoint)));
+  config.resolved = ConfigNode::mapping(std::move(parts));
   config.warnings = diagnostics.warnings();
   return config;
 }
@@ -255,22 +265,22 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
 }  // namespace
 
 std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
-                                          Diagnostics& diagnostics, bool to_train) {
+                                          Diagnostics& diagnostics, ConfigUse use) {
   ModelEnds ends;
-  std::optional<RunConfig> config = parse_parts(node, name, to_train, ends, diagnostics);
+  std::optional<RunConfig> config = parse_parts(node, name, use, ends, diagnostics);
   if (!config || !ends.is_open()) return config;
   const size_t before = diagnostics.count();
   const ConfigNode settled = with_widths(node, *config, ends, diagnostics);
   if (diagnostics.count() != before) return std::nullopt;
-  return parse_parts(settled, name, to_train, ends, diagnostics);
+  return parse_parts(settled, name, use, ends, diagnostics);
 }
 
-RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets, bool to_train) {
+RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets, ConfigUse use) {
   Diagnostics diagnostics;
   const ConfigNode node = load_config(path, sets, diagnostics);
   diagnostics.throw_if_errors();
   const std::string stem = std::filesystem::path(path).stem().string();
-  auto config = parse_run_config(node, is_run_name(stem) ? stem : "run", diagnostics, to_train);
+  auto config = parse_run_config(node, is_run_name(stem) ? stem : "run", diagnostics, use);
   diagnostics.throw_if_errors();
   return std::move(*config);
 }

@@ -9,17 +9,23 @@
 
 namespace dtrain {
 
-/// Nothing where there are mistakes, which are all reported. Where the model leaves shapes to the data
-/// (`auto`) and nothing is wrong, the training split is opened and the numbers take the places of the `auto`;
-/// throws UserError with such a place where the data cannot be read. `name`: the run's where none is given.
-/// `to_train`: see load_run_config.
-std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
-                                          Diagnostics& diagnostics, bool to_train = false);
+/// The purpose of a configuration.
+enum class ConfigUse {
+  description,  ///< a whole run, of any machine
+  training,     ///< the same, and mistakes include what this machine cannot do (placement.h)
+  model,        ///< the model is enough: `dataset` and `train` may be missing, as from imported models
+};
 
-/// Reads a file, or throws UserError with everything that is wrong with it; where `to_train`, that includes
-/// what this machine cannot do (placement.h).
+/// Returns nothing if there are mistakes; all of them are reported. If the model leaves shapes to the data
+/// (`auto`) and nothing is wrong, this opens the training split and puts numbers in place of each `auto`; it
+/// throws UserError with the place of an `auto` if the data cannot be read. `name` is the run's name unless
+/// the configuration gives one.
+std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
+                                          Diagnostics& diagnostics, ConfigUse use = ConfigUse::description);
+
+/// Reads a file. Throws UserError with everything that is wrong with it.
 RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets,
-                          bool to_train = false);
+                          ConfigUse use = ConfigUse::description);
 
 /// The JSON schema of a run's configuration, for editors.
 Json run_config_json_schema();

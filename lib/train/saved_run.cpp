@@ -70,7 +70,7 @@ RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::stri
   diagnostics.throw_if_errors();
   node = apply_sets(std::move(node), sets, diagnostics);
   diagnostics.throw_if_errors();
-  auto config = parse_run_config(node, "", diagnostics);
+  auto config = parse_run_config(node, "", diagnostics, ConfigUse::model);
   diagnostics.throw_if_errors();
   config->dataset.facts = saved_facts(checkpoint);
   return std::move(*config);
@@ -159,6 +159,7 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
 }  // namespace
 
 std::string best_checkpoint_at(const std::string& path, const std::function<void(const std::string&)>& warn) {
+  if (auto imported = imported_model_at(path)) return *std::move(imported);
   if (look_at(path) != Standing::directory) return path;
   const RunDirectory directory = *run_directory_of(path);
   const std::optional<Checkpoint> newest = load_newest(directory, warn);
@@ -170,6 +171,13 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
   warn(fmt::format("{}: the best checkpoint, which {} names, is not there; taking that one", best,
                    newest->path()));
   return newest->path();
+}
+
+std::optional<std::string> imported_model_at(const std::string& path) {
+  std::string file = (fs::path(path) / kImportedWeights).string();
+  if (look_at(path) != Standing::directory || look_at(file) != Standing::file) return std::nullopt;
+  if (RunDirectory(path).is_run()) return std::nullopt;
+  return file;
 }
 
 std::optional<RunDirectory> run_directory_of(const std::string& path) {
@@ -200,8 +208,9 @@ std::pair<Checkpoint, Which> load_best(const RunDirectory& directory, Checkpoint
 
 }  // namespace
 
-SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
+SavedRun load_saved_run(const std::string& given, const std::vector<std::string>& sets,
                         const std::function<void(const std::string&)>& warn, Which which) {
+  const std::string path = imported_model_at(given).value_or(given);
   std::optional<RunDirectory> directory = run_directory_of(path);
   if (look_at(path) != Standing::directory) {
     if (which == Which::best)
@@ -268,7 +277,7 @@ bool same_slots(std::string a, std::string b) {
 std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas,
                           TrainingState& state) {
   const std::map<std::string, int64_t> before = std::exchange(state.slots_since, {});
-  const auto wanted = config.train.optimizer->slots();
+  const auto wanted = config.slots();
   std::vector<OptimizerSlot> found = checkpoint.content().slots;
   std::erase_if(found, [](const OptimizerSlot& slot) { return slot.name == kUnaveraged; });
   const auto same = [](const Optimizer::Slot& a, const OptimizerSlot& b) { return a.name == b.name; };
@@ -343,8 +352,7 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
                                      int64_t steps_per_epoch) {
   CheckpointContent content;
   // The average is the model; what training goes on with stands beside it.
-  const float* average =
-      arrays.slots.size() > config.train.optimizer->slots().size() ? arrays.slots.back().data() : nullptr;
+  const float* average = arrays.slots.size() > config.slots().size() ? arrays.slots.back().data() : nullptr;
   const std::vector<KerasLayer> layers = keras_layers(config.graph);
   for (const KerasLayer& keras : layers) {
     const GraphNode& node = config.graph.nodes[static_cast<size_t>(keras.node)];
@@ -356,12 +364,13 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
     }
     content.layers.push_back(std::move(layer));
   }
-  const auto slots = config.train.optimizer->slots();
+  const auto slots = config.slots();
   for (size_t s = 0; s < slots.size(); ++s)
     content.slots.push_back(slot_content(layout, slots[s].name, arrays.slots[s]));
   if (average) content.slots.push_back(slot_content(layout, kUnaveraged, arrays.values));
   content.model_config = keras_model_config(config.graph, config.name, layers);
-  content.training_config = keras_training_config(config, steps_per_epoch, state.schedule);
+  if (config.has_training())
+    content.training_config = keras_training_config(config, steps_per_epoch, state.schedule);
   content.state = state.to_json().set("seed", config.seed);
   if (!config.dataset.facts.empty()) content.state.set("facts", config.dataset.facts.to_json());
   content.history = state.history.text();

@@ -31,13 +31,20 @@ struct SavedRun {
   std::optional<Which> which = {};
 };
 
+/// The names of the files in a folder that `dtrain import` writes: the model part of a configuration, and a
+/// checkpoint.
+inline constexpr const char* kImportedModel = "model.yaml";
+inline constexpr const char* kImportedWeights = "weights.h5";
+/// Returns the path of the checkpoint in a folder that `dtrain import` wrote; nothing for other paths.
+std::optional<std::string> imported_model_at(const std::string& path);
+
 /// The run directory that a path, as load_saved_run() takes it, leads to; nothing for a file that stands
 /// alone. Throws UserError where nothing is there.
 std::optional<RunDirectory> run_directory_of(const std::string& path);
-/// `path`: a run directory, its checkpoints/, or one file. Of a directory the newest checkpoint that is
-/// whole (damaged ones are passed over, with a word to `warn`), or the one that it names as the best so far.
-/// Where the preferred best checkpoint cannot be read, `warn` is told, and the newest one is loaded. `sets`
-/// change the checkpoint's configuration. Throws UserError.
+/// `path`: a run directory, its checkpoints/, a folder that `dtrain import` wrote, or one file. Of a
+/// directory the newest checkpoint that is whole (damaged ones are passed over, with a word to `warn`), or
+/// the one that it names as the best so far. Where the preferred best checkpoint cannot be read, `warn` is
+/// told, and the newest one is loaded. `sets` change the checkpoint's configuration. Throws UserError.
 SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
                         const std::function<void(const std::string&)>& warn, Which which = Which::newest);
 

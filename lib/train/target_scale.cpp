@@ -18,9 +18,9 @@ bool is_input(const RunConfig& config, const TensorSpec& target) {
 }  // namespace
 
 TargetScale::TargetScale(const RunConfig& config, size_t head)
-    : takes_logits_(are_logits(config.heads[head].loss->takes())) {
+    : takes_logits_(are_logits(config.heads[head].scores())) {
   const Head& one = config.heads[head];
-  if (one.target.dtype != DType::float32) return;
+  if (!one.loss || one.target.dtype != DType::float32) return;
   if (one.loss->tells_classes() && !is_input(config, one.target)) return;
   const ColumnPlan plan = unit_plan_of_target(config, one.target);
   const auto map = plan.exact_map();  // views the plan's numbers

@@ -12,7 +12,7 @@ std::string name_of_threshold(const RunConfig& config, size_t head) {
 
 bool can_have_threshold(const RunConfig& config, size_t head) {
   const Head& one = config.heads[head];
-  return tells_two_classes(*one.loss, config.graph.spec(one.output), one.target);
+  return one.loss && tells_two_classes(*one.loss, config.graph.spec(one.output), one.target);
 }
 
 void add_thresholds(RunConfig& config, bool has_validation, Diagnostics& diagnostics) {

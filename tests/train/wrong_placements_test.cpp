@@ -63,7 +63,7 @@ std::string take_marker(std::string& text) {
 std::string errors_of(const std::string& yaml) {
   Diagnostics diagnostics;
   const ConfigNode node = parse_yaml(yaml, "test.yaml", diagnostics);
-  parse_run_config(node, "test", diagnostics, true);
+  parse_run_config(node, "test", diagnostics, ConfigUse::training);
   try {
     diagnostics.throw_if_errors();
   } catch (const UserError& error) {
