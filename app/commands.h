@@ -13,6 +13,7 @@ void add_predict(CommandLine& line);
 void add_export(CommandLine& line);
 void add_check(CommandLine& line);
 void add_summary(CommandLine& line);
+void add_import(CommandLine& line);
 void add_inspect(CommandLine& line);
 void add_sweep(CommandLine& line);
 void add_report(CommandLine& line);

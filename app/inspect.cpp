@@ -1,4 +1,4 @@
-// dtrain inspect: what a checkpoint, or an .h5 of Keras's, holds.
+// dtrain inspect: the content of a checkpoint, or of an .h5 or .keras of Keras's.
 #include <array>
 #include <memory>
 
@@ -105,7 +105,7 @@ void inspect_keras(const InspectOptions& options) {
 }
 
 void inspect(const InspectOptions& options) {
-  if (begins_as_hdf5(options.path)) return inspect_keras(options);
+  if (begins_as_hdf5(options.path) || is_keras_archive(options.path)) return inspect_keras(options);
   const Checkpoint checkpoint = Checkpoint::load(options.path);
   const TrainingState state = saved_state(checkpoint);
   if (options.output.json) {
@@ -118,9 +118,9 @@ void inspect(const InspectOptions& options) {
 }  // namespace
 
 void add_inspect(CommandLine& line) {
-  Command command = line.add_command("inspect", "What a checkpoint, or an .h5 of Keras's, holds");
+  Command command = line.add_command("inspect", "What a checkpoint, or a file of Keras's, holds");
   const auto options = std::make_shared<InspectOptions>();
-  command.add_option("FILE", options->path, "A checkpoint, or an .h5 that Keras wrote").required();
+  command.add_option("FILE", options->path, "A checkpoint, or an .h5 or .keras that Keras wrote").required();
   command.add_flag("--config", options->config, "The configuration in it, as YAML");
   add_output_options(command, options->output);
   command.callback([options] { inspect(*options); });

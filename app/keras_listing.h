@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "checkpoint/keras_file.h"
+#include "interop/keras/listing.h"
 
 namespace dtrain {
 

@@ -27,7 +27,7 @@ void run(int argc, char** argv) {
   line.set_version(version_text, "What this program is, and what it was built with");
   for (const auto add :
        {add_fit, add_resume, add_evaluate, add_predict, add_export, add_check, add_summary, add_inspect,
-        add_new, add_sweep, add_report, add_runs, add_gpus, add_schema, add_completion, add_help})
+        add_import, add_new, add_sweep, add_report, add_runs, add_gpus, add_schema, add_completion, add_help})
     add(line);
   line.run(argc, argv);
 }

@@ -90,7 +90,7 @@ void summarize_keras(const SummaryOptions& options) {
 }
 
 void summarize(const SummaryOptions& options) {
-  if (begins_as_hdf5(options.path)) return summarize_keras(options);
+  if (begins_as_hdf5(options.path) || is_keras_archive(options.path)) return summarize_keras(options);
   const RunConfig config = load_either(options);
   const Placement placement = place(config);
   if (options.output.json) print_json(to_json(config, placement));
@@ -104,7 +104,9 @@ void add_summary(CommandLine& line) {
   const auto options = std::make_shared<SummaryOptions>();
   command
       .add_option("PATH", options->path,
-                  "A configuration, a run directory, a checkpoint file or an .h5 that Keras wrote")
+                  "A configuration, a run directory, an imported model, a checkpoint file, or an .h5 or "
+                  ".keras that Keras "
+                  "wrote")
       .required();
   add_set_option(command, options->sets);
   add_output_options(command, options->output);

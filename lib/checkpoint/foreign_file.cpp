@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "base/location.h"
-#include "checkpoint/keras_file.h"
+#include "checkpoint/keras_layout.h"
 
 namespace dtrain {
 
@@ -27,6 +27,10 @@ constexpr const char* kFromTorch =
     "; build the same model in Keras, give its layers the weights (set_weights; Linear.weight is transposed "
     "there) and save it there: model.save('model.h5')";
 
+constexpr const char* kToBeImported =
+    ": `dtrain import FILE` makes a model of it, and a new run may start with its weights (model: {weights: "
+    "{from: FILE}})";
+
 /// The last bytes of a file, where a zip archive lists its members.
 std::string last_bytes(const std::string& path, int64_t count) {
   std::ifstream file(path, std::ios::binary);
@@ -41,15 +45,23 @@ std::string last_bytes(const std::string& path, int64_t count) {
   return bytes;
 }
 
-std::string describe_archive(const std::string& path) {
+/// The bytes of an archive in which the names of its members are. A long list of members may begin before
+/// the last bytes; then the first member tells.
+std::string names_in_archive(const std::string& path) {
   constexpr size_t kEnd = 1 << 16;
-  // A long list of members may begin before the last bytes; then the first member tells.
-  const std::string names = first_bytes(path, 4096) + last_bytes(path, kEnd);
+  return first_bytes(path, 4096) + last_bytes(path, kEnd);
+}
+
+bool has_names_of_keras(const std::string& names) {
   const auto has = [&](std::string_view name) { return names.find(name) != std::string::npos; };
-  if (has("model.weights.h5") || (has("metadata.json") && has("config.json")))
-    return "a model that Keras 3 saved as .keras, which dtrain does not read; save it there as an .h5: "
-           "keras.models.load_model('model.keras').save('model.h5')";
-  if (has("/data.pkl")) return std::string("a file of PyTorch's, which dtrain does not read") + kFromTorch;
+  return has("model.weights.h5") || (has("metadata.json") && has("config.json"));
+}
+
+std::string describe_archive(const std::string& path) {
+  const std::string names = names_in_archive(path);
+  if (has_names_of_keras(names)) return std::string("a model that Keras saved as .keras") + kToBeImported;
+  if (names.find("/data.pkl") != std::string::npos)
+    return std::string("a file of PyTorch's, which dtrain does not read") + kFromTorch;
   return "a zip archive";
 }
 
@@ -68,13 +80,12 @@ bool is_safetensors(const std::string& path) {
 
 }  // namespace
 
-std::string describe_keras_3_weights() {
-  return "weights that Keras 3 saved as .weights.h5, which dtrain does not read; load them there into their "
-         "model and save that as an .h5: model.load_weights('model.weights.h5'); model.save('model.h5')";
-}
-
 bool begins_as_hdf5(const std::string& path) {
   return first_bytes(path, kHdf5.size()) == kHdf5;
+}
+
+bool is_keras_archive(const std::string& path) {
+  return first_bytes(path, kZip.size()) == kZip && has_names_of_keras(names_in_archive(path));
 }
 
 bool is_foreign_model(const std::string& path) {
@@ -93,10 +104,10 @@ std::string describe_file(const std::string& path) {
   if (!begins_as_hdf5(path)) return "something else";
   switch (keras_layout_of(path)) {
     case KerasLayout::layers:
-      return "an .h5 of Keras's, or a checkpoint that another program rewrote: a new run may start with its "
-             "weights (model: {weights: {from: FILE}})";
+      return std::string("an .h5 of Keras's, or a checkpoint that another program rewrote") + kToBeImported;
     case KerasLayout::vars:
-      return describe_keras_3_weights();
+      return "weights that Keras 3 saved as .weights.h5: a new run may start with them (model: {weights: "
+             "{from: FILE}})";
     case KerasLayout::none:
       break;
   }

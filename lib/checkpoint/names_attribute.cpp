@@ -73,6 +73,12 @@ KerasLayout keras_layout(hid_t file, const std::string& path) {
   return KerasLayout::none;
 }
 
+KerasLayout keras_layout_of(const std::string& path) {
+  const Hdf5Session session;
+  const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  return file ? keras_layout(file, path) : KerasLayout::none;
+}
+
 Hdf5Heap heap_of(hid_t opened, const std::string& path) {
   const auto file = std::make_shared<std::ifstream>(path, std::ios::binary);
   file->seekg(0, std::ios::end);

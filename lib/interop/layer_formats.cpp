@@ -16,6 +16,15 @@ const LayerFormats& formats_of(std::string_view kind) {
   return *row;
 }
 
+const LayerFormats* formats_of_keras_class(const std::string& class_name) {
+  const std::string kind = registry<Layer>().canonical(class_name);
+  if (!kind.empty()) return &formats_of(kind);
+  for (const LayerFormats& row : all_layer_formats())
+    if (std::find(row.keras_classes.begin(), row.keras_classes.end(), class_name) != row.keras_classes.end())
+      return &row;
+  return nullptr;
+}
+
 ConfigNode options_of(const Configured<Layer>& layer) {
   return layer.resolved.is_mapping() ? layer.resolved.entries().front().second : ConfigNode();
 }

@@ -12,7 +12,8 @@
 
 namespace dtrain {
 
-class OnnxLayer;  // interop/onnx/builder.h
+class KerasLayerReader;  // interop/keras/layer_reader.h
+class OnnxLayer;         // interop/onnx/builder.h
 
 /// A layer as Keras serializes it. `config` lacks the keys that all layers have: name, trainable and dtype.
 struct KerasLayerConfig {
@@ -25,14 +26,20 @@ struct KerasLayerConfig {
 struct LayerFormats {
   std::string kind;  ///< dtrain's name for it: "conv2d"
   std::function<KerasLayerConfig(const ConfigNode& options)> to_keras = nullptr;
+  /// Returns the options of the layer that the reader reads; the reader takes note of everything else.
+  std::function<ConfigNode(KerasLayerReader&)> from_keras = nullptr;
   /// Adds the layer's nodes to an ONNX graph; null for a kind that cannot be exported.
   std::function<void(OnnxLayer& layer)> onnx = nullptr;
+  /// Keras's classes of the kind other than the one that is called as the kind is ("Conv2D").
+  std::vector<std::string> keras_classes = {};
 };
 
 /// The rows of all kinds, in the order of the reference.
 const std::vector<LayerFormats>& all_layer_formats();
 /// Throws std::logic_error for a kind without a row.
 const LayerFormats& formats_of(std::string_view kind);
+/// Returns the row of a class of Keras's; null if dtrain has no such layer.
+const LayerFormats* formats_of_keras_class(const std::string& class_name);
 
 /// The options of a layer, all defaults written; null for a kind that has no options.
 ConfigNode options_of(const Configured<Layer>& layer);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/weight_file.h"
+#include "interop/weight_file.h"
 #include "nn/graph.h"
 
 namespace dtrain {

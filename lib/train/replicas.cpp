@@ -80,7 +80,7 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
   if (ranks_.total != static_cast<int>(placement_.replicas.size()) && config.graph.is_synchronized())
     throw std::logic_error("synchronized layers cannot meet those of other processes yet");
   for (int slot = 0; slot < slots(); ++slot)
-    updates_.emplace_back(layout_.on(slot), *config.train.optimizer, update_options_of(config));
+    updates_.emplace_back(layout_.on(slot), config.train.optimizer.value.get(), update_options_of(config));
   make_groups();
   lay_replicas();
   team_.run([&](Collective& member) { executor_of(member).worker().context().attach(); });

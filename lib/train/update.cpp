@@ -21,8 +21,12 @@ std::vector<const ParameterSlice*> slices_in(const ParameterLayout& layout, Rang
 
 }  // namespace
 
-Update::Update(const ParameterLayout& layout, const Optimizer& optimizer, const Options& options)
-    : layout_(layout), rule_(optimizer.rule()), options_(options), slots_(optimizer.slots()) {
+Update::Update(const ParameterLayout& layout, const Optimizer* optimizer, const Options& options)
+    : layout_(layout), options_(options) {
+  if (optimizer) {
+    rule_ = optimizer->rule();
+    slots_ = optimizer->slots();
+  }
   if (options.average_decay) slots_.push_back({std::string(kAverage)});
   add_trained({});
   add_statistics();

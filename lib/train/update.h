@@ -31,7 +31,7 @@ class Update {
     std::optional<float> average_decay;  // of the weights' running average, where one is kept
   };
   /// Refers to the layout.
-  Update(const ParameterLayout& layout, const Optimizer& optimizer, const Options& options);
+  Update(const ParameterLayout& layout, const Optimizer* optimizer, const Options& options);
 
   /// The steps that were done when the slots of these parameters (by path) began; 0 for all others. Ahead of
   /// the first update.

@@ -14,13 +14,11 @@ class Named(Case):
                 file.writestr(member, "{}")
 
     def test_what_is_not_read_is_named_with_the_way_around(self):
-        self.archive("a.h5", "metadata.json", "config.json", "model.weights.h5")  # the content counts, not the name
         self.archive("b.pt", "archive/data.pkl", "archive/data/0")
         (self.dir / "old.pt").write_bytes(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.")
         header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
         (self.dir / "c.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
-        expected = {"a.h5": ("a model that Keras 3 saved as .keras", "keras.models.load_model('model.keras').save('model.h5')"),
-                    "b.pt": ("a file of PyTorch's", "model.save('model.h5')"),
+        expected = {"b.pt": ("a file of PyTorch's", "model.save('model.h5')"),
                     "old.pt": ("a file of PyTorch's", "model.save('model.h5')"),
                     "c.safetensors": ("a safetensors file", "model.save('model.h5')")}
         for name, words in expected.items():
@@ -31,6 +29,15 @@ class Named(Case):
                     error = self.dtrain(*command, expect=2).err
                     for word in words:
                         self.assertIn(word, error)
+
+    def test_an_archive_of_keras_is_read_or_sent_to_import(self):
+        self.archive("a.h5", "metadata.json", "config.json", "model.weights.h5")  # the content counts, not the name
+        self.write("config.yaml", CONFIG.replace("model:\n", "model:\n  weights: {from: a.h5}\n"))
+        for command in (["evaluate", "a.h5"], ["resume", "a.h5", "--output", "other"]):
+            self.assertIn("a model that Keras saved as .keras: `dtrain import FILE`", self.dtrain(*command, expect=2).err)
+        for command in (["inspect", "a.h5"], ["summary", "a.h5"], ["import", "a.h5", "--output", "new"],
+                        ["fit", "config.yaml"], ["check", "config.yaml"]):
+            self.assertIn("expected an HDF5 file in model.weights.h5", self.dtrain(*command, expect=2).err)
 
 
 class Listed(Case):

@@ -96,7 +96,7 @@ Step step_under(const std::string& strategy) {
   std::vector<std::unique_ptr<GradientSync>> syncs;
   for (size_t slot = 0; slot < slots; ++slot) {
     const ParameterLayout& own = layout.on(static_cast<int>(slot));
-    updates.push_back(std::make_unique<Update>(own, *config.train.optimizer, options));
+    updates.push_back(std::make_unique<Update>(own, config.train.optimizer.value.get(), options));
     groups.push_back(make_local_group(static_cast<int>(replicas), false));
     std::vector<Worker*> its_workers;
     std::vector<Collective*> members;

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
@@ -99,13 +100,58 @@ void activation_to_onnx(OnnxLayer& layer) {
                    layout);
 }
 
+ConfigNode option(const char* key, double value) {
+  return ConfigNode::mapping({ConfigNode::entry(key, config_of_json(Json(value)))});
+}
+
+ConfigNode function(const char* name, const char* key, double value) {
+  return ConfigNode::mapping({ConfigNode::entry(name, option(key, value))});
+}
+
+ConfigNode relu_of(KerasLayerReader& reader) {
+  std::vector<ConfigNode::Entry> options;
+  for (const char* key : {"max_value", "negative_slope", "threshold"})
+    if (reader.find(key) && reader.number(key, 0) != 0)
+      options.push_back(ConfigNode::entry(key, config_of_json(Json(reader.number(key, 0)))));
+  if (options.empty()) return ConfigNode::scalar("relu");
+  return ConfigNode::mapping({ConfigNode::entry("relu", ConfigNode::mapping(std::move(options)))});
+}
+
+ConfigNode function_of(KerasLayerReader& reader) {
+  const std::string& name = reader.class_name();
+  if (name == "ReLU") return relu_of(reader);
+  // Keras 2 calls the slope `alpha`, and has 0.3 as its default.
+  if (name == "LeakyReLU")
+    return function(
+        "leaky_relu", "negative_slope",
+        reader.find("negative_slope") ? reader.number("negative_slope", 0.3) : reader.number("alpha", 0.3));
+  if (name == "ELU") return function("elu", "alpha", reader.number("alpha", 1));
+  if (name == "ThresholdedReLU") return function("relu", "threshold", reader.number("theta", 1));
+  if (name == "Softmax") {
+    reader.expect_last_axis("axis");
+    return ConfigNode::scalar("softmax");
+  }
+  const Json* written = reader.find("activation");
+  ConfigNode activation = written ? reader.activation(*written) : ConfigNode();
+  return activation.is_null() ? ConfigNode::scalar("linear") : activation;
+}
+
+ConfigNode from_keras(KerasLayerReader& reader) {
+  reader.skip({"activation", "alpha", "negative_slope", "max_value", "threshold", "theta"});
+  const ConfigNode activation = function_of(reader);
+  reader.options({});
+  return ConfigNode::mapping({ConfigNode::entry("activation", activation)});
+}
+
 }  // namespace
 
 void add_activation_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "activation",
       .to_keras = to_keras,
+      .from_keras = from_keras,
       .onnx = activation_to_onnx,
+      .keras_classes = {"ReLU", "LeakyReLU", "ELU", "ThresholdedReLU", "Softmax"},
   });
 }
 

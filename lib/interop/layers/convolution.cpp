@@ -1,3 +1,4 @@
+#include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/layers/windows.h"
@@ -63,16 +64,19 @@ void add_convolution_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "conv2d",
       .to_keras = keras_image_layer("Conv2D"),
+      .from_keras = image_options_of_keras("conv2d"),
       .onnx = conv2d_to_onnx,
   });
   table.push_back({
       .kind = "depthwise_conv2d",
       .to_keras = keras_image_layer("DepthwiseConv2D"),
+      .from_keras = image_options_of_keras("depthwise_conv2d"),
       .onnx = depthwise_conv2d_to_onnx,
   });
   table.push_back({
       .kind = "conv2d_transpose",
       .to_keras = keras_image_layer("Conv2DTranspose"),
+      .from_keras = image_options_of_keras("conv2d_transpose"),
       .onnx = conv2d_transpose_to_onnx,
   });
 }

@@ -1,3 +1,4 @@
+#include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
@@ -26,6 +27,7 @@ void add_dense_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "dense",
       .to_keras = keras_layer("Dense"),
+      .from_keras = options_of_keras("dense"),
       .onnx = dense_to_onnx,
   });
 }

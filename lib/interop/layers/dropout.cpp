@@ -1,3 +1,4 @@
+#include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
@@ -11,12 +12,18 @@ void dropout_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.input(0, layer.layout()), layer.layout());
 }
 
+ConfigNode dropout_from_keras(KerasLayerReader& reader) {
+  reader.skip({"seed"});
+  return reader.options({"rate"});
+}
+
 }  // namespace
 
 void add_dropout_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "dropout",
       .to_keras = keras_layer("Dropout"),
+      .from_keras = dropout_from_keras,
       .onnx = dropout_to_onnx,
   });
 }

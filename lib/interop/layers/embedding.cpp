@@ -1,3 +1,4 @@
+#include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
@@ -13,12 +14,18 @@ void embedding_to_onnx(OnnxLayer& layer) {
       OnnxLayout::channels_last);
 }
 
+ConfigNode embedding_from_keras(KerasLayerReader& reader) {
+  reader.skip({"input_length"});
+  return reader.options({"input_dim", "output_dim", "embeddings_initializer"});
+}
+
 }  // namespace
 
 void add_embedding_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "embedding",
       .to_keras = keras_layer("Embedding"),
+      .from_keras = embedding_from_keras,
       .onnx = embedding_to_onnx,
   });
 }

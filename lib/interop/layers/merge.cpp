@@ -1,3 +1,4 @@
+#include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
@@ -38,16 +39,19 @@ void add_merge_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "add",
       .to_keras = keras_layer("Add"),
+      .from_keras = options_of_keras("add"),
       .onnx = merge_to_onnx("Add"),
   });
   table.push_back({
       .kind = "multiply",
       .to_keras = keras_layer("Multiply"),
+      .from_keras = options_of_keras("multiply"),
       .onnx = merge_to_onnx("Mul"),
   });
   table.push_back({
       .kind = "concatenate",
       .to_keras = keras_layer("Concatenate"),
+      .from_keras = options_of_keras("concatenate"),
       .onnx = concatenate_to_onnx,
   });
 }

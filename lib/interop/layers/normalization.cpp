@@ -1,4 +1,5 @@
 #include "config/schema.h"
+#include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
@@ -44,17 +45,32 @@ void layer_normalization_to_onnx(OnnxLayer& layer) {
       OnnxLayout::channels_last);
 }
 
+ConfigNode batch_normalization_from_keras(KerasLayerReader& reader) {
+  reader.expect_last_axis("axis");
+  reader.skip({"fused", "virtual_batch_size", "renorm_momentum"});
+  reader.expect("renorm", false);
+  return reader.options(registry<Layer>().fields("batch_normalization"));
+}
+
+ConfigNode layer_normalization_from_keras(KerasLayerReader& reader) {
+  reader.expect_last_axis("axis");
+  return reader.options(registry<Layer>().fields("layer_normalization"));
+}
+
 }  // namespace
 
 void add_normalization_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "batch_normalization",
       .to_keras = batch_normalization_to_keras,
+      .from_keras = batch_normalization_from_keras,
       .onnx = batch_normalization_to_onnx,
+      .keras_classes = {"BatchNormalizationV1", "SyncBatchNormalization"},
   });
   table.push_back({
       .kind = "layer_normalization",
       .to_keras = keras_layer("LayerNormalization"),
+      .from_keras = layer_normalization_from_keras,
       .onnx = layer_normalization_to_onnx,
   });
 }

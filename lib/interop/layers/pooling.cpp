@@ -1,3 +1,4 @@
+#include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/layers/windows.h"
@@ -31,27 +32,40 @@ std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op) {
   };
 }
 
+/// Keras writes the strides even if they are the pool_size, their default.
+std::function<ConfigNode(KerasLayerReader&)> pooling_from_keras(std::string kind) {
+  return [kind = std::move(kind)](KerasLayerReader& reader) {
+    const Json *size = reader.find("pool_size"), *strides = reader.find("strides");
+    if (size && strides && size->dump() == strides->dump()) reader.skip({"strides"});
+    return image_options_of_keras(kind)(reader);
+  };
+}
+
 }  // namespace
 
 void add_pooling_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "max_pooling2d",
       .to_keras = keras_image_layer("MaxPooling2D"),
+      .from_keras = pooling_from_keras("max_pooling2d"),
       .onnx = pooling_to_onnx("MaxPool"),
   });
   table.push_back({
       .kind = "average_pooling2d",
       .to_keras = keras_image_layer("AveragePooling2D"),
+      .from_keras = pooling_from_keras("average_pooling2d"),
       .onnx = pooling_to_onnx("AveragePool"),
   });
   table.push_back({
       .kind = "global_max_pooling2d",
       .to_keras = keras_image_layer("GlobalMaxPooling2D"),
+      .from_keras = image_options_of_keras("global_max_pooling2d"),
       .onnx = global_pooling_to_onnx("GlobalMaxPool"),
   });
   table.push_back({
       .kind = "global_average_pooling2d",
       .to_keras = keras_image_layer("GlobalAveragePooling2D"),
+      .from_keras = image_options_of_keras("global_average_pooling2d"),
       .onnx = global_pooling_to_onnx("GlobalAveragePool"),
   });
 }

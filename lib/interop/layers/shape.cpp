@@ -1,3 +1,4 @@
+#include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/layers/windows.h"
@@ -45,21 +46,25 @@ void add_shape_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "zero_padding2d",
       .to_keras = keras_image_layer("ZeroPadding2D"),
+      .from_keras = image_options_of_keras("zero_padding2d"),
       .onnx = padding_to_onnx,
   });
   table.push_back({
       .kind = "cropping2d",
       .to_keras = keras_image_layer("Cropping2D"),
+      .from_keras = image_options_of_keras("cropping2d"),
       .onnx = cropping_to_onnx,
   });
   table.push_back({
       .kind = "flatten",
       .to_keras = keras_image_layer("Flatten"),
+      .from_keras = image_options_of_keras("flatten"),
       .onnx = flatten_to_onnx,
   });
   table.push_back({
       .kind = "reshape",
       .to_keras = keras_layer("Reshape"),
+      .from_keras = options_of_keras("reshape"),
       .onnx = reshape_to_onnx,
   });
 }

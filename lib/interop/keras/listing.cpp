@@ -1,4 +1,4 @@
-#include "checkpoint/keras_file.h"
+#include "interop/keras/listing.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include "base/hdf5_storage.h"
 #include "base/json.h"
 #include "checkpoint/names_attribute.h"
+#include "interop/keras/json.h"
+#include "interop/keras/open_file.h"
 
 namespace dtrain {
 
@@ -90,38 +92,23 @@ class ArrayLister {
   std::vector<KerasArray> arrays_;
 };
 
-/// One text of an attribute; "" where there is none.
-std::string text_of(const NamesAttribute& attributes, const std::string& name) {
-  const std::vector<std::string> texts = attributes.read(name);
-  return texts.empty() ? "" : texts.front();
-}
-
-std::string text_at(const Json& object, const char* key) {
-  const Json* value = object.is_object() ? object.find(key) : nullptr;
-  return value && value->is_string() ? value->as_string() : "";
-}
-
-/// Reads one file, which libhdf5 has open; within a session.
+/// Reads one open file.
 class KerasFileReader {
  public:
-  KerasFileReader(hid_t file, const std::string& path)
-      : file_(file), path_(path), heap_(heap_of(file, path)) {}
+  explicit KerasFileReader(const OpenKerasFile& file)
+      : opened_(file), file_(file.file()), path_(file.path()), heap_(file.heap()) {}
 
   KerasContent read() {
     KerasContent result;
     result.path = path_;
-    result.layout = keras_layout(file_, path_);
-    const bool whole = H5Lexists(file_, kModelWeights, H5P_DEFAULT) > 0;
-    const Hdf5Handle root(H5Gopen2(file_, whole ? kModelWeights : "/", H5P_DEFAULT), "read " + path_);
-    const NamesAttribute of_file(file_, path_, heap_), of_weights(root, path_, heap_);
-    for (const NamesAttribute* attributes : {&of_file, &of_weights}) {
-      if (result.keras_version.empty()) result.keras_version = text_of(*attributes, "keras_version");
-      if (result.backend.empty()) result.backend = text_of(*attributes, "backend");
-    }
-    result.is_compiled = of_file.exists("training_config");
-    if (of_file.exists("model_config")) take_model(text_of(of_file, "model_config"), result);
+    result.layout = opened_.layout();
+    result.keras_version = opened_.facts().keras_version;
+    result.backend = opened_.facts().backend;
+    result.is_compiled = !opened_.facts().training_config.is_null();
+    if (!opened_.facts().model_config.is_null()) take_model(opened_.facts().model_config, result);
     if (result.layout == KerasLayout::layers) {
-      for (const std::string& layer : of_weights.read("layer_names"))
+      const Hdf5Handle root = opened_.open_weights();
+      for (const std::string& layer : NamesAttribute(root, path_, heap_).read("layer_names"))
         entry(layer, result).arrays = arrays_of_layer(root, layer);
       if (H5Lexists(file_, "optimizer_weights", H5P_DEFAULT) > 0) {
         refuse_links(file_, path_, "optimizer_weights");
@@ -136,8 +123,7 @@ class KerasFileReader {
 
  private:
   /// The layers' names and classes, from the model's configuration.
-  static void take_model(const std::string& text, KerasContent& result) {
-    const Json model = Json::parse(text);
+  static void take_model(const Json& model, KerasContent& result) {
     result.model_class = text_at(model, "class_name");
     const Json* config = model.is_object() ? model.find("config") : nullptr;
     if (!config) return;
@@ -193,29 +179,18 @@ class KerasFileReader {
     }
   }
 
+  const OpenKerasFile& opened_;
   hid_t file_;
-  std::string path_;
-  Hdf5Heap heap_;
+  const std::string& path_;
+  const Hdf5Heap& heap_;
 };
 
 }  // namespace
 
-KerasLayout keras_layout_of(const std::string& path) {
-  const Hdf5Session session;
-  const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-  return file ? keras_layout(file, path) : KerasLayout::none;
-}
-
 KerasContent read_keras_file(const std::string& path) {
-  const Hdf5Session session;
-  const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-  if (!file) throw why_not_opened(path);
-  if (keras_layout(file, path) == KerasLayout::none)
-    throw UserError(fmt::format(
-        "{}: expected an .h5 of dtrain's or Keras's, found an HDF5 file of another program", path));
+  const OpenKerasFile file(path);
   try {
-    const Hdf5References references;
-    KerasContent result = KerasFileReader(file, path).read();
+    KerasContent result = KerasFileReader(file).read();
     result.file_bytes = std::filesystem::file_size(path);
     return result;
   } catch (const UserError&) {

@@ -1,5 +1,5 @@
 // Weights out of checkpoints and out of Keras's HDF5 files.
-#include "checkpoint/weight_file.h"
+#include "interop/weight_file.h"
 
 #include <string>
 #include <sys/stat.h>
@@ -216,5 +216,6 @@ TEST_CASE("what is no file of weights is said to be none") {
     const Hdf5Session session;
     Hdf5Handle(H5Fcreate(empty.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
   }
-  CHECK(mistake(empty) == empty + ": expected weights as Keras's .h5 has them, found no layer_names");
+  CHECK(mistake(empty) ==
+        empty + ": expected an .h5 of dtrain's or Keras's, found an HDF5 file of another program");
 }

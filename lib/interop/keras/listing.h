@@ -1,4 +1,4 @@
-// What an .h5 that Keras wrote holds: its layers and arrays, without their values.
+// The content of a file that Keras wrote: its layers and arrays, without their values.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,6 @@
 #include "checkpoint/keras_layout.h"
 
 namespace dtrain {
-
-/// `none` also for a file that libhdf5 does not open. The caller holds no session.
-KerasLayout keras_layout_of(const std::string& path);
 
 struct KerasArray {
   std::string name;  ///< as the file has it, below its layer: "dense/kernel:0", "vars/0"
@@ -36,8 +33,8 @@ struct KerasContent {
   std::vector<KerasArray> optimizer;    ///< the optimizer's arrays
 };
 
-/// Throws UserError, with the path, what was expected and what was found, for a file that Keras did not
-/// write.
+/// Reads an .h5, a .weights.h5 or a .keras. Throws UserError, with the path, what was expected and what was
+/// found, for a file that Keras did not write.
 KerasContent read_keras_file(const std::string& path);
 
 }  // namespace dtrain

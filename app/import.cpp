@@ -1,0 +1,244 @@
+// dtrain import: from a model file of Keras's to a folder that the other commands take for a model.
+#include "interop/keras/import.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/name_list.h"
+#include "base/paths.h"
+#include "checkpoint/file.h"
+#include "checkpoint/foreign_file.h"
+#include "commands.h"
+#include "config/load.h"
+#include "console.h"
+#include "model_table.h"
+#include "nn/parameters.h"
+#include "options.h"
+#include "text.h"
+#include "train/run_config_parser.h"
+#include "train/saved_run.h"
+
+namespace dtrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct ImportOptions {
+  OutputOptions output;
+  std::string path, folder;
+  std::vector<std::string> sets;
+};
+
+/// The folder that an import fills. Unless it is kept, everything that was written goes again.
+class NewFolder {
+ public:
+  /// Throws UserError for a path that holds something.
+  explicit NewFolder(std::string path) : path_(std::move(path)) {
+    const Standing found = look_at(path_);
+    std::error_code error;
+    if (found == Standing::file || found == Standing::other ||
+        (found == Standing::directory && !fs::is_empty(path_, error)))
+      throw UserError(
+          fmt::format("{}: expected a folder that does not exist yet, found {}; give another --output", path_,
+                      found == Standing::directory ? "one with files" : "a file"));
+    was_there_ = found == Standing::directory;
+    fs::create_directories(path_, error);
+    if (error) throw UserError(fmt::format("{}: could not be made: {}", path_, error.message()));
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  ~NewFolder() {
+    if (is_kept_) return;
+    std::error_code ignored;
+    for (const std::string& name : written_) fs::remove(file(name), ignored);
+    if (!was_there_) fs::remove(path_, ignored);
+  }
+
+  /// The path of a file in the folder, which is to be written.
+  std::string add(const std::string& name) {
+    written_.push_back(name);
+    return file(name);
+  }
+  void keep() { is_kept_ = true; }
+
+ private:
+  std::string file(const std::string& name) const { return (fs::path(path_) / name).string(); }
+
+  std::string path_;
+  bool was_there_ = false, is_kept_ = false;
+  std::vector<std::string> written_;
+};
+
+void write_text(const std::string& path, const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  write_file(path, {&bytes, 1});
+}
+
+/// The configuration of the checkpoint: a name and the model.
+ConfigNode config_with(const std::string& name, const ConfigNode& model) {
+  return ConfigNode::mapping(
+      {ConfigNode::entry("name", ConfigNode::scalar(name, true)), ConfigNode::entry("model", model)});
+}
+
+/// The model after the changes of --set.
+ConfigNode with_sets(const ConfigNode& model, const std::vector<std::string>& sets) {
+  Diagnostics diagnostics;
+  const ConfigNode config = apply_sets(config_with("model", model), sets, diagnostics);
+  diagnostics.throw_if_errors();
+  return *config.find("model");
+}
+
+/// "multi_gpu_model: 4 towers, saved twice"; "" for a model that was not wrapped.
+std::string describe_towers(const std::vector<int>& towers) {
+  if (towers.empty()) return "";
+  const bool are_equal =
+      std::adjacent_find(towers.begin(), towers.end(), std::not_equal_to<>()) == towers.end();
+  std::string text = "multi_gpu_model: ";
+  text += are_equal ? fmt::format("{} towers", towers.front())
+                    : fmt::format("{} towers", fmt::join(towers, ", then "));
+  if (towers.size() == 2) text += ", saved twice";
+  if (towers.size() > 2) text += fmt::format(", saved {} times", towers.size());
+  return text;
+}
+
+/// The optimizer and losses of a file, in a few words; "" for a file without.
+std::string describe_training(const Json& training) {
+  if (!training.is_object()) return "";
+  return "the optimizer, losses and metrics that the file was compiled with";
+}
+
+struct Report {
+  std::string file, keras_version, name, towers;
+  int64_t layers = 0, parameters = 0;
+  std::vector<std::pair<std::string, std::string>> inputs = {}, outputs = {};  // name and shape
+  std::vector<std::string> left_out = {};
+};
+
+Report report_on(const ImportOptions& options, const KerasImport& imported, const RunConfig& config) {
+  Report report{options.path, imported.keras_version, imported.name, describe_towers(imported.towers)};
+  for (const LayerRow& row : layer_rows(config.graph)) report.layers += row.kind == "input" ? 0 : 1;
+  report.parameters = config.graph.count_parameters(true) + config.graph.count_parameters(false);
+  for (const TensorSpec& input : config.graph.input_specs())
+    report.inputs.emplace_back(input.name, input.shape.str());
+  for (const ValueRef& output : config.graph.outputs)
+    report.outputs.emplace_back(config.graph.layer_name(output.node), config.graph.spec(output).shape.str());
+  if (const std::string training = describe_training(imported.training_config); !training.empty())
+    report.left_out.push_back(training);
+  report.left_out.insert(report.left_out.end(), imported.left_out.begin(), imported.left_out.end());
+  return report;
+}
+
+std::string as_text(const Report& report) {
+  const auto line = [](const char* what, const std::string& text) {
+    return fmt::format("{:<10}{}\n", what, text);
+  };
+  const auto list = [](const std::vector<std::pair<std::string, std::string>>& values) {
+    std::vector<std::string> shown;
+    for (const auto& [name, shape] : values) shown.push_back(fmt::format("{} {}", name, shape));
+    return list_some(shown, 10);
+  };
+  std::string text =
+      line("file", fmt::format("{}{}", report.file,
+                               report.keras_version.empty() ? "" : ", Keras " + report.keras_version));
+  text += line("model", fmt::format("{}{}, {}", report.name.empty() ? "" : "'" + report.name + "', ",
+                                    format_plural(report.layers, "layer"),
+                                    format_plural(report.parameters, "parameter")));
+  text += line("inputs", list(report.inputs)) + line("outputs", list(report.outputs));
+  if (!report.towers.empty()) text += line("removed", report.towers);
+  for (size_t i = 0; i < report.left_out.size(); ++i)
+    text += line(i == 0 ? "left out" : "", report.left_out[i]);
+  return text;
+}
+
+Json as_json(const Report& report, const std::string& folder) {
+  const auto list = [](const std::vector<std::pair<std::string, std::string>>& values) {
+    Json object = Json::object();
+    for (const auto& [name, shape] : values) object.set(name, shape);
+    return object;
+  };
+  Json left_out = Json::array();
+  for (const std::string& one : report.left_out) left_out.push(one);
+  return Json::object()
+      .set("file", report.file)
+      .set("keras_version", report.keras_version)
+      .set("name", report.name)
+      .set("layers", report.layers)
+      .set("parameters", report.parameters)
+      .set("inputs", list(report.inputs))
+      .set("outputs", list(report.outputs))
+      .set("removed", report.towers)
+      .set("left_out", std::move(left_out))
+      .set("folder", folder);
+}
+
+/// The parameters as a run's checkpoints have them.
+std::vector<float> values_of(const ParameterLayout& layout, const KerasImport& imported) {
+  std::vector<float> values(static_cast<size_t>(layout.size()), 0.0f);
+  for (const ParameterSlice& slice : layout.slices()) {
+    const std::vector<float>& array = *imported.parameters.at(slice.path())->values;
+    std::copy(array.begin(), array.end(), values.begin() + static_cast<ptrdiff_t>(slice.offset));
+  }
+  return values;
+}
+
+void import_file(const ImportOptions& options) {
+  if (look_at(options.path) != Standing::file)
+    throw UserError(fmt::format("{}: expected a model file of Keras's, found {}", options.path,
+                                look_at(options.path) == Standing::nothing ? "nothing" : "no file"));
+  if (!begins_as_hdf5(options.path) && !is_keras_archive(options.path))
+    throw UserError(fmt::format(
+        "{}: expected a model file of Keras's (.keras, .h5), found {}", options.path,
+        begins_as_checkpoint(options.path) ? "a checkpoint of dtrain" : describe_file(options.path)));
+  const std::string stem = fs::path(options.path).stem().string();
+  const std::string path = options.folder.empty() ? stem : options.folder;
+  NewFolder folder(path);
+  const KerasImport imported =
+      import_keras(options.path, [&](const ConfigNode& model) { return with_sets(model, options.sets); });
+  Diagnostics diagnostics;
+  const ConfigNode written = config_with(stem, imported.model);
+  const auto config = parse_run_config(written, "model", diagnostics, ConfigUse::model);
+  diagnostics.throw_if_errors();
+  const ParameterLayout layout(config->graph);
+  std::vector<float> values = values_of(layout, imported);
+  CheckpointContent content = checkpoint_content(*config, layout, {values, {}}, TrainingState(), 1);
+  const Report report = report_on(options, imported, *config);
+  content.state.set("imported", as_json(report, path));
+  save_checkpoint(folder.add(kImportedWeights), content);
+  write_text(folder.add(kImportedModel),
+             fmt::format("# From {} by `dtrain import`. A configuration includes it: `model: {}/{}`.\n{}",
+                         fs::path(options.path).filename().string(), path, kImportedModel,
+                         imported.model.to_yaml()));
+  const std::string text = as_text(report);
+  write_text(folder.add("report.txt"), text);
+  folder.keep();
+  if (options.output.json) print_json(as_json(report, path));
+  if (options.output.text())
+    print_text(fmt::format("{0}written   {1}: {2}, {3}, report.txt\n", text, path, kImportedModel,
+                           kImportedWeights));
+}
+
+}  // namespace
+
+void add_import(CommandLine& line) {
+  Command command = line.add_command("import", "A model file of Keras's as a model of dtrain");
+  const auto options = std::make_shared<ImportOptions>();
+  command.add_option("FILE", options->path, "A .keras or .h5 file that Keras saved a whole model to")
+      .required();
+  command
+      .add_option(
+          "--output,-o", options->folder,
+          "The folder for the model and its weights, which must not exist; the file's name without its "
+          "ending where not given")
+      .type_name("DIR");
+  add_set_option(command, options->sets);
+  add_output_options(command, options->output);
+  command.callback([options] { import_file(*options); });
+}
+
+}  // namespace dtrain

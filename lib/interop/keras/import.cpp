@@ -1,0 +1,59 @@
+#include "interop/keras/import.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "interop/keras/import_weights.h"
+#include "interop/keras/open_file.h"
+#include "interop/keras/towers.h"
+
+namespace dtrain {
+
+namespace {
+
+/// 3 for a file that does not say.
+int major_version(const std::string& version) {
+  int major = 3;
+  std::from_chars(version.data(), version.data() + version.size(), major);
+  return major;
+}
+
+}  // namespace
+
+KerasImport import_keras(const std::string& path,
+                         const std::function<ConfigNode(const ConfigNode&)>& change) {
+  KerasImport result;
+  KerasLayout layout = KerasLayout::none;
+  Json model_config;
+  {
+    const OpenKerasFile file(path);
+    layout = file.layout();
+    model_config = file.facts().model_config;
+    result.training_config = file.facts().training_config;
+    result.keras_version = file.facts().keras_version;
+    if (model_config.is_null())
+      throw UserError(fmt::format(
+          "{0}: expected a whole model, found weights alone; write the model in a configuration, and begin "
+          "with them (model: {{weights: {{from: {0}}}}})",
+          path));
+    result.weights = read_keras_weights(file);
+  }
+  try {
+    const std::shared_ptr<const KerasModel> file_model = parse_keras_model(model_config);
+    std::shared_ptr<const KerasModel> model = file_model;
+    result.towers = remove_towers(model);
+    result.name = model->name;
+    ImportedModel imported = import_keras_model(*model, major_version(result.keras_version));
+    result.model = change(imported.model);
+    result.graph = build_imported(imported, result.model);
+    result.parameters = match_weights(*file_model, imported, result.graph, result.weights, layout);
+    result.left_out = std::move(imported.left_out);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: {}", path, error.what()));
+  }
+  return result;
+}
+
+}  // namespace dtrain

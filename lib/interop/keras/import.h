@@ -1,0 +1,33 @@
+// `dtrain import`: from a model file of Keras's to a configuration's model and its weights.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+#include "interop/keras/weights.h"
+#include "nn/graph.h"
+
+namespace dtrain {
+
+/// A model file, translated.
+struct KerasImport {
+  std::string name;           ///< of the model; "" if the file has none
+  std::string keras_version;  ///< "" if the file does not say
+  ConfigNode model;           ///< the `model:` part of a configuration, with the user's changes
+  Graph graph;
+  std::map<std::string, const KerasWeight*> parameters;  ///< by "<layer>/<weight>"; in `weights`
+  KerasWeights weights;
+  std::vector<int> towers;            ///< of wrappers that were removed (towers.h)
+  std::vector<std::string> left_out;  ///< see ImportedModel
+  Json training_config;               ///< as KerasFileFacts
+};
+
+/// Reads and translates a file. `change` gets the model as imported, and returns it with the user's changes.
+/// Throws UserError, with the path, for files of other programs or of weights alone, and with everything that
+/// dtrain cannot express.
+KerasImport import_keras(const std::string& path, const std::function<ConfigNode(const ConfigNode&)>& change);
+
+}  // namespace dtrain

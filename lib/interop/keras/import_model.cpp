@@ -1,0 +1,405 @@
+#include "interop/keras/import_model.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <queue>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "interop/keras/json.h"
+#include "interop/keras/layer_reader.h"
+#include "interop/layer_formats.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr size_t kMostCalls = 100'000;
+
+/// A value of the model being written: an output of one of the calls, or an input of the model.
+struct Value {
+  int call = -1;   // in Importer::calls_
+  int input = -1;  // of the model
+};
+
+/// One call of a layer that is no model.
+struct Call {
+  const KerasModelLayer* layer = nullptr;
+  std::string path;  // of the layer: "resnet50/conv1"
+  std::vector<Value> inputs;
+};
+
+/// A name that a layer of dtrain's can have: other characters become '_'.
+std::string allowed_name(const std::string& name) {
+  std::string allowed;
+  for (const char c : name) {
+    const bool is_kept = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' ||
+                         (c == '.' && !allowed.empty() && allowed.back() != '/');
+    if (c == '/' && (allowed.empty() || allowed.back() == '/')) continue;
+    allowed += is_kept || c == '/' ? c : '_';
+  }
+  while (!allowed.empty() && allowed.back() == '/') allowed.pop_back();
+  constexpr size_t kLongest = 180;
+  if (allowed.size() > kLongest) allowed.resize(kLongest);
+  return allowed.empty() ? "layer" : allowed;
+}
+
+/// The options of a layer less those that have their defaults.
+ConfigNode without_defaults(const std::string& kind, const ConfigNode& options) {
+  const ConfigNode name = ConfigNode::scalar(kind);
+  const auto resolved = [&](const ConfigNode& some) {
+    Diagnostics mistakes;
+    const Configured<Layer> layer = registry<Layer>().parse(name, some, mistakes);
+    return mistakes.count() == 0 && layer ? layer.resolved.to_yaml() : std::string();
+  };
+  const std::string whole = resolved(options);
+  ConfigNode shorter = options;
+  if (whole.empty()) return shorter;
+  for (const auto& [key, value] : options.entries()) {
+    const std::string_view one[] = {key.text()};
+    const ConfigNode less = shorter.without(one);
+    if (resolved(less) == whole) shorter = less;
+  }
+  return shorter;
+}
+
+class Importer {
+ public:
+  Importer(const KerasModel& model, int keras_major) : model_(model), keras_major_(keras_major) {}
+
+  ImportedModel import() {
+    std::vector<Value> inputs;
+    for (size_t i = 0; i < model_.inputs.size(); ++i) inputs.push_back({-1, static_cast<int>(i)});
+    name_inputs();
+    const std::vector<Value> outputs = lay(model_, "", inputs);
+    drop_unread(outputs);
+    translate();
+    if (!problems_.empty()) throw_problems();
+    write(outputs);
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] void throw_problems() const {
+    throw UserError(fmt::format("dtrain cannot express {} of this model:\n  {}",
+                                problems_.size() == 1 ? "a layer" : "some layers",
+                                fmt::join(problems_, "\n  ")));
+  }
+
+  void name_inputs() {
+    for (const KerasTensor& input : model_.inputs)
+      input_names_.push_back(unique_name(allowed_name(model_.layers[static_cast<size_t>(input.layer)].name)));
+  }
+
+  std::string unique_name(const std::string& base) {
+    std::string name = base;
+    for (int number = 1; !taken_.insert(name).second; ++number) name = fmt::format("{}_{}", base, number);
+    return name;
+  }
+
+  /// Adds the calls of a model's layers, each after what it reads and otherwise in Keras's order; returns the
+  /// model's outputs.
+  std::vector<Value> lay(const KerasModel& model, const std::string& prefix,
+                         const std::vector<Value>& inputs) {
+    struct Pending {
+      int waits_for = 0;
+      std::vector<std::pair<int, int>> readers;  // calls that wait for this one
+      bool is_needed = false;
+    };
+    std::vector<std::vector<Pending>> pending;
+    std::vector<std::vector<std::vector<Value>>> values;  // by layer, call and output
+    for (const KerasModelLayer& layer : model.layers) {
+      pending.emplace_back(layer.is_input() ? 1 : layer.calls.size());
+      values.emplace_back(layer.is_input() ? 1 : layer.calls.size());
+    }
+    for (size_t i = 0; i < model.inputs.size(); ++i) {
+      const KerasTensor& input = model.inputs[i];
+      if (i >= inputs.size() || !model.layers[static_cast<size_t>(input.layer)].is_input()) {
+        problems_.push_back(
+            fmt::format("{}: its inputs are no inputs", prefix.empty() ? "the model" : prefix));
+        throw_problems();
+      }
+      values[static_cast<size_t>(input.layer)][0] = {inputs[i]};
+    }
+    // Only what the outputs depend on is computed.
+    std::vector<std::pair<int, int>> stack;
+    const auto need = [&](const KerasTensor& tensor) {
+      auto& calls = pending[static_cast<size_t>(tensor.layer)];
+      if (static_cast<size_t>(tensor.call) >= calls.size()) return;
+      Pending& call = calls[static_cast<size_t>(tensor.call)];
+      if (!std::exchange(call.is_needed, true)) stack.emplace_back(tensor.layer, tensor.call);
+    };
+    for (const KerasTensor& output : model.outputs) need(output);
+    using Place = std::pair<int, int>;
+    std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
+    while (!stack.empty()) {
+      const auto [layer, call] = stack.back();
+      stack.pop_back();
+      if (model.layers[static_cast<size_t>(layer)].is_input()) continue;
+      Pending& one = pending[static_cast<size_t>(layer)][static_cast<size_t>(call)];
+      for (const KerasTensor& input :
+           model.layers[static_cast<size_t>(layer)].calls[static_cast<size_t>(call)].inputs) {
+        need(input);
+        if (model.layers[static_cast<size_t>(input.layer)].is_input()) continue;
+        ++one.waits_for;
+        pending[static_cast<size_t>(input.layer)][static_cast<size_t>(input.call)].readers.emplace_back(layer,
+                                                                                                        call);
+      }
+      if (one.waits_for == 0) ready.emplace(layer, call);
+    }
+    const auto value_of = [&](const KerasTensor& tensor) -> Value {
+      const auto& of_layer = values[static_cast<size_t>(tensor.layer)];
+      if (static_cast<size_t>(tensor.call) < of_layer.size())
+        if (const auto& outputs = of_layer[static_cast<size_t>(tensor.call)];
+            static_cast<size_t>(tensor.output) < outputs.size())
+          return outputs[static_cast<size_t>(tensor.output)];
+      problems_.push_back(fmt::format("{}{}: is read before it is computed, or has no such output", prefix,
+                                      model.layers[static_cast<size_t>(tensor.layer)].name));
+      throw_problems();
+    };
+    while (!ready.empty()) {
+      const auto [number, call] = ready.top();
+      ready.pop();
+      const KerasModelLayer& layer = model.layers[static_cast<size_t>(number)];
+      std::vector<Value> read;
+      for (const KerasTensor& input : layer.calls[static_cast<size_t>(call)].inputs)
+        read.push_back(value_of(input));
+      values[static_cast<size_t>(number)][static_cast<size_t>(call)] =
+          compute(layer, layer.calls[static_cast<size_t>(call)], prefix, read);
+      for (const auto& [reader, its_call] :
+           pending[static_cast<size_t>(number)][static_cast<size_t>(call)].readers)
+        if (--pending[static_cast<size_t>(reader)][static_cast<size_t>(its_call)].waits_for == 0)
+          ready.emplace(reader, its_call);
+    }
+    std::vector<Value> outputs;
+    for (const KerasTensor& output : model.outputs) outputs.push_back(value_of(output));
+    return outputs;
+  }
+
+  std::vector<Value> compute(const KerasModelLayer& layer, const KerasCall& call, const std::string& prefix,
+                             const std::vector<Value>& inputs) {
+    const std::string path = prefix + layer.name;
+    check_arguments(call, path);
+    if (layer.model) return lay(*layer.model, path + "/", inputs);
+    if (calls_.size() >= kMostCalls) {
+      problems_.push_back(fmt::format("{}: the model has more than {} calls of layers", path, kMostCalls));
+      throw_problems();
+    }
+    calls_.push_back({&layer, path, inputs});
+    return {{static_cast<int>(calls_.size()) - 1, -1}};
+  }
+
+  /// Arguments of calls: only `training: false` is without effect on predictions.
+  void check_arguments(const KerasCall& call, const std::string& path) {
+    for (const auto& [key, value] : call.arguments.entries()) {
+      if (value.is_bool() && !value.as_bool()) continue;
+      problems_.push_back(fmt::format("{}: is called with {}={}", path, key, value.dump()));
+    }
+  }
+
+  void drop_unread(const std::vector<Value>& outputs) {
+    is_read_.assign(calls_.size(), false);
+    for (const Value& output : outputs)
+      if (output.call >= 0) is_read_[static_cast<size_t>(output.call)] = true;
+    for (size_t i = calls_.size(); i-- > 0;)
+      if (is_read_[i])
+        for (const Value& input : calls_[i].inputs)
+          if (input.call >= 0) is_read_[static_cast<size_t>(input.call)] = true;
+  }
+
+  /// Translates each layer once.
+  void translate() {
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      const Call& call = calls_[i];
+      if (!is_read_[i] || written_.contains(call.layer)) continue;
+      written_[call.layer] = {};
+      const LayerFormats* row = formats_of_keras_class(call.layer->class_name);
+      if (!row || !row->from_keras) {
+        problems_.push_back(describe_unknown(call));
+        continue;
+      }
+      KerasLayerReader reader(call.layer->class_name, call.layer->config, keras_major_);
+      ConfigNode options = row->from_keras(reader);
+      for (const std::string& problem : reader.problems())
+        problems_.push_back(fmt::format("{} ({}): {}", call.path, call.layer->class_name, problem));
+      for (const std::string& setting : reader.left_out())
+        result_.left_out.push_back(fmt::format("{}: {}", call.path, setting));
+      if (!reader.problems().empty()) continue;
+      Diagnostics mistakes;
+      registry<Layer>().parse(ConfigNode::scalar(row->kind), options, mistakes);
+      for (const Diagnostics::Item& mistake : mistakes.items())
+        problems_.push_back(fmt::format("{} ({}): {}", call.path, call.layer->class_name, mistake.message));
+      if (mistakes.count() == 0) written_[call.layer] = {row->kind, without_defaults(row->kind, options)};
+    }
+  }
+
+  static std::string describe_unknown(const Call& call) {
+    if (call.layer->class_name == "Lambda")
+      return fmt::format("{} (Lambda): is Python code; build the model in Keras without it", call.path);
+    return fmt::format("{}: dtrain has no layer {}", call.path, call.layer->class_name);
+  }
+
+  std::string name_of(const Value& value) const {
+    return value.call < 0 ? input_names_[static_cast<size_t>(value.input)]
+                          : call_names_[static_cast<size_t>(value.call)];
+  }
+
+  void write(const std::vector<Value>& outputs) {
+    std::vector<ConfigNode> layers;
+    call_names_.resize(calls_.size());
+    std::string above = input_names_.size() == 1 ? input_names_.front() : "";
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (!is_read_[i]) continue;
+      const Call& call = calls_[i];
+      const auto& [kind, own_options] = written_[call.layer];
+      const auto [first, is_first] = result_.names.emplace(call.layer, "");
+      const std::string name =
+          unique_name(allowed_name(is_first ? call.path : fmt::format("{}_again", call.path)));
+      call_names_[i] = name;
+      const bool shares = !is_first && has_weights(kind);
+      ConfigNode options = shares ? ConfigNode::mapping({}) : own_options;
+      if (is_first) first->second = name;
+      options = options.with("name", ConfigNode::scalar(name));
+      if (shares) options = options.with("shared_with", ConfigNode::scalar(first->second));
+      if (is_first && !call.layer->trainable && has_weights(kind))
+        options = options.with("trainable", ConfigNode::scalar("false"));
+      std::vector<std::string> inputs;
+      for (const Value& input : call.inputs) inputs.push_back(name_of(input));
+      if (inputs != std::vector{above}) options = options.with("inputs", names_node(inputs));
+      layers.push_back(ConfigNode::mapping({ConfigNode::entry(kind, options)}));
+      above = name;
+    }
+    std::vector<std::string> names;
+    for (const Value& output : outputs) names.push_back(name_of(output));
+    std::vector<ConfigNode::Entry> entries{ConfigNode::entry("inputs", write_inputs()),
+                                           ConfigNode::entry("layers", ConfigNode::sequence(layers))};
+    if (names != std::vector{above}) entries.push_back(ConfigNode::entry("outputs", names_node(names)));
+    result_.model = ConfigNode::mapping(std::move(entries));
+  }
+
+  static bool has_weights(const std::string& kind) {
+    const std::vector<std::string> fields = registry<Layer>().fields(kind);
+    return std::any_of(fields.begin(), fields.end(),
+                       [](const std::string& field) { return field.ends_with("_initializer"); });
+  }
+
+  static ConfigNode names_node(const std::vector<std::string>& names) {
+    if (names.size() == 1) return ConfigNode::scalar(names.front());
+    std::vector<ConfigNode> items;
+    for (const std::string& name : names) items.push_back(ConfigNode::scalar(name));
+    return ConfigNode::sequence(std::move(items));
+  }
+
+  /// Whether all readers of an input take indices, which Keras 2 lets be float32.
+  bool is_of_indices(int input) const {
+    bool found = false;
+    for (size_t i = 0; i < calls_.size(); ++i)
+      for (const Value& value : calls_[i].inputs)
+        if (is_read_[i] && value.call < 0 && value.input == input) {
+          if (calls_[i].layer->class_name != "Embedding") return false;
+          found = true;
+        }
+    return found;
+  }
+
+  ConfigNode write_inputs() const {
+    std::vector<ConfigNode::Entry> inputs;
+    for (size_t i = 0; i < model_.inputs.size(); ++i) {
+      const KerasModelLayer& layer = model_.layers[static_cast<size_t>(model_.inputs[i].layer)];
+      const Json* shape = value_at(layer.config, "batch_shape");
+      if (!shape) shape = value_at(layer.config, "batch_input_shape");
+      ConfigNode extents;  // null: the file does not say
+      if (shape && shape->is_array() && !shape->items().empty()) {
+        std::vector<ConfigNode> items;
+        for (size_t axis = 1; axis < shape->items().size(); ++axis)
+          items.push_back(config_of_json(shape->items()[axis]));
+        extents = ConfigNode::sequence(std::move(items));
+      }
+      const std::string dtype = text_at(layer.config, "dtype");
+      const bool is_integer = dtype.starts_with("int") || dtype.starts_with("uint");
+      if (is_integer || is_of_indices(static_cast<int>(i)))
+        extents = ConfigNode::mapping(
+            {ConfigNode::entry("shape", extents), ConfigNode::entry("dtype", ConfigNode::scalar("int32"))});
+      inputs.push_back(ConfigNode::entry(input_names_[i], extents));
+    }
+    return ConfigNode::mapping(std::move(inputs));
+  }
+
+  const KerasModel& model_;
+  int keras_major_;
+  ImportedModel result_;
+  std::vector<Call> calls_;
+  std::vector<bool> is_read_;
+  std::vector<std::string> input_names_, call_names_, problems_;
+  std::set<std::string> taken_;
+  std::map<const KerasModelLayer*, std::pair<std::string, ConfigNode>> written_;  // kind and options
+};
+
+/// Whether a shape is missing or has an extent that is.
+bool is_open(const ConfigNode& shape) {
+  if (shape.is_mapping()) {
+    const ConfigNode* inner = shape.find("shape");
+    return !inner || is_open(*inner);
+  }
+  if (!shape.is_sequence()) return true;
+  return std::any_of(shape.items().begin(), shape.items().end(),
+                     [](const ConfigNode& extent) { return extent.is_null(); });
+}
+
+void check_inputs(const ConfigNode& model) {
+  std::string problems;
+  for (const auto& [name, shape] : model.find("inputs")->entries()) {
+    if (!is_open(shape)) continue;
+    const ConfigNode* extents = shape.is_mapping() ? shape.find("shape") : &shape;
+    std::vector<std::string> shown;
+    if (extents && extents->is_sequence())
+      for (const ConfigNode& extent : extents->items())
+        shown.push_back(extent.is_null() ? "?" : extent.text());
+    std::string example = fmt::format("{}", fmt::join(shown, ","));
+    problems += fmt::format(
+        "\n  input '{0}' is [{1}]: say --set 'model.inputs.{0}=[{2}]'", name.text(), example,
+        shown.empty() ? "64" : [&] {
+          for (std::string& one : shown)
+            if (one == "?") one = "224";
+          return fmt::format("{}", fmt::join(shown, ","));
+        }());
+  }
+  if (!problems.empty())
+    throw UserError("the file leaves extents of inputs open, and dtrain needs them:" + problems);
+}
+
+}  // namespace
+
+ImportedModel import_keras_model(const KerasModel& model, int keras_major) {
+  return Importer(model, keras_major).import();
+}
+
+Graph build_imported(const ImportedModel& imported, const ConfigNode& model) {
+  check_inputs(model);
+  Diagnostics diagnostics;
+  std::optional<Graph> graph = parse_model(model, diagnostics);
+  diagnostics.throw_if_errors();
+  std::string problems;
+  for (const auto& [layer, name] : imported.names) {
+    KerasLayerReader reader(layer->class_name, layer->config, 3);
+    formats_of_keras_class(layer->class_name)->from_keras(reader);
+    if (!reader.last_axis()) continue;
+    for (const GraphNode& node : graph->nodes) {
+      if (node.name != name || node.is_activation_of_previous) continue;
+      const int64_t rank = graph->spec(node.inputs[0]).shape.rank();
+      if (*reader.last_axis() != rank)
+        problems +=
+            fmt::format("\n  {} ({}): works along axis {}, which is not the last; channels must be last",
+                        name, layer->class_name, *reader.last_axis());
+    }
+  }
+  if (!problems.empty()) throw UserError("dtrain cannot express some layers of this model:" + problems);
+  return std::move(*graph);
+}
+
+}  // namespace dtrain

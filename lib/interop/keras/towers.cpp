@@ -1,0 +1,119 @@
+#include "interop/keras/towers.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "interop/keras/json.h"
+
+namespace dtrain {
+
+namespace {
+
+/// The one layer that is a model; -1 if there are none or several.
+int only_model(const KerasModel& model) {
+  int found = -1;
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    if (!model.layers[i].model) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(i);
+  }
+  return found;
+}
+
+/// The part that a Lambda cuts out of its input, by the arguments that multi_gpu_model ({i, parts}) and
+/// make_parallel ({idx, parts}) give it; nothing for other layers.
+struct Part {
+  int64_t number = 0, parts = 0;
+};
+
+std::optional<Part> part_of(const KerasModelLayer& layer) {
+  const Json* arguments = layer.class_name == "Lambda" ? value_at(layer.config, "arguments") : nullptr;
+  if (!arguments) return std::nullopt;
+  const Json* number = value_at(*arguments, "i");
+  if (!number) number = value_at(*arguments, "idx");
+  const Json* parts = value_at(*arguments, "parts");
+  if (!number || !parts || !number->is_int() || !parts->is_int()) return std::nullopt;
+  return Part{number->as_int(), parts->as_int()};
+}
+
+/// Whether a layer concatenates along the batch.
+bool joins_batches(const KerasModelLayer& layer) {
+  const auto is_zero = [&](const char* key) {
+    const Json* axis = value_at(layer.config, key);
+    return axis && axis->is_int() && axis->as_int() == 0;
+  };
+  if (layer.class_name == "Concatenate") return is_zero("axis");
+  return layer.class_name == "Merge" && text_at(layer.config, "mode") == "concat" && is_zero("concat_axis");
+}
+
+/// The wrapper's towers, if the model is a wrapper.
+class Wrapper {
+ public:
+  explicit Wrapper(const KerasModel& model) : model_(model), inner_(only_model(model)) {}
+
+  /// The number of towers; 0 if the model is no wrapper.
+  int towers() const {
+    if (inner_ < 0) return 0;
+    const std::vector<KerasCall>& calls = layer(inner_).calls;
+    const auto towers = static_cast<int>(calls.size());
+    if (towers < 2) return 0;
+    for (const KerasModelLayer& one : model_.layers)
+      if (!one.model && !one.is_input() && !part_of(one) && !joins_batches(one)) return 0;
+    for (int tower = 0; tower < towers; ++tower)
+      if (!reads_its_part(calls[static_cast<size_t>(tower)], tower, towers)) return 0;
+    const std::vector<KerasTensor>& outputs = layer(inner_).model->outputs;
+    if (outputs.size() != model_.outputs.size()) return 0;
+    for (size_t output = 0; output < outputs.size(); ++output)
+      if (!joins_output(model_.outputs[output], static_cast<int>(output), towers)) return 0;
+    return towers;
+  }
+
+  std::shared_ptr<const KerasModel> inner() const { return layer(inner_).model; }
+
+ private:
+  const KerasModelLayer& layer(int number) const { return model_.layers[static_cast<size_t>(number)]; }
+
+  /// Whether a call's inputs are this part of the wrapper's inputs, in their order.
+  bool reads_its_part(const KerasCall& call, int tower, int towers) const {
+    if (call.inputs.size() != model_.inputs.size()) return false;
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const KerasTensor& tensor = call.inputs[i];
+      const auto part = part_of(layer(tensor.layer));
+      if (!part || part->number != tower || part->parts != towers) return false;
+      const std::vector<KerasCall>& cuts = layer(tensor.layer).calls;
+      if (static_cast<size_t>(tensor.call) >= cuts.size()) return false;
+      const KerasCall& cut = cuts[static_cast<size_t>(tensor.call)];
+      if (cut.inputs != std::vector{model_.inputs[i]}) return false;
+    }
+    return true;
+  }
+
+  /// Whether a tensor joins this output of all towers, in their order.
+  bool joins_output(const KerasTensor& tensor, int output, int towers) const {
+    const KerasModelLayer& join = layer(tensor.layer);
+    if (!joins_batches(join) || static_cast<size_t>(tensor.call) >= join.calls.size()) return false;
+    const std::vector<KerasTensor>& parts = join.calls[static_cast<size_t>(tensor.call)].inputs;
+    if (parts.size() != static_cast<size_t>(towers)) return false;
+    for (int tower = 0; tower < towers; ++tower)
+      if (parts[static_cast<size_t>(tower)] != KerasTensor{inner_, tower, output}) return false;
+    return true;
+  }
+
+  const KerasModel& model_;
+  int inner_;
+};
+
+}  // namespace
+
+std::vector<int> remove_towers(std::shared_ptr<const KerasModel>& model) {
+  std::vector<int> towers;
+  while (true) {
+    const Wrapper wrapper(*model);
+    const int count = wrapper.towers();
+    if (count == 0) return towers;
+    towers.push_back(count);
+    model = wrapper.inner();
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,38 @@
+// The arrays in a file of Keras's, with their values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/shape.h"
+
+namespace dtrain {
+
+class OpenKerasFile;
+
+struct KerasWeight {
+  std::string name;  ///< as the file has it: "dense/kernel:0", or "0", "1", ... in the layout `vars`
+  Shape shape;
+  std::optional<std::vector<float>> values;  ///< nothing for numbers that are not floating point numbers
+  std::optional<int64_t> integer;            ///< the number of an array of one integer
+};
+
+/// The weights of one layer.
+struct KerasWeightGroup {
+  std::string name;   ///< the layer's name; in the layout `vars` the path of its group: "layers/dense_1"
+  std::string layer;  ///< in the layout `vars` the layer's name; "" in files of early versions of Keras 3
+  std::vector<KerasWeight> weights;  ///< in the file's order
+};
+
+struct KerasWeights {
+  std::vector<KerasWeightGroup> groups;
+  std::vector<KerasWeight> optimizer;
+};
+
+/// Reads all arrays. Throws UserError, with the path, what was expected and what was found, for damaged files
+/// and for those that would take more memory than their data warrant.
+KerasWeights read_keras_weights(const OpenKerasFile& file);
+
+}  // namespace dtrain

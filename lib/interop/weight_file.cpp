@@ -1,0 +1,90 @@
+#include "interop/weight_file.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "checkpoint/foreign_file.h"
+#include "interop/keras/open_file.h"
+#include "interop/keras/weights.h"
+
+namespace dtrain {
+
+namespace {
+
+/// The parts of what Keras calls a weight: "dense_1/kernel:0" has "dense_1" and "kernel".
+std::vector<std::string> parts_of_name(std::string_view name) {
+  name = name.substr(0, name.rfind(':') == std::string_view::npos ? name.size() : name.rfind(':'));
+  std::vector<std::string> parts;
+  while (true) {
+    const size_t slash = name.find('/');
+    parts.emplace_back(name.substr(0, slash));
+    if (slash == std::string_view::npos) return parts;
+    name.remove_prefix(slash + 1);
+  }
+}
+
+/// The last `count` parts, or all where there are no more.
+std::string end_of_name(const std::vector<std::string>& parts, size_t count) {
+  const size_t first = parts.size() - std::min(count, parts.size());
+  return fmt::format("{}", fmt::join(parts.begin() + static_cast<ptrdiff_t>(first), parts.end(), "/"));
+}
+
+/// The weights' names in a layer's group: as short as they may be without being the same.
+std::vector<std::string> short_names(const std::vector<std::string>& names) {
+  constexpr size_t kMostParts = 8;  // of models within models; then the whole name
+  std::vector<std::vector<std::string>> parts;
+  for (const std::string& name : names) parts.push_back(parts_of_name(name));
+  std::vector<size_t> counts(names.size(), 1);
+  for (size_t count = 1; count <= kMostParts; ++count) {
+    std::map<std::string, int> ends;
+    for (const auto& one : parts) ++ends[end_of_name(one, count)];
+    for (size_t i = 0; i < names.size(); ++i)
+      if (counts[i] == count && ends[end_of_name(parts[i], count)] > 1)
+        counts[i] = count < kMostParts ? count + 1 : parts[i].size();
+  }
+  std::vector<std::string> chosen;
+  for (size_t i = 0; i < names.size(); ++i) chosen.push_back(end_of_name(parts[i], counts[i]));
+  return chosen;
+}
+
+}  // namespace
+
+WeightFile WeightFile::load(const std::string& path) {
+  if (begins_as_hdf5(path) || is_keras_archive(path)) return of_keras(path);
+  return of_checkpoint(path);
+}
+
+WeightFile WeightFile::of_checkpoint(const std::string& path) {
+  WeightFile file;
+  file.checkpoint_ = std::make_shared<const Checkpoint>(Checkpoint::load(path));
+  for (const LayerWeights& layer : file.checkpoint_->content().layers)
+    for (ArrayRef weight : layer.weights) {
+      weight.name = layer.layer + "/" + weight.name;
+      file.weights_.push_back(std::move(weight));
+    }
+  return file;
+}
+
+WeightFile WeightFile::of_keras(const std::string& path) {
+  WeightFile file;
+  const OpenKerasFile opened(path);
+  for (KerasWeightGroup& group : read_keras_weights(opened).groups) {
+    std::vector<std::string> names;
+    for (const KerasWeight& weight : group.weights) names.push_back(weight.name);
+    const std::vector<std::string> chosen = short_names(names);
+    for (size_t i = 0; i < names.size(); ++i) {
+      KerasWeight& read = group.weights[i];
+      ArrayRef weight{group.name + "/" + chosen[i], read.shape, DType::float32, nullptr};
+      if (read.values) weight.data = file.arrays_.emplace_back(*std::move(read.values)).data();
+      file.weights_.push_back(std::move(weight));
+    }
+  }
+  return file;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,227 @@
+#include "interop/zip.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <set>
+
+#include <fmt/format.h>
+#include <isa-l/crc.h>
+#include <isa-l/igzip_lib.h>
+
+#include "base/cursor.h"
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr uint32_t kLocalHeader = 0x04034b50, kDirectoryEntry = 0x02014b50, kEnd = 0x06054b50,
+                   kEnd64 = 0x06064b50, kEnd64Locator = 0x07064b50;
+constexpr uint64_t kLocalHeaderBytes = 30, kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20;
+constexpr uint64_t kMostEntries = 100'000, kMostDirectoryBytes = uint64_t{64} << 20;
+constexpr uint64_t kIsInZip64 = 0xffffffff;
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+/// Returns whether a name could lead to a file outside of a folder that the archive is unpacked to.
+bool leads_out(std::string_view name) {
+  if (name.empty() || name.front() == '/' || name.find('\\') != std::string_view::npos ||
+      name.find('\0') != std::string_view::npos || (name.size() > 1 && name[1] == ':'))
+    return true;
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('/', begin), name.size());
+    if (name.substr(begin, end - begin) == "..") return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+/// Returns the payload of the Zip64 field among the extra fields of a directory entry; empty if it has none.
+std::span<const std::byte> zip64_field(std::span<const std::byte> extra) {
+  constexpr uint64_t kZip64 = 1;
+  Cursor fields(extra, "zip entry's extra fields");
+  while (fields.left() >= 4) {
+    const uint64_t id = fields.number(2), size = fields.number(2);
+    const auto field = fields.take(size);
+    if (id == kZip64) return field;
+  }
+  return {};
+}
+
+}  // namespace
+
+void ZipFile::refuse(const std::string& expected, const std::string& found) const {
+  dtrain::refuse(path_, expected, found);
+}
+
+std::string ZipFile::bytes_at(uint64_t offset, uint64_t count, const char* what) const {
+  if (offset > file_bytes_ || count > file_bytes_ - offset)
+    refuse(fmt::format("{} within the file's {} bytes", what, file_bytes_),
+           fmt::format("{} bytes at byte {}", count, offset));
+  std::string bytes(static_cast<size_t>(count), '\0');
+  file_.clear();
+  file_.seekg(static_cast<std::streamoff>(offset));
+  file_.read(bytes.data(), static_cast<std::streamsize>(count));
+  if (!file_) throw UserError(fmt::format("{}: could not be read at byte {}", path_, offset));
+  return bytes;
+}
+
+ZipFile::Directory ZipFile::find_directory() const {
+  constexpr uint64_t kLongestComment = 65535;
+  if (file_bytes_ < kEndBytes) refuse("a zip archive", fmt::format("{} bytes", file_bytes_));
+  const uint64_t tail_bytes = std::min(file_bytes_, kEndBytes + kLongestComment);
+  const uint64_t tail_offset = file_bytes_ - tail_bytes;
+  const std::string tail = bytes_at(tail_offset, tail_bytes, "an end of the archive");
+  const size_t at = tail.rfind("PK\x05\x06", tail.size() - kEndBytes);
+  if (at == std::string::npos) refuse("a whole zip archive", "none: the end of the archive is missing");
+  Cursor end(bytes_of(tail).subspan(at), "end of the archive");
+  end.skip(4);
+  const uint64_t disk = end.number(2), directory_disk = end.number(2);
+  end.skip(2);
+  Directory directory;
+  directory.entries = end.number(2);
+  directory.bytes = end.number(4);
+  directory.offset = end.number(4);
+  const uint64_t end_offset = tail_offset + at;
+  if (end_offset >= kLocatorBytes) {
+    const std::string text = bytes_at(end_offset - kLocatorBytes, kLocatorBytes, "a Zip64 locator");
+    Cursor locator(bytes_of(text), "Zip64 locator");
+    if (locator.number(4) == kEnd64Locator) {
+      locator.skip(4);
+      const std::string record = bytes_at(locator.number(8), kEnd64Bytes, "a Zip64 end of the archive");
+      Cursor end64(bytes_of(record), "Zip64 end of the archive");
+      if (end64.number(4) != kEnd64) refuse("a Zip64 end of the archive", "something else");
+      end64.skip(8 + 2 + 2 + 4 + 4 + 8);
+      directory.entries = end64.number(8);
+      directory.bytes = end64.number(8);
+      directory.offset = end64.number(8);
+    }
+  }
+  if (disk != 0 || directory_disk != 0) refuse("an archive of one file", "a part of a split archive");
+  if (directory.entries > kMostEntries || directory.bytes > kMostDirectoryBytes)
+    refuse(fmt::format("at most {} entries, listed in {} bytes", kMostEntries, kMostDirectoryBytes),
+           fmt::format("{} entries, listed in {} bytes", directory.entries, directory.bytes));
+  return directory;
+}
+
+ZipEntry ZipFile::read_entry(Cursor& cursor) const {
+  constexpr uint64_t kStored = 0, kDeflated = 8, kEncrypted = 1;
+  if (cursor.number(4) != kDirectoryEntry) refuse("an entry of the archive's directory", "something else");
+  cursor.skip(2 + 2);
+  const uint64_t flags = cursor.number(2), method = cursor.number(2);
+  cursor.skip(2 + 2);
+  ZipEntry entry;
+  entry.checksum = static_cast<uint32_t>(cursor.number(4));
+  entry.packed_bytes = cursor.number(4);
+  entry.bytes = cursor.number(4);
+  const uint64_t name_bytes = cursor.number(2), extra_bytes = cursor.number(2),
+                 comment_bytes = cursor.number(2);
+  cursor.skip(2 + 2 + 4);
+  entry.header = cursor.number(4);
+  entry.name = cursor.text(name_bytes);
+  Cursor zip64(zip64_field(cursor.take(extra_bytes)), "Zip64 field");
+  for (uint64_t* number : {&entry.bytes, &entry.packed_bytes, &entry.header})
+    if (*number == kIsInZip64) *number = zip64.number(8);
+  cursor.skip(comment_bytes);
+  if (leads_out(entry.name))
+    refuse("entries within a folder", fmt::format("'{}', which leads out of it", entry.name));
+  if ((flags & kEncrypted) != 0) refuse("entries without a password", fmt::format("'{}'", entry.name));
+  if (method != kStored && method != kDeflated)
+    refuse("entries that are stored or deflated",
+           fmt::format("'{}', packed by method {}", entry.name, method));
+  entry.is_deflated = method == kDeflated;
+  if (!entry.is_deflated && entry.bytes != entry.packed_bytes)
+    refuse(fmt::format("{} bytes of the stored entry '{}'", entry.bytes, entry.name),
+           fmt::format("{}", entry.packed_bytes));
+  return entry;
+}
+
+ZipFile::ZipFile(const std::string& path) : path_(path), file_(path, std::ios::binary) {
+  file_.seekg(0, std::ios::end);
+  const std::streamoff size = file_.tellg();
+  if (!file_ || size < 0) throw UserError(fmt::format("{}: could not be read", path));
+  file_bytes_ = static_cast<uint64_t>(size);
+  const Directory directory = find_directory();
+  const std::string text = bytes_at(directory.offset, directory.bytes, "a directory");
+  Cursor cursor(bytes_of(text), "directory of the archive");
+  for (uint64_t i = 0; i < directory.entries; ++i) entries_.push_back(read_entry(cursor));
+  check_entries();
+}
+
+void ZipFile::check_entries() const {
+  constexpr uint64_t kMostTimes = 3, kAlwaysAllowed = uint64_t{64} << 20;
+  const uint64_t most = kMostTimes * file_bytes_ + kAlwaysAllowed;
+  std::set<std::string_view> names;
+  std::vector<std::pair<uint64_t, uint64_t>> places;  // each entry's first byte and the byte after its last
+  uint64_t unpacked = 0;
+  for (const ZipEntry& entry : entries_) {
+    if (!names.insert(entry.name).second)
+      refuse("entries of different names", fmt::format("'{}' twice", entry.name));
+    if (entry.header > file_bytes_ || entry.packed_bytes > file_bytes_ - entry.header)
+      refuse(fmt::format("entries within the file's {} bytes", file_bytes_),
+             fmt::format("'{}' of {} bytes at byte {}", entry.name, entry.packed_bytes, entry.header));
+    places.emplace_back(entry.header, entry.header + kLocalHeaderBytes + entry.packed_bytes);
+    unpacked += std::min(entry.bytes, most + 1);
+    if (unpacked > most)
+      refuse(fmt::format("at most {} bytes of unpacked entries, 3 times the file and 64 MiB", most), "more");
+  }
+  std::sort(places.begin(), places.end());
+  for (size_t i = 1; i < places.size(); ++i)
+    if (places[i].first < places[i - 1].second) refuse("entries apart from each other", "overlapping ones");
+}
+
+const ZipEntry* ZipFile::find(std::string_view name) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const ZipEntry& entry) { return entry.name == name; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+uint64_t ZipFile::data_offset(const ZipEntry& entry) const {
+  const std::string text = bytes_at(entry.header, kLocalHeaderBytes, "the header of an entry");
+  Cursor header(bytes_of(text), "header of an entry");
+  if (header.number(4) != kLocalHeader)
+    refuse(fmt::format("the header of '{}' at byte {}", entry.name, entry.header), "something else");
+  header.skip(22);
+  const uint64_t name_bytes = header.number(2), extra_bytes = header.number(2);
+  return entry.header + kLocalHeaderBytes + name_bytes + extra_bytes;
+}
+
+Bytes ZipFile::read(const ZipEntry& entry) const {
+  const uint64_t offset = data_offset(entry);
+  Bytes bytes{std::make_shared_for_overwrite<std::byte[]>(static_cast<size_t>(entry.bytes)),
+              static_cast<size_t>(entry.bytes)};
+  if (entry.is_deflated) {
+    std::string packed = bytes_at(offset, entry.packed_bytes, "an entry");
+    constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+    if (entry.bytes > kMost || entry.packed_bytes > kMost)
+      refuse("deflated entries of less than 4 GiB", fmt::format("'{}'", entry.name));
+    inflate_state state;
+    isal_inflate_init(&state);
+    state.next_in = reinterpret_cast<uint8_t*>(packed.data());
+    state.avail_in = static_cast<uint32_t>(packed.size());
+    state.next_out = reinterpret_cast<uint8_t*>(bytes.data.get());
+    state.avail_out = static_cast<uint32_t>(bytes.size);
+    const int result = isal_inflate_stateless(&state);
+    if (result != ISAL_DECOMP_OK || state.total_out != bytes.size)
+      refuse(fmt::format("'{}' to unpack to {} bytes", entry.name, entry.bytes), "damaged data");
+  } else {
+    if (offset > file_bytes_ || entry.bytes > file_bytes_ - offset)
+      refuse(fmt::format("'{}' within the file's {} bytes", entry.name, file_bytes_),
+             fmt::format("{} bytes at byte {}", entry.bytes, offset));
+    file_.clear();
+    file_.seekg(static_cast<std::streamoff>(offset));
+    file_.read(reinterpret_cast<char*>(bytes.data.get()), static_cast<std::streamsize>(bytes.size));
+    if (!file_) throw UserError(fmt::format("{}: could not be read at byte {}", path_, offset));
+  }
+  const uint32_t checksum =
+      crc32_gzip_refl(0, reinterpret_cast<const unsigned char*>(bytes.data.get()), bytes.size);
+  if (checksum != entry.checksum)
+    refuse(fmt::format("the checksum {:08x} of '{}'", entry.checksum, entry.name),
+           fmt::format("{:08x}: the file is damaged", checksum));
+  return bytes;
+}
+
+}  // namespace dtrain

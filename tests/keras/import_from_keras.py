@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Imports models that Keras saved: `dtrain predict` gives Keras's predictions to 1e-5.
+
+    import_from_keras.py DTRAIN
+
+Asks every Keras that open_in_keras.py finds; exits with 77, which CTest takes for skipped, if there is none.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import open_in_keras
+
+
+def sequential(keras):
+    layers = keras.layers
+    return keras.Sequential([keras.Input((8, 8, 3)), layers.Conv2D(4, 3, activation="relu"), layers.BatchNormalization(),
+                             layers.MaxPooling2D(), layers.Flatten(), layers.Dropout(0.5),
+                             layers.Dense(5, activation="softmax")])
+
+
+def every_layer(keras):
+    layers = keras.layers
+    image = keras.Input((12, 12, 3), name="image")
+    x = layers.ZeroPadding2D(((1, 2), (0, 3)))(image)
+    x = layers.Conv2D(6, (3, 2), strides=2, padding="same", use_bias=False, kernel_initializer="he_normal")(x)
+    x = layers.BatchNormalization(scale=False, momentum=0.9)(x)
+    x = layers.LeakyReLU(name="leaky")(x)
+    x = layers.DepthwiseConv2D(3, depth_multiplier=2, padding="same")(x)
+    x = layers.ELU(alpha=0.5)(x)
+    x = layers.Cropping2D(((1, 0), (0, 1)))(x)
+    x = layers.Conv2DTranspose(4, 3, strides=2, padding="same", activation="tanh")(x)
+    x = layers.ReLU(max_value=6.0, negative_slope=0.1)(x)
+    x = layers.AveragePooling2D(2, strides=1, padding="same")(x)
+    left, right = layers.GlobalAveragePooling2D()(x), layers.GlobalMaxPooling2D()(x)
+    x = layers.Concatenate()([left, right])
+    x = layers.LayerNormalization()(x)
+    x = layers.Dense(8, activation="gelu")(x)
+    x = layers.Add()([x, layers.Dense(8, activation="selu")(x)])
+    x = layers.Multiply()([x, layers.Activation("sigmoid")(x)])
+    x = layers.Reshape((4, 2))(x)
+    x = layers.Flatten()(x)
+    x = layers.Dense(3)(x)
+    return keras.Model(image, layers.Softmax()(x))
+
+
+def residual(keras):
+    """Layers that Keras lists in another order than they were made in."""
+    layers = keras.layers
+    image = keras.Input((8, 8, 4))
+    x = image
+    for _ in range(3):
+        y = layers.Conv2D(4, 3, padding="same")(x)
+        y = layers.Activation("relu")(layers.BatchNormalization()(y))
+        y = layers.Conv2D(4, 3, padding="same")(y)
+        x = layers.Activation("relu")(layers.Add()([layers.Conv2D(4, 1)(x), layers.BatchNormalization()(y)]))
+    return keras.Model(image, layers.Dense(3)(layers.GlobalAveragePooling2D()(x)))
+
+
+def several_ends(keras):
+    layers = keras.layers
+    a, b = keras.Input((6,), name="a"), keras.Input((6,), name="b")
+    shared = layers.Dense(6, activation="tanh", name="shared")
+    x = layers.Add()([shared(a), shared(b)])
+    once_more = shared(x)
+    return keras.Model([a, b], [layers.Dense(2, name="first")(once_more), layers.Dense(1, name="second")(x)])
+
+
+def nested(keras):
+    """A base with frozen parts inside a model, called twice."""
+    layers = keras.layers
+    image = keras.Input((8, 8, 3))
+    x = layers.Conv2D(4, 3, name="frozen")(image)
+    x = layers.BatchNormalization(name="norm")(x)
+    x = layers.Conv2D(4, 3, name="open")(x)
+    inner = keras.Model(image, layers.GlobalAveragePooling2D()(x), name="inner")
+    inner.get_layer("frozen").trainable = False
+    base = keras.Sequential([inner, layers.Dense(6, activation="relu")], name="base")
+    first, second = keras.Input((8, 8, 3)), keras.Input((8, 8, 3))
+    x = layers.Concatenate()([base(first), base(second)])
+    return keras.Model([first, second], layers.Dense(2)(x))
+
+
+def frozen_base(keras):
+    layers = keras.layers
+    image = keras.Input((8, 8, 3))
+    x = layers.BatchNormalization()(layers.Conv2D(4, 3)(image))
+    base = keras.Model(image, layers.Conv2D(5, 3)(x), name="base")
+    base.trainable = False
+    return keras.Sequential([keras.Input((8, 8, 3)), base, layers.Flatten(), layers.Dense(3)])
+
+
+def indices(keras):
+    layers = keras.layers
+    return keras.Sequential([keras.Input((7,)), layers.Embedding(20, 4), layers.Flatten(), layers.Dense(3)])
+
+
+MODELS = [sequential, every_layer, residual, several_ends, nested, frozen_base, indices]
+
+
+def towers(keras, model, count):
+    """The wrapper that Keras's multi_gpu_model makes."""
+    layers = keras.layers
+
+    def part(data, i, parts):
+        import tensorflow
+        size = tensorflow.shape(data)[:1] // parts
+        stride = tensorflow.concat([size, tensorflow.zeros_like(tensorflow.shape(data)[1:])], 0)
+        rest = tensorflow.shape(data)[:1] - size * i if i == parts - 1 else size
+        return tensorflow.slice(data, stride * i, tensorflow.concat([rest, tensorflow.shape(data)[1:]], 0))
+
+    outputs = [[] for _ in model.outputs]
+    for i in range(count):
+        inputs = [layers.Lambda(part, output_shape=tuple(x.shape[1:]), arguments={"i": i, "parts": count})(x)
+                  for x in model.inputs]
+        found = model(inputs if len(inputs) > 1 else inputs[0])
+        for all_of, one in zip(outputs, found if isinstance(found, (list, tuple)) else [found]):
+            all_of.append(one)
+    return keras.Model(model.inputs, [layers.Concatenate(axis=0, name=f"merged_{j}_{count}")(of)
+                                      for j, of in enumerate(outputs)])
+
+
+class Case:
+    def __init__(self, program, keras, folder):
+        self.program, self.keras, self.folder = program, keras, folder
+
+    def dtrain(self, *arguments):
+        done = subprocess.run([self.program, *arguments], cwd=self.folder, capture_output=True, text=True)
+        if done.returncode:
+            raise open_in_keras.Mistake(f"dtrain {' '.join(map(str, arguments))}: {done.stderr}")
+        return done.stdout
+
+    def samples(self, model):
+        import numpy
+        draw = numpy.random.default_rng(1)
+        has_indices = any(type(layer).__name__ == "Embedding" for layer in model.layers)
+        if has_indices:
+            return [draw.integers(0, 20, (9, *model.inputs[0].shape[1:])).astype("int32")]
+        return [draw.uniform(-1, 1, (9, *one.shape[1:])).astype("float32") for one in model.inputs]
+
+    def check(self, name, model, file, original=None):
+        """`original`: the model whose predictions count, where the saved one wraps it."""
+        import h5py
+        import numpy
+        model.save(self.folder / file)
+        original = original or model
+        samples = self.samples(original)
+        expected = original.predict(samples if len(samples) > 1 else samples[0], verbose=0)
+        expected = expected if isinstance(expected, (list, tuple)) else [expected]
+        out = f"{file}-imported"
+        report = json.loads(self.dtrain("import", file, "--output", out, "--json"))
+        with h5py.File(self.folder / "samples.h5", "w") as samples_file:
+            for key, array in zip(report["inputs"], samples):
+                samples_file[key] = array
+        self.dtrain("predict", out, "--input", "samples.h5", "--output", "found.h5", "--quiet")
+        with h5py.File(self.folder / "found.h5") as found:
+            names = list(found) if len(found) == 1 else report["outputs"]  # of a single output "output"
+            differences = [float(abs(found[key][()] - one).max()) for key, one in zip(names, expected)]
+        if not max(differences) < 1e-5:
+            raise open_in_keras.Mistake(f"{name} as {file}: predictions differ by {differences}")
+        return report
+
+
+def randomize(model):
+    import numpy
+    draw = numpy.random.default_rng(3)
+    model.set_weights([draw.uniform(0.1, 0.9, one.shape) * draw.choice([-1, 1] if one.ndim > 1 else [1], one.shape)
+                       for one in model.get_weights()])
+    return model
+
+
+def main():
+    program, kerases = open_in_keras.program_and_kerases()
+    for name, keras in kerases.items():
+        with tempfile.TemporaryDirectory() as folder:
+            case = Case(program, keras, pathlib.Path(folder))
+            endings = [".h5", ".keras"]
+            for make in MODELS:
+                for ending in endings:
+                    case.check(make.__name__, randomize(make(keras)), make.__name__ + ending)
+            print(f"{name}: {len(MODELS)} models, as {' and '.join(endings)}")
+            for count, times in [(2, 1), (4, 1), (8, 1), (2, 2), (2, 3), (4, 2)]:
+                for make in [sequential, several_ends]:
+                    model = original = randomize(make(keras))
+                    for _ in range(times):
+                        model = towers(keras, model, count)
+                    for ending in endings:
+                        report = case.check(make.__name__, model, f"{make.__name__}-{count}-{times}{ending}", original)
+                        saved = {1: "", 2: ", saved twice", 3: ", saved 3 times"}[times]
+                        if report["removed"] != f"multi_gpu_model: {count} towers{saved}":
+                            raise open_in_keras.Mistake(f"removed: {report['removed']}")
+            print(f"{name}: models of 2 to 8 towers, saved 1 to 3 times")
+
+
+if __name__ == "__main__":
+    main()
