@@ -1,5 +1,5 @@
 // dtrain export: a trained model in the file formats of other tools.
-#include "interop/onnx/export.h"
+#include "interop/keras/export.h"
 
 #include <algorithm>
 #include <array>
@@ -14,10 +14,12 @@
 #include "commands.h"
 #include "config/diagnostics.h"
 #include "console.h"
+#include "interop/onnx/export.h"
 #include "options.h"
 #include "saved_model.h"
 #include "text.h"
 #include "train/exported_run.h"
+#include "train/exported_training.h"
 
 namespace dtrain {
 
@@ -35,10 +37,12 @@ struct ExportOptions : ModelOptions {
 struct ExportFormat {
   const char* name;
   const char* ending;
-  std::vector<std::string> (*write)(const ExportedModel& model, const ExportOptions& options);
+  std::vector<std::string> (*write)(const SavedRun& run, const ExportedModel& model,
+                                    const ExportOptions& options);
 };
 
-std::vector<std::string> write_onnx(const ExportedModel& model, const ExportOptions& options) {
+std::vector<std::string> write_onnx(const SavedRun&, const ExportedModel& model,
+                                    const ExportOptions& options) {
   return export_onnx(model,
                      {.opset = options.opset.value_or(OnnxOptions().opset),
                       .float16 = options.float16,
@@ -46,7 +50,17 @@ std::vector<std::string> write_onnx(const ExportedModel& model, const ExportOpti
                      options.output_file);
 }
 
+std::vector<std::string> write_keras(const SavedRun& run, const ExportedModel& model,
+                                     const ExportOptions& options) {
+  std::string why_not, warning;
+  const std::optional<KerasTraining> training = keras_training(run, why_not, warning);
+  if (!training) print_warning("the file has the model without its optimizer: " + why_not);
+  if (!warning.empty()) print_warning(warning);
+  return export_keras(model, training, options.output_file);
+}
+
 constexpr std::array kFormats{
+    ExportFormat{"keras", ".keras", write_keras},
     ExportFormat{"onnx", ".onnx", write_onnx},
 };
 
@@ -123,7 +137,7 @@ void export_model(const ExportOptions& options) {
   const ExportedRun exported = exported_run(run, {.are_probabilities = options.outputs == "probabilities",
                                                   .with_preprocessing = options.with_preprocessing});
   for (const std::string& warning : exported.warnings) print_warning(warning);
-  const std::vector<std::string> files = format.write(exported.model, options);
+  const std::vector<std::string> files = format.write(run, exported.model, options);
   print_results(options, format, run, exported.model, files);
 }
 

@@ -152,7 +152,7 @@ ExportedOutput exported_output(const RunConfig& config, size_t index, bool are_p
   const Head& head = config.heads[index];
   ExportedOutput output;
   output.name = config.graph.layer_name(head.output.node);
-  const Scores scores = head.loss->takes();
+  const Scores scores = head.scores();
   const bool has_logits = are_logits(scores);
   if (has_logits && are_probabilities)
     output.finish = scores == Scores::sigmoid_logits || config.graph.spec(head.output).shape.columns() == 1
@@ -165,7 +165,7 @@ ExportedOutput exported_output(const RunConfig& config, size_t index, bool are_p
 Json describe(const RunConfig& config, const ExportedModel& model, const ExportRequest& request) {
   Json outputs = Json::object();
   for (size_t i = 0; i < model.outputs.size(); ++i) {
-    const Scores scores = config.heads[i].loss->takes();
+    const Scores scores = config.heads[i].scores();
     const bool is_probability =
         scores == Scores::probabilities || model.outputs[i].finish != ExportedOutput::Finish::none;
     Json output = Json::object().set("numbers", is_probability       ? "probabilities"

@@ -39,16 +39,8 @@ bool has_kerass_losses(const RunConfig& config) {
 
 }  // namespace
 
-Json keras_training_config(const RunConfig& config, int64_t steps_per_epoch, const Json& schedule) {
-  Json optimizer = config.train.optimizer->keras_config(run_length(config, steps_per_epoch), schedule);
-  if (optimizer.is_null() || !has_kerass_losses(config)) return {};
-  const auto add_option = [&](const char* name, std::optional<double> value) {
-    if (!value) return;
-    Json options = optimizer.at("config");
-    optimizer.set("config", std::move(options.set(name, *value)));
-  };
-  add_option("global_clipnorm", config.train.clip_norm);
-  add_option("clipvalue", config.train.clip_value);
+Json keras_outputs(const RunConfig& config) {
+  if (!has_kerass_losses(config)) return {};
   Json losses = Json::array(), metrics = Json::array(), weighted = Json::array(), weights = Json::array();
   bool has_loss_weights = false;
   for (const Head& head : config.heads) {
@@ -65,8 +57,21 @@ Json keras_training_config(const RunConfig& config, int64_t steps_per_epoch, con
       .set("loss", std::move(losses))
       .set("metrics", std::move(metrics))
       .set("weighted_metrics", has_weighted_metrics(config) ? std::move(weighted) : Json())
-      .set("loss_weights", has_loss_weights ? std::move(weights) : Json())
-      .set("optimizer_config", std::move(optimizer));
+      .set("loss_weights", has_loss_weights ? std::move(weights) : Json());
+}
+
+Json keras_training_config(const RunConfig& config, int64_t steps_per_epoch, const Json& schedule) {
+  Json optimizer = config.train.optimizer->keras_config(run_length(config, steps_per_epoch), schedule);
+  Json training = keras_outputs(config);
+  if (optimizer.is_null() || training.is_null()) return {};
+  const auto add_option = [&](const char* name, std::optional<double> value) {
+    if (!value) return;
+    Json options = optimizer.at("config");
+    optimizer.set("config", std::move(options.set(name, *value)));
+  };
+  add_option("global_clipnorm", config.train.clip_norm);
+  add_option("clipvalue", config.train.clip_value);
+  return training.set("optimizer_config", std::move(optimizer));
 }
 
 }  // namespace dtrain

@@ -11,4 +11,8 @@ namespace dtrain {
 /// schedule.
 Json keras_training_config(const RunConfig& config, int64_t steps_per_epoch, const Json& schedule);
 
+/// {loss, metrics, weighted_metrics, loss_weights} as Keras serializes them; null if Keras has no such loss,
+/// or takes another mean of it, as of rows with weights.
+Json keras_outputs(const RunConfig& config);
+
 }  // namespace dtrain

@@ -1,7 +1,6 @@
 #include "interop/keras/import_weights.h"
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <set>
 #include <string_view>
@@ -11,30 +10,11 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "interop/keras/class_paths.h"
 
 namespace dtrain {
 
 namespace {
-
-/// Keras's to_snake_case of a class: "Conv2DTranspose" is "conv2d_transpose".
-std::string snake_case(std::string_view name) {
-  std::string snake;
-  for (size_t i = 0; i < name.size(); ++i) {
-    const auto is = [&](size_t at, auto test) {
-      return at < name.size() && test(static_cast<unsigned char>(name[at])) != 0;
-    };
-    const bool upper = is(i, [](int c) { return std::isupper(c); });
-    const bool after_lower = i > 0 && is(i - 1, [](int c) { return std::islower(c) || std::isdigit(c); });
-    const bool before_lower = i > 0 && is(i + 1, [](int c) { return std::islower(c); }) &&
-                              is(i - 1, [](int c) { return std::isupper(c); });
-    const bool after_digit = i > 0 && is(i - 1, [](int c) { return std::isdigit(c); });
-    // "2D" and "3D" stay together.
-    const bool is_dimension = after_digit && name[i] == 'D';
-    if (upper && !is_dimension && (after_lower || before_lower)) snake += '_';
-    snake += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
-  }
-  return snake;
-}
 
 std::string last_part(std::string_view name) {
   name = name.substr(0, name.rfind(':') == std::string_view::npos ? name.size() : name.rfind(':'));
@@ -135,13 +115,10 @@ class VarsPaths {
  private:
   void add(const KerasModel& model, const std::string& prefix,
            const std::function<bool(const KerasModelLayer&)>& has_weights) {
-    std::map<std::string, int> numbers;
+    KerasClassNumbers numbers;
     for (const KerasModelLayer& layer : model.layers) {
-      const std::string name = snake_case(layer.class_name);
-      int& number = numbers.try_emplace(name, 0).first->second;
-      const std::string path =
-          prefix + container_ + "/" + (number ? fmt::format("{}_{}", name, number) : name);
-      number += counts_twice_ && has_weights(layer) ? 2 : 1;
+      const int count = counts_twice_ && has_weights(layer) ? 2 : 1;
+      const std::string path = prefix + container_ + "/" + numbers.next(layer.class_name, count);
       if (layer.model) {
         add(*layer.model, path + "/", has_weights);
       } else {

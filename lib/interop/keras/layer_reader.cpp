@@ -9,6 +9,7 @@
 #include "config/aliases.h"
 #include "interop/keras/json.h"
 #include "nn/initializer.h"
+#include "nn/layer.h"
 #include "nn/layers/activation_function.h"
 
 namespace dtrain {

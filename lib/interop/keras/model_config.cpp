@@ -17,12 +17,18 @@ std::vector<std::vector<int>> calls_of(const Graph& graph) {
   return calls;
 }
 
-Json input_config(const GraphNode& node, const std::string& name) {
+/// The shape of a batch: [null, 28, 28, 1].
+Json batch_shape(const Shape& sample) {
   Json shape = Json::array();
   shape.push(Json());
-  for (const int64_t extent : node.outputs[0].shape) shape.push(extent);
+  for (const int64_t extent : sample) shape.push(extent);
+  return shape;
+}
+
+Json input_config(const GraphNode& node, const std::string& name, KerasForm form) {
   return Json::object()
-      .set("batch_input_shape", std::move(shape))
+      .set(form == KerasForm::keras_3 ? "batch_shape" : "batch_input_shape",
+           batch_shape(node.outputs[0].shape))
       .set("dtype", name_of(node.outputs[0].dtype))
       .set("name", name);
 }
@@ -37,7 +43,9 @@ Json layer_config(const GraphNode& node, const std::string& name) {
 
 }  // namespace
 
-Json keras_model_config(const Graph& graph, const std::string& name, const std::vector<KerasLayer>& layers) {
+Json keras_model_config(const Graph& graph, const std::string& name, const std::vector<KerasLayer>& layers,
+                        KerasForm form) {
+  const bool is_keras_3 = form == KerasForm::keras_3;
   const std::vector<GraphNode>& nodes = graph.nodes;
   std::vector<std::string> names(nodes.size());
   for (const KerasLayer& layer : layers) names[static_cast<size_t>(layer.node)] = layer.name;
@@ -49,6 +57,19 @@ Json keras_model_config(const Graph& graph, const std::string& name, const std::
     const auto call = std::find(calls[layer].begin(), calls[layer].end(), node) - calls[layer].begin();
     return Json::array().push(names[layer]).push(static_cast<int64_t>(call)).push(value.output);
   };
+  /// The inputs of a call as Keras 3 has them: of several a list.
+  const auto call_of_keras_3 = [&](const std::vector<ValueRef>& inputs) {
+    Json tensors = Json::array();
+    for (const ValueRef& input : inputs)
+      tensors.push(Json::object()
+                       .set("class_name", "__keras_tensor__")
+                       .set("config", Json::object()
+                                          .set("shape", batch_shape(graph.spec(input).shape))
+                                          .set("dtype", name_of(graph.spec(input).dtype))
+                                          .set("keras_history", reference_to(input))));
+    Json arguments = Json::array().push(inputs.size() == 1 ? tensors.items().front() : tensors);
+    return Json::object().set("args", std::move(arguments)).set("kwargs", Json::object());
+  };
   Json written = Json::array();
   for (const KerasLayer& layer : layers) {
     const GraphNode& node = nodes[static_cast<size_t>(layer.node)];
@@ -56,6 +77,10 @@ Json keras_model_config(const Graph& graph, const std::string& name, const std::
     Json inbound = Json::array();
     for (const int call : calls[static_cast<size_t>(layer.node)]) {
       if (is_input) break;
+      if (is_keras_3) {
+        inbound.push(call_of_keras_3(nodes[static_cast<size_t>(call)].inputs));
+        continue;
+      }
       Json arguments = Json::array();
       for (const ValueRef& input : nodes[static_cast<size_t>(call)].inputs) {
         Json argument = reference_to(input);
@@ -63,23 +88,31 @@ Json keras_model_config(const Graph& graph, const std::string& name, const std::
       }
       inbound.push(std::move(arguments));
     }
-    written.push(
-        Json::object()
-            .set("class_name", is_input ? std::string("InputLayer") : keras_config_of(node.layer).class_name)
-            .set("config", is_input ? input_config(node, layer.name) : layer_config(node, layer.name))
-            .set("name", layer.name)
-            .set("inbound_nodes", std::move(inbound)));
+    Json entry = Json::object();
+    if (is_keras_3) entry.set("module", "keras.layers").set("registered_name", Json());
+    entry.set("class_name", is_input ? std::string("InputLayer") : keras_config_of(node.layer).class_name)
+        .set("config", is_input ? input_config(node, layer.name, form) : layer_config(node, layer.name))
+        .set("name", layer.name)
+        .set("inbound_nodes", std::move(inbound));
+    written.push(std::move(entry));
   }
   Json input_layers = Json::array(), output_layers = Json::array();
   for (const int input : graph.inputs) input_layers.push(reference_to({input}));
   for (const ValueRef& output : graph.outputs) output_layers.push(reference_to(output));
+  // Keras 3 gives a model with one input one tensor, and a model with a list of one input a list.
+  for (Json* ends : {&input_layers, &output_layers})
+    if (is_keras_3 && ends->items().size() == 1) *ends = Json(ends->items().front());
   Json config = Json::object()
                     .set("name", keras_name(name, "model"))
                     .set("trainable", true)
                     .set("layers", std::move(written))
                     .set("input_layers", std::move(input_layers))
                     .set("output_layers", std::move(output_layers));
-  return Json::object().set("class_name", "Functional").set("config", std::move(config));
+  Json model = Json::object();
+  if (is_keras_3) model.set("module", "keras.src.models.functional").set("registered_name", "Functional");
+  model.set("class_name", "Functional").set("config", std::move(config));
+  if (is_keras_3) model.set("build_config", Json::object().set("input_shape", Json()));
+  return model;
 }
 
 }  // namespace dtrain

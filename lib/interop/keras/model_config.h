@@ -9,8 +9,12 @@
 
 namespace dtrain {
 
-/// Keras's model_config, {class_name: "Functional", config: {...}}, in the form of tf.keras 2, which Keras 3
-/// reads as well. `layers` are keras_layers(graph).
-Json keras_model_config(const Graph& graph, const std::string& name, const std::vector<KerasLayer>& layers);
+/// The forms of a model's configuration: that of tf.keras 2 in .h5 files, which Keras 3 reads as well; that
+/// of Keras 3 in .keras files.
+enum class KerasForm { keras_2, keras_3 };
+
+/// Keras's model_config, {class_name: "Functional", config: {...}}. `layers` are keras_layers(graph).
+Json keras_model_config(const Graph& graph, const std::string& name, const std::vector<KerasLayer>& layers,
+                        KerasForm form = KerasForm::keras_2);
 
 }  // namespace dtrain

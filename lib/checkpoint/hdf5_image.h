@@ -1,0 +1,53 @@
+// HDF5 files built in memory around arrays that are not copied.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/hdf5_session.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/sparse_file.h"
+
+namespace dtrain {
+
+/// Builds one HDF5 file: no disk, and no failure of one, while libhdf5 is at work. The same calls give the
+/// same bytes. Holds the process's Hdf5Session. Every function throws Error if libhdf5 fails.
+class Hdf5Image {
+ public:
+  /// `target` gets the file, and refers to the arrays that are written.
+  explicit Hdf5Image(SparseFile& target);
+
+  hid_t file() const { return file_; }
+  /// Opens or makes a group and those above it.
+  Hdf5Handle make_group(const std::string& path);
+  /// Writes an array, which must outlive the target. Its group must have been made.
+  void write_array(const std::string& path, const ArrayRef& array);
+  /// Writes a text as an array of bytes; the text must outlive the target.
+  void write_bytes(const std::string& path, const std::string& text);
+  /// Writes one number, which must outlive the target.
+  void write_number(const std::string& path, const int64_t& number);
+  /// Writes an attribute of one text.
+  void write_text(hid_t object, const std::string& name, const std::string& text);
+  /// Writes an attribute of texts of fixed length, padded with zeros.
+  void write_names(hid_t object, const std::string& name, const std::vector<std::string>& names);
+  /// Completes the file.
+  void close();
+
+ private:
+  void write_attribute(hid_t object, const std::string& name, hid_t space, const char* data, size_t width);
+  void write_dataset(const std::string& path, hid_t type, hid_t space, std::span<const std::byte> bytes);
+
+  Hdf5Session session_;
+  Hdf5Handle file_list_{H5Pcreate(H5P_FILE_CREATE), "make a property list"};
+  Hdf5Handle group_list_{H5Pcreate(H5P_GROUP_CREATE), "make a property list"};
+  Hdf5Handle dataset_list_{H5Pcreate(H5P_DATASET_CREATE), "make a property list"};
+  Hdf5Handle file_;
+  SparseFile& target_;
+  std::unordered_set<std::string> groups_;
+};
+
+}  // namespace dtrain

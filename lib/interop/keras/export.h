@@ -1,0 +1,28 @@
+// A trained model as the .keras file of Keras 3, whose training goes on there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "interop/exported_model.h"
+
+namespace dtrain {
+
+/// The state with which Keras goes on training.
+struct KerasTraining {
+  Json compile_config;  ///< Keras 3's: optimizer, loss, metrics
+  int64_t iteration = 0;
+  std::optional<float> learning_rate;  ///< nothing if a schedule gives it
+  std::vector<ArrayRef> slots;         ///< the optimizer's, in the order of Keras's variables
+};
+
+/// Writes the file, which appears whole or not at all; the same model gives the same bytes. `training` is
+/// null for a model that is not to be trained on. Throws UserError, with the layer, for what Keras cannot
+/// load; Error if the file cannot be written. Returns the names of the files written.
+std::vector<std::string> export_keras(const ExportedModel& model,
+                                      const std::optional<KerasTraining>& training, const std::string& path);
+
+}  // namespace dtrain

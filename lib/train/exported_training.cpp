@@ -1,0 +1,163 @@
+#include "train/exported_training.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "config/schema.h"
+#include "interop/keras/graph_layers.h"
+#include "train/keras_training.h"
+#include "train/learning_rate.h"
+
+namespace dtrain {
+
+namespace {
+
+/// An object, or each of a list, as Keras 3 names classes: with their module.
+Json in_module(Json object, const char* module) {
+  if (object.is_array()) {
+    Json all = Json::array();
+    for (const Json& one : object.items()) all.push(in_module(one, module));
+    return all;
+  }
+  if (object.is_object()) object.set("module", module).set("registered_name", Json());
+  return object;
+}
+
+/// The schedules that Keras has, too, by dtrain's names.
+bool is_kerass_schedule(const std::string& kind) {
+  constexpr std::array<std::string_view, 4> kSchedules{"exponential_decay", "cosine_decay",
+                                                       "polynomial_decay", "piecewise_constant"};
+  return std::find(kSchedules.begin(), kSchedules.end(), kind) != kSchedules.end();
+}
+
+struct KerasOptimizer {
+  Json config;
+  std::optional<float> learning_rate;  // nothing for a schedule
+};
+
+/// The optimizer as Keras 3 has it: the options have the same names. `rate` is the learning rate of the next
+/// step.
+KerasOptimizer keras_3_optimizer(const RunConfig& config, const RunLength& length, const Json& schedule,
+                                 double rate, std::string& warning) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 7> kClasses{{{"sgd", "SGD"},
+                                                                              {"rmsprop", "RMSprop"},
+                                                                              {"adagrad", "Adagrad"},
+                                                                              {"adam", "Adam"},
+                                                                              {"adamw", "AdamW"},
+                                                                              {"lion", "Lion"},
+                                                                              {"lamb", "Lamb"}}};
+  const Configured<Optimizer>& optimizer = config.train.optimizer;
+  KerasOptimizer result;
+  Json options = Json::object().set("name", optimizer.name);
+  const Json written = to_json(optimizer.resolved.entries().front().second);
+  for (const auto& [key, value] : written.entries()) {
+    if (key == "learning_rate") continue;
+    const bool is_off = key == "weight_decay" && value.is_number() && value.as_double() == 0;
+    options.set(key, is_off ? Json() : value.is_number() ? Json(value.as_double()) : value);
+  }
+  const Json& kind = written.at("learning_rate");
+  const std::string name = kind.is_object()   ? kind.entries().front().first
+                           : kind.is_string() ? kind.as_string()
+                                              : "";
+  if (is_kerass_schedule(name)) {
+    options.set("learning_rate", in_module(optimizer->learning_rate().keras_config(length, schedule),
+                                           "keras.optimizers.schedules"));
+  } else {
+    if (name != "constant" && !kind.is_number())
+      warning = fmt::format("Keras has no schedule {}: its learning rate stays {}", name, rate);
+    result.learning_rate = static_cast<float>(rate);
+    options.set("learning_rate", rate);
+  }
+  if (config.train.clip_norm) options.set("global_clipnorm", *config.train.clip_norm);
+  if (config.train.clip_value) options.set("clipvalue", *config.train.clip_value);
+  const auto found = std::find_if(kClasses.begin(), kClasses.end(),
+                                  [&](const auto& one) { return one.first == optimizer.name; });
+  result.config = in_module(Json::object().set("class_name", found->second).set("config", std::move(options)),
+                            "keras.optimizers");
+  return result;
+}
+
+/// The steps of an epoch over the split that the checkpoint's run trained on; 1 if it does not say.
+int64_t steps_per_epoch_of(const RunConfig& config, const TrainingState& state) {
+  const auto train = state.data.find("train");
+  if (train == state.data.end()) return 1;
+  const DataIdentity& data = train->second;
+  const int64_t samples = data.drawn.empty() ? data.to - data.from : data.samples;
+  return std::max<int64_t>(1, (samples + config.train.batch_size - 1) / config.train.batch_size);
+}
+
+/// The slots in the order in which Keras's optimizers make their variables: parameter by parameter of those
+/// that are alike Adam, else slot by slot.
+std::vector<ArrayRef> slots_in_kerass_order(const SavedRun& run) {
+  const Graph& graph = run.config.graph;
+  std::vector<std::string> weights;  // that are trained, in Keras's order
+  for (const KerasLayer& layer : keras_layers(graph)) {
+    const GraphNode& node = graph.nodes[static_cast<size_t>(layer.node)];
+    for (const ParameterSpec& parameter : node.parameters)
+      if (node.trains(parameter)) weights.push_back(node.name + "/" + parameter.name);
+  }
+  std::vector<std::string> slots;
+  for (const Optimizer::Slot& slot : run.config.train.optimizer->slots()) slots.push_back(slot.name);
+  const std::string& name = run.config.train.optimizer.name;
+  // Keras's RMSprop makes its momentum before the average gradient.
+  if (name == "rmsprop" && slots.size() == 3) std::swap(slots[1], slots[2]);
+  const bool by_weight = name == "adam" || name == "adamw" || name == "lamb";
+  std::vector<ArrayRef> ordered;
+  const auto add = [&](const std::string& slot, const std::string& weight) {
+    const ArrayRef* array = run.checkpoint.slot(slot, weight);
+    if (!array)
+      throw UserError(
+          fmt::format("{}: expected the slot '{}' of '{}', found none", run.checkpoint.path(), slot, weight));
+    ordered.push_back(*array);
+  };
+  if (by_weight)
+    for (const std::string& weight : weights)
+      for (const std::string& slot : slots) add(slot, weight);
+  else
+    for (const std::string& slot : slots)
+      for (const std::string& weight : weights) add(slot, weight);
+  return ordered;
+}
+
+/// Why Keras cannot go on with a run's training; "" if it can.
+std::string why_not_in_keras(const SavedRun& run, const TrainingState& state) {
+  const RunConfig& config = run.config;
+  if (!config.has_training()) return "the model was not trained by dtrain";
+  if (!config.train.groups.empty()) return "train.groups trains some weights in another way than others";
+  if (!state.slots_since.empty()) return "some weights' optimizer slots are younger than the run";
+  for (const OptimizerSlot& slot : run.checkpoint.content().slots)
+    if (slot.name == "unaveraged") return "the file's weights are averages";
+  return !keras_outputs(config).is_null() ? "" : "Keras minimises another mean, or has no such loss";
+}
+
+}  // namespace
+
+std::optional<KerasTraining> keras_training(const SavedRun& run, std::string& why_not, std::string& warning) {
+  const TrainingState state = saved_state(run.checkpoint);
+  why_not = why_not_in_keras(run, state);
+  if (!why_not.empty()) return std::nullopt;
+  const RunConfig& config = run.config;
+  const RunLength length = run_length(config, steps_per_epoch_of(config, state));
+  const double rate = config.train.optimizer->learning_rate().at(state.step, length, state.schedule);
+  KerasOptimizer optimizer = keras_3_optimizer(config, length, state.schedule, rate, warning);
+  const Json outputs = keras_outputs(config);
+  KerasTraining training;
+  training.compile_config =
+      Json::object()
+          .set("optimizer", std::move(optimizer.config))
+          .set("loss", in_module(outputs.at("loss"), "keras.losses"))
+          .set("loss_weights", outputs.at("loss_weights"))
+          .set("metrics", in_module(outputs.at("metrics"), "keras.metrics"))
+          .set("weighted_metrics", in_module(outputs.at("weighted_metrics"), "keras.metrics"))
+          .set("run_eagerly", false)
+          .set("steps_per_execution", 1)
+          .set("jit_compile", false);
+  training.iteration = state.step;
+  training.learning_rate = optimizer.learning_rate;
+  training.slots = slots_in_kerass_order(run);
+  return training;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Exports runs as .keras files and goes on with the training in Keras 3: the predictions after 24 further steps are those of
+dtrain to 1e-5 of the largest, for every optimizer and schedule.
+
+    continue_in_keras.py DTRAIN
+
+Exits with 77, which CTest takes for skipped, if there is no Keras 3.
+"""
+import pathlib
+import sys
+import tempfile
+
+import open_in_keras
+import train_as_keras
+from train_as_keras import BATCH, EPOCHS, SAMPLES, fit, run
+
+EXPORTED = 2  # epochs before the export
+
+
+def check(program, keras, folder, train):
+    import numpy
+    random = numpy.random.default_rng(7)
+    x = random.normal(size=(SAMPLES, 6)).astype("float32")
+    y = random.integers(0, 3, SAMPLES).astype("int32")
+    numpy.save(folder / "x.npy", x)
+    numpy.save(folder / "y.npy", y)
+    # The schedules go by the length of the whole run.
+    fit(program, folder, train=train, epochs=EPOCHS, replicas=2)
+    run(program, folder, "predict", "run", "--input", "x.npy", "--output", "end.npy")
+    fit(program, folder, train=train, epochs=EXPORTED, replicas=1)
+    run(program, folder, "predict", "run", "--input", "x.npy", "--output", "begin.npy")
+    run(program, folder, "export", "run", "--output", "model.keras", "--set", f"train.epochs={EPOCHS}")
+    begin, end = numpy.load(folder / "begin.npy"), numpy.load(folder / "end.npy")
+    model = keras.models.load_model(folder / "model.keras")
+    largest = abs(end).max()
+    loaded = float(abs(model.predict(x, verbose=0) - begin).max() / largest)
+    if not loaded < open_in_keras.TOLERANCE:
+        raise open_in_keras.Mistake(f"the loaded model's predictions differ by {loaded:.1e}")
+    model.fit(x, y, batch_size=BATCH, epochs=EPOCHS - EXPORTED, shuffle=False, verbose=0)
+    found = model.predict(x, verbose=0)
+    if not abs(found - begin).max() > 0.01:
+        raise open_in_keras.Mistake("nothing moved")
+    return float(abs(found - end).max() / largest)
+
+
+def main():
+    program, kerases = open_in_keras.program_and_kerases()
+    failed = False
+    for keras_name, keras in kerases.items():
+        if not keras.__version__.startswith("3"):
+            continue
+        for name, (train, _) in train_as_keras.cases(keras).items():
+            with tempfile.TemporaryDirectory() as folder:
+                difference = check(program, keras, pathlib.Path(folder), train)
+            good = difference < open_in_keras.TOLERANCE
+            failed = failed or not good
+            print(f"{keras_name}, {name}: predictions differ by {difference:.1e}{'' if good else ', TOO MUCH'}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
