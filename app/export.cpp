@@ -15,6 +15,7 @@
 #include "config/diagnostics.h"
 #include "console.h"
 #include "interop/onnx/export.h"
+#include "interop/torch/export.h"
 #include "options.h"
 #include "saved_model.h"
 #include "text.h"
@@ -27,7 +28,7 @@ namespace {
 
 struct ExportOptions : ModelOptions {
   OutputOptions output;
-  std::string output_file, format, outputs;
+  std::string output_file, format, outputs, layout;
   std::optional<int64_t> opset;
   bool float16 = false, external_data = false, with_preprocessing = false;
 };
@@ -59,9 +60,16 @@ std::vector<std::string> write_keras(const SavedRun& run, const ExportedModel& m
   return export_keras(model, training, options.output_file);
 }
 
+std::vector<std::string> write_safetensors_file(const SavedRun&, const ExportedModel& model,
+                                                const ExportOptions& options) {
+  return export_safetensors(model, options.layout == "keras" ? TensorLayout::keras : TensorLayout::pytorch,
+                            options.output_file);
+}
+
 constexpr std::array kFormats{
     ExportFormat{"keras", ".keras", write_keras},
     ExportFormat{"onnx", ".onnx", write_onnx},
+    ExportFormat{"safetensors", ".safetensors", write_safetensors_file},
 };
 
 std::vector<std::string> format_names() {
@@ -85,6 +93,7 @@ const ExportFormat& format_of(const ExportOptions& options) {
 /// An option that another format has.
 void refuse_options_of_others(const ExportOptions& options, const ExportFormat& format) {
   const bool is_onnx = std::string_view(format.name) == "onnx";
+  const bool is_safetensors = std::string_view(format.name) == "safetensors";
   const auto refuse = [&](bool given, const char* option, const char* owner) {
     if (given)
       throw UserError(fmt::format("{}: is an option of {}, found a file of {}; leave it out", option, owner,
@@ -93,6 +102,7 @@ void refuse_options_of_others(const ExportOptions& options, const ExportFormat& 
   refuse(!is_onnx && options.opset.has_value(), "--opset", "ONNX");
   refuse(!is_onnx && options.float16, "--float16", "ONNX");
   refuse(!is_onnx && options.external_data, "--external-data", "ONNX");
+  refuse(!is_safetensors && !options.layout.empty(), "--layout", "safetensors");
   if (options.opset && *options.opset > kMostOpset)
     throw UserError(fmt::format("--opset: expected a number from {} to {}, found {}", kLeastOpset, kMostOpset,
                                 *options.opset));
@@ -170,6 +180,11 @@ void add_export(CommandLine& line) {
                    "ONNX: weights and computation in float16; inputs and outputs stay float32");
   command.add_flag("--external-data", options->external_data,
                    "ONNX: weights in FILE.data beside the model (always for models over 2 GB)");
+  command
+      .add_option("--layout", options->layout,
+                  "safetensors: weights as PyTorch's modules have them, with a script that loads them (where "
+                  "not given), or as Keras's layers do")
+      .one_of({"pytorch", "keras"});
   add_output_options(command, options->output);
   command.callback([options] { export_model(*options); });
 }

@@ -177,7 +177,7 @@ namespace {
 /// Recursive descent over one document; the offset of a mistake is in every error.
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  Parser(std::string_view text, Json::RepeatedKeys repeated) : text_(text), repeated_(repeated) {}
 
   Json document() {
     Json json = value(0);
@@ -232,6 +232,8 @@ class Parser {
       std::string key = string();
       expect(':');
       const auto [place, is_new] = places.emplace(key, entries.size());
+      if (!is_new && repeated_ == Json::RepeatedKeys::error)
+        fail(fmt::format("each key once, not '{}' again,", place->first));
       if (is_new)
         entries.emplace_back(std::move(key), value(depth + 1));
       else
@@ -310,13 +312,14 @@ class Parser {
   }
 
   std::string_view text_;
+  Json::RepeatedKeys repeated_;
   size_t at_ = 0;
 };
 
 }  // namespace
 
-Json Json::parse(std::string_view text) {
-  return Parser(text).document();
+Json Json::parse(std::string_view text, RepeatedKeys repeated) {
+  return Parser(text, repeated).document();
 }
 
 }  // namespace dtrain

@@ -39,9 +39,11 @@ class Json {
   /// Null (the pointer) where this is no object or has no such key.
   const Json* find(std::string_view key) const;
 
+  /// What becomes of a key that an object has several times: the last value counts, or parse() throws.
+  enum class RepeatedKeys { last, error };
   /// Parses a whole document (standard JSON, nesting to 100 levels); throws UserError with the offset of the
   /// mistake.
-  static Json parse(std::string_view text);
+  static Json parse(std::string_view text, RepeatedKeys repeated = RepeatedKeys::last);
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_object() const { return std::holds_alternative<Object>(value_); }

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <string_view>
-#include <system_error>
 
 #include "base/location.h"
 #include "checkpoint/keras_layout.h"
+#include "checkpoint/safetensors.h"
 
 namespace dtrain {
 
@@ -65,19 +64,6 @@ std::string describe_archive(const std::string& path) {
   return "a zip archive";
 }
 
-/// An eight-byte length, then a header of that length in JSON.
-bool is_safetensors(const std::string& path) {
-  constexpr uint64_t kLength = 8;
-  const std::string start = first_bytes(path, kLength + 1);
-  if (start.size() != kLength + 1 || start[kLength] != '{') return false;
-  uint64_t length = 0;
-  for (size_t i = 0; i < kLength; ++i)
-    length |= static_cast<uint64_t>(static_cast<unsigned char>(start[i])) << (8 * i);
-  std::error_code unknown;
-  const uint64_t size = std::filesystem::file_size(path, unknown);
-  return !unknown && size > kLength && length <= size - kLength;
-}
-
 }  // namespace
 
 bool begins_as_hdf5(const std::string& path) {
@@ -90,7 +76,7 @@ bool is_keras_archive(const std::string& path) {
 
 bool is_foreign_model(const std::string& path) {
   const std::string start = first_bytes(path, kOldTorch.size());
-  return start.starts_with(kZip) || start.starts_with(kPickle) || is_safetensors(path) ||
+  return start.starts_with(kZip) || start.starts_with(kPickle) || begins_as_safetensors(path) ||
          begins_as_hdf5(path);
 }
 
@@ -100,7 +86,8 @@ std::string describe_file(const std::string& path) {
   if (start.starts_with(kZip)) return describe_archive(path);
   if (start == kOldTorch) return std::string("a file of PyTorch's, which dtrain does not read") + kFromTorch;
   if (start.starts_with(kPickle)) return "a Python pickle";
-  if (is_safetensors(path)) return std::string("a safetensors file, which dtrain does not read") + kFromTorch;
+  if (begins_as_safetensors(path))
+    return "a safetensors file: a new run may start with its weights (model: {weights: {from: FILE}})";
   if (!begins_as_hdf5(path)) return "something else";
   switch (keras_layout_of(path)) {
     case KerasLayout::layers:

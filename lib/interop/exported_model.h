@@ -11,6 +11,10 @@
 
 namespace dtrain {
 
+/// Where the channels of a value are: last, as dtrain's layers have them, or behind the batch axis, as ONNX's
+/// and PyTorch's operators of images want them. Samples of fewer than two axes have both.
+enum class ExportLayout { channels_last, channels_first };
+
 /// y = scale * x + offset, both of one element or of one for each element of a sample; empty: y is x.
 struct ExportedScale {
   std::vector<double> scale, offset;
@@ -39,6 +43,13 @@ struct ExportedProbes {
   std::vector<std::vector<float>> inputs;   ///< by input, as the file takes them
   std::vector<std::vector<float>> outputs;  ///< by output, as the file gives them
 };
+
+/// Numbers as files have them.
+inline std::vector<float> narrowed(const std::vector<double>& values) {
+  std::vector<float> floats;
+  for (const double value : values) floats.push_back(static_cast<float>(value));
+  return floats;
+}
 
 struct ExportedModel {
   const Graph* graph = nullptr;

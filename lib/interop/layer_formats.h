@@ -14,6 +14,7 @@ namespace dtrain {
 
 class KerasLayerReader;  // interop/keras/layer_reader.h
 class OnnxLayer;         // interop/onnx/builder.h
+class TorchLayer;        // interop/torch/builder.h
 
 /// A layer as Keras serializes it. `config` lacks the keys that all layers have: name, trainable and dtype.
 struct KerasLayerConfig {
@@ -30,6 +31,8 @@ struct LayerFormats {
   std::function<ConfigNode(KerasLayerReader&)> from_keras = nullptr;
   /// Adds the layer's nodes to an ONNX graph; null for a kind that cannot be exported.
   std::function<void(OnnxLayer& layer)> onnx = nullptr;
+  /// Adds the layer's module, weights and lines of forward() to a class of PyTorch's; null as above.
+  std::function<void(TorchLayer& layer)> torch = nullptr;
   /// Keras's classes of the kind other than the one that is called as the kind is ("Conv2D").
   std::vector<std::string> keras_classes = {};
 };

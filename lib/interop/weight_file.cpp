@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/error.h"
+#include "base/json.h"
 #include "checkpoint/foreign_file.h"
+#include "checkpoint/safetensors.h"
 #include "interop/keras/open_file.h"
 #include "interop/keras/weights.h"
 
@@ -52,9 +56,31 @@ std::vector<std::string> short_names(const std::vector<std::string>& names) {
   return chosen;
 }
 
+/// By the metadata; without any by the names, which have slashes in dtrain's layout and dots in PyTorch's.
+bool is_torch_layout(const SafetensorsFile& file) {
+  if (const auto layout = file.metadata.find("layout"); layout != file.metadata.end())
+    return layout->second != "keras";
+  return std::any_of(file.arrays.begin(), file.arrays.end(),
+                     [](const SafetensorsArray& array) { return array.name.find('/') == std::string::npos; });
+}
+
+/// The names of dtrain's layers by those of PyTorch's modules; nothing in a file that dtrain did not write.
+std::optional<Json> layers_of_modules(const SafetensorsFile& file, const std::string& path) {
+  const auto written = file.metadata.find("layers");
+  if (written == file.metadata.end()) return std::nullopt;
+  try {
+    Json layers = Json::parse(written->second);
+    for (const auto& [module, layer] : layers.entries()) static_cast<void>(layer.as_string());
+    return layers;
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: metadata 'layers': {}", path, error.what()));
+  }
+}
+
 }  // namespace
 
 WeightFile WeightFile::load(const std::string& path) {
+  if (path.ends_with(".safetensors") || begins_as_safetensors(path)) return of_safetensors(path);
   if (begins_as_hdf5(path) || is_keras_archive(path)) return of_keras(path);
   return of_checkpoint(path);
 }
@@ -67,6 +93,30 @@ WeightFile WeightFile::of_checkpoint(const std::string& path) {
       weight.name = layer.layer + "/" + weight.name;
       file.weights_.push_back(std::move(weight));
     }
+  return file;
+}
+
+WeightFile WeightFile::of_safetensors(const std::string& path) {
+  SafetensorsFile read = SafetensorsFile::load(path);
+  WeightFile file;
+  file.is_of_torch_ = is_torch_layout(read);
+  const std::optional<Json> layers = layers_of_modules(read, path);
+  for (SafetensorsArray& array : read.arrays) {
+    std::string name = array.name;
+    if (file.is_of_torch_) {
+      const size_t dot = name.rfind('.');
+      std::string module = name.substr(0, dot == std::string::npos ? 0 : dot);
+      if (layers) {  // dtrain wrote the file, and knows which arrays are weights of layers
+        const Json* layer = layers->find(module);
+        if (!layer) continue;
+        module = layer->as_string();
+      }
+      if (dot != std::string::npos) name = module + "/" + name.substr(dot + 1);
+    }
+    ArrayRef weight{name, array.shape, DType::float32, nullptr};
+    if (array.values) weight.data = file.arrays_.emplace_back(*std::move(array.values)).data();
+    file.weights_.push_back(std::move(weight));
+  }
   return file;
 }
 

@@ -7,6 +7,8 @@
 
 #include "base/name_list.h"
 #include "base/pattern.h"
+#include "interop/permuted.h"
+#include "interop/torch/builder.h"
 #include "train/saved_run.h"
 
 namespace dtrain {
@@ -59,15 +61,67 @@ std::string name_in_model(const std::string& name, const std::set<std::string>& 
   return of_model.contains(depthwise) ? depthwise : name;
 }
 
+using Offers = std::vector<std::pair<std::string, const ArrayRef*>>;
+
 /// The file's weights by this model's names, but for those that nobody wants.
-std::vector<std::pair<std::string, const ArrayRef*>> offers_of(const PretrainedWeights& options,
-                                                               const WeightFile& file,
-                                                               const std::set<std::string>& of_model) {
-  std::vector<std::pair<std::string, const ArrayRef*>> offers;
+Offers offers_of(const PretrainedWeights& options, const WeightFile& file,
+                 const std::set<std::string>& of_model) {
+  Offers offers;
   for (const ArrayRef& weight : file.weights())
     if (!matched(options.unused, weight.name))
       offers.emplace_back(name_in_model(options.rename.apply(weight.name), of_model), &weight);
   return offers;
+}
+
+/// The array in the order of axes that a layer's parameter has.
+TorchArray in_keras_order(const TorchWeight& weight, const Shape& parameter, const ArrayRef& array) {
+  TorchArray converted{array, {}};
+  if (weight.axes.empty() || !array.data) return converted;
+  const bool fits = array.shape == weight.shape;
+  const Shape shape = fits ? permuted(parameter, weight.axes) : array.shape;
+  if (shape.rank() != weight.axes.size()) return converted;
+  std::vector<int64_t> back(weight.axes.size());
+  for (size_t i = 0; i < back.size(); ++i)
+    back[static_cast<size_t>(weight.axes[i])] = static_cast<int64_t>(i);
+  const auto elements = static_cast<size_t>(array.shape.elements());
+  converted.values = permuted(std::span(static_cast<const float*>(array.data), elements), shape, back);
+  converted.array.shape = permuted(shape, back);
+  converted.array.data = converted.values.data();
+  return converted;
+}
+
+/// Whether the file says of a weight that this model does without what it is without.
+bool is_neutral(const TorchWeight& weight, const ArrayRef& array) {
+  const auto* values = static_cast<const float*>(array.data);
+  return weight.parameter < 0 && array.data &&
+         std::all_of(values, values + array.shape.elements(), [&](float one) { return one == weight.value; });
+}
+
+/// Offers of PyTorch's weights under the names and in the shapes that this model has for them.
+Offers from_torch(const Graph& graph, const Offers& offers, std::deque<TorchArray>& arrays) {
+  std::map<std::string, TorchWeight> known;
+  for (const TorchWeight& weight : torch_weights(graph))
+    known.emplace(weight.module + "/" + weight.name, weight);
+  Offers translated;
+  for (const auto& [name, array] : offers) {
+    const auto found = known.find(name);
+    if (name.ends_with("/num_batches_tracked")) continue;  // a counter of batch normalization's
+    if (found == known.end()) {
+      translated.emplace_back(name, array);
+      continue;
+    }
+    const TorchWeight& weight = found->second;
+    if (is_neutral(weight, *array)) continue;
+    if (weight.parameter < 0) {
+      translated.emplace_back(name, array);
+      continue;
+    }
+    const GraphNode& node = graph.nodes[static_cast<size_t>(weight.node)];
+    const ParameterSpec& parameter = node.parameters[static_cast<size_t>(weight.parameter)];
+    arrays.push_back(in_keras_order(weight, parameter.shape, *array));
+    translated.emplace_back(node.name + "/" + parameter.name, &arrays.back().array);
+  }
+  return translated;
 }
 
 void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
@@ -81,7 +135,8 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
   check_patterns(options, file_names(result.file.weights()), of_model, diagnostics);
 
   const std::set<std::string> known(of_model.begin(), of_model.end());
-  const auto offers = offers_of(options, result.file, known);
+  Offers offers = offers_of(options, result.file, known);
+  if (result.file.is_of_torch()) offers = from_torch(graph, offers, result.of_torch);
   std::map<std::string, const ArrayRef*> offered;
   for (const auto& [name, weight] : offers)
     if (const auto [first, is_first] = offered.emplace(name, weight); !is_first && known.contains(name))

@@ -1,5 +1,7 @@
 """dtrain export: files for other tools, their names, and the mistakes of a command line."""
+import json
 import os
+import struct
 
 import support
 from support import CONFIG, Case
@@ -50,6 +52,49 @@ class Files(Exported):
         self.assertIn(b'{"dense_1": {"numbers": "probabilities"}}', (self.dir / "model.onnx").read_bytes())
 
 
+class Safetensors(Exported):
+    def read(self, name):
+        content = (self.dir / name).read_bytes()
+        length = struct.unpack("<Q", content[:8])[0]
+        header = json.loads(content[8:8 + length])
+        return header.pop("__metadata__"), header, content[8 + length:]
+
+    def test_pytorch_has_a_script_and_probes_beside_it(self):
+        found = self.json("export", "run", "--output", "model.safetensors")
+        self.assertEqual(found["files"], ["model.safetensors", "model_load.py", "model_probes.safetensors"])
+        metadata, arrays, _ = self.read("model.safetensors")
+        self.assertEqual({name: array["shape"] for name, array in arrays.items()},
+                         {"dense.weight": [16, 12], "dense.bias": [16], "dense_1.weight": [3, 16], "dense_1.bias": [3]})
+        self.assertEqual(metadata["layout"], "pytorch")
+        self.assertEqual(json.loads(metadata["model"])["inputs"]["x"]["shape"], [12])
+        script = (self.dir / "model_load.py").read_text()
+        compile(script, "model_load.py", "exec")
+        self.assertIn("self.dense = nn.Linear(12, 16)", script)
+        _, probes, _ = self.read("model_probes.safetensors")
+        self.assertEqual({name: array["shape"] for name, array in probes.items()}, {"inputs.x": [2, 12], "outputs.dense_1": [2, 3]})
+
+    def test_layouts_have_the_same_numbers_in_another_order(self):
+        kernels = []
+        for layout in ("pytorch", "keras"):
+            self.dtrain("export", "run", "--output", "model.safetensors", "--layout", layout)
+            _, arrays, data = self.read("model.safetensors")
+            first, last = arrays["dense.weight" if layout == "pytorch" else "dense/kernel"]["data_offsets"]
+            kernels.append(struct.unpack("<192f", data[first:last]))
+        turned = tuple(kernels[1][row * 16 + column] for column in range(16) for row in range(12))
+        self.assertEqual(kernels[0], turned)
+
+    def test_the_data_begin_at_a_multiple_of_eight(self):
+        self.dtrain("export", "run", "--output", "model.safetensors")
+        self.assertEqual(struct.unpack("<Q", (self.dir / "model.safetensors").read_bytes()[:8])[0] % 8, 0)
+
+    def test_a_script_of_the_user_is_not_written_over(self):
+        self.write("model_load.py", "print('mine')\n")
+        error = self.dtrain("export", "run", "--output", "model.safetensors", expect=2).err
+        self.assertIn("model_load.py: is not a script that dtrain wrote", error)
+        self.assertEqual((self.dir / "model_load.py").read_text(), "print('mine')\n")
+        self.assertFalse((self.dir / "model.safetensors").exists())
+
+
 class Mistakes(Exported):
     def refused(self, *arguments):
         before = self.folder()
@@ -64,6 +109,10 @@ class Mistakes(Exported):
 
     def test_a_format_that_does_not_exist(self):
         self.assertIn("onnx", self.refused("run", "--output", "model.onnx", "--format", "onxx"))
+
+    def test_options_of_another_format(self):
+        self.assertIn("--opset: is an option of ONNX", self.refused("run", "--output", "m.safetensors", "--opset", 17))
+        self.assertIn("--layout: is an option of safetensors", self.refused("run", "--output", "m.onnx", "--layout", "keras"))
 
     def test_an_opset_out_of_range(self):
         self.assertIn("13", self.refused("run", "--output", "model.onnx", "--opset", 12))

@@ -16,11 +16,8 @@ class Named(Case):
     def test_what_is_not_read_is_named_with_the_way_around(self):
         self.archive("b.pt", "archive/data.pkl", "archive/data/0")
         (self.dir / "old.pt").write_bytes(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.")
-        header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
-        (self.dir / "c.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
         expected = {"b.pt": ("a file of PyTorch's", "model.save('model.h5')"),
-                    "old.pt": ("a file of PyTorch's", "model.save('model.h5')"),
-                    "c.safetensors": ("a safetensors file", "model.save('model.h5')")}
+                    "old.pt": ("a file of PyTorch's", "model.save('model.h5')")}
         for name, words in expected.items():
             self.write("config.yaml", CONFIG.replace("model:\n", f"model:\n  weights: {{from: {name}}}\n"))
             for command in (["inspect", name], ["summary", name], ["evaluate", name], ["resume", name, "--output", "other"],
@@ -38,6 +35,75 @@ class Named(Case):
         for command in (["inspect", "a.h5"], ["summary", "a.h5"], ["import", "a.h5", "--output", "new"],
                         ["fit", "config.yaml"], ["check", "config.yaml"]):
             self.assertIn("expected an HDF5 file in model.weights.h5", self.dtrain(*command, expect=2).err)
+
+
+def safetensors(header, data):
+    header = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(header)) + header + data
+
+
+class Safetensors(Case):
+    def fit_from(self, content, expect=0, more=""):
+        (self.dir / "c.safetensors").write_bytes(content)
+        return self.fit("--epochs", 1, "--overwrite", expect=expect,
+                        config=CONFIG.replace("model:\n", "model:\n  weights: {from: c.safetensors%s}\n" % more)).err
+
+    def test_commands_for_runs_say_what_it_is_good_for(self):
+        (self.dir / "c.safetensors").write_bytes(safetensors({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(4)))
+        for command in ("inspect", "summary", "evaluate"):
+            error = self.dtrain(command, "c.safetensors", expect=2).err
+            self.assertIn("a safetensors file: a new run may start with its weights", error)
+
+    def test_linear_layers_of_pytorch(self):
+        sizes = {"a.weight": [16, 12], "a.bias": [16], "b.weight": [3, 16], "b.bias": [3]}
+        header, at, data = {}, 0, b""
+        for name, shape in sizes.items():
+            count = shape[0] * (shape[1] if len(shape) > 1 else 1)
+            header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * count]}
+            data += struct.pack(f"<{count}f", *(i / 100 for i in range(count)))
+            at += 4 * count
+        names = ", rename: {'a/*': 'dense/*', 'b/*': 'dense_1/*'}"
+        self.assertIn("4 of 4 weights from", self.fit_from(safetensors(header, data), more=names))
+        header["a.weight"]["shape"] = [12, 16]  # Keras's order, which PyTorch's files do not have
+        error = self.fit_from(safetensors(header, data), expect=2, more=names)
+        self.assertIn("'dense/kernel': expected 12x16, found 16x12 ('a/weight')", error)
+        self.assertIn("has no 'dense/kernel', 'dense/bias'", self.fit_from(safetensors(header, data), expect=2))
+
+    def test_what_is_exported_comes_back(self):
+        self.fit("--epochs", 1, output="first")
+        first = self.checkpoints("first")[-1]
+        for layout in ("pytorch", "keras"):
+            self.dtrain("export", "first", "--output", "w.safetensors", "--layout", layout)
+            self.write("again.yaml", CONFIG.replace("model:\n", "model:\n  weights: {from: w.safetensors}\n"))
+            told = self.dtrain("fit", "again.yaml", "--output", layout, "--epochs", 1, "--set",
+                               "train.optimizer={sgd: {learning_rate: 1e-30}}").err
+            self.assertIn("4 of 4 weights from", told)
+            before, after = (self.arrays(path) for path in (first, self.checkpoints(layout)[-1]))
+            for name in ("dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"):
+                self.assertEqual(before["weight", name], after["weight", name])
+
+    def test_damaged_files_say_what_is_wrong(self):
+        good = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+        damaged = {
+            "each key once": safetensors(b'{"w":%s,"w":%s}' % ((json.dumps(good).encode(),) * 2), bytes(4)),
+            "arrays that follow each other": safetensors({"a": good, "b": good}, bytes(4)),
+            "'b' at 8 behind data up to 4": safetensors({"a": good, "b": {**good, "data_offsets": [8, 12]}}, bytes(12)),
+            "8 bytes of arrays, up to the file's end": safetensors({"a": good}, bytes(8)),
+            "data within the file": safetensors({"a": {**good, "data_offsets": [0, 4000]}}, bytes(4)),
+            "the bytes of 3": safetensors({"a": {**good, "shape": [3]}}, bytes(4)),
+            "the bytes of 4611686018427387904x4": safetensors({"a": {**good, "shape": [2**62, 4]}}, bytes(4)),
+            "extents from 0 up": safetensors({"a": {**good, "shape": [-1]}}, bytes(4)),
+            "a dtype of safetensors": safetensors({"a": {**good, "dtype": "F31"}}, bytes(4)),
+            "dtype, shape and data_offsets": safetensors({"a": {"dtype": "F32"}}, bytes(4)),
+            "at most 100000000 bytes": struct.pack("<Q", 100000001) + b"{}",
+            "a whole file": struct.pack("<Q", 1000) + b"{}",
+            "a header in JSON": safetensors(b"{'a'}", b""),
+        }
+        for words, content in damaged.items():
+            with self.subTest(words):
+                error = self.fit_from(content, expect=2)
+                self.assertIn(words, error)
+                self.assertIn("c.safetensors: expected", error)
 
 
 class Listed(Case):

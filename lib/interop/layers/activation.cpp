@@ -1,10 +1,13 @@
 #include <cmath>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 #include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
+#include "interop/torch/builder.h"
 
 namespace dtrain {
 
@@ -91,11 +94,11 @@ std::string elementwise_to_onnx(OnnxLayer& layer, const std::string& x, const Ac
 
 void activation_to_onnx(OnnxLayer& layer) {
   if (layer.node().layer->is_softmax()) {
-    const std::string x = layer.input(0, OnnxLayout::channels_last);
-    layer.set_output(layer.add("Softmax", {x}, {{"axis", int64_t{-1}}}), OnnxLayout::channels_last);
+    const std::string x = layer.input(0, ExportLayout::channels_last);
+    layer.set_output(layer.add("Softmax", {x}, {{"axis", int64_t{-1}}}), ExportLayout::channels_last);
     return;
   }
-  const OnnxLayout layout = layer.layout();
+  const ExportLayout layout = layer.layout();
   layer.set_output(elementwise_to_onnx(layer, layer.input(0, layout), *layer.node().layer->elementwise()),
                    layout);
 }
@@ -143,6 +146,61 @@ ConfigNode from_keras(KerasLayerReader& reader) {
   return ConfigNode::mapping({ConfigNode::entry("activation", activation)});
 }
 
+std::string clipped_relu_to_torch(const std::string& x, const ActivationSpec& spec) {
+  const std::string above =
+      std::isfinite(spec.maximum) ? fmt::format("{}.clamp(max={})", x, spec.maximum) : x;
+  return fmt::format("torch.where({0} <= {1}, ({0} - {1}) * {2}, {3})", x, spec.threshold, spec.alpha, above);
+}
+
+std::string elementwise_to_torch(const std::string& x, const ActivationSpec& spec) {
+  switch (spec.kind) {
+    case Activation::linear:
+      return x;
+    case Activation::relu:
+      return fmt::format("F.relu({})", x);
+    case Activation::leaky_relu:
+      return fmt::format("F.leaky_relu({}, {})", x, spec.alpha);
+    case Activation::gelu:
+      return fmt::format("F.gelu({}{})", x, spec.approximate ? ", approximate='tanh'" : "");
+    case Activation::silu:
+      return fmt::format("F.silu({})", x);
+    case Activation::tanh:
+      return fmt::format("torch.tanh({})", x);
+    case Activation::sigmoid:
+      return fmt::format("torch.sigmoid({})", x);
+    case Activation::elu:
+      return fmt::format("F.elu({}, {})", x, spec.alpha);
+    case Activation::clipped_relu:
+      return clipped_relu_to_torch(x, spec);
+    case Activation::softplus:
+      return fmt::format("F.softplus({})", x);
+    case Activation::softsign:
+      return fmt::format("F.softsign({})", x);
+    case Activation::hard_sigmoid:
+      return fmt::format("({} * {} + 0.5).clamp(0, 1)", x, spec.alpha);
+    case Activation::hard_silu:
+      return fmt::format("F.hardswish({})", x);
+    case Activation::selu:
+      return fmt::format("F.selu({})", x);
+    case Activation::exponential:
+      return fmt::format("torch.exp({})", x);
+    case Activation::mish:
+      return fmt::format("F.mish({})", x);
+  }
+  throw std::logic_error("an activation that PyTorch does not have");
+}
+
+void activation_to_torch(TorchLayer& layer) {
+  if (layer.node().layer->is_softmax()) {
+    const std::string x = layer.input(0, ExportLayout::channels_last);
+    layer.set_output(layer.add(fmt::format("torch.softmax({}, -1)", x)), ExportLayout::channels_last);
+    return;
+  }
+  const ExportLayout layout = layer.layout();
+  layer.set_output(
+      layer.add(elementwise_to_torch(layer.input(0, layout), *layer.node().layer->elementwise())), layout);
+}
+
 }  // namespace
 
 void add_activation_formats(std::vector<LayerFormats>& table) {
@@ -151,6 +209,7 @@ void add_activation_formats(std::vector<LayerFormats>& table) {
       .to_keras = to_keras,
       .from_keras = from_keras,
       .onnx = activation_to_onnx,
+      .torch = activation_to_torch,
       .keras_classes = {"ReLU", "LeakyReLU", "ELU", "ThresholdedReLU", "Softmax"},
   });
 }

@@ -2,6 +2,7 @@
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
+#include "interop/torch/builder.h"
 
 namespace dtrain {
 
@@ -17,6 +18,10 @@ ConfigNode dropout_from_keras(KerasLayerReader& reader) {
   return reader.options({"rate"});
 }
 
+void dropout_to_torch(TorchLayer& layer) {
+  layer.set_output(layer.input(0, layer.layout()), layer.layout());
+}
+
 }  // namespace
 
 void add_dropout_formats(std::vector<LayerFormats>& table) {
@@ -25,6 +30,7 @@ void add_dropout_formats(std::vector<LayerFormats>& table) {
       .to_keras = keras_layer("Dropout"),
       .from_keras = dropout_from_keras,
       .onnx = dropout_to_onnx,
+      .torch = dropout_to_torch,
   });
 }
 

@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
+#include "interop/torch/builder.h"
 
 namespace dtrain {
 
@@ -10,8 +13,17 @@ namespace {
 void embedding_to_onnx(OnnxLayer& layer) {
   const std::string rows = layer.parameter("embeddings");
   layer.set_output(
-      layer.add("Gather", {rows, layer.input(0, OnnxLayout::channels_last)}, {{"axis", int64_t{0}}}),
-      OnnxLayout::channels_last);
+      layer.add("Gather", {rows, layer.input(0, ExportLayout::channels_last)}, {{"axis", int64_t{0}}}),
+      ExportLayout::channels_last);
+}
+
+void embedding_to_torch(TorchLayer& layer) {
+  layer.set_module(fmt::format("nn.Embedding({}, {})", layer.options().at("input_dim").as_int(),
+                               layer.options().at("output_dim").as_int()));
+  layer.weight("weight", "embeddings");
+  layer.set_output(
+      layer.add(fmt::format("{}({})", layer.module(), layer.input(0, ExportLayout::channels_last))),
+      ExportLayout::channels_last);
 }
 
 ConfigNode embedding_from_keras(KerasLayerReader& reader) {
@@ -27,6 +39,7 @@ void add_embedding_formats(std::vector<LayerFormats>& table) {
       .to_keras = keras_layer("Embedding"),
       .from_keras = embedding_from_keras,
       .onnx = embedding_to_onnx,
+      .torch = embedding_to_torch,
   });
 }
 

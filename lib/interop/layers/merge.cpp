@@ -1,11 +1,24 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
+#include "interop/torch/builder.h"
 
 namespace dtrain {
 
 namespace {
+
+/// The axis of the batch along which the inputs come together.
+int64_t concatenation_axis(const Json& options, const Shape& output, bool channels_first) {
+  const auto rank = static_cast<int64_t>(output.rank());
+  int64_t axis = options.at("axis").as_int();
+  if (axis < 0) axis += rank + 1;
+  if (channels_first) axis = axis == rank ? 1 : axis + 1;
+  return axis;
+}
 
 /// The inputs in the layout that the first one has.
 std::vector<std::string> onnx_inputs(OnnxLayer& layer) {
@@ -25,12 +38,32 @@ std::function<void(OnnxLayer&)> merge_to_onnx(const std::string& op) {
 }
 
 void concatenate_to_onnx(OnnxLayer& layer) {
-  const auto rank = static_cast<int64_t>(layer.output_spec().shape.rank());
-  const OnnxLayout layout = layer.layout();
-  int64_t axis = layer.options().at("axis").as_int();  // of the batch
-  if (axis < 0) axis += rank + 1;
-  if (layout == OnnxLayout::channels_first) axis = axis == rank ? 1 : axis + 1;
+  const ExportLayout layout = layer.layout();
+  const int64_t axis =
+      concatenation_axis(layer.options(), layer.output_spec().shape, layout == ExportLayout::channels_first);
   layer.set_output(layer.add("Concat", onnx_inputs(layer), {{"axis", axis}}), layout);
+}
+
+/// The inputs in the layout that the first one has.
+std::vector<std::string> torch_inputs(TorchLayer& layer) {
+  std::vector<std::string> inputs;
+  for (size_t i = 0; i < layer.inputs(); ++i) inputs.push_back(layer.input(i, layer.layout()));
+  return inputs;
+}
+
+std::function<void(TorchLayer&)> merge_to_torch(const std::string& sign) {
+  return [sign](TorchLayer& layer) {
+    layer.set_output(layer.add(fmt::format("{}", fmt::join(torch_inputs(layer), " " + sign + " "))),
+                     layer.layout());
+  };
+}
+
+void concatenate_to_torch(TorchLayer& layer) {
+  const ExportLayout layout = layer.layout();
+  const int64_t axis =
+      concatenation_axis(layer.options(), layer.output_spec().shape, layout == ExportLayout::channels_first);
+  layer.set_output(layer.add(fmt::format("torch.cat(({},), {})", fmt::join(torch_inputs(layer), ", "), axis)),
+                   layout);
 }
 
 }  // namespace
@@ -41,18 +74,21 @@ void add_merge_formats(std::vector<LayerFormats>& table) {
       .to_keras = keras_layer("Add"),
       .from_keras = options_of_keras("add"),
       .onnx = merge_to_onnx("Add"),
+      .torch = merge_to_torch("+"),
   });
   table.push_back({
       .kind = "multiply",
       .to_keras = keras_layer("Multiply"),
       .from_keras = options_of_keras("multiply"),
       .onnx = merge_to_onnx("Mul"),
+      .torch = merge_to_torch("*"),
   });
   table.push_back({
       .kind = "concatenate",
       .to_keras = keras_layer("Concatenate"),
       .from_keras = options_of_keras("concatenate"),
       .onnx = concatenate_to_onnx,
+      .torch = concatenate_to_torch,
   });
 }
 

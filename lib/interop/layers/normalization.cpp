@@ -1,8 +1,12 @@
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "config/schema.h"
 #include "interop/keras/layer_reader.h"
 #include "interop/keras/options.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"
+#include "interop/torch/builder.h"
 
 namespace dtrain {
 
@@ -29,20 +33,54 @@ float onnx_epsilon(const OnnxLayer& layer) {
 void batch_normalization_to_onnx(OnnxLayer& layer) {
   const std::string y = layer.add(
       "BatchNormalization",
-      {layer.input(0, OnnxLayout::channels_first), parameter_or(layer, "gamma", 1),
+      {layer.input(0, ExportLayout::channels_first), parameter_or(layer, "gamma", 1),
        parameter_or(layer, "beta", 0), layer.parameter("moving_mean"), layer.parameter("moving_variance")},
       {{"epsilon", onnx_epsilon(layer)}});
-  layer.set_output(y, OnnxLayout::channels_first);
+  layer.set_output(y, ExportLayout::channels_first);
 }
 
 void layer_normalization_to_onnx(OnnxLayer& layer) {
   layer.require_opset(17);
-  std::vector<std::string> inputs = {layer.input(0, OnnxLayout::channels_last),
+  std::vector<std::string> inputs = {layer.input(0, ExportLayout::channels_last),
                                      parameter_or(layer, "gamma", 1)};
   if (layer.has_parameter("beta")) inputs.push_back(layer.parameter("beta"));
   layer.set_output(
       layer.add("LayerNormalization", inputs, {{"axis", int64_t{-1}}, {"epsilon", onnx_epsilon(layer)}}),
-      OnnxLayout::channels_last);
+      ExportLayout::channels_last);
+}
+
+void batch_normalization_to_torch(TorchLayer& layer) {
+  const Shape& shape = layer.input_spec().shape;
+  const bool is_affine = layer.has_parameter("gamma") || layer.has_parameter("beta");
+  if (shape.rank() > 3)
+    throw UserError(fmt::format("batch_normalization '{}': PyTorch has none for samples of {} axes",
+                                layer.node().name, shape.rank()));
+  layer.set_module(fmt::format("nn.BatchNorm{}d({}, eps={}{})", shape.rank() == 3 ? 2 : 1, shape.back(),
+                               layer.options().at("epsilon").as_double(), is_affine ? "" : ", affine=False"));
+  if (is_affine) {
+    layer.weight_or("weight", "gamma", {shape.back()}, 1);
+    layer.weight_or("bias", "beta", {shape.back()}, 0);
+  }
+  layer.weight("running_mean", "moving_mean");
+  layer.weight("running_var", "moving_variance");
+  layer.set_output(
+      layer.add(fmt::format("{}({})", layer.module(), layer.input(0, ExportLayout::channels_first))),
+      ExportLayout::channels_first);
+}
+
+void layer_normalization_to_torch(TorchLayer& layer) {
+  const Shape& shape = layer.input_spec().shape;
+  const bool is_affine = layer.has_parameter("gamma") || layer.has_parameter("beta");
+  layer.set_module(fmt::format("nn.LayerNorm({}, eps={}{})", shape.back(),
+                               layer.options().at("epsilon").as_double(),
+                               is_affine ? "" : ", elementwise_affine=False"));
+  if (is_affine) {
+    layer.weight_or("weight", "gamma", {shape.back()}, 1);
+    layer.weight_or("bias", "beta", {shape.back()}, 0);
+  }
+  layer.set_output(
+      layer.add(fmt::format("{}({})", layer.module(), layer.input(0, ExportLayout::channels_last))),
+      ExportLayout::channels_last);
 }
 
 ConfigNode batch_normalization_from_keras(KerasLayerReader& reader) {
@@ -65,6 +103,7 @@ void add_normalization_formats(std::vector<LayerFormats>& table) {
       .to_keras = batch_normalization_to_keras,
       .from_keras = batch_normalization_from_keras,
       .onnx = batch_normalization_to_onnx,
+      .torch = batch_normalization_to_torch,
       .keras_classes = {"BatchNormalizationV1", "SyncBatchNormalization"},
   });
   table.push_back({
@@ -72,6 +111,7 @@ void add_normalization_formats(std::vector<LayerFormats>& table) {
       .to_keras = keras_layer("LayerNormalization"),
       .from_keras = layer_normalization_from_keras,
       .onnx = layer_normalization_to_onnx,
+      .torch = layer_normalization_to_torch,
   });
 }
 

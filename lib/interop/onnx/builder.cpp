@@ -19,10 +19,10 @@ namespace dtrain {
 namespace {
 
 /// The axes of a batch, of samples of this rank, in the order of the other layout.
-std::vector<int64_t> transpose_axes(size_t rank, OnnxLayout to) {
+std::vector<int64_t> transpose_axes(size_t rank, ExportLayout to) {
   std::vector<int64_t> axes(rank + 1);
   std::iota(axes.begin(), axes.end(), 0);
-  if (to == OnnxLayout::channels_first)
+  if (to == ExportLayout::channels_first)
     std::rotate(axes.begin() + 1, axes.end() - 1, axes.end());
   else
     std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
@@ -38,12 +38,6 @@ OnnxType onnx_type(DType type) {
     default:
       return OnnxType::float32;
   }
-}
-
-std::vector<float> narrowed(const std::vector<double>& values) {
-  std::vector<float> floats;
-  for (const double value : values) floats.push_back(static_cast<float>(value));
-  return floats;
 }
 
 }  // namespace
@@ -65,11 +59,11 @@ void OnnxLayer::require_opset(int64_t least) const {
                                 node_->name, least, opset, least));
 }
 
-OnnxLayout OnnxLayer::layout(size_t input) const {
+ExportLayout OnnxLayer::layout(size_t input) const {
   return builder_.layout_of(node_->inputs[input]);
 }
 
-std::string OnnxLayer::input(size_t input, OnnxLayout layout) {
+std::string OnnxLayer::input(size_t input, ExportLayout layout) {
   return builder_.read(node_->inputs[input], layout);
 }
 
@@ -102,9 +96,9 @@ std::string OnnxLayer::add(const std::string& op, std::vector<std::string> input
   return builder_.add_node(node_->name, op, std::move(inputs), std::move(attributes));
 }
 
-void OnnxLayer::set_output(const std::string& value, OnnxLayout layout) {
+void OnnxLayer::set_output(const std::string& value, ExportLayout layout) {
   OnnxBuilder::Names& names = builder_.values_[{number_, 0}];
-  (layout == OnnxLayout::channels_first && output_spec().shape.rank() >= 2 ? names.first : names.last) =
+  (layout == ExportLayout::channels_first && output_spec().shape.rank() >= 2 ? names.first : names.last) =
       value;
 }
 
@@ -159,7 +153,7 @@ void OnnxBuilder::add_input(size_t index) {
 void OnnxBuilder::add_output(size_t index, const std::string& name) {
   const ExportedOutput& output = model_.outputs[index];
   const TensorSpec& spec = model_.graph->spec(model_.graph->outputs[index]);
-  std::string value = read(model_.graph->outputs[index], OnnxLayout::channels_last);
+  std::string value = read(model_.graph->outputs[index], ExportLayout::channels_last);
   if (output.finish == ExportedOutput::Finish::softmax)
     value = add_node(name, "Softmax", {value}, {{"axis", int64_t{-1}}});
   if (output.finish == ExportedOutput::Finish::sigmoid) value = add_node(name, "Sigmoid", {value}, {});
@@ -214,15 +208,15 @@ std::string OnnxBuilder::add_node(const std::string& place, const std::string& o
   return name;
 }
 
-OnnxLayout OnnxBuilder::layout_of(ValueRef value) const {
-  return values_.at(value).last.empty() ? OnnxLayout::channels_first : OnnxLayout::channels_last;
+ExportLayout OnnxBuilder::layout_of(ValueRef value) const {
+  return values_.at(value).last.empty() ? ExportLayout::channels_first : ExportLayout::channels_last;
 }
 
-std::string OnnxBuilder::read(ValueRef value, OnnxLayout layout) {
+std::string OnnxBuilder::read(ValueRef value, ExportLayout layout) {
   const size_t rank = model_.graph->spec(value).shape.rank();
   Names& names = values_.at(value);
   if (rank < 2) return names.last;
-  const bool first = layout == OnnxLayout::channels_first;
+  const bool first = layout == ExportLayout::channels_first;
   std::string& wanted = first ? names.first : names.last;
   if (wanted.empty())
     wanted = add_node(model_.graph->nodes[static_cast<size_t>(value.node)].name, "Transpose",

@@ -15,10 +15,6 @@
 
 namespace dtrain {
 
-/// Where the channels of a value are: behind the batch axis, as ONNX's operators of images want them, or
-/// last, as dtrain's layers have them. Samples of fewer than two axes have both.
-enum class OnnxLayout { channels_last, channels_first };
-
 class OnnxBuilder;
 
 /// One layer of the graph as its row in lib/interop/layers sees it: its options, what it reads, and the nodes
@@ -37,9 +33,9 @@ class OnnxLayer {
   void require_opset(int64_t least) const;
 
   /// The layout that an input has already, so that no transpose is needed.
-  OnnxLayout layout(size_t input = 0) const;
+  ExportLayout layout(size_t input = 0) const;
   /// The name of an input in this layout.
-  std::string input(size_t input, OnnxLayout layout);
+  std::string input(size_t input, ExportLayout layout);
 
   bool has_parameter(std::string_view name) const;
   /// The initializer of a parameter with its axes in the order `axes` of Keras's and then in `shape`; empty:
@@ -55,7 +51,7 @@ class OnnxLayer {
   std::string add(const std::string& op, std::vector<std::string> inputs,
                   std::vector<OnnxAttribute> attributes = {});
   /// The layer's output is this value.
-  void set_output(const std::string& value, OnnxLayout layout);
+  void set_output(const std::string& value, ExportLayout layout);
 
  private:
   OnnxBuilder& builder_;
@@ -84,8 +80,8 @@ class OnnxBuilder {
   std::string unique(const std::string& wanted);
   std::string add_node(const std::string& place, const std::string& op, std::vector<std::string> inputs,
                        std::vector<OnnxAttribute> attributes);
-  std::string read(ValueRef value, OnnxLayout layout);
-  OnnxLayout layout_of(ValueRef value) const;
+  std::string read(ValueRef value, ExportLayout layout);
+  ExportLayout layout_of(ValueRef value) const;
   std::string floats(const std::string& wanted, const Shape& shape, std::vector<float> values);
   std::string integers(const std::vector<int64_t>& values);
   std::string parameter(int node, size_t index, const std::vector<int64_t>& axes, const Shape& shape);

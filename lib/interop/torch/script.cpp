@@ -1,0 +1,152 @@
+#include "interop/torch/script.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace dtrain {
+
+namespace {
+
+constexpr std::string_view kImports = R"(import pathlib
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import nn
+
+HERE = pathlib.Path(__file__).resolve().parent
+)";
+
+constexpr std::string_view kAveragePool = R"(
+
+def average_pool(x, size, stride, sides):
+    """The mean of the pixels that exist: padding does not count."""
+    mean = F.avg_pool2d(F.pad(x, sides), size, stride)
+    return mean / F.avg_pool2d(F.pad(torch.ones_like(x[:1, :1]), sides), size, stride)
+)";
+
+constexpr std::string_view kFunctions = R"(
+
+def load(path=HERE / WEIGHTS):
+    """The model with its weights, for inference."""
+    model = Model()
+    model.load_state_dict(load_file(path))
+    return model.eval()
+
+
+def check(tolerance=1e-4):
+    """Compares the model's answers with dtrain's."""
+    probes = load_file(HERE / PROBES)
+    with torch.no_grad():
+        found = load()(*(probes["inputs." + name] for name in INPUTS))
+    found = found if isinstance(found, tuple) else (found,)
+    for name, values in zip(OUTPUTS, found):
+        expected = probes["outputs." + name]
+        difference = float((values - expected).abs().max()) / max(1.0, float(expected.abs().max()))
+        assert difference <= tolerance, f"{name}: differs from dtrain's by {difference:.2g}"
+        print(f"{name}: as dtrain's, within {difference:.2g}")
+
+
+if __name__ == "__main__":
+    check()
+)";
+
+/// Text as a literal of Python.
+std::string quoted(const std::string& text) {
+  return Json(text).dump();
+}
+
+std::string names_in_python(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += quoted(name) + ", ";
+  return fmt::format("({})", all.substr(0, names.size() > 1 ? all.size() - 2 : all.size() - 1));
+}
+
+/// The buffers of a script and the lines that use them.
+struct Buffers {
+  TorchBuilder& builder;
+  std::vector<ScriptBuffer> all;
+
+  /// "self.x_scale"
+  std::string add(const std::string& name, const std::vector<double>& values) {
+    all.push_back({builder.unique(name), narrowed(values)});
+    return "self." + all.back().name;
+  }
+};
+
+/// The lines ahead of the layers' that make the model's inputs.
+std::vector<std::string> input_lines(const ExportedModel& model, Buffers& buffers) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    const ExportedInput& input = model.inputs[i];
+    const std::string& x = buffers.builder.input(i);
+    if (!input.scale.empty())
+      lines.push_back(fmt::format("{0} = ({0} - {1}) * {2}", x, buffers.add(x + "_center", input.center),
+                                  buffers.add(x + "_scale", input.scale)));
+    const Shape& shape = model.graph->spec({model.graph->inputs[i]}).shape;
+    if (shape != input.given.shape)
+      lines.push_back(
+          fmt::format("{0} = {0}.reshape({0}.shape[0], {1})", x, fmt::join(shape.extents(), ", ")));
+  }
+  return lines;
+}
+
+/// What forward() returns, by output.
+std::vector<std::string> output_expressions(const ExportedModel& model, Buffers& buffers) {
+  std::vector<std::string> expressions;
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    const ExportedOutput& output = model.outputs[i];
+    std::string y = buffers.builder.output(i);
+    if (output.finish == ExportedOutput::Finish::softmax) y = fmt::format("torch.softmax({}, -1)", y);
+    if (output.finish == ExportedOutput::Finish::sigmoid) y = fmt::format("torch.sigmoid({})", y);
+    if (!output.scale.empty())
+      y = fmt::format("{} * {} + {}", y, buffers.add(output.name + "_scale", output.scale.scale),
+                      buffers.add(output.name + "_offset", output.scale.offset));
+    expressions.push_back(y);
+  }
+  return expressions;
+}
+
+std::string shape_in_words(const ExportedInput& input) {
+  std::string axes = "batch";
+  for (const int64_t extent : input.given.shape) axes += fmt::format(", {}", extent);
+  return fmt::format("{} [{}]", input.given.name, axes);
+}
+
+}  // namespace
+
+TorchScript torch_script(const ExportedModel& model, TorchBuilder& builder, const std::string& weights,
+                         const std::string& probes) {
+  Buffers buffers{builder, {}};
+  std::vector<std::string> inputs, outputs, shapes;
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    inputs.push_back(model.inputs[i].given.name);
+    shapes.push_back(shape_in_words(model.inputs[i]));
+  }
+  for (const ExportedOutput& output : model.outputs) outputs.push_back(output.name);
+  const std::vector<std::string> before = input_lines(model, buffers);
+  const std::vector<std::string> results = output_expressions(model, buffers);  // adds lines to the builder
+
+  std::string text = fmt::format("{}\n", kScriptHead);
+  text += "# load() makes the model; `python` with this file compares it with dtrain's own answers.\n";
+  text += kImports;
+  text += fmt::format("WEIGHTS, PROBES = {}, {}\nINPUTS, OUTPUTS = {}, {}\n", quoted(weights), quoted(probes),
+                      names_in_python(inputs), names_in_python(outputs));
+  const bool averages =
+      fmt::format("{}", fmt::join(builder.lines(), "\n")).find("average_pool(") != std::string::npos;
+  if (averages) text += kAveragePool;
+  text += "\n\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n";
+  for (const std::string& line : builder.constructors()) text += fmt::format("        {}\n", line);
+  for (const ScriptBuffer& buffer : buffers.all)
+    text += fmt::format("        self.register_buffer(\"{}\", torch.zeros({}))\n", buffer.name,
+                        buffer.values.size());
+  text += "\n    def forward(self";
+  for (size_t i = 0; i < inputs.size(); ++i) text += ", " + builder.input(i);
+  text += fmt::format("):\n        # {}\n", fmt::join(shapes, "; "));
+  for (const std::string& line : before) text += fmt::format("        {}\n", line);
+  for (const std::string& line : builder.lines()) text += fmt::format("        {}\n", line);
+  text += fmt::format("        return {}\n", fmt::join(results, ", "));
+  return {text + std::string(kFunctions), std::move(buffers.all)};
+}
+
+}  // namespace dtrain

@@ -1,0 +1,30 @@
+// The Python script that makes a PyTorch module of a safetensors file.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "interop/exported_model.h"
+#include "interop/torch/builder.h"
+
+namespace dtrain {
+
+/// The first line of every such script.
+inline constexpr std::string_view kScriptHead = "# Written by dtrain export.";
+
+/// The names of a script's parts in Python; arrays of the file that are no weight of a layer among them.
+struct ScriptBuffer {
+  std::string name;
+  std::vector<float> values;
+};
+
+struct TorchScript {
+  std::string text;
+  std::vector<ScriptBuffer> buffers;  ///< scales and offsets of inputs and outputs
+};
+
+/// `weights` and `probes` are file names beside the script.
+TorchScript torch_script(const ExportedModel& model, TorchBuilder& builder, const std::string& weights,
+                         const std::string& probes);
+
+}  // namespace dtrain

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Exports models to safetensors and computes them in PyTorch, by the script that dtrain writes beside the file: the
+predictions are `dtrain predict`'s to 1e-4.
+
+    open_in_torch.py DTRAIN [--graphs N] [--seed S]
+
+Takes the models of open_in_onnxruntime.py. Exits with 77, which CTest takes for skipped, where torch, safetensors, numpy or
+h5py is missing; DTRAIN_TORCH_PYTHON names an interpreter that has them.
+"""
+import argparse
+import contextlib
+import importlib.util
+import io
+import os
+import pathlib
+import sys
+
+from exporting import BATCHES, TOLERANCE, compare, models_of, predictions, run_cases
+from open_in_keras import SKIPPED
+
+
+def go_to_torch():
+    other = os.environ.pop("DTRAIN_TORCH_PYTHON", "")
+    if other:
+        os.execv(other, [other, *sys.argv])
+
+
+def check(exporter, run, tolerance, *options):
+    import safetensors.torch
+    import torch
+    exporter.train(run)
+    report = exporter.export("model.safetensors", *options)
+    spec = importlib.util.spec_from_file_location("model_load", exporter.folder / "model_load.py")
+    script = importlib.util.module_from_spec(spec)
+    sys.dont_write_bytecode = True
+    spec.loader.exec_module(script)
+    with contextlib.redirect_stdout(io.StringIO()):
+        script.check(tolerance)
+    model = script.load()
+    torch.manual_seed(5)
+    probes = safetensors.torch.load_file(exporter.folder / "model_probes.safetensors")
+    inputs = {}
+    for name in report["inputs"]:
+        probe = probes["inputs." + name]
+        shape = (BATCHES[-1], *probe.shape[1:])
+        inputs[name] = (torch.rand(shape) * 2 - 1 if probe.dtype.is_floating_point
+                        else torch.randint(0, 2, shape, dtype=probe.dtype))
+    expected = predictions(exporter, {name: array.numpy() for name, array in inputs.items()}, report["outputs"])
+    for batch in BATCHES:
+        with torch.no_grad():
+            found = model(*(array[:batch] for array in inputs.values()))
+        found = found if isinstance(found, tuple) else (found,)
+        compare(report["outputs"], [array.numpy() for array in found], expected, batch, tolerance)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("dtrain", type=pathlib.Path)
+    parser.add_argument("--graphs", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=1)
+    go_to_torch()
+    try:
+        import h5py  # noqa: F401
+        import numpy  # noqa: F401
+        import safetensors.torch  # noqa: F401
+    except ImportError as missing:
+        print(f"{missing}: skipped")
+        sys.exit(SKIPPED)
+    options = parser.parse_args()
+    run_cases(options.dtrain, check,
+              [(name, run, TOLERANCE, []) for name, run in models_of(options.graphs, options.seed)])
+
+
+if __name__ == "__main__":
+    main()
