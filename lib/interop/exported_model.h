@@ -51,6 +51,11 @@ inline std::vector<float> narrowed(const std::vector<double>& values) {
   return floats;
 }
 
+/// The shape of an array with a number for each element of a sample, or with one for all of them.
+inline Shape shape_of_numbers(const std::vector<double>& numbers, const Shape& sample) {
+  return numbers.size() == 1 ? Shape{1} : sample;
+}
+
 struct ExportedModel {
   const Graph* graph = nullptr;
   std::string name;

@@ -58,6 +58,17 @@ def windows(seed):
                          targets={"last": {"shape": [3]}}, low_high=(-1, 1))
 
 
+def preprocessed():
+    """A table of numbers far from 0, which transforms make inputs and a target of."""
+    run = models.run_of({"inputs": {"image": [2, 3, 2], "row": [4]},
+                         "layers": [{"conv2d": {"filters": 2, "kernel_size": 2, "inputs": "image"}}, {"flatten": {}},
+                                    {"concatenate": {"inputs": ["flatten", "row"]}}, {"dense": {"units": 2, "name": "last"}}]},
+                        targets={"last": {"shape": [2]}}, low_high=(90, 110))
+    run["dataset"]["transforms"] = [{"reshape": {"shape": [2, 3, 2], "of": ["image"]}}, {"standardize": {"of": ["image", "row", "target"]}},
+                                    {"rescale": {"scale": 0.5, "offset": 3, "of": ["row"]}}]
+    return run
+
+
 def predictions(exporter, inputs, outputs):
     import h5py
     with h5py.File(exporter.folder / "inputs.h5", "w") as file:

@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 import models
-from exporting import BATCHES, TOLERANCE, compare, models_of, predictions, run_cases
+from exporting import BATCHES, TOLERANCE, compare, models_of, predictions, preprocessed, run_cases
 from open_in_keras import SKIPPED, go_to_named_python
 
 HALF_TOLERANCE = 0.05
@@ -69,6 +69,7 @@ def main():
              ("every layer, newest opset", every, TOLERANCE, ["--opset", 21]),
              ("every layer, float16", every, HALF_TOLERANCE, ["--float16"]),
              ("opset 13", models.small_ones()["mean_squared_error"], TOLERANCE, ["--opset", 13])]
+    cases += [("preprocessing", preprocessed(), TOLERANCE, ["--with-preprocessing"])]
     cases += [(name, run, TOLERANCE, []) for name, run in models_of(options.graphs, options.seed)]
     run_cases(options.dtrain, check, cases)
 

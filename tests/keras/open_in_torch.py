@@ -15,7 +15,7 @@ import os
 import pathlib
 import sys
 
-from exporting import BATCHES, TOLERANCE, compare, models_of, predictions, run_cases
+from exporting import BATCHES, TOLERANCE, compare, models_of, predictions, preprocessed, run_cases
 from open_in_keras import SKIPPED
 
 
@@ -68,7 +68,7 @@ def main():
         sys.exit(SKIPPED)
     options = parser.parse_args()
     run_cases(options.dtrain, check,
-              [(name, run, TOLERANCE, []) for name, run in models_of(options.graphs, options.seed)])
+              [("preprocessing", preprocessed(), TOLERANCE, ["--with-preprocessing"])] + [(name, run, TOLERANCE, []) for name, run in models_of(options.graphs, options.seed)])
 
 
 if __name__ == "__main__":

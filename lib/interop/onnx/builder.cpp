@@ -139,8 +139,8 @@ void OnnxBuilder::add_input(size_t index) {
   const OnnxType to = wanted.dtype == DType::float32 ? compute_type_ : onnx_type(wanted.dtype);
   if (to != type) value = add_node(value, "Cast", {value}, {{"to", static_cast<int64_t>(to)}});
   if (!input.scale.empty()) {
-    value = add_row(input.given.name, "Sub", value, input.center);
-    value = add_row(input.given.name, "Mul", value, input.scale);
+    value = add_numbers(input.given.name, "Sub", value, input.center, input.given.shape);
+    value = add_numbers(input.given.name, "Mul", value, input.scale, input.given.shape);
   }
   if (wanted.shape != input.given.shape) {
     std::vector<int64_t> shape = {0};  // the batch stays
@@ -161,8 +161,8 @@ void OnnxBuilder::add_output(size_t index, const std::string& name) {
   if (spec.dtype == DType::float32 && inner != OnnxType::float32)
     value = add_node(name, "Cast", {value}, {{"to", static_cast<int64_t>(OnnxType::float32)}});
   if (!output.scale.empty()) {
-    value = add_row(name, "Mul", value, output.scale.scale);
-    value = add_row(name, "Add", value, output.scale.offset);
+    value = add_numbers(name, "Mul", value, output.scale.scale, spec.shape);
+    value = add_numbers(name, "Add", value, output.scale.offset, spec.shape);
   }
   compute_type_ = inner;
   // The output's name takes the place of the value's, unless the value is an input or another output.
@@ -188,11 +188,12 @@ void OnnxBuilder::rename(const std::string& value, const std::string& name) {
   }
 }
 
-std::string OnnxBuilder::add_row(const std::string& place, const std::string& op, const std::string& value,
-                                 const std::vector<double>& row) {
-  const std::string numbers =
-      floats(place + "/" + op + "/numbers", {static_cast<int64_t>(row.size())}, narrowed(row));
-  return add_node(place, op, {value, numbers}, {});
+std::string OnnxBuilder::add_numbers(const std::string& place, const std::string& op,
+                                     const std::string& value, const std::vector<double>& numbers,
+                                     const Shape& sample) {
+  const std::string operand =
+      floats(place + "/" + op + "/numbers", shape_of_numbers(numbers, sample), narrowed(numbers));
+  return add_node(place, op, {value, operand}, {});
 }
 
 std::string OnnxBuilder::unique(const std::string& wanted) {

@@ -74,9 +74,9 @@ class OnnxBuilder {
   void add_input(size_t index);
   void add_output(size_t index, const std::string& name);
   void rename(const std::string& value, const std::string& name);
-  /// A node whose second input is this row of numbers.
-  std::string add_row(const std::string& place, const std::string& op, const std::string& value,
-                      const std::vector<double>& row);
+  /// A node whose second input are these numbers, for samples of this shape.
+  std::string add_numbers(const std::string& place, const std::string& op, const std::string& value,
+                          const std::vector<double>& numbers, const Shape& sample);
   std::string unique(const std::string& wanted);
   std::string add_node(const std::string& place, const std::string& op, std::vector<std::string> inputs,
                        std::vector<OnnxAttribute> attributes);

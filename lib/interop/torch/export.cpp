@@ -78,8 +78,7 @@ Arrays torch_arrays(const ExportedModel& model, const TorchBuilder& builder, con
     else
       arrays.add(weight.key(), weight.shape, permuted(values, shape, weight.axes));
   }
-  for (const ScriptBuffer& buffer : script.buffers)
-    arrays.add(buffer.name, {static_cast<int64_t>(buffer.values.size())}, buffer.values);
+  for (const ScriptBuffer& buffer : script.buffers) arrays.add(buffer.name, buffer.shape, buffer.values);
   return arrays;
 }
 

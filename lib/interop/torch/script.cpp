@@ -68,8 +68,8 @@ struct Buffers {
   std::vector<ScriptBuffer> all;
 
   /// "self.x_scale"
-  std::string add(const std::string& name, const std::vector<double>& values) {
-    all.push_back({builder.unique(name), narrowed(values)});
+  std::string add(const std::string& name, const std::vector<double>& values, const Shape& sample) {
+    all.push_back({builder.unique(name), shape_of_numbers(values, sample), narrowed(values)});
     return "self." + all.back().name;
   }
 };
@@ -81,8 +81,9 @@ std::vector<std::string> input_lines(const ExportedModel& model, Buffers& buffer
     const ExportedInput& input = model.inputs[i];
     const std::string& x = buffers.builder.input(i);
     if (!input.scale.empty())
-      lines.push_back(fmt::format("{0} = ({0} - {1}) * {2}", x, buffers.add(x + "_center", input.center),
-                                  buffers.add(x + "_scale", input.scale)));
+      lines.push_back(fmt::format("{0} = ({0} - {1}) * {2}", x,
+                                  buffers.add(x + "_center", input.center, input.given.shape),
+                                  buffers.add(x + "_scale", input.scale, input.given.shape)));
     const Shape& shape = model.graph->spec({model.graph->inputs[i]}).shape;
     if (shape != input.given.shape)
       lines.push_back(
@@ -96,12 +97,13 @@ std::vector<std::string> output_expressions(const ExportedModel& model, Buffers&
   std::vector<std::string> expressions;
   for (size_t i = 0; i < model.outputs.size(); ++i) {
     const ExportedOutput& output = model.outputs[i];
+    const Shape& shape = model.graph->spec(model.graph->outputs[i]).shape;
     std::string y = buffers.builder.output(i);
     if (output.finish == ExportedOutput::Finish::softmax) y = fmt::format("torch.softmax({}, -1)", y);
     if (output.finish == ExportedOutput::Finish::sigmoid) y = fmt::format("torch.sigmoid({})", y);
     if (!output.scale.empty())
-      y = fmt::format("{} * {} + {}", y, buffers.add(output.name + "_scale", output.scale.scale),
-                      buffers.add(output.name + "_offset", output.scale.offset));
+      y = fmt::format("{} * {} + {}", y, buffers.add(output.name + "_scale", output.scale.scale, shape),
+                      buffers.add(output.name + "_offset", output.scale.offset, shape));
     expressions.push_back(y);
   }
   return expressions;
@@ -139,7 +141,7 @@ TorchScript torch_script(const ExportedModel& model, TorchBuilder& builder, cons
   for (const std::string& line : builder.constructors()) text += fmt::format("        {}\n", line);
   for (const ScriptBuffer& buffer : buffers.all)
     text += fmt::format("        self.register_buffer(\"{}\", torch.zeros({}))\n", buffer.name,
-                        buffer.values.size());
+                        fmt::join(buffer.shape.extents(), ", "));
   text += "\n    def forward(self";
   for (size_t i = 0; i < inputs.size(); ++i) text += ", " + builder.input(i);
   text += fmt::format("):\n        # {}\n", fmt::join(shapes, "; "));

@@ -12,9 +12,10 @@ namespace dtrain {
 /// The first line of every such script.
 inline constexpr std::string_view kScriptHead = "# Written by dtrain export.";
 
-/// The names of a script's parts in Python; arrays of the file that are no weight of a layer among them.
+/// An array of the file that is no weight of a layer.
 struct ScriptBuffer {
   std::string name;
+  Shape shape;
   std::vector<float> values;
 };
 

@@ -1,0 +1,89 @@
+// safetensors files: types of elements, and the way back from what was written.
+#include "checkpoint/safetensors.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+using namespace dtrain;
+
+namespace {
+
+/// A file in a folder of the test's own.
+struct TestFile {
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("safetensors-test-" + std::to_string(getpid()));
+  std::string path = (folder / "a.safetensors").string();
+  TestFile() { std::filesystem::create_directories(folder); }
+  ~TestFile() { std::filesystem::remove_all(folder); }
+  TestFile(const TestFile&) = delete;
+  TestFile& operator=(const TestFile&) = delete;
+
+  SafetensorsFile load(const std::string& header, const std::string& data) const {
+    const uint64_t length = header.size();
+    std::string bytes(8, '\0');
+    std::memcpy(bytes.data(), &length, 8);
+    std::ofstream(path, std::ios::binary) << bytes << header << data;
+    return SafetensorsFile::load(path);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("floating point numbers of every width become float32") {
+  const TestFile file;
+  using namespace std::string_literals;
+  const auto one = [&](const std::string& type, const std::string& data) {
+    const std::string header = R"({"w":{"dtype":")" + type + R"(","shape":[1],"data_offsets":[0,)" +
+                               std::to_string(data.size()) + "]}}";
+    return file.load(header, data).arrays.at(0).values;
+  };
+  CHECK(one("F64", "\0\0\0\0\0\0\xf8\xbf"s)->at(0) == -1.5f);
+  CHECK(one("F32", "\0\0\xc0\xbf"s)->at(0) == -1.5f);
+  CHECK(one("F16", "\x00\xbe"s)->at(0) == -1.5f);
+  CHECK(one("BF16", "\xc0\xbf"s)->at(0) == -1.5f);
+  CHECK(!one("I64", "\1\0\0\0\0\0\0\0"s));
+  CHECK(!one("BOOL", "\1"s));
+}
+
+TEST_CASE("arrays may lie in another order than the header has them, and may be empty") {
+  const TestFile file;
+  const SafetensorsFile read = file.load(
+      R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},"a":{"dtype":"U8","shape":[],"data_offsets":[0,1]},)"
+      R"("none":{"dtype":"F32","shape":[0,4],"data_offsets":[3,3]}})",
+      "abc");
+  REQUIRE(read.arrays.size() == 3);
+  CHECK(read.arrays[0].name == "b");
+  CHECK(read.arrays[2].shape == Shape{0, 4});
+}
+
+TEST_CASE("what is written is read back, and lies at a multiple of 8 bytes") {
+  const TestFile file;
+  const std::vector<float> values = {1, -2, 3.5f, 0, 5, 6};
+  const std::vector<int32_t> whole = {7};
+  NewFile written(file.path);
+  write_safetensors(
+      written,
+      {{"w/\"quoted\"", {2, 3}, DType::float32, values.data()}, {"n", {1}, DType::int32, whole.data()}},
+      {{"key", "väl\nue"}});
+  written.finish();
+  const SafetensorsFile read = SafetensorsFile::load(file.path);
+  REQUIRE(read.arrays.size() == 2);
+  CHECK(read.arrays[0].name == "w/\"quoted\"");
+  CHECK(read.arrays[0].shape == Shape{2, 3});
+  CHECK(*read.arrays[0].values == values);
+  CHECK(!read.arrays[1].values);
+  CHECK(read.metadata.at("key") == "väl\nue");
+  CHECK((std::filesystem::file_size(file.path) - 28) % 8 == 0);
+  CHECK(begins_as_safetensors(file.path));
+}
+
+TEST_CASE("a file that is not there says so") {
+  CHECK_THROWS_WITH_AS(SafetensorsFile::load("/nowhere/a.safetensors"),
+                       doctest::Contains("/nowhere/a.safetensors: cannot be read"), UserError);
+}
