@@ -14,7 +14,7 @@
 #include "checkpoint/foreign_file.h"
 #include "checkpoint/safetensors.h"
 #include "interop/keras/open_file.h"
-#include "interop/keras/weights.h"
+#include "interop/keras/weight_names.h"
 
 namespace dtrain {
 
@@ -77,6 +77,19 @@ std::optional<Json> layers_of_modules(const SafetensorsFile& file, const std::st
   }
 }
 
+/// The names of each group's weights in the layout `layers`.
+std::vector<std::vector<std::string>> names_of_layers(const std::vector<KerasWeightGroup>& groups) {
+  std::vector<std::vector<std::string>> all;
+  for (const KerasWeightGroup& group : groups) {
+    std::vector<std::string> names;
+    for (const KerasWeight& weight : group.weights) names.push_back(weight.name);
+    names = short_names(names);
+    for (std::string& name : names) name = group.name + "/" + name;
+    all.push_back(std::move(names));
+  }
+  return all;
+}
+
 }  // namespace
 
 WeightFile WeightFile::load(const std::string& path) {
@@ -123,13 +136,13 @@ WeightFile WeightFile::of_safetensors(const std::string& path) {
 WeightFile WeightFile::of_keras(const std::string& path) {
   WeightFile file;
   const OpenKerasFile opened(path);
-  for (KerasWeightGroup& group : read_keras_weights(opened).groups) {
-    std::vector<std::string> names;
-    for (const KerasWeight& weight : group.weights) names.push_back(weight.name);
-    const std::vector<std::string> chosen = short_names(names);
-    for (size_t i = 0; i < names.size(); ++i) {
-      KerasWeight& read = group.weights[i];
-      ArrayRef weight{group.name + "/" + chosen[i], read.shape, DType::float32, nullptr};
+  std::vector<KerasWeightGroup> groups = read_keras_weights(opened).groups;
+  const auto names = opened.layout() == KerasLayout::vars ? names_of_vars(groups, opened.facts().model_config)
+                                                          : names_of_layers(groups);
+  for (size_t k = 0; k < groups.size(); ++k) {
+    for (size_t i = 0; i < groups[k].weights.size(); ++i) {
+      KerasWeight& read = groups[k].weights[i];
+      ArrayRef weight{names[k][i], read.shape, DType::float32, nullptr};
       if (read.values) weight.data = file.arrays_.emplace_back(*std::move(read.values)).data();
       file.weights_.push_back(std::move(weight));
     }

@@ -1,5 +1,5 @@
-// Weights out of a file that a model may begin with: a checkpoint of dtrain, HDF5 as Keras writes it, or
-// safetensors.
+// Weights out of a file that a model may begin with: a checkpoint of dtrain; an .h5, .weights.h5 or .keras of
+// Keras; safetensors.
 #pragma once
 
 #include <deque>
@@ -14,8 +14,9 @@ namespace dtrain {
 /// The weights in the file's order, under names "<layer>/<weight>", in float32. In a file of Keras the layer
 /// is its group's name, and the weight the end of what Keras calls it ("kernel" of "dense_1_2/kernel:0"),
 /// with the names before that where several in the group end alike, as those of a model within a model do. In
-/// safetensors the weight is what follows the last dot ("layer1.0.conv1" and "weight"), or the names are as
-/// dtrain writes them already.
+/// .weights.h5 and .keras files the names are those of names_of_vars() (keras/weight_names.h). In safetensors
+/// the weight is what follows the last dot ("layer1.0.conv1" and "weight"), or the names are as dtrain writes
+/// them already.
 class WeightFile {
  public:
   /// Throws UserError, with the path, what was expected and what was found, for a file that is none of these.

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Imports models that Keras saved: `dtrain predict` gives Keras's predictions to 1e-5.
 
-    import_from_keras.py DTRAIN
+    import_from_keras.py DTRAIN [--graphs N]
 
 Asks every Keras that open_in_keras.py finds; exits with 77, which CTest takes for skipped, if there is none.
 """
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 
+import models
 import open_in_keras
 
 
@@ -163,6 +165,33 @@ class Case:
         return report
 
 
+def check_random_graphs(case, count):
+    """dtrain's own models, out as .keras and back."""
+    import h5py
+    import numpy
+    for seed in range(count):
+        config = models.random_graph(seed)
+        (case.folder / "run.yaml").write_text(json.dumps(config))
+        case.dtrain("fit", "run.yaml", "--output", "run", "--overwrite", "--quiet")
+        case.dtrain("export", "run", "--output", "run.keras", "--quiet")
+        shutil.rmtree(case.folder / "back", ignore_errors=True)
+        report = json.loads(case.dtrain("import", "run.keras", "--output", "back", "--json"))
+        draw = numpy.random.default_rng(seed)
+        with h5py.File(case.folder / "samples.h5", "w") as samples:
+            for name, shape in config["model"]["inputs"].items():
+                samples[name] = draw.uniform(-1, 1, (5, *shape)).astype("float32")
+        found = []
+        for model in ("run", "back"):
+            case.dtrain("predict", model, "--input", "samples.h5", "--output", f"{model}.h5", "--quiet")
+            with h5py.File(case.folder / f"{model}.h5") as file:
+                found.append({name.replace("/", "."): file[name][()] for name in
+                              (list(file) if len(report["outputs"]) == 1 else config["model"]["outputs"]
+                               if model == "run" else report["outputs"])})
+        for (name, expected), back in zip(found[0].items(), found[1].values()):
+            if not abs(expected - back).max() <= open_in_keras.TOLERANCE * max(1, abs(expected).max()):
+                raise open_in_keras.Mistake(f"random graph {seed}: '{name}' differs by {abs(expected - back).max()}")
+
+
 def randomize(model):
     import numpy
     draw = numpy.random.default_rng(3)
@@ -173,6 +202,10 @@ def randomize(model):
 
 def main():
     program, kerases = open_in_keras.program_and_kerases()
+    with tempfile.TemporaryDirectory() as folder:
+        count = int(sys.argv[sys.argv.index("--graphs") + 1]) if "--graphs" in sys.argv else 20
+        check_random_graphs(Case(program, None, pathlib.Path(folder)), count)
+        print(f"{count} random graphs, out as .keras and back")
     for name, keras in kerases.items():
         with tempfile.TemporaryDirectory() as folder:
             case = Case(program, keras, pathlib.Path(folder))

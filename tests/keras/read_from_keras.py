@@ -56,16 +56,23 @@ def check(program, keras, folder):
     model.set_weights([numpy.random.uniform(0.1, 0.9, weight.shape) for weight in model.get_weights()])
     samples = numpy.random.uniform(size=(6, 8, 8, 3)).astype("float32")
     expected = model.predict(samples, verbose=0)
-    model.save(folder / "keras.h5")
+    model.save(folder / "model.h5")
+    model.save(folder / "model.keras")
+    files = ["model.h5", "model.keras"]
+    if keras.__version__.startswith("3"):  # tf_keras does not save the names of layers there
+        model.save_weights(folder / "model.weights.h5")
+        files.append("model.weights.h5")
     numpy.save(folder / "samples.npy", samples)
-    (folder / "run.yaml").write_text(CONFIG.format(file=folder / "keras.h5"))
-    for command in (["fit", "run.yaml", "--output", "run", "--overwrite"],
-                    ["predict", "run", "--input", "samples.npy", "--output", "found.npy"]):
-        subprocess.run([program, *command, "--quiet"], cwd=folder, check=True)
-    difference = float(abs(numpy.load(folder / "found.npy") - expected).max())
-    if not difference < 1e-5:
-        raise open_in_keras.Mistake(f"predictions differ by {difference}")
-    return difference
+    differences = []
+    for file in files:
+        (folder / "run.yaml").write_text(CONFIG.format(file=folder / file))
+        for command in (["fit", "run.yaml", "--output", "run", "--overwrite"],
+                        ["predict", "run", "--input", "samples.npy", "--output", "found.npy"]):
+            subprocess.run([program, *command, "--quiet"], cwd=folder, check=True)
+        differences.append(float(abs(numpy.load(folder / "found.npy") - expected).max()))
+        if not differences[-1] < 1e-5:
+            raise open_in_keras.Mistake(f"predictions of {file} differ by {differences[-1]}")
+    return max(differences)
 
 
 def main():

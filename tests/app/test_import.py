@@ -1,0 +1,233 @@
+"""`dtrain import`: models go out as .keras files and come back the same; files that cannot be read say why, all at once."""
+import io
+import json
+import math
+import random
+import shutil
+import struct
+import sys
+import zipfile
+
+import support
+from support import PROJECT, Case
+
+sys.path.insert(0, str(PROJECT / "tests/keras"))
+import models  # noqa: E402
+
+
+class Import(Case):
+    def trained(self, config, output="run"):
+        self.write("run.json.yaml", json.dumps(config))
+        self.dtrain("fit", "run.json.yaml", "--output", output, "--overwrite")
+        self.dtrain("export", output, "--output", "model.keras")
+
+    def entries(self):
+        with zipfile.ZipFile(self.dir / "model.keras") as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+
+    def rewrite(self, name="model.keras", compression=zipfile.ZIP_STORED, **changed):
+        """The archive with other contents under some names (a_json for a.json)."""
+        entries = self.entries()
+        for key, value in changed.items():
+            entries[key.replace("_json", ".json")] = value if isinstance(value, bytes) else json.dumps(value).encode()
+        with zipfile.ZipFile(self.dir / name, "w", compression) as archive:
+            for entry, content in entries.items():
+                archive.writestr(entry, content)
+        return name
+
+    def config(self):
+        return json.loads(self.entries()["config.json"])
+
+    def samples(self, shape, seed=1):
+        """An .npy file of six samples, for models of one input."""
+        draw = random.Random(seed)
+        numbers = [draw.uniform(-1, 1) for _ in range(6 * math.prod(shape))]
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {(6, *shape)}, }}".ljust(117) + "\n"
+        (self.dir / "samples.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+                                               + struct.pack(f"<{len(numbers)}f", *numbers))
+
+    def predictions(self, model):
+        found = self.dtrain("predict", model, "--input", "samples.npy", "--output", "-", "--format", "jsonl", "--outputs", "raw")
+        return [json.loads(line) for line in found.out.splitlines()]
+
+    def flat(self, value):
+        if isinstance(value, dict):
+            return [number for key in sorted(value) if key != "row" for number in self.flat(value[key])]
+        if isinstance(value, list):
+            return [number for one in value for number in self.flat(one)]
+        return [value]
+
+    def assert_close(self, expected, found):
+        expected, found = self.flat(expected), self.flat(found)
+        self.assertEqual(len(expected), len(found))
+        largest = max(1, max(map(abs, expected)))
+        self.assertLess(max(abs(a - b) for a, b in zip(expected, found)), 1e-5 * largest)
+
+
+class RoundTrips(Import):
+    def round_trip(self, config):
+        self.trained(config)
+        report = self.json("import", "model.keras", "--output", "imported")
+        weights = [sorted(array for (group, _), array in self.arrays(path).items() if group == "weight")
+                   for path in (self.checkpoints()[-1], self.dir / "imported/weights.h5")]
+        self.assertEqual(*weights)
+        inputs = config["model"]["inputs"]
+        if len(inputs) == 1:
+            self.samples(*inputs.values())
+            self.assert_close(*([sorted(self.flat(sample)) for sample in self.predictions(model)]
+                                for model in ("run", "imported")))
+        original, imported = self.json("summary", "run"), self.json("summary", "imported")
+        self.assertEqual(original["parameters"], imported["parameters"])
+        self.assertEqual(report["parameters"], original["parameters"]["total"])
+        # Twice is the same: the folder is a model as any other.
+        self.dtrain("export", "imported", "--output", "again.keras")
+        self.dtrain("import", "again.keras", "--output", "twice")
+        if len(inputs) == 1:
+            self.assertEqual(self.predictions("imported"), self.predictions("twice"))
+        self.assertEqual(self.json("summary", "imported")["layers"], self.json("summary", "twice")["layers"])
+
+    def test_every_layer(self):
+        self.round_trip(models.every_layer())
+
+    def test_random_graphs(self):
+        for seed in range(12):
+            with self.subTest(seed=seed):
+                for folder in ("run", "imported", "twice"):
+                    shutil.rmtree(self.dir / folder, ignore_errors=True)
+                self.round_trip(models.random_graph(seed))
+
+    def test_model_yaml_is_part_of_a_configuration_that_begins_with_the_weights(self):
+        self.fit("--epochs", 1)
+        self.dtrain("export", "run", "--output", "model.keras")
+        self.dtrain("import", "model.keras")
+        self.assertIn("dense: {units: 16, activation: relu", (self.dir / "model/model.yaml").read_text())
+        tuned = support.CONFIG.replace("""model:
+  inputs: {x: [12]}
+  layers:
+    - dense: {units: 16, activation: relu}
+    - dropout: {rate: 0.2}
+    - dense: {units: 3}
+""", "model: model/model.yaml\n")
+        self.assertNotEqual(tuned, support.CONFIG)
+        self.fit("--set", "model.weights.from=model", "train.epochs=0", config=tuned, output="tuned")
+        weights = {name: array for name, array in self.arrays(self.checkpoints("tuned")[-1]).items() if name[0] == "weight"}
+        self.assertEqual(weights, {name: array for name, array in self.arrays(self.checkpoints("run")[-1]).items()
+                                   if name[0] == "weight"})
+
+    def test_weights_of_an_archive_begin_a_run(self):
+        self.fit("--epochs", 1)
+        self.dtrain("export", "run", "--output", "model.keras")
+        self.fit("--set", "model.weights.from=model.keras", "train.epochs=0", output="tuned")
+        weights = [self.arrays(self.checkpoints(run)[-1])[("weight", "dense_1/kernel")] for run in ("run", "tuned")]
+        self.assertEqual(*weights)
+
+    def test_an_imported_model_is_no_run(self):
+        self.fit("--epochs", 1)
+        self.dtrain("export", "run", "--output", "model.keras")
+        self.dtrain("import", "model.keras")
+        self.assertIn("has no `train`", self.dtrain("evaluate", "model", expect=2).err)
+        self.assertIn("--output DIR says where", self.dtrain("resume", "model", expect=2).err)
+        self.assertIn("has no `train`", self.dtrain("resume", "model", "--output", "on", expect=2).err)
+        self.assertFalse((self.dir / "on").exists())
+
+    def test_archives_that_others_packed(self):
+        self.fit("--epochs", 1)
+        self.dtrain("export", "run", "--output", "model.keras")
+        self.rewrite("packed.keras", zipfile.ZIP_DEFLATED)
+        self.dtrain("import", "model.keras")
+        self.dtrain("import", "packed.keras")
+        arrays = [self.arrays(self.dir / folder / "weights.h5") for folder in ("model", "packed")]
+        self.assertEqual(*arrays)
+
+
+class Refusals(Import):
+    def setUp(self):
+        super().setUp()
+        self.fit("--epochs", 1)
+        self.dtrain("export", "run", "--output", "model.keras")
+
+    def refused(self, name, *arguments):
+        error = self.dtrain("import", name, "--output", "imported", *arguments, expect=2).err
+        self.assertFalse((self.dir / "imported").exists(), "a refused import leaves nothing")
+        return error
+
+    def test_everything_that_cannot_be_expressed_is_named_at_once(self):
+        config = self.config()
+        layers = config["config"]["layers"]
+        layers[1]["class_name"] = "MyDense"
+        layers[2] = {**layers[2], "class_name": "Lambda", "config": {"name": layers[2]["name"]}}
+        layers[3]["config"]["activation"] = "my_function"
+        error = self.refused(self.rewrite(config_json=config))
+        self.assertIn("dense: dtrain has no layer MyDense", error)
+        self.assertIn("dropout (Lambda): is Python code", error)
+        self.assertIn("dense_1 (Dense): has the activation 'my_function'", error)
+
+    def test_options_that_change_the_model_are_refused_and_others_left_out(self):
+        config = self.config()
+        dense = config["config"]["layers"][1]["config"]
+        dense["kernel_regularizer"] = {"class_name": "L2", "config": {"l2": 0.01}}
+        self.rewrite(config_json=config)
+        self.assertEqual(self.json("import", "model.keras", "--output", "regular")["left_out"][-1],
+                         "dense: kernel_regularizer: L2")
+        dense["groups"] = 2
+        self.assertIn("dense (Dense): has groups: 2", self.refused(self.rewrite(config_json=config)))
+
+    def test_open_extents_are_asked_for(self):
+        config = self.config()
+        config["config"]["layers"][0]["config"]["batch_shape"] = [None, None]
+        self.rewrite(config_json=config)
+        self.assertIn("say --set 'model.inputs.x=[", self.refused("model.keras"))
+        self.dtrain("import", "model.keras", "--output", "imported", "--set", "model.inputs.x=[12]")
+
+    def test_weights_that_do_not_fit(self):
+        config = self.config()
+        config["config"]["layers"][1]["config"]["units"] = 17
+        error = self.refused(self.rewrite(config_json=config))
+        self.assertIn("dense/kernel: expected 12x17, found 12x16", error)
+        self.assertIn("dense_1/kernel: expected 17x3, found 16x3", error)
+
+    def test_folders_that_hold_something_stay_as_they_are(self):
+        self.write("imported/mine.txt", "mine")
+        self.assertIn("found one with files", self.dtrain("import", "model.keras", "--output", "imported", expect=2).err)
+        self.assertEqual([path.name for path in (self.dir / "imported").iterdir()], ["mine.txt"])
+
+    def test_a_circle_of_layers(self):
+        config = self.config()
+        first, last = config["config"]["layers"][1], config["config"]["layers"][3]
+        first["inbound_nodes"][0]["args"][0]["config"]["keras_history"][0] = last["name"]
+        self.assertIn("is read before it is computed", self.refused(self.rewrite(config_json=config)))
+
+    def test_hostile_archives(self):
+        whole = (self.dir / "model.keras").read_bytes()
+        (self.dir / "cut.keras").write_bytes(whole[:len(whole) // 2])
+        self.assertIn("expected a whole zip archive", self.refused("cut.keras"))
+        weights = self.entries()["model.weights.h5"]
+        flipped = bytearray(whole)
+        flipped[whole.index(weights) + len(weights) // 2] ^= 1
+        (self.dir / "flipped.keras").write_bytes(flipped)
+        self.assertIn("the file is damaged", self.refused("flipped.keras"))
+        bomb = self.rewrite("bomb.keras", zipfile.ZIP_DEFLATED, extra=bytes(1 << 28))
+        self.assertIn("3 times the file and 64 MiB", self.refused(bomb))
+        self.assertIn("leads out of it", self.refused(self.rewrite("out.keras", **{"../config.json": b"{}"})))
+        twice = io.BytesIO(whole)
+        with zipfile.ZipFile(twice, "a") as archive, self.assertWarns(UserWarning):
+            archive.writestr("config.json", "{}")
+        (self.dir / "twice.keras").write_bytes(twice.getvalue())
+        self.assertIn("'config.json' twice", self.refused("twice.keras"))
+        offset = whole.index(b"PK\x01\x02")  # both entries begin where the first does
+        second = whole.index(b"PK\x01\x02", offset + 4)
+        overlapping = bytearray(whole)
+        extra = second + 46 + struct.unpack_from("<H", whole, second + 28)[0]
+        struct.pack_into("<Q", overlapping, extra + 4 + 16, 0)
+        (self.dir / "overlap.keras").write_bytes(overlapping)
+        self.assertIn("overlapping ones", self.refused("overlap.keras"))
+
+    def test_deep_and_absurd_configurations(self):
+        self.assertIn("nesting", self.refused(self.rewrite("deep.keras", config_json=b"[" * 100000)))
+        config = self.config()
+        config["config"]["layers"][1]["config"]["units"] = 1 << 40
+        self.assertIn("units", self.refused(self.rewrite("absurd.keras", config_json=config)))
+
+
+if __name__ == "__main__":
+    support.main()
