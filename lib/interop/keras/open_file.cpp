@@ -28,7 +28,8 @@ Hdf5Handle open_image(const Bytes& image, const std::string& path) {
   constexpr size_t kIncrement = 1 << 16;
   checked(H5Pset_fapl_core(access, kIncrement, false), doing);
   checked(H5Pset_file_image(access, image.data.get(), image.size), doing);
-  return Hdf5Handle(H5Fopen(kWeightsEntry, H5F_ACC_RDONLY, access));
+  // libhdf5 opens no image under the name of a file that exists. Below a file there is none.
+  return Hdf5Handle(H5Fopen(fmt::format("{}/{}", path, kWeightsEntry).c_str(), H5F_ACC_RDONLY, access));
 }
 
 Json read_json(const ZipFile& archive, const char* name) {
