@@ -39,10 +39,13 @@ int64_t element_bytes(std::string_view type) {
 /// The file as it is opened; reads at places within it.
 class OpenFile {
  public:
-  explicit OpenFile(const std::string& path) : path_(path), stream_(path, std::ios::binary) {
+  explicit OpenFile(const std::string& path) : path_(path) {
     std::error_code unknown;
-    size_ = std::filesystem::file_size(path, unknown);
-    if (!stream_ || unknown) throw UserError(fmt::format("{}: cannot be read", path));
+    if (std::filesystem::is_regular_file(path, unknown)) {  // to open a pipe is to wait for its other end
+      stream_.open(path, std::ios::binary);
+      size_ = std::filesystem::file_size(path, unknown);
+    }
+    if (!stream_.is_open() || unknown) throw UserError(fmt::format("{}: cannot be read", path));
   }
   uint64_t size() const { return size_; }
   std::string read(uint64_t offset, uint64_t bytes) {
@@ -79,12 +82,14 @@ Entry entry_of(const std::string& name, const Json& json, const OpenFile& file) 
   Entry entry{name, json.at("dtype").as_string(), {}, 0, 0};
   const int64_t bytes = element_bytes(entry.type);
   if (bytes == 0) refuse("a dtype of safetensors", fmt::format("'{}'", entry.type));
-  std::vector<int64_t> extents;
+  std::vector<int64_t> extents, without_zeros;
   for (const Json& extent : json.at("shape").items()) {
     extents.push_back(extent.as_int());
     if (extents.back() < 0) refuse("extents from 0 up", std::to_string(extents.back()));
+    if (extents.back() > 0) without_zeros.push_back(extents.back());
   }
   entry.shape = Shape(extents);
+  if (Shape(without_zeros).exceeds(INT64_MAX - 1)) refuse("a shape that can be counted", entry.shape.str());
   const Json::Array& offsets = json.at("data_offsets").items();
   if (offsets.size() != 2 || offsets[0].as_int() < 0 || offsets[1].as_int() < offsets[0].as_int())
     refuse("two data_offsets in order", json.at("data_offsets").dump());

@@ -28,6 +28,12 @@ class Files(Exported):
         self.assertEqual(found["files"], ["model.onnx", "model.onnx.data"])
         self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 12 * 16 * 4)  # the large kernel; the rest is small
 
+    def test_external_data_can_be_mapped(self):
+        self.fit("--epochs", 1, config=CONFIG.replace("units: 16", "units: 30"), output="wide")
+        self.dtrain("export", "wide", "--output", "model.onnx", "--external-data")
+        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 4096 + 30 * 3 * 4)  # behind 12 x 30 numbers
+        self.assertIn(b"model.onnx.data", (self.dir / "model.onnx").read_bytes())
+
     def test_the_same_model_gives_the_same_bytes(self):
         files = []
         for name in ("a.onnx", "b.onnx"):
@@ -72,6 +78,10 @@ class Safetensors(Exported):
         self.assertIn("self.dense = nn.Linear(12, 16)", script)
         _, probes, _ = self.read("model_probes.safetensors")
         self.assertEqual({name: array["shape"] for name, array in probes.items()}, {"inputs.x": [2, 12], "outputs.dense_1": [2, 3]})
+
+    def test_python_can_import_the_script(self):
+        found = self.json("export", "run", "--output", "1-my.model.safetensors")
+        self.assertEqual(found["files"], ["1-my.model.safetensors", "_1_my_model_load.py", "1-my.model_probes.safetensors"])
 
     def test_layouts_have_the_same_numbers_in_another_order(self):
         kernels = []

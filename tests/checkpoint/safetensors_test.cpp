@@ -83,6 +83,34 @@ TEST_CASE("what is written is read back, and lies at a multiple of 8 bytes") {
   CHECK(begins_as_safetensors(file.path));
 }
 
+TEST_CASE("a file with any byte changed, or cut short anywhere, is read or refused") {
+  const TestFile file;
+  const std::string header =
+      R"({"__metadata__":{"a":"b"},"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})";
+  int refused = 0;
+  const auto try_it = [&](const std::string& changed, const std::string& data) {
+    try {
+      file.load(changed, data);
+    } catch (const UserError&) {
+      ++refused;
+    }
+  };
+  for (size_t i = 0; i < header.size(); ++i)
+    for (const char byte : {'0', '9', '"', '{', '-', '\xff'}) {
+      std::string changed = header;
+      changed[i] = byte;
+      try_it(changed, "12345678");
+    }
+  CHECK(refused > 200);
+  refused = 0;
+  for (size_t i = 0; i < 8; ++i) try_it(header, std::string(i, 'x'));
+  for (size_t i = 0; i < header.size(); ++i) try_it(header.substr(0, i), "12345678");
+  CHECK(refused == 8 + static_cast<int>(header.size()));
+  refused = 0;
+  try_it(R"({"w":{"dtype":"F32","shape":[4611686018427387904,4,0],"data_offsets":[0,0]}})", "");
+  CHECK(refused == 1);
+}
+
 TEST_CASE("a file that is not there says so") {
   CHECK_THROWS_WITH_AS(SafetensorsFile::load("/nowhere/a.safetensors"),
                        doctest::Contains("/nowhere/a.safetensors: cannot be read"), UserError);

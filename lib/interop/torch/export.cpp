@@ -1,5 +1,6 @@
 #include "interop/torch/export.h"
 
+#include <cctype>
 #include <deque>
 #include <filesystem>
 #include <set>
@@ -103,6 +104,13 @@ Arrays probe_arrays(const ExportedModel& model) {
   return arrays;
 }
 
+/// A file name as Python imports it, its ending aside.
+std::string python_name(std::string name) {
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) != 0 ? "_" + name : name;
+}
+
 /// Throws for a script that somebody else wrote.
 void check_script(const std::string& path) {
   if (fs::exists(fs::symlink_status(path)) && first_bytes(path, kScriptHead.size()) != kScriptHead)
@@ -134,8 +142,8 @@ std::vector<std::string> export_safetensors(const ExportedModel& model, TensorLa
   check_names(model);
   TorchBuilder builder(*model.graph);
   const fs::path stem = fs::path(path).replace_extension();
-  const std::string script_path = stem.string() + "_load.py",
-                    probes_path = stem.string() + "_probes.safetensors";
+  const std::string script_path = stem.parent_path() / (python_name(stem.filename()) + "_load.py");
+  const std::string probes_path = stem.string() + "_probes.safetensors";
   check_script(script_path);
   const TorchScript script =
       torch_script(model, builder, fs::path(path).filename(), fs::path(probes_path).filename());
