@@ -69,12 +69,12 @@ def preprocessed():
     return run
 
 
-def predictions(exporter, inputs, outputs):
+def predictions(exporter, inputs, outputs, *options):
     import h5py
     with h5py.File(exporter.folder / "inputs.h5", "w") as file:
         for name, array in inputs.items():
             file[name] = array
-    exporter.must("predict", "run", "--input", "inputs.h5", "--output", "outputs.h5", "--quiet")
+    exporter.must("predict", "run", "--input", "inputs.h5", "--output", "outputs.h5", "--quiet", *options)
     with h5py.File(exporter.folder / "outputs.h5") as file:
         if len(outputs) == 1:
             found = []

@@ -42,7 +42,7 @@ def check(exporter, run, tolerance, *options):
     rows = min((layer["embedding"]["input_dim"] for layer in run["model"]["layers"] if "embedding" in layer), default=2)
     inputs = inputs_of(model, rows, np)
     assert [value.name for value in model.graph.output] == report["outputs"], report
-    expected = predictions(exporter, inputs, report["outputs"])
+    expected = predictions(exporter, inputs, report["outputs"], *(options if "--outputs" in options else ()))
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     for batch in BATCHES:
         found = session.run(None, {name: array[:batch] for name, array in inputs.items()})
@@ -70,6 +70,8 @@ def main():
              ("every layer, float16", every, HALF_TOLERANCE, ["--float16"]),
              ("opset 13", models.small_ones()["mean_squared_error"], TOLERANCE, ["--opset", 13])]
     cases += [("preprocessing", preprocessed(), TOLERANCE, ["--with-preprocessing"])]
+    cases += [(f"probabilities, {name}", models.small_ones()[name], TOLERANCE, ["--outputs", "probabilities"])
+              for name in ("sparse_categorical_crossentropy of logits", "binary_crossentropy of logits")]
     cases += [(name, run, TOLERANCE, []) for name, run in models_of(options.graphs, options.seed)]
     run_cases(options.dtrain, check, cases)
 

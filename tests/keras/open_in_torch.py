@@ -15,6 +15,7 @@ import os
 import pathlib
 import sys
 
+import models
 from exporting import BATCHES, TOLERANCE, compare, models_of, predictions, preprocessed, run_cases
 from open_in_keras import SKIPPED
 
@@ -45,7 +46,8 @@ def check(exporter, run, tolerance, *options):
         shape = (BATCHES[-1], *probe.shape[1:])
         inputs[name] = (torch.rand(shape) * 2 - 1 if probe.dtype.is_floating_point
                         else torch.randint(0, 2, shape, dtype=probe.dtype))
-    expected = predictions(exporter, {name: array.numpy() for name, array in inputs.items()}, report["outputs"])
+    expected = predictions(exporter, {name: array.numpy() for name, array in inputs.items()}, report["outputs"],
+                           *(options if "--outputs" in options else ()))
     for batch in BATCHES:
         with torch.no_grad():
             found = model(*(array[:batch] for array in inputs.values()))
@@ -67,8 +69,11 @@ def main():
         print(f"{missing}: skipped")
         sys.exit(SKIPPED)
     options = parser.parse_args()
-    run_cases(options.dtrain, check,
-              [("preprocessing", preprocessed(), TOLERANCE, ["--with-preprocessing"])] + [(name, run, TOLERANCE, []) for name, run in models_of(options.graphs, options.seed)])
+    cases = [("preprocessing", preprocessed(), TOLERANCE, ["--with-preprocessing"])]
+    cases += [(f"probabilities, {name}", models.small_ones()[name], TOLERANCE, ["--outputs", "probabilities"])
+              for name in ("sparse_categorical_crossentropy of logits", "binary_crossentropy of logits")]
+    cases += [(name, run, TOLERANCE, []) for name, run in models_of(options.graphs, options.seed)]
+    run_cases(options.dtrain, check, cases)
 
 
 if __name__ == "__main__":
