@@ -144,6 +144,10 @@ Option Command::add_option(const std::string& names, std::optional<int64_t>& val
   return Option(*app_->add_option(names, value, help));
 }
 
+Option Command::add_option(const std::string& names, double& value, const std::string& help) {
+  return Option(*app_->add_option(names, value, help));
+}
+
 Option Command::add_option(const std::string& names, std::vector<std::string>& values,
                            const std::string& help) {
   return Option(*app_->add_option(names, values, help));

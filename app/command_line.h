@@ -50,6 +50,7 @@ class Command {
   Option add_flag(const std::string& names, std::function<void(bool)> set, const std::string& help);
   Option add_option(const std::string& names, std::string& value, const std::string& help);
   Option add_option(const std::string& names, std::optional<int64_t>& value, const std::string& help);
+  Option add_option(const std::string& names, double& value, const std::string& help);
   /// An option that may be given several times.
   Option add_option(const std::string& names, std::vector<std::string>& values, const std::string& help);
   /// An option that was added before.

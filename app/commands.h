@@ -5,6 +5,9 @@
 
 namespace dtrain {
 
+/// Thrown by `diff` for sides that are not equal: the program ends with exit code 1 and no message.
+struct Unequal {};
+
 void add_new(CommandLine& line);
 void add_fit(CommandLine& line);
 void add_resume(CommandLine& line);
@@ -15,6 +18,7 @@ void add_check(CommandLine& line);
 void add_summary(CommandLine& line);
 void add_import(CommandLine& line);
 void add_inspect(CommandLine& line);
+void add_diff(CommandLine& line);
 void add_sweep(CommandLine& line);
 void add_report(CommandLine& line);
 void add_runs(CommandLine& line);

@@ -25,9 +25,9 @@ constexpr int kDone = 0, kFailed = 1, kWrong = 2;
 void run(int argc, char** argv) {
   CommandLine line("dtrain", "Trains neural networks as YAML files describe them.");
   line.set_version(version_text, "What this program is, and what it was built with");
-  for (const auto add :
-       {add_fit, add_resume, add_evaluate, add_predict, add_export, add_check, add_summary, add_inspect,
-        add_import, add_new, add_sweep, add_report, add_runs, add_gpus, add_schema, add_completion, add_help})
+  for (const auto add : {add_fit, add_resume, add_evaluate, add_predict, add_export, add_check, add_summary,
+                         add_inspect, add_import, add_diff, add_new, add_sweep, add_report, add_runs,
+                         add_gpus, add_schema, add_completion, add_help})
     add(line);
   line.run(argc, argv);
 }
@@ -49,6 +49,8 @@ int main(int argc, char** argv) {
   } catch (const Interrupted& interruption) {
     print_note(interruption.what());
     return 128 + interruption.signal();
+  } catch (const Unequal&) {
+    return kFailed;
   } catch (const UserError& error) {
     print_error(error.what());
     return kWrong;

@@ -1,0 +1,101 @@
+"""`dtrain diff`: equal runs are equal, and differences are counted, sorted and told by the exit code."""
+import json
+
+import support
+from support import CONFIG, Case
+
+
+class Diff(Case):
+    def diff(self, *arguments, expect):
+        return json.loads(self.dtrain("diff", *arguments, "--json", expect=expect).out)
+
+
+class Runs(Diff):
+    def test_the_same_run_twice_is_equal_whatever_it_is_called(self):
+        self.fit("--epochs", 1)
+        self.fit("--epochs", 1, "--set", "name=another", output="other")
+        found = self.diff("run", "other", expect=0)
+        self.assertTrue(found["equal"])
+        self.assertEqual((found["weights"]["same"], found["slots"]["same"]), (4, 8))
+        self.assertEqual(self.dtrain("diff", "run", "other").out, "equal: 4 weights, 8 optimizer slots\n")
+
+    def test_another_strategy_gives_the_same_arrays_but_for_rounding(self):
+        self.fit("--epochs", 1)
+        self.fit("--epochs", 1, "--set", "strategy=single", output="other")
+        found = self.diff("run", "other", expect=1)
+        self.assertEqual({setting["name"].split(".")[0] for setting in found["config"]}, {"strategy"})
+        self.assertTrue(self.diff("run", "other", "--arrays", "--tolerance", "1e-6", expect=0)["equal"])
+
+    def test_settings_counters_weights_and_slots_that_differ(self):
+        self.fit("--epochs", 1)
+        self.fit("--epochs", 2, "--set", "train.batch_size=8", "model.layers.1.dropout.rate=0.3", output="other")
+        found = self.diff("run", "other", expect=1)
+        self.assertIn({"name": "train.batch_size", "a": "16", "b": "8"}, found["config"])
+        self.assertEqual([setting["name"] for setting in found["model"]], ["model.layers.1.dropout.rate"])
+        self.assertIn({"name": "epoch", "a": "1", "b": "2"}, found["state"])
+        largest = [array["largest"] for array in found["weights"]["changed"]]
+        self.assertEqual(largest, sorted(largest, reverse=True))
+        self.assertEqual(len(largest), 4)
+        for array in found["weights"]["changed"]:
+            self.assertEqual(sum(array["ulps"].values()), array["different"])
+        text = self.dtrain("diff", "run", "other", expect=1).out
+        self.assertTrue(text.startswith("different: 4 of 4 weights, 8 of 8 optimizer slots, 1 model setting"), text)
+        self.assertIn("  train.batch_size: 16 -> 8\n", text)
+        self.assertTrue(self.diff("run", "other", "--arrays", "--tolerance", "1e9", expect=0)["equal"])
+
+    def test_layers_of_one_side(self):
+        self.fit("--epochs", 0)
+        wider = CONFIG.replace("    - dense: {units: 3}", "    - dense: {units: 5}\n    - dense: {units: 3}")
+        self.fit("--epochs", 0, config=wider, output="other")
+        found = self.diff("run", "other", expect=1)
+        self.assertEqual(found["weights"]["only_b"], ["dense_2/bias", "dense_2/kernel"])
+        self.assertEqual([(shape["name"], shape["a"], shape["b"]) for shape in found["weights"]["shapes"]],
+                         [("dense_1/bias", "3 float32", "5 float32"), ("dense_1/kernel", "16x3 float32", "16x5 float32")])
+
+    def test_model_files_of_other_formats(self):
+        self.fit("--epochs", 1)
+        self.dtrain("export", "run", "--output", "model.keras")
+        self.dtrain("import", "model.keras")
+        for other in ("model.keras", "model"):
+            found = self.diff("run", other, *(["--arrays"] if other == "model" else []), expect=0 if other != "model" else 1)
+            self.assertEqual((found["weights"]["same"], found["weights"]["changed"]), (4, []))
+        self.assertEqual(len(self.diff("run", "model", "--arrays", expect=1)["slots"]["only_a"]), 8)
+
+    def test_what_cannot_be_compared(self):
+        self.fit("--epochs", 0, "--step-log", "log")
+        self.write("other", '{"step":1,"loss":0.5}\n')
+        self.assertIn("found nothing", self.dtrain("diff", "run", "nowhere", expect=2).err)
+        self.assertIn("compare two step logs", self.dtrain("diff", "run", "other", expect=2).err)
+        self.assertIn("--tolerance: expected a number from 0", self.dtrain("diff", "run", "run", "--tolerance", "-1", expect=2).err)
+
+
+class StepLogs(Diff):
+    def log(self, name, losses):
+        self.write(name, "".join(f'{{"step":{step},"loss":{loss},"seconds":{step / 7}}}\n' for step, loss in losses.items()))
+
+    def test_the_first_step_that_differs(self):
+        self.log("a", {1: 0.5, 2: 0.25, 3: 0.125})
+        self.log("b", {1: 0.5, 2: 0.26, 3: 0.5, 4: 1})
+        found = self.diff("a", "b", expect=1)
+        self.assertEqual((found["first"], found["a"], found["b"], found["different"], found["only_b"]), (2, 0.25, 0.26, 2, 1))
+        self.assertIn("first    step 2: 0.25 -> 0.26\n", self.dtrain("diff", "a", "b", expect=1).out)
+
+    def test_equal_logs_and_tolerance(self):
+        self.log("a", {1: 0.5, 2: '"nan"'})
+        self.log("b", {1: 0.5000001, 2: '"nan"'})
+        self.assertEqual(self.diff("a", "b", expect=1)["first"], 1)
+        self.assertTrue(self.diff("a", "b", "--tolerance", "1e-6", expect=0)["equal"])
+
+    def test_a_run_and_itself(self):
+        for name in ("run", "other"):
+            self.fit("--epochs", 1, "--step-log", f"{name}.log", output=name)
+        self.assertEqual(self.diff("run.log", "other.log", expect=0)["steps"], support.STEPS_PER_EPOCH)
+
+    def test_a_damaged_line(self):
+        self.log("a", {1: 0.5})
+        self.write("b", '{"step":1,"loss":0.5}\n{"step":2,\n')
+        self.assertIn("b:2: expected a line of a step log", self.dtrain("diff", "a", "b", expect=2).err)
+
+
+if __name__ == "__main__":
+    support.main()
