@@ -106,7 +106,7 @@ void refuse_options_of_others(const ExportOptions& options, const ExportFormat& 
   if (options.opset && *options.opset > kMostOpset)
     throw UserError(fmt::format("--opset: expected a number from {} to {}, found {}", kLeastOpset, kMostOpset,
                                 *options.opset));
-  // Only a graph of operators, or a script, has room for what is no layer.
+  // Files of layers have no room for other computation; a graph of operators and a script do.
   if (is_onnx || (is_safetensors && options.layout != "keras")) return;
   refuse(options.with_preprocessing, "--with-preprocessing", "ONNX and of safetensors for PyTorch");
   refuse(options.outputs == "probabilities", "--outputs probabilities",

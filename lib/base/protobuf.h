@@ -13,7 +13,7 @@ enum class ProtoWire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5
 
 // Each function gives the bytes of one field.
 
-/// A string, bytes, or a message of its own fields.
+/// A string, bytes, or another message.
 std::string proto_bytes(int field, std::string_view value);
 /// The field's key and the length of a value whose bytes the caller writes behind it.
 std::string proto_bytes_head(int field, uint64_t length);

@@ -72,7 +72,7 @@ struct Entry {
   uint64_t begin = 0, end = 0;  // behind the header
 };
 
-/// Throws where the bytes are not those of the shape.
+/// Throws unless the array has as many bytes as its shape and type take.
 Entry entry_of(const std::string& name, const Json& json, const OpenFile& file) {
   const auto refuse = [&](const std::string& expected, const std::string& found) {
     file.fail(fmt::format("'{}' to have {}", name, expected), found);

@@ -1,4 +1,4 @@
-// Whether an exported model gives what the model gives.
+// The comparison of an exported model's answers with dtrain's.
 #pragma once
 
 #include <string>

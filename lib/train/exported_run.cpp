@@ -75,7 +75,8 @@ std::vector<float> draw_probe(const Graph& graph, size_t input) {
   return values;
 }
 
-/// What the file is given for the model to be given `values`, which become what the file makes of that.
+/// The numbers that the file has to be given so that the model gets `values`. Rounding moves `values` a
+/// little.
 std::vector<float> as_given(const ExportedInput& input, std::vector<float>& values) {
   std::vector<float> given = values;
   for (size_t i = 0; i < given.size() && !input.scale.empty(); ++i) {

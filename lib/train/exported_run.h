@@ -16,7 +16,7 @@ struct ExportRequest {
 
 struct ExportedRun {
   ExportedModel model;                ///< refers to the run
-  std::vector<std::string> warnings;  ///< what the file cannot say
+  std::vector<std::string> warnings;  ///< parts of the run that the file lacks
 };
 
 /// The model with the checkpoint's weights. Outputs are those of `dtrain predict`: targets that transforms

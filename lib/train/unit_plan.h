@@ -1,4 +1,4 @@
-// What the data set's transforms do to the units of inputs and targets.
+// The data set's transforms as changes of the units of inputs and targets.
 #pragma once
 
 #include "data/column_plan.h"

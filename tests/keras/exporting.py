@@ -1,4 +1,4 @@
-"""What the tests of exported models share: models, `dtrain export`, and predictions to compare with."""
+"""Shared by the tests of exported models: models, `dtrain export`, and predictions to compare with."""
 import json
 import pathlib
 import random
@@ -10,7 +10,7 @@ import models
 
 BATCHES = (1, 7, 64)
 TOLERANCE = 1e-4  # of the largest number of an output, or of 1
-# Losses, optimizers and schedules do not change what is exported.
+# Losses, optimizers and schedules do not change the exported model.
 SMALL = ["sparse_categorical_crossentropy", "mean_squared_error", "ema", "shared weights", "gelu by tanh", "hard_sigmoid",
          "hard_sigmoid of Keras 2", "hard_silu", "exponential", "concatenate along another axis",
          "synchronized batch normalization", "a name that TensorFlow refuses"]

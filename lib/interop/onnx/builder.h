@@ -17,7 +17,7 @@ namespace dtrain {
 
 class OnnxBuilder;
 
-/// One layer of the graph as its row in lib/interop/layers sees it: its options, what it reads, and the nodes
+/// One layer of the graph as its row in lib/interop/layers sees it: its options, its inputs, and the nodes
 /// that the row adds.
 class OnnxLayer {
  public:

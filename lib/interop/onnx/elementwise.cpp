@@ -1,4 +1,4 @@
-// Operators that treat each element by itself, those of two arrays with ONNX's broadcasting.
+// Elementwise operators; two arrays are broadcast to one shape.
 #include <algorithm>
 #include <cmath>
 

@@ -13,7 +13,7 @@ namespace dtrain {
 struct OnnxOptions {
   int64_t opset = 17;
   bool float16 = false;        ///< weights and computation in float16; inputs and outputs stay float32
-  bool external_data = false;  ///< weights in a file beside, as those of models over 2 GB are in any case
+  bool external_data = false;  ///< weights in a file beside; models over 2 GB have one in any case
 };
 
 /// The versions of ONNX's operators that models are written for.

@@ -1,4 +1,4 @@
-// Computes what an ONNX model gives, by plain loops: the check of a model before its file appears.
+// Computes the outputs of an ONNX model by plain loops: the check of a model before its file appears.
 #pragma once
 
 #include <vector>

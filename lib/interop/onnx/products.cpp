@@ -1,4 +1,4 @@
-// Operators of matrices, and those that look at whole rows or channels.
+// Products of matrices, and normalizations of rows and channels.
 #include <algorithm>
 #include <cmath>
 

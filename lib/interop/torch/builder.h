@@ -83,7 +83,7 @@ class TorchBuilder {
   std::string output(size_t index) { return read(graph_.outputs[index], ExportLayout::channels_last); }
   /// Adds a line behind all others, and gives its variable.
   std::string add(const std::string& expression);
-  /// The names of the modules with those of their layers.
+  /// The layers' names by the modules' names.
   const std::map<std::string, std::string>& layers() const { return layers_; }
   /// A name that Python and nn.Module have not taken, nor this class before.
   std::string unique(const std::string& wanted);

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Arrays for a file, and those that were made for it.
+/// Arrays for a file; owns the ones that were made for it.
 struct Arrays {
   std::vector<ArrayRef> all;
   std::deque<std::vector<float>> floats;

@@ -92,7 +92,7 @@ std::vector<std::string> input_lines(const ExportedModel& model, Buffers& buffer
   return lines;
 }
 
-/// What forward() returns, by output.
+/// The values that forward() returns, by output.
 std::vector<std::string> output_expressions(const ExportedModel& model, Buffers& buffers) {
   std::vector<std::string> expressions;
   for (size_t i = 0; i < model.outputs.size(); ++i) {
