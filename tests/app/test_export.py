@@ -105,6 +105,43 @@ class Safetensors(Exported):
         self.assertFalse((self.dir / "model.safetensors").exists())
 
 
+EVERY_WEIGHT = """\
+seed: 5
+model:
+  inputs: {image: [6, 6, 3], words: {shape: [4], dtype: int32}}
+  %s
+  layers:
+    - conv2d: {filters: 4, kernel_size: [3, 2], inputs: image, name: block/conv}
+    - batch_normalization: {scale: false, name: plain}
+    - depthwise_conv2d: {kernel_size: [2, 3], depth_multiplier: 2}
+    - conv2d_transpose: {filters: 3, kernel_size: [2, 3], strides: 2}
+    - batch_normalization
+    - flatten
+    - dense: {units: 5, name: of_image}
+    - embedding: {input_dim: 7, output_dim: 5, inputs: words}
+    - layer_normalization: {center: false}
+    - flatten: {name: rows}
+    - concatenate: {inputs: [of_image, rows]}
+    - dense: {units: 2}
+dataset: {train: {synthetic: {samples: 8, input: {low: 0, high: 7}, target: {shape: [2]}}}}
+strategy: single
+train: {epochs: 1, batch_size: 8, loss: mean_squared_error, optimizer: {sgd: {learning_rate: %s}}}
+"""
+
+
+class ComesBack(Case):
+    def test_every_weight_of_a_pytorch_file_is_read_back(self):
+        self.fit(config=EVERY_WEIGHT % ("", 0.01), output="first")
+        self.dtrain("export", "first", "--output", "w.safetensors")
+        told = self.fit(config=EVERY_WEIGHT % ("weights: {from: w.safetensors}", 1e-30), output="again").err
+        self.assertIn("19 of 19 weights from", told)
+        before, after = (self.arrays(self.checkpoints(run)[-1]) for run in ("first", "again"))
+        trained = [key for key in before if key[0] == "weight" and "moving" not in key[1]]
+        self.assertEqual(len(trained), 15)
+        for key in trained:
+            self.assertEqual(before[key], after[key], key)
+
+
 class Mistakes(Exported):
     def refused(self, *arguments):
         before = self.folder()

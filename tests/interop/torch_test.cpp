@@ -1,0 +1,99 @@
+// Models as classes of PyTorch's. tests/keras asks PyTorch.
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "exported.h"
+#include "interop/torch/builder.h"
+#include "interop/torch/script.h"
+
+using namespace dtrain;
+
+namespace {
+
+std::string script_of(TestExport& exported) {
+  TorchBuilder builder(exported.graph);
+  return torch_script(exported.model, builder, "m.safetensors", "m_probes.safetensors").text;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a script has the modules and the lines of forward()") {
+  TestExport exported(R"(
+inputs: {image: [5, 5, 3]}
+layers:
+  - conv2d: {filters: 4, kernel_size: 2, padding: same, activation: relu}
+  - dropout: 0.5
+  - flatten
+  - dense: {units: 2, use_bias: false}
+)");
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(script.starts_with(kScriptHead));
+  CHECK(contains(script, "self.conv2d = nn.Conv2d(3, 4, (2, 2), stride=(1, 1), dilation=(1, 1))\n"));
+  CHECK(contains(script, "self.dense = nn.Linear(100, 2, bias=False)\n"));
+  CHECK(contains(script, R"(    def forward(self, image):
+        # image [batch, 5, 5, 3]
+        v0 = image.permute(0, 3, 1, 2)
+        v1 = self.conv2d(F.pad(v0, (0, 1, 0, 1), value=0))
+        v2 = F.relu(v1)
+        v3 = v2.permute(0, 2, 3, 1)
+        v4 = v3.reshape(v3.shape[0], 100)
+        v5 = self.dense(v4)
+        return v5
+)"));
+  CHECK(!contains(script, "average_pool"));
+}
+
+TEST_CASE("weights have PyTorch's names and order of axes") {
+  const TestExport exported(R"(
+inputs: {image: [5, 5, 3]}
+layers:
+  - conv2d: {filters: 4, kernel_size: [2, 1], name: a/b}
+  - depthwise_conv2d: {kernel_size: [1, 2], depth_multiplier: 2, use_bias: false, name: if}
+  - batch_normalization: {scale: false, name: 1st}
+)");
+  const TorchBuilder builder(exported.graph);
+  std::string all;
+  for (const TorchWeight& weight : builder.weights()) all += weight.key() + " " + weight.shape.str() + "\n";
+  CHECK(all == R"(a_b.weight 4x3x2x1
+a_b.bias 4
+layer_if.weight 8x1x1x2
+layer_1st.weight 8
+layer_1st.bias 8
+layer_1st.running_mean 8
+layer_1st.running_var 8
+)");
+  CHECK(builder.layers().at("layer_1st") == "1st");
+  CHECK(torch_weights(exported.graph)[2].module == "if");  // for reading, the layers' own names
+}
+
+TEST_CASE("layers that share weights share a module") {
+  const TestExport exported(R"(
+inputs: {a: [4], b: [4]}
+layers:
+  - dense: {units: 3, inputs: a, name: one}
+  - dense: {shared_with: one, inputs: b, name: two}
+  - add: {inputs: [one, two]}
+)");
+  const TorchBuilder builder(exported.graph);
+  CHECK(builder.constructors().size() == 1);
+  CHECK(builder.weights().size() == 2);
+  CHECK(builder.lines() == std::vector<std::string>{"v0 = self.one(a)", "v1 = self.one(b)", "v2 = v0 + v1"});
+}
+
+TEST_CASE("units and probabilities are lines of the script") {
+  TestExport exported("inputs: {x: [2]}\nlayers: [dense: {units: 2, name: last}]\n");
+  exported.model.inputs[0] = {{"x", {1, 2}, DType::float32}, {5}, {2}};
+  exported.model.outputs[0] = {"last", ExportedOutput::Finish::softmax, {{2, 3}, {0, 1}}};
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(contains(script,
+                 "        x = (x - self.x_center) * self.x_scale\n        x = x.reshape(x.shape[0], 2)\n"));
+  CHECK(contains(script, "return torch.softmax(v0, -1) * self.last_scale + self.last_offset\n"));
+  CHECK(contains(script, "self.register_buffer(\"last_scale\", torch.zeros(2))\n"));
+}
