@@ -90,6 +90,14 @@ std::vector<std::vector<std::string>> names_of_layers(const std::vector<KerasWei
   return all;
 }
 
+/// "block/conv.weight" of "block_conv.weight": the layer in the place of its module; nothing for an array of
+/// no module. A module may have others within.
+std::optional<std::string> name_in_layer(const Json& layers, const std::string& name) {
+  for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
+    if (const Json* layer = layers.find(name.substr(0, dot))) return layer->as_string() + name.substr(dot);
+  return std::nullopt;
+}
+
 }  // namespace
 
 WeightFile WeightFile::load(const std::string& path) {
@@ -117,14 +125,12 @@ WeightFile WeightFile::of_safetensors(const std::string& path) {
   for (SafetensorsArray& array : read.arrays) {
     std::string name = array.name;
     if (file.is_of_torch_) {
-      const size_t dot = name.rfind('.');
-      std::string module = name.substr(0, dot == std::string::npos ? 0 : dot);
       if (layers) {  // dtrain wrote the file, and knows which arrays are weights of layers
-        const Json* layer = layers->find(module);
-        if (!layer) continue;
-        module = layer->as_string();
+        const std::optional<std::string> of_layer = name_in_layer(*layers, name);
+        if (!of_layer) continue;
+        name = *of_layer;
       }
-      if (dot != std::string::npos) name = module + "/" + name.substr(dot + 1);
+      if (const size_t dot = name.rfind('.'); dot != std::string::npos) name[dot] = '/';
     }
     ArrayRef weight{name, array.shape, DType::float32, nullptr};
     if (array.values) weight.data = file.arrays_.emplace_back(*std::move(array.values)).data();

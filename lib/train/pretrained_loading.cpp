@@ -100,8 +100,11 @@ bool is_neutral(const TorchWeight& weight, const ArrayRef& array) {
 /// Offers of PyTorch's weights under the names and in the shapes that this model has for them.
 Offers from_torch(const Graph& graph, const Offers& offers, std::deque<TorchArray>& arrays) {
   std::map<std::string, TorchWeight> known;
-  for (const TorchWeight& weight : torch_weights(graph))
-    known.emplace(weight.module + "/" + weight.name, weight);
+  for (const TorchWeight& weight : torch_weights(graph)) {
+    std::string name = weight.key();
+    name[name.rfind('.')] = '/';  // as WeightFile has it
+    known.emplace(name, weight);
+  }
   Offers translated;
   for (const auto& [name, array] : offers) {
     const auto found = known.find(name);

@@ -91,7 +91,7 @@ class Safetensors(Case):
             "8 bytes of arrays, up to the file's end": safetensors({"a": good}, bytes(8)),
             "data within the file": safetensors({"a": {**good, "data_offsets": [0, 4000]}}, bytes(4)),
             "the bytes of 3": safetensors({"a": {**good, "shape": [3]}}, bytes(4)),
-            "the bytes of 4611686018427387904x4": safetensors({"a": {**good, "shape": [2**62, 4]}}, bytes(4)),
+            "a shape that can be counted": safetensors({"a": {**good, "shape": [2**62, 4]}}, bytes(4)),
             "extents from 0 up": safetensors({"a": {**good, "shape": [-1]}}, bytes(4)),
             "a dtype of safetensors": safetensors({"a": {**good, "dtype": "F31"}}, bytes(4)),
             "dtype, shape and data_offsets": safetensors({"a": {"dtype": "F32"}}, bytes(4)),

@@ -115,6 +115,19 @@ TEST_CASE("the loops give what the operators are said to give") {
             .size() == 6);
 }
 
+TEST_CASE("the loops repeat arrays and pixels") {
+  OnnxModel model;
+  model.inputs = {{"x", OnnxType::float32, {1, 1, 2}}};
+  model.initializers = {{"scales", OnnxType::float32, {4}, {1, 1, 2, 3}, {}},
+                        {"times", OnnxType::int64, {4}, {}, {1, 2, 1, 1}}};
+  model.nodes = {{"Resize", "a", {"x", "", "scales"}, {"large"}, {{"mode", std::string("nearest")}}},
+                 {"Tile", "b", {"x", "times"}, {"twice"}, {}}};
+  model.outputs = {{"large", OnnxType::float32, {1, 2, 6}}, {"twice", OnnxType::float32, {2, 1, 2}}};
+  const auto found = run_onnx(model, 1, {{1, 2}});
+  CHECK(found[0] == std::vector<float>{1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2});
+  CHECK(found[1] == std::vector<float>{1, 2, 1, 2});
+}
+
 TEST_CASE("a target's unit and probabilities are part of the model") {
   TestExport exported("inputs: {x: [2]}\nlayers: [activation: {activation: linear, name: last}]\n");
   exported.model.outputs[0].scale = {{10, 100}, {1, 2}};

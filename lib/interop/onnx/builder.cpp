@@ -87,6 +87,14 @@ std::string OnnxLayer::constant(const std::vector<float>& values) {
   return builder_.floats("constants", {static_cast<int64_t>(values.size())}, values);
 }
 
+std::string OnnxLayer::float32(const std::vector<float>& values) {
+  const OnnxType inner = std::exchange(builder_.compute_type_, OnnxType::float32);
+  const std::string name =
+      builder_.floats(node_->name + "/numbers", {static_cast<int64_t>(values.size())}, values);
+  builder_.compute_type_ = inner;
+  return name;
+}
+
 std::string OnnxLayer::integers(const std::vector<int64_t>& values) {
   return builder_.integers(values);
 }

@@ -46,6 +46,8 @@ class OnnxLayer {
   std::string constant(float value);
   std::string constant(const std::vector<float>& values);
   std::string integers(const std::vector<int64_t>& values);
+  /// An initializer of float32, whatever the model computes with (Resize's scales).
+  std::string float32(const std::vector<float>& values);
 
   /// Adds a node of one output, and gives the output's name.
   std::string add(const std::string& op, std::vector<std::string> inputs,
