@@ -17,6 +17,7 @@
 #include "base/philox.h"
 #include "base/view.h"
 #include "device/device.h"
+#include "ops/merging.h"
 #include "ops/specs.h"
 
 namespace dtrain {
@@ -240,6 +241,12 @@ class Ops {
                    int64_t n) = 0;
   /// dst = product of srcs.
   virtual void multiply(void* dst, std::span<const void* const> srcs, int64_t n) = 0;
+  /// dst = the srcs merged, of which there are 2 to kMostMerged.
+  virtual void merge(MergeKind kind, void* dst, std::span<const void* const> srcs, int64_t n) = 0;
+  /// diff_src = the gradient of srcs[which]. Of equal largest (smallest) ones the first has it. Other kinds
+  /// do not read the srcs, which may be null then.
+  virtual void merge_backward(MergeKind kind, std::span<const void* const> srcs, size_t which,
+                              const void* diff_dst, void* diff_src, int64_t n) = 0;
   virtual void activation_forward(const ActivationSpec& spec, const void* src, void* dst, int64_t n) = 0;
   /// `saved` is the output where from_output(spec), else the input. diff_src may be diff_dst.
   virtual void activation_backward(const ActivationSpec& spec, const void* saved, const void* diff_dst,
@@ -274,6 +281,8 @@ class Ops {
   /// apart (concatenate).
   virtual void copy_block(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                           int64_t columns) = 0;
+  /// Sums elements that lie apart. dst must not overlap src.
+  virtual void strided_sum(const StridedSum& spec, const void* src, void* dst) = 0;
   /// Plain NHWC images: `padded`, [n, height + top + bottom, width + left + right, channels], is 0 around
   /// src.
   virtual void pad_images(const Padding2& padding, const void* src, void* padded, const Shape& src_shape) = 0;

@@ -114,6 +114,7 @@ model:
     - conv2d: {filters: 4, kernel_size: [3, 2], inputs: image, name: block/conv}
     - batch_normalization: {scale: false, name: plain}
     - depthwise_conv2d: {kernel_size: [2, 3], depth_multiplier: 2}
+    - separable_conv2d: {filters: 4, kernel_size: [1, 2], depth_multiplier: 2}
     - conv2d_transpose: {filters: 3, kernel_size: [2, 3], strides: 2}
     - batch_normalization
     - flatten
@@ -134,10 +135,10 @@ class ComesBack(Case):
         self.fit(config=EVERY_WEIGHT % ("", 0.01), output="first")
         self.dtrain("export", "first", "--output", "w.safetensors")
         told = self.fit(config=EVERY_WEIGHT % ("weights: {from: w.safetensors}", 0), output="again").err
-        self.assertIn("19 of 19 weights from", told)
+        self.assertIn("22 of 22 weights from", told)
         before, after = (self.arrays(self.checkpoints(run)[-1]) for run in ("first", "again"))
         trained = [key for key in before if key[0] == "weight" and "moving" not in key[1]]
-        self.assertEqual(len(trained), 15)
+        self.assertEqual(len(trained), 18)
         for key in trained:
             self.assertEqual(before[key], after[key], key)
 

@@ -50,6 +50,9 @@ model:
     - max_pooling2d: {pool_size: 2, strides: 2, padding: same}
     - zero_padding2d: {padding: [[1, 0], [0, 1]]}
     - cropping2d: {cropping: [[0, 1], [0, 0]]}
+    - upsampling2d: {size: [2, 1], interpolation: nearest}
+    - separable_conv2d: {filters: 3, kernel_size: 2, padding: same, depth_multiplier: 2, strides: [2, 1]}
+    - permute: {dims: [2, 1, 3]}
     - average_pooling2d: {pool_size: [2, 2], strides: 1}
     - layer_normalization: {epsilon: 0.001}
     - activation: {elu: {alpha: 0.5}}
@@ -409,7 +412,7 @@ class Maker:
 
 
 IMAGE_LAYERS = ["conv2d", "depthwise_conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "zero_padding2d",
-                "cropping2d", "batch_normalization", "layer_normalization", "activation", "dropout"]
+                "cropping2d", "upsampling2d", "separable_conv2d", "permute", "batch_normalization", "layer_normalization", "activation", "dropout"]
 ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "dropout"]
 
 

@@ -198,7 +198,7 @@ TEST_CASE("layers of images say that channels come last") {
        {"conv2d: {filters: 2, kernel_size: 3}", "depthwise_conv2d: {kernel_size: 3}",
         "conv2d_transpose: {filters: 2, kernel_size: 3}", "max_pooling2d: {}", "average_pooling2d: {}",
         "global_max_pooling2d: {}", "global_average_pooling2d: {}", "zero_padding2d: {}", "cropping2d: {}",
-        "flatten: {}"}) {
+        "separable_conv2d: {filters: 2, kernel_size: 3}", "upsampling2d: {}", "flatten: {}"}) {
     CAPTURE(layer);
     CHECK(config_of(layer).at("data_format").as_string() == "channels_last");
   }
@@ -290,6 +290,11 @@ TEST_CASE("layers as Keras writes them") {
       R"(MaxPooling2D {"pool_size": 2, "strides": null, "padding": "valid", "data_format": "channels_last"})");
   CHECK(config("zero_padding2d: [1, 2]") ==
         R"(ZeroPadding2D {"padding": [[1, 1], [2, 2]], "data_format": "channels_last"})");
+  CHECK(config("permute: [2, 1]") == R"(Permute {"dims": [2, 1]})");
+  CHECK(config("repeat_vector: 3") == R"(RepeatVector {"n": 3})");
+  CHECK(config("maximum") == "Maximum {}");
+  CHECK(config("upsampling2d: 3") ==
+        R"(UpSampling2D {"size": 3, "interpolation": "nearest", "data_format": "channels_last"})");
   CHECK(config("cropping2d: [1, 2]") ==
         R"(Cropping2D {"cropping": [[1, 1], [2, 2]], "data_format": "channels_last"})");
   CHECK(config("batch_normalization").find("synchronized") == std::string::npos);

@@ -153,7 +153,12 @@ def every_layer():
         {"conv2d_transpose": {"filters": 2, "kernel_size": [3, 2], "strides": [2, 1], "inputs": "pooled",
                               "use_bias": False, "name": "up_valid"}},
         {"add": {"inputs": ["up_same", "up_padded"], "name": "same"}},
-        {"global_max_pooling2d": {"inputs": "up_valid", "name": "maximum"}},
+        {"upsampling2d": {"size": [1, 2], "inputs": "up_valid"}},
+        {"separable_conv2d": {"filters": 3, "kernel_size": [2, 3], "depth_multiplier": 2, "padding": "same",
+                              "strides": 2, "activation": "relu", "bias_initializer": "random_normal"}},
+        {"global_max_pooling2d": {"name": "largest"}},
+        {"repeat_vector": {"n": 2}},
+        {"flatten": {"name": "repeated"}},
         {"global_average_pooling2d": {"inputs": "up_same", "keepdims": True}},
         {"reshape": {"target_shape": [-1], "name": "mean"}},
         {"flatten": {"inputs": "same", "name": "flat"}},
@@ -167,11 +172,17 @@ def every_layer():
         {"batch_normalization": {"center": False}},
         {"dense": {"units": 4, "activation": "gelu"}},
         {"multiply": {"inputs": ["embedded", "embedded"], "name": "square"}},
-        {"concatenate": {"axis": -1, "inputs": ["square", "dense", "embedded"]}},
+        {"permute": {"dims": [2, 1]}},
+        {"permute": {"dims": [2, 1], "name": "turned_back"}},
+        {"subtract": {"inputs": ["turned_back", "embedded"]}},
+        {"average": {"inputs": ["subtract", "embedded", "square"]}},
+        {"maximum": {"inputs": ["average", "embedded"]}},
+        {"minimum": {"inputs": ["maximum", "square"], "name": "merged"}},
+        {"concatenate": {"axis": -1, "inputs": ["merged", "dense", "embedded"]}},
         {"flatten": {}},
         {"dense": {"units": 5, "name": "of_words", "trainable": False}},
         # All of it, and the input `row`.
-        {"concatenate": {"inputs": ["maximum", "mean", "of_words", "of_image", "row"], "name": "all"}},
+        {"concatenate": {"inputs": ["largest", "repeated", "mean", "of_words", "of_image", "row"], "name": "all"}},
     ]
     value, outputs = "all", []
     for i, activation in enumerate(activations):

@@ -291,6 +291,32 @@ TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding move 
   product.inputs = {{2, 3}, {5, -7}};
   CHECK(product.forward() == Values{10, -21});
 
+  LayerRun less({.yaml = "subtract", .inputs = {{"x", {2}}, {"y", {2}}}, .batch = 1});
+  less.inputs = {{2, 3}, {5, -7}};
+  CHECK(less.forward() == Values{-3, 10});
+  const auto merged = [](const char* kind) {
+    LayerRun run({.yaml = kind, .inputs = {{"x", {3}}, {"y", {3}}, {"z", {3}}}, .batch = 1});
+    run.inputs = {{1, 5, -3}, {2, 5, -6}, {6, -1, 0}};
+    return run.forward();
+  };
+  CHECK(merged("average") == Values{3, 3, -3});
+  CHECK(merged("maximum") == Values{6, 5, 0});
+  CHECK(merged("minimum") == Values{1, -1, -6});
+
+  LayerRun turned({.yaml = "permute: [2, 1]", .inputs = {{"x", {2, 3}}}, .batch = 2});
+  turned.inputs = {{1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}};
+  CHECK(turned.output.shape == Shape{3, 2});
+  CHECK(turned.forward() == Values{1, 4, 2, 5, 3, 6, 11, 14, 12, 15, 13, 16});
+
+  LayerRun repeated({.yaml = "repeat_vector: 2", .inputs = {{"x", {2}}}, .batch = 2});
+  repeated.inputs = {{1, 2, 3, 4}};
+  CHECK(repeated.forward() == Values{1, 2, 1, 2, 3, 4, 3, 4});
+
+  LayerRun larger({.yaml = "upsampling2d: [2, 3]", .inputs = {{"x", {1, 2, 1}}}, .batch = 2});
+  larger.inputs = {{1, 2, 3, 4}};
+  CHECK(larger.output.shape == Shape{2, 6, 1});
+  CHECK(larger.forward() == Values{1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4});
+
   LayerRun joined({"concatenate: {axis: -2}", {{"x", {1, 2}}, {"y", {2, 2}}}});
   joined.inputs = {{1, 2, 3, 4}, {5, 6, 7, 8, 9, 10, 11, 12}};
   CHECK(joined.forward() == Values{1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12});
@@ -312,6 +338,46 @@ TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding move 
   table.parameters = {{10, 11, 20, 21, 30, 31}};
   CHECK(table.output.shape == Shape{2, 2});
   CHECK(table.forward() == Values{30, 31, 10, 11, 20, 21, 30, 31});
+}
+
+TEST_CASE("of equal inputs, the first has the gradient of the largest and of the smallest") {
+  for (const char* kind : {"maximum", "minimum"}) {
+    LayerRun run({.yaml = kind, .inputs = {{"x", {2}}, {"y", {2}}, {"z", {2}}}, .batch = 1});
+    run.inputs = {{4, 1}, {4, 7}, {4, 7}};
+    run.forward();
+    const auto gradients = run.backward(Values{1, 1}).inputs;
+    const bool largest = std::string(kind) == "maximum";
+    CHECK(gradients[0] == (largest ? Values{1, 0} : Values{1, 1}));
+    CHECK(gradients[1] == (largest ? Values{0, 1} : Values{0, 0}));
+    CHECK(gradients[2] == Values{0, 0});
+  }
+}
+
+TEST_CASE("separable_conv2d is a depthwise convolution and one of 1x1") {
+  for (const char* options : {"{kernel_size: 3, padding: same, filters: 5, depth_multiplier: 2}",
+                              "{kernel_size: [2, 3], strides: 2, filters: 16}"}) {
+    CAPTURE(options);
+    LayerRun whole(
+        {.yaml = std::string("separable_conv2d: ") + options, .inputs = {{"x", {7, 6, 16}}}, .batch = 2});
+    const bool is_first = std::string(options).find("same") != std::string::npos;
+    LayerRun depthwise({.yaml = is_first
+                                    ? "depthwise_conv2d: {kernel_size: 3, padding: same, depth_multiplier: 2}"
+                                    : "depthwise_conv2d: {kernel_size: [2, 3], strides: 2}",
+                        .inputs = {{"x", {7, 6, 16}}},
+                        .batch = 2});
+    depthwise.inputs = whole.inputs;
+    depthwise.parameters = {whole.parameters[0],
+                            Values(static_cast<size_t>(depthwise.output.shape[2]), 0.0f)};
+    LayerRun pointwise(
+        {.yaml = is_first ? "conv2d: {kernel_size: 1, filters: 5}" : "conv2d: {kernel_size: 1, filters: 16}",
+         .inputs = {{"x", depthwise.output.shape}},
+         .batch = 2});
+    pointwise.inputs = {depthwise.forward()};
+    pointwise.parameters = {whole.parameters[1], whole.parameters[2]};
+    const Values found = whole.forward(), expected = pointwise.forward();
+    REQUIRE(found.size() == expected.size());
+    for (size_t i = 0; i < found.size(); ++i) CHECK(found[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+  }
 }
 
 }  // namespace dtrain

@@ -46,6 +46,11 @@ TEST_CASE("shapes of outputs") {
   CHECK(shape_of("zero_padding2d: [2, 0]", {2, 3, 4}) == Shape{6, 3, 4});
   CHECK(shape_of("zero_padding2d: [[1, 2], 3]", {2, 3, 4}) == Shape{5, 9, 4});
   CHECK(shape_of("cropping2d", {5, 6, 4}) == Shape{5, 6, 4});
+  CHECK(shape_of("upsampling2d: [2, 3]", {5, 6, 4}) == Shape{10, 18, 4});
+  CHECK(shape_of("permute: [3, 1, 2]", {5, 6, 4}) == Shape{4, 5, 6});
+  CHECK(shape_of("repeat_vector: 7", {5}) == Shape{7, 5});
+  CHECK(shape_of("separable_conv2d: {filters: 9, kernel_size: 3, strides: 2, padding: same}", {5, 6, 4}) ==
+        Shape{3, 3, 9});
   CHECK(shape_of("cropping2d: 2", {5, 6, 4}) == Shape{1, 2, 4});
   CHECK(shape_of("cropping2d: [2, 0]", {5, 6, 4}) == Shape{1, 6, 4});
   CHECK(shape_of("cropping2d: [[1, 2], [0, 3]]", {5, 6, 4}) == Shape{2, 3, 4});
@@ -101,6 +106,10 @@ TEST_CASE("errors give both sides") {
              "kernel_size 1x6 is larger than its input 5x5x64");
   check_says("conv2d: {filters: 1, kernel_size: 3, dilation_rate: 3}", {image},
              "kernel_size 3x3, spread out over 7x7, is larger");
+  check_says("permute: [2, 1]", {image}, "dims [2, 1] are for 2 axes, and its input");
+  check_says("permute: [1, 1, 2]", {image}, "each number from 1 to the number of axes (5 at most) once");
+  check_says("repeat_vector: 2", {image}, "expected an input of one axis");
+  check_says("subtract", {image, image, image}, "expected 2 inputs, found 3");
   check_says("cropping2d: [[2, 3], 0]", {image},
              "cropping [[2, 3], [0, 0]] leaves nothing of its input 5x5x64");
   check_says("cropping2d: [0, 3]", {image}, "cropping [[0, 0], [3, 3]] leaves nothing of its input 5x5x64");

@@ -113,6 +113,47 @@ void conv2d_transpose_to_torch(TorchLayer& layer) {
       ExportLayout::channels_first);
 }
 
+void separable_conv2d_to_onnx(OnnxLayer& layer) {
+  const Window window = convolution_window(layer.options());
+  const int64_t channels = layer.input_spec().shape[2];
+  const int64_t between = channels * layer.options().at("depth_multiplier").as_int();
+  std::vector<OnnxAttribute> attributes = onnx_window(window, padding_of(window, layer.input_spec().shape));
+  attributes.emplace_back("group", channels);
+  const std::string depthwise =
+      layer.parameter("depthwise_kernel", {2, 3, 0, 1}, {between, 1, window.size.height, window.size.width});
+  std::vector<std::string> inputs = {
+      layer.add("Conv", {layer.input(0, ExportLayout::channels_first), depthwise}, std::move(attributes)),
+      layer.parameter("pointwise_kernel", {3, 2, 0, 1})};
+  if (layer.has_parameter("bias")) inputs.push_back(layer.parameter("bias"));
+  layer.set_output(layer.add("Conv", std::move(inputs)), ExportLayout::channels_first);
+}
+
+/// Two convolutions, one after the other.
+void separable_conv2d_to_torch(TorchLayer& layer) {
+  const Window window = convolution_window(layer.options());
+  const int64_t channels = layer.input_spec().shape[2], filters = layer.output_spec().shape[2];
+  const int64_t between = channels * layer.options().at("depth_multiplier").as_int();
+  const bool has_bias = layer.has_parameter("bias");
+  layer.set_module(
+      fmt::format("nn.Sequential(nn.Conv2d({}, {}, {}, stride={}, dilation={}, groups={}, bias=False), "
+                  "nn.Conv2d({}, {}, 1{}))",
+                  channels, between, torch_size(window.size), torch_size(window.strides),
+                  torch_size(window.dilation), channels, between, filters, has_bias ? "" : ", bias=False"));
+  layer.weight("0.weight", "depthwise_kernel", {2, 3, 0, 1},
+               {between, 1, window.size.height, window.size.width});
+  layer.weight("1.weight", "pointwise_kernel", {3, 2, 0, 1});
+  if (has_bias) layer.weight("1.bias", "bias");
+  const std::string x = torch_padded(layer.input(0, ExportLayout::channels_first),
+                                     padding_of(window, layer.input_spec().shape), "0");
+  layer.set_output(layer.add(fmt::format("{}({})", layer.module(), x)), ExportLayout::channels_first);
+}
+
+/// Keras 3 writes the kernel_initializer of the base class, which the layer does not use.
+ConfigNode separable_conv2d_from_keras(KerasLayerReader& reader) {
+  reader.skip({"kernel_initializer"});
+  return image_options_of_keras("separable_conv2d")(reader);
+}
+
 }  // namespace
 
 void add_convolution_formats(std::vector<LayerFormats>& table) {
@@ -129,6 +170,13 @@ void add_convolution_formats(std::vector<LayerFormats>& table) {
       .from_keras = image_options_of_keras("depthwise_conv2d"),
       .onnx = depthwise_conv2d_to_onnx,
       .torch = depthwise_conv2d_to_torch,
+  });
+  table.push_back({
+      .kind = "separable_conv2d",
+      .to_keras = keras_image_layer("SeparableConv2D"),
+      .from_keras = separable_conv2d_from_keras,
+      .onnx = separable_conv2d_to_onnx,
+      .torch = separable_conv2d_to_torch,
   });
   table.push_back({
       .kind = "conv2d_transpose",

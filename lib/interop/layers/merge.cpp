@@ -37,6 +37,15 @@ std::function<void(OnnxLayer&)> merge_to_onnx(const std::string& op) {
   };
 }
 
+/// The mean of the inputs.
+void average_to_onnx(OnnxLayer& layer) {
+  const std::vector<std::string> inputs = onnx_inputs(layer);
+  std::string sum = inputs[0];
+  for (size_t i = 1; i < inputs.size(); ++i) sum = layer.add("Add", {sum, inputs[i]});
+  const std::string part = layer.constant(1 / static_cast<float>(inputs.size()));
+  layer.set_output(layer.add("Mul", {sum, part}), layer.layout());
+}
+
 void concatenate_to_onnx(OnnxLayer& layer) {
   const ExportLayout layout = layer.layout();
   const int64_t axis =
@@ -55,6 +64,22 @@ std::function<void(TorchLayer&)> merge_to_torch(const std::string& sign) {
   return [sign](TorchLayer& layer) {
     layer.set_output(layer.add(fmt::format("{}", fmt::join(torch_inputs(layer), " " + sign + " "))),
                      layer.layout());
+  };
+}
+
+void average_to_torch(TorchLayer& layer) {
+  const std::vector<std::string> inputs = torch_inputs(layer);
+  layer.set_output(layer.add(fmt::format("({}) / {}", fmt::join(inputs, " + "), inputs.size())),
+                   layer.layout());
+}
+
+/// A function of two inputs, over all inputs from the first to the last.
+std::function<void(TorchLayer&)> call_to_torch(const std::string& function) {
+  return [function](TorchLayer& layer) {
+    const std::vector<std::string> inputs = torch_inputs(layer);
+    std::string value = inputs[0];
+    for (size_t i = 1; i < inputs.size(); ++i) value = fmt::format("{}({}, {})", function, value, inputs[i]);
+    layer.set_output(layer.add(value), layer.layout());
   };
 }
 
@@ -82,6 +107,34 @@ void add_merge_formats(std::vector<LayerFormats>& table) {
       .from_keras = options_of_keras("multiply"),
       .onnx = merge_to_onnx("Mul"),
       .torch = merge_to_torch("*"),
+  });
+  table.push_back({
+      .kind = "subtract",
+      .to_keras = keras_layer("Subtract"),
+      .from_keras = options_of_keras("subtract"),
+      .onnx = merge_to_onnx("Sub"),
+      .torch = merge_to_torch("-"),
+  });
+  table.push_back({
+      .kind = "average",
+      .to_keras = keras_layer("Average"),
+      .from_keras = options_of_keras("average"),
+      .onnx = average_to_onnx,
+      .torch = average_to_torch,
+  });
+  table.push_back({
+      .kind = "maximum",
+      .to_keras = keras_layer("Maximum"),
+      .from_keras = options_of_keras("maximum"),
+      .onnx = merge_to_onnx("Max"),
+      .torch = call_to_torch("torch.maximum"),
+  });
+  table.push_back({
+      .kind = "minimum",
+      .to_keras = keras_layer("Minimum"),
+      .from_keras = options_of_keras("minimum"),
+      .onnx = merge_to_onnx("Min"),
+      .torch = call_to_torch("torch.minimum"),
   });
   table.push_back({
       .kind = "concatenate",

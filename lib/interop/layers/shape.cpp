@@ -68,6 +68,58 @@ void reshape_to_torch(TorchLayer& layer) {
                    ExportLayout::channels_last);
 }
 
+/// The axes of a batch in the order of `dims`, which are counted from 1.
+std::vector<int64_t> axes_of_permute(const Json& options) {
+  std::vector<int64_t> axes = {0};
+  for (const Json& dim : options.at("dims").items()) axes.push_back(dim.as_int());
+  return axes;
+}
+
+void permute_to_onnx(OnnxLayer& layer) {
+  layer.set_output(layer.add("Transpose", {layer.input(0, ExportLayout::channels_last)},
+                             {{"perm", axes_of_permute(layer.options())}}),
+                   ExportLayout::channels_last);
+}
+
+void permute_to_torch(TorchLayer& layer) {
+  layer.set_output(layer.add(fmt::format("{}.permute({})", layer.input(0, ExportLayout::channels_last),
+                                         fmt::join(axes_of_permute(layer.options()), ", "))),
+                   ExportLayout::channels_last);
+}
+
+void repeat_vector_to_onnx(OnnxLayer& layer) {
+  const Shape& shape = layer.output_spec().shape;
+  const std::string x = layer.input(0, ExportLayout::channels_last);
+  const std::string row = layer.add("Reshape", {x, layer.integers({0, 1, shape[1]})});
+  layer.set_output(layer.add("Tile", {row, layer.integers({1, shape[0], 1})}), ExportLayout::channels_last);
+}
+
+void repeat_vector_to_torch(TorchLayer& layer) {
+  layer.set_output(
+      layer.add(fmt::format("{}.unsqueeze(1).repeat(1, {}, 1)", layer.input(0, ExportLayout::channels_last),
+                            layer.output_spec().shape[0])),
+      ExportLayout::channels_last);
+}
+
+void upsampling_to_onnx(OnnxLayer& layer) {
+  const Size2 size = size_of(layer.options().at("size"));
+  const std::string scales =
+      layer.float32({1, 1, static_cast<float>(size.height), static_cast<float>(size.width)});
+  layer.set_output(layer.add("Resize", {layer.input(0, ExportLayout::channels_first), "", scales},
+                             {{"mode", std::string("nearest")},
+                              {"coordinate_transformation_mode", std::string("asymmetric")},
+                              {"nearest_mode", std::string("floor")}}),
+                   ExportLayout::channels_first);
+}
+
+void upsampling_to_torch(TorchLayer& layer) {
+  const Size2 size = size_of(layer.options().at("size"));
+  layer.set_output(
+      layer.add(fmt::format("{}.repeat_interleave({}, 2).repeat_interleave({}, 3)",
+                            layer.input(0, ExportLayout::channels_first), size.height, size.width)),
+      ExportLayout::channels_first);
+}
+
 }  // namespace
 
 void add_shape_formats(std::vector<LayerFormats>& table) {
@@ -86,6 +138,13 @@ void add_shape_formats(std::vector<LayerFormats>& table) {
       .torch = cropping_to_torch,
   });
   table.push_back({
+      .kind = "upsampling2d",
+      .to_keras = keras_image_layer("UpSampling2D"),
+      .from_keras = image_options_of_keras("upsampling2d"),
+      .onnx = upsampling_to_onnx,
+      .torch = upsampling_to_torch,
+  });
+  table.push_back({
       .kind = "flatten",
       .to_keras = keras_image_layer("Flatten"),
       .from_keras = image_options_of_keras("flatten"),
@@ -98,6 +157,20 @@ void add_shape_formats(std::vector<LayerFormats>& table) {
       .from_keras = options_of_keras("reshape"),
       .onnx = reshape_to_onnx,
       .torch = reshape_to_torch,
+  });
+  table.push_back({
+      .kind = "permute",
+      .to_keras = keras_layer("Permute"),
+      .from_keras = options_of_keras("permute"),
+      .onnx = permute_to_onnx,
+      .torch = permute_to_torch,
+  });
+  table.push_back({
+      .kind = "repeat_vector",
+      .to_keras = keras_layer("RepeatVector"),
+      .from_keras = options_of_keras("repeat_vector"),
+      .onnx = repeat_vector_to_onnx,
+      .torch = repeat_vector_to_torch,
   });
 }
 

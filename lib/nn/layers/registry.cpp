@@ -9,6 +9,7 @@ const Registry<Layer>& registry<Layer>() {
     add_dense(t);
     add_conv2d(t);
     add_depthwise_conv2d(t);
+    add_separable_conv2d(t);
     add_conv2d_transpose(t);
     add_pooling2d(t);
     add_global_pooling2d(t);
@@ -18,11 +19,15 @@ const Registry<Layer>& registry<Layer>() {
     add_dropout(t);
     add_flatten(t);
     add_reshape(t);
+    add_permute(t);
+    add_repeat_vector(t);
     add_add(t);
     add_multiply(t);
+    add_merges(t);
     add_concatenate(t);
     add_zero_padding2d(t);
     add_cropping2d(t);
+    add_upsampling2d(t);
     add_embedding(t);
     return t;
   }();

@@ -19,9 +19,14 @@ void add_embedding(Registry<Layer>& table);
 void add_flatten(Registry<Layer>& table);
 void add_global_pooling2d(Registry<Layer>& table);  // global_max_pooling2d, global_average_pooling2d
 void add_layer_normalization(Registry<Layer>& table);
+void add_merges(Registry<Layer>& table);  // subtract, average, maximum, minimum
 void add_multiply(Registry<Layer>& table);
+void add_permute(Registry<Layer>& table);
 void add_pooling2d(Registry<Layer>& table);  // max_pooling2d, average_pooling2d
+void add_repeat_vector(Registry<Layer>& table);
 void add_reshape(Registry<Layer>& table);
+void add_separable_conv2d(Registry<Layer>& table);
+void add_upsampling2d(Registry<Layer>& table);
 void add_zero_padding2d(Registry<Layer>& table);
 
 }  // namespace dtrain

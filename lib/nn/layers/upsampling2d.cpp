@@ -1,0 +1,74 @@
+#include "nn/layers/common.h"
+#include "nn/layers/strided.h"
+#include "nn/layers/table.h"
+#include "nn/layers/window.h"
+
+namespace dtrain {
+namespace {
+
+enum class Interpolation { nearest };
+
+}  // namespace
+
+template <>
+inline const EnumNames<Interpolation> names_of<Interpolation> = {{Interpolation::nearest, "nearest"}};
+
+namespace {
+
+struct UpSamplingOptions {
+  Size2 size{2, 2};
+  Interpolation interpolation = Interpolation::nearest;
+
+  static const Schema<UpSamplingOptions>& schema() {
+    using O = UpSamplingOptions;
+    static const auto schema =
+        Schema<O>("Images that are larger by whole factors: each pixel several times.")
+            .example("{size: 2}")
+            .optional("size", &O::size, "how many times each row and column is there")
+            .optional("interpolation", &O::interpolation, "how the pixels in between are made")
+            .positional("size");
+    return schema;
+  }
+};
+
+class UpSampling2D : public LayerWith<UpSamplingOptions> {
+ public:
+  using LayerWith::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    const TensorSpec* input = image_input(inputs, report_error);
+    if (!input) return {};
+    const auto [rows, columns] = options_.size;
+    constexpr int64_t kMost = int64_t{1} << 30;
+    if (rows > kMost / input->shape[0] || columns > kMost / input->shape[1]) {
+      report_error("the output would have more than 2^30 rows or columns");
+      return {};
+    }
+    return {
+        TensorSpec{{}, {input->shape[0] * rows, input->shape[1] * columns, input->shape[2]}, DType::float32}};
+  }
+
+  std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
+    const Shape& image = request.inputs[0].shape;
+    const int64_t width = image[1], channels = image[2], rows = request.batch * image[0];
+    const auto [times_down, times_across] = options_.size;
+    const int64_t wide = width * times_across * channels;  // a row of the output
+    return std::make_unique<PreparedStridedSum>(
+        request,
+        StridedSum{.extents = {1, rows, times_down, width, times_across, channels},
+                   .strides = {0, width * channels, 0, channels, 0, 1}},
+        StridedSum{.extents = {1, 1, 1, rows, width, channels},
+                   .strides = {0, 0, 0, times_down * wide, times_across * channels, 1},
+                   .sum_extents = {times_down, times_across},
+                   .sum_strides = {wide, channels}});
+  }
+};
+
+}  // namespace
+
+void add_upsampling2d(Registry<Layer>& table) {
+  table.add<UpSampling2D>("upsampling2d", UpSamplingOptions::schema());
+}
+
+}  // namespace dtrain
