@@ -178,11 +178,11 @@ Json as_json(const Report& report, const std::string& folder) {
 }
 
 /// The parameters as a run's checkpoints have them.
-std::vector<float> values_of(const ParameterLayout& layout, const KerasImport& imported) {
-  std::vector<float> values(static_cast<size_t>(layout.size()), 0.0f);
+std::unique_ptr<float[]> values_of(const ParameterLayout& layout, const KerasImport& imported) {
+  auto values = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(layout.size()));
   for (const ParameterSlice& slice : layout.slices()) {
-    const std::vector<float>& array = *imported.parameters.at(slice.path())->values;
-    std::copy(array.begin(), array.end(), values.begin() + static_cast<ptrdiff_t>(slice.offset));
+    const KerasWeight& array = *imported.parameters.at(slice.path());
+    std::copy_n(array.values.get(), slice.elements(), values.get() + slice.offset);
   }
   return values;
 }
@@ -205,8 +205,9 @@ void import_file(const ImportOptions& options) {
   const auto config = parse_run_config(written, "model", diagnostics, ConfigUse::model);
   diagnostics.throw_if_errors();
   const ParameterLayout layout(config->graph);
-  std::vector<float> values = values_of(layout, imported);
-  CheckpointContent content = checkpoint_content(*config, layout, {values, {}}, TrainingState(), 1);
+  const std::unique_ptr<float[]> values = values_of(layout, imported);
+  CheckpointContent content = checkpoint_content(
+      *config, layout, {{values.get(), static_cast<size_t>(layout.size())}, {}}, TrainingState(), 1);
   const Report report = report_on(options, imported, *config);
   content.state.set("imported", as_json(report, path));
   save_checkpoint(folder.add(kImportedWeights), content);

@@ -149,7 +149,7 @@ WeightFile WeightFile::of_keras(const std::string& path) {
     for (size_t i = 0; i < groups[k].weights.size(); ++i) {
       KerasWeight& read = groups[k].weights[i];
       ArrayRef weight{names[k][i], read.shape, DType::float32, nullptr};
-      if (read.values) weight.data = file.arrays_.emplace_back(*std::move(read.values)).data();
+      if (read.values) weight.data = file.shared_.emplace_back(std::move(read.values)).get();
       file.weights_.push_back(std::move(weight));
     }
   }

@@ -35,8 +35,9 @@ class WeightFile {
   static WeightFile of_keras(const std::string& path);
   static WeightFile of_safetensors(const std::string& path);
 
-  std::shared_ptr<const Checkpoint> checkpoint_;  // owns the arrays, or
-  std::deque<std::vector<float>> arrays_;         // these are they
+  std::shared_ptr<const Checkpoint> checkpoint_;        // owns the arrays, or
+  std::deque<std::vector<float>> arrays_;               // these do, or
+  std::vector<std::shared_ptr<const float[]>> shared_;  // these do
   std::vector<ArrayRef> weights_;
   bool is_of_torch_ = false;
 };

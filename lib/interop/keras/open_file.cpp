@@ -21,12 +21,36 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kMetadata = "metadata.json";
 constexpr const char* kWeightsEntry = "model.weights.h5";
 
-/// An HDF5 file in memory, opened for reading. libhdf5 makes a copy of the image.
+// libhdf5 asks these for copies of an image. It gets the image itself each time: it only reads.
+
+void* give_image(size_t, H5FD_file_image_op_t, void* image) {
+  return image;
+}
+void* copy_no_image(void* dst, const void*, size_t, H5FD_file_image_op_t, void*) {
+  return dst;
+}
+void* grow_no_image(void*, size_t, H5FD_file_image_op_t, void*) {
+  return nullptr;
+}
+herr_t free_no_image(void*, H5FD_file_image_op_t, void*) {
+  return 0;
+}
+void* same_image(void* image) {
+  return image;
+}
+herr_t keep_image(void*) {
+  return 0;
+}
+
+/// An HDF5 file in memory, opened for reading. The image must outlive the file.
 Hdf5Handle open_image(const Bytes& image, const std::string& path) {
   const std::string doing = fmt::format("read {} of {}", kWeightsEntry, path);
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), doing);
   constexpr size_t kIncrement = 1 << 16;
   checked(H5Pset_fapl_core(access, kIncrement, false), doing);
+  H5FD_file_image_callbacks_t callbacks{give_image, copy_no_image, grow_no_image,   free_no_image,
+                                        same_image, keep_image,    image.data.get()};
+  checked(H5Pset_file_image_callbacks(access, &callbacks), doing);
   checked(H5Pset_file_image(access, image.data.get(), image.size), doing);
   // libhdf5 opens no image under the name of a file that exists. Below a file there is none.
   return Hdf5Handle(H5Fopen(fmt::format("{}/{}", path, kWeightsEntry).c_str(), H5F_ACC_RDONLY, access));

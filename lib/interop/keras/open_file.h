@@ -30,6 +30,8 @@ class OpenKerasFile {
   const std::string& path() const { return path_; }
   hid_t file() const { return file_; }
   const Hdf5Heap& heap() const { return *heap_; }
+  /// The HDF5 file inside an archive; no data for a file that is no archive.
+  const Bytes& image() const { return image_; }
   KerasLayout layout() const { return layout_; }
   const KerasFileFacts& facts() const { return facts_; }
   /// Opens the group that the layers' weights are in: /model_weights, or the root.

@@ -36,7 +36,22 @@ void check_is_stored(hid_t dataset, double bytes, const std::string& where) {
   check_chunk_index(dataset, where);
 }
 
-KerasWeight read_array(hid_t group, const std::string& name, const std::string& where, int64_t file_bytes) {
+/// The place of an array of float32 in the memory of an archive's weights; null if the array has to be read.
+std::shared_ptr<const float[]> in_image(const OpenKerasFile& file, hid_t dataset, hid_t type, size_t bytes) {
+  const Bytes& image = file.image();
+  const Hdf5Handle properties(H5Dget_create_plist(dataset));
+  if (!image.data || bytes == 0 || H5Pget_layout(properties) != H5D_CONTIGUOUS ||
+      H5Tequal(type, H5T_IEEE_F32LE) <= 0)
+    return nullptr;
+  const haddr_t offset = H5Dget_offset(dataset);
+  if (offset == HADDR_UNDEF || offset > image.size || bytes > image.size - offset) return nullptr;
+  const std::byte* first = image.data.get() + offset;
+  if (reinterpret_cast<uintptr_t>(first) % alignof(float) != 0) return nullptr;
+  return {image.data, reinterpret_cast<const float*>(first)};
+}
+
+KerasWeight read_array(const OpenKerasFile& file, hid_t group, const std::string& name,
+                       const std::string& where) {
   refuse_links(group, where, name);
   const Hdf5Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
   if (!dataset) throw UserError(fmt::format("{}: expected an array, found none", where));
@@ -52,16 +67,19 @@ KerasWeight read_array(hid_t group, const std::string& name, const std::string& 
   const H5T_class_t kind = H5Tget_class(type);
   if (kind != H5T_FLOAT && (kind != H5T_INTEGER || elements != 1)) return weight;
   check_is_stored(dataset, elements * static_cast<double>(H5Tget_size(type)), where);
-  check_first_chunk(dataset, where, file_bytes);
+  check_first_chunk(dataset, where, file.heap().file_bytes());
   if (kind == H5T_INTEGER) {
     int64_t number = 0;
     checked(H5Dread(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &number), doing);
     weight.integer = number;
     return weight;
   }
-  std::vector<float> values(static_cast<size_t>(elements));
-  if (!values.empty())
-    checked(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), doing);
+  const auto count = static_cast<size_t>(elements);
+  weight.values = in_image(file, dataset, type, count * sizeof(float));
+  if (weight.values) return weight;
+  auto values = std::make_shared_for_overwrite<float[]>(count);
+  if (count > 0)
+    checked(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.get()), doing);
   weight.values = std::move(values);
   return weight;
 }
@@ -89,8 +107,8 @@ std::vector<KerasWeight> read_listed(const OpenKerasFile& file, hid_t group, con
   refuse_twice(names, fmt::format("{}: weight_names of '{}'", file.path(), what));
   std::vector<KerasWeight> weights;
   for (const std::string& name : names)
-    weights.push_back(read_array(group, name, fmt::format("{}: '{}' of '{}'", file.path(), name, what),
-                                 file.heap().file_bytes()));
+    weights.push_back(
+        read_array(file, group, name, fmt::format("{}: '{}' of '{}'", file.path(), name, what)));
   return weights;
 }
 
@@ -160,8 +178,8 @@ class VarsReader {
     std::sort(numbered.begin(), numbered.end());
     std::vector<KerasWeight> weights;
     for (const auto& [number, name] : numbered)
-      weights.push_back(read_array(group, name, fmt::format("{}: {}/vars/{}", file_.path(), path, name),
-                                   file_.heap().file_bytes()));
+      weights.push_back(
+          read_array(file_, group, name, fmt::format("{}: {}/vars/{}", file_.path(), path, name)));
     if (path == "optimizer") {
       result_.optimizer = std::move(weights);
       return;

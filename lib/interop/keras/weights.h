@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,8 +16,10 @@ class OpenKerasFile;
 struct KerasWeight {
   std::string name;  ///< as the file has it: "dense/kernel:0", or "0", "1", ... in the layout `vars`
   Shape shape;
-  std::optional<std::vector<float>> values;  ///< nothing for numbers that are not floating point numbers
-  std::optional<int64_t> integer;            ///< the number of an array of one integer
+  /// shape.elements() numbers; null for numbers that are not floating point numbers. They may share the
+  /// memory of the whole file.
+  std::shared_ptr<const float[]> values;
+  std::optional<int64_t> integer;  ///< the number of an array of one integer
 };
 
 /// The weights of one layer.
