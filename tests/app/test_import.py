@@ -140,6 +140,63 @@ class RoundTrips(Import):
         self.assertEqual(*arrays)
 
 
+class ChannelsFirst(Import):
+    MODEL = {"inputs": {"image": [5, 6, 2]},
+             "layers": [{"conv2d": {"filters": 4, "kernel_size": 3, "padding": "same", "name": "conv"}},
+                        {"batch_normalization": {"name": "norm"}}, {"activation": {"activation": "relu", "name": "relu"}},
+                        {"depthwise_conv2d": {"kernel_size": 3, "padding": "same", "name": "depthwise"}},
+                        {"add": {"inputs": ["relu", "depthwise"], "name": "sum"}},
+                        {"concatenate": {"inputs": ["sum", "relu"], "name": "both"}},
+                        {"max_pooling2d": {"pool_size": 2, "name": "pool"}},
+                        {"global_average_pooling2d": {"inputs": "both", "name": "means"}},
+                        {"flatten": {"inputs": "pool", "name": "flat"}},
+                        {"concatenate": {"inputs": ["means", "flat"], "name": "all"}},
+                        {"dense": {"units": 3, "name": "dense"}}]}
+
+    def test_images_are_permuted_where_layers_of_images_read_them(self):
+        target = {"train": {"synthetic": {"samples": 10, "target": {"classes": 3}}}}
+        self.trained({"seed": 3, "model": self.MODEL, "dataset": target, "strategy": "single",
+                      "train": {"epochs": 1, "batch_size": 5, "optimizer": "sgd",
+                                "loss": {"sparse_categorical_crossentropy": {"from_logits": True}}}})
+        self.samples([5, 6, 2])
+        expected = self.predictions("run")
+        config = self.config()
+        for layer in config["config"]["layers"]:
+            options = layer["config"]
+            if "data_format" in options:
+                options["data_format"] = "channels_first"
+            if layer["name"] == "image":
+                options["batch_shape"] = [None, 2, 5, 6]
+            if layer["name"] in ("norm", "both"):
+                options["axis"] = 1
+        self.rewrite(config_json=config)
+        self.dtrain("import", "model.keras", "--output", "first")
+        model = (self.dir / "first/model.yaml").read_text()
+        self.assertEqual(model.count("permute"), 1, "the values stay as the layers of images have them")
+        data = (self.dir / "samples.npy").read_bytes()
+        begin = 10 + struct.unpack_from("<H", data, 8)[0]
+        values = struct.unpack(f"<{6 * 60}f", data[begin:])
+        moved = [values[((n * 5 + y) * 6 + x) * 2 + c] for n in range(6) for c in range(2) for y in range(5) for x in range(6)]
+        header = data[:begin].replace(b"(6, 5, 6, 2)", b"(6, 2, 5, 6)")
+        (self.dir / "samples.npy").write_bytes(header + struct.pack(f"<{len(moved)}f", *moved))
+        self.assert_close(expected, self.predictions("first"))
+
+    def test_other_layers_get_them_as_the_file_has_them(self):
+        self.trained({"seed": 3, "dataset": {"train": {"synthetic": {"samples": 10, "target": {"shape": [2, 3, 3]}}}},
+                      "model": {"inputs": {"image": [3, 3, 2]},
+                                "layers": [{"conv2d": {"filters": 2, "kernel_size": 1, "name": "conv"}},
+                                           {"permute": {"dims": [3, 1, 2], "name": "first"}}]},
+                      "strategy": "single", "train": {"epochs": 0, "batch_size": 5, "optimizer": "sgd", "loss": "mse"}})
+        config = self.config()
+        layers = {layer["name"]: layer for layer in config["config"]["layers"]}
+        layers["image"]["config"]["batch_shape"] = [None, 2, 3, 3]
+        layers["conv"]["config"]["data_format"] = "channels_first"
+        config["config"]["layers"] = [layers["image"], layers["conv"]]
+        config["config"]["output_layers"] = ["conv", 0, 0]
+        self.rewrite(config_json=config)
+        self.assertEqual(self.json("import", "model.keras", "--output", "first")["outputs"], {"conv_channels_first": "2x3x3"})
+
+
 class Refusals(Import):
     def setUp(self):
         super().setUp()

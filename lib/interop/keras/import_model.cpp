@@ -1,6 +1,7 @@
 #include "interop/keras/import_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <optional>
 #include <queue>
@@ -244,41 +245,117 @@ class Importer {
     return fmt::format("{}: dtrain has no layer {}", call.path, call.layer->class_name);
   }
 
-  std::string name_of(const Value& value) const {
-    return value.call < 0 ? input_names_[static_cast<size_t>(value.input)]
-                          : call_names_[static_cast<size_t>(value.call)];
+  /// The order of the axes of a value: as in the file, or with the channels of an image last, where they come
+  /// first in the file.
+  enum class Axes { as_in_file, channels_last };
+
+  /// The names of a value in either order of axes; "" for an order in which it is not written yet.
+  struct ValueNames {
+    std::string as_in_file, channels_last;
+  };
+
+  ValueNames& names_of(const Value& value) {
+    return value.call < 0 ? input_values_[static_cast<size_t>(value.input)]
+                          : call_values_[static_cast<size_t>(value.call)];
+  }
+
+  /// The name of a value in an order of axes. Adds a permute unless the value is there in this order.
+  std::string read(const Value& value, Axes axes) {
+    ValueNames& names = names_of(value);
+    const bool wants_last = axes == Axes::channels_last;
+    std::string& wanted = wants_last ? names.channels_last : names.as_in_file;
+    const std::string& other = wants_last ? names.as_in_file : names.channels_last;
+    if (!wanted.empty()) return wanted;
+    std::vector<ConfigNode> dims;
+    for (const char* dim : wants_last ? std::array{"2", "3", "1"} : std::array{"3", "1", "2"})
+      dims.push_back(ConfigNode::scalar(dim));
+    const std::string name = unique_name(other + (wants_last ? "_channels_last" : "_channels_first"));
+    add_layer("permute", ConfigNode::mapping({ConfigNode::entry("dims", ConfigNode::sequence(dims))}), name,
+              {other});
+    return wanted = name;
+  }
+
+  static bool is_channels_first(const KerasModelLayer& layer) {
+    return text_at(layer.config, "data_format") == "channels_first";
+  }
+
+  /// Whether a layer works along axis 1, where the channels of images are that come first.
+  static bool is_along_first_axis(const KerasModelLayer& layer) {
+    const Json* axis = value_at(layer.config, "axis");
+    if (axis && axis->is_array() && axis->items().size() == 1) axis = &axis->items().front();
+    return axis && axis->is_int() && axis->as_int() == 1;
+  }
+
+  /// Whether a layer computes each element by itself, so that the order of the axes does not matter.
+  static bool is_elementwise(const KerasModelLayer& layer) {
+    constexpr std::array kClasses{"Activation",      "ReLU",    "LeakyReLU", "ELU",
+                                  "ThresholdedReLU", "Dropout", "Add",       "Subtract",
+                                  "Multiply",        "Average", "Maximum",   "Minimum"};
+    return std::find(kClasses.begin(), kClasses.end(), layer.class_name) != kClasses.end() &&
+           text_at(layer.config, "activation") != "softmax";
+  }
+
+  Axes axes_of(const Call& call) {
+    const KerasModelLayer& layer = *call.layer;
+    if (is_channels_first(layer)) return Axes::channels_last;
+    const bool has_last = std::any_of(call.inputs.begin(), call.inputs.end(), [&](const Value& input) {
+      return !names_of(input).channels_last.empty();
+    });
+    if (!has_last) return Axes::as_in_file;
+    const bool moves = is_along_first_axis(layer) && (layer.class_name == "Concatenate" ||
+                                                      layer.class_name.starts_with("BatchNormalization"));
+    if (moves) result_.moved_channels.insert(&layer);
+    return moves || is_elementwise(layer) ? Axes::channels_last : Axes::as_in_file;
+  }
+
+  /// Whether the output of a layer that reads images with channels last is such an image.
+  static bool gives_image(const KerasModelLayer& layer) {
+    const Json* keeps = value_at(layer.config, "keepdims");
+    const bool is_global = layer.class_name.starts_with("Global");
+    return layer.class_name != "Flatten" && (!is_global || (keeps && keeps->is_bool() && keeps->as_bool()));
+  }
+
+  void add_layer(const std::string& kind, ConfigNode options, const std::string& name,
+                 const std::vector<std::string>& inputs) {
+    options = options.with("name", ConfigNode::scalar(name));
+    if (inputs != std::vector{above_}) options = options.with("inputs", names_node(inputs));
+    layers_.push_back(ConfigNode::mapping({ConfigNode::entry(kind, options)}));
+    above_ = name;
+  }
+
+  void write_call(size_t number) {
+    const Call& call = calls_[number];
+    const auto& [kind, own_options] = written_[call.layer];
+    const Axes axes = axes_of(call);
+    std::vector<std::string> inputs;
+    for (const Value& input : call.inputs) inputs.push_back(read(input, axes));
+    const auto [first, is_first] = result_.names.emplace(call.layer, "");
+    const std::string name =
+        unique_name(allowed_name(is_first ? call.path : fmt::format("{}_again", call.path)));
+    if (is_first) first->second = name;
+    const bool shares = !is_first && has_weights(kind);
+    ConfigNode options = shares ? ConfigNode::mapping({}) : own_options;
+    if (kind == "concatenate" && axes == Axes::channels_last)
+      options = options.with("axis", ConfigNode::scalar("-1"));
+    if (shares) options = options.with("shared_with", ConfigNode::scalar(first->second));
+    if (is_first && !call.layer->trainable && has_weights(kind))
+      options = options.with("trainable", ConfigNode::scalar("false"));
+    add_layer(kind, options, name, inputs);
+    const bool is_image = axes == Axes::channels_last && gives_image(*call.layer);
+    (is_image ? call_values_[number].channels_last : call_values_[number].as_in_file) = name;
   }
 
   void write(const std::vector<Value>& outputs) {
-    std::vector<ConfigNode> layers;
-    call_names_.resize(calls_.size());
-    std::string above = input_names_.size() == 1 ? input_names_.front() : "";
-    for (size_t i = 0; i < calls_.size(); ++i) {
-      if (!is_read_[i]) continue;
-      const Call& call = calls_[i];
-      const auto& [kind, own_options] = written_[call.layer];
-      const auto [first, is_first] = result_.names.emplace(call.layer, "");
-      const std::string name =
-          unique_name(allowed_name(is_first ? call.path : fmt::format("{}_again", call.path)));
-      call_names_[i] = name;
-      const bool shares = !is_first && has_weights(kind);
-      ConfigNode options = shares ? ConfigNode::mapping({}) : own_options;
-      if (is_first) first->second = name;
-      options = options.with("name", ConfigNode::scalar(name));
-      if (shares) options = options.with("shared_with", ConfigNode::scalar(first->second));
-      if (is_first && !call.layer->trainable && has_weights(kind))
-        options = options.with("trainable", ConfigNode::scalar("false"));
-      std::vector<std::string> inputs;
-      for (const Value& input : call.inputs) inputs.push_back(name_of(input));
-      if (inputs != std::vector{above}) options = options.with("inputs", names_node(inputs));
-      layers.push_back(ConfigNode::mapping({ConfigNode::entry(kind, options)}));
-      above = name;
-    }
+    for (const std::string& name : input_names_) input_values_.push_back({name, ""});
+    call_values_.resize(calls_.size());
+    above_ = input_names_.size() == 1 ? input_names_.front() : "";
+    for (size_t i = 0; i < calls_.size(); ++i)
+      if (is_read_[i]) write_call(i);
     std::vector<std::string> names;
-    for (const Value& output : outputs) names.push_back(name_of(output));
+    for (const Value& output : outputs) names.push_back(read(output, Axes::as_in_file));
     std::vector<ConfigNode::Entry> entries{ConfigNode::entry("inputs", write_inputs()),
-                                           ConfigNode::entry("layers", ConfigNode::sequence(layers))};
-    if (names != std::vector{above}) entries.push_back(ConfigNode::entry("outputs", names_node(names)));
+                                           ConfigNode::entry("layers", ConfigNode::sequence(layers_))};
+    if (names != std::vector{above_}) entries.push_back(ConfigNode::entry("outputs", names_node(names)));
     result_.model = ConfigNode::mapping(std::move(entries));
   }
 
@@ -335,7 +412,10 @@ class Importer {
   ImportedModel result_;
   std::vector<Call> calls_;
   std::vector<bool> is_read_;
-  std::vector<std::string> input_names_, call_names_, problems_;
+  std::vector<std::string> input_names_, problems_;
+  std::vector<ValueNames> input_values_, call_values_;
+  std::vector<ConfigNode> layers_;  // of the model that is written
+  std::string above_;               // the name of the last of them
   std::set<std::string> taken_;
   std::map<const KerasModelLayer*, std::pair<std::string, ConfigNode>> written_;  // kind and options
 };
@@ -388,7 +468,7 @@ Graph build_imported(const ImportedModel& imported, const ConfigNode& model) {
   for (const auto& [layer, name] : imported.names) {
     KerasLayerReader reader(layer->class_name, layer->config, 3);
     formats_of_keras_class(layer->class_name)->from_keras(reader);
-    if (!reader.last_axis()) continue;
+    if (!reader.last_axis() || imported.moved_channels.contains(layer)) continue;
     for (const GraphNode& node : graph->nodes) {
       if (node.name != name || node.is_activation_of_previous) continue;
       const int64_t rank = graph->spec(node.inputs[0]).shape.rank();

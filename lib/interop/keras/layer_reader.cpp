@@ -241,8 +241,6 @@ std::function<ConfigNode(KerasLayerReader&)> options_of_keras(std::string kind) 
 std::function<ConfigNode(KerasLayerReader&)> image_options_of_keras(std::string kind) {
   return [kind = std::move(kind)](KerasLayerReader& reader) {
     reader.expect("groups", 1);
-    if (const Json* format = reader.find("data_format"); format && format->dump() == "\"channels_first\"")
-      reader.add_problem("has data_format: channels_first");
     return reader.options(registry<Layer>().fields(kind));
   };
 }
