@@ -33,6 +33,7 @@ struct ImportOptions {
   OutputOptions output;
   std::string path, folder;
   std::vector<std::string> sets;
+  bool with_optimizer = false;
 };
 
 /// The folder that an import fills. Unless it is kept, everything that was written goes again.
@@ -80,16 +81,18 @@ void write_text(const std::string& path, const std::string& text) {
   write_file(path, {&bytes, 1});
 }
 
-/// The configuration of the checkpoint: a name and the model.
-ConfigNode config_with(const std::string& name, const ConfigNode& model) {
-  return ConfigNode::mapping(
-      {ConfigNode::entry("name", ConfigNode::scalar(name, true)), ConfigNode::entry("model", model)});
+/// The configuration of the checkpoint: a name, the model and perhaps its training.
+ConfigNode config_with(const std::string& name, const ConfigNode& model, const ConfigNode& train) {
+  std::vector<ConfigNode::Entry> entries{ConfigNode::entry("name", ConfigNode::scalar(name, true)),
+                                         ConfigNode::entry("model", model)};
+  if (!train.is_null()) entries.push_back(ConfigNode::entry("train", train));
+  return ConfigNode::mapping(std::move(entries));
 }
 
 /// The model after the changes of --set.
 ConfigNode with_sets(const ConfigNode& model, const std::vector<std::string>& sets) {
   Diagnostics diagnostics;
-  const ConfigNode config = apply_sets(config_with("model", model), sets, diagnostics);
+  const ConfigNode config = apply_sets(config_with("model", model, {}), sets, diagnostics);
   diagnostics.throw_if_errors();
   return *config.find("model");
 }
@@ -128,7 +131,10 @@ Report report_on(const ImportOptions& options, const KerasImport& imported, cons
     report.inputs.emplace_back(input.name, input.shape.str());
   for (const ValueRef& output : config.graph.outputs)
     report.outputs.emplace_back(config.graph.layer_name(output.node), config.graph.spec(output).shape.str());
-  if (const std::string training = describe_training(imported.training_config); !training.empty())
+  const std::string training = describe_training(imported.training_config);
+  if (imported.training)
+    report.left_out = imported.training->left_out;
+  else if (!training.empty())
     report.left_out.push_back(training);
   report.left_out.insert(report.left_out.end(), imported.left_out.begin(), imported.left_out.end());
   return report;
@@ -177,6 +183,27 @@ Json as_json(const Report& report, const std::string& folder) {
       .set("folder", folder);
 }
 
+/// The optimizer's slots as a run's checkpoints have them; as they begin if the file has none.
+std::vector<std::vector<float>> slots_of(const RunConfig& config, const ParameterLayout& layout,
+                                         const KerasImport& imported) {
+  std::vector<std::vector<float>> slots;
+  for (const Optimizer::Slot& slot : config.slots()) {
+    slots.emplace_back(static_cast<size_t>(layout.size()), slot.initial);
+    const auto found = imported.training->slots.find(slot.name);
+    if (found == imported.training->slots.end()) continue;
+    for (const ParameterSlice& slice : layout.slices()) {
+      const auto array = found->second.find(slice.path());
+      if (array == found->second.end()) continue;
+      if (!array->second->values || array->second->shape != slice.shape)
+        throw UserError(fmt::format("the optimizer's {} of {}: expected {}, found {}", slot.name,
+                                    slice.path(), slice.shape.str(), array->second->shape.str()));
+      std::copy_n(array->second->values.get(), slice.elements(),
+                  slots.back().begin() + static_cast<ptrdiff_t>(slice.offset));
+    }
+  }
+  return slots;
+}
+
 /// The parameters as a run's checkpoints have them.
 std::unique_ptr<float[]> values_of(const ParameterLayout& layout, const KerasImport& imported) {
   auto values = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(layout.size()));
@@ -199,15 +226,21 @@ void import_file(const ImportOptions& options) {
   const std::string path = options.folder.empty() ? stem : options.folder;
   NewFolder folder(path);
   const KerasImport imported =
-      import_keras(options.path, [&](const ConfigNode& model) { return with_sets(model, options.sets); });
+      import_keras(options.path, options.with_optimizer,
+                   [&](const ConfigNode& model) { return with_sets(model, options.sets); });
   Diagnostics diagnostics;
-  const ConfigNode written = config_with(stem, imported.model);
+  const ConfigNode written =
+      config_with(stem, imported.model, imported.training ? imported.training->train : ConfigNode());
   const auto config = parse_run_config(written, "model", diagnostics, ConfigUse::model);
   diagnostics.throw_if_errors();
   const ParameterLayout layout(config->graph);
   const std::unique_ptr<float[]> values = values_of(layout, imported);
+  std::vector<std::vector<float>> slots = slots_of(*config, layout, imported);
+  TrainingState state;
+  if (imported.training) state.step = imported.training->iteration;
   CheckpointContent content = checkpoint_content(
-      *config, layout, {{values.get(), static_cast<size_t>(layout.size())}, {}}, TrainingState(), 1);
+      *config, layout, {{values.get(), static_cast<size_t>(layout.size())}, {slots.begin(), slots.end()}},
+      state, 1);
   const Report report = report_on(options, imported, *config);
   content.state.set("imported", as_json(report, path));
   save_checkpoint(folder.add(kImportedWeights), content);
@@ -237,6 +270,10 @@ void add_import(CommandLine& line) {
           "The folder for the model and its weights, which must not exist; the file's name without its "
           "ending where not given")
       .type_name("DIR");
+  command.add_flag(
+      "--with-optimizer", options->with_optimizer,
+      "Also the loss and the optimizer, of files of Keras 3 with its state, so that `dtrain resume "
+      "DIR --output RUN --set dataset=FILE.yaml` goes on with the training");
   add_set_option(command, options->sets);
   add_output_options(command, options->output);
   command.callback([options] { import_file(*options); });

@@ -229,6 +229,20 @@ class Refusals(Import):
         dense["groups"] = 2
         self.assertIn("dense (Dense): has groups: 2", self.refused(self.rewrite(config_json=config)))
 
+    def test_training_that_dtrain_does_not_have_is_named(self):
+        config = self.config()
+        optimizer = config["compile_config"]["optimizer"]["config"]
+        optimizer.update(amsgrad=True, clipnorm=1.0)
+        config["compile_config"]["loss"]["config"]["ignore_class"] = 2
+        self.rewrite(config_json=config)
+        error = self.refused("model.keras", "--with-optimizer")
+        self.assertIn("the optimizer Adam has amsgrad: true", error)
+        self.assertIn("the optimizer Adam has clipnorm: 1", error)
+        self.assertIn("the loss SparseCategoricalCrossentropy has ignore_class: 2", error)
+        config["compile_config"] = None
+        self.assertIn("was not compiled", self.refused(self.rewrite(config_json=config), "--with-optimizer"))
+        self.dtrain("import", "model.keras")
+
     def test_open_extents_are_asked_for(self):
         config = self.config()
         config["config"]["layers"][0]["config"]["batch_shape"] = [None, None]

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Exports runs as .keras files and goes on with the training in Keras 3: the predictions after 24 further steps are those of
-dtrain to 1e-5 of the largest, for every optimizer and schedule.
+dtrain to 1e-5 of the largest, for every optimizer and schedule. The other way around, files that Keras 3 saved are imported
+with their optimizers, and dtrain goes on.
 
     continue_in_keras.py DTRAIN
 
@@ -43,6 +44,39 @@ def check(program, keras, folder, train):
     return float(abs(found - end).max() / largest)
 
 
+DATA = """\
+train: {npy: {input: x.npy, target: y.npy}}
+shuffle: false
+"""
+
+
+def check_import(program, keras, folder, optimizer, ending):
+    """The same, begun in Keras and gone on with in dtrain."""
+    import numpy
+    random = numpy.random.default_rng(7)
+    x = random.normal(size=(SAMPLES, 6)).astype("float32")
+    y = random.integers(0, 3, SAMPLES).astype("int32")
+    numpy.save(folder / "x.npy", x)
+    numpy.save(folder / "y.npy", y)
+    (folder / "data.yaml").write_text(DATA)
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(16, activation="tanh"), keras.layers.Dense(3)])
+    model.set_weights([random.normal(size=one.shape) * 0.4 for one in model.get_weights()])
+    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(x, y, batch_size=BATCH, epochs=EXPORTED, shuffle=False, verbose=0)
+    begin = model.predict(x, verbose=0)
+    model.save(folder / f"model{ending}")
+    model.fit(x, y, batch_size=BATCH, epochs=EPOCHS - EXPORTED, shuffle=False, verbose=0)
+    end = model.predict(x, verbose=0)
+    run(program, folder, "import", f"model{ending}", "--output", "imported", "--with-optimizer")
+    run(program, folder, "resume", "imported", "--output", "run", "--set", "dataset=data.yaml",
+        f"train.epochs={EPOCHS - EXPORTED}", f"train.batch_size={BATCH}", "strategy=single")
+    run(program, folder, "predict", "run", "--input", "x.npy", "--output", "end.npy")
+    found = numpy.load(folder / "end.npy")
+    if not abs(found - begin).max() > 0.01:
+        raise open_in_keras.Mistake("nothing moved")
+    return float(abs(found - end).max() / abs(end).max())
+
+
 def main():
     program, kerases = open_in_keras.program_and_kerases()
     failed = False
@@ -55,6 +89,14 @@ def main():
             good = difference < open_in_keras.TOLERANCE
             failed = failed or not good
             print(f"{keras_name}, {name}: predictions differ by {difference:.1e}{'' if good else ', TOO MUCH'}", flush=True)
+        for ending in (".keras", ".h5"):
+            for name, (_, optimizer) in train_as_keras.cases(keras).items():
+                with tempfile.TemporaryDirectory() as folder:
+                    difference = check_import(program, keras, pathlib.Path(folder), optimizer, ending)
+                good = difference < open_in_keras.TOLERANCE
+                failed = failed or not good
+                print(f"{keras_name}, {name} from a {ending} file: predictions differ by {difference:.1e}"
+                      f"{'' if good else ', TOO MUCH'}", flush=True)
     sys.exit(1 if failed else 0)
 
 

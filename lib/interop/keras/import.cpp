@@ -22,7 +22,7 @@ int major_version(const std::string& version) {
 
 }  // namespace
 
-KerasImport import_keras(const std::string& path,
+KerasImport import_keras(const std::string& path, bool with_training,
                          const std::function<ConfigNode(const ConfigNode&)>& change) {
   KerasImport result;
   KerasLayout layout = KerasLayout::none;
@@ -49,6 +49,9 @@ KerasImport import_keras(const std::string& path,
     result.model = change(imported.model);
     result.graph = build_imported(imported, result.model);
     result.parameters = match_weights(*file_model, imported, result.graph, result.weights, layout);
+    if (with_training)
+      result.training = import_keras_training(result.training_config, *file_model, imported, result.graph,
+                                              result.weights, major_version(result.keras_version));
     result.left_out = std::move(imported.left_out);
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: {}", path, error.what()));

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/node.h"
+#include "interop/keras/import_training.h"
 #include "interop/keras/weights.h"
 #include "nn/graph.h"
 
@@ -20,14 +22,16 @@ struct KerasImport {
   Graph graph;
   std::map<std::string, const KerasWeight*> parameters;  ///< by "<layer>/<weight>"; in `weights`
   KerasWeights weights;
-  std::vector<int> towers;            ///< of wrappers that were removed (towers.h)
-  std::vector<std::string> left_out;  ///< see ImportedModel
-  Json training_config;               ///< as KerasFileFacts
+  std::vector<int> towers;                   ///< of wrappers that were removed (towers.h)
+  std::vector<std::string> left_out;         ///< see ImportedModel
+  Json training_config;                      ///< as KerasFileFacts
+  std::optional<ImportedTraining> training;  ///< if it was asked for
 };
 
-/// Reads and translates a file. `change` gets the model as imported, and returns it with the user's changes.
-/// Throws UserError, with the path, for files of other programs or of weights alone, and with everything that
-/// dtrain cannot express.
-KerasImport import_keras(const std::string& path, const std::function<ConfigNode(const ConfigNode&)>& change);
+/// Reads and translates a file, its training too if `with_training`. `change` gets the model as imported, and
+/// returns it with the user's changes. Throws UserError, with the path, for files of other programs or of
+/// weights alone, and with everything that dtrain cannot express.
+KerasImport import_keras(const std::string& path, bool with_training,
+                         const std::function<ConfigNode(const ConfigNode&)>& change);
 
 }  // namespace dtrain
