@@ -48,6 +48,7 @@ KerasImport import_keras(const std::string& path, bool with_training,
     ImportedModel imported = import_keras_model(*model, major_version(result.keras_version));
     result.model = change(imported.model);
     result.graph = build_imported(imported, result.model);
+    result.model = without_automatic_names(result.model, result.graph);
     result.parameters = match_weights(*file_model, imported, result.graph, result.weights, layout);
     if (with_training)
       result.training = import_keras_training(result.training_config, *file_model, imported, result.graph,

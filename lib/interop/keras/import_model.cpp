@@ -50,7 +50,7 @@ std::string allowed_name(const std::string& name) {
   return allowed.empty() ? "layer" : allowed;
 }
 
-/// The options of a layer less those that have their defaults.
+/// The options of a layer less those that have their defaults, in the order of the reference.
 ConfigNode without_defaults(const std::string& kind, const ConfigNode& options) {
   const ConfigNode name = ConfigNode::scalar(kind);
   const auto resolved = [&](const ConfigNode& some) {
@@ -66,7 +66,10 @@ ConfigNode without_defaults(const std::string& kind, const ConfigNode& options) 
     const ConfigNode less = shorter.without(one);
     if (resolved(less) == whole) shorter = less;
   }
-  return shorter;
+  std::vector<ConfigNode::Entry> ordered;
+  for (const std::string& field : registry<Layer>().fields(kind))
+    if (const ConfigNode* value = shorter.find(field)) ordered.push_back(ConfigNode::entry(field, *value));
+  return ConfigNode::mapping(std::move(ordered));
 }
 
 class Importer {
@@ -457,6 +460,28 @@ void check_inputs(const ConfigNode& model) {
 
 ImportedModel import_keras_model(const KerasModel& model, int keras_major) {
   return Importer(model, keras_major).import();
+}
+
+ConfigNode without_automatic_names(const ConfigNode& model, const Graph& graph) {
+  std::vector<ConfigNode> layers;
+  for (const ConfigNode& layer : model.find("layers")->items()) {
+    const auto& [kind, options] = layer.entries().front();
+    const ConfigNode* name = options.find("name");
+    const bool may_be_automatic =
+        name && (name->text() == kind.text() || name->text().starts_with(kind.text() + "_"));
+    constexpr std::string_view kName[] = {"name"};
+    const ConfigNode shorter = may_be_automatic ? options.without(kName) : options;
+    const bool is_bare = shorter.is_mapping() && shorter.entries().empty();
+    layers.push_back(is_bare ? kind : ConfigNode::mapping({ConfigNode::entry(kind.text(), shorter)}));
+  }
+  const ConfigNode changed = model.with("layers", ConfigNode::sequence(std::move(layers)));
+  Diagnostics diagnostics;
+  const std::optional<Graph> other = parse_model(changed, diagnostics);
+  if (diagnostics.has_errors() || !other) return model;
+  const auto same = [](const GraphNode& a, const GraphNode& b) { return a.name == b.name; };
+  const bool are_same =
+      std::equal(graph.nodes.begin(), graph.nodes.end(), other->nodes.begin(), other->nodes.end(), same);
+  return are_same ? changed : model;
 }
 
 Graph build_imported(const ImportedModel& imported, const ConfigNode& model) {

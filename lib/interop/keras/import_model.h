@@ -31,6 +31,9 @@ struct ImportedModel {
 /// `keras_major`: as KerasLayerReader takes it.
 ImportedModel import_keras_model(const KerasModel& model, int keras_major);
 
+/// The model without the names that layers would get anyway: their kinds, numbered.
+ConfigNode without_automatic_names(const ConfigNode& model, const Graph& graph);
+
 /// Builds the graph of `model`, which is imported.model with changes of the user's. Throws UserError with all
 /// mistakes: inputs with open extents, with the --set that gives them, layers that do not fit together, axes
 /// that dtrain's layers do not work along.
