@@ -1,4 +1,4 @@
-// dtrain inspect: the content of a checkpoint, or of an .h5 or .keras of Keras's.
+// dtrain inspect: the content of a checkpoint, of an .h5 or .keras of Keras's, or of a .safetensors file.
 #include <array>
 #include <memory>
 
@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/foreign_file.h"
 #include "checkpoint/hash.h"
+#include "checkpoint/safetensors.h"
 #include "commands.h"
 #include "console.h"
 #include "keras_listing.h"
@@ -104,7 +105,48 @@ void inspect_keras(const InspectOptions& options) {
     print_text(arrays_text(file));
 }
 
+/// A .safetensors file, in place of a checkpoint.
+void inspect_safetensors(const InspectOptions& options) {
+  if (options.config)
+    throw UserError(
+        fmt::format("{}: expected a checkpoint of dtrain, which --config is for, found a safetensors file",
+                    options.path));
+  const SafetensorsFile file = SafetensorsFile::load(options.path);
+  if (options.output.json) {
+    Json weights = Json::array(), metadata = Json::object();
+    for (const SafetensorsArray& array : file.arrays) {
+      Json shape = Json::array();
+      for (const int64_t extent : array.shape) shape.push(extent);
+      weights.push(Json::object()
+                       .set("name", array.name)
+                       .set("shape", std::move(shape))
+                       .set("is_float", array.values.has_value()));
+    }
+    for (const auto& [key, value] : file.metadata) metadata.set(key, value);
+    print_json(Json::object()
+                   .set("path", options.path)
+                   .set("metadata", std::move(metadata))
+                   .set("weights", std::move(weights)));
+    return;
+  }
+  if (!options.output.text()) return;
+  int64_t elements = 0;
+  Table table({{"array"}, {"shape"}, {"elements", Table::Align::right}});
+  for (const SafetensorsArray& array : file.arrays) {
+    elements += array.shape.elements();
+    table.add({array.name, array.shape.str(), format_count(array.shape.elements())});
+  }
+  std::string text =
+      fmt::format("file   {}, safetensors, {}\n", options.path, format_plural(elements, "number"));
+  constexpr size_t kMostShown = 80;
+  for (const auto& [key, value] : file.metadata)
+    text += fmt::format("{:<6} {}\n", key,
+                        value.size() > kMostShown ? value.substr(0, kMostShown) + " ..." : value);
+  print_text(text + "\n" + table.str());
+}
+
 void inspect(const InspectOptions& options) {
+  if (begins_as_safetensors(options.path)) return inspect_safetensors(options);
   if (begins_as_hdf5(options.path) || is_keras_archive(options.path)) return inspect_keras(options);
   const Checkpoint checkpoint = Checkpoint::load(options.path);
   const TrainingState state = saved_state(checkpoint);
@@ -118,9 +160,13 @@ void inspect(const InspectOptions& options) {
 }  // namespace
 
 void add_inspect(CommandLine& line) {
-  Command command = line.add_command("inspect", "What a checkpoint, or a file of Keras's, holds");
+  Command command =
+      line.add_command("inspect", "What a checkpoint, a file of Keras's or a .safetensors file holds");
   const auto options = std::make_shared<InspectOptions>();
-  command.add_option("FILE", options->path, "A checkpoint, or an .h5 or .keras that Keras wrote").required();
+  command
+      .add_option("FILE", options->path,
+                  "A checkpoint, an .h5 or .keras that Keras wrote, or a .safetensors file")
+      .required();
   command.add_flag("--config", options->config, "The configuration in it, as YAML");
   add_output_options(command, options->output);
   command.callback([options] { inspect(*options); });

@@ -50,7 +50,9 @@ class Safetensors(Case):
 
     def test_commands_for_runs_say_what_it_is_good_for(self):
         (self.dir / "c.safetensors").write_bytes(safetensors({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(4)))
-        for command in ("inspect", "summary", "evaluate"):
+        self.assertEqual(self.json("inspect", "c.safetensors")["weights"], [{"name": "w", "shape": [1], "is_float": True}])
+        self.assertRegex(self.dtrain("inspect", "c.safetensors").out, r"\nw +1 +1\n")
+        for command in ("summary", "evaluate"):
             error = self.dtrain(command, "c.safetensors", expect=2).err
             self.assertIn("a safetensors file: a new run may start with its weights", error)
 
