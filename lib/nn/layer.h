@@ -122,6 +122,12 @@ struct LayerArguments {
   const void* diff_output() const { return diff_outputs[0]; }
 };
 
+/// The shape of a batch of images, [n, height, width, channels], as Ops::reorder takes it. Sequences,
+/// [n, length, channels], are images of height 1.
+inline Shape image_batch(const Shape& batch) {
+  return batch.rank() == 3 ? Shape{batch[0], 1, batch[1], batch[2]} : batch;
+}
+
 /// One layer's computation for one batch size on one device. It is used by one replica's thread, and makes no
 /// allocation once prepared. The "gradients" of moving averages are written by backward (they are never null
 /// in training).

@@ -100,7 +100,7 @@ ParameterPlace PlanBuilder::parameter_place(int i, int index) {
 }
 
 void PlanBuilder::emit_reorder(ValueRef ref, int slot, Layout from, Layout to, int src, int dst) {
-  plan_.reorders_.push_back(ops(slot).reorder(batch_shape(ref), from, to));
+  plan_.reorders_.push_back(ops(slot).reorder(image_batch(batch_shape(ref)), from, to));
   emit(slot, value_name(ref) + " reorder", {src}, {dst},
        [reorder = plan_.reorders_.back().get(), src, dst](Frame& frame) {
          reorder->run(frame.at(src), frame.at(dst));

@@ -103,7 +103,19 @@ def indices(keras):
     return keras.Sequential([keras.Input((7,)), layers.Embedding(20, 4), layers.Flatten(), layers.Dense(3)])
 
 
-MODELS = [sequential, every_layer, residual, several_ends, nested, frozen_base, indices]
+def sequences(keras):
+    layers = keras.layers
+    row = keras.Input((16, 3))
+    x = layers.Conv1D(6, 3, padding="same", activation="relu")(row)
+    x = layers.ZeroPadding1D((1, 2))(layers.MaxPooling1D(2)(x))
+    x = layers.Conv1D(4, 2, strides=2, use_bias=False)(layers.BatchNormalization()(x))
+    x = layers.AveragePooling1D(2, strides=1, padding="same")(layers.UpSampling1D(3)(x))
+    x = layers.Cropping1D((2, 1))(layers.Conv1D(5, 3, dilation_rate=2)(x))
+    x = layers.Concatenate()([layers.GlobalAveragePooling1D()(x), layers.GlobalMaxPooling1D()(x)])
+    return keras.Model(row, layers.Dense(2)(x))
+
+
+MODELS = [sequential, every_layer, residual, several_ends, nested, frozen_base, indices, sequences]
 
 
 def towers(keras, model, count):

@@ -174,6 +174,16 @@ def every_layer():
         {"multiply": {"inputs": ["embedded", "embedded"], "name": "square"}},
         {"permute": {"dims": [2, 1]}},
         {"permute": {"dims": [2, 1], "name": "turned_back"}},
+        {"zero_padding1d": {"padding": [1, 2]}},
+        {"conv1d": {"filters": 6, "kernel_size": 3, "padding": "same", "activation": "relu",
+                    "bias_initializer": "random_normal"}},
+        {"conv1d": {"filters": 5, "kernel_size": 2, "dilation_rate": 2}},
+        {"upsampling1d": {"size": 2}},
+        {"max_pooling1d": {"pool_size": 2, "padding": "same", "strides": 1}},
+        {"average_pooling1d": {"pool_size": 3, "padding": "same", "name": "means"}},
+        {"cropping1d": {"cropping": [1, 0]}},
+        {"global_max_pooling1d": {"name": "largest_of_words"}},
+        {"global_average_pooling1d": {"inputs": "means", "name": "mean_of_words"}},
         {"subtract": {"inputs": ["turned_back", "embedded"]}},
         {"average": {"inputs": ["subtract", "embedded", "square"]}},
         {"maximum": {"inputs": ["average", "embedded"]}},
@@ -182,7 +192,7 @@ def every_layer():
         {"flatten": {}},
         {"dense": {"units": 5, "name": "of_words", "trainable": False}},
         # All of it, and the input `row`.
-        {"concatenate": {"inputs": ["largest", "repeated", "mean", "of_words", "of_image", "row"], "name": "all"}},
+        {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "row"], "name": "all"}},
     ]
     value, outputs = "all", []
     for i, activation in enumerate(activations):

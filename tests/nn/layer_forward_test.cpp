@@ -317,6 +317,20 @@ TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding move 
   CHECK(larger.output.shape == Shape{2, 6, 1});
   CHECK(larger.forward() == Values{1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4});
 
+  LayerRun filtered(
+      {.yaml = "conv1d: {filters: 1, kernel_size: 2, strides: 2}", .inputs = {{"x", {5, 1}}}, .batch = 1});
+  filtered.inputs = {{1, 2, 3, 4, 5}};
+  filtered.parameters = {{10, 1}, {0.5}};
+  CHECK(filtered.parameter_specs[0].shape == Shape{2, 1, 1});
+  CHECK(filtered.output.shape == Shape{2, 1});
+  CHECK(filtered.forward() == Values{12.5, 34.5});
+  LayerRun longest({.yaml = "max_pooling1d", .inputs = {{"x", {5, 1}}}, .batch = 1});
+  longest.inputs = {{1, 2, 4, 3, 9}};
+  CHECK(longest.forward() == Values{2, 4});
+  LayerRun ends({.yaml = "zero_padding1d: [2, 1]", .inputs = {{"x", {2, 1}}}, .batch = 1});
+  ends.inputs = {{3, 4}};
+  CHECK(ends.forward() == Values{0, 0, 3, 4, 0});
+
   LayerRun joined({"concatenate: {axis: -2}", {{"x", {1, 2}}, {"y", {2, 2}}}});
   joined.inputs = {{1, 2, 3, 4}, {5, 6, 7, 8, 9, 10, 11, 12}};
   CHECK(joined.forward() == Values{1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12});

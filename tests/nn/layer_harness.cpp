@@ -108,7 +108,9 @@ test::Bytes LayerRun::to_device(const Values& values, const TensorSpec& spec, La
   test::TypedArray plain = device_->typed(values);
   if (layout == Layout::plain) return std::move(plain).bytes();
   test::TypedArray laid = device_->typed(values.size());
-  ops().reorder(spec.shape.prepended(case_.batch), Layout::plain, layout)->run(plain.data(), laid.data());
+  ops()
+      .reorder(image_batch(spec.shape.prepended(case_.batch)), Layout::plain, layout)
+      ->run(plain.data(), laid.data());
   return std::move(laid).bytes();
 }
 
@@ -117,7 +119,7 @@ Values LayerRun::to_host(const void* data, const TensorSpec& spec, Layout layout
   test::TypedArray plain;
   if (layout != Layout::plain) {
     plain = device_->typed(static_cast<size_t>(shape.elements()));
-    ops().reorder(shape, layout, Layout::plain)->run(data, plain.data());
+    ops().reorder(image_batch(shape), layout, Layout::plain)->run(data, plain.data());
     data = plain.data();
   }
   std::vector<std::byte> bytes(static_cast<size_t>(shape.elements()) * bytes_of(device_->math.type));

@@ -109,6 +109,8 @@ TEST_CASE("errors give both sides") {
   check_says("permute: [2, 1]", {image}, "dims [2, 1] are for 2 axes, and its input");
   check_says("permute: [1, 1, 2]", {image}, "each number from 1 to the number of axes (5 at most) once");
   check_says("repeat_vector: 2", {image}, "expected an input of one axis");
+  check_says("conv1d: {filters: 2, kernel_size: 3}", {image}, "expected a sequence of [length, channels]");
+  check_says("zero_padding1d: [1, 2, 3]", {image}, "one number, or [before, after]");
   check_says("subtract", {image, image, image}, "expected 2 inputs, found 3");
   check_says("cropping2d: [[2, 3], 0]", {image},
              "cropping [[2, 3], [0, 0]] leaves nothing of its input 5x5x64");

@@ -279,7 +279,7 @@ class Importer {
   }
 
   static bool is_channels_first(const KerasModelLayer& layer) {
-    return text_at(layer.config, "data_format") == "channels_first";
+    return text_at(layer.config, "data_format") == "channels_first" && !layer.class_name.ends_with("1D");
   }
 
   /// Whether a layer works along axis 1, where the channels of images are that come first.

@@ -225,7 +225,8 @@ ConfigNode KerasLayerReader::options(const std::vector<std::string>& names) {
                         : key.ends_with("_initializer") ? initializer(key, value)
                                                         : config_of_json(value);
     if (option.is_sequence())
-      if (const Json* number = single_number(value); number && key != "target_shape" && key != "dims")
+      if (const Json* number = single_number(value);
+          number && key != "target_shape" && key != "dims" && key != "data_format")
         option = config_of_json(*number);
     if (!option.is_null()) entries.push_back(ConfigNode::entry(key, std::move(option)));
   }

@@ -12,6 +12,7 @@ const std::vector<LayerFormats>& all_layer_formats() {
     add_normalization_formats(table);
     add_activation_formats(table);
     add_shape_formats(table);
+    add_sequence_formats(table);
     add_merge_formats(table);
     add_dropout_formats(table);
     add_embedding_formats(table);

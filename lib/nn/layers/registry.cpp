@@ -28,6 +28,9 @@ const Registry<Layer>& registry<Layer>() {
     add_zero_padding2d(t);
     add_cropping2d(t);
     add_upsampling2d(t);
+    add_conv1d(t);
+    add_pooling1d(t);
+    add_shape1d(t);
     add_embedding(t);
     return t;
   }();

@@ -9,6 +9,7 @@ void add_activation(Registry<Layer>& table);
 void add_add(Registry<Layer>& table);
 void add_batch_normalization(Registry<Layer>& table);
 void add_concatenate(Registry<Layer>& table);
+void add_conv1d(Registry<Layer>& table);
 void add_conv2d(Registry<Layer>& table);
 void add_conv2d_transpose(Registry<Layer>& table);
 void add_cropping2d(Registry<Layer>& table);
@@ -22,10 +23,12 @@ void add_layer_normalization(Registry<Layer>& table);
 void add_merges(Registry<Layer>& table);  // subtract, average, maximum, minimum
 void add_multiply(Registry<Layer>& table);
 void add_permute(Registry<Layer>& table);
+void add_pooling1d(Registry<Layer>& table);  // and the global ones
 void add_pooling2d(Registry<Layer>& table);  // max_pooling2d, average_pooling2d
 void add_repeat_vector(Registry<Layer>& table);
 void add_reshape(Registry<Layer>& table);
 void add_separable_conv2d(Registry<Layer>& table);
+void add_shape1d(Registry<Layer>& table);  // zero_padding1d, cropping1d, upsampling1d
 void add_upsampling2d(Registry<Layer>& table);
 void add_zero_padding2d(Registry<Layer>& table);
 

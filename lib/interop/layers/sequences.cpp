@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+
+#include "interop/keras/layer_reader.h"
+#include "interop/keras/options.h"
+#include "interop/layers/table.h"
+#include "interop/layers/windows.h"
+#include "interop/onnx/builder.h"
+#include "interop/torch/builder.h"
+#include "interop/torch/expressions.h"
+
+namespace dtrain {
+
+namespace {
+
+/// The window of a layer of sequences, on an image of height 1.
+Window sequence_window(const Json& options) {
+  const auto length = [&](const char* key, int64_t otherwise) {
+    const Json* value = options.find(key);
+    return value && value->is_int() ? value->as_int() : otherwise;
+  };
+  const int64_t size = length("kernel_size", length("pool_size", 1));
+  return {{1, size},
+          {1, length("strides", options.find("pool_size") ? size : 1)},
+          {1, length("dilation_rate", 1)},
+          options.at("padding").as_string() == "same" ? Border::same : Border::valid};
+}
+
+Padding2 sequence_padding(const Window& window, const TensorSpec& input) {
+  return padding_of(window, Shape{1, input.shape[0], input.shape[1]});
+}
+
+/// The positions before and after a sequence, as Codec<Sides> writes them.
+std::pair<int64_t, int64_t> ends_of(const Json& written) {
+  return {written.items().at(0).as_int(), written.items().at(1).as_int()};
+}
+
+/// The input as an image of height 1, channels first: [batch, channels, 1, length].
+std::string onnx_image(OnnxLayer& layer) {
+  return layer.add("Reshape",
+                   {layer.input(0, ExportLayout::channels_first),
+                    layer.integers({0, layer.input_spec().shape[1], 1, layer.input_spec().shape[0]})});
+}
+
+/// The layer's output is this image of height 1.
+void set_onnx_sequence(OnnxLayer& layer, const std::string& image) {
+  const Shape& shape = layer.output_spec().shape;
+  layer.set_output(layer.add("Reshape", {image, layer.integers({0, shape[1], shape[0]})}),
+                   ExportLayout::channels_first);
+}
+
+std::vector<OnnxAttribute> onnx_window(const Window& window, const Padding2& padding) {
+  return {{"kernel_shape", std::vector<int64_t>{1, window.size.width}},
+          {"strides", std::vector<int64_t>{1, window.strides.width}},
+          {"pads", std::vector<int64_t>{0, padding.left, 0, padding.right}}};
+}
+
+void conv1d_to_onnx(OnnxLayer& layer) {
+  const Window window = sequence_window(layer.options());
+  const int64_t channels = layer.input_spec().shape[1], filters = layer.output_spec().shape[1];
+  std::vector<OnnxAttribute> attributes = onnx_window(window, sequence_padding(window, layer.input_spec()));
+  attributes.emplace_back("dilations", std::vector<int64_t>{1, window.dilation.width});
+  std::vector<std::string> inputs = {
+      onnx_image(layer), layer.parameter("kernel", {2, 1, 0}, {filters, channels, 1, window.size.width})};
+  if (layer.has_parameter("bias")) inputs.push_back(layer.parameter("bias"));
+  set_onnx_sequence(layer, layer.add("Conv", std::move(inputs), std::move(attributes)));
+}
+
+std::function<void(OnnxLayer&)> pooling1d_to_onnx(const std::string& op) {
+  return [op](OnnxLayer& layer) {
+    const Window window = sequence_window(layer.options());
+    std::vector<OnnxAttribute> attributes = onnx_window(window, sequence_padding(window, layer.input_spec()));
+    if (op == "AveragePool") attributes.emplace_back("count_include_pad", int64_t{0});
+    set_onnx_sequence(layer, layer.add(op, {onnx_image(layer)}, std::move(attributes)));
+  };
+}
+
+std::function<void(OnnxLayer&)> global_pooling1d_to_onnx(const std::string& op) {
+  return [op](OnnxLayer& layer) {
+    const std::string pooled = layer.add(op, {onnx_image(layer)});
+    if (layer.output_spec().shape.rank() > 1) return set_onnx_sequence(layer, pooled);
+    layer.set_output(layer.add("Flatten", {pooled}, {{"axis", int64_t{1}}}), ExportLayout::channels_last);
+  };
+}
+
+void padding1d_to_onnx(OnnxLayer& layer) {
+  const auto [before, after] = ends_of(layer.options().at("padding"));
+  const std::string pads = layer.integers({0, 0, 0, before, 0, 0, 0, after});
+  set_onnx_sequence(layer, layer.add("Pad", {onnx_image(layer), pads}));
+}
+
+void cropping1d_to_onnx(OnnxLayer& layer) {
+  const auto [before, after] = ends_of(layer.options().at("cropping"));
+  const std::string end = layer.integers({layer.input_spec().shape[0] - after});
+  set_onnx_sequence(
+      layer, layer.add("Slice", {onnx_image(layer), layer.integers({before}), end, layer.integers({3})}));
+}
+
+void upsampling1d_to_onnx(OnnxLayer& layer) {
+  const std::string scales =
+      layer.float32({1, 1, 1, static_cast<float>(layer.options().at("size").as_int())});
+  set_onnx_sequence(layer, layer.add("Resize", {onnx_image(layer), "", scales},
+                                     {{"mode", std::string("nearest")},
+                                      {"coordinate_transformation_mode", std::string("asymmetric")},
+                                      {"nearest_mode", std::string("floor")}}));
+}
+
+/// The input with channels first and `value` at its ends.
+std::string torch_padded_sequence(TorchLayer& layer, const Padding2& padding, const char* value) {
+  const std::string x = layer.input(0, ExportLayout::channels_first);
+  if (padding.left == 0 && padding.right == 0) return x;
+  return fmt::format("F.pad({}, ({}, {}), value={})", x, padding.left, padding.right, value);
+}
+
+void conv1d_to_torch(TorchLayer& layer) {
+  const Window window = sequence_window(layer.options());
+  layer.set_module(fmt::format("nn.Conv1d({}, {}, {}, stride={}, dilation={}{})", layer.input_spec().shape[1],
+                               layer.output_spec().shape[1], window.size.width, window.strides.width,
+                               window.dilation.width, layer.has_parameter("bias") ? "" : ", bias=False"));
+  layer.weight("weight", "kernel", {2, 1, 0});
+  if (layer.has_parameter("bias")) layer.weight("bias", "bias");
+  const std::string x = torch_padded_sequence(layer, sequence_padding(window, layer.input_spec()), "0");
+  layer.set_output(layer.add(fmt::format("{}({})", layer.module(), x)), ExportLayout::channels_first);
+}
+
+void max_pooling1d_to_torch(TorchLayer& layer) {
+  const Window window = sequence_window(layer.options());
+  const std::string x =
+      torch_padded_sequence(layer, sequence_padding(window, layer.input_spec()), "float('-inf')");
+  layer.set_output(
+      layer.add(fmt::format("F.max_pool1d({}, {}, {})", x, window.size.width, window.strides.width)),
+      ExportLayout::channels_first);
+}
+
+void average_pooling1d_to_torch(TorchLayer& layer) {
+  const Window window = sequence_window(layer.options());
+  const Padding2 padding = sequence_padding(window, layer.input_spec());
+  layer.set_output(
+      layer.add(fmt::format("average_pool({}.unsqueeze(2), {}, {}, {}).squeeze(2)",
+                            layer.input(0, ExportLayout::channels_first), torch_size(window.size),
+                            torch_size(window.strides), torch_sides(padding))),
+      ExportLayout::channels_first);
+}
+
+std::function<void(TorchLayer&)> global_pooling1d_to_torch(const std::string& function) {
+  return [function](TorchLayer& layer) {
+    const bool keeps = layer.output_spec().shape.rank() > 1;
+    layer.set_output(layer.add(fmt::format("{}.{}(2{})", layer.input(0, ExportLayout::channels_first),
+                                           function, keeps ? ", keepdim=True" : "")),
+                     keeps ? ExportLayout::channels_first : ExportLayout::channels_last);
+  };
+}
+
+void padding1d_to_torch(TorchLayer& layer) {
+  const auto [before, after] = ends_of(layer.options().at("padding"));
+  layer.set_output(layer.add(torch_padded_sequence(layer, {0, 0, before, after}, "0")),
+                   ExportLayout::channels_first);
+}
+
+void cropping1d_to_torch(TorchLayer& layer) {
+  const auto [before, after] = ends_of(layer.options().at("cropping"));
+  layer.set_output(layer.add(fmt::format("{}[:, :, {}:{}]", layer.input(0, ExportLayout::channels_first),
+                                         before, layer.input_spec().shape[0] - after)),
+                   ExportLayout::channels_first);
+}
+
+void upsampling1d_to_torch(TorchLayer& layer) {
+  layer.set_output(
+      layer.add(fmt::format("{}.repeat_interleave({}, 2)", layer.input(0, ExportLayout::channels_first),
+                            layer.options().at("size").as_int())),
+      ExportLayout::channels_first);
+}
+
+/// Keras's layers of sequences have the options of this kind.
+std::function<ConfigNode(KerasLayerReader&)> sequence_from_keras(std::string kind) {
+  return [kind = std::move(kind)](KerasLayerReader& reader) {
+    const Json* format = reader.find("data_format");
+    if (format && format->is_string() && format->as_string() == "channels_first")
+      reader.add_problem("has data_format: channels_first");
+    const Json *size = reader.find("pool_size"), *strides = reader.find("strides");
+    if (size && strides && size->dump() == strides->dump()) reader.skip({"strides"});
+    reader.expect("groups", 1);
+    return reader.options(registry<Layer>().fields(kind));
+  };
+}
+
+}  // namespace
+
+void add_sequence_formats(std::vector<LayerFormats>& table) {
+  const auto add = [&](const char* kind, const char* keras, std::function<void(OnnxLayer&)> onnx,
+                       std::function<void(TorchLayer&)> torch) {
+    table.push_back({
+        .kind = kind,
+        .to_keras = keras_image_layer(keras),
+        .from_keras = sequence_from_keras(kind),
+        .onnx = std::move(onnx),
+        .torch = std::move(torch),
+    });
+  };
+  add("conv1d", "Conv1D", conv1d_to_onnx, conv1d_to_torch);
+  add("max_pooling1d", "MaxPooling1D", pooling1d_to_onnx("MaxPool"), max_pooling1d_to_torch);
+  add("average_pooling1d", "AveragePooling1D", pooling1d_to_onnx("AveragePool"), average_pooling1d_to_torch);
+  add("global_max_pooling1d", "GlobalMaxPooling1D", global_pooling1d_to_onnx("GlobalMaxPool"),
+      global_pooling1d_to_torch("amax"));
+  add("global_average_pooling1d", "GlobalAveragePooling1D", global_pooling1d_to_onnx("GlobalAveragePool"),
+      global_pooling1d_to_torch("mean"));
+  // Keras has no data_format for these.
+  const auto without_format = [&](const char* kind, const char* keras, std::function<void(OnnxLayer&)> onnx,
+                                  std::function<void(TorchLayer&)> torch) {
+    add(kind, keras, std::move(onnx), std::move(torch));
+    table.back().to_keras = keras_layer(keras);
+  };
+  without_format("cropping1d", "Cropping1D", cropping1d_to_onnx, cropping1d_to_torch);
+  without_format("upsampling1d", "UpSampling1D", upsampling1d_to_onnx, upsampling1d_to_torch);
+  without_format("zero_padding1d", "ZeroPadding1D", padding1d_to_onnx, padding1d_to_torch);
+}
+
+}  // namespace dtrain

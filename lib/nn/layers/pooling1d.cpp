@@ -1,0 +1,57 @@
+#include "nn/layers/common.h"
+#include "nn/layers/one_dimensional.h"
+#include "nn/layers/table.h"
+#include "nn/layers/window.h"
+
+namespace dtrain {
+namespace {
+
+struct Pooling1DOptions {
+  int64_t pool_size = 2;
+  std::optional<int64_t> strides;
+  Border padding = Border::valid;
+
+  static const Schema<Pooling1DOptions>& schema() {
+    using O = Pooling1DOptions;
+    static const auto schema =
+        Schema<O>("The largest, or the mean, of every window of a sequence, each channel by itself.")
+            .example("{pool_size: 2, strides: 2}")
+            .optional("pool_size", &O::pool_size, "extent of the window", extent())
+            .optional("strides", &O::strides, "steps of the window over the sequence; pool_size if null",
+                      between<std::optional<int64_t>>(1, 1 << 30))
+            .optional("padding", &O::padding,
+                      "'same' lets windows reach over the ends, to ceil(extent / stride) of them");
+    return schema;
+  }
+};
+
+struct GlobalPooling1DOptions {
+  bool keepdims = false;
+
+  static const Schema<GlobalPooling1DOptions>& schema() {
+    static const auto schema =
+        Schema<GlobalPooling1DOptions>(
+            "The largest, or the mean, of a whole sequence, each channel by itself.")
+            .optional("keepdims", &GlobalPooling1DOptions::keepdims, "the output is a sequence of length 1");
+    return schema;
+  }
+};
+
+/// A layer of sequences whose options are called as those of the layer of images are.
+template <class Options>
+void add_pooling(Registry<Layer>& table, const std::string& name, const std::string& image) {
+  table.add_with(name, Options::schema(), [image](const Options& options, const ConfigNode&) {
+    return layer_of_sequences({image, {"pool_size", "strides"}, {}}, Options::schema().write(options));
+  });
+}
+
+}  // namespace
+
+void add_pooling1d(Registry<Layer>& table) {
+  add_pooling<Pooling1DOptions>(table, "max_pooling1d", "max_pooling2d");
+  add_pooling<Pooling1DOptions>(table, "average_pooling1d", "average_pooling2d");
+  add_pooling<GlobalPooling1DOptions>(table, "global_max_pooling1d", "global_max_pooling2d");
+  add_pooling<GlobalPooling1DOptions>(table, "global_average_pooling1d", "global_average_pooling2d");
+}
+
+}  // namespace dtrain

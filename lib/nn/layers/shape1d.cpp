@@ -1,0 +1,62 @@
+#include "nn/layers/common.h"
+#include "nn/layers/one_dimensional.h"
+#include "nn/layers/table.h"
+
+namespace dtrain {
+namespace {
+
+struct Padding1DOptions {
+  Sides padding{1, 1};
+
+  static const Schema<Padding1DOptions>& schema() {
+    static const auto schema =
+        Schema<Padding1DOptions>("Zeros before and after sequences.")
+            .example("{padding: [1, 2]}")
+            .optional("padding", &Padding1DOptions::padding, "positions: one number, or [before, after]")
+            .positional("padding");
+    return schema;
+  }
+};
+
+struct Cropping1DOptions {
+  Sides cropping{1, 1};
+
+  static const Schema<Cropping1DOptions>& schema() {
+    static const auto schema =
+        Schema<Cropping1DOptions>("Sequences without their ends.")
+            .example("{cropping: [1, 2]}")
+            .optional("cropping", &Cropping1DOptions::cropping, "positions: one number, or [before, after]")
+            .positional("cropping");
+    return schema;
+  }
+};
+
+struct UpSampling1DOptions {
+  int64_t size = 2;
+
+  static const Schema<UpSampling1DOptions>& schema() {
+    static const auto schema =
+        Schema<UpSampling1DOptions>("Longer sequences: each position several times.")
+            .example("{size: 2}")
+            .optional("size", &UpSampling1DOptions::size, "how many times each position is there", extent())
+            .positional("size");
+    return schema;
+  }
+};
+
+template <class Options>
+void add(Registry<Layer>& table, const std::string& name, const ImageOptions& image) {
+  table.add_with(name, Options::schema(), [image](const Options& options, const ConfigNode&) {
+    return layer_of_sequences(image, Options::schema().write(options));
+  });
+}
+
+}  // namespace
+
+void add_shape1d(Registry<Layer>& table) {
+  add<Padding1DOptions>(table, "zero_padding1d", {"zero_padding2d", {}, {"padding"}});
+  add<Cropping1DOptions>(table, "cropping1d", {"cropping2d", {}, {"cropping"}});
+  add<UpSampling1DOptions>(table, "upsampling1d", {"upsampling2d", {"size"}, {}});
+}
+
+}  // namespace dtrain
