@@ -10,11 +10,28 @@
 #include "config/node.h"
 #include "config/scalar.h"
 #include "config/schema.h"
+#include "interop/layer_formats.h"
 #include "reference_types.h"
 
 namespace dtrain {
 
 namespace {
+
+/// A sentence on the formats that hold the kinds of layers.
+std::string formats_of_layers() {
+  const auto format = [](const char* name, bool (*has)(const LayerFormats&)) {
+    std::vector<std::string> missing;
+    for (const LayerFormats& row : all_layer_formats())
+      if (!has(row)) missing.push_back("`" + row.kind + "`");
+    return missing.empty() ? name : fmt::format("{} (but for {})", name, fmt::join(missing, ", "));
+  };
+  return fmt::format(
+      "Every kind can be [exported](exporting.md) to {}, {} and {}, and imported from files of {}.",
+      format("Keras", [](const LayerFormats& row) { return row.to_keras != nullptr; }),
+      format("ONNX", [](const LayerFormats& row) { return row.onnx != nullptr; }),
+      format("PyTorch", [](const LayerFormats& row) { return row.torch != nullptr; }),
+      format("Keras", [](const LayerFormats& row) { return row.from_keras != nullptr; }));
+}
 
 /// A kind as it stands among the choices of its registry.
 struct Kind {
@@ -248,8 +265,9 @@ class Reference {
         "A block is used like a layer; `repeat: n` lays it n times, each reading the one before. Names "
         "inside it are its own, and `input` is what flows into it.\n\n";
     text += inner_tables(keys);
-    text += fmt::format("## Layers\n\nBeside its own options every layer has these keys:\n\n{}{}",
-                        key_table(layer_keys), registry_section(definitions_.at("layer"), common));
+    text += fmt::format("## Layers\n\n{}\n\nBeside its own options every layer has these keys:\n\n{}{}",
+                        formats_of_layers(), key_table(layer_keys),
+                        registry_section(definitions_.at("layer"), common));
     text += registry("Activations", "activation", "The values of the layers' `activation`.");
     return text + registry("Initializers", "initializer",
                            "How parameters begin: drawn from the seed and the parameter's name.");

@@ -293,6 +293,11 @@ class Refusals(Import):
         (self.dir / "overlap.keras").write_bytes(overlapping)
         self.assertIn("overlapping ones", self.refused("overlap.keras"))
 
+    def test_weights_that_are_empty_or_no_hdf5(self):
+        for content in (b"", b"not HDF5"):
+            name = self.rewrite("other.keras", **{"model.weights.h5": content})
+            self.assertIn("expected an HDF5 file in model.weights.h5", self.refused(name))
+
     def test_deep_and_absurd_configurations(self):
         self.assertIn("nesting", self.refused(self.rewrite("deep.keras", config_json=b"[" * 100000)))
         config = self.config()

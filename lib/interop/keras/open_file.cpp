@@ -73,6 +73,17 @@ Json read_json(const ZipFile& archive, const char* name) {
 }  // namespace
 
 OpenKerasFile::OpenKerasFile(const std::string& path) : path_(path) {
+  try {
+    open();
+  } catch (const UserError&) {
+    throw;
+  } catch (const Error& error) {  // libhdf5's: the file is at fault
+    throw UserError(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+void OpenKerasFile::open() {
+  const std::string& path = path_;
   if (is_keras_archive(path)) {
     open_archive();
   } else {
@@ -103,7 +114,7 @@ void OpenKerasFile::open_archive() {
         "{0}: expected its weights in {1}, found {2}; save it in Keras without max_shard_size", path_,
         kWeightsEntry, archive.find("model.weights.json") ? "weights split over several files" : "none"));
   image_ = archive.read(*weights);
-  file_ = open_image(image_, path_);
+  if (image_.size > 0) file_ = open_image(image_, path_);
   if (!file_)
     throw UserError(fmt::format("{}: expected an HDF5 file in {}, found something else or a damaged one",
                                 path_, kWeightsEntry));

@@ -38,6 +38,7 @@ class OpenKerasFile {
   Hdf5Handle open_weights() const;
 
  private:
+  void open();
   void open_archive();
   void read_attributes();
 
