@@ -22,8 +22,7 @@ struct ResumeOptions : TrainingOptions {
 /// Where the run goes on: its own directory, or another one that holds no run.
 RunDirectory directory_for(const ResumeOptions& options) {
   if (options.directory.empty() && imported_model_at(options.path))
-    throw UserError(
-        fmt::format("{}: is an imported model; --output DIR says where its training goes on", options.path));
+    throw UserError(fmt::format("{}: is an imported model; --output DIR names the new run", options.path));
   const std::optional<RunDirectory> own = run_directory_of(options.path);
   if (options.directory.empty()) {
     if (own) return *own;

@@ -9,9 +9,9 @@
 
 namespace dtrain {
 
-/// The state with which Keras 3 goes on training where a checkpoint ends, step for step. Nothing if Keras
-/// cannot, and then `why_not` says why; `warning` is set if Keras goes on in another way. The arrays are the
-/// checkpoint's.
+/// Returns the state from which Keras 3 continues the training of a checkpoint, step for step. Returns
+/// nothing and sets `why_not` if Keras cannot; sets `warning` if Keras would continue in another way. The
+/// arrays are the checkpoint's.
 std::optional<KerasTraining> keras_training(const SavedRun& run, std::string& why_not, std::string& warning);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// A trained model as the .keras file of Keras 3, whose training goes on there.
+// Writes a trained model as a .keras file, with which Keras 3 can continue the training.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// The state with which Keras goes on training.
+/// The state from which Keras continues the training.
 struct KerasTraining {
   Json compile_config;  ///< Keras 3's: optimizer, loss, metrics
   int64_t iteration = 0;

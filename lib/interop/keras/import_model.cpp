@@ -4,9 +4,7 @@
 #include <array>
 #include <cctype>
 #include <optional>
-#include <queue>
 #include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,26 +12,15 @@
 #include "base/error.h"
 #include "interop/keras/json.h"
 #include "interop/keras/layer_reader.h"
+#include "interop/keras/model_calls.h"
 #include "interop/layer_formats.h"
 
 namespace dtrain {
 
 namespace {
 
-constexpr size_t kMostCalls = 100'000;
-
-/// A value of the model being written: an output of one of the calls, or an input of the model.
-struct Value {
-  int call = -1;   // in Importer::calls_
-  int input = -1;  // of the model
-};
-
-/// One call of a layer that is no model.
-struct Call {
-  const KerasModelLayer* layer = nullptr;
-  std::string path;  // of the layer: "resnet50/conv1"
-  std::vector<Value> inputs;
-};
+using Value = KerasValue;
+using Call = KerasLayerCall;
 
 /// A name that a layer of dtrain's can have: other characters become '_'.
 std::string allowed_name(const std::string& name) {
@@ -77,14 +64,14 @@ class Importer {
   Importer(const KerasModel& model, int keras_major) : model_(model), keras_major_(keras_major) {}
 
   ImportedModel import() {
-    std::vector<Value> inputs;
-    for (size_t i = 0; i < model_.inputs.size(); ++i) inputs.push_back({-1, static_cast<int>(i)});
     name_inputs();
-    const std::vector<Value> outputs = lay(model_, "", inputs);
-    drop_unread(outputs);
+    KerasCalls listed = list_calls(model_);
+    calls_ = std::move(listed.calls);
+    problems_ = std::move(listed.problems);
+    drop_unread(listed.outputs);
     translate();
     if (!problems_.empty()) throw_problems();
-    write(outputs);
+    write(listed.outputs);
     return std::move(result_);
   }
 
@@ -104,106 +91,6 @@ class Importer {
     std::string name = base;
     for (int number = 1; !taken_.insert(name).second; ++number) name = fmt::format("{}_{}", base, number);
     return name;
-  }
-
-  /// Adds the calls of a model's layers, each after what it reads and otherwise in Keras's order; returns the
-  /// model's outputs.
-  std::vector<Value> lay(const KerasModel& model, const std::string& prefix,
-                         const std::vector<Value>& inputs) {
-    struct Pending {
-      int waits_for = 0;
-      std::vector<std::pair<int, int>> readers;  // calls that wait for this one
-      bool is_needed = false;
-    };
-    std::vector<std::vector<Pending>> pending;
-    std::vector<std::vector<std::vector<Value>>> values;  // by layer, call and output
-    for (const KerasModelLayer& layer : model.layers) {
-      pending.emplace_back(layer.is_input() ? 1 : layer.calls.size());
-      values.emplace_back(layer.is_input() ? 1 : layer.calls.size());
-    }
-    for (size_t i = 0; i < model.inputs.size(); ++i) {
-      const KerasTensor& input = model.inputs[i];
-      if (i >= inputs.size() || !model.layers[static_cast<size_t>(input.layer)].is_input()) {
-        problems_.push_back(
-            fmt::format("{}: its inputs are no inputs", prefix.empty() ? "the model" : prefix));
-        throw_problems();
-      }
-      values[static_cast<size_t>(input.layer)][0] = {inputs[i]};
-    }
-    // Only what the outputs depend on is computed.
-    std::vector<std::pair<int, int>> stack;
-    const auto need = [&](const KerasTensor& tensor) {
-      auto& calls = pending[static_cast<size_t>(tensor.layer)];
-      if (static_cast<size_t>(tensor.call) >= calls.size()) return;
-      Pending& call = calls[static_cast<size_t>(tensor.call)];
-      if (!std::exchange(call.is_needed, true)) stack.emplace_back(tensor.layer, tensor.call);
-    };
-    for (const KerasTensor& output : model.outputs) need(output);
-    using Place = std::pair<int, int>;
-    std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
-    while (!stack.empty()) {
-      const auto [layer, call] = stack.back();
-      stack.pop_back();
-      if (model.layers[static_cast<size_t>(layer)].is_input()) continue;
-      Pending& one = pending[static_cast<size_t>(layer)][static_cast<size_t>(call)];
-      for (const KerasTensor& input :
-           model.layers[static_cast<size_t>(layer)].calls[static_cast<size_t>(call)].inputs) {
-        need(input);
-        if (model.layers[static_cast<size_t>(input.layer)].is_input()) continue;
-        ++one.waits_for;
-        pending[static_cast<size_t>(input.layer)][static_cast<size_t>(input.call)].readers.emplace_back(layer,
-                                                                                                        call);
-      }
-      if (one.waits_for == 0) ready.emplace(layer, call);
-    }
-    const auto value_of = [&](const KerasTensor& tensor) -> Value {
-      const auto& of_layer = values[static_cast<size_t>(tensor.layer)];
-      if (static_cast<size_t>(tensor.call) < of_layer.size())
-        if (const auto& outputs = of_layer[static_cast<size_t>(tensor.call)];
-            static_cast<size_t>(tensor.output) < outputs.size())
-          return outputs[static_cast<size_t>(tensor.output)];
-      problems_.push_back(fmt::format("{}{}: is read before it is computed, or has no such output", prefix,
-                                      model.layers[static_cast<size_t>(tensor.layer)].name));
-      throw_problems();
-    };
-    while (!ready.empty()) {
-      const auto [number, call] = ready.top();
-      ready.pop();
-      const KerasModelLayer& layer = model.layers[static_cast<size_t>(number)];
-      std::vector<Value> read;
-      for (const KerasTensor& input : layer.calls[static_cast<size_t>(call)].inputs)
-        read.push_back(value_of(input));
-      values[static_cast<size_t>(number)][static_cast<size_t>(call)] =
-          compute(layer, layer.calls[static_cast<size_t>(call)], prefix, read);
-      for (const auto& [reader, its_call] :
-           pending[static_cast<size_t>(number)][static_cast<size_t>(call)].readers)
-        if (--pending[static_cast<size_t>(reader)][static_cast<size_t>(its_call)].waits_for == 0)
-          ready.emplace(reader, its_call);
-    }
-    std::vector<Value> outputs;
-    for (const KerasTensor& output : model.outputs) outputs.push_back(value_of(output));
-    return outputs;
-  }
-
-  std::vector<Value> compute(const KerasModelLayer& layer, const KerasCall& call, const std::string& prefix,
-                             const std::vector<Value>& inputs) {
-    const std::string path = prefix + layer.name;
-    check_arguments(call, path);
-    if (layer.model) return lay(*layer.model, path + "/", inputs);
-    if (calls_.size() >= kMostCalls) {
-      problems_.push_back(fmt::format("{}: the model has more than {} calls of layers", path, kMostCalls));
-      throw_problems();
-    }
-    calls_.push_back({&layer, path, inputs});
-    return {{static_cast<int>(calls_.size()) - 1, -1}};
-  }
-
-  /// Arguments of calls: only `training: false` is without effect on predictions.
-  void check_arguments(const KerasCall& call, const std::string& path) {
-    for (const auto& [key, value] : call.arguments.entries()) {
-      if (value.is_bool() && !value.as_bool()) continue;
-      problems_.push_back(fmt::format("{}: is called with {}={}", path, key, value.dump()));
-    }
   }
 
   void drop_unread(const std::vector<Value>& outputs) {

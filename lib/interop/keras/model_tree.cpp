@@ -31,7 +31,7 @@ class ModelParser {
     if (!config) refuse("a model's class_name and config", "something else");
     if (!is_model_class(class_name) && !value_at(*config, "layers"))
       throw UserError(
-          fmt::format("{}: is of the class '{}', which computes in code of its own and lists no layers; "
+          fmt::format("{}: is of the class '{}', which computes in Python code and lists no layers; "
                       "expected a Sequential or "
                       "functional model",
                       where_, class_name));
@@ -171,7 +171,7 @@ class ModelParser {
     }
   }
 
-  /// Keras 2 may count the calls of a model from 1, since a call of its own made it.
+  /// Keras 2 may count the calls of a model from 1, since making the model counts as a call.
   void number_calls_from_zero() {
     std::vector<int> largest(result_.layers.size(), -1);
     const auto for_each_tensor = [&](const auto& work) {

@@ -46,7 +46,7 @@ const std::vector<ClassWeights>& classes() {
   return all;
 }
 
-/// The names of so many weights of a layer. `config` is null if the file has none.
+/// Returns names for `count` weights of a layer. `config` is null if the file has none.
 Names weight_names_of(std::string_view class_name, const Json& config, size_t count) {
   Names numbers, names;
   for (size_t i = 0; i < count; ++i) numbers.push_back(std::to_string(i));
