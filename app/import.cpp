@@ -208,7 +208,7 @@ std::vector<std::vector<float>> slots_of(const RunConfig& config, const Paramete
 std::unique_ptr<float[]> values_of(const ParameterLayout& layout, const KerasImport& imported) {
   auto values = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(layout.size()));
   for (const ParameterSlice& slice : layout.slices()) {
-    const KerasWeight& array = *imported.parameters.at(slice.path());
+    const KerasWeight& array = imported.parameters.at(slice.path());
     std::copy_n(array.values.get(), slice.elements(), values.get() + slice.offset);
   }
   return values;

@@ -1,5 +1,6 @@
 #include "interop/keras/import.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -13,9 +14,14 @@ namespace dtrain {
 
 namespace {
 
-/// 3 for a file that does not say.
-int major_version(const std::string& version) {
-  int major = 3;
+bool has_convolution(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const GraphNode& node) { return node.kind.starts_with("conv"); });
+}
+
+/// The first versions of Keras 1 wrote no version in their .h5 files.
+int major_version(const std::string& version, KerasLayout layout) {
+  int major = layout == KerasLayout::layers ? 1 : 3;
   std::from_chars(version.data(), version.data() + version.size(), major);
   return major;
 }
@@ -27,6 +33,7 @@ KerasImport import_keras(const std::string& path, bool with_training,
   KerasImport result;
   KerasLayout layout = KerasLayout::none;
   Json model_config;
+  KernelLayout kernels;
   {
     const OpenKerasFile file(path);
     layout = file.layout();
@@ -39,21 +46,30 @@ KerasImport import_keras(const std::string& path, bool with_training,
           "with them (model: {{weights: {{from: {0}}}}})",
           path));
     result.weights = read_keras_weights(file);
+    kernels.is_flipped = file.facts().backend == "theano";
   }
+  const int keras_major = major_version(result.keras_version, layout);
+  kernels.is_keras_1 = keras_major == 1;
+  if (kernels.is_keras_1) model_config = with_keras_2_names(model_config);
   try {
     const std::shared_ptr<const KerasModel> file_model = parse_keras_model(model_config);
     std::shared_ptr<const KerasModel> model = file_model;
     result.towers = remove_towers(model);
     result.name = model->name;
-    ImportedModel imported = import_keras_model(*model, major_version(result.keras_version));
+    ImportedModel imported = import_keras_model(*model, keras_major);
     result.model = change(imported.model);
     result.graph = build_imported(imported, result.model);
     result.model = without_automatic_names(result.model, result.graph);
-    result.parameters = match_weights(*file_model, imported, result.graph, result.weights, layout);
+    result.parameters = match_weights(*file_model, imported, result.graph, result.weights, layout, kernels);
     if (with_training)
       result.training = import_keras_training(result.training_config, *file_model, imported, result.graph,
-                                              result.weights, major_version(result.keras_version));
+                                              result.weights, keras_major);
     result.left_out = std::move(imported.left_out);
+    if (kernels.is_keras_1 && has_convolution(result.graph))
+      result.left_out.push_back(
+          "the backend: Keras 1 does not record it, and dtrain expects TensorFlow's kernels; those of Theano "
+          "are "
+          "reversed along height and width");
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: {}", path, error.what()));
   }

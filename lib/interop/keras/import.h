@@ -20,7 +20,7 @@ struct KerasImport {
   std::string keras_version;  ///< "" if the file does not say
   ConfigNode model;           ///< the `model:` part of a configuration, with the user's changes
   Graph graph;
-  std::map<std::string, const KerasWeight*> parameters;  ///< by "<layer>/<weight>"; in `weights`
+  std::map<std::string, KerasWeight> parameters;  ///< by "<layer>/<weight>", in Keras 3's layout
   KerasWeights weights;
   std::vector<int> towers;                   ///< of wrappers that were removed (towers.h)
   std::vector<std::string> left_out;         ///< see ImportedModel

@@ -93,9 +93,21 @@ Found find_in_layers(const KerasModel& model, const Parameters& parameters, cons
   std::map<std::string, const KerasWeightGroup*> groups;
   for (const KerasWeightGroup& group : weights.groups) groups.emplace(group.name, &group);
   Found found;
-  for (const KerasModelLayer& layer : model.layers)
-    if (const auto group = groups.find(layer.name); group != groups.end())
+  // Keras 1 does not say the names of models within a Sequential: such models and the groups without a layer
+  // have the same order.
+  std::set<std::string_view> names;
+  for (const KerasModelLayer& layer : model.layers) names.insert(layer.name);
+  std::vector<const KerasWeightGroup*> unnamed;
+  for (const KerasWeightGroup& group : weights.groups)
+    if (!names.contains(group.name)) unnamed.push_back(&group);
+  size_t next = 0;
+  for (const KerasModelLayer& layer : model.layers) {
+    if (const auto group = groups.find(layer.name); group != groups.end()) {
       deal(layer, *group->second, parameters, found);
+    } else if (layer.model && next < unnamed.size()) {
+      deal(layer, *unnamed[next++], parameters, found);
+    }
+  }
   return found;
 }
 
@@ -168,13 +180,13 @@ std::vector<const KerasWeight*> in_order(const GraphNode& node, std::vector<cons
 
 }  // namespace
 
-std::map<std::string, const KerasWeight*> match_weights(const KerasModel& file_model,
-                                                        const ImportedModel& imported, const Graph& graph,
-                                                        const KerasWeights& weights, KerasLayout layout) {
+std::map<std::string, KerasWeight> match_weights(const KerasModel& file_model, const ImportedModel& imported,
+                                                 const Graph& graph, const KerasWeights& weights,
+                                                 KerasLayout layout, const KernelLayout& kernels) {
   const Parameters parameters(imported, graph);
   const Found found = layout == KerasLayout::layers ? find_in_layers(file_model, parameters, weights)
                                                     : find_in_vars(file_model, parameters, weights);
-  std::map<std::string, const KerasWeight*> matched;
+  std::map<std::string, KerasWeight> matched;
   std::vector<std::string> problems;
   for (const auto& [layer, name] : imported.names) {
     const GraphNode* node = parameters.node(*layer);
@@ -189,10 +201,12 @@ std::map<std::string, const KerasWeight*> match_weights(const KerasModel& file_m
     }
     for (size_t i = 0; i < arrays.size(); ++i) {
       const ParameterSpec& parameter = node->parameters[i];
-      if (!arrays[i]->values || arrays[i]->shape != parameter.shape)
+      KerasWeight array =
+          parameter.name == "kernel" ? restored_kernel(*layer, *arrays[i], kernels) : *arrays[i];
+      if (!array.values || array.shape != parameter.shape)
         problems.push_back(fmt::format("{}/{}: expected {}, found {} ('{}')", name, parameter.name,
-                                       parameter.shape.str(), arrays[i]->shape.str(), arrays[i]->name));
-      matched.emplace(name + "/" + parameter.name, arrays[i]);
+                                       parameter.shape.str(), array.shape.str(), array.name));
+      matched.emplace(name + "/" + parameter.name, std::move(array));
     }
   }
   if (!problems.empty())

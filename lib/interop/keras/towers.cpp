@@ -42,8 +42,7 @@ bool joins_batches(const KerasModelLayer& layer) {
     const Json* axis = value_at(layer.config, key);
     return axis && axis->is_int() && axis->as_int() == 0;
   };
-  if (layer.class_name == "Concatenate") return is_zero("axis");
-  return layer.class_name == "Merge" && text_at(layer.config, "mode") == "concat" && is_zero("concat_axis");
+  return layer.class_name == "Concatenate" && is_zero("axis");
 }
 
 /// The wrapper's towers, if the model is a wrapper.
