@@ -19,6 +19,7 @@
 #include "report/array_difference.h"
 #include "report/run_files.h"
 #include "text.h"
+#include "train/exported_run.h"
 #include "train/saved_run.h"
 
 namespace dtrain {
@@ -74,6 +75,20 @@ Side load_side(const std::string& given) {
         fmt::format("{}: expected a checkpoint, a run, a model file or a step log, found nothing", given));
   const std::string path = best_checkpoint_at(given, print_warning);
   return {path, WeightFile::load(path)};
+}
+
+/// A checkpoint beside a file with other names and other orders of axes is compared as dtrain would export it
+/// to such a file. Returns the run, which the weights refer to.
+std::unique_ptr<SavedRun> match_layout(Side& side, const Side& other) {
+  if (side.file.layout() == other.file.layout() || other.file.layout() == WeightLayout::keras) return nullptr;
+  if (!side.file.checkpoint())
+    throw UserError(
+        fmt::format("{}: has other names of weights than {}, and other orders of axes; compare a run or a "
+                    "checkpoint with it, or a folder that `dtrain import` made",
+                    side.path, other.path));
+  auto run = std::make_unique<SavedRun>(load_saved_run(side.path, {}, print_warning));
+  side.file = WeightFile::of_model(exported_run(*run, {}).model, other.file.layout());
+  return run;
 }
 
 std::map<std::string, const ArrayRef*> by_name(const std::vector<ArrayRef>& arrays) {
@@ -356,7 +371,8 @@ bool diff_step_logs(const DiffOptions& options) {
 }
 
 bool diff_models(const DiffOptions& options) {
-  const Side a = load_side(options.a), b = load_side(options.b);
+  Side a = load_side(options.a), b = load_side(options.b);
+  const auto run_a = match_layout(a, b), run_b = match_layout(b, a);
   const Comparison found = compare(a, b, options);
   if (options.output.json) print_json(as_json(found, a, b));
   if (options.output.text()) {
@@ -388,7 +404,7 @@ void add_diff(CommandLine& line) {
   constexpr const char* kSides =
       "A run (its best checkpoint, else its newest), a checkpoint, an imported model, a model file (.keras, "
       ".h5, "
-      ".safetensors: the weights alone), or a step log (fit --step-log)";
+      ".safetensors, .onnx: the weights alone), or a step log (fit --step-log)";
   command.add_option("A", options->a, kSides).required();
   command.add_option("B", options->b, "The same").required();
   command

@@ -1,4 +1,5 @@
-// dtrain inspect: the content of a checkpoint, of an .h5 or .keras of Keras's, or of a .safetensors file.
+// dtrain inspect: the content of a checkpoint, of an .h5 or .keras of Keras's, of a .safetensors or an .onnx
+// file.
 #include <array>
 #include <memory>
 
@@ -11,6 +12,7 @@
 #include "commands.h"
 #include "console.h"
 #include "keras_listing.h"
+#include "onnx_listing.h"
 #include "options.h"
 #include "progress.h"
 #include "text.h"
@@ -146,6 +148,15 @@ void inspect_safetensors(const InspectOptions& options) {
 }
 
 void inspect(const InspectOptions& options) {
+  if (is_onnx_file(options.path)) {
+    if (options.config)
+      throw UserError(fmt::format(
+          "{}: expected a checkpoint of dtrain, which --config is for, found an ONNX file", options.path));
+    const OnnxFile file = read_onnx(options.path);
+    if (options.output.json) print_json(arrays_json(file, options.path));
+    if (options.output.text()) print_text(arrays_text(file, options.path));
+    return;
+  }
   if (begins_as_safetensors(options.path)) return inspect_safetensors(options);
   if (begins_as_hdf5(options.path) || is_keras_archive(options.path)) return inspect_keras(options);
   const Checkpoint checkpoint = Checkpoint::load(options.path);
@@ -160,12 +171,12 @@ void inspect(const InspectOptions& options) {
 }  // namespace
 
 void add_inspect(CommandLine& line) {
-  Command command =
-      line.add_command("inspect", "What a checkpoint, a file of Keras's or a .safetensors file holds");
+  Command command = line.add_command(
+      "inspect", "What a checkpoint, a file of Keras's, or a .safetensors or .onnx file holds");
   const auto options = std::make_shared<InspectOptions>();
   command
       .add_option("FILE", options->path,
-                  "A checkpoint, an .h5 or .keras that Keras wrote, or a .safetensors file")
+                  "A checkpoint, an .h5 or .keras that Keras wrote, a .safetensors or an .onnx file")
       .required();
   command.add_flag("--config", options->config, "The configuration in it, as YAML");
   add_output_options(command, options->output);

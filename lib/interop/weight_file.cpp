@@ -15,6 +15,10 @@
 #include "checkpoint/safetensors.h"
 #include "interop/keras/open_file.h"
 #include "interop/keras/weight_names.h"
+#include "interop/onnx/export.h"
+#include "interop/onnx/read_model.h"
+#include "interop/permuted.h"
+#include "interop/torch/builder.h"
 
 namespace dtrain {
 
@@ -103,7 +107,48 @@ std::optional<std::string> name_in_layer(const Json& layers, const std::string& 
 WeightFile WeightFile::load(const std::string& path) {
   if (path.ends_with(".safetensors") || begins_as_safetensors(path)) return of_safetensors(path);
   if (begins_as_hdf5(path) || is_keras_archive(path)) return of_keras(path);
+  if (is_onnx_file(path)) return of_onnx(path);
   return of_checkpoint(path);
+}
+
+void WeightFile::add(std::string name, const Shape& shape, std::vector<float> values) {
+  weights_.push_back(
+      {std::move(name), shape, DType::float32, arrays_.emplace_back(std::move(values)).data()});
+}
+
+WeightFile WeightFile::of_model(const ExportedModel& model, WeightLayout layout) {
+  WeightFile file;
+  file.layout_ = layout;
+  if (layout == WeightLayout::onnx) {
+    for (OnnxTensor& tensor : onnx_model(model, {}).initializers)
+      if (tensor.integers.empty()) file.add(tensor.name, tensor.shape, std::move(tensor.floats));
+    return file;
+  }
+  if (layout == WeightLayout::torch) {
+    for (const TorchWeight& weight : torch_weights(*model.graph)) {
+      const GraphNode& node = model.graph->nodes[static_cast<size_t>(weight.node)];
+      std::string name = node.name + "." + weight.name;
+      name[name.rfind('.')] = '/';
+      if (weight.parameter < 0) {
+        const auto elements = static_cast<size_t>(weight.shape.elements());
+        file.add(std::move(name), weight.shape, std::vector<float>(elements, weight.value));
+        continue;
+      }
+      const auto index = static_cast<size_t>(weight.parameter);
+      const std::span<const float> values = model.values(weight.node, index);
+      file.add(std::move(name), weight.shape,
+               weight.axes.empty() ? std::vector<float>(values.begin(), values.end())
+                                   : permuted(values, node.parameters[index].shape, weight.axes));
+    }
+    return file;
+  }
+  for (size_t i = 0; i < model.graph->nodes.size(); ++i) {
+    const GraphNode& node = model.graph->nodes[i];
+    for (size_t k = 0; k < node.parameters.size() && node.shared_with < 0; ++k)
+      file.weights_.push_back({node.name + "/" + node.parameters[k].name, node.parameters[k].shape,
+                               DType::float32, model.values(static_cast<int>(i), k).data()});
+  }
+  return file;
 }
 
 WeightFile WeightFile::of_checkpoint(const std::string& path) {
@@ -120,11 +165,12 @@ WeightFile WeightFile::of_checkpoint(const std::string& path) {
 WeightFile WeightFile::of_safetensors(const std::string& path) {
   SafetensorsFile read = SafetensorsFile::load(path);
   WeightFile file;
-  file.is_of_torch_ = is_torch_layout(read);
+  const bool is_of_torch = is_torch_layout(read);
+  if (is_of_torch) file.layout_ = WeightLayout::torch;
   const std::optional<Json> layers = layers_of_modules(read, path);
   for (SafetensorsArray& array : read.arrays) {
     std::string name = array.name;
-    if (file.is_of_torch_) {
+    if (is_of_torch) {
       if (layers) {  // dtrain wrote the file, and knows which arrays are weights of layers
         const std::optional<std::string> of_layer = name_in_layer(*layers, name);
         if (!of_layer) continue;
@@ -136,6 +182,14 @@ WeightFile WeightFile::of_safetensors(const std::string& path) {
     if (array.values) weight.data = file.arrays_.emplace_back(*std::move(array.values)).data();
     file.weights_.push_back(std::move(weight));
   }
+  return file;
+}
+
+WeightFile WeightFile::of_onnx(const std::string& path) {
+  WeightFile file;
+  file.layout_ = WeightLayout::onnx;
+  for (OnnxInitializer& array : read_onnx(path).initializers)
+    if (array.values) file.add(array.name, array.shape, *std::move(array.values));
   return file;
 }
 

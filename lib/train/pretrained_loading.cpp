@@ -139,7 +139,7 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
 
   const std::set<std::string> known(of_model.begin(), of_model.end());
   Offers offers = offers_of(options, result.file, known);
-  if (result.file.is_of_torch()) offers = from_torch(graph, offers, result.of_torch);
+  if (result.file.layout() == WeightLayout::torch) offers = from_torch(graph, offers, result.of_torch);
   std::map<std::string, const ArrayRef*> offered;
   for (const auto& [name, weight] : offers)
     if (const auto [first, is_first] = offered.emplace(name, weight); !is_first && known.contains(name))
@@ -185,6 +185,12 @@ Pretrained load_pretrained(const Graph& graph) {
     result.path = best_checkpoint_at(graph.pretrained->from,
                                      [&](const std::string& warning) { result.warnings.push_back(warning); });
     result.file = WeightFile::load(result.path);
+    if (result.file.layout() == WeightLayout::onnx)
+      throw UserError(
+          fmt::format("{}: expected weights of layers, found an ONNX model, whose weights are those of "
+                      "operators; export the "
+                      "model as .safetensors or .keras",
+                      result.path));
   } catch (const UserError& error) {
     throw error_at(graph.pretrained->mark, fmt::format("weights: {}", error.what()));
   }

@@ -61,6 +61,18 @@ class Runs(Diff):
             self.assertEqual((found["weights"]["same"], found["weights"]["changed"]), (4, []))
         self.assertEqual(len(self.diff("run", "model", "--arrays", expect=1)["slots"]["only_a"]), 8)
 
+    def test_a_run_beside_files_with_other_names_and_axes(self):
+        self.fit("--epochs", 1)
+        self.fit("--epochs", 2, output="other")
+        for name, options in {"a.onnx": (), "external.onnx": ("--external-data", "--opset", 13), "a.safetensors": ()}.items():
+            self.dtrain("export", "run", "--output", name, *options)
+            self.assertEqual(self.diff("run", name, expect=0)["weights"]["same"], 4)
+            self.assertEqual(self.diff(name, "run", expect=0)["weights"]["same"], 4)
+            self.assertEqual(len(self.diff(name, "other", expect=1)["weights"]["changed"]), 4)
+        self.assertTrue(self.diff("a.onnx", "external.onnx", expect=0)["equal"])
+        found = self.dtrain("diff", "a.onnx", "a.safetensors", expect=2).err
+        self.assertIn("a.onnx: has other names of weights than a.safetensors", found)
+
     def test_what_cannot_be_compared(self):
         self.fit("--epochs", 0, "--step-log", "log")
         self.write("other", '{"step":1,"loss":0.5}\n')

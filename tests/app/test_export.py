@@ -58,6 +58,37 @@ class Files(Exported):
         self.assertIn(b'{"dense_1": {"numbers": "probabilities"}}', (self.dir / "model.onnx").read_bytes())
 
 
+class OnnxListing(Exported):
+    def test_inspect_lists_initializers_and_summary_operators(self):
+        self.dtrain("export", "run", "--output", "a.onnx")
+        file = self.json("inspect", "a.onnx")
+        self.assertEqual((file["opset"], file["producer"]), (17, "dtrain"))
+        weights = {array["name"]: array for array in file["weights"]}
+        self.assertTrue(all(array["dtype"] in ("float32", "int64") for array in weights.values()))
+        self.assertEqual(file["inputs"][0]["shape"][0], "batch")
+        operators = self.json("summary", "a.onnx")["operators"]
+        self.assertIn("Gemm", [operator["op"] for operator in operators])
+        self.assertIn("Gemm", self.dtrain("summary", "a.onnx").out)
+        for name in weights:
+            self.assertIn(name, self.dtrain("inspect", "a.onnx").out)
+
+    def test_damaged_files_and_data_elsewhere_are_refused(self):
+        self.dtrain("export", "run", "--output", "a.onnx", "--external-data")
+        whole = (self.dir / "a.onnx").read_bytes()
+        (self.dir / "short.onnx").write_bytes(whole[:-20])
+        self.assertIn("short.onnx: expected", self.dtrain("inspect", "short.onnx", expect=2).err)
+        (self.dir / "text.onnx").write_bytes(b"model: {}\n")
+        self.assertIn("text.onnx: expected an ONNX", self.dtrain("inspect", "text.onnx", expect=2).err)
+        (self.dir / "away.onnx").write_bytes(whole.replace(b"a.onnx.data", b"/etc/passwd"))
+        self.assertIn("in a file of the same folder, found '/etc/passwd'", self.dtrain("inspect", "away.onnx", expect=2).err)
+        (self.dir / "a.onnx.data").write_bytes(b"")
+        self.assertIn("a.onnx: expected", self.dtrain("inspect", "a.onnx", expect=2).err)
+
+    def test_no_model_begins_with_the_weights_of_operators(self):
+        self.dtrain("export", "run", "--output", "a.onnx")
+        self.assertIn("found an ONNX model", self.dtrain("check", "config.yaml", "--set", "model.weights.from=a.onnx", expect=2).err)
+
+
 class Safetensors(Exported):
     def read(self, name):
         content = (self.dir / name).read_bytes()

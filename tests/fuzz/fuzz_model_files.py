@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Model files of strangers: .keras, .h5 and .safetensors files, mutated at random, are imported, inspected and begun with.
+"""Model files of strangers: .keras, .h5, .safetensors and .onnx files, mutated at random, are imported, inspected and begun with.
 Each command ends in time with 0 or 2, within 4 times the file's size and 200 MB of memory, and a refused import leaves nothing.
 
     fuzz_model_files.py --program DTRAIN [--count N] [--seed S] [--keep FOLDER] [FILE...]
@@ -42,9 +42,9 @@ def bases(program, folder, files):
     """The files that are mutated: name and bytes."""
     (folder / "run.yaml").write_text(json.dumps(CONFIG))
     for arguments in (["fit", "run.yaml", "--output", "run"], ["export", "run", "--output", "a.keras"],
-                      ["export", "run", "--output", "a.safetensors"]):
+                      ["export", "run", "--output", "a.safetensors"], ["export", "run", "--output", "a.onnx"]):
         subprocess.run([program, *arguments, "--quiet"], cwd=folder, check=True)
-    found = [(name, (folder / name).read_bytes()) for name in ("a.keras", "a.safetensors")]
+    found = [(name, (folder / name).read_bytes()) for name in ("a.keras", "a.safetensors", "a.onnx")]
     found.append(("a.h5", next((folder / "run/checkpoints").glob("*.h5")).read_bytes()[HEADER:]))
     return found + [(path.name, path.read_bytes()) for path in files]
 

@@ -201,8 +201,11 @@ std::map<std::string, KerasWeight> match_weights(const KerasModel& file_model, c
     }
     for (size_t i = 0; i < arrays.size(); ++i) {
       const ParameterSpec& parameter = node->parameters[i];
-      KerasWeight array =
-          parameter.name == "kernel" ? restored_kernel(*layer, *arrays[i], kernels) : *arrays[i];
+      // A kernel of another size is refused as it is. An empty one may have any extents.
+      const Shape& shape = arrays[i]->shape;
+      const bool is_kernel = parameter.name == "kernel" && std::count(shape.begin(), shape.end(), 0) == 0 &&
+                             shape.elements() == parameter.shape.elements();
+      KerasWeight array = is_kernel ? restored_kernel(*layer, *arrays[i], kernels) : *arrays[i];
       if (!array.values || array.shape != parameter.shape)
         problems.push_back(fmt::format("{}/{}: expected {}, found {} ('{}')", name, parameter.name,
                                        parameter.shape.str(), array.shape.str(), array.name));
