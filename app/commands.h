@@ -1,7 +1,7 @@
 // The subcommands. Each function adds one to the command line, which runs it once it is read.
 #pragma once
 
-#include "command_line.h"
+#include "cli/command_line.h"
 
 namespace dtrain {
 

@@ -9,16 +9,16 @@
 
 #include <fmt/format.h>
 
+#include "base/files/paths.h"
 #include "base/location.h"
-#include "base/paths.h"
+#include "base/text.h"
+#include "cli/console.h"
+#include "cli/options.h"
 #include "commands.h"
 #include "config/yaml.h"
-#include "console.h"
 #include "interop/weight_file.h"
-#include "options.h"
 #include "report/array_difference.h"
 #include "report/run_files.h"
-#include "text.h"
 #include "train/exported_run.h"
 #include "train/saved_run.h"
 

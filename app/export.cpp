@@ -10,15 +10,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/paths.h"
+#include "base/files/paths.h"
+#include "base/text.h"
+#include "cli/console.h"
+#include "cli/options.h"
 #include "commands.h"
 #include "config/diagnostics.h"
-#include "console.h"
 #include "interop/onnx/export.h"
 #include "interop/torch/export.h"
-#include "options.h"
-#include "saved_model.h"
-#include "text.h"
+#include "runs/saved_model.h"
 #include "train/exported_run.h"
 #include "train/exported_training.h"
 

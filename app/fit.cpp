@@ -4,14 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "cli/console.h"
+#include "cli/launcher.h"
+#include "cli/wrong_path.h"
 #include "commands.h"
-#include "console.h"
-#include "launcher.h"
-#include "run_folder.h"
-#include "sweep_plan.h"
-#include "train/run_config_parser.h"
-#include "training.h"
-#include "wrong_path.h"
+#include "run/run_config_parser.h"
+#include "runs/run_folder.h"
+#include "runs/training.h"
+#include "sweep/sweep_plan.h"
 
 namespace dtrain {
 

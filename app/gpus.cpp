@@ -4,14 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+#include "cli/console.h"
+#include "cli/options.h"
 #include "collective/collective.h"
 #include "commands.h"
-#include "console.h"
 #include "device/gpu_info.h"
 #include "device/peer_access.h"
-#include "libraries_json.h"
-#include "options.h"
-#include "text.h"
+#include "print/libraries_json.h"
 #include "watch.h"
 
 namespace dtrain {

@@ -9,18 +9,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/files/paths.h"
 #include "base/name_list.h"
-#include "base/paths.h"
+#include "base/text.h"
 #include "checkpoint/file.h"
 #include "checkpoint/foreign_file.h"
+#include "cli/console.h"
+#include "cli/options.h"
 #include "commands.h"
 #include "config/load.h"
-#include "console.h"
-#include "model_table.h"
 #include "nn/parameters.h"
-#include "options.h"
-#include "text.h"
-#include "train/run_config_parser.h"
+#include "print/model_table.h"
+#include "run/run_config_parser.h"
 #include "train/saved_run.h"
 
 namespace dtrain {

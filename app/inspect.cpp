@@ -5,17 +5,17 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/foreign_file.h"
 #include "checkpoint/hash.h"
 #include "checkpoint/safetensors.h"
+#include "cli/console.h"
+#include "cli/options.h"
 #include "commands.h"
-#include "console.h"
-#include "keras_listing.h"
-#include "onnx_listing.h"
-#include "options.h"
-#include "progress.h"
-#include "text.h"
+#include "print/keras_listing.h"
+#include "print/onnx_listing.h"
+#include "print/progress.h"
 #include "train/saved_run.h"
 
 namespace dtrain {

@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cli/console.h"
+#include "cli/invocation.h"
+#include "cli/last_resort.h"
+#include "cli/signals.h"
 #include "commands.h"
-#include "console.h"
 #include "device/gpu_info.h"
-#include "invocation.h"
-#include "last_resort.h"
-#include "signals.h"
 #include "train/trainer.h"
 #include "version.h"
 

@@ -4,15 +4,15 @@
 
 #include <fmt/format.h>
 
-#include "base/new_file.h"
-#include "base/paths.h"
+#include "base/files/new_file.h"
+#include "base/files/paths.h"
+#include "cli/console.h"
+#include "cli/options.h"
 #include "commands.h"
-#include "console.h"
-#include "data/input_file.h"
+#include "data/files/input_file.h"
 #include "data/pictures/tar_index.h"
-#include "new_config.h"
-#include "options.h"
-#include "train/run_config_parser.h"
+#include "profile/new_config.h"
+#include "run/run_config_parser.h"
 
 namespace dtrain {
 

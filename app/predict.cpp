@@ -5,22 +5,22 @@
 
 #include <fmt/format.h>
 
-#include "base/paths.h"
+#include "base/files/paths.h"
+#include "base/text.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/signals.h"
 #include "commands.h"
 #include "config/diagnostics.h"
-#include "console.h"
-#include "data/array_writer.h"
+#include "data/files/array_writer.h"
 #include "data/given_file.h"
-#include "options.h"
-#include "prediction_table.h"
-#include "saved_model.h"
-#include "signals.h"
-#include "text.h"
-#include "train/placement.h"
-#include "train/probabilities.h"
+#include "print/prediction_table.h"
+#include "run/placement.h"
+#include "run/probabilities.h"
+#include "run/target_scale.h"
+#include "runs/saved_model.h"
 #include "train/sample_check.h"
 #include "train/saved_threshold.h"
-#include "train/target_scale.h"
 #include "train/trainer.h"
 
 namespace dtrain {

@@ -7,12 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "base/new_file.h"
-#include "base/paths.h"
+#include "base/files/new_file.h"
+#include "base/files/paths.h"
+#include "cli/console.h"
+#include "cli/invocation.h"
+#include "cli/options.h"
 #include "commands.h"
-#include "console.h"
-#include "invocation.h"
-#include "options.h"
 
 namespace dtrain {
 

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "base/paths.h"
+#include "base/files/paths.h"
+#include "cli/console.h"
+#include "cli/launcher.h"
 #include "commands.h"
-#include "console.h"
-#include "launcher.h"
-#include "train/placement.h"
-#include "training.h"
+#include "run/placement.h"
+#include "runs/training.h"
 
 namespace dtrain {
 

@@ -9,14 +9,14 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/paths.h"
+#include "base/files/paths.h"
+#include "base/text.h"
+#include "cli/console.h"
+#include "cli/options.h"
 #include "commands.h"
-#include "console.h"
-#include "options.h"
 #include "report/run_files.h"
 #include "report/sweep.h"
-#include "sweep_table.h"
-#include "text.h"
+#include "sweep/sweep_table.h"
 
 namespace dtrain {
 

@@ -1,11 +1,11 @@
 // dtrain schema: what a configuration may hold, for editors and for people.
 #include <memory>
 
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/reference.h"
 #include "commands.h"
-#include "console.h"
-#include "options.h"
-#include "reference.h"
-#include "train/run_config_parser.h"
+#include "run/run_config_parser.h"
 
 namespace dtrain {
 

@@ -3,18 +3,18 @@
 
 #include <fmt/format.h>
 
-#include "base/paths.h"
+#include "base/files/paths.h"
+#include "base/text.h"
 #include "checkpoint/foreign_file.h"
 #include "checkpoint/safetensors.h"
+#include "cli/console.h"
+#include "cli/options.h"
 #include "commands.h"
-#include "console.h"
-#include "keras_listing.h"
-#include "model_table.h"
-#include "onnx_listing.h"
-#include "options.h"
-#include "text.h"
-#include "train/placement.h"
-#include "train/run_config_parser.h"
+#include "print/keras_listing.h"
+#include "print/model_table.h"
+#include "print/onnx_listing.h"
+#include "run/placement.h"
+#include "run/run_config_parser.h"
 #include "train/saved_run.h"
 
 namespace dtrain {

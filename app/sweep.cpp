@@ -9,21 +9,21 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/signals.h"
+#include "cli/wrong_path.h"
 #include "commands.h"
 #include "config/load.h"
-#include "console.h"
 #include "device/device.h"
-#include "options.h"
-#include "signals.h"
-#include "sweep_folder.h"
-#include "sweep_plan.h"
-#include "sweep_runner.h"
-#include "sweep_table.h"
-#include "text.h"
-#include "train/placement.h"
-#include "train/run_config_parser.h"
+#include "run/placement.h"
+#include "run/run_config_parser.h"
+#include "sweep/sweep_folder.h"
+#include "sweep/sweep_plan.h"
+#include "sweep/sweep_runner.h"
+#include "sweep/sweep_table.h"
 #include "train/trainer.h"
-#include "wrong_path.h"
 
 namespace dtrain {
 

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/text.h"
 #include "base/utf8.h"
-#include "console.h"
+#include "cli/console.h"
 #include "device/load.h"
-#include "text.h"
 
 namespace dtrain {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "options.h"
+#include "cli/options.h"
 
 namespace dtrain {
 

@@ -15,14 +15,16 @@ import tempfile
 # From the ground up. A folder may include itself and every folder on a lower floor, never its neighbour.
 FLOORS = [
     {"base"},
-    {"config", "image"},
+    {"config", "hdf5", "image"},
     {"device"},
     {"ops", "collective"},
     {"data", "checkpoint"},
     {"nn", "optim"},
-    {"interop"},
+    {"interop", "distribute", "profile"},
+    {"run"},
+    {"engine"},
     {"train"},
-    {"report"},
+    {"estimate", "report"},
     {"app"},
 ]
 
@@ -30,8 +32,8 @@ FLOORS = [
 CAGES = [
     ("fmt", r"fmt/", set().union(*FLOORS)),
     ("yaml-cpp", r"yaml-cpp/", {"config"}),
-    ("HDF5", r"(hdf5|H5)", {"base", "checkpoint", "data", "interop"}),
-    ("ISA-L", r"isa-l/", {"base", "data", "interop"}),
+    ("HDF5", r"(hdf5|H5)", {"hdf5", "checkpoint", "data", "interop"}),
+    ("ISA-L", r"isa-l/", {"hdf5", "data", "interop"}),
     ("libjpeg-turbo", r"(jpeglib|jerror|jconfig|jmorecfg)\.h", {"image"}),
     ("libpng", r"png\.h", {"image"}),
     ("oneDNN", r"(dnnl|oneapi/)", {"device", "ops"}),

@@ -56,7 +56,7 @@ struct CheckpointContent {
 /// Writes a checkpoint, which appears at `location` whole or not at all (a file that stood there is replaced
 /// only then), and is on the disk when this returns. The same content gives the same bytes. Removes what dead
 /// writers left in the directory. Throws Error, with the path and the reason, when the file cannot be
-/// written: NoSpace (base/new_file.h) for want of space.
+/// written: NoSpace (base/files/new_file.h) for want of space.
 void save_checkpoint(const Location& location, const CheckpointContent& content);
 
 /// A checkpoint in memory. Owns the bytes that the arrays of `content()` point into, so those can be copied

@@ -8,9 +8,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/hdf5_session.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/sparse_file.h"
+#include "hdf5/hdf5_session.h"
 
 namespace dtrain {
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "base/hdf5_session.h"
 #include "checkpoint/checkpoint.h"
+#include "hdf5/hdf5_session.h"
 
 namespace dtrain {
 

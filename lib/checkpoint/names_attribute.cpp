@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/hdf5_storage.h"
+#include "hdf5/hdf5_storage.h"
 
 namespace dtrain {
 

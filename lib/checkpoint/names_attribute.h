@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "base/hdf5_heap.h"
-#include "base/hdf5_session.h"
 #include "checkpoint/keras_layout.h"
+#include "hdf5/hdf5_heap.h"
+#include "hdf5/hdf5_session.h"
 
 namespace dtrain {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/new_file.h"
+#include "base/files/new_file.h"
 #include "checkpoint/checkpoint.h"
 
 namespace dtrain {

@@ -9,7 +9,7 @@
 #include <H5FDdevelop.h>  // where newer versions of libhdf5 describe drivers
 #endif
 
-#include "base/hdf5_session.h"
+#include "hdf5/hdf5_session.h"
 
 namespace dtrain {
 

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "base/paths.h"
+#include "base/files/paths.h"
 #include "config/environment.h"
 #include "config/text.h"
 #include "config/yaml.h"

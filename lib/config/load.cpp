@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/paths.h"
+#include "base/files/paths.h"
 #include "config/files.h"
 #include "config/merge.h"
 #include "config/text.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "data/column.h"
+#include "data/columns/column.h"
 
 namespace dtrain {
 

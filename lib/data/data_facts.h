@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "data/column_reading.h"
+#include "data/columns/column_reading.h"
 
 namespace dtrain {
 

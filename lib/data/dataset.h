@@ -10,9 +10,9 @@
 
 #include "base/tensor_spec.h"
 #include "base/view.h"
+#include "data/columns/samples.h"
 #include "data/data_facts.h"
-#include "data/data_identity.h"
-#include "data/samples.h"
+#include "data/splits/data_identity.h"
 
 namespace dtrain {
 

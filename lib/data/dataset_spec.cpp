@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "base/paths.h"
+#include "base/files/paths.h"
 #include "config/files.h"
 #include "config/schema.h"
-#include "data/cache.h"
-#include "data/column_transforms.h"
+#include "data/caches/cache.h"
+#include "data/columns/column_transforms.h"
 #include "data/readers/reader.h"
 
 namespace dtrain {

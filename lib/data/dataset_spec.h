@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "config/registry.h"
-#include "data/column_transforms.h"
+#include "data/columns/column_transforms.h"
 #include "data/dataset.h"
-#include "data/split_spec.h"
+#include "data/splits/split_spec.h"
 
 namespace dtrain {
 

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/paths.h"
+#include "base/files/paths.h"
 #include "config/scalar.h"
-#include "data/input_file.h"
-#include "data/json_lines.h"
+#include "data/files/input_file.h"
+#include "data/files/json_lines.h"
 #include "data/pictures/open_pictures.h"
 #include "data/pictures/tar_index.h"
 #include "data/readers/csv_text.h"

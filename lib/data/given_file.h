@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/dataset_spec.h"
-#include "data/memory_file.h"
+#include "data/files/memory_file.h"
 #include "data/readers/reader.h"
 
 namespace dtrain {

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/paths.h"
-#include "data/cache.h"
+#include "base/files/paths.h"
+#include "data/caches/cache.h"
 #include "data/chained_dataset.h"
 #include "data/given_file.h"
 #include "data/opening.h"

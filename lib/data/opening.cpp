@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "data/column_transforms.h"
+#include "data/columns/column_transforms.h"
 
 namespace dtrain {
 

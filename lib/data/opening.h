@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 #include "config/diagnostics.h"
+#include "data/columns/row_fitter.h"
 #include "data/dataset_spec.h"
-#include "data/row_fitter.h"
-#include "data/split_dataset.h"
+#include "data/splits/split_dataset.h"
 
 namespace dtrain {
 

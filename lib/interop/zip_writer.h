@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/files/new_file.h"
 #include "base/location.h"
-#include "base/new_file.h"
 #include "checkpoint/hash.h"
 
 namespace dtrain {

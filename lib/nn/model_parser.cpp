@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/paths.h"
+#include "base/files/paths.h"
 #include "base/pattern.h"
 #include "config/files.h"
 #include "nn/graph.h"

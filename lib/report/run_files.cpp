@@ -11,9 +11,9 @@
 
 #include "base/error.h"
 #include "config/yaml.h"
-#include "data/column_transforms.h"
-#include "train/run_config_parser.h"
-#include "train/run_directory.h"
+#include "data/columns/column_transforms.h"
+#include "run/record/run_directory.h"
+#include "run/run_config_parser.h"
 
 namespace dtrain {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "report/input_pictures.h"
-#include "train/row_weights.h"
+#include "run/row_weights.h"
 #include "train/worst_samples.h"
 
 namespace dtrain {

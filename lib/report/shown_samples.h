@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "data/dataset.h"
-#include "train/replicas.h"
-#include "train/run_config.h"
+#include "engine/replicas.h"
+#include "run/run_config.h"
 
 namespace dtrain {
 

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "base/append_file.h"
+#include "base/files/append_file.h"
 #include "report/event_file.h"
 #include "report/input_pictures.h"
 

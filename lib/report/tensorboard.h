@@ -12,9 +12,9 @@
 #include "base/json.h"
 #include "data/dataset.h"
 #include "nn/graph.h"
+#include "run/record/run_directory.h"
+#include "run/tensorboard_options.h"
 #include "train/observer.h"
-#include "train/run_directory.h"
-#include "train/tensorboard_options.h"
 
 namespace dtrain {
 

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/exit_deadline.h"
+#include "base/files/new_file.h"
 #include "base/finite.h"
-#include "base/new_file.h"
 #include "base/stopwatch.h"
 #include "config/environment.h"
 #include "train/saved_run.h"

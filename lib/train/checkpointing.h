@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "engine/replicas.h"
+#include "run/record/metrics_table.h"
+#include "run/record/run_directory.h"
+#include "run/record/training_state.h"
+#include "run/run_config.h"
 #include "train/background.h"
-#include "train/metrics_table.h"
 #include "train/observer.h"
-#include "train/replicas.h"
-#include "train/run_config.h"
-#include "train/run_directory.h"
-#include "train/training_state.h"
 
 namespace dtrain {
 

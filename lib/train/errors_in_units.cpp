@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "device/device.h"
-#include "train/probabilities.h"
+#include "run/probabilities.h"
 
 namespace dtrain {
 

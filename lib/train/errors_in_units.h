@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "run/target_scale.h"
 #include "train/evaluation.h"
 #include "train/predicted_batches.h"
-#include "train/target_scale.h"
 
 namespace dtrain {
 

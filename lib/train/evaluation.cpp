@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "train/reading.h"
-#include "train/row_weights.h"
+#include "engine/reading.h"
+#include "run/row_weights.h"
 #include "train/sample_check.h"
 
 namespace dtrain {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "data/loader.h"
-#include "train/replicas.h"
-#include "train/run_config.h"
+#include "data/loader/loader.h"
+#include "engine/replicas.h"
+#include "run/run_config.h"
 
 namespace dtrain {
 

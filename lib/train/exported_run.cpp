@@ -8,12 +8,12 @@
 
 #include "base/philox.h"
 #include "config/schema.h"
-#include "data/batch.h"
-#include "train/probabilities.h"
-#include "train/replicas.h"
-#include "train/row_weights.h"
-#include "train/target_scale.h"
-#include "train/unit_plan.h"
+#include "data/loader/batch.h"
+#include "engine/replicas.h"
+#include "run/probabilities.h"
+#include "run/row_weights.h"
+#include "run/target_scale.h"
+#include "run/unit_plan.h"
 
 namespace dtrain {
 

@@ -7,8 +7,8 @@
 
 #include "config/schema.h"
 #include "interop/keras/graph_layers.h"
-#include "train/keras_training.h"
-#include "train/learning_rate.h"
+#include "run/keras_training.h"
+#include "run/learning_rate.h"
 
 namespace dtrain {
 

@@ -1,7 +1,7 @@
 #include "train/predicted_batches.h"
 
-#include "data/column.h"
-#include "data/loader.h"
+#include "data/columns/column.h"
+#include "data/loader/loader.h"
 
 namespace dtrain {
 

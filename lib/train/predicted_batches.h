@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "train/replicas.h"
-#include "train/run_config.h"
+#include "engine/replicas.h"
+#include "run/run_config.h"
 
 namespace dtrain {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "data/column.h"
+#include "data/columns/column.h"
 
 namespace dtrain {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "train/run_config.h"
+#include "run/run_config.h"
 
 namespace dtrain {
 

@@ -10,15 +10,15 @@
 
 #include <fmt/format.h>
 
+#include "base/files/paths.h"
 #include "base/name_list.h"
-#include "base/paths.h"
 #include "checkpoint/directory_lock.h"
 #include "config/load.h"
 #include "interop/keras/model_config.h"
-#include "train/keras_training.h"
-#include "train/placement.h"
-#include "train/run_config_parser.h"
-#include "train/training_state.h"
+#include "run/keras_training.h"
+#include "run/placement.h"
+#include "run/record/training_state.h"
+#include "run/run_config_parser.h"
 
 namespace dtrain {
 

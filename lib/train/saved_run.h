@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "train/replicas.h"
-#include "train/run_config.h"
-#include "train/run_directory.h"
-#include "train/training_state.h"
+#include "engine/replicas.h"
+#include "run/record/run_directory.h"
+#include "run/record/training_state.h"
+#include "run/run_config.h"
 
 namespace dtrain {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "train/thresholds.h"
+#include "run/thresholds.h"
 
 namespace dtrain {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "data/cache.h"
+#include "data/caches/cache.h"
 #include "train/saved_run.h"
 
 namespace dtrain {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "train/run_config.h"
+#include "run/run_config.h"
 
 namespace dtrain {
 

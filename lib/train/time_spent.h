@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "data/read_seconds.h"
+#include "data/loader/read_seconds.h"
 
 namespace dtrain {
 

@@ -9,11 +9,11 @@
 
 #include "base/stopwatch.h"
 #include "collective/collective.h"
-#include "train/learning_rate.h"
-#include "train/monitors.h"
-#include "train/placement.h"
-#include "train/reading.h"
-#include "train/row_weights.h"
+#include "engine/reading.h"
+#include "run/learning_rate.h"
+#include "run/monitors.h"
+#include "run/placement.h"
+#include "run/row_weights.h"
 #include "train/sample_check.h"
 
 namespace dtrain {

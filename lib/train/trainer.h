@@ -12,17 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "data/loader.h"
+#include "data/loader/loader.h"
+#include "engine/replicas.h"
+#include "run/record/run_directory.h"
+#include "run/record/training_state.h"
+#include "run/run_config.h"
 #include "train/checkpointing.h"
 #include "train/evaluation.h"
 #include "train/observer.h"
-#include "train/replicas.h"
 #include "train/requests.h"
-#include "train/run_config.h"
-#include "train/run_directory.h"
 #include "train/saved_run.h"
 #include "train/time_spent.h"
-#include "train/training_state.h"
 
 namespace dtrain {
 

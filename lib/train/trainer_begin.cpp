@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "train/monitors.h"
+#include "run/monitors.h"
 #include "train/pretrained_loading.h"
 #include "train/split_overlap.h"
 #include "train/trainer.h"

@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "device/device.h"
-#include "train/probabilities.h"
-#include "train/target_scale.h"
+#include "run/probabilities.h"
+#include "run/target_scale.h"
 
 namespace dtrain {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "run/run_config.h"
 #include "train/predicted_batches.h"
-#include "train/run_config.h"
 
 namespace dtrain {
 

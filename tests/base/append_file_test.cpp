@@ -1,5 +1,5 @@
 // Files that grow at their end.
-#include "base/append_file.h"
+#include "base/files/append_file.h"
 
 #include <csignal>
 #include <filesystem>

@@ -5,8 +5,8 @@
 #include <hdf5.h>
 
 #include "base/error.h"
-#include "base/hdf5_session.h"
 #include "checkpoint/layout.h"
+#include "hdf5/hdf5_session.h"
 #include "sample.h"
 
 namespace dtrain {

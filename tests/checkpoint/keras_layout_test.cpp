@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <hdf5.h>
 
-#include "base/hdf5_session.h"
+#include "hdf5/hdf5_session.h"
 #include "sample.h"
 
 namespace dtrain {

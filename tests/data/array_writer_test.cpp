@@ -1,5 +1,5 @@
 // Written arrays, read back by the readers.
-#include "data/array_writer.h"
+#include "data/files/array_writer.h"
 
 #include <filesystem>
 #include <numeric>

@@ -16,7 +16,7 @@
 #include "data/augment/mixing.h"
 #include "data/augment/picture_stage.h"
 #include "data/augment/warp.h"
-#include "data/column_plan.h"
+#include "data/columns/column_plan.h"
 #include "support.h"
 
 namespace dtrain::test {

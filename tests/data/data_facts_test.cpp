@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "data/source_columns.h"
+#include "data/columns/source_columns.h"
 #include "data/support.h"
 
 namespace dtrain::test {

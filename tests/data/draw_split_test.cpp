@@ -1,4 +1,4 @@
-#include "data/draw_split.h"
+#include "data/splits/draw_split.h"
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 // Files that the command line names: JSON lines, several files as one data set.
 #include <doctest/doctest.h>
 
-#include "data/json_lines.h"
+#include "data/files/json_lines.h"
 #include "data/support.h"
 
 namespace dtrain::test {

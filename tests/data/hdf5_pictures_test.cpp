@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 
-#include "base/hdf5_heap.h"
+#include "hdf5/hdf5_heap.h"
 #include "pictures.h"
 #include "support.h"
 

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "data/augment/mixing.h"
-#include "data/folder_listing.h"
-#include "data/loader.h"
+#include "data/files/folder_listing.h"
+#include "data/loader/loader.h"
 #include "pictures.h"
 #include "support.h"
 

@@ -1,4 +1,4 @@
-#include "data/loader.h"
+#include "data/loader/loader.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "data/shuffle.h"
+#include "data/loader/shuffle.h"
 
 namespace dtrain::test {
 

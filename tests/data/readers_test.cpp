@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "data/input_file.h"
+#include "data/files/input_file.h"
 #include "data/support.h"
 #include "source_dir.h"
 

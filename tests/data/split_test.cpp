@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "config/load.h"
 #include "config/yaml.h"
-#include "data/column_transforms.h"
+#include "data/columns/column_transforms.h"
 #include "data/readers/reader.h"
 #include "data/support.h"
 

@@ -13,8 +13,8 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "data/loader.h"
-#include "data/split_dataset.h"
+#include "data/loader/loader.h"
+#include "data/splits/split_dataset.h"
 
 namespace dtrain::test {
 

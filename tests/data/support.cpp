@@ -7,7 +7,7 @@
 #include <isa-l/igzip_lib.h>
 
 #include "config/load.h"
-#include "data/column.h"
+#include "data/columns/column.h"
 
 namespace dtrain::test {
 

@@ -9,9 +9,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "data/draw_split.h"
-#include "data/fit.h"
+#include "data/columns/fit.h"
 #include "data/readers/decimal.h"
+#include "data/splits/draw_split.h"
 #include "data/support.h"
 
 namespace dtrain::test {

@@ -27,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 5  # a hang
 SHORT = 60
 
-# Arrays of more than a mebibyte, which is what may be refused without that being the end (app/last_resort.h).
+# Arrays of more than a mebibyte, which is what may be refused without that being the end (app/cli/last_resort.h).
 LARGE = """\
 model:
   inputs: {x: [8, 8, 1]}

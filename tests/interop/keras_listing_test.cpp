@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/hdf5_session.h"
 #include "checkpoint/foreign_file.h"
 #include "checkpoint/sample.h"
+#include "hdf5/hdf5_session.h"
 #include "interop/keras/listing.h"
 #include "interop/weight_file.h"
 

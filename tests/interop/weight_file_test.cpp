@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/hdf5_session.h"
 #include "checkpoint/sample.h"
+#include "hdf5/hdf5_session.h"
 
 using namespace dtrain;
 

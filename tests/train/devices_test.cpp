@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "outcome.h"
-#include "train/placement.h"
+#include "run/placement.h"
 
 using namespace dtrain;
 using namespace dtrain::testing;

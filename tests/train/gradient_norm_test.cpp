@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "base/philox.h"
+#include "engine/gradient_sync.h"
+#include "run/placement.h"
 #include "runs.h"
-#include "train/gradient_sync.h"
-#include "train/placement.h"
 
 using namespace dtrain;
 using namespace dtrain::testing;

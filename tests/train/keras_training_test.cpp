@@ -1,5 +1,5 @@
 // The training_config that a checkpoint holds for Keras.
-#include "train/keras_training.h"
+#include "run/keras_training.h"
 
 #include "runs.h"
 

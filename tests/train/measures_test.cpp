@@ -9,11 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "run/monitors.h"
+#include "run/placement.h"
+#include "run/row_weights.h"
 #include "runs.h"
 #include "train/evaluation.h"
-#include "train/monitors.h"
-#include "train/placement.h"
-#include "train/row_weights.h"
 
 using namespace dtrain;
 using namespace dtrain::testing;

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "run/placement.h"
 #include "runs.h"
-#include "train/placement.h"
 
 using namespace dtrain;
 using namespace dtrain::testing;

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "run/placement.h"
 #include "runs.h"
 #include "train/evaluation.h"
-#include "train/placement.h"
 
 using namespace dtrain;
 using namespace dtrain::testing;

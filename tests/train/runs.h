@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "config/load.h"
-#include "train/run_config_parser.h"
+#include "run/run_config_parser.h"
 #include "train/trainer.h"
 
 namespace dtrain::testing {

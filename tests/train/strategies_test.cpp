@@ -1,6 +1,6 @@
 // What strategies make of a model and devices: which device computes what, and what config.yaml says of it.
+#include "run/placement.h"
 #include "runs.h"
-#include "train/placement.h"
 
 using namespace dtrain;
 using namespace dtrain::testing;

@@ -1,8 +1,8 @@
 // What the processes of a run agree on. There is one kind of process now; another is played here.
 #include <limits>
 
+#include "run/placement.h"
 #include "runs.h"
-#include "train/placement.h"
 
 using namespace dtrain;
 using namespace dtrain::testing;

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "config/registry.h"
-#include "data/column_plan.h"
+#include "data/columns/column_plan.h"
 
 namespace dtrain {
 

@@ -9,7 +9,7 @@
 
 #include "base/philox.h"
 #include "data/augment/augmentation.h"
-#include "data/column_stage.h"
+#include "data/columns/column_stage.h"
 
 namespace dtrain {
 

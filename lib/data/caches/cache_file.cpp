@@ -13,9 +13,9 @@
 #include <isa-l/crc.h>
 
 #include "base/error.h"
+#include "base/files/new_file.h"
 #include "base/json.h"
-#include "base/new_file.h"
-#include "data/mapped_file.h"
+#include "data/files/mapped_file.h"
 
 namespace dtrain {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "data/cache.h"
+#include "data/caches/cache.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-#include "data/cache.h"
+#include "data/caches/cache.h"
 #include "data/caches/cache_file.h"
 
 namespace dtrain {

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "data/cache.h"
+#include "data/caches/cache.h"
 #include "device/device.h"
 
 namespace dtrain {

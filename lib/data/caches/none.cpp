@@ -1,4 +1,4 @@
-#include "data/cache.h"
+#include "data/caches/cache.h"
 
 namespace dtrain {
 

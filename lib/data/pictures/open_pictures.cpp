@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/paths.h"
+#include "base/files/paths.h"
 #include "data/pictures/picture_column.h"
 #include "data/pictures/picture_files.h"
 

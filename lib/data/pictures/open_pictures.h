@@ -5,10 +5,10 @@
 #include <string>
 
 #include "base/tensor_spec.h"
+#include "data/columns/source_columns.h"
 #include "data/pictures/picture_list.h"
 #include "data/pictures/picture_options.h"
 #include "data/pictures/picture_source.h"
-#include "data/source_columns.h"
 
 namespace dtrain {
 

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/stopwatch.h"
-#include "data/parallel.h"
-#include "data/read_seconds.h"
+#include "data/loader/parallel.h"
+#include "data/loader/read_seconds.h"
 
 namespace dtrain {
 

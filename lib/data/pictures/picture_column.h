@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/column.h"
+#include "data/columns/column.h"
 #include "data/pictures/picture_options.h"
 #include "data/pictures/picture_source.h"
 

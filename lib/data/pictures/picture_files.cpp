@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/input_file.h"
+#include "data/files/input_file.h"
 
 namespace dtrain {
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "data/folder_listing.h"
+#include "data/files/folder_listing.h"
 #include "data/pictures/picture_source.h"
 
 namespace dtrain {

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files/paths.h"
 #include "base/name_list.h"
-#include "base/paths.h"
 #include "base/utf8.h"
 
 namespace dtrain {

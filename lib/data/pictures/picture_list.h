@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/folder_listing.h"
+#include "data/files/folder_listing.h"
 
 namespace dtrain {
 

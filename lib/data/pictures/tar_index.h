@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/input_file.h"
+#include "data/files/input_file.h"
 
 namespace dtrain {
 

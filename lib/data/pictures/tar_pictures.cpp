@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "data/folder_listing.h"
-#include "data/parallel.h"
+#include "data/files/folder_listing.h"
+#include "data/loader/parallel.h"
 #include "data/pictures/picture_files.h"
 #include "data/pictures/tar_index.h"
 

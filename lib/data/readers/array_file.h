@@ -4,9 +4,9 @@
 #include <functional>
 #include <string>
 
-#include "data/column.h"
-#include "data/input_file.h"
-#include "data/stored_type.h"
+#include "data/columns/column.h"
+#include "data/files/input_file.h"
+#include "data/files/stored_type.h"
 
 namespace dtrain {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "data/column_reading.h"
+#include "data/columns/column_reading.h"
 
 namespace dtrain {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "config/scalar.h"
-#include "data/column_reading.h"
+#include "data/columns/column_reading.h"
 #include "data/readers/binding.h"
 #include "data/readers/csv_table.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "data/columns/source_columns.h"
 #include "data/readers/csv_values.h"
-#include "data/source_columns.h"
 
 namespace dtrain {
 

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "base/text_hash.h"
-#include "data/parallel.h"
+#include "data/loader/parallel.h"
 
 namespace dtrain {
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "config/diagnostics.h"
-#include "data/parallel.h"
+#include "data/loader/parallel.h"
 #include "data/readers/csv_destination.h"
 #include "data/readers/csv_filler.h"
 #include "data/readers/csv_refusal.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/parallel.h"
+#include "data/loader/parallel.h"
 #include "data/readers/csv_blanks.h"
 
 namespace dtrain {

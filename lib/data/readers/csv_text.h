@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/mapped_file.h"
+#include "data/files/mapped_file.h"
 
 namespace dtrain {
 

@@ -7,10 +7,10 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "base/hdf5_storage.h"
 #include "base/stopwatch.h"
-#include "data/read_seconds.h"
+#include "data/loader/read_seconds.h"
 #include "data/readers/array_file.h"
+#include "hdf5/hdf5_storage.h"
 
 namespace dtrain {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/hdf5_session.h"
 #include "base/shape.h"
-#include "data/input_file.h"
+#include "data/files/input_file.h"
+#include "hdf5/hdf5_session.h"
 
 namespace dtrain {
 

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/hdf5_heap.h"
 #include "data/pictures/picture_files.h"
 #include "data/readers/hdf5_dataset.h"
+#include "hdf5/hdf5_heap.h"
 
 namespace dtrain {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/paths.h"
+#include "base/files/paths.h"
 #include "config/files.h"
 #include "data/dataset_spec.h"
 #include "data/readers/hdf5_pictures.h"

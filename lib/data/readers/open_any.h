@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/column.h"
+#include "data/columns/column.h"
 #include "data/readers/csv_table.h"
 
 namespace dtrain {

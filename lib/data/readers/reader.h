@@ -7,11 +7,11 @@
 
 #include "base/tensor_spec.h"
 #include "config/registry.h"
-#include "data/column.h"
-#include "data/folder_listing.h"
+#include "data/columns/column.h"
+#include "data/columns/source_columns.h"
+#include "data/files/folder_listing.h"
 #include "data/pictures/picture_options.h"
 #include "data/readers/csv_table.h"
-#include "data/source_columns.h"
 
 namespace dtrain {
 

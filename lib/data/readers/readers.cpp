@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/paths.h"
+#include "base/files/paths.h"
 #include "config/files.h"
 #include "data/readers/reader.h"
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "data/column_stage.h"
-#include "data/gather.h"
+#include "data/columns/column_stage.h"
+#include "data/columns/gather.h"
 
 namespace dtrain {
 

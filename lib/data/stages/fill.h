@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "data/column_stage.h"
+#include "data/columns/column_stage.h"
 
 namespace dtrain {
 

@@ -1,7 +1,7 @@
 // Labels to vectors of zeros and a one.
 #pragma once
 
-#include "data/column_stage.h"
+#include "data/columns/column_stage.h"
 
 namespace dtrain {
 

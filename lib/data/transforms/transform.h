@@ -2,8 +2,8 @@
 #pragma once
 
 #include "config/registry.h"
-#include "data/column_plan.h"
-#include "data/fit.h"
+#include "data/columns/column_plan.h"
+#include "data/columns/fit.h"
 
 namespace dtrain {
 

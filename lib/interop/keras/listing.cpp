@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/hdf5_storage.h"
 #include "base/json.h"
 #include "checkpoint/names_attribute.h"
+#include "hdf5/hdf5_storage.h"
 #include "interop/keras/json.h"
 #include "interop/keras/open_file.h"
 

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/hdf5_storage.h"
 #include "checkpoint/foreign_file.h"
 #include "checkpoint/names_attribute.h"
+#include "hdf5/hdf5_storage.h"
 #include "interop/keras/json.h"
 #include "interop/zip.h"
 

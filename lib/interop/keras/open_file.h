@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-#include "base/hdf5_heap.h"
-#include "base/hdf5_session.h"
 #include "base/json.h"
 #include "checkpoint/file.h"
 #include "checkpoint/keras_layout.h"
+#include "hdf5/hdf5_heap.h"
+#include "hdf5/hdf5_session.h"
 
 namespace dtrain {
 

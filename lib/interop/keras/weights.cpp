@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/hdf5_storage.h"
 #include "checkpoint/names_attribute.h"
+#include "hdf5/hdf5_storage.h"
 #include "interop/keras/open_file.h"
 
 namespace dtrain {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/new_file.h"
+#include "base/files/new_file.h"
 #include "interop/check_probes.h"
 #include "interop/onnx/builder.h"
 #include "interop/onnx/interpreter.h"

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files/new_file.h"
 #include "base/location.h"
-#include "base/new_file.h"
 #include "checkpoint/safetensors.h"
 #include "config/schema.h"
 #include "interop/permuted.h"

@@ -13,7 +13,7 @@ inline double ratio(double a, double b) {
   return b == 0 ? 0 : a / b;
 }
 
-/// The option `name`, by which train/heads.cpp reports a metric.
+/// The option `name`, by which run/heads.cpp reports a metric.
 inline constexpr auto kMetricName = "what it is reported as; its kind where not given";
 
 /// Where a metric has no value.

@@ -165,7 +165,8 @@ void CpuOps::embedding_backward(const int32_t* indices, const void* diff_dst, fl
   });
 }
 
-/// Batches for the CPU are converted by what reads them (data/gather.h), so that this is not made to be fast.
+/// Batches for the CPU are converted by what reads them (data/columns/gather.h), so that this is not made to
+/// be fast.
 void CpuOps::gather_rows(const GatherSpec& spec, const void* src, const RowList& rows, int64_t n, void* dst) {
   const int64_t elements = spec.row_elements;
   const size_t size = bytes_of(spec.from);

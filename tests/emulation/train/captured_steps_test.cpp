@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "data/loader.h"
+#include "data/loader/loader.h"
 #include "emulation/emulation.h"
+#include "run/placement.h"
 #include "train/outcome.h"
-#include "train/placement.h"
 #include "train/runs.h"
 
 using namespace dtrain;

@@ -1,7 +1,7 @@
 // What `auto` makes of GPUs that cannot be used.
 #include "emulation/other_machine.h"
-#include "train/placement.h"
-#include "train/run_config_parser.h"
+#include "run/placement.h"
+#include "run/run_config_parser.h"
 #include "train/runs.h"
 
 using namespace dtrain;

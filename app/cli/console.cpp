@@ -1,0 +1,90 @@
+#include "cli/console.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <sys/ioctl.h>
+#include <system_error>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr const char *kRed = "31", *kYellow = "33";
+
+/// In one piece, and without asking for memory, which may be what is to be said. On a lively terminal the
+/// message takes the place of a bar that is drawn on the line (progress.cpp). Lost messages must not end a
+/// run: whether they could be written is not asked.
+void print_message(std::string_view kind, const char* colour, std::string_view message) {
+  const std::string escaped = is_visible(message) ? "" : visible(message);
+  if (!escaped.empty()) message = escaped;
+  const auto length = [](std::string_view text) { return static_cast<int>(text.size()); };
+  const bool on_bar = stderr_is_lively(), lively = !kind.empty() && on_bar;
+  std::fprintf(stderr, "%s%s%s%s%.*s%s%s%.*s\n", on_bar ? "\r\x1b[K" : "", lively ? "\x1b[1;" : "",
+               lively ? colour : "", lively ? "m" : "", length(kind), kind.data(),
+               kind.empty() ? ""
+               : lively     ? ":\x1b[0m"
+                            : ":",
+               kind.empty() ? "" : " ", length(message), message.data());
+}
+
+}  // namespace
+
+bool print_text(std::string_view text) {
+  return print_bytes(visible(text));
+}
+
+bool print_bytes(std::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0)
+    return true;
+  if (errno == EPIPE) return false;
+  throw Error(fmt::format("standard output: cannot be written: {}", std::generic_category().message(errno)));
+}
+
+void print_json(const Json& document) {
+  print_bytes(document.dump(2) + "\n");
+}
+
+void print_note(std::string_view message) {
+  print_message("", "", message);
+}
+
+void print_warning(std::string_view message) {
+  print_message("warning", kYellow, message);
+}
+
+void print_warnings(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) print_message("", "", line);
+}
+
+void print_error(std::string_view message) {
+  static std::atomic<bool> printed{false};
+  if (printed.exchange(true)) return;
+  const bool says_error = message.starts_with("error: ") || message.find(": error: ") != std::string::npos;
+  print_message(says_error ? "" : "error", kRed, message);
+}
+
+bool stderr_is_lively() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return stderr_is_terminal() && !(no_color && *no_color) && !(term && std::string_view(term) == "dumb");
+}
+
+bool stderr_is_terminal() {
+  return ::isatty(STDERR_FILENO) == 1;
+}
+
+size_t terminal_width() {
+  winsize size{};
+  constexpr size_t kUsual = 80;
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+}  // namespace dtrain

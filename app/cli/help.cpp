@@ -1,0 +1,16 @@
+// dtrain help: the commands, or the options of one.
+#include <memory>
+
+#include "cli/console.h"
+#include "commands.h"
+
+namespace dtrain {
+
+void add_help(CommandLine& line) {
+  Command command = line.add_command("help", "The commands, or the options of one");
+  const auto name = std::make_shared<std::string>();
+  command.add_option("COMMAND", *name, "The command to tell of");
+  command.callback([&line, name] { print_text(line.help(*name)); });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,24 @@
+// Options that several subcommands have.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command_line.h"
+
+namespace dtrain {
+
+/// How results are given: as text, as one JSON document, or (quiet without json) not at all.
+struct OutputOptions {
+  bool json = false;
+  bool quiet = false;
+  bool text() const { return !json && !quiet; }
+};
+
+void add_output_options(Command& command, OutputOptions& options);
+/// Adds --best: the best checkpoint of a run directory.
+void add_best_option(Command& command, bool& best);
+/// Adds --set KEY=VALUE, which may be given several times, and may have several values.
+void add_set_option(Command& command, std::vector<std::string>& sets);
+
+}  // namespace dtrain

@@ -1,0 +1,333 @@
+#include "cli/reference.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/reference_types.h"
+#include "config/node.h"
+#include "config/scalar.h"
+#include "config/schema.h"
+#include "interop/layer_formats.h"
+
+namespace dtrain {
+
+namespace {
+
+/// A sentence on the formats that hold the kinds of layers.
+std::string formats_of_layers() {
+  const auto format = [](const char* name, bool (*has)(const LayerFormats&)) {
+    std::vector<std::string> missing;
+    for (const LayerFormats& row : all_layer_formats())
+      if (!has(row)) missing.push_back("`" + row.kind + "`");
+    return missing.empty() ? name : fmt::format("{} (but for {})", name, fmt::join(missing, ", "));
+  };
+  return fmt::format(
+      "Every kind can be [exported](exporting.md) to {}, {} and {}, and imported from files of {}.",
+      format("Keras", [](const LayerFormats& row) { return row.to_keras != nullptr; }),
+      format("ONNX", [](const LayerFormats& row) { return row.onnx != nullptr; }),
+      format("PyTorch", [](const LayerFormats& row) { return row.torch != nullptr; }),
+      format("Keras", [](const LayerFormats& row) { return row.from_keras != nullptr; }));
+}
+
+/// A kind as it stands among the choices of its registry.
+struct Kind {
+  std::string name;
+  const Json* options;  // the JSON schema of the mapping of its options
+  std::string alone;    // "short for {rate: ...}", where a value alone will do
+};
+
+bool is_object(const Json& type) {
+  return type.is_string() && type.as_string() == "object";
+}
+
+/// Returns the schema of a mapping among the alternatives of `schema`, or null.
+const Json* mapping_in(const Json& schema) {
+  if (const Json* type = schema.find("type");
+      type && (is_object(*type) ||
+               (type->is_array() && std::any_of(type->items().begin(), type->items().end(), is_object))))
+    return &schema;
+  for (const char* keyword : {"anyOf", "oneOf"})
+    if (const Json* choices = schema.find(keyword))
+      for (const Json& choice : choices->items())
+        if (const Json* found = mapping_in(choice)) return found;
+  return nullptr;
+}
+
+/// The description of the alternative of a mapping that Schema::positional makes.
+std::string short_form_in(const Json& schema) {
+  const Json* choices = schema.find("anyOf");
+  if (!choices) return "";
+  for (const Json& choice : choices->items()) {
+    const Json* description = choice.find("description");
+    if (description && description->as_string().starts_with("short for")) return description->as_string();
+    if (std::string found = short_form_in(choice); !found.empty()) return found;
+  }
+  return "";
+}
+
+std::vector<Kind> kinds_in(const Json& registry) {
+  std::vector<Kind> kinds;
+  for (const Json& choice : registry.at("oneOf").items()) {
+    const Json* mapping = mapping_in(choice);  // a number, which is short for a kind, is none
+    if (!mapping) continue;
+    const auto& [name, options] = mapping->at("properties").entries().front();
+    kinds.push_back({name, mapping_in(options), short_form_in(options)});
+  }
+  return kinds;
+}
+
+std::string sentence(std::string text) {
+  if (!text.empty() && !text.ends_with('.')) text += '.';
+  return text;
+}
+
+/// A table of the keys of a mapping, less `left_out`.
+std::string key_table(const Json& mapping, const std::vector<std::string>& left_out = {}) {
+  std::string rows;
+  std::vector<std::string> required;
+  if (const Json* names = mapping.find("required"))
+    for (const Json& name : names->items()) required.push_back(name.as_string());
+  for (const auto& [name, property] : mapping.at("properties").entries()) {
+    if (std::find(left_out.begin(), left_out.end(), name) != left_out.end()) continue;
+    const Json* description = property.find("description");
+    const Json* value = property.find("default");
+    const bool needed = std::find(required.begin(), required.end(), name) != required.end();
+    rows += fmt::format("| `{}` | {} | {} | {} |\n", name, in_table(value_type(property)),
+                        needed  ? "**required**"
+                        : value ? "`" + in_table(yaml_text(*value)) + "`"
+                                : "",
+                        in_table(description ? description->as_string() : ""));
+  }
+  return rows.empty() ? "" : "| key | value | default | meaning |\n|---|---|---|---|\n" + rows + "\n";
+}
+
+/// The tables of mappings inside a mapping: `input: {distribution: ...}`, `inputs: {image: {shape: ...}}`.
+/// Keys whose mappings are alike share one table.
+std::string inner_tables(const Json& mapping) {
+  std::vector<std::pair<std::string, std::string>> tables;  // whose keys, and the table
+  for (const auto& [name, property] : mapping.at("properties").entries()) {
+    const Json* inner = mapping_in(property);
+    const Json* values = property.find("additionalProperties");
+    const Json* each = values && values->is_object() ? mapping_in(*values) : nullptr;
+    const Json* shown = each ? each : inner;
+    if (!shown || !shown->find("properties")) continue;
+    const std::string whose = (each ? "each of `" : "`") + name + "`";
+    const std::string table = key_table(*shown);
+    if (!tables.empty() && tables.back().second == table)
+      tables.back().first += " and of " + whose;
+    else
+      tables.emplace_back(whose, table);
+  }
+  std::string text;
+  for (const auto& [whose, table] : tables) text += fmt::format("Keys of {}:\n\n{}", whose, table);
+  return text;
+}
+
+std::string yaml_block(const std::string& text) {
+  return "```yaml\n" + text + "\n```\n\n";
+}
+
+/// How a kind is written, by the example of its schema; its bare name where there is none.
+std::string example_of(const Kind& kind) {
+  const Json* examples = kind.options->find("examples");
+  return examples ? fmt::format("{}: {}", kind.name, yaml_text(examples->items().front())) : kind.name;
+}
+
+/// One registry: a section for each kind that has options, and a table of those that have none.
+std::string registry_section(const Json& registry, const std::vector<std::string>& common_keys = {}) {
+  std::string sections, plain;
+  for (const Kind& kind : kinds_in(registry)) {
+    const std::string doc = sentence(kind.options->at("description").as_string());
+    const std::string table = key_table(*kind.options, common_keys);
+    if (table.empty() && !kind.options->find("examples")) {
+      plain += fmt::format("| `{}` | {} |\n", kind.name, in_table(doc));
+      continue;
+    }
+    sections += fmt::format("### {}\n\n{}\n\n{}{}", kind.name, doc, yaml_block(example_of(kind)), table);
+    if (!kind.alone.empty()) sections += fmt::format("A value alone is {}.\n\n", in_code(kind.alone));
+    sections += inner_tables(*kind.options);
+  }
+  if (!plain.empty()) plain = "| kind without options | what it is |\n|---|---|\n" + plain + "\n";
+  return plain + sections;
+}
+
+/// The keys of the run that have a section of their own lead there.
+std::string with_links(std::string table) {
+  for (const std::string name : {"model", "dataset", "train", "checkpoint"}) {
+    const std::string cell = "| `" + name + "` |";
+    if (const size_t at = table.find(cell); at != std::string::npos)
+      table.replace(at, cell.size(), fmt::format("| [`{0}`](#{0}) |", name));
+  }
+  return table;
+}
+
+constexpr const char* kIntroduction = R"(# Reference of configurations
+
+Every key and every kind that a configuration may name, with its options, their defaults and an example. The program
+prints this page: `dtrain schema --markdown`; `dtrain schema` gives the same to editors as a JSON schema.
+
+A *kind* with options is written as a mapping of one key, `adam: {learning_rate: 0.01}`; where the defaults will do, its
+bare name is enough: `adam`. Where one option is required, its value may stand alone: `dense: 2`. Keras's names are taken, too
+(`Dense`, `mse`). Shapes are those of one sample: the batch axis is never written. Images are
+[height, width, channels]. A number may be a division, `1/255`. A length of time is a number and a unit (`90 seconds`,
+`10 minutes`, `8 hours`, `2 days`); schedules count in steps (`500`) or epochs (`5 epochs`). `null` stands for a key that is
+not given.
+
+)";
+
+constexpr const char* kRunExample = R"(name: digits
+seed: 1
+model:
+  inputs: {image: [64]}
+  layers:
+    - dense: {units: 64, activation: relu}
+    - dense: {units: 10}
+dataset:
+  train: {synthetic: {samples: 1000, target: {classes: 10}}}
+strategy: {mirrored: {devices: [cpu:0, cpu:1]}}
+train:
+  epochs: 5
+  batch_size: 32
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {adam: {learning_rate: 0.001}}
+  metrics: [accuracy]
+checkpoint: {every: 1 epoch, keep: 2, best: {monitor: loss}})";
+
+constexpr const char* kModelExample = R"(model:
+  inputs: {image: [28, 28], hint: {shape: [4], dtype: float32}}
+  blocks:
+    body:
+      parameters: {units: 8}
+      layers:
+        - dense: {units: $units, activation: relu}
+  layers:
+    - flatten: {inputs: image}
+    - body: {units: 16, repeat: 2}
+    - concatenate: {name: both, inputs: [body_1, hint]}
+    - dense: {name: scores, units: 10}
+  outputs: scores)";
+
+const std::string kReaders =
+    R"(A split has one reader. File names are relative to `root`. `rows: [from, to)` beside the reader keeps only these samples. A
+target may be an input, as it is after the transforms: `target: {input: image}`.
+
+A split without a reader takes samples from another split, which then lacks them:
+
+```yaml
+train: {csv: train.csv}
+validation: {split: {of: train, fraction: 0.15, stratify: true, seed: 1}}
+```
+
+)";
+
+/// The sections of a schema of runs.
+class Reference {
+ public:
+  explicit Reference(const Json& schema) : schema_(schema), definitions_(schema.at("$defs")) {}
+
+  std::string str() const {
+    std::string text = kIntroduction + run() + model() + dataset();
+    text +=
+        registry("Strategies", "strategy",
+                 "How the run uses devices. `devices: auto` takes all GPUs, or the CPU if there are none.");
+    text += train() + checkpoint();
+    while (text.ends_with("\n\n")) text.pop_back();
+    return text;
+  }
+
+ private:
+  /// The mapping under a key at the top.
+  const Json& part(const char* key) const { return *mapping_in(schema_.at("properties").at(key)); }
+
+  std::string registry(const char* title, const char* noun, const std::string& introduction) const {
+    return fmt::format("## {}\n\n{}\n\n{}", title, introduction, registry_section(definitions_.at(noun)));
+  }
+
+  std::string run() const {
+    return fmt::format(
+        "## The run\n\nThe keys at the top. `model`, `dataset` and `strategy` stand here or in a file of "
+        "their own.\n\n{}{}",
+        yaml_block(kRunExample), with_links(key_table(schema_)));
+  }
+
+  std::string model() const {
+    const Json& keys = part("model");
+    const Json& layer_keys = definitions_.at("layer_keys");
+    std::vector<std::string> common;
+    for (const auto& [name, property] : layer_keys.at("properties").entries()) common.push_back(name);
+    std::string text = fmt::format("## model\n\n{}\n\n{}{}", sentence(keys.at("description").as_string()),
+                                   yaml_block(kModelExample), key_table(keys));
+    text +=
+        "A block is used like a layer; `repeat: n` lays it n times, each reading the one before. Names "
+        "inside it are its own, and `input` is what flows into it.\n\n";
+    text += inner_tables(keys);
+    text += fmt::format("## Layers\n\n{}\n\nBeside its own options every layer has these keys:\n\n{}{}",
+                        formats_of_layers(), key_table(layer_keys),
+                        registry_section(definitions_.at("layer"), common));
+    text += registry("Activations", "activation", "The values of the layers' `activation`.");
+    return text + registry("Initializers", "initializer",
+                           "How parameters begin: drawn from the seed and the parameter's name.");
+  }
+
+  std::string dataset() const {
+    const Json& keys = part("dataset");
+    std::string text =
+        fmt::format("## dataset\n\n{}\n\n{}", sentence(keys.at("description").as_string()), key_table(keys));
+    text += registry("Readers", "reader", kReaders + drawn_split());
+    text += registry("Transforms", "transform",
+                     "What is done to samples, in the order in which they are listed.");
+    text += registry(
+        "Augmentations", "augmentation",
+        "The values of the data set's `augment`: what the pictures that are trained on undergo, before the "
+        "transforms, by what each draws anew in every epoch.");
+    return text + registry("Caches", "cache", "The values of the data set's `cache`.");
+  }
+
+  /// The keys of a split that takes samples from another one.
+  std::string drawn_split() const {
+    std::string text = "Keys of `split`:\n\n";
+    for (const Json& choice : definitions_.at("split").at("anyOf").items())
+      if (const Json* keys = choice.find("properties")) text += key_table(keys->at("split"));
+    while (text.ends_with('\n')) text.pop_back();
+    return text;
+  }
+
+  std::string train() const {
+    const Json& keys = part("train");
+    std::string text =
+        fmt::format("## train\n\n{}\n\n{}", sentence(keys.at("description").as_string()), key_table(keys));
+    text += registry("Losses", "loss",
+                     "One for every output of the model, or a mapping from outputs to losses: `loss: {digit: "
+                     "..., size: ...}`.");
+    text += registry(
+        "Metrics", "metric",
+        "What is reported beside the loss: a list for every output, or a mapping from outputs to lists: "
+        "`metrics: {digit: [accuracy, auc], size: [r2_score]}`. Under `metrics` all rows count the "
+        "same, under `weighted_metrics` by their weights.");
+    text += registry("Optimizers", "optimizer", "How gradients move the weights.");
+    text +=
+        registry("Learning rates", "learning_rate_schedule", "The values of an optimizer's `learning_rate`.");
+    return text + registry("Callbacks", "callback", "What watches a run.");
+  }
+
+  std::string checkpoint() const {
+    const Json& keys = part("checkpoint");
+    return fmt::format("## checkpoint\n\n{}\n\n{}{}", sentence(keys.at("description").as_string()),
+                       key_table(keys), inner_tables(keys));
+  }
+
+  const Json& schema_;
+  const Json& definitions_;
+};
+
+}  // namespace
+
+std::string reference_markdown(const Json& schema) {
+  return Reference(schema).str();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,101 @@
+#include "cli/signals.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <initializer_list>
+#include <optional>
+#include <poll.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/console.h"
+
+namespace dtrain {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Requests signal_requests;
+std::atomic<bool> requests_wanted{false};
+
+/// The signals that the thread takes.
+sigset_t handled_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) sigaddset(&set, number);
+  }
+  return set;
+}
+
+/// Ends the process as the signal does by default.
+[[noreturn]] void end_by(int number) {
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  std::raise(number);
+  ::_exit(128 + number);  // process 1 of a container, which no signal ends by default
+}
+
+/// Says nothing while standard error takes no text (a terminal that was stopped, a pipe that is full): the
+/// thread must be there for the next signal.
+void acknowledge(int number) {
+  pollfd output{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&output, 1, 0) != 1 || !(output.revents & POLLOUT)) return;
+  print_note(
+      fmt::format("SIG{}: stopping; SIGINT or SIGTERM, from a second later on, ends the process at once and "
+                  "saves nothing",
+                  ::sigabbrev_np(number)));
+}
+
+void serve(const sigset_t& signals) {
+  constexpr std::chrono::seconds kTogether(1);
+  std::optional<Clock::time_point> acknowledged;
+  for (;;) {
+    int number = 0;
+    if (::sigwait(&signals, &number) != 0) continue;
+    if (!requests_wanted) end_by(number);
+    if (number == SIGUSR1) {
+      signal_requests.save = true;
+    } else if (!acknowledged) {
+      signal_requests.stop = number;
+      acknowledge(number);
+      acknowledged = Clock::now();
+    } else if (number != SIGHUP && Clock::now() - *acknowledged >= kTogether) {
+      ::_exit(128 + number);
+    }
+  }
+}
+
+}  // namespace
+
+void take_signals() {
+  const sigset_t signals = handled_signals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  try {
+    std::thread(serve, signals).detach();
+  } catch (const std::system_error&) {
+    // A system that gives no thread gives none to a run either. Other commands end by signals as they do by
+    // default.
+    ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  }
+}
+
+Requests& catch_signals() {
+  requests_wanted = true;
+  return signal_requests;
+}
+
+void ignore_write_signals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,122 @@
+#include "print/fit_table.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/text.h"
+
+namespace dtrain {
+
+namespace {
+
+std::string bytes_text(int64_t bytes) {
+  return format_bytes(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
+}
+
+std::string machine_text(const Machine& machine) {
+  const std::string link = bytes_text(static_cast<int64_t>(machine.link)) + " a second between two";
+  if (machine.kind == DeviceId::Kind::cpu)
+    return fmt::format("{} of this host, which share {} and {}; {}",
+                       format_plural(machine.devices, "logical device"), bytes_text(machine.bytes),
+                       format_plural(machine.cores, "core"), link);
+  return fmt::format("{} with {} for a run, {}", format_plural(machine.devices, "GPU"),
+                     bytes_text(machine.bytes), link);
+}
+
+std::string yaml_of(const RunConfig& config, const Candidate& candidate) {
+  std::string yaml = ConfigNode::mapping({ConfigNode::entry("strategy", candidate.strategy)}).to_yaml();
+  if (yaml.back() != '\n') yaml += '\n';
+  const auto& nodes = config.graph.nodes;
+  if (std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.device.has_value(); }))
+    yaml += "# and no `device:` in the model\n";
+  if (!candidate.recomputed.empty())
+    yaml +=
+        fmt::format("# and `recompute: true` in the model, on {}\n", fmt::join(candidate.recomputed, ", "));
+  if (candidate.batch_size != config.train.batch_size)
+    yaml += fmt::format("# train.batch_size: {}, in the place of {}, which does not fit\n",
+                        candidate.batch_size, config.train.batch_size);
+  return yaml;
+}
+
+Json recomputed_json(const Candidate& candidate) {
+  Json list = Json::array();
+  for (const std::string& block : candidate.recomputed) list.push(block);
+  return list;
+}
+
+std::string table_of(const Machine& machine, const std::vector<Candidate>& candidates) {
+  constexpr auto kRight = Table::Align::right;
+  Table table({{"", kRight},
+               {"strategy"},
+               {"batch", kRight},
+               {"samples/s", kRight},
+               {"ms a step", kRight},
+               {"fullest"},
+               {"takes", kRight},
+               {"of", kRight},
+               {""}});
+  int rank = 0;
+  for (const Candidate& candidate : candidates) {
+    if (!candidate.refusal.empty()) continue;
+    const auto time = [&](double value, double least) {
+      return candidate.fits
+                 ? value < least ? fmt::format("{:.2g}", value) : format_count(static_cast<int64_t>(value))
+                 : "-";
+    };
+    table.add({candidate.fits ? std::to_string(++rank) : "", candidate.name,
+               format_count(candidate.batch_size), time(candidate.samples_per_second(), 10),
+               time(candidate.step_seconds * 1e3, 10), candidate.device,
+               bytes_text(candidate.bytes + candidate.copy_bytes), bytes_text(machine.bytes),
+               candidate.fits ? "" : "does not fit"});
+  }
+  return table.str();
+}
+
+}  // namespace
+
+std::string fit_text(const RunConfig& config, const Machine& machine,
+                     const std::vector<Candidate>& candidates) {
+  std::string text =
+      fmt::format("{}: {}\n\n{}", config.name, machine_text(machine), table_of(machine, candidates));
+  text +=
+      "\nBytes are those of plans made for the CPU. Samples a second are estimates, by arithmetic, to "
+      "compare\n"
+      "strategies by: neither reading samples nor validation is in them. `check --measure` measures.\n";
+  int rank = 0;
+  for (const Candidate& candidate : candidates) {
+    if (!candidate.refusal.empty())
+      text += fmt::format("\n# not {}: {}\n", candidate.name, candidate.refusal);
+    else if (candidate.fits)
+      text += fmt::format("\n# {}: {}\n{}", ++rank, candidate.name, yaml_of(config, candidate));
+  }
+  return text;
+}
+
+Json fit_json(const RunConfig& config, const Machine& machine, const std::vector<Candidate>& candidates) {
+  Json list = Json::array();
+  for (const Candidate& candidate : candidates)
+    list.push(Json::object()
+                  .set("name", candidate.name)
+                  .set("yaml", yaml_of(config, candidate))
+                  .set("recomputed", recomputed_json(candidate))
+                  .set("batch_size", candidate.batch_size)
+                  .set("fits", candidate.fits)
+                  .set("device", candidate.device)
+                  .set("bytes", candidate.bytes)
+                  .set("copy_bytes", candidate.copy_bytes)
+                  .set("step_seconds", candidate.fits ? Json(candidate.step_seconds) : Json())
+                  .set("samples_per_second", candidate.fits ? Json(candidate.samples_per_second()) : Json())
+                  .set("refusal", candidate.refusal.empty() ? Json() : Json(candidate.refusal)));
+  return Json::object()
+      .set("machine", Json::object()
+                          .set("kind", machine.kind == DeviceId::Kind::cpu ? "cpu" : "gpu")
+                          .set("devices", machine.devices)
+                          .set("bytes", machine.bytes)
+                          .set("bytes_per_second", machine.link))
+      .set("estimated", true)
+      .set("candidates", std::move(list));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,215 @@
+#include "print/prediction_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/files/new_file.h"
+#include "base/json.h"
+#include "cli/console.h"
+#include "data/stages/number_at.h"
+#include "run/row_weights.h"
+
+namespace dtrain {
+
+namespace {
+
+class TextFile final : public TextSink {
+ public:
+  explicit TextFile(const std::string& path) : file_(path) {}
+  void write(std::string_view text) override { file_.append(text.data(), text.size()); }
+  void finish() override { file_.finish(); }
+
+ private:
+  NewFile file_;
+};
+
+class StandardOutput final : public TextSink {
+ public:
+  void write(std::string_view text) override { has_reader_ = has_reader_ && print_text(text); }
+
+ private:
+  bool has_reader_ = true;
+};
+
+/// As RFC 4180 wants it.
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string all = "\"";
+  for (const char c : text) all += c == '"' ? "\"\"" : std::string(1, c);
+  return all + "\"";
+}
+
+/// The titles of one output's columns.
+struct Titles {
+  std::string label;                 // of the class; "" without one
+  std::string base;                  // of all numbers together
+  std::vector<std::string> numbers;  // of each
+  bool is_array = false;             // the numbers have no names but their places
+};
+
+/// Makes titles that differ from each other.
+class TitleMaker {
+ public:
+  explicit TitleMaker(std::string first) : taken_{std::move(first)} {}
+
+  /// `output`: the name of one of several outputs, else "".
+  Titles of(const PredictedOutput& predicted, const std::string& output, bool with_classes) {
+    const auto elements = static_cast<size_t>(predicted.spec.shape.elements());
+    const std::string& name = predicted.target.empty() ? output : predicted.target;
+    Titles titles;
+    titles.base = name.empty() ? "output" : name;
+    const bool has_names = with_classes ? !predicted.classes.empty() : predicted.classes.size() == elements;
+    if (with_classes && has_names) titles.label = unique(name.empty() ? "class" : name, "predicted");
+    if (has_names) {
+      for (const std::string& one : predicted.classes)
+        titles.numbers.push_back(unique((output.empty() ? "" : output + ".") + one, titles.base));
+    } else {
+      titles.base = unique(titles.base, "predicted");
+      titles.is_array = elements != 1;
+      for (size_t i = 0; i < elements; ++i)
+        titles.numbers.push_back(elements == 1 ? titles.base
+                                               : unique(fmt::format("{}.{}", titles.base, i), ""));
+    }
+    return titles;
+  }
+
+ private:
+  std::string unique(const std::string& title, const std::string& prefix) {
+    std::string one = title;
+    while (!taken_.insert(one).second) one = prefix + "." + one;
+    return one;
+  }
+
+  std::set<std::string> taken_;
+};
+
+class PredictionTable final : public ArrayWriter {
+ public:
+  PredictionTable(std::unique_ptr<TextSink> sink, TextFormat format, std::vector<PredictedOutput> outputs,
+                  bool with_classes, const Dataset& inputs)
+      : sink_(std::move(sink)), format_(format), outputs_(std::move(outputs)), inputs_(inputs) {
+    TitleMaker maker(inputs.id_title());
+    for (const PredictedOutput& output : outputs_)
+      titles_.push_back(maker.of(output, outputs_.size() > 1 ? output.spec.name : "", with_classes));
+    if (format_ == TextFormat::csv) sink_->write(header());
+  }
+
+  void append(std::span<const View> arrays) override {
+    fmt::memory_buffer text;
+    for (int64_t row = 0; row < arrays[0].shape[0]; ++row, ++row_) {
+      begin_line(text);
+      for (size_t i = 0; i < outputs_.size(); ++i) {
+        const int64_t elements = outputs_[i].spec.shape.elements();
+        std::vector<double> numbers;
+        for (int64_t at = row * elements; at < (row + 1) * elements; ++at)
+          numbers.push_back(number_at(arrays[i].data, arrays[i].dtype, at));
+        write(text, outputs_[i], titles_[i], std::move(numbers));
+      }
+      text.append(std::string_view(format_ == TextFormat::csv ? "\n" : "}\n"));
+    }
+    sink_->write({text.data(), text.size()});
+  }
+  void finish() override { sink_->finish(); }
+
+ private:
+  std::string header() const {
+    std::string line = quoted(inputs_.id_title());
+    for (const Titles& titles : titles_) {
+      if (!titles.label.empty()) line += "," + quoted(titles.label);
+      for (const std::string& title : titles.numbers) line += "," + quoted(title);
+    }
+    return line + "\n";
+  }
+
+  void begin_line(fmt::memory_buffer& text) const {
+    const std::string id = inputs_.sample_id(row_);
+    if (format_ == TextFormat::csv)
+      fmt::format_to(std::back_inserter(text), "{}", quoted(id));
+    else
+      fmt::format_to(std::back_inserter(text), "{{{}: {}", Json(inputs_.id_title()).dump(),
+                     inputs_.has_ids() ? Json(id).dump() : id);
+  }
+
+  /// A field behind others.
+  void write_field(fmt::memory_buffer& text, const std::string& title, const std::string& value) const {
+    if (format_ == TextFormat::csv)
+      fmt::format_to(std::back_inserter(text), ",{}", value);
+    else
+      fmt::format_to(std::back_inserter(text), ", {}: {}", Json(title).dump(), value);
+  }
+
+  /// A number as short as it can be and still be read back to the same float32, or float64 where it is none.
+  /// JSON has no NaN.
+  std::string text_of(double number) const {
+    if (format_ == TextFormat::json_lines && !std::isfinite(number)) return Json(number).dump();
+    const auto single = static_cast<float>(number);
+    const bool is_single = static_cast<double>(single) == number || std::isnan(number);
+    return is_single ? fmt::format("{}", single) : fmt::format("{}", number);
+  }
+
+  void write(fmt::memory_buffer& text, const PredictedOutput& output, const Titles& titles,
+             std::vector<double> numbers) const {
+    if (!titles.label.empty()) {
+      if (output.is_binary()) numbers.insert(numbers.begin(), static_cast<float>(output.sum - numbers[0]));
+      auto best = std::max_element(numbers.begin(), numbers.end()) - numbers.begin();
+      if (output.threshold) best = numbers[1] > *output.threshold ? 1 : 0;
+      const std::string& name = output.classes[static_cast<size_t>(best)];
+      write_field(text, titles.label, format_ == TextFormat::csv ? quoted(name) : Json(name).dump());
+    }
+    if (titles.is_array && format_ == TextFormat::json_lines) {
+      std::string array;
+      for (const double number : numbers) array += (array.empty() ? "" : ", ") + text_of(number);
+      return write_field(text, titles.base, "[" + array + "]");
+    }
+    for (size_t i = 0; i < numbers.size(); ++i) write_field(text, titles.numbers[i], text_of(numbers[i]));
+  }
+
+  std::unique_ptr<TextSink> sink_;
+  TextFormat format_;
+  std::vector<PredictedOutput> outputs_;
+  std::vector<Titles> titles_;  // by output
+  const Dataset& inputs_;
+  int64_t row_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<TextSink> open_text_file(const std::string& path) {
+  return std::make_unique<TextFile>(path);
+}
+
+std::unique_ptr<TextSink> open_standard_output() {
+  return std::make_unique<StandardOutput>();
+}
+
+PredictedOutput predicted_output(const RunConfig& config, size_t index) {
+  const Head& head = config.heads[index];
+  PredictedOutput output{config.graph.spec(head.output), target_column(config, index)};
+  output.spec.name = config.graph.layer_name(head.output.node);
+  const Shape& shape = output.spec.shape;
+  const auto bounds = head.loss ? head.loss->target_bounds(output.spec) : std::nullopt;
+  if (bounds && std::isfinite(bounds->most)) output.sum = bounds->least + bounds->most;  // 0 of hinge
+  if (shape.rank() != 1) return output;
+  output.classes = class_names(config, config.dataset.facts, index);
+  const bool by_number =
+      head.target.dtype == DType::int32 || (head.loss && head.loss->tells_classes() && shape.elements() == 1);
+  if (output.classes.empty() && by_number)
+    for (int64_t i = 0; i < std::max<int64_t>(shape.elements(), 2); ++i)
+      output.classes.push_back(std::to_string(i));
+  // A network may have more or fewer outputs than there are classes.
+  if (static_cast<int64_t>(output.classes.size()) != shape.elements() && !output.is_binary())
+    output.classes.clear();
+  return output;
+}
+
+std::unique_ptr<ArrayWriter> open_prediction_table(std::unique_ptr<TextSink> sink, TextFormat format,
+                                                   std::vector<PredictedOutput> outputs, bool with_classes,
+                                                   const Dataset& inputs) {
+  return std::make_unique<PredictionTable>(std::move(sink), format, std::move(outputs), with_classes, inputs);
+}
+
+}  // namespace dtrain

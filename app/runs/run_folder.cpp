@@ -1,0 +1,84 @@
+#include "runs/run_folder.h"
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/location.h"
+#include "config/yaml.h"
+
+namespace dtrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kRuns = "runs";
+
+std::string directory_path(const std::string& name, int64_t number) {
+  return number == 1 ? fmt::format("{}/{}", kRuns, name) : fmt::format("{}/{}-{}", kRuns, name, number);
+}
+
+/// The number of a folder that directory_path() may have named; nothing for other folders.
+std::optional<int64_t> number_of(const std::string& folder, const std::string& name) {
+  int64_t number = 1;
+  if (folder.starts_with(name + "-"))
+    std::from_chars(folder.data() + name.size() + 1, folder.data() + folder.size(), number);
+  return number >= 1 && fs::path(directory_path(name, number)).filename() == folder ? std::optional(number)
+                                                                                    : std::nullopt;
+}
+
+/// runs/NAME-2 may be the first run of another configuration, NAME-2.yaml.
+bool has_name(const RunDirectory& directory, const std::string& name) {
+  const std::string path = directory.path() + "/config.yaml";
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  Diagnostics ignored;
+  const ConfigNode config = parse_yaml(text, path, ignored);
+  const ConfigNode* found = config.find("name");
+  return found && found->is_scalar() && found->text() == name;
+}
+
+/// When the run last began, went on or ended, or else when it last saved.
+fs::file_time_type last_used(const RunDirectory& directory) {
+  std::error_code missing;
+  const fs::file_time_type time = fs::last_write_time(directory.path() + "/run.jsonl", missing);
+  if (!missing) return time;
+  const std::vector<std::string> checkpoints = directory.checkpoints();
+  return checkpoints.empty() ? fs::file_time_type::min() : fs::last_write_time(checkpoints.back(), missing);
+}
+
+}  // namespace
+
+RunDirectory take_free_directory(const std::string& name) {
+  for (int64_t number = 1;; ++number) {
+    RunDirectory directory(directory_path(name, number));
+    // Asked again once the directory is held: a run may have begun and ended meanwhile.
+    if (directory.checkpoints().empty() && directory.try_hold() && directory.checkpoints().empty())
+      return directory;
+  }
+}
+
+RunDirectory newest_directory(const std::string& name) {
+  RunDirectory newest(directory_path(name, 1));
+  fs::file_time_type newest_time = newest.is_run() ? last_used(newest) : fs::file_time_type::min();
+  for (const std::string& folder : names_in(kRuns)) {
+    const std::optional<int64_t> number = number_of(folder, name);
+    if (!number || *number == 1) continue;
+    const RunDirectory directory(directory_path(name, *number));
+    if (!directory.is_run() || !has_name(directory, name)) continue;
+    if (const fs::file_time_type time = last_used(directory); time > newest_time) {
+      newest = directory;
+      newest_time = time;
+    }
+  }
+  return newest;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,153 @@
+#include "runs/run_recorder.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cli/invocation.h"
+#include "cli/signals.h"
+#include "print/libraries_json.h"
+#include "print/memory_table.h"
+#include "print/model_table.h"
+#include "report/report.h"
+#include "report/shown_samples.h"
+#include "run/placement.h"
+
+namespace dtrain {
+
+namespace {
+
+Json layers_json(const Graph& graph) {
+  Json layers = Json::array();
+  for (const LayerRow& row : layer_rows(graph))
+    layers.push(Json::object()
+                    .set("name", row.name)
+                    .set("kind", row.kind)
+                    .set("output", row.output.shape.str())
+                    .set("parameters", row.parameters)
+                    .set("trainable", row.trainable));
+  return layers;
+}
+
+Json memory_json(Trainer& trainer) {
+  Json replicas = Json::array();
+  for (const MemoryPlan& plan :
+       trainer.replicas().memory(Plan::Purpose::training, trainer.config().train.batch_size)) {
+    Json replica = Json::object();
+    replica.set("replica", plan.replica)
+        .set("slot", plan.slot)
+        .set("device", plan.device.str())
+        .set("threads", plan.threads)
+        .set("share", plan.share);
+    replicas.push(std::move(set_bytes(replica, plan)));
+  }
+  return replicas;
+}
+
+}  // namespace
+
+Json& describe_run(Json& event, Trainer& trainer) {
+  const RunConfig& config = trainer.config();
+  Json devices = Json::array(), samples = Json::object(), classes = Json::object();
+  for (const auto& [target, names] : config.dataset.facts.source.class_names) {
+    Json list = Json::array();
+    for (const std::string& name : names) list.push(name);
+    classes.set(target, std::move(list));
+  }
+  for (const DeviceId& device : config.strategy->place(workload_of(config)).devices())
+    devices.push(device.str());
+  samples.set("train", trainer.loader().samples());
+  if (trainer.validation()) samples.set("validation", trainer.validation()->samples());
+  return event.set("devices", std::move(devices))
+      .set("samples", std::move(samples))
+      .set("classes", std::move(classes))
+      .set("parameters", config.graph.count_parameters(true) + config.graph.count_parameters(false))
+      .set("layers", layers_json(config.graph))
+      .set("memory", memory_json(trainer))
+      .set("libraries", libraries_json());
+}
+
+void RunRecorder::begin(Trainer& trainer) {
+  trainer_ = &trainer;
+  TensorboardOptions options;
+  for (const auto& callback : trainer.config().train.callbacks)
+    if (const TensorboardOptions* wanted = callback->tensorboard()) options = *wanted;
+  const TrainingState& state = trainer.state();
+  first_step_ = state.step;
+  tensorboard_ =
+      std::make_unique<TensorBoard>(directory_, options, state.epoch, state.step,
+                                    [this](const std::string& message) { next_.on_warning(message); });
+  const RunConfig& config = trainer.config();
+  tensorboard_->add_model(config.graph, trainer.loader().dataset(), config.seed);
+}
+
+void RunRecorder::end(bool complete) {
+  tensorboard_->flush();
+  if (complete && trainer_->state().step > first_step_) write_samples();
+  write_report(false);
+}
+
+void RunRecorder::write_samples() {
+  try {
+    const Loader* validation = trainer_->validation();
+    Json samples = show_samples(
+        trainer_->config(), trainer_->replicas(), (validation ? validation : &trainer_->loader())->dataset(),
+        validation ? "validation" : "train", [] { return catch_signals().stop != 0; });
+    if (samples.is_null()) return;
+    samples.set("epoch", trainer_->state().epoch);
+    directory_.write_samples(samples.dump() + "\n");
+  } catch (const std::exception& error) {
+    next_.on_warning(error.what());
+  }
+}
+
+void RunRecorder::on_step(const Progress& progress) {
+  tensorboard_->add_step(progress);
+  next_.on_step(progress);
+}
+
+void RunRecorder::on_epoch(const Json& record, int64_t epochs) {
+  const int64_t epoch = record.at("epoch").as_int();
+  tensorboard_->add_epoch(record);
+  if (tensorboard_->wants_histograms(epoch)) add_histograms(epoch);
+  if (Clock::now() - reported_ >= between_) write_report(true);
+  next_.on_epoch(record, epochs);
+}
+
+void RunRecorder::add_histograms(int64_t epoch) {
+  Replicas& replicas = trainer_->replicas();
+  // A save may be under way, which writes what Replicas::download() fills: weights are read into other
+  // memory.
+  for (const ParameterSlice& slice : replicas.layout().slices()) {
+    const std::string tag = slice.path();
+    const Range range{slice.offset, slice.offset + slice.elements()};
+    std::vector<float> values(static_cast<size_t>(slice.elements()));
+    replicas.read_state(kParameters, range, values.data());
+    tensorboard_->add_histogram(epoch, tag, values);
+    if (!tensorboard_->wants_gradients() || slice.offset >= replicas.layout().trained()) continue;
+    if (replicas.read_gradient(range, values.data()))
+      tensorboard_->add_histogram(epoch, tag + "_grad", values);
+  }
+}
+
+void RunRecorder::write_report(bool running) {
+  const auto begin = Clock::now();
+  try {
+    if (!directory_.has_begun()) return;
+    RunFiles run = read_run_files(directory_.path());
+    // The last epoch is on the disk only once it is saved.
+    run.records = parse_json_lines(trainer_->state().history.text());
+    run.tables = parse_tables(trainer_->state().table_lines());
+    run.running = running;
+    if (trainer_->state().step > first_step_) run.seconds = trainer_->time_spent().to_json();
+    directory_.write_report(report_page({&run, 1}, "dtrain " DTRAIN_VERSION, format_time_now()));
+  } catch (const std::exception& error) {
+    if (!report_failed_) next_.on_warning(error.what());
+    report_failed_ = true;
+  }
+  reported_ = Clock::now();
+  constexpr int kHundredth = 100;
+  between_ = std::max<Clock::duration>(std::chrono::seconds(10), kHundredth * (reported_ - begin));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,92 @@
+#include "runs/saved_model.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/name_list.h"
+#include "base/text.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/wrong_path.h"
+#include "data/readers/csv_text.h"
+#include "run/placement.h"
+#include "run/row_weights.h"
+#include "run/target_scale.h"
+
+namespace dtrain {
+
+void add_model_options(Command& command, ModelOptions& options, const std::string& name) {
+  options.command = name;
+  command
+      .add_option(
+          "PATH", options.path,
+          "A run directory (its best checkpoint where the configuration has checkpoint.best, else the "
+          "newest), or one checkpoint file")
+      .required();
+  add_best_option(command, options.best);
+  command.add_flag("--newest", options.newest, "Of a run directory the newest checkpoint")
+      .excludes(command.option("--best"));
+  add_set_option(command, options.sets);
+}
+
+TextOptions InputOptions::text() const {
+  TextOptions text{header, std::nullopt};
+  if (delimiter == "\\t") text.delimiter = '\t';  // as it is written in a shell
+  if (delimiter.size() == 1) text.delimiter = delimiter[0];
+  if (delimiter == "whitespace") text.delimiter = kBlanksDelimit;
+  if (!delimiter.empty() && !text.delimiter)
+    throw UserError(
+        fmt::format("--delimiter: expected one character or 'whitespace', found '{}'", delimiter));
+  return text;
+}
+
+void add_text_options(Command& command, InputOptions& options) {
+  command.add_flag(
+      "--header,!--no-header", [&options](bool given) { options.header = given; },
+      "Whether the first line of text holds names (as in the run's own csv where not given)");
+  command
+      .add_option(
+          "--delimiter", options.delimiter,
+          "The character between the values of text, or whitespace (as in the run's own csv where not given)")
+      .type_name("CHARACTER");
+}
+
+SavedRun load_saved_model(const ModelOptions& options) {
+  refuse_wrong_run(options.path, options.command);
+  const Which which = options.best ? Which::best : options.newest ? Which::newest : Which::preferred;
+  SavedRun run = load_saved_run(options.path, options.sets, print_warning, which);
+  print_warnings(placement_warnings(run.config));
+  return run;
+}
+
+std::string checkpoint_as_text(const SavedRun& run) {
+  const TrainingState state = saved_state(run.checkpoint);
+  std::string text = fmt::format("checkpoint: {}, step {}", run.checkpoint.path(), format_count(state.step));
+  if (run.which == Which::newest) text += ", the newest";
+  if (run.which == Which::best && run.config.checkpoint.best && state.best)
+    text += fmt::format(", the best by {} ({})", run.config.checkpoint.best->monitor,
+                        format_value(state.best->value));
+  return text + "\n";
+}
+
+std::string in_units_of_targets(const RunConfig& config) {
+  std::vector<std::string> names;
+  for (size_t head = 0; head < config.heads.size(); ++head)
+    if (TargetScale(config, head).is_scaled()) names.push_back(target_column(config, head));
+  const bool has_names = !names.empty() && std::find(names.begin(), names.end(), "") == names.end();
+  return "in the units of " + (has_names ? list_some(names, 10) : "the data");
+}
+
+Json checkpoint_as_json(const SavedRun& run) {
+  const TrainingState state = saved_state(run.checkpoint);
+  return Json::object()
+      .set("path", run.checkpoint.path())
+      .set("step", state.step)
+      .set("epoch", state.epoch)
+      .set("chosen", !run.which                 ? "given"
+                     : run.which == Which::best ? "best"
+                                                : "newest");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,242 @@
+#include "runs/training.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/files/paths.h"
+#include "base/text.h"
+#include "cli/console.h"
+#include "cli/invocation.h"
+#include "cli/signals.h"
+#include "print/progress.h"
+#include "report/run_files.h"
+#include "run/placement.h"
+#include "runs/run_recorder.h"
+#include "runs/start.h"
+#include "runs/step_log.h"
+#include "train/trainer.h"
+
+namespace dtrain {
+
+namespace {
+
+void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& observer) {
+  for (const std::string& path : directory.set_aside_after(step))
+    observer.on_note(fmt::format("set aside {}: newer than step {}, which the run goes on from", path, step));
+}
+
+void bring_checkpoint(const RunDirectory& directory, const Checkpoint& checkpoint, int64_t step) {
+  if (!directory.has_checkpoint(step)) directory.save(step, checkpoint.content());
+}
+
+/// The best one, which stands beside the one that is resumed from; where it does not, there is none so far.
+void bring_best(const RunDirectory& directory, const Checkpoint& resumed, Trainer& trainer,
+                Observer& observer) {
+  if (!trainer.state().best) return;
+  const int64_t step = trainer.state().best->step;
+  if (directory.has_checkpoint(step)) return;
+  const auto beside = std::filesystem::path(resumed.path()).replace_filename(checkpoint_name(step));
+  try {
+    bring_checkpoint(directory, Checkpoint::load(beside.string()), step);
+  } catch (const UserError& error) {
+    observer.on_warning(fmt::format("{}; the best checkpoint is chosen anew", error.what()));
+    trainer.forget_best();
+  }
+}
+
+/// Why a run has nothing left to train, and what to do; "" where it has something.
+std::string explain_end(const TrainingState& state, const RunConfig& config) {
+  if (state.stopped)
+    return fmt::format(
+        "nothing left to train: a callback ended the run after {}{}; another end (--epochs N) or other "
+        "callbacks (--set 'train.callbacks=[terminate_on_nan]') go on",
+        format_plural(state.epoch, "epoch"),
+        state.stop_reason.empty() ? "" : fmt::format(" ({})", state.stop_reason));
+  if (state.epoch < config.train.epochs) return "";
+  return fmt::format("nothing left to train: {} of {} done; --epochs sets another end", state.epoch,
+                     format_plural(config.train.epochs, "epoch"));
+}
+
+/// Adds a line to run.jsonl, which is not worth a run.
+void note_event(const RunDirectory& directory, const Json& event, Observer& observer) {
+  try {
+    directory.append_event(event);
+  } catch (const Error& error) {
+    observer.on_warning(error.what());
+  }
+}
+
+Json event_of(const std::string& name, const TrainingState& state) {
+  return Json::object()
+      .set("event", name)
+      .set("time", format_time_now())
+      .set("epoch", state.epoch)
+      .set("step", state.step);
+}
+
+/// The keys of the configuration that a person wrote. When a run goes on, its checkpoint has every key: those
+/// of --set are new.
+Json written_keys(const RunConfig& config, bool resumed, const std::vector<std::string>& sets) {
+  Json keys = Json::array();
+  const Json written = settings_of(config.written);
+  if (resumed)
+    for (const std::string& set : sets) keys.push(set.substr(0, set.find('=')));
+  else
+    for (const auto& [key, value] : written.entries()) keys.push(key);
+  return keys;
+}
+
+Json begin_event(Trainer& trainer, bool resumed, const std::vector<std::string>& sets) {
+  Json event = event_of(resumed ? "resume" : "fit", trainer.state());
+  event.set("written", written_keys(trainer.config(), resumed, sets));
+  return describe_run(describe_invocation(event), trainer);
+}
+
+/// Trains, and notes how that ended.
+void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& observer) {
+  const int64_t first_step = trainer.state().step;
+  const auto note_end = [&](const std::string& how, bool complete, bool failed = false) {
+    Json event = event_of("end", trainer.state()).set("how", how);
+    if (trainer.state().step > first_step) event.set("seconds", trainer.time_spent().to_json());
+    if (failed) event.set("failed", true);
+    note_event(directory, event, observer);
+    observer.end(complete);
+  };
+  try {
+    trainer.run();
+  } catch (const Interrupted& asked) {
+    note_end(asked.what(), false);
+    throw;
+  } catch (const std::exception& error) {
+    note_end(error.what(), false, true);
+    // Here, as nothing has been destroyed yet: that may take long, or for ever, where a GPU has failed.
+    if (dynamic_cast<const Error*>(&error)) print_error(error.what());
+    throw;
+  }
+  const TrainingState& state = trainer.state();
+  if (state.stopped)
+    return note_end(state.stop_reason.empty() ? "a callback ended it" : state.stop_reason, true);
+  const bool done = state.epoch >= trainer.config().train.epochs;
+  note_end(done ? "done" : "max_time is over", done);
+}
+
+/// The record of the epoch that ended with this step; null where there is none.
+Json record_at(const History& history, int64_t step) {
+  for (Json& record : parse_json_lines(history.text()))
+    if (record.at("step").as_int() == step) return std::move(record);
+  return {};
+}
+
+Json outcome(const Trainer& trainer, const RunDirectory& directory) {
+  const TrainingState& state = trainer.state();
+  Json result = Json::object();
+  result.set("run_directory", directory.path());
+  result.set("checkpoint", directory.checkpoint_path(state.step));
+  result.set("epochs", state.epoch).set("step", state.step);
+  result.set("last_epoch", state.history.last());
+  if (state.best)
+    result
+        .set("best", Json::object()
+                         .set("monitor", trainer.config().checkpoint.best->monitor)
+                         .set("value", state.best->value)
+                         .set("step", state.best->step)
+                         .set("checkpoint", directory.checkpoint_path(state.best->step)))
+        .set("best_epoch", record_at(state.history, state.best->step));
+  return result;
+}
+
+std::string closing_lines(const Json& outcome) {
+  const Json& last = *outcome.find("last_epoch");
+  std::string text = fmt::format("{}, {}", format_plural(outcome.find("epochs")->as_int(), "epoch"),
+                                 format_plural(outcome.find("step")->as_int(), "step"));
+  if (last.is_object()) text += ": " + format_metrics(last, ", ");
+  text += "\nsaved " + outcome.find("checkpoint")->as_string() + "\n";
+  if (const Json* best = outcome.find("best")) {
+    text += fmt::format("best  {} ({} {})\n", best->find("checkpoint")->as_string(),
+                        best->find("monitor")->as_string(), format_value(best->find("value")->as_double()));
+    if (const Json& epoch = outcome.at("best_epoch"); epoch.is_object() && last.is_object())
+      if (const Json& number = epoch.at("epoch"); number.as_int() != last.at("epoch").as_int())
+        text +=
+            fmt::format("      epoch {}: {}\n", format_count(number.as_int()), format_metrics(epoch, ", "));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> TrainingOptions::all_sets() const {
+  std::vector<std::string> all = sets;
+  if (epochs) all.push_back(fmt::format("train.epochs={}", *epochs));
+  return all;
+}
+
+void add_training_options(Command& command, TrainingOptions& options) {
+  command.add_option("--output,-o", options.directory, "The run directory").type_name("DIR");
+  command.add_option("--epochs", options.epochs, "Train to the end of this epoch").at_least(0).type_name("N");
+  add_set_option(command, options.sets);
+  command
+      .add_option("--step-log", options.step_log,
+                  "Append a JSON line a step to this file: step, loss of its batch, seconds since the start")
+      .type_name("FILE");
+  add_output_options(command, options.output);
+}
+
+void in_run_directory(RunDirectory directory, const std::function<void()>& work) {
+  catch_signals();
+  directory.hold();
+  try {
+    work();
+  } catch (const UserError&) {
+    directory.discard();
+    throw;
+  } catch (...) {
+    if (!directory.has_begun()) directory.discard();
+    throw;
+  }
+}
+
+void train(RunConfig config, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
+           const TrainingOptions& options) {
+  if (checkpoint) keep_choices(config, *saved_config(*checkpoint, {}).resolved.find("strategy"));
+  const std::vector<DeviceId> devices = place_replicas(config).devices();
+  const bool gpus = std::any_of(devices.begin(), devices.end(),
+                                [](DeviceId device) { return device.kind == DeviceId::Kind::gpu; });
+  const std::unique_ptr<Observer> progress = make_progress(options.output.quiet, gpus);
+  std::unique_ptr<Observer> step_log;
+  if (!options.step_log.empty()) step_log = std::make_unique<StepLog>(options.step_log, *progress);
+  RunRecorder observer(directory, step_log ? *step_log : *progress);
+
+  if (checkpoint) config.dataset.facts = saved_facts(*checkpoint);  // `fit --resume` read a file of its own
+  progress->on_wait("reading the data");
+  Trainer trainer(std::move(config), directory, observer, catch_signals());
+  if (checkpoint) {
+    trainer.restore(*checkpoint);
+  } else {
+    trainer.start();
+  }
+  const TrainingState& state = trainer.state();
+  if (existing == Existing::clear) {
+    directory.clear();
+  } else {
+    set_newer_aside(directory, state.step, observer);
+  }
+  if (checkpoint) {
+    // A directory that a run moves to begins with what it is resumed from.
+    bring_checkpoint(directory, *checkpoint, state.step);
+    bring_best(directory, *checkpoint, trainer, observer);
+    if (const std::string why = explain_end(state, trainer.config()); !why.empty()) observer.on_note(why);
+  }
+  note_event(directory, begin_event(trainer, checkpoint != nullptr, options.all_sets()), observer);
+  observer.begin(trainer);
+  observer.on_note(describe_start(trainer, directory));
+  run_noted(trainer, directory, observer);
+
+  const Json result = outcome(trainer, directory);
+  if (options.output.json) print_json(result);
+  if (options.output.text()) print_text(closing_lines(result));
+}
+
+}  // namespace dtrain

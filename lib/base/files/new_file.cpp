@@ -1,0 +1,149 @@
+#include "base/files/new_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <mutex>
+#include <random>
+#include <sys/file.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kTemporary = ".tmp-";  // then the writer's process id, "-" and a random number
+
+/// Held while a temporary file of this process is made but not yet locked.
+std::mutex& making() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::string reason() {
+  return std::generic_category().message(errno);
+}
+
+/// The process that a temporary file's name says, or nothing (0) for another name.
+pid_t writer_of(const std::string& name) {
+  const size_t at = name.rfind(kTemporary);
+  if (!name.starts_with('.') || at == std::string::npos) return 0;
+  pid_t writer = 0;
+  const char* last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(name.data() + at + kTemporary.size(), last, writer);
+  const bool number_follows = end != last && *end == '-' && std::all_of(end + 1, last, [](char c) {
+                                return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+                              });
+  return error == std::errc() && (end == last || number_follows) && writer > 0 ? writer : 0;
+}
+
+/// Whether nobody holds the file's lock, as far as the file system says. An exclusive lock would want the
+/// file open for writing on NFS.
+bool is_unlocked(const Location& file) {
+  const int fd = ::openat(file.directory, file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const bool unlocked = ::flock(fd, LOCK_SH | LOCK_NB) == 0;
+  ::close(fd);
+  return unlocked;
+}
+
+void remove(const Location& file) {
+  ::unlinkat(file.directory, file.path.c_str(), 0);
+}
+
+/// True where what was done in a directory is on the disk. One that may be written to, but not read, cannot
+/// be asked for it.
+bool sync_directory(const Location& directory) {
+  const int fd = ::openat(directory.directory, directory.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno == EACCES;
+  const bool synced = ::fsync(fd) == 0 || errno == EINVAL;  // some file systems cannot, and need not
+  const int code = errno;
+  ::close(fd);
+  errno = code;
+  return synced;
+}
+
+}  // namespace
+
+NewFile::NewFile(Location location) : location_(std::move(location)), temporary_(location_) {
+  remove_leftovers(location_);
+  const std::lock_guard lock(making());
+  std::random_device random;
+  constexpr size_t kMostOfName = 200;  // of the 255 bytes that a name may have
+  const std::string name = fs::path(location_.path).filename().string().substr(0, kMostOfName);
+  do {
+    temporary_ = beside(location_, fmt::format(".{}{}{}-{:08x}", name, kTemporary, ::getpid(), random()));
+    fd_ = ::openat(temporary_.directory, temporary_.path.c_str(),
+                   O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  } while (fd_ < 0 && errno == EEXIST);
+  if (fd_ < 0 && (errno == ENOSPC || errno == EDQUOT)) fail("be created");
+  if (fd_ < 0) throw UserError(fmt::format("{}: could not be created: {}", location_.shown(), reason()));
+  ::flock(fd_, LOCK_EX | LOCK_NB);
+}
+
+NewFile::~NewFile() {
+  if (!finished_ && fd_ >= 0) remove(temporary_);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void NewFile::fail(const char* doing) const {
+  const bool no_space = errno == ENOSPC || errno == EDQUOT;
+  const std::string message = fmt::format("{}: could not {}: {}", location_.shown(), doing, reason());
+  if (no_space) throw NoSpace(message);
+  throw Error(message);
+}
+
+void NewFile::append(const void* data, size_t bytes) {
+  write(appended_, data, bytes);
+  appended_ += static_cast<int64_t>(bytes);
+}
+
+void NewFile::write(int64_t offset, const void* data, size_t bytes) {
+  constexpr size_t kAtOnce = size_t{1} << 30;  // Linux writes at most 2 GiB a call
+  const auto* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = ::pwrite(fd_, from, std::min(bytes, kAtOnce), offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("be written");
+    from += written;
+    offset += written;
+    bytes -= static_cast<size_t>(written);
+  }
+}
+
+void NewFile::finish() {
+  if (::fsync(fd_) != 0) fail("be written");
+  if (::renameat(temporary_.directory, temporary_.path.c_str(), location_.directory,
+                 location_.path.c_str()) != 0)
+    fail("get its name");
+  finished_ = true;
+  ::close(std::exchange(fd_, -1));  // fsync has reported every failed write
+  // It has taken the former file's place: making room and writing again would be of no use.
+  if (!sync_directory(beside(location_, ".")))
+    throw Error(fmt::format("{}: could not get its name onto the disk: {}", location_.shown(), reason()));
+}
+
+void remove_leftovers(const Location& file) {
+  const std::lock_guard lock(making());
+  for (const std::string& name : names_in(beside(file, "."))) {
+    const pid_t writer = writer_of(name);
+    if (writer == 0) continue;
+    // A dead process may have had this one's number; what this one writes is locked.
+    const bool gone = writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
+    const Location leftover = beside(file, name);
+    if (gone && is_unlocked(leftover)) remove(leftover);  // what cannot be removed does no harm
+  }
+}
+
+}  // namespace dtrain

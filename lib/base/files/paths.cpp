@@ -1,0 +1,59 @@
+#include "base/files/paths.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace fs = std::filesystem;
+
+Standing look_at(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  switch (status.type()) {
+    case fs::file_type::not_found:
+      return Standing::nothing;
+    case fs::file_type::none:
+      throw UserError(path + ": could not be read: " + error.message());
+    case fs::file_type::regular:
+      return Standing::file;
+    case fs::file_type::directory:
+      return Standing::directory;
+    default:
+      return Standing::other;
+  }
+}
+
+bool is_empty_file(const std::string& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && fs::file_size(path, error) == 0;
+}
+
+std::string real_path(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  if (error) throw UserError(path + ": could not be read: " + error.message());
+  return real.string();
+}
+
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  if (error) throw UserError(path + ": cannot be found from the working directory: " + error.message());
+  return absolute.string();
+}
+
+std::string without_dots(const std::string& path) {
+  const fs::path written(path), plain = written.lexically_normal();
+  std::error_code error;
+  // Folders are compared: a pipe, or what is not there yet, cannot be.
+  const bool is_folder = fs::is_directory(written, error);
+  const fs::path from = is_folder ? written : written.parent_path(),
+                 to = is_folder ? plain : plain.parent_path();
+  const bool leads_elsewhere = fs::exists(from, error) && !fs::equivalent(from, to, error);
+  return leads_elsewhere ? path : plain.string();
+}
+
+}  // namespace dtrain

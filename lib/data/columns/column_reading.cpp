@@ -1,0 +1,56 @@
+#include "data/columns/column_reading.h"
+
+#include <string>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+namespace {
+
+template <class E>
+const std::string& enum_text(E value) {
+  for (const auto& [known, name] : names_of<E>)
+    if (known == value) return name;
+  throw std::logic_error("an enum's value has no name in names_of");
+}
+
+template <class E>
+E enum_from(const Json& json) {
+  for (const auto& [value, name] : names_of<E>)
+    if (name == json.as_string()) return value;
+  throw UserError("'" + json.as_string() + "' is not known");
+}
+
+bool is_true(const Json& json, std::string_view key) {
+  const Json* found = json.find(key);
+  return found && found->as_bool();
+}
+
+}  // namespace
+
+Json ColumnReading::to_json() const {
+  Json json = Json::object();
+  if (amount) json.set("amount", true);
+  if (!dates.empty()) {
+    Json parts = Json::array();
+    for (const DatePart part : dates) parts.push(enum_text(part));
+    json.set("dates", std::move(parts));
+  }
+  if (form) json.set("day_first", form->day_first).set("numbers", enum_text(form->numbers));
+  if (indicator.value_or(false)) json.set("indicator", true);
+  return json;
+}
+
+ColumnReading ColumnReading::from_json(const Json& json) {
+  ColumnReading reading;
+  reading.amount = is_true(json, "amount");
+  reading.indicator = is_true(json, "indicator");
+  const Json* dates = json.find("dates");
+  if (!dates) return reading;
+  for (const Json& part : dates->items()) reading.dates.push_back(enum_from<DatePart>(part));
+  reading.form = DateForm{is_true(json, "day_first"), enum_from<DateNumbers>(json.at("numbers"))};
+  return reading;
+}
+
+}  // namespace dtrain

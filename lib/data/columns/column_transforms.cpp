@@ -1,0 +1,222 @@
+#include "data/columns/column_transforms.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/schema.h"
+#include "config/schema_fields.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr std::array<std::string_view, 1> kCommonKeys{"of"};
+
+/// A transform's fields, and `of` among them.
+Json with_of(const Json& options) {
+  Json of = json_type("array").set("items", json_type("string")).set("minItems", 1);
+  return Json(options).set("of", of.set("description", "the inputs or targets that it is for, by name"));
+}
+
+/// Extents of 1 at the end change nothing about a row.
+Shape without_ones_at_end(const Shape& shape) {
+  std::vector<int64_t> extents = shape.extents();
+  while (!extents.empty() && extents.back() == 1) extents.pop_back();
+  return Shape(std::move(extents));
+}
+
+/// Calls `apply`; what it throws gets the place.
+template <class Apply>
+void at_mark(const Mark& mark, Apply apply) {
+  try {
+    apply();
+  } catch (const UserError& error) {
+    throw UserError(located(mark, error.what()));
+  }
+}
+
+/// False where the column is of no pictures yet.
+bool apply_augment(const AugmentPlan& augment, ColumnPlan& plan) {
+  if (!is_picture(plan.spec().shape)) return false;
+  if (plan.spec().dtype == DType::float64) plan.cast(DType::float32);
+  for (size_t i = 0; i < augment.augmentations.size(); ++i) {
+    const Configured<Augmentation>& one = augment.augmentations[i];
+    at_mark(one.resolved.mark(), [&] {
+      if (augment.is_training)
+        one->apply(plan, augment_stream(i));
+      else
+        one->apply_in_evaluation(plan);
+    });
+  }
+  return true;
+}
+
+bool converts_losslessly(DType from, DType to) {
+  return from == to || from == DType::uint8 ||
+         ((from == DType::int32 || from == DType::float64) && to == DType::float32);
+}
+
+/// What usually is wrong where a class number for each sample meets an output that takes something else.
+std::string advice_for_target(const TensorSpec& wanted, const TensorSpec& found) {
+  if (found.shape.elements() != 1) return "";
+  if (wanted.dtype == DType::int32 && wanted.shape.elements() > 1)
+    return "; the output has a row for each place: is a flatten or a global pooling missing before it?";
+  if (wanted.dtype == DType::float32 && wanted.shape.elements() > 1)
+    return "; a loss of class numbers is sparse_categorical_crossentropy, and the transform one_hot makes "
+           "numbers of "
+           "each class";
+  return "";
+}
+
+}  // namespace
+
+bool Codec<TransformSpec>::parse(const ConfigNode& node, const std::string&, TransformSpec& out,
+                                 Diagnostics& diagnostics) {
+  const size_t before = diagnostics.count();
+  const Registry<Transform>& kinds = registry<Transform>();
+  const auto written = take_apart(node, kinds.noun(), "", "", diagnostics);
+  if (!written) return false;
+  if (const ConfigNode* of = written->options.find("of")) {
+    out.written_of = *of;
+    if (of->is_sequence() && of->items().empty())
+      report_unexpected(*of, written->name.text() + "'s of", "the name of an input or a target", diagnostics);
+    else
+      Codec<std::vector<std::string>>::parse(*of, written->name.text() + "'s of", out.of, diagnostics);
+  }
+  out.transform = kinds.parse(written->name, written->options.without(kCommonKeys), diagnostics);
+  return diagnostics.count() == before;
+}
+
+ConfigNode Codec<TransformSpec>::write(const TransformSpec& spec) {
+  const ConfigNode& resolved = spec.transform.resolved;
+  if (spec.of.empty()) return resolved;
+  const ConfigNode* options = resolved.find(spec.transform.name);
+  return ConfigNode::mapping({ConfigNode::entry(
+      spec.transform.name, (options ? *options : ConfigNode::mapping({}))
+                               .with("of", Codec<std::vector<std::string>>::write(spec.of)))});
+}
+
+Json Codec<TransformSpec>::schema() {
+  const Registry<Transform>& kinds = registry<Transform>();
+  return SchemaDefinitions::define(kinds.noun(),
+                                   [&] { return with_option_fields(kinds.choices_schema(), with_of); });
+}
+
+ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
+                               const std::vector<TransformSpec>& transforms) {
+  ColumnTransforms all{{}, wanted};
+  const std::string name = name_for_of(wanted);
+  for (auto spec = transforms.rbegin(); spec != transforms.rend(); ++spec) {
+    const bool is_for = spec->of.empty()
+                            ? spec->transform->is_for(all.stored, target)
+                            : std::find(spec->of.begin(), spec->of.end(), name) != spec->of.end();
+    if (!is_for) continue;
+    all.chosen.insert(all.chosen.begin(), &*spec);
+    all.stored = spec->transform->before(all.stored);
+  }
+  return all;
+}
+
+void check_transforms(const std::vector<TransformSpec>& transforms, const std::vector<TensorSpec>& inputs,
+                      const std::vector<TensorSpec>& targets, Diagnostics& diagnostics) {
+  std::vector<std::string> names;
+  std::set<const TransformSpec*> used;
+  for (const auto* columns : {&inputs, &targets})
+    for (const TensorSpec& column : *columns) {
+      names.push_back(name_for_of(column));
+      for (const TransformSpec* spec : transforms_of(column, columns == &targets, transforms).chosen)
+        used.insert(spec);
+    }
+  for (const TransformSpec& spec : transforms) {
+    for (size_t i = 0; i < spec.of.size(); ++i)
+      if (std::count(names.begin(), names.end(), spec.of[i]) > 1)
+        diagnostics.error(spec.written_of.items()[i],
+                          fmt::format("{}'s of: both an input and the model's only target are called '{}'; "
+                                      "give the input another name",
+                                      spec.transform.name, spec.of[i]));
+      else if (std::find(names.begin(), names.end(), spec.of[i]) == names.end())
+        diagnostics.error(spec.written_of.items()[i],
+                          fmt::format("{}'s of: the model has no input or target '{}'{}", spec.transform.name,
+                                      spec.of[i], suggestion_or_list(spec.of[i], names)));
+    if (spec.of.empty() && !used.contains(&spec))
+      diagnostics.error(spec.transform.resolved.mark(),
+                        fmt::format("{}: none of the model's inputs and targets is what it is for; name "
+                                    "those that it is to change: of: [{}]",
+                                    spec.transform.name, names.front()));
+  }
+}
+
+std::string name_for_of(const TensorSpec& column) {
+  return column.name.empty() ? "target" : column.name;
+}
+
+TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool target,
+                       const std::vector<TransformSpec>& transforms,
+                       std::span<const Configured<Augmentation>> augmentations) {
+  ColumnPlan plan(stored);
+  bool is_augmented = target;
+  const auto augment = [&] { is_augmented = is_augmented || apply_augment({augmentations, false}, plan); };
+  for (const TransformSpec* spec : transforms_of(wanted, target, transforms).chosen) {
+    augment();
+    // Those that are fitted leave the shape as it is.
+    if (!spec->transform->is_fitted())
+      at_mark(spec->transform.resolved.mark(), [&] { spec->transform->apply(plan); });
+  }
+  augment();
+  return plan.spec();
+}
+
+PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool target,
+                          const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
+                          Fitter& fitter, const Mark& place) {
+  // What transforms are fitted to are samples as they are in evaluation.
+  ColumnPlan &plan = begun.plan, &evaluation = begun.evaluation;
+  const TensorSpec stored = plan.stored();
+  const AugmentPlan evaluation_augment{augment.augmentations, false};
+  std::string options;  // of the transforms since the last one that was fitted
+  const auto augment_pictures = [&] {
+    if (target || begun.is_augmented) return;
+    begun.is_augmented = apply_augment(evaluation_augment, evaluation) && apply_augment(augment, plan);
+  };
+  for (const TransformSpec* spec : chosen) {
+    augment_pictures();
+    const Transform& transform = *spec->transform;
+    options += spec->transform.resolved.to_yaml() + "\n";
+    at_mark(spec->transform.resolved.mark(), [&] {
+      if (!transform.is_fitted()) {
+        transform.apply(evaluation);
+        return transform.apply(plan);
+      }
+      const FittedStep step = fitter.next(evaluation, spec->transform.name, std::exchange(options, ""),
+                                          [&](const FitSamples& samples) { return transform.fit(samples); });
+      transform.apply_fitted(evaluation, step);
+      transform.apply_fitted(plan, step);
+    });
+  }
+  augment_pictures();
+  const TensorSpec found = plan.spec();
+  const auto describe = [](const TensorSpec& spec) {
+    return fmt::format("{} {}", spec.shape.str(), name_of(spec.dtype));
+  };
+  if (without_ones_at_end(found.shape) != without_ones_at_end(wanted.shape) ||
+      !converts_losslessly(found.dtype, wanted.dtype))
+    throw UserError(
+        located(place, fmt::format("the {}{} wants {} a sample, found {} after the transforms ({}: {}){}",
+                                   target ? "target" : "model's input",
+                                   wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name),
+                                   describe(wanted), describe(found), stored.name, describe(stored),
+                                   target ? advice_for_target(wanted, found) : "")));
+  for (ColumnPlan* one : {&plan, &evaluation}) {
+    one->cast(wanted.dtype);
+    one->reshape(wanted.shape);
+    one->rename(wanted.name);
+  }
+  return begun;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,94 @@
+#include "data/columns/sample_forms.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/opening.h"
+#include "data/readers/reader.h"
+
+namespace dtrain {
+
+namespace {
+
+/// What the reader is asked for. Readers that take the shape from the model have to be told it.
+TensorSpec asked_for(const WantedColumn& wanted, const Reader& reader) {
+  if (wanted.shape) return {wanted.name, *wanted.shape, wanted.dtype};
+  if (const auto pictures = reader.picture_options()) {
+    if (!pictures->size)
+      throw UserError("auto: pictures have any size; give the reader a size: [height, width]");
+    return {wanted.name,
+            {pictures->size->height, pictures->size->width, pictures->channels.value_or(3)},
+            wanted.dtype};
+  }
+  return {wanted.name, {}, wanted.dtype};
+}
+
+template <class V>
+int64_t greatest(const Column& column) {
+  const auto block = std::max<int64_t>((int64_t{1} << 20) / std::max<int64_t>(column.row_elements(), 1), 1);
+  std::vector<V> values;
+  int64_t most = -1;
+  for (int64_t first = 0; first < column.size(); first += block) {
+    const std::vector<int64_t> rows = row_numbers(first, std::min(block, column.size() - first));
+    values.resize(rows.size() * static_cast<size_t>(column.row_elements()));
+    column.read(rows, values.data());
+    for (const V value : values) most = std::max(most, static_cast<int64_t>(value));
+  }
+  return most;
+}
+
+/// Of a target of class numbers, which may have names.
+int64_t count_classes(const Column& column, const std::string& name, const SourceFacts& facts) {
+  const auto names = facts.class_names.find(name);
+  if (names != facts.class_names.end()) return static_cast<int64_t>(names->second.size());
+  if (column.spec().dtype == DType::uint8) return greatest<uint8_t>(column) + 1;
+  if (column.spec().dtype == DType::int32) return greatest<int32_t>(column) + 1;
+  throw UserError(fmt::format("auto: {}: expected whole numbers of classes, found {}", column.spec().name,
+                              name_of(column.spec().dtype)));
+}
+
+}  // namespace
+
+SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColumn>& inputs,
+                           const std::vector<WantedColumn>& targets, const Mark& place) {
+  const SplitSpec& split = *spec.train;
+  std::vector<TensorSpec> wanted_inputs, wanted_targets;
+  ReadRequest request{spec.root, split.mark, {}, {}, spec.facts.source};
+  const SourceColumns source = at_place(place, [&] {
+    if (!split.reader->has_shapes())
+      throw UserError(fmt::format("auto: {} makes samples as the model wants them; expected a number",
+                                  split.reader.name));
+    for (const WantedColumn& input : inputs) wanted_inputs.push_back(asked_for(input, *split.reader));
+    for (const WantedColumn& target : targets)
+      wanted_targets.push_back({target.name, target.shape.value_or(Shape()), target.dtype});
+    request.inputs = before_transforms(wanted_inputs, false, spec.transforms);
+    request.targets = before_transforms(split.targets_to_read(wanted_targets), true, spec.transforms);
+    return split.reader->open(request);
+  });
+
+  SampleForms forms;
+  size_t next = 0;
+  for (const TensorSpec& input : wanted_inputs)
+    forms.inputs.push_back(
+        transformed(source.columns[next++]->spec(), input, false, spec.transforms, spec.augment).shape);
+  for (const TensorSpec& target : wanted_targets) {
+    if (const InputTarget* same = split.find_input_target(target.name)) {
+      const auto of_input = [&](const WantedColumn& input) { return input.name == same->input; };
+      const auto found = std::find_if(inputs.begin(), inputs.end(), of_input);
+      forms.targets.push_back(
+          found == inputs.end() ? Shape() : forms.inputs[static_cast<size_t>(found - inputs.begin())]);
+      forms.classes.push_back(0);
+      continue;
+    }
+    const Column& column = *source.columns[next++];
+    forms.targets.push_back(transformed(column.spec(), target, true, spec.transforms, {}).shape);
+    forms.classes.push_back(target.dtype != DType::int32 ? 0 : at_place(place, [&] {
+      return count_classes(column, name_for_of(target), source.facts);
+    }));
+  }
+  return forms;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,136 @@
+#include "data/loader/loader.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/columns/column.h"
+#include "data/loader/prefetcher.h"
+#include "data/loader/shuffle.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Samples that whoever wants them gathers from the data set.
+class DirectBatch final : public Batch {
+ public:
+  DirectBatch(const BatchSource& source, int64_t size)
+      : source_(source),
+        samples_(source.order.part(static_cast<size_t>(source.first), static_cast<size_t>(size))) {}
+  int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
+  void read(int64_t first, int64_t count, std::span<const View> dst) const override {
+    source_.dataset->read(samples_.part(static_cast<size_t>(first), static_cast<size_t>(count)), dst);
+  }
+  BatchSource source() const override { return source_; }
+
+ private:
+  BatchSource source_;
+  Samples samples_;
+};
+
+bool reads_ahead(const Dataset& dataset, const LoaderOptions& options, bool in_memory) {
+  return options.prefetch > 0 && (!in_memory || dataset.is_costly());
+}
+
+}  // namespace
+
+ReadAheadMemory& ReadAheadMemory::operator+=(const ReadAheadMemory& other) {
+  for_each_sample += other.for_each_sample;
+  for_threads += other.for_threads;
+  return *this;
+}
+
+ReadAheadMemory read_ahead_memory(const Dataset& dataset, const LoaderOptions& options, bool in_memory) {
+  return reads_ahead(dataset, options, in_memory) ? Prefetcher::memory(dataset, options) : ReadAheadMemory{};
+}
+
+class Loader::Impl {
+ public:
+  Impl(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
+      : dataset_(std::move(dataset)), options_(options) {
+    if (options.batch_size < 1) throw std::logic_error("a batch holds at least one sample");
+    if (reads_ahead(*dataset_, options, dataset_->in_memory())) prefetcher_.emplace(dataset_, options);
+  }
+
+  int64_t samples() const { return dataset_->size(); }
+  const Dataset& dataset() const { return *dataset_; }
+  const LoaderOptions& options() const { return options_; }
+  ReadSeconds read_seconds() { return prefetcher_ ? prefetcher_->read_seconds() : ReadSeconds{}; }
+  int64_t steps() const { return (samples() + options_.batch_size - 1) / options_.batch_size; }
+
+  void begin(int64_t epoch, int64_t first_step) {
+    if (epoch != epoch_ && (options_.shuffle || rows_.empty())) {
+      if (prefetcher_) prefetcher_->begin({}, 0);  // no more reading in the order that goes
+      rows_ = make_order(epoch);
+    }
+    epoch_ = epoch;
+    step_ = first_step;
+    if (prefetcher_) prefetcher_->begin(order(), first_step);
+  }
+
+  std::shared_ptr<const Batch> next() {
+    if (prefetcher_) return prefetcher_->next();
+    const int64_t first = step_ * options_.batch_size, left = static_cast<int64_t>(rows_.size()) - first;
+    if (step_ >= steps() || left <= 0) return nullptr;
+    ++step_;
+    return std::make_shared<DirectBatch>(
+        BatchSource{dataset_.get(), order(), options_.shuffle ? epoch_ : 0, first},
+        std::min(options_.batch_size, left));
+  }
+
+ private:
+  Samples order() const { return {rows_, options_.seed, epoch_}; }
+
+  std::vector<int64_t> make_order(int64_t epoch) const {
+    const auto fail = [&] {
+      throw Error(fmt::format("there is not enough memory for the order of {} samples", samples()));
+    };
+    try {
+      return options_.shuffle ? shuffled_order(samples(), options_.seed, epoch) : row_numbers(0, samples());
+    } catch (const std::bad_alloc&) {
+      fail();
+    } catch (const std::length_error&) {
+      fail();
+    }
+    return {};
+  }
+
+  std::shared_ptr<const Dataset> dataset_;
+  const LoaderOptions options_;
+  std::vector<int64_t> rows_;  // the epoch's order
+  int64_t epoch_ = -1, step_ = 0;
+  std::optional<Prefetcher> prefetcher_;  // the last member: it reads by the order
+};
+
+Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(dataset), options)) {}
+Loader::~Loader() = default;
+
+int64_t Loader::steps_per_epoch() const {
+  return impl_->steps();
+}
+int64_t Loader::samples() const {
+  return impl_->samples();
+}
+const Dataset& Loader::dataset() const {
+  return impl_->dataset();
+}
+ReadAheadMemory Loader::read_ahead_memory() const {
+  return dtrain::read_ahead_memory(dataset(), impl_->options(), dataset().in_memory());
+}
+ReadSeconds Loader::read_seconds() const {
+  return impl_->read_seconds();
+}
+void Loader::begin(int64_t epoch, int64_t first_step) {
+  impl_->begin(epoch, first_step);
+}
+std::shared_ptr<const Batch> Loader::next() {
+  return impl_->next();
+}
+
+}  // namespace dtrain

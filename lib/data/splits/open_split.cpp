@@ -1,0 +1,174 @@
+// From a checked `dataset:` and the model's wishes to samples.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/caches/cache.h"
+#include "data/columns/column_transforms.h"
+#include "data/dataset_spec.h"
+#include "data/files/folder_listing.h"
+#include "data/opening.h"
+#include "data/readers/reader.h"
+#include "data/splits/split_dataset.h"
+#include "data/splits/split_rows.h"
+
+namespace dtrain {
+
+namespace {
+
+SourceColumns open_reader(const Reader& reader, const ReadRequest& request) {
+  SourceColumns source = reader.open(request);
+  const Column& first = *source.columns.front();
+  for (const auto& column : source.columns)
+    if (column->size() != first.size())
+      request.fail(fmt::format("expected as many samples in each file, found {} in {} and {} in {}",
+                               first.size(), first.spec().name, column->size(), column->spec().name));
+  return source;
+}
+
+/// What shows that a file is another one, or was written to: a time that whoever writes cannot set, too.
+std::string fingerprint(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0)
+    throw UserError(fmt::format("{}: cannot open the file: {}", path, std::strerror(errno)));
+  if (S_ISDIR(status.st_mode)) return fingerprint_of({path, list_folder(path)});
+  return fmt::format("{} {} bytes, inode {}, written {}.{:09}, changed {}.{:09}\n", path, status.st_size,
+                     status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
+                     status.st_ctim.tv_nsec);
+}
+
+/// The names of the splits that read the same files alike, but for their rows; the first one is their
+/// cache's.
+std::vector<std::string> splits_like(const DatasetSpec& spec, const SplitSpec& split) {
+  std::vector<std::string> names;
+  for (const char* name : {"train", "validation", "test"})
+    if (const SplitSpec* other = spec.find(name);
+        other && other->reader.resolved.to_yaml() == split.reader.resolved.to_yaml())
+      names.emplace_back(name);
+  return names;
+}
+
+/// Splits that differ in their rows only have one key.
+CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRequest& request,
+                   const DataSource& source) {
+  const std::vector<std::string> names = splits_like(spec, split);
+  CacheKey key{split.reader.resolved.to_yaml(), "", names.empty() ? "split" : names.front(), split.rows,
+               request.facts};
+  for (const std::string& name : names) {
+    const auto& rows = spec.find(name)->rows;
+    if (!key.rows || !rows) {
+      key.rows.reset();
+      break;
+    }
+    (*key.rows)[0] = std::min((*key.rows)[0], (*rows)[0]);
+    (*key.rows)[1] = std::max((*key.rows)[1], (*rows)[1]);
+  }
+  for (const auto* wanted : {&request.inputs, &request.targets})
+    for (const TensorSpec& one : *wanted)
+      key.source += fmt::format("{} {} {}\n", one.name, one.shape.str(), name_of(one.dtype));
+  if (key.rows) key.source += fmt::format("rows {} to {}\n", (*key.rows)[0], (*key.rows)[1]);
+  for (const std::string& path : source.paths) key.source += path + "\n";
+  key.identity = key.source;
+  for (const std::string& path : source.paths) key.identity += fingerprint(path);
+  if (!source.named.files.empty()) key.identity += fingerprint_of(source.named);
+  return key;
+}
+
+/// The tree with numbers in the place of the files' names.
+ConfigNode without_names(const ConfigNode& node, const std::vector<std::string>& files) {
+  if (node.is_scalar()) {
+    const auto found = std::find(files.begin(), files.end(), node.text());
+    return found == files.end() ? node : ConfigNode::scalar(fmt::format("file {}", found - files.begin()));
+  }
+  if (node.is_sequence()) {
+    std::vector<ConfigNode> items;
+    for (const ConfigNode& item : node.items()) items.push_back(without_names(item, files));
+    return ConfigNode::sequence(std::move(items));
+  }
+  if (!node.is_mapping()) return node;
+  std::vector<ConfigNode::Entry> entries;
+  for (const auto& [key, value] : node.entries()) entries.emplace_back(key, without_names(value, files));
+  return ConfigNode::mapping(std::move(entries));
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
+                                          const std::vector<TensorSpec>& inputs,
+                                          const std::vector<TensorSpec>& targets, bool is_training) {
+  ReadRequest request{
+      spec.root, split.mark, before_transforms(inputs, false, spec.transforms), {}, spec.facts.source};
+  request.targets = before_transforms(split.targets_to_read(targets), true, spec.transforms);
+  DataSource source;
+  const auto held = at_place(split.mark, [&] {
+    source.reader = without_names(split.reader.resolved, split.reader->files()).to_yaml();
+    source.paths = split.reader->paths(request);
+    source.named = split.reader->named_files(request);
+    return spec.cache->get(cache_key(spec, split, request, source),
+                           [&] { return open_reader(*split.reader, request); });
+  });
+  source.facts = spec.facts;
+  source.facts.source = held->facts;
+  source.from = split.rows ? (*split.rows)[0] : 0;
+  source.to = split.rows ? (*split.rows)[1] : held->total;
+  if (source.to > held->total)
+    throw UserError(located(
+        split.mark, fmt::format("rows: expected at most the {} samples of {}, found [{}, {})", held->total,
+                                held->columns.front()->spec().name, source.from, source.to)));
+  if (auto drawn = draw_rows(spec, split, *held, source.from, source.to, inputs.size())) {
+    source.rows = std::move(drawn->rows);
+    source.drawn = std::move(drawn->words);
+    source.facts.split_seed = drawn->seed;
+  }
+  ColumnPlanner planner(spec, *held, source, split.mark,
+                        is_training ? Purpose::training : Purpose::evaluation);
+  planner.add_inputs(inputs);
+  planner.add_targets(targets, split, inputs);
+  if (held->weights) planner.add_weights();
+  MixPlan mix = is_training ? plan_mixing(planner.plans, inputs.size(), planner.input_targets, spec.augment)
+                            : MixPlan();
+  return std::make_shared<SplitDataset>(held, std::move(planner.plans), std::move(source), std::move(mix),
+                                        std::move(planner.columns));
+}
+
+namespace {
+
+/// Nothing where a file is not there.
+template <class Find>
+std::vector<std::string> found_or_none(Find find) {
+  try {
+    return find();
+  } catch (const UserError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> data_files(const DatasetSpec& spec) {
+  std::vector<std::string> all;
+  for (const char* name : {"train", "validation", "test"})
+    if (const SplitSpec* split = spec.find(name)) {
+      const ReadRequest request{spec.root, split->mark, {}, {}, {}};
+      if (const auto paths = found_or_none([&] { return split->reader->paths(request); }); !paths.empty()) {
+        all.insert(all.end(), paths.begin(), paths.end());
+        continue;
+      }
+      for (const std::string& file : split->reader->files()) {
+        const auto path = found_or_none([&] { return std::vector{request.find(file)}; });
+        all.insert(all.end(), path.begin(), path.end());
+      }
+    }
+  return all;
+}
+
+void check_cache(const DatasetSpec& spec, const std::string& split) {
+  const SplitSpec& wanted = *spec.find(split);
+  at_place(wanted.mark, [&] { spec.cache->check(splits_like(spec, wanted).front()); });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,191 @@
+#include "data/splits/split_spec.h"
+
+#include <algorithm>
+#include <array>
+
+#include "config/schema.h"
+#include "config/schema_fields.h"
+#include "data/readers/reader.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr std::array<std::string_view, 1> kSplitKeys{"rows"};
+constexpr const char* kInputTarget = "the target is this input, as it is after the transforms";
+constexpr std::array<std::string_view, 1> kTarget{"target"}, kTargets{"targets"};
+
+bool parse_rows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics) {
+  std::vector<int64_t> rows;
+  if (!Codec<std::vector<int64_t>>::parse(node, "rows", rows, diagnostics)) return false;
+  if (rows.size() != 2 || rows[0] < 0 || rows[0] >= rows[1])
+    return report_unexpected(node, "rows", "[from, to) with 0 <= from < to", diagnostics);
+  out.rows = std::move(rows);
+  return true;
+}
+
+/// The input that `{input: NAME}` names; null for anything else.
+const ConfigNode* named_input(const ConfigNode& target) {
+  if (!target.is_mapping() || target.entries().size() != 1) return nullptr;
+  const ConfigNode* input = target.find("input");
+  return input && input->is_scalar() ? input : nullptr;
+}
+
+/// The reader's options without the targets that are inputs.
+ConfigNode take_input_targets(ConfigNode options, SplitSpec& out) {
+  if (const ConfigNode* target = options.find("target"))
+    if (const ConfigNode* input = named_input(*target)) {
+      out.input_targets.push_back({"", input->text(), input->mark()});
+      options = options.without(kTarget);
+    }
+  const ConfigNode* targets = options.find("targets");
+  if (!targets || !targets->is_mapping()) return options;
+  std::vector<ConfigNode::Entry> others;
+  for (const auto& [name, target] : targets->entries()) {
+    const ConfigNode* input = named_input(target);
+    if (input)
+      out.input_targets.push_back({name.text(), input->text(), input->mark()});
+    else
+      others.emplace_back(name, target);
+  }
+  if (others.size() == targets->entries().size()) return options;
+  const Mark mark = targets->mark();
+  options = options.without(kTargets);
+  return others.empty() ? options : options.with("targets", ConfigNode::mapping(std::move(others), mark));
+}
+
+/// The same for a whole split, {reader: options}: each mapping in it is the options of a reader.
+ConfigNode without_input_targets(const ConfigNode& node, SplitSpec& out) {
+  if (!node.is_mapping()) return node;
+  std::vector<ConfigNode::Entry> entries;
+  for (const auto& [key, value] : node.entries())
+    entries.emplace_back(key, value.is_mapping() ? take_input_targets(value, out) : value);
+  return out.input_targets.empty() ? node : ConfigNode::mapping(std::move(entries), node.mark());
+}
+
+ConfigNode with_input_targets(const SplitSpec& split) {
+  const ConfigNode* options = split.reader.resolved.find(split.reader.name);
+  ConfigNode all = options ? *options : ConfigNode::mapping({});
+  std::vector<ConfigNode::Entry> several;
+  if (const ConfigNode* targets = all.find("targets"); targets && targets->is_mapping())
+    several = targets->entries();
+  const size_t before = several.size();
+  for (const InputTarget& one : split.input_targets) {
+    const ConfigNode input = ConfigNode::mapping({ConfigNode::entry("input", string_node(one.input))});
+    if (one.target.empty())
+      all = all.with("target", input);
+    else
+      several.push_back(ConfigNode::entry(one.target, input));
+  }
+  if (several.size() > before) all = all.with("targets", ConfigNode::mapping(std::move(several)));
+  return ConfigNode::mapping({ConfigNode::entry(split.reader.name, all)});
+}
+
+Json either(const Json& one, Json other) {
+  Json both = Json::object().set("anyOf", Json::array().push(one).push(std::move(other)));
+  for (const char* keyword : {"default", "description"})
+    if (const Json* value = one.find(keyword)) both.set(keyword, *value);
+  return both;
+}
+
+Json input_target_schema() {
+  return SchemaDefinitions::define("input_target", [] {
+    Json input = json_type("object").set("properties", Json::object().set("input", json_type("string")));
+    input.set("required", Json::array().push("input")).set("additionalProperties", false);
+    return input.set("description", kInputTarget);
+  });
+}
+
+/// A reader's fields, in which a target may be an input.
+Json with_input_target(const Json& fields) {
+  const Json input = input_target_schema();
+  const Json* target = fields.find("target");
+  Json more = fields;
+  more.set("target", target ? either(*target, input) : Json(input).set("description", kInputTarget));
+  if (const Json* targets = fields.find("targets")) {
+    Json several = *targets;
+    more.set("targets",
+             several.set("additionalProperties", either(targets->at("additionalProperties"), input)));
+  }
+  return more;
+}
+
+/// Adds what is every split's: rows, and targets that are inputs.
+Json with_common_keys(const Json& readers) {
+  Json rows = json_type("array").set("items", json_type("integer").set("minimum", 0)).set("minItems", 2);
+  rows.set("maxItems", 2).set("description", "only the samples [from, to)");
+  return with_fields(with_option_fields(readers, with_input_target),
+                     [&](const Json& reader) { return Json(reader).set("rows", rows); });
+}
+
+}  // namespace
+
+const Schema<DrawnSplit>& DrawnSplit::schema() {
+  static const auto all =
+      Schema<DrawnSplit>("Draws samples from another split by the seed; the other split keeps the rest.")
+          .required("of", &DrawnSplit::of, "the split to draw from: train, validation or test")
+          .required("fraction", &DrawnSplit::fraction, "the share of that split's samples to take",
+                    Check<double>{"a fraction between 0 and 1",
+                                  [](const double& value) { return value > 0 && value < 1; },
+                                  Json::object().set("exclusiveMinimum", 0).set("exclusiveMaximum", 1)})
+          .optional("stratify", &DrawnSplit::stratify,
+                    "takes the same fraction of each class of the (first) target, rounded to whole samples")
+          .optional("seed", &DrawnSplit::seed,
+                    "the seed of the draw, by default the run's; set it to keep the same split in runs with "
+                    "different seeds");
+  return all;
+}
+
+const InputTarget* SplitSpec::find_input_target(const std::string& target) const {
+  for (const InputTarget& one : input_targets)
+    if (one.target.empty() || one.target == target) return &one;
+  return nullptr;
+}
+
+std::vector<TensorSpec> SplitSpec::targets_to_read(const std::vector<TensorSpec>& targets) const {
+  std::vector<TensorSpec> read;
+  for (const TensorSpec& target : targets)
+    if (!find_input_target(target.name)) read.push_back(target);
+  return read;
+}
+
+bool Codec<SplitSpec>::parse(const ConfigNode& written, const std::string&, SplitSpec& out,
+                             Diagnostics& diagnostics) {
+  const size_t before = diagnostics.count();
+  const ConfigNode node = registry<Reader>().without_replaced(written, "split");
+  out.mark = node.mark();
+  if (const ConfigNode* split = node.find("split")) {
+    const auto is_own = [](const ConfigNode::Entry& entry) { return !entry.first.inherited(); };
+    if (std::count_if(node.entries().begin(), node.entries().end(), is_own) > 1)
+      diagnostics.error(node, "give either 'split' (samples of another split) or a reader, not both");
+    DrawnSplit drawn;
+    DrawnSplit::schema().parse(*split, "split", drawn, diagnostics);
+    out.drawn = std::move(drawn);
+    return diagnostics.count() == before;
+  }
+  if (const ConfigNode* rows = node.find("rows")) parse_rows(*rows, out, diagnostics);
+  const ConfigNode reader = node.is_mapping() ? node.without(kSplitKeys) : node;
+  out.reader = registry<Reader>().parse(without_input_targets(reader, out), diagnostics);
+  return diagnostics.count() == before;
+}
+
+ConfigNode Codec<SplitSpec>::write(const SplitSpec& split) {
+  if (split.drawn)
+    return ConfigNode::mapping({ConfigNode::entry("split", DrawnSplit::schema().write(*split.drawn))});
+  const ConfigNode reader = split.input_targets.empty() ? split.reader.resolved : with_input_targets(split);
+  return split.rows ? reader.with("rows", Codec<std::vector<int64_t>>::write(*split.rows)) : reader;
+}
+
+Json Codec<SplitSpec>::schema() {
+  return SchemaDefinitions::define("split", [] {
+    Json readers = SchemaDefinitions::define(
+        registry<Reader>().noun(), [] { return with_common_keys(registry<Reader>().choices_schema()); });
+    Json drawn = json_type("object")
+                     .set("properties", Json::object().set("split", DrawnSplit::schema().json_schema()))
+                     .set("required", Json::array().push("split"))
+                     .set("additionalProperties", false);
+    return Json::object().set("anyOf", Json::array().push(std::move(readers)).push(std::move(drawn)));
+  });
+}
+
+}  // namespace dtrain

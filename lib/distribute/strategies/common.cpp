@@ -1,0 +1,103 @@
+#include "distribute/strategies/common.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+Check<DeviceList> at_most(int64_t most) {
+  return {fmt::format("at most {} devices", most),
+          [most](const DeviceList& list) { return std::ssize(list.devices) <= most; },
+          Json::object().set("maxItems", most)};
+}
+
+bool check_present(const WrittenDevice& device, Diagnostics& diagnostics) {
+  if (device.id.kind == DeviceId::Kind::cpu) return true;
+  const GpuPresence gpus = gpu_presence();
+  if (device.id.index < gpus.count) {
+    const std::string obstacle = gpu_obstacle(device.id.index);
+    if (!obstacle.empty())
+      diagnostics.error(device.mark,
+                        fmt::format("{} cannot run this program: {}", device.id.str(), obstacle));
+    return obstacle.empty();
+  }
+  diagnostics.error(device.mark, gpus.count == 0 ? fmt::format("{}: no GPU ({}); there are cpu:0, cpu:1, ...",
+                                                               device.id.str(), gpus.reason)
+                                 : gpus.count == 1
+                                     ? fmt::format("{}: this machine has gpu:0 only", device.id.str())
+                                     : fmt::format("{}: this machine has gpu:0 to gpu:{}", device.id.str(),
+                                                   gpus.count - 1));
+  return false;
+}
+
+namespace {
+
+/// What `auto` means on this machine: all GPUs that can run this program, or else the CPU. Warns of GPUs that
+/// cannot, and where the CPU takes the place of a GPU that somebody may expect to be used.
+std::vector<DeviceId> automatic_devices(Diagnostics& diagnostics) {
+  const GpuPresence gpus = gpu_presence();
+  std::vector<DeviceId> usable;
+  for (int i = 0; i < gpus.count; ++i) {
+    const DeviceId gpu{DeviceId::Kind::gpu, i};
+    if (const std::string obstacle = gpu_obstacle(i); obstacle.empty())
+      usable.push_back(gpu);
+    else
+      diagnostics.warning(
+          {}, fmt::format("{} is left out, as it cannot run this program: {}", gpu.str(), obstacle));
+  }
+  if (!usable.empty()) return usable;
+  if (gpus.count == 0 && gpu_is_expected())
+    diagnostics.warning({}, fmt::format("no GPU can be used ({}): the CPU computes. `dtrain gpus` lists the "
+                                        "devices; 'cpu:0' as the strategy's device asks for the CPU",
+                                        gpus.reason));
+  return {{}};
+}
+
+}  // namespace
+
+std::vector<DeviceId> present_devices(const DeviceList& list, Diagnostics& diagnostics) {
+  if (list.devices.empty()) return automatic_devices(diagnostics);
+  std::vector<DeviceId> all;
+  bool good = true;
+  for (const WrittenDevice& device : list.devices) {
+    good = check_present(device, diagnostics) && good;
+    all.push_back(device.id);
+  }
+  return good ? all : std::vector<DeviceId>();
+}
+
+void refuse_layers_devices(const Graph& graph, std::string_view strategy, Diagnostics& diagnostics) {
+  std::set<std::string> said;
+  for (const GraphNode& node : graph.nodes)
+    if (node.device && said.insert(node.device->mark.str()).second)
+      diagnostics.error(node.device->mark,
+                        fmt::format("device: '{}' is to be on {}, and the strategy '{}' gives layers no "
+                                    "places of their own; `strategy: placed` does",
+                                    node.name, node.device->id.str(), strategy));
+}
+
+std::vector<int> layer_nodes(const Graph& graph) {
+  std::vector<int> nodes;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].layer && !graph.nodes[i].is_activation_of_previous)
+      nodes.push_back(static_cast<int>(i));
+  return nodes;
+}
+
+std::vector<std::string> layer_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const int node : layer_nodes(graph)) names.push_back(graph.nodes[static_cast<size_t>(node)].name);
+  return names;
+}
+
+std::vector<std::optional<int>> first_readers(const Graph& graph) {
+  std::vector<std::optional<int>> readers(graph.nodes.size());
+  for (size_t i = graph.nodes.size(); i-- > 0;)
+    for (const ValueRef input : graph.nodes[i].inputs)
+      readers[static_cast<size_t>(input.node)] = static_cast<int>(i);
+  return readers;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,53 @@
+#include "distribute/strategies/common.h"
+#include "distribute/strategies/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct MirroredOptions {
+  DeviceList devices;
+  std::optional<int64_t> replicas;
+  double bucket_megabytes = 25;
+};
+
+/// The whole model on every replica, the global batch cut among them.
+class Mirrored final : public Strategy {
+ public:
+  explicit Mirrored(const MirroredOptions& options) : options_(options) {}
+
+  using Strategy::place;
+  Placement place(const Workload& work, Diagnostics& diagnostics) const override {
+    refuse_layers_devices(work.graph, "mirrored", diagnostics);
+    const std::vector<DeviceId> devices = present_devices(options_.devices, diagnostics);
+    if (devices.empty()) return {};
+    const auto count = static_cast<size_t>(options_.replicas.value_or(static_cast<int64_t>(devices.size())));
+    Placement placement;
+    for (size_t i = 0; i < count; ++i) placement.replicas.push_back({devices[i % devices.size()]});
+    return placement;
+  }
+  int64_t bucket_bytes() const override {
+    return static_cast<int64_t>(options_.bucket_megabytes * (1 << 20));
+  }
+
+ private:
+  MirroredOptions options_;
+};
+
+}  // namespace
+
+void add_mirrored(Registry<Strategy>& table) {
+  table.add<Mirrored>(
+      "mirrored",
+      Schema<MirroredOptions>("The whole model on every replica, each batch cut into contiguous shares.")
+          .example("{devices: [\"cpu:0\", \"cpu:1\"]}")
+          .optional("devices", &MirroredOptions::devices, "the devices, or auto", at_most(kMostReplicas))
+          .optional("replicas", &MirroredOptions::replicas,
+                    "how many replicas are laid over the devices in turn; one a device where not given",
+                    between<std::optional<int64_t>>(1, kMostReplicas))
+          .optional("bucket_megabytes", &MirroredOptions::bucket_megabytes,
+                    "how much of the gradient GPUs sum at a time while backward goes on",
+                    between(0.001, 65536.0)));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,214 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "distribute/layer_times.h"
+#include "distribute/strategies/common.h"
+#include "distribute/strategies/stages.h"
+#include "distribute/strategies/table.h"
+
+namespace dtrain {
+
+/// `stages:` - `auto`, or the layers with which the stages after the first begin.
+struct StageList {
+  bool automatic = true;
+  std::vector<ConfigNode> names;  // scalars
+};
+
+template <>
+struct Codec<StageList> {
+  static bool parse(const ConfigNode& node, const std::string& where, StageList& out,
+                    Diagnostics& diagnostics) {
+    out = {};
+    if (node.is_scalar() && node.text() == "auto") return true;
+    out.automatic = false;
+    out.names = node.is_sequence() ? node.items() : std::vector<ConfigNode>{node};
+    bool good = true;
+    for (const ConfigNode& name : out.names)
+      if (!name.is_scalar())
+        good = report_unexpected(
+            name, where, "'auto' or the names of the layers with which the stages after the first begin",
+            diagnostics);
+    return good;
+  }
+  static ConfigNode write(const StageList& value) {
+    if (value.automatic) return ConfigNode::scalar("auto");
+    std::vector<ConfigNode> names;
+    for (const ConfigNode& name : value.names) names.push_back(string_node(name.text()));
+    return ConfigNode::sequence(std::move(names));
+  }
+  static Json schema() {
+    return Json::object().set("anyOf", Json::array()
+                                           .push(Json::object().set("const", "auto"))
+                                           .push(json_type("string"))
+                                           .push(json_type("array").set("items", json_type("string"))));
+  }
+};
+
+template <>
+inline const EnumNames<PipelineSchedule> names_of<PipelineSchedule> = {
+    {PipelineSchedule::one_f_one_b, "1f1b"}, {PipelineSchedule::gpipe, "gpipe"}};
+
+namespace {
+
+/// Of the activations of each there may be one on every stage.
+constexpr int64_t kMostMicrobatches = 65536;
+/// The stages then wait for less than a fifth of the time (Huang et al., "GPipe", 2019).
+constexpr int64_t kMicrobatchesPerStage = 4;
+
+struct PipelineOptions {
+  DeviceList devices;
+  StageList stages;
+  std::optional<int64_t> microbatches;
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  int64_t replicas = 1;
+};
+
+const Schema<PipelineOptions>& pipeline_schema() {
+  static const auto schema =
+      Schema<PipelineOptions>(
+          "The model cut into stages, each on a device, which work on several "
+          "microbatches of each batch at once.")
+          .example("{devices: [\"cpu:0\", \"cpu:1\"], stages: auto, microbatches: 8}")
+          .optional("devices", &PipelineOptions::devices,
+                    "the devices, a stage each, or auto; those of the first replica come first",
+                    at_most(kMostReplicas))
+          .optional("stages", &PipelineOptions::stages,
+                    "the layers with which the stages after the first begin, in the model's order; 'auto' "
+                    "cuts so that the slowest stage is as fast as can be within the devices' memory")
+          .optional("microbatches", &PipelineOptions::microbatches,
+                    "how many each replica's share of a batch is cut into, which changes no gradient; four "
+                    "times the stages where not given",
+                    between<std::optional<int64_t>>(1, kMostMicrobatches))
+          .optional("schedule", &PipelineOptions::schedule,
+                    "'1f1b': each microbatch goes back as soon as it can, so that a stage keeps the "
+                    "activations of at most as many as there are stages; 'gpipe': all go forward before any "
+                    "goes back")
+          .optional("replicas", &PipelineOptions::replicas,
+                    "how many pipelines the devices are cut among, each with a share of the batch",
+                    between<int64_t>(1, kMostReplicas));
+  return schema;
+}
+
+class Pipeline final : public Strategy {
+ public:
+  Pipeline(const PipelineOptions& options, ConfigNode written)
+      : options_(options), written_(std::move(written)) {}
+
+  using Strategy::place;
+  Placement place(const Workload& work, Diagnostics& diagnostics) const override {
+    const size_t before = diagnostics.count();
+    refuse_layers_devices(work.graph, "pipeline", diagnostics);
+    const std::vector<DeviceId> devices = present_devices(options_.devices, diagnostics);
+    const size_t stages = count_stages(devices.size(), diagnostics);
+    Placement placement;
+    if (!options_.stages.automatic && stages > 0) check_number_of_names(stages, diagnostics);
+    if (!options_.stages.automatic && !work.graph.nodes.empty())
+      placement.slots = named_stages(work.graph, options_.stages.names, diagnostics);
+    if (stages == 0 || devices.empty()) return {};
+
+    for (size_t first = 0; first < devices.size(); first += stages)
+      placement.replicas.emplace_back(devices.begin() + static_cast<std::ptrdiff_t>(first),
+                                      devices.begin() + static_cast<std::ptrdiff_t>(first + stages));
+    placement.microbatches =
+        options_.microbatches.value_or(kMicrobatchesPerStage * static_cast<int64_t>(stages));
+    placement.schedule = options_.schedule;
+    if (options_.stages.automatic && !work.graph.nodes.empty())
+      placement.slots = chosen_stages(work, placement, diagnostics);
+    if (diagnostics.count() != before) return {};
+    if (stages == 1) placement.slots.clear();
+    return placement;
+  }
+
+  ConfigNode settled(const Workload& work) const override {
+    if (!options_.stages.automatic) return {};
+    PipelineOptions chosen = options_;
+    chosen.stages.automatic = false;
+    if (const Placement placement = Strategy::place(work); !placement.slots.empty())
+      for (const std::string& name : stage_names(work.graph, placement.slots))
+        chosen.stages.names.push_back(string_node(name));
+    return resolved_kind("pipeline", written_.mark(), pipeline_schema().write(chosen));
+  }
+  std::vector<std::string_view> open_options() const override {
+    if (options_.stages.automatic) return {"stages"};
+    return {};
+  }
+
+ private:
+  /// 0, after it was reported, where the devices cannot be cut among the replicas. `present`: how many
+  /// devices `auto` means.
+  size_t count_stages(size_t present, Diagnostics& diagnostics) const {
+    const auto replicas = static_cast<size_t>(options_.replicas);
+    const size_t devices = options_.devices.devices.empty() ? present : options_.devices.devices.size();
+    if (devices % replicas == 0) return devices / replicas;
+    diagnostics.error(place_in(written_, {"replicas"}),
+                      fmt::format("pipeline: {} device{} cannot be cut among {} replicas, as many for each",
+                                  devices, devices == 1 ? "" : "s", replicas));
+    return 0;
+  }
+
+  void check_number_of_names(size_t stages, Diagnostics& diagnostics) const {
+    const size_t names = options_.stages.names.size();
+    if (names + 1 == stages) return;
+    diagnostics.error(
+        place_in(written_, {"stages"}),
+        fmt::format("stages: {} device{} a replica make as many stages: expected the {} with which those "
+                    "after the first begin, found {} (`stages: auto` chooses)",
+                    stages, stages == 1 ? "" : "s",
+                    stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
+  }
+
+  /// Bytes a second, of typical such devices.
+  static double slowest_link(const std::vector<DeviceId>& devices) {
+    double link = typical_speed(devices[0].kind).link;
+    for (const DeviceId& device : devices) link = std::min(link, typical_speed(device.kind).link);
+    return link;
+  }
+
+  /// By the devices of the first replica; those of the others are taken to be like them. Where none fits the
+  /// devices' memory, that which lacks least: the plan of the memory says so with all that it holds.
+  std::vector<int> chosen_stages(const Workload& work, const Placement& placement,
+                                 Diagnostics& diagnostics) const {
+    const auto parts = [](int64_t samples, int64_t count) { return (samples + count - 1) / count; };
+    const int64_t share = parts(work.batch_size, std::ssize(placement.replicas));
+    const PipelineWork of_microbatch{.samples = parts(share, placement.microbatches),
+                                     .microbatches = static_cast<int>(placement.microbatches),
+                                     .schedule = placement.schedule,
+                                     .slot_bytes = work.slot_bytes,
+                                     .element_bytes = work.element_bytes,
+                                     .seconds_per_byte = 1 / slowest_link(placement.replicas[0])};
+    const std::vector<DeviceId> all = placement.devices();
+    if (placement.replicas[0].size() == 1) return std::vector<int>(work.graph.nodes.size(), 0);
+    std::vector<PipelineDevice> devices;
+    for (const DeviceId& device : placement.replicas[0]) {
+      const auto shares_memory = [&](const DeviceId& other) {
+        return other == device || (other.kind == device.kind && device.kind == DeviceId::Kind::cpu);
+      };
+      const auto sharing = static_cast<int>(std::count_if(all.begin(), all.end(), shares_memory));
+      devices.push_back(work.measure ? work.measure(device, of_microbatch.samples, sharing)
+                                     : PipelineDevice{.device = device, .bytes = {}});
+    }
+    StageCut cut = auto_stages(work.graph, devices, of_microbatch);
+    if (cut.outcome == StageCut::Outcome::too_few_layers)
+      diagnostics.error(
+          place_in(written_, {"devices"}),
+          fmt::format("pipeline: {} stages for a model of {} layer{}: a stage would have none",
+                      devices.size(), cut.possible_starts, cut.possible_starts == 1 ? "" : "s"));
+    else
+      settle_stages(work.graph, cut.stages);
+    return std::move(cut.stages);
+  }
+
+  PipelineOptions options_;
+  ConfigNode written_;  // the options
+};
+
+}  // namespace
+
+void add_pipeline(Registry<Strategy>& table) {
+  table.add_with("pipeline", pipeline_schema(), [](const PipelineOptions& options, const ConfigNode& node) {
+    return std::make_shared<const Pipeline>(options, node);
+  });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,69 @@
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "distribute/strategies/common.h"
+#include "distribute/strategies/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct ShardedOptions {
+  DeviceList devices;
+  ShardLevel level = ShardLevel::parameters;
+};
+
+/// A replica on every device, the global batch cut among them as under mirrored, each with a part of the
+/// state.
+class Sharded final : public Strategy {
+ public:
+  explicit Sharded(const ShardedOptions& options) : options_(options) {}
+
+  using Strategy::place;
+  Placement place(const Workload& work, Diagnostics& diagnostics) const override {
+    refuse_layers_devices(work.graph, "sharded", diagnostics);
+    if (!check_kinds(diagnostics)) return {};
+    Placement placement;
+    for (const DeviceId& device : present_devices(options_.devices, diagnostics))
+      placement.replicas.push_back({device});
+    placement.sharded = options_.level;
+    return placement;
+  }
+
+ private:
+  /// The parts are exchanged in the host's memory, or by NCCL among GPUs, each of which is one member.
+  bool check_kinds(Diagnostics& diagnostics) const {
+    const size_t before = diagnostics.count();
+    std::set<std::string> gpus;
+    for (const auto& [device, mark] : options_.devices.devices) {
+      const DeviceId first = options_.devices.devices.front().id;
+      if (device.kind != first.kind)
+        diagnostics.error(mark, fmt::format("sharded: expected devices of one kind, found {} and {}",
+                                            first.str(), device.str()));
+      else if (device.kind == DeviceId::Kind::gpu && !gpus.insert(device.str()).second)
+        diagnostics.error(mark, fmt::format("sharded: expected each GPU once, found {} twice", device.str()));
+    }
+    return diagnostics.count() == before;
+  }
+
+  ShardedOptions options_;
+};
+
+}  // namespace
+
+void add_sharded(Registry<Strategy>& table) {
+  table.add<Sharded>(
+      "sharded",
+      Schema<ShardedOptions>("A replica on every device, each batch cut into contiguous shares, and the "
+                             "training's state cut among the replicas: of what `level` says each keeps a "
+                             "part.")
+          .example("{devices: [\"cpu:0\", \"cpu:1\"], level: parameters}")
+          .optional("devices", &ShardedOptions::devices, "the devices, or auto", at_most(kMostReplicas))
+          .optional("level", &ShardedOptions::level,
+                    "'optimizer': the optimizer's slots; 'gradients': the gradients' sum, too; 'parameters': "
+                    "the parameters, too, which are brought together layer by layer as they are used"));
+}
+
+}  // namespace dtrain

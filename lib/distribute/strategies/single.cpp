@@ -1,0 +1,41 @@
+#include "distribute/strategies/common.h"
+#include "distribute/strategies/table.h"
+
+namespace dtrain {
+
+namespace {
+
+struct SingleOptions {
+  DeviceList device;
+};
+
+/// One device. What every other strategy is compared with.
+class Single final : public Strategy {
+ public:
+  explicit Single(const SingleOptions& options) : options_(options) {}
+
+  using Strategy::place;
+  Placement place(const Workload& work, Diagnostics& diagnostics) const override {
+    refuse_layers_devices(work.graph, "single", diagnostics);
+    const std::vector<DeviceId> devices = present_devices(options_.device, diagnostics);
+    Placement placement;
+    if (!devices.empty()) placement.replicas = {{devices[0]}};
+    return placement;
+  }
+
+ private:
+  SingleOptions options_;
+};
+
+}  // namespace
+
+void add_single(Registry<Strategy>& table) {
+  Check<DeviceList> at_most_one = at_most(1);
+  at_most_one.expected = "one device, or auto (mirrored is for several)";
+  table.add<Single>("single",
+                    Schema<SingleOptions>("The model on one device.")
+                        .example("{device: \"gpu:0\"}")
+                        .optional("device", &SingleOptions::device, "the device, or auto", at_most_one));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,58 @@
+#include "engine/captured_steps.h"
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+CapturedSteps::Mode CapturedSteps::begin(const BatchKind& kind) {
+  kind_ = kind;
+  const auto [entry, is_new] = modes_.try_emplace(kind, Mode::eager);
+  Mode& mode = entry->second;
+  if (!is_new) mode = mode == Mode::eager ? Mode::capture : Mode::replay;
+  return mode;
+}
+
+/// For both turns at once, as nothing may be captured any more once the devices wait for each other.
+bool CapturedSteps::capture(int index, size_t& turn, const std::function<void()>& work) {
+  if (refused_) return true;  // by an earlier microbatch
+  const size_t first = turn;
+  Graphs graphs;
+  try {
+    for (size_t i = 0; i < graphs.size(); ++i) {
+      graphs[turn] = context_.capture(work);
+      turn = 1 - turn;
+    }
+  } catch (const CaptureRefused& refusal) {
+    turn = first;
+    refused_ = true;
+    advice_ = fmt::format(
+        "{}: CUDA refuses to capture {} steps of {} samples, so all devices go on without CUDA graphs for "
+        "these, more slowly ({})",
+        context_.device().str(), kind_.purpose == Plan::Purpose::training ? "training" : "evaluation",
+        kind_.size, refusal.what());
+    return false;
+  }
+  if (graphs[0]) graphs_[{kind_, index}] = std::move(graphs);
+  return true;
+}
+
+void CapturedSteps::run(int index, size_t turn, const std::function<void()>& work) {
+  if (const auto found = graphs_.find({kind_, index}); found != graphs_.end())
+    return found->second[turn]->run();
+  // NCCL takes no call outside of a graph while a graph with calls to the same communicator runs.
+  if (!graphs_.empty()) context_.synchronize();
+  work();
+}
+
+void CapturedSteps::drop() {
+  std::erase_if(graphs_, [this](const auto& entry) { return entry.first.first == kind_; });
+  refused_ = false;
+}
+
+void CapturedSteps::forget() {
+  graphs_.clear();
+  for (auto& [kind, mode] : modes_) mode = Mode::eager;
+  refused_ = false;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,52 @@
+// The last step's gradient, for those who want to look at it.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "collective/collective.h"
+#include "engine/update.h"
+#include "engine/worker.h"
+
+namespace dtrain {
+
+/// Where its parts lie, each with a replica.
+class LastGradient {
+ public:
+  explicit LastGradient(size_t replicas) : parts_(replicas) {}
+
+  /// `worker` has the step's gradient of `range` at `values`, until the next step begins. Each rank says so
+  /// of a range of its own, on its own thread.
+  void set(int rank, Worker& worker, const float* values, Range range) {
+    parts_[static_cast<size_t>(rank)] = {&worker, values, range};
+  }
+
+  /// As GradientSync::read_gradient().
+  bool read(const Update& update, Range range, float* to) const {
+    for (const Part& part : parts_) {
+      const Range both = overlap(range, part.range);
+      if (!part.worker || both.size() == 0) continue;
+      Context& context = part.worker->context();
+      StepState state;
+      context.copy_to_host(&state, part.worker->state(), sizeof(state));
+      float* const values = to + (both.begin - range.begin);
+      context.copy_to_host(values, part.values + (both.begin - part.range.begin),
+                           static_cast<size_t>(both.size()) * sizeof(float));
+      if (update.needs_directions()) continue;  // they are as they are applied
+      const float most = update.clip_value();
+      for (int64_t i = 0; i < both.size(); ++i)
+        values[i] = std::clamp(values[i] * state.gradient.gradient_scale, -most, most);
+    }
+    return parts_.front().worker != nullptr;
+  }
+
+ private:
+  struct Part {
+    Worker* worker = nullptr;  // null: nothing yet
+    const float* values = nullptr;
+    Range range;
+  };
+  std::vector<Part> parts_;  // by rank
+};
+
+}  // namespace dtrain

@@ -1,0 +1,81 @@
+#include "engine/pairwise_terms.h"
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <tuple>
+
+#include "ops/math/pairwise.h"
+
+namespace dtrain {
+
+namespace {
+
+constexpr int64_t kGrain = math::kSquaresGrain;
+
+/// As members tell each other of a term; kNumbers doubles, all of which hold these numbers exactly.
+struct ToldTerm {
+  int64_t array, first;
+  int level;
+  double sum;
+};
+constexpr size_t kNumbers = 4;
+
+}  // namespace
+
+int64_t grains_of(int64_t floats) {
+  return (floats + kGrain - 1) / kGrain;
+}
+
+size_t most_terms(int64_t grains) {
+  return 2 * static_cast<size_t>(std::bit_width(static_cast<uint64_t>(grains)));  // two of each level
+}
+
+/// The largest aligned powers of two from left to right; the last one of all may reach beyond the end.
+void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, int64_t first, int64_t grains) {
+  const int64_t end = first + grains_of(values.size());
+  int64_t begin = values.begin;
+  while (first < end) {
+    const auto left = static_cast<uint64_t>(end - first);
+    const int fits = end == grains ? std::bit_width(left - 1) : std::bit_width(left) - 1;
+    const int level = first == 0 ? fits : std::min(fits, std::countr_zero(static_cast<uint64_t>(first)));
+    const int64_t size = std::min(int64_t{1} << level, end - first);
+    terms.push_back({array, first, level, {begin, std::min(begin + size * kGrain, values.end)}});
+    first += size;
+    begin += size * kGrain;
+  }
+}
+
+std::vector<double> sum_over_members(Collective& everyone, std::span<const PairwiseTerm> terms,
+                                     std::span<const double> sums, size_t most, size_t arrays) {
+  std::vector<double> told(most * kNumbers, -1.0);  // an array of -1: no term
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const double numbers[] = {static_cast<double>(terms[i].array), static_cast<double>(terms[i].first),
+                              static_cast<double>(terms[i].level), sums[i]};
+    std::copy_n(numbers, kNumbers, told.begin() + static_cast<std::ptrdiff_t>(kNumbers * i));
+  }
+  std::vector<double> heard(told.size() * static_cast<size_t>(everyone.size()));
+  everyone.all_gather(told, heard);
+
+  std::vector<ToldTerm> all;
+  for (size_t i = 0; i < heard.size(); i += kNumbers)
+    if (heard[i] >= 0)
+      all.push_back({static_cast<int64_t>(heard[i]), static_cast<int64_t>(heard[i + 1]),
+                     static_cast<int>(heard[i + 2]), heard[i + 3]});
+  std::sort(all.begin(), all.end(), [](const ToldTerm& a, const ToldTerm& b) {
+    return std::tie(a.array, a.first) < std::tie(b.array, b.first);
+  });
+  std::vector<math::PairwiseSum> totals(arrays);
+  for (const ToldTerm& term : all) {
+    math::PairwiseSum& total = totals[static_cast<size_t>(term.array)];
+    if (term.first != total.count())
+      throw std::logic_error("a part of an array that is summed is with nobody, or with two");
+    total.add(term.sum, term.level);
+  }
+  std::vector<double> result(arrays);
+  std::transform(totals.begin(), totals.end(), result.begin(),
+                 [](const math::PairwiseSum& total) { return total.total(); });
+  return result;
+}
+
+}  // namespace dtrain

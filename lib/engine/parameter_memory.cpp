@@ -1,0 +1,38 @@
+#include "engine/parameter_memory.h"
+
+namespace dtrain {
+
+size_t ParameterMemory::bytes() const {
+  const size_t copy = type_ == DType::float32 ? 0 : bytes_of(type_);
+  return static_cast<size_t>(held_.values.size()) * (sizeof(float) + copy);
+}
+
+void ParameterMemory::allocate(Ops& ops) {
+  if (values_.data()) return;
+  values_ = ops.context().allocate(static_cast<size_t>(held_.values.size()) * sizeof(float));
+  if (type_ != DType::float32)
+    copy_ = ops.context().allocate(static_cast<size_t>(held_.values.size()) * bytes_of(type_));
+}
+
+void ParameterMemory::allocate_slots(Ops& ops, std::span<const Optimizer::Slot> slots) {
+  for (const Optimizer::Slot& slot : slots) {
+    slots_.push_back(ops.context().allocate(static_cast<size_t>(held_.slots.size()) * sizeof(float)));
+    if (slot.initial != 0) ops.fill(slots_.back().f32(), slot.initial, held_.slots.size());
+  }
+}
+
+const std::byte* ParameterMemory::weights() const {
+  return static_cast<const std::byte*>(copy_.data() ? copy_.data() : values_.data());
+}
+
+std::byte* ParameterMemory::copy(int64_t at) const {
+  if (!copy_.data()) return nullptr;
+  return static_cast<std::byte*>(copy_.data()) +
+         static_cast<size_t>(at - held_.values.begin) * bytes_of(type_);
+}
+
+void ParameterMemory::refresh_copy(Ops& ops) const {
+  if (copy_.data()) ops.cast(copy_.data(), type_, values(), DType::float32, held_.values.size());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,59 @@
+#include "engine/replica_plans.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace dtrain {
+
+ReplicaPlans::ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
+                           const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups,
+                           bool spin, bool accumulates)
+    : graph_(graph),
+      layout_(layout),
+      heads_(heads),
+      placement_(placement),
+      microbatches_(
+          static_cast<int>(std::min<int64_t>(placement.microbatches, std::numeric_limits<int>::max()))),
+      spin_(spin),
+      accumulates_(accumulates),
+      ops_(std::move(ops)) {
+  if (groups[0]->size() > 1 && graph.is_synchronized()) groups_ = std::move(groups);
+  for (int slot = 0; slot < slots(); ++slot)
+    in_flight_.push_back(most_in_flight(placement.schedule, slot, slots(), microbatches_));
+}
+
+const Plan& ReplicaPlans::plan(const PlanKey& key) {
+  const std::lock_guard making(making_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto made = plans_.find(key); made != plans_.end()) return *made->second;
+  }
+  std::unique_ptr<Plan> made = make(key);
+  const std::lock_guard lock(mutex_);
+  if (aborted_) made->abort();
+  return *plans_.emplace(key, std::move(made)).first->second;
+}
+
+/// Libraries may search, load and compile kernels for the plan.
+std::unique_ptr<Plan> ReplicaPlans::make(const PlanKey& key) const {
+  const auto working = Watchdog::working(watchdog_);
+  PlanOptions options;
+  options.spin = spin_;
+  if (key.purpose == Plan::Purpose::training) {
+    options.replicas = groups_;
+    options.in_flight = in_flight_;
+    options.reduces_gradients = reduces_gradients();
+    options.accumulates = accumulates_;
+  }
+  options.gathers_parameters = placement_.sharded == ShardLevel::parameters;
+  return std::make_unique<Plan>(graph_, layout_, heads_, ops_, placement_.slots, key, options);
+}
+
+void ReplicaPlans::abort() noexcept {
+  const std::lock_guard lock(mutex_);
+  aborted_ = true;
+  for (const auto& [key, plan] : plans_) plan->abort();
+}
+
+}  // namespace dtrain

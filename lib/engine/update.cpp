@@ -1,0 +1,169 @@
+#include "engine/update.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ops/math/pairwise.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Returns the slices that begin in `range`, sorted by offset.
+std::vector<const ParameterSlice*> slices_in(const ParameterLayout& layout, Range range) {
+  std::vector<const ParameterSlice*> slices;
+  for (const ParameterSlice& slice : layout.slices())
+    if (slice.offset >= range.begin && slice.offset < range.end) slices.push_back(&slice);
+  std::sort(slices.begin(), slices.end(),
+            [](const ParameterSlice* a, const ParameterSlice* b) { return a->offset < b->offset; });
+  return slices;
+}
+
+}  // namespace
+
+Update::Update(const ParameterLayout& layout, const Optimizer* optimizer, const Options& options)
+    : layout_(layout), options_(options) {
+  if (optimizer) {
+    rule_ = optimizer->rule();
+    slots_ = optimizer->slots();
+  }
+  if (options.average_decay) slots_.push_back({std::string(kAverage)});
+  add_trained({});
+  add_statistics();
+}
+
+void Update::set_slots_since(const std::map<std::string, int64_t>& since) {
+  groups_.clear();
+  parameters_.clear();
+  add_trained(since);
+}
+
+/// Neighbours that are trained alike are one group, so that one call updates a model without groups.
+void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
+  for (const ParameterSlice* slice : slices_in(layout_, {0, layout_.trained()})) {
+    const ParameterTraining& training = slice->training;
+    const auto since = slots_since.find(slice->path());
+    const GroupRule rule{training.learning_rate_factor, training.weight_decay.has_value(),
+                         training.weight_decay.value_or(0.0f), options_.clip_value,
+                         since == slots_since.end() ? 0 : static_cast<uint64_t>(since->second)};
+    if (needs_directions()) {
+      if (!parameters_.empty()) parameters_.back().range.end = slice->offset;
+      parameters_.push_back({{slice->offset, layout_.trained()}, rule.learning_rate_factor});
+    }
+    if (!groups_.empty() && groups_.back().rule == rule) continue;
+    if (!groups_.empty()) groups_.back().range.end = slice->offset;
+    groups_.push_back({{slice->offset, layout_.trained()}, rule});
+  }
+}
+
+/// Neighbours whose averages keep as much of themselves are one call; gaps between slices hold zeros.
+void Update::add_statistics() {
+  for (const ParameterSlice* slice : slices_in(layout_, {layout_.trained(), layout_.with_gradient()})) {
+    const float momentum = slice->moving_average.value();
+    if (statistics_.empty() || statistics_.back().momentum != momentum)
+      statistics_.push_back({{slice->offset, slice->offset}, momentum});
+    statistics_.back().range.end = slice->offset + slice->elements();
+  }
+}
+
+Range Update::trained(Range range) const {
+  return overlap(range, {0, layout_.trained()});
+}
+
+void Update::update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                          const OptimizerRule& rule, const float* gradient, Range range,
+                          const GroupRule& group) const {
+  constexpr size_t kMost = 3;  // slots that a rule has
+  float* slots[kMost] = {};
+  const size_t count = slots_.size() - (options_.average_decay ? 1 : 0);
+  for (size_t i = 0; i < count; ++i) slots[i] = memory.slot(i, range.begin);
+  ops.update(rule, {.state = state,
+                    .group = group,
+                    .weights = memory.values(range.begin),
+                    .gradient = gradient,
+                    .slots = {slots, count},
+                    .weights_copy = memory.copy(range.begin),
+                    .n = range.size()});
+}
+
+void Update::update_average(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                            Range range) const {
+  if (range.size() == 0) return;
+  ops.update(MovingAverageRule{*options_.average_decay},
+             {.state = state,
+              .weights = memory.slot(slots_.size() - 1, range.begin),
+              .gradient = memory.values(range.begin),
+              .slots = {},
+              .n = range.size()});
+}
+
+std::vector<PairwiseTerm> Update::terms(Range range) const {
+  std::vector<PairwiseTerm> terms;
+  for (size_t i = 0; i < squares(); ++i) {
+    const Range whole = parameters_[i / 2].range, mine = overlap(range, whole);
+    if (mine.size() > 0)
+      add_terms(terms, static_cast<int64_t>(i), mine, (mine.begin - whole.begin) / math::kSquaresGrain,
+                grains_of(whole.size()));
+  }
+  return terms;
+}
+
+void Update::find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
+                             Range range, std::span<const PairwiseTerm> terms, double* squares) const {
+  for (const Group& group : groups_) {
+    const Range mine = overlap(range, group.range);
+    if (mine.size() == 0) continue;
+    float* const its = gradient + (mine.begin - range.begin);
+    ops.update(rule_, {.state = state,
+                       .group = group.rule,
+                       .weights = memory.values(mine.begin),
+                       .gradient = its,
+                       .slots = std::array{memory.slot(0, mine.begin), memory.slot(1, mine.begin), its},
+                       .n = mine.size()});
+  }
+  std::vector<std::span<const float>> arrays;
+  for (const PairwiseTerm& term : terms) {
+    const int64_t at = term.values.begin;
+    const float* const values = term.array % 2 == 1 ? gradient + (at - range.begin) : memory.values(at);
+    arrays.emplace_back(values, static_cast<size_t>(term.values.size()));
+  }
+  ops.sums_of_squares(arrays, squares);
+}
+
+/// Enqueues the second half: the weights in `range` move along `directions`.
+void Update::apply_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
+                              const float* directions, Range range, const double* squares) const {
+  const Range mine = trained(range);
+  std::vector<TrustRatioRule::Part> parts;
+  for (const Parameter& parameter : parameters_) {
+    const Range part = overlap(mine, parameter.range);
+    if (part.size() > 0) parts.push_back({part.size(), parameter.learning_rate_factor});
+    if (parts.empty()) squares += 2;  // the parameter ends before the range
+  }
+  if (parts.empty()) return;
+  update_group(ops, state, memory, TrustRatioRule{parts, squares}, directions + (mine.begin - range.begin),
+               mine, {});
+}
+
+void Update::apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
+                   Range range, const double* squares) const {
+  if (needs_directions()) {
+    apply_directions(ops, state, memory, gradient, range, squares);
+  } else {
+    for (const Group& group : groups_)
+      if (const Range mine = overlap(range, group.range); mine.size() > 0)
+        update_group(ops, state, memory, rule_, gradient + (mine.begin - range.begin), mine, group.rule);
+  }
+  if (options_.average_decay) update_average(ops, state, memory, trained(range));
+  for (const Statistics& statistics : statistics_) {
+    const Range mine = overlap(range, statistics.range);
+    if (mine.size() > 0)
+      ops.update(MovingAverageRule{statistics.momentum}, {.state = state,
+                                                          .weights = memory.values(mine.begin),
+                                                          .gradient = gradient + (mine.begin - range.begin),
+                                                          .slots = {},
+                                                          .n = mine.size()});
+  }
+}
+
+}  // namespace dtrain

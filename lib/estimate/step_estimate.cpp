@@ -1,0 +1,154 @@
+#include "estimate/step_estimate.h"
+
+#include <algorithm>
+
+#include "distribute/branches.h"
+#include "distribute/layer_times.h"
+#include "distribute/microbatches.h"
+#include "estimate/pipeline_estimate.h"
+#include "nn/parameters.h"
+#include "run/placement.h"
+
+namespace dtrain {
+
+namespace {
+
+/// How fast one of so many devices is in a run's precision.
+DeviceSpeed speed_of(const Machine& machine, const TrainOptions& train, size_t devices) {
+  DeviceSpeed speed = typical_speed(machine.kind);
+  speed.link = machine.link;
+  if (machine.kind == DeviceId::Kind::cpu) {
+    const double cores = static_cast<double>(machine.cores) / static_cast<double>(devices);
+    speed.multiply_adds *= cores;
+    speed.bytes *= cores;
+    return speed;
+  }
+  // What tensor cores come to in practice, where products are in TF32 or in 16 bits.
+  constexpr double kTf32 = 3, k16Bits = 6;
+  if (train.precision == Precision::tf32) speed.multiply_adds *= kTf32;
+  if (gpu_math(train).type == DType::float32) return speed;
+  speed.multiply_adds *= k16Bits;
+  speed.bytes *= 2;
+  return speed;
+}
+
+class StepEstimate {
+ public:
+  StepEstimate(const RunConfig& config, const Placement& placement, int64_t batch_size,
+               const Machine& machine)
+      : config_(config),
+        placement_(placement),
+        batch_size_(batch_size),
+        slot_bytes_(workload_of(config).slot_bytes),
+        speed_(speed_of(machine, config.train, placement.devices().size())),
+        float32_bytes_(speed_.bytes * static_cast<double>(bytes_of(gpu_math(config.train).type)) /
+                       sizeof(float)),
+        overlaps_(machine.kind == DeviceId::Kind::gpu),
+        layout_(config.graph, placement.slots, static_cast<int>(placement.replicas[0].size())) {}
+
+  double seconds() const {
+    if (placement_.schedule != PipelineSchedule::sequential) return pipelined();
+    return placement_.slots.empty() ? replicated() : branched();
+  }
+
+ private:
+  double replicas() const { return static_cast<double>(placement_.replicas.size()); }
+
+  /// Once around a ring of the replicas: a reduce-scatter, or an all-gather; an all-reduce is both.
+  double ring(int64_t numbers, size_t bytes) const {
+    return (replicas() - 1) / replicas() * static_cast<double>(numbers) * static_cast<double>(bytes) /
+           speed_.link;
+  }
+
+  /// Reads the gradient, reads and writes parameters and slots.
+  double update(double numbers) const {
+    const double bytes = 3 * sizeof(float) + 2 * static_cast<double>(slot_bytes_);
+    return numbers * bytes / float32_bytes_;
+  }
+
+  std::vector<PipelineDevice> devices(const PipelineWork& work) const {
+    std::vector<PipelineDevice> all = pipeline_devices(placement_);
+    for (PipelineDevice& device : all)
+      device.seconds = estimate_layer_seconds(config_.graph, work.samples, speed_);
+    return all;
+  }
+
+  double together(double computing, double copying) const {
+    return overlaps_ ? std::max(computing, copying) : computing + copying;
+  }
+
+  /// Every replica computes all of the model.
+  double replicated() const {
+    const PipelineWork work = pipeline_work(config_, placement_, batch_size_);
+    const double times = work.rounds;
+    const PipelineTimes::Stage computing = pipeline_times(config_.graph, {}, devices(work), work).stages[0];
+    double forward = computing.forward * times, backward = computing.backward * times, behind = 0;
+    const ParameterLayout& whole = layout_.whole();
+    const double sum = ring(whole.with_gradient(), sizeof(float));
+    const double gather = ring(whole.size(), sizeof(float));
+    double parts = replicas();
+    switch (placement_.sharded) {
+      case ShardLevel::none:
+        backward = together(backward, 2 * sum);
+        parts = 1;
+        break;
+      case ShardLevel::optimizer:
+        backward = together(backward, sum);
+        behind = gather;
+        break;
+      case ShardLevel::gradients:
+        backward = together(backward, times * sum);
+        behind = gather;
+        break;
+      case ShardLevel::parameters:
+        forward = together(forward, times * gather);
+        backward = together(backward, times * (gather + sum));
+        break;
+    }
+    return forward + backward + behind + update(static_cast<double>(whole.trained()) / parts);
+  }
+
+  /// The fullest slot sums its gradients and updates its weights.
+  double sum_and_update() const {
+    double longest = 0;
+    for (int slot = 0; slot < layout_.slots(); ++slot) {
+      const ParameterLayout& its = layout_.on(slot);
+      longest = std::max(
+          longest, 2 * ring(its.with_gradient(), sizeof(float)) + update(static_cast<double>(its.trained())));
+    }
+    return longest;
+  }
+
+  /// One microbatch after the other goes through the slots' layers.
+  double branched() const {
+    PipelineWork work = pipeline_work(config_, placement_, batch_size_);
+    work.seconds_per_byte = 1 / speed_.link;
+    const StageProblem problem = stage_problem(config_.graph, devices(work), work);
+    return work.rounds * branches_seconds(problem, placement_.slots) + sum_and_update();
+  }
+
+  /// As its schedule has it.
+  double pipelined() const {
+    PipelineWork work = pipeline_work(config_, placement_, batch_size_);
+    work.seconds_per_byte = 1 / speed_.link;
+    const PipelineTimes times = pipeline_times(config_.graph, placement_.slots, devices(work), work);
+    return work.rounds * simulate(work.schedule, work.microbatches, times).makespan() + sum_and_update();
+  }
+
+  const RunConfig& config_;
+  const Placement& placement_;
+  const int64_t batch_size_, slot_bytes_;
+  const DeviceSpeed speed_;
+  const double float32_bytes_;  // a second, of arrays that stay float32
+  const bool overlaps_;
+  const ModelLayout layout_;
+};
+
+}  // namespace
+
+double estimate_step_seconds(const RunConfig& config, const Placement& placement, int64_t batch_size,
+                             const Machine& machine) {
+  return StepEstimate(config, placement, batch_size, machine).seconds();
+}
+
+}  // namespace dtrain

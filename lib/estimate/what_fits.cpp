@@ -1,0 +1,266 @@
+#include "estimate/what_fits.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "distribute/branches.h"
+#include "distribute/largest_batch.h"
+#include "distribute/strategies/stages.h"
+#include "engine/replicas.h"
+#include "engine/sharded_state.h"
+#include "estimate/pipeline_estimate.h"
+#include "estimate/step_estimate.h"
+#include "run/placement.h"
+
+namespace dtrain {
+
+namespace {
+
+/// A strategy for devices of a kind: those of the machine, or those of the CPU in their place.
+using MakeStrategy = std::function<ConfigNode(DeviceId::Kind)>;
+
+ConfigNode device_names(DeviceId::Kind kind, int count) {
+  std::vector<ConfigNode> names;
+  for (int i = 0; i < count; ++i) names.push_back(ConfigNode::scalar(DeviceId{kind, i}.str()));
+  return ConfigNode::sequence(std::move(names));
+}
+
+ConfigNode strategy_node(std::string_view kind, std::vector<ConfigNode::Entry> options) {
+  return ConfigNode::mapping({ConfigNode::entry(kind, ConfigNode::mapping(std::move(options)))});
+}
+
+ConfigNode number_node(int64_t number) {
+  return ConfigNode::scalar(std::to_string(number));
+}
+
+/// What a sample takes in float32 or its own type, on its way to a device.
+int64_t sample_bytes(const RunConfig& config) {
+  int64_t bytes = 0;
+  std::vector<TensorSpec> columns = config.graph.input_specs();
+  for (const TensorSpec& target : config.targets()) columns.push_back(target);
+  for (const TensorSpec& column : columns)
+    bytes += column.shape.elements() * static_cast<int64_t>(bytes_of(column.dtype));
+  return bytes;
+}
+
+/// What a plan that was made for the CPU comes to on a GPU: half of the activations and a copy of the
+/// parameters where those are of 16 bits, and what a GPU has besides (two staging areas, the libraries'
+/// workspace, `passing` floats of a state in parts, whose parameters are gathered among the activations).
+int64_t gpu_bytes(const MemoryPlan& plan, const RunConfig& config, ShardLevel level, int64_t passing) {
+  constexpr int64_t kWorkspace = int64_t{64} << 20;
+  const auto element = static_cast<int64_t>(bytes_of(gpu_math(config.train).type));
+  constexpr int64_t kFloat = sizeof(float);
+  int64_t bytes = static_cast<int64_t>(plan.total()) + 2 * plan.microbatch * sample_bytes(config) +
+                  kWorkspace + passing * kFloat;
+  if (element == kFloat) return bytes;
+  bytes += static_cast<int64_t>(plan.parameters) * element / kFloat;
+  const int64_t gathered = level == ShardLevel::parameters ? passing * kFloat : 0;
+  const int64_t activations = std::max<int64_t>(0, static_cast<int64_t>(plan.activations) - gathered);
+  return bytes - activations * (kFloat - element) / kFloat;
+}
+
+/// Recomputes the layers of each use of a block in the model together; the uses' names.
+std::vector<std::string> recompute_blocks(Graph& graph) {
+  std::vector<std::string> blocks;
+  for (GraphNode& node : graph.nodes) {
+    if (node.block.empty()) continue;
+    if (blocks.empty() || blocks.back() != node.block) blocks.push_back(node.block);
+    node.recompute = static_cast<int>(blocks.size()) - 1;
+  }
+  return blocks;
+}
+
+/// The candidates for one machine.
+class Trials {
+ public:
+  Trials(const RunConfig& config, const Machine& machine) : config_(config), machine_(machine) {
+    // Any strategy is to take the model.
+    for (GraphNode& node : config_.graph.nodes) node.device.reset();
+    const auto& nodes = config_.graph.nodes;
+    if (std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.recompute >= 0; }))
+      return;
+    RunConfig recomputing = config_;
+    blocks_ = recompute_blocks(recomputing.graph);
+    if (!blocks_.empty()) recomputing_ = std::move(recomputing);
+  }
+
+  std::vector<Candidate> run() {
+    const int devices = machine_.devices;
+    try_one("single", [](DeviceId::Kind kind) {
+      return strategy_node("single",
+                           {ConfigNode::entry("device", ConfigNode::scalar(DeviceId{kind, 0}.str()))});
+    });
+    if (devices > 1) try_several(devices);
+    std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+      return a.samples_per_second() > b.samples_per_second();
+    });
+    return std::move(candidates_);
+  }
+
+ private:
+  void try_several(int devices) {
+    try_one("mirrored", [=](DeviceId::Kind kind) {
+      return strategy_node("mirrored", {ConfigNode::entry("devices", device_names(kind, devices))});
+    });
+    for (const auto& [level, name] : names_of<ShardLevel>)
+      try_one(fmt::format("sharded, {}", name), [=, name = name](DeviceId::Kind kind) {
+        return strategy_node("sharded", {ConfigNode::entry("devices", device_names(kind, devices)),
+                                         ConfigNode::entry("level", ConfigNode::scalar(std::string(name)))});
+      });
+    for (const int microbatches : {2, 4, 8}) try_pipeline(devices, 1, microbatches * devices);
+    if (devices % 2 == 0 && devices > 2) try_pipeline(devices / 2, 2, 2 * devices);
+    try_placed(devices);
+  }
+
+  /// The stages are chosen for the machine's devices, and named.
+  void try_pipeline(int stages, int replicas, int microbatches) {
+    const int64_t share = (config_.train.batch_size + replicas - 1) / replicas;
+    // More microbatches than samples are as many as there are samples, which a candidate with fewer tries.
+    if (microbatches > share && microbatches > 2 * stages) return;
+    Placement placement;
+    for (int i = 0; i < stages * replicas; ++i) {
+      if (i % stages == 0) placement.replicas.emplace_back();
+      placement.replicas.back().push_back({machine_.kind, i});
+    }
+    placement.microbatches = microbatches;
+    placement.schedule = PipelineSchedule::one_f_one_b;
+    // The devices of the CPU share the host's memory.
+    std::vector<PipelineDevice> devices = pipeline_devices(placement);
+    for (PipelineDevice& device : devices)
+      device.bytes =
+          machine_.kind == DeviceId::Kind::gpu ? machine_.bytes : machine_.bytes / (stages * replicas);
+    StageCut cut =
+        auto_stages(config_.graph, devices, pipeline_work(config_, placement, config_.train.batch_size));
+    if (cut.outcome == StageCut::Outcome::too_few_layers) return;
+    settle_stages(config_.graph, cut.stages);
+    std::vector<ConfigNode> names;
+    for (const std::string& name : stage_names(config_.graph, cut.stages))
+      names.push_back(ConfigNode::scalar(name));
+    const std::string name =
+        fmt::format("pipeline, {}{} microbatches", replicas > 1 ? fmt::format("{} replicas, ", replicas) : "",
+                    microbatches);
+    try_one(name, [=](DeviceId::Kind kind) {
+      std::vector<ConfigNode::Entry> options{
+          ConfigNode::entry("devices", device_names(kind, stages * replicas)),
+          ConfigNode::entry("stages", ConfigNode::sequence(names)),
+          ConfigNode::entry("microbatches", number_node(microbatches))};
+      if (replicas > 1) options.push_back(ConfigNode::entry("replicas", number_node(replicas)));
+      return strategy_node("pipeline", std::move(options));
+    });
+  }
+
+  /// Where the model has branches that need nothing of each other and are worth it.
+  void try_placed(int devices) {
+    Placement placement;
+    placement.replicas.emplace_back();
+    for (int i = 0; i < devices; ++i) placement.replicas.back().push_back({machine_.kind, i});
+    PipelineWork work = pipeline_work(config_, placement, config_.train.batch_size);
+    work.seconds_per_byte = 1 / machine_.link;
+    const StageProblem problem = stage_problem(config_.graph, pipeline_devices(placement), work);
+    const std::vector<int> slots = place_branches(problem), alone(slots.size(), 0);
+    constexpr double kWorthIt = 0.9;
+    if (branches_seconds(problem, slots) > kWorthIt * branches_seconds(problem, alone)) return;
+    try_one("placed", [=, this](DeviceId::Kind kind) {
+      return strategy_node("placed", {ConfigNode::entry("layers", said_places(slots, kind))});
+    });
+  }
+
+  /// The layers that are not where their first input is, and those that read an input of the model.
+  ConfigNode said_places(std::span<const int> slots, DeviceId::Kind kind) const {
+    const Graph& graph = config_.graph;
+    std::vector<ConfigNode::Entry> places;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const GraphNode& node = graph.nodes[i];
+      if (!node.layer || node.is_activation_of_previous) continue;
+      const auto input = static_cast<size_t>(node.inputs[0].node);
+      if (!graph.nodes[input].layer || slots[input] != slots[i])
+        places.emplace_back(string_node(node.name), string_node(DeviceId{kind, slots[i]}.str()));
+    }
+    return ConfigNode::mapping(std::move(places));
+  }
+
+  void try_one(const std::string& name, const MakeStrategy& make) {
+    candidates_.push_back(try_with(config_, name, make));
+    const Candidate& plain = candidates_.back();
+    const bool fits = plain.fits && plain.batch_size == config_.train.batch_size;
+    if (fits || !plain.refusal.empty() || !recomputing_) return;
+    candidates_.push_back(try_with(*recomputing_, name + ", recompute", make));
+    candidates_.back().recomputed = blocks_;
+  }
+
+  /// By plans for the CPU, which computes in float32, in the place of the machine's devices.
+  Candidate try_with(const RunConfig& config, const std::string& name, const MakeStrategy& make) const {
+    Candidate candidate{.name = name, .strategy = make(machine_.kind), .device = {}, .refusal = {}};
+    RunConfig stand_in = config;
+    stand_in.train.precision = Precision::float32;
+    try {
+      Diagnostics diagnostics;
+      stand_in.strategy = registry<Strategy>().parse(make(DeviceId::Kind::cpu), diagnostics);
+      diagnostics.throw_if_errors();
+      const Placement placement = place_replicas(stand_in);
+      Replicas replicas(stand_in, placement);
+      find_batch(candidate, replicas);
+      if (candidate.fits)
+        candidate.step_seconds = estimate_step_seconds(config, placement, candidate.batch_size, machine_);
+    } catch (const UserError& error) {
+      candidate.refusal = error.what();
+    }
+    return candidate;
+  }
+
+  void find_batch(Candidate& candidate, Replicas& replicas) const {
+    candidate.batch_size = config_.train.batch_size;
+    if (machine_.kind == DeviceId::Kind::cpu)
+      candidate.copy_bytes = static_cast<int64_t>(replicas.copy_bytes());
+    const auto excess_of = [&](int64_t batch) {
+      measure(candidate, replicas, batch);
+      return static_cast<double>(candidate.bytes + candidate.copy_bytes - machine_.bytes);
+    };
+    const double excess = excess_of(candidate.batch_size);
+    candidate.fits = excess <= 0;
+    if (candidate.fits) return;
+    const int64_t most = largest_batch(excess_of, candidate.batch_size, excess);
+    candidate.fits = most > 0;
+    candidate.batch_size = std::max<int64_t>(most, 1);
+    measure(candidate, replicas, candidate.batch_size);
+  }
+
+  /// What a batch takes of the fullest device. All replicas take as much as the first, or less.
+  void measure(Candidate& candidate, Replicas& replicas, int64_t batch) const {
+    candidate.bytes = 0;
+    if (machine_.kind == DeviceId::Kind::cpu) {
+      candidate.device = "the host";
+      for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, batch))
+        candidate.bytes += static_cast<int64_t>(plan.total());
+      return;
+    }
+    const ShardLevel level = replicas.placement().sharded;
+    for (const MemoryPlan& plan : replicas.memory(Plan::Purpose::training, batch, 1)) {
+      const int64_t bytes = gpu_bytes(plan, config_, level, passing_floats(replicas.layout(), level));
+      if (bytes <= candidate.bytes) continue;
+      candidate.bytes = bytes;
+      candidate.device = DeviceId{DeviceId::Kind::gpu, plan.device.index}.str();
+    }
+  }
+
+  RunConfig config_;
+  const Machine& machine_;
+  std::vector<std::string> blocks_;
+  std::optional<RunConfig> recomputing_;  // the same with these blocks recomputed, where there are any
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+std::vector<Candidate> what_fits(const RunConfig& config, const Machine& machine) {
+  if (machine.kind == DeviceId::Kind::cpu && config.train.precision != Precision::float32)
+    throw UserError(located(config.place({"train", "precision"}),
+                            fmt::format("precision {} is for GPUs, and there is none here; --memory tries "
+                                        "a machine that has some",
+                                        Codec<Precision>::write(config.train.precision).text())));
+  return Trials(config, machine).run();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,33 @@
+#include "profile/new_recipe.h"
+
+#include <fmt/format.h>
+
+namespace dtrain {
+
+TrainingLength length_for_rows(int64_t rows) {
+  if (rows < 2'000) return {60, 16, 20};
+  if (rows < 20'000) return {60, 32, 20};
+  if (rows < 200'000) return {40, 128, 10};
+  return {20, 512, 5};
+}
+
+TrainingLength length_for_pictures(int64_t pictures) {
+  return {30, pictures < 2'000 ? 16 : 32, 8};
+}
+
+std::string epochs_text(const TrainingLength& length) {
+  return fmt::format("  epochs: {:<28}# at most: see early_stopping\n  batch_size: {}\n", length.epochs,
+                     length.batch_size);
+}
+
+std::string schedule_text(const TrainingLength& length) {
+  return fmt::format(
+      "  optimizer:\n"
+      "    # From 0.002 down to 0 along a cosine over all epochs.\n"
+      "    adamw: {{learning_rate: {{cosine_decay: {{initial: 0.002, steps: auto}}}}, weight_decay: 0.1}}\n"
+      "  callbacks: [{{early_stopping: {{monitor: val_loss, patience: {}}}}}]\n\n"
+      "checkpoint: {{best: {{monitor: val_loss}}}}   # `dtrain predict` takes it\n",
+      length.patience);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,180 @@
+// dtrain new, for a CSV file.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "profile/new_config.h"
+#include "profile/new_recipe.h"
+#include "profile/picture_look.h"
+#include "profile/table_plan.h"
+
+namespace dtrain {
+
+namespace {
+
+using Use = ColumnRole::Use;
+
+std::string yaml_columns(const TableProfile& table, const std::vector<size_t>& columns) {
+  std::vector<std::string> names;
+  for (const size_t column : columns) names.push_back(yaml_column(table, column));
+  return fmt::format("[{}]", fmt::join(names, ", "));
+}
+
+/// Whether a feature that is a number or a date has rows without one.
+bool has_missing_numbers(const TableProfile& table, const TablePlan& plan) {
+  const std::vector<size_t> features = plan.places(Use::feature);
+  return std::any_of(features.begin(), features.end(), [&](size_t i) {
+    return plan.columns[i].meaning != ColumnMeaning::categories && table.columns[i].missing > 0;
+  });
+}
+
+/// The options that say how the file is written: between what, with which numbers and missing values.
+std::string notation_text(const TableProfile& table) {
+  const auto quoted = [](char c) { return Json(std::string(1, c)).dump(); };
+  std::string text;
+  if (table.format.delimiter != ',')
+    text += fmt::format("      delimiter: {}\n", yaml_delimiter(table.format.delimiter));
+  if (table.format.comment) text += fmt::format("      comment: {}\n", quoted(*table.format.comment));
+  if (table.notation.decimal != '.')
+    text += fmt::format("      decimal: {}\n", quoted(table.notation.decimal));
+  if (table.notation.thousands)
+    text += fmt::format("      thousands: {}\n", quoted(*table.notation.thousands));
+  std::vector<std::string> names;
+  for (const std::string& name : table.notation.na_values) names.push_back(yaml_string(name));
+  if (!names.empty())
+    text += fmt::format("      na_values: [{}]  # missing values, besides the usual ones\n",
+                        fmt::join(names, ", "));
+  return text;
+}
+
+/// The options of columns of dates and amounts, and of missing numbers.
+std::string columns_text(const TableProfile& table, const TablePlan& plan) {
+  std::string text;
+  std::vector<std::string> dates;
+  for (const size_t i : plan.features(ColumnMeaning::date))
+    dates.push_back(fmt::format("{}: [{}]", yaml_column(table, i),
+                                fmt::join(parts_of_dates(table.columns[i].dates), ", ")));
+  if (!dates.empty()) text += fmt::format("      dates: {{{}}}\n", fmt::join(dates, ", "));
+  std::vector<size_t> amounts = plan.features(ColumnMeaning::amount);
+  if (table.columns[plan.target.column].is_amount) amounts.push_back(plan.target.column);
+  if (!amounts.empty()) text += fmt::format("      amounts: {}\n", yaml_columns(table, amounts));
+  if (has_missing_numbers(table, plan))
+    text += "      fill: median                      # takes the place of a number that is missing\n";
+  if (const auto marked = plan.indicators(table); !marked.empty())
+    text += fmt::format("      indicators: {}  # a feature of 0 and 1 says where a number is missing\n",
+                        yaml_columns(table, marked));
+  if (table.columns[plan.target.column].missing > 0)
+    text += "      missing_target: skip              # rows without a target are left out\n";
+  return text;
+}
+
+std::string csv_reader(const TableProfile& table, const TablePlan& plan, const std::string& path) {
+  const size_t target = plan.target.column;
+  std::string text = fmt::format("  train:\n    csv:\n      file: {}\n", yaml_string(path));
+  text += notation_text(table);
+  text += fmt::format("      header: {}\n", table.header);
+  text +=
+      fmt::format("      target: {:<24}  # what is predicted\n",
+                  !table.header && target + 1 == table.columns.size() ? "-1" : yaml_column(table, target));
+  for (const size_t id : plan.places(Use::id))
+    text += fmt::format("      id: {:<28}  # no feature: `dtrain predict` writes it beside the predictions\n",
+                        yaml_column(table, id));
+  if (const auto drop = plan.places(Use::left_out); !drop.empty())
+    text += fmt::format("      drop: {}\n", yaml_columns(table, drop));
+  std::vector<size_t> categories = plan.features(ColumnMeaning::categories);
+  const bool has_categories = !categories.empty();
+  if (plan.target.names_are_numbers) categories.push_back(target);
+  if (!categories.empty())
+    text += fmt::format("      categories: {}  # names: 0 or 1 for each of a feature's values\n",
+                        yaml_columns(table, categories));
+  if (has_categories)
+    text +=
+        "      unknown: other                    # a value that this file lacks is none of them; error: "
+        "refused\n";
+  return text + columns_text(table, plan);
+}
+
+std::string described(const TableProfile& table, const TargetPlan& plan) {
+  const ColumnProfile& target = table.columns[plan.column];
+  return fmt::format("{} and {}. Predicts {}: {}", format_plural(table.rows, "row"),
+                     format_plural(static_cast<int64_t>(table.columns.size()), "column"),
+                     called(table, plan.column),
+                     plan.regression ? fmt::format("a number from {:g} to {:g}", target.least, target.most)
+                                     : "one of " + describe_classes(target.values, target.counts));
+}
+
+std::string model_text(const TargetPlan& target) {
+  std::string text =
+      "model:\n  inputs: {features: auto}              # as many as the dataset below has\n  layers:\n";
+  for (int layer = 0; layer < 2; ++layer)
+    text += "    - dense: {units: 128, activation: relu}\n    - dropout: {rate: 0.3}\n";
+  return text + fmt::format("    - dense: {{units: auto}}              # {}\n\n",
+                            target.regression ? "the number" : "a score for each class");
+}
+
+std::string dataset_text(const NewOptions& options, const TableProfile& table, const TablePlan& plan) {
+  return "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data)) +
+         fmt::format(
+             "  # Drawn by their own seed, so runs with other seeds have the same; rows of one are in no "
+             "other.\n"
+             "  validation: {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n"
+             "  test:       {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n"
+             "  transforms:\n",
+             plan.target.stratify ? ", stratify: true" : "") +
+         (plan.target.regression
+              ? "    # All have mean 0 and deviation 1, whatever their unit. Predictions are in the target's "
+                "own.\n"
+                "    - standardize: {of: [features, target]}\n"
+              : "    - standardize                   # every feature has mean 0 and deviation 1\n") +
+         "  cache: memory\n\n";
+}
+
+/// The lines of the loss and the metrics for a target that is a number.
+std::string regression_losses(const TableProfile& table, size_t target) {
+  const std::string unit = fmt::format(
+      "The loss and mean_absolute_error are in standard deviations of {}, each about {:.5g}; r2_score",
+      called(table, target), table.columns[target].deviation);
+  return "  # " + one_line(unit) +
+         "\n"
+         "  # is the same in any unit: 1 is perfect, 0 is no better than the mean.\n"
+         "  loss: mean_squared_error\n"
+         "  metrics: [mean_absolute_error, r2_score]\n";
+}
+
+std::string train_text(const TableProfile& table, const TargetPlan& target) {
+  const TrainingLength length = length_for_rows(table.rows);
+  std::string text = fmt::format("train:\n{}", epochs_text(length));
+  if (target.regression) {
+    text += regression_losses(table, target.column);
+  } else {
+    text +=
+        "  loss: {sparse_categorical_crossentropy: {from_logits: true}}\n"
+        "  metrics: [sparse_categorical_accuracy, confusion_matrix]\n";
+    if (target.rare) text += kClassWeightText;
+  }
+  return text + schedule_text(length);
+}
+
+}  // namespace
+
+NewConfig table_config(const NewOptions& options) {
+  const TableProfile table = profile_csv(options.data);
+  if (const auto pictures = find_named_pictures(table, options.data))
+    return picture_table_config(options, table, *pictures);
+  const TablePlan plan = plan_table(table, options.target);
+  NewConfig config;
+  config.warnings = table.warnings;
+  config.warnings.insert(config.warnings.end(), plan.warnings.begin(), plan.warnings.end());
+  config.notes = {described(table, plan.target)};
+  if (!plan.target.note.empty()) config.notes.push_back(plan.target.note);
+  config.table = table_of_columns(table, plan);
+  config.columns = json_of_columns(table, plan);
+  config.text = config_head(options, config) + model_text(plan.target) + dataset_text(options, table, plan) +
+                train_text(table, plan.target);
+  return config;
+}
+
+}  // namespace dtrain

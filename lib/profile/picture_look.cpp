@@ -1,0 +1,207 @@
+#include "profile/picture_look.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/files/folder_listing.h"
+#include "data/loader/parallel.h"
+#include "data/pictures/picture_column.h"
+#include "data/pictures/picture_files.h"
+#include "data/pictures/picture_list.h"
+
+namespace dtrain {
+
+namespace {
+
+/// The folder's own folder of one of these names, where that has folders itself, as a split has one for each
+/// class; else "".
+std::string split_called(const std::string& folder, std::span<const std::string_view> names) {
+  for (const std::string_view name : names)
+    if (std::string path = path_in(folder, std::string(name)); !folders_in(path).empty()) return path;
+  return "";
+}
+
+/// Whether a folder has pictures in folders for splits that have none for classes.
+bool has_flat_splits(const std::string& folder) {
+  const std::vector<std::string> names = folders_in(folder);
+  const auto is_among = [](const std::string& name, const auto& all) {
+    return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  return std::any_of(names.begin(), names.end(),
+                     [&](const auto& name) { return is_among(name, kTrainFolders); }) &&
+         std::all_of(names.begin(), names.end(), [&](const auto& name) {
+           return is_among(name, kTrainFolders) || is_among(name, kValidationFolders) ||
+                  is_among(name, kTestFolders);
+         });
+}
+
+int64_t middle_of(std::vector<int64_t> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// What the header of one file says; nothing where it is no picture.
+using Found = std::vector<std::optional<PictureHeader>>;
+
+/// The file that is looked at of the i-th `stride` files: not the same one of each, as files may come in
+/// pairs.
+int64_t place_of(int64_t i, int64_t stride, int64_t files) {
+  return std::min(i * stride + i * 40'503 / 16 % stride, files - 1);
+}
+
+Found read_headers(const PictureSource& files, int64_t stride) {
+  Found found(static_cast<size_t>((files.size() + stride - 1) / stride));
+  run_blocks(static_cast<int64_t>(found.size()), [&](int64_t i) {
+    try {
+      found[static_cast<size_t>(i)] = header_of_picture(files, place_of(i, stride, files.size()));
+    } catch (const UserError&) {  // stays without one
+    }
+  });
+  return found;
+}
+
+/// Looks at all of them, where they are not very many. `is_bad`, where given, gets a flag for each file,
+/// which is set where all are looked at and this one is no picture.
+PictureLook look_at_files(const PictureSource& files, std::vector<bool>* is_bad = nullptr) {
+  constexpr int64_t kMostLooks = 20'000;
+  constexpr size_t kMostNames = 3;
+  const int64_t stride = std::max<int64_t>(1, (files.size() + kMostLooks - 1) / kMostLooks);
+  const Found found = read_headers(files, stride);
+  PictureLook look;
+  look.files = files.size();
+  look.looked = static_cast<int64_t>(found.size());
+  look.grey = std::any_of(found.begin(), found.end(), [](const auto& one) { return one.has_value(); });
+  std::vector<int64_t> heights, widths;
+  if (is_bad) is_bad->assign(static_cast<size_t>(files.size()), false);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const int64_t file = place_of(static_cast<int64_t>(i), stride, files.size());
+    if (found[i]) {
+      heights.push_back(found[i]->height);
+      widths.push_back(found[i]->width);
+      look.grey = look.grey && found[i]->grey;
+      continue;
+    }
+    ++look.bad;
+    if (look.first.size() < kMostNames) look.first.push_back(files.name(file));
+    if (is_bad && stride == 1) (*is_bad)[i] = true;
+  }
+  look.height = middle_of(heights);
+  look.width = middle_of(widths);
+  return look;
+}
+
+/// The first column of what ends as pictures' names do, where the table has at most one other column that is
+/// neither empty nor different in each row: what the pictures show.
+std::optional<size_t> find_names_of_pictures(const TableProfile& table) {
+  std::optional<size_t> names;
+  int64_t others = 0;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const ColumnProfile& column = table.columns[i];
+    const auto endings = std::count_if(column.values.begin(), column.values.end(), has_ending_of_picture);
+    if (!names && !column.values.empty() && 10 * static_cast<size_t>(endings) >= 9 * column.values.size())
+      names = i;
+    else if (column.kind != ColumnProfile::Kind::empty && !column.distinct)
+      ++others;
+  }
+  return others <= 1 ? names : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<NamedPictures> find_named_pictures(const TableProfile& table, const std::string& path) {
+  constexpr std::array<const char*, 6> kExtensions{"", ".jpg", ".jpeg", ".png", ".bmp", ".JPG"};
+  constexpr size_t kTries = 5, kMostFolders = 50;
+  const std::string beside = std::filesystem::path(path).parent_path().string();
+  std::vector<std::string> folders = folders_in(beside.empty() ? "." : beside);
+  folders.resize(std::min(folders.size(), kMostFolders));
+  folders.insert(folders.begin(), "");
+  for (size_t column = 0; column < table.columns.size(); ++column) {
+    const auto& values = table.columns[column].values;
+    if (values.empty() || values[0].empty()) continue;
+    for (const std::string& name : folders)
+      for (const char* extension : kExtensions) {
+        const std::string folder = name.empty() ? beside : path_in(beside, name);
+        FileListing listing;  // of whole paths
+        const auto add = [&](const std::string& value) {
+          listing.files.push_back(list_file(path_in(folder, value + extension)));
+          return listing.files.back().problem.empty();
+        };
+        const auto tried = values.begin() + static_cast<ptrdiff_t>(std::min(kTries, values.size()));
+        if (!std::all_of(values.begin(), tried, add)) continue;
+        std::for_each(tried, values.end(), add);
+        PictureLook look = look_at_files(*picture_files(std::move(listing)));
+        if (look.has_pictures())
+          return NamedPictures{column, name.empty() ? "" : folder, extension, std::move(look)};
+      }
+  }
+  const auto column = find_names_of_pictures(table);
+  if (!column) return std::nullopt;
+  FileListing listing;
+  for (const std::string& value : table.columns[*column].values)
+    listing.files.push_back(list_file(path_in(beside, value)));
+  return NamedPictures{*column, "", "", look_at_files(*picture_files(std::move(listing)))};
+}
+
+namespace {
+
+/// A folder of a split beside the training split's.
+LookedAtPictures::Split look_at_split(const std::string& path) {
+  if (path.empty()) return {};
+  return {path, look_at_files(*picture_files(list_pictures(path)))};
+}
+
+/// How many of a folder's files are pictures of each class.
+std::vector<int64_t> count_classes(const std::string& folder, const PictureClasses& list,
+                                   const std::vector<bool>& is_bad) {
+  std::vector<int64_t> counts(list.class_names.size(), 0), files = counts;
+  for (size_t i = 0; i < list.classes.size(); ++i) {
+    const auto number = static_cast<size_t>(list.classes[i]);
+    ++files[number];
+    if (!is_bad[i]) ++counts[number];
+  }
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] == 0)
+      throw UserError(fmt::format("{}: expected pictures (JPEG, PNG, BMP), found none in {}",
+                                  path_in(folder, list.class_names[i]), format_plural(files[i], "file")));
+  return counts;
+}
+
+}  // namespace
+
+LookedAtPictures look_at_pictures(const std::string& folder) {
+  LookedAtPictures looked;
+  std::string train = split_called(folder, kTrainFolders);
+  if (!train.empty()) {
+    looked.validation = look_at_split(split_called(folder, kValidationFolders));
+    looked.test = look_at_split(split_called(folder, kTestFolders));
+  } else {  // a class may be called "train", beside "bus"
+    if (has_flat_splits(folder))
+      throw UserError(fmt::format(
+          "{}: expected a folder of pictures for each class, found folders of splits that have none",
+          folder));
+    train = folder;
+  }
+  const PictureClasses list = list_classes(train, {});
+  if (list.class_names.size() < 2)
+    throw UserError(
+        fmt::format("{}: expected a folder of pictures for each class, found a single class", train));
+  std::vector<bool> is_bad;
+  looked.train = {train, look_at_files(*picture_files(list.files), &is_bad)};
+  if (!looked.train.look.has_pictures())
+    throw UserError(fmt::format("{}: expected pictures (JPEG, PNG, BMP), found none", train));
+  looked.classes = list.class_names;
+  looked.counts = count_classes(train, list, is_bad);
+  looked.warning = warning_of_splits(train, list.class_names);
+  return looked;
+}
+
+}  // namespace dtrain

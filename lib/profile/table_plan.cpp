@@ -1,0 +1,173 @@
+#include "profile/table_plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "profile/table_relations.h"
+
+namespace dtrain {
+
+namespace {
+
+using Use = ColumnRole::Use;
+
+ColumnRole role_of_column(const TableProfile& table, size_t place) {
+  const ColumnMeaning meaning = meaning_of(table, place);
+  std::string why = why_no_feature(table.columns[place], meaning);
+  return {meaning, why.empty() ? Use::feature : Use::left_out, std::move(why)};
+}
+
+/// The first column that names the rows is the id of predictions.
+void choose_id(const TableProfile& table, TablePlan& plan) {
+  const auto found = std::find_if(plan.columns.begin(), plan.columns.end(), [](const ColumnRole& column) {
+    return column.use == Use::left_out && column.meaning == ColumnMeaning::id;
+  });
+  if (found == plan.columns.end()) return;
+  found->use = Use::id;
+  found->why = "";
+  const auto place = static_cast<size_t>(found - plan.columns.begin());
+  if (const std::string odd = why_no_numbers(table.columns[place]); !odd.empty())
+    plan.warnings.push_back(fmt::format("{}, which names the rows: {}", called(table, place), odd));
+}
+
+/// Columns that would be numbers but for a few texts.
+void warn_of_odd_numbers(const TableProfile& table, TablePlan& plan) {
+  for (size_t i = 0; i < plan.columns.size(); ++i) {
+    const ColumnRole& column = plan.columns[i];
+    const std::string odd = why_no_numbers(table.columns[i]);
+    if (odd.empty() || (column.use != Use::feature && column.meaning != ColumnMeaning::odd_numbers)) continue;
+    const std::string what =
+        column.use == Use::feature
+            ? fmt::format("becomes 0 or 1 for each of {}, though most are numbers",
+                          format_plural(static_cast<int64_t>(table.columns[i].values.size()), "value"))
+            : "is left out";
+    plan.warnings.push_back(
+        fmt::format("{} {}: {}; correct that, or leave it empty, and write a new configuration",
+                    called(table, i), what, odd));
+  }
+}
+
+/// "'a'", "'a' and 'b'", "'a', 'b', 'c' and 4 more".
+std::string list_of(const TableProfile& table, const std::vector<size_t>& places) {
+  constexpr size_t kMostShown = 3;
+  std::vector<std::string> names;
+  for (const size_t place : places) names.push_back(called(table, place));
+  if (names.size() > kMostShown + 1) {
+    const auto more = static_cast<int64_t>(names.size() - kMostShown);
+    names.resize(kMostShown);
+    return fmt::format("{} and {} more", fmt::join(names, ", "), format_count(more));
+  }
+  if (names.size() == 1) return names[0];
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} and {}", fmt::join(names, ", "), last);
+}
+
+/// Points out features that say what the target is. Those that are the target under another name are left
+/// out, if there are other features.
+void settle_giveaways(const TableProfile& table, TablePlan& plan) {
+  const size_t target = plan.target.column;
+  std::vector<size_t> same, determining, determined;
+  const std::vector<size_t> features = plan.places(Use::feature);
+  for (const size_t place : features) {
+    const ColumnRelation relation = relate(table.columns[place], table.columns[target]);
+    if (relation.is_same)
+      same.push_back(place);
+    else if (relation.determines)
+      determining.push_back(place);
+    else if (relation.is_determined)
+      determined.push_back(place);
+  }
+  const std::string name = called(table, target);
+  constexpr const char* kAdvice = "if that is not known before the target is, add it to 'drop'";
+  if (same.size() == features.size()) {
+    determining.insert(determining.end(), same.begin(), same.end());
+  } else if (!same.empty()) {
+    for (const size_t place : same) {
+      plan.columns[place].use = Use::left_out;
+      plan.columns[place].why = fmt::format("it is the target, {}, under another name", name);
+    }
+    plan.warnings.push_back(
+        fmt::format("left out: {}, the target, {}, under another name: every value of one goes with a single "
+                    "value of the other; to train on it all the same, remove it from 'drop'",
+                    list_of(table, same), name));
+  }
+  if (!determining.empty())
+    plan.warnings.push_back(fmt::format(
+        "{} alone determines the target, {}: each value goes with a single value of the target; {}",
+        list_of(table, determining), name, kAdvice));
+  if (!determined.empty())
+    plan.warnings.push_back(
+        fmt::format("the target, {}, alone determines {}: each value of the target goes with a single value "
+                    "there; {}",
+                    name, list_of(table, determined), kAdvice));
+}
+
+void check_rows(const TableProfile& table) {
+  constexpr int64_t kLeast = 10;
+  if (table.rows < kLeast)
+    throw UserError(
+        fmt::format("the table has {}, too few to draw training, validation and test rows from; {} are the "
+                    "least",
+                    format_plural(table.rows, "row"), kLeast));
+}
+
+/// One warning about few rows says enough about rare classes as well.
+void warn_of_few_rows(const TableProfile& table, TablePlan& plan) {
+  constexpr int64_t kFew = 50;
+  const int64_t of_test = std::max<int64_t>(table.rows * 15 / 100, 1);
+  if (table.rows < kFew)
+    plan.warnings.push_back(
+        fmt::format("the table has {}, of which the test split is {}: what is measured there says little",
+                    format_plural(table.rows, "row"), of_test));
+  else if (!plan.target.rare_warning.empty())
+    plan.warnings.push_back(plan.target.rare_warning);
+}
+
+}  // namespace
+
+std::vector<size_t> TablePlan::places(ColumnRole::Use use) const {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < columns.size(); ++i)
+    if (columns[i].use == use) found.push_back(i);
+  return found;
+}
+
+std::vector<size_t> TablePlan::features(ColumnMeaning meaning) const {
+  std::vector<size_t> found = places(Use::feature);
+  std::erase_if(found, [&](size_t i) { return columns[i].meaning != meaning; });
+  return found;
+}
+
+std::vector<size_t> TablePlan::indicators(const TableProfile& table) const {
+  constexpr int64_t kShare = 20;
+  std::vector<size_t> found = places(Use::feature);
+  std::erase_if(found, [&](size_t i) {
+    const ColumnMeaning meaning = columns[i].meaning;
+    return (meaning != ColumnMeaning::number && meaning != ColumnMeaning::amount) ||
+           kShare * table.columns[i].missing < table.rows;
+  });
+  return found;
+}
+
+TablePlan plan_table(const TableProfile& table, const std::string& wanted_target) {
+  TablePlan plan;
+  check_rows(table);
+  plan.target = choose_target(table, wanted_target);
+  plan.warnings = plan.target.warnings;
+  warn_of_few_rows(table, plan);
+  for (size_t i = 0; i < table.columns.size(); ++i) plan.columns.push_back(role_of_column(table, i));
+  plan.columns[plan.target.column].use = Use::target;
+  choose_id(table, plan);
+  warn_of_odd_numbers(table, plan);
+  settle_giveaways(table, plan);
+  if (!plan.places(Use::feature).empty()) return plan;
+  throw UserError("the table has no column to predict from: numbers, or text with a few different values\n" +
+                  table_of_columns(table, plan));
+}
+
+}  // namespace dtrain

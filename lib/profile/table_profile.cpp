@@ -1,0 +1,166 @@
+#include "profile/table_profile.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "profile/table_header.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Throws UserError for what is often given in place of a table of text.
+void refuse_other_formats(const CsvText& text) {
+  const std::string_view start(text.begin(),
+                               static_cast<size_t>(std::min<ptrdiff_t>(text.end() - text.begin(), 4)));
+  const auto refuse = [&](const std::string& found) {
+    throw UserError(fmt::format("{}: expected text in columns, found {}", text.path(), found));
+  };
+  if (start == "PK\x03\x04")
+    refuse(text.path().ends_with(".zip") ? "a ZIP archive; unpack it"
+                                         : "an Excel workbook (or another ZIP archive); save it as CSV");
+  if (start == "\xd0\xcf\x11\xe0") refuse("an Excel workbook; save it as CSV");
+  if (start == "\x93NUM") refuse("a NumPy array; a configuration reads it by 'npy' (docs/reference.md)");
+  if (start == "\x89HDF") refuse("HDF5; a configuration reads it by 'hdf5' (docs/reference.md)");
+  if (start == "\x89PNG" || start.starts_with("\xff\xd8\xff"))
+    refuse("a picture; give the folder that has a folder of pictures for each class");
+  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff"))
+    refuse("UTF-16; convert it: " + piped("iconv -f utf-16 -t utf-8", text.path(), "utf8.csv"));
+}
+
+void refuse_binary(const CsvText& text) {
+  const char* const zero = std::find(text.begin(), text.end(), '\0');
+  if (zero != text.end()) text.fail_line(zero, "expected text in columns, found binary data");
+}
+
+/// The first line that is no UTF-8; null where all are.
+const char* find_not_utf8(const CsvText& text) {
+  for (const char *line = text.begin(), *next = nullptr; line < text.end(); line = next) {
+    next = text.next_line(line);
+    if (!is_utf8({line, static_cast<size_t>(next - line)})) return line;
+  }
+  return nullptr;
+}
+
+std::string warn_of_bytes(const CsvText& text, const char* at) {
+  return fmt::format("{}:{}: this is not UTF-8; where it is Latin-1, convert it: {}", text.path(),
+                     text.line_of(at), piped("iconv -f latin1 -t utf8", text.path(), "utf8.csv"));
+}
+
+/// Rows from `p` on; of many the first ones.
+std::vector<TableRow> first_rows(const CsvText& text, const char* p) {
+  constexpr size_t kMost = 200;
+  CsvFields fields(text);
+  std::vector<TableRow> rows;
+  while (p < text.end() && rows.size() < kMost) rows.push_back(take_table_row(text, fields, p));
+  return rows;
+}
+
+/// Profiles the rows from `p` on, each of which must have as many fields as there are profilers.
+void profile_rows(const CsvText& text, const char* p, std::vector<ColumnProfiler>& profilers, int64_t& rows) {
+  CsvFields fields(text);
+  for (; p < text.end(); ++rows) {
+    const char* const line = p;
+    size_t found = 0;
+    p = read_table_row(text, fields, p, [&](const CsvField& field) {
+      if (found < profilers.size()) profilers[found].add(field.text, field.at);
+      ++found;
+    });
+    if (found != profilers.size())
+      text.fail_line(
+          line, fmt::format("expected {} columns, as the first line has, found {}", profilers.size(), found));
+  }
+}
+
+/// As the csv reader calls the column of the rows' names, for which R writes no name.
+constexpr const char* kRowNames = "row.names";
+
+/// The header, if `first` is one.
+bool take_header(const CsvText& text, const std::vector<TableRow>& below, TableRow& first) {
+  const bool has_row_names =
+      !below.empty() && below.front().size() == first.size() + 1 && !below.front().back().text.empty();
+  if (has_row_names) first.insert(first.begin(), {kRowNames, first.front().at});
+  return is_table_header(text, first, below) || has_row_names;
+}
+
+/// How texts are read that are no plain numbers.
+struct TableReading {
+  CsvNotation notation;
+  std::set<size_t> amounts;  // columns
+};
+
+TableProfile profile_text(const CsvText& text, const TableReading& reading) {
+  const CsvValues values(reading.notation);
+  const char* const begin = text.skip_blank(text.begin());
+  const char* p = begin;
+  CsvFields fields(text);
+  TableRow first = take_table_row(text, fields, p);
+  TableProfile table;
+  table.header = take_header(text, first_rows(text, p), first);
+  table.notation = reading.notation;
+  std::vector<ColumnProfiler> profilers;
+  for (size_t i = 0; i < first.size(); ++i) profilers.emplace_back(values, reading.amounts.contains(i));
+  profile_rows(text, table.header ? p : begin, profilers, table.rows);
+  for (size_t i = 0; i < profilers.size(); ++i)
+    table.columns.push_back(profilers[i].finish(table.header ? first[i].text : "", text));
+  return table;
+}
+
+/// Whether some column has decimal commas, and none has decimal points.
+bool has_only_decimal_commas(const TableProfile& table) {
+  bool has_commas = false;
+  for (const ColumnProfile& column : table.columns) {
+    if (column.has_points && !column.has_comma_thousands) return false;
+    has_commas =
+        has_commas || (column.kind == ColumnProfile::Kind::text && column.comma_numbers > column.amounts &&
+                       is_most(column.comma_numbers + column.numbers, column));
+  }
+  return has_commas;
+}
+
+/// Adds to the reading what a profile by it shows. Returns whether there was anything.
+bool improve(const TableProfile& table, TableReading& reading) {
+  if (reading.notation.decimal == '.' && has_only_decimal_commas(table)) {
+    reading.notation.decimal = ',';
+    if (std::any_of(table.columns.begin(), table.columns.end(),
+                    [](const ColumnProfile& column) { return column.has_comma_thousands; }))
+      reading.notation.thousands = '.';
+    return true;
+  }
+  bool improved = false;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const ColumnProfile& column = table.columns[i];
+    auto& names = reading.notation.na_values;
+    for (const std::string& name : column.missing_names)
+      if (std::find(names.begin(), names.end(), name) == names.end()) {
+        names.push_back(name);
+        improved = true;
+      }
+    if (column.are_amounts && reading.amounts.insert(i).second) improved = true;
+  }
+  return improved;
+}
+
+}  // namespace
+
+TableProfile profile_csv(const std::string& path) {
+  const TableFormat format = look_at_format(path);
+  const CsvText text(path, format.delimiter, format.comment);
+  refuse_other_formats(text);
+  refuse_binary(text);
+  if (text.skip_blank(text.begin()) == text.end())
+    throw UserError(fmt::format("{}: expected a table, found an empty file", path));
+  TableReading reading;
+  TableProfile table = profile_text(text, reading);
+  while (improve(table, reading)) table = profile_text(text, reading);
+  table.format = format;
+  if (table.rows == 0) throw UserError(fmt::format("{}: expected rows of data, found a header only", path));
+  if (const char* const line = find_not_utf8(text)) table.warnings.push_back(warn_of_bytes(text, line));
+  return table;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,191 @@
+#include "profile/table_target.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "profile/column_meaning.h"
+
+namespace dtrain {
+
+namespace {
+
+using ColumnKind = ColumnProfile::Kind;
+
+bool has_name(const ColumnProfile& column, std::string_view name) {
+  return in_small_letters(column.name) == name;
+}
+
+/// Whether a table has a column of numbers of this name.
+bool has_numbers(const TableProfile& table, std::string_view name) {
+  return std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnProfile& column) {
+    return column.kind == ColumnKind::number && has_name(column, name);
+  });
+}
+
+/// Whether the columns x and y, perhaps with a z, are coordinates and this is one of them. If the table has
+/// no other column, the last of them may well be a function of the others.
+bool is_coordinate(const TableProfile& table, size_t place) {
+  const ColumnProfile& column = table.columns[place];
+  const bool named = has_name(column, "x") || has_name(column, "y") || has_name(column, "z");
+  return named && column.kind == ColumnKind::number && has_numbers(table, "x") && has_numbers(table, "y");
+}
+
+/// Whether a column has each number of a range once, in any order.
+bool has_consecutive_numbers(const TableProfile& table, const ColumnProfile& column) {
+  constexpr int64_t kLeastRows = 20;
+  return column.kind == ColumnKind::number && column.whole && column.distinct && column.missing == 0 &&
+         table.rows >= kLeastRows && column.most - column.least == static_cast<double>(table.rows - 1);
+}
+
+/// Rows that have a value.
+int64_t known_rows(const TableProfile& table, size_t place) {
+  return table.rows - table.columns[place].missing;
+}
+
+/// Whether numbers are labels of classes: few and small, as 0 to 9 or -1 and 1.
+bool are_labels(const ColumnProfile& column, int64_t rows) {
+  constexpr double kMostLabel = 20;
+  constexpr size_t kMostLabels = 20;
+  return column.kind == ColumnKind::number && column.whole && !column.many_values &&
+         column.values.size() <= kMostLabels && 2 * static_cast<int64_t>(column.values.size()) <= rows &&
+         ((column.least >= 0 && column.most <= kMostLabel) || (column.least == -1 && column.most == 1));
+}
+
+/// Why texts cannot be classes of at least `rows_each` rows on average; "" where they can.
+std::string why_no_classes(const TableProfile& table, size_t place, int64_t rows_each) {
+  const ColumnProfile& column = table.columns[place];
+  const auto classes = static_cast<int64_t>(column.values.size());
+  const int64_t rows = known_rows(table, place);
+  if (!column.many_values && rows_each * classes <= rows) return "";
+  return fmt::format("it has {}{} different texts in {}, too many to be classes",
+                     column.many_values ? "more than " : "", format_count(classes),
+                     format_plural(rows, "row"));
+}
+
+/// Texts that are classes though most of them are numbers.
+bool are_odd_labels(const ColumnProfile& column) {
+  constexpr size_t kMostLabels = 20;
+  return !column.many_values && column.values.size() <= kMostLabels && is_most(column.numbers, column);
+}
+
+/// Why a column cannot be predicted at all; "" where it can.
+std::string why_no_target(const TableProfile& table, size_t place) {
+  const ColumnProfile& column = table.columns[place];
+  if (column.kind == ColumnKind::empty) return "it holds nothing";
+  if (column.kind == ColumnKind::date) return "it holds dates";
+  if (!column.many_values && column.values.size() == 1)
+    return fmt::format("all rows{} have the same there, {}, so that there is nothing to learn",
+                       column.missing > 0 ? " that have a value" : "", quoted_value(column.values[0]));
+  if (const std::string why = why_no_numbers(column); !why.empty() && !are_odd_labels(column)) return why;
+  constexpr int64_t kLeastRows = 2;
+  return column.kind == ColumnKind::text ? why_no_classes(table, place, kLeastRows) : "";
+}
+
+/// Why a column that can be predicted is an unlikely target; "" where it is a likely one.
+std::string why_unlikely(const TableProfile& table, size_t place) {
+  const ColumnProfile& column = table.columns[place];
+  const ColumnMeaning meaning = meaning_of(table, place);
+  if (meaning == ColumnMeaning::row_number || meaning == ColumnMeaning::id)
+    return why_no_feature(column, meaning);
+  if (is_coordinate(table, place)) return "it is a coordinate";
+  if (has_consecutive_numbers(table, column)) return "it has each number of a range once, as ids do";
+  constexpr int64_t kUsualRows = 5;
+  return column.kind == ColumnKind::text && column.odd_text.empty() ? why_no_classes(table, place, kUsualRows)
+                                                                    : "";
+}
+
+size_t find_wanted(const TableProfile& table, const std::string& wanted) {
+  for (size_t i = 0; i < table.columns.size(); ++i)
+    if (shown(table, i) == wanted) return i;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < table.columns.size(); ++i) names.push_back(shown(table, i));
+  throw UserError(
+      fmt::format("--target: no column '{}'; the columns are {}", wanted, fmt::join(names, ", ")));
+}
+
+/// All columns but `other`, the most likely target first.
+std::vector<size_t> likely_targets(const TableProfile& table, std::optional<size_t> other) {
+  constexpr std::array<std::string_view, 17> kUsual{
+      "target", "label",    "labels", "class",    "classes",   "species", "category", "outcome", "y",
+      "output", "response", "result", "survived", "diagnosis", "churn",   "quality",  "price"};
+  std::vector<size_t> places;
+  const auto add = [&](size_t place) {
+    if (other != place && std::find(places.begin(), places.end(), place) == places.end())
+      places.push_back(place);
+  };
+  // Of x, y and z, z is more likely than y.
+  const bool has_xyz = has_numbers(table, "x") && has_numbers(table, "z");
+  for (const std::string_view name : kUsual)
+    for (size_t i = 0; i < table.columns.size(); ++i)
+      if (has_name(table.columns[i], name) && !(name == "y" && has_xyz)) add(i);
+  for (size_t i = table.columns.size(); i-- > 0;) add(i);
+  return places;
+}
+
+/// The first of the likely targets that can be predicted, if possible one that is not unlikely.
+size_t guess_target(const TableProfile& table, const std::vector<size_t>& places, std::string& note) {
+  const auto find = [&](const auto& why) {
+    return std::find_if(places.begin(), places.end(), [&](size_t place) { return why(place).empty(); });
+  };
+  const auto why_not = [&](size_t place) {
+    const std::string why = why_unlikely(table, place);
+    return why.empty() ? why_no_target(table, place) : why;
+  };
+  auto found = find(why_not);
+  if (found == places.end()) found = find([&](size_t place) { return why_no_target(table, place); });
+  if (found == places.end()) {
+    constexpr size_t kMostShown = 5;
+    std::vector<std::string> all;
+    for (size_t i = 0; i < std::min(places.size(), kMostShown); ++i)
+      all.push_back(fmt::format("{}: {}", called(table, places[i]), why_no_target(table, places[i])));
+    if (places.size() > kMostShown) all.emplace_back("...");
+    throw UserError(fmt::format("the table has no column that can be predicted; {}", fmt::join(all, "; ")));
+  }
+  if (found != places.begin())
+    note = fmt::format("{} is not the target: {}; --target names another column",
+                       called(table, places.front()), why_not(places.front()));
+  return *found;
+}
+
+/// Of classes: how many there are, whether some are rare and whether each has rows for all splits.
+void plan_classes(const TableProfile& table, TargetPlan& plan) {
+  const ColumnProfile& column = table.columns[plan.column];
+  plan.classes = static_cast<int64_t>(column.values.size());
+  const bool counted = column.least == 0 && column.most == static_cast<double>(plan.classes - 1);
+  plan.names_are_numbers = column.kind == ColumnKind::number && !counted;
+  const auto [least, most] = std::minmax_element(column.counts.begin(), column.counts.end());
+  plan.rare = *most >= kRareClass * *least;
+  constexpr int64_t kSplits = 3;
+  plan.stratify = *least >= kSplits;
+  if (!plan.stratify)
+    plan.rare_warning = fmt::format(
+        "the class {} has {}, too few for training, validation and test: these are not stratified",
+        quoted_value(column.values[static_cast<size_t>(least - column.counts.begin())]),
+        format_plural(*least, "row"));
+}
+
+}  // namespace
+
+TargetPlan choose_target(const TableProfile& table, const std::string& wanted, std::optional<size_t> other) {
+  TargetPlan plan;
+  plan.column = wanted.empty() ? guess_target(table, likely_targets(table, other), plan.note)
+                               : find_wanted(table, wanted);
+  const ColumnProfile& column = table.columns[plan.column];
+  const std::string name = called(table, plan.column);
+  if (const std::string why = why_no_target(table, plan.column); !why.empty())
+    throw UserError(fmt::format("{} cannot be predicted: {}; --target names another column", name, why));
+  if (const std::string why = why_no_numbers(column); !why.empty())
+    plan.warnings.push_back(fmt::format("{} is taken for classes, though most are numbers: {}", name, why));
+  plan.regression = column.kind == ColumnKind::number && !are_labels(column, known_rows(table, plan.column));
+  if (!plan.regression) plan_classes(table, plan);
+  return plan;
+}
+
+}  // namespace dtrain

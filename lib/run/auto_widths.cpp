@@ -1,0 +1,96 @@
+#include "run/auto_widths.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "data/columns/sample_forms.h"
+
+namespace dtrain {
+
+namespace {
+
+/// An `auto` and the value that takes its place.
+struct Settled {
+  ConfigNode open, value;
+};
+
+ConfigNode number_at(int64_t number, const Mark& mark) {
+  return ConfigNode::scalar(std::to_string(number), false, mark);
+}
+
+/// A column of single numbers feeds an input of one element.
+ConfigNode shape_at(const Shape& shape, const Mark& mark) {
+  if (shape.rank() == 0) return ConfigNode::sequence({number_at(1, mark)}, mark);
+  std::vector<ConfigNode> extents;
+  for (const int64_t extent : shape) extents.push_back(number_at(extent, mark));
+  return ConfigNode::sequence(std::move(extents), mark);
+}
+
+/// The first `auto`, at which messages about the data point.
+Mark first_open(const ModelEnds& ends) {
+  for (const ModelInput& input : ends.inputs)
+    if (!input.open_shape.is_null()) return input.open_shape.mark();
+  for (const ModelOutput& output : ends.outputs)
+    if (!output.open_units.is_null()) return output.open_units.mark();
+  return {};
+}
+
+/// The targets as the losses want them, where some output's units are open; none where no target is asked
+/// for.
+std::vector<WantedColumn> wanted_targets(const RunConfig& draft, const ModelEnds& ends) {
+  const auto is_open = [](const ModelOutput& output) { return !output.open_units.is_null(); };
+  if (std::none_of(ends.outputs.begin(), ends.outputs.end(), is_open)) return {};
+  std::vector<WantedColumn> targets;
+  for (const Head& head : draft.heads) {
+    // Losses ask for class numbers or for floats, whatever the output's width.
+    const auto target = head.loss
+                            ? head.loss->target({"", Shape{1}, DType::float32}, [](const std::string&) {})
+                            : std::nullopt;
+    targets.push_back({head.target.name, std::nullopt, target ? target->dtype : DType::float32});
+  }
+  return targets;
+}
+
+/// The units of the output of this head. Reports a target whose classes the loss cannot tell apart.
+ConfigNode units_of(const Head& head, const ConfigNode& open, const Shape& target, int64_t classes,
+                    Diagnostics& diagnostics) {
+  const int64_t units = classes > 0 ? classes : target.columns();
+  if (units < 2 && head.loss && head.loss->tells_classes() && !head.loss->is_of_columns())
+    diagnostics.error(
+        open, classes > 0 ? "auto: expected a target of at least two classes, found one"
+                          : "auto: the loss takes a number for each class, found a target of a single "
+                            "number; for numbers of "
+                            "classes there is sparse_categorical_crossentropy, or the transform one_hot");
+  return number_at(units, open.mark());
+}
+
+}  // namespace
+
+ConfigNode with_widths(const ConfigNode& config, const RunConfig& draft, const ModelEnds& ends,
+                       Diagnostics& diagnostics) {
+  const Mark place = first_open(ends);
+  if (!draft.dataset.train) {
+    diagnostics.error(place, "auto: the training split says this, and the data set has no 'train'");
+    return config;
+  }
+  std::vector<WantedColumn> inputs;
+  for (const ModelInput& input : ends.inputs) inputs.push_back({input.name, input.shape, input.dtype});
+  const SampleForms forms = training_forms(draft.dataset, inputs, wanted_targets(draft, ends), place);
+  std::vector<Settled> settled;
+  for (size_t i = 0; i < ends.inputs.size(); ++i)
+    if (const ConfigNode& open = ends.inputs[i].open_shape; !open.is_null())
+      settled.push_back({open, shape_at(forms.inputs[i], open.mark())});
+  for (size_t i = 0; i < ends.outputs.size(); ++i)
+    if (const ConfigNode& open = ends.outputs[i].open_units; !open.is_null())
+      settled.push_back(
+          {open, units_of(draft.heads[i], open, forms.targets[i], forms.classes[i], diagnostics)});
+  return config.with_scalars([&](const ConfigNode& scalar) {
+    const auto found = std::find_if(settled.begin(), settled.end(),
+                                    [&](const Settled& one) { return one.open.same_as(scalar); });
+    return found == settled.end() ? scalar : found->value;
+  });
+}
+
+}  // namespace dtrain

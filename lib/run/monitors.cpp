@@ -1,0 +1,93 @@
+#include "run/monitors.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "run/heads.h"
+
+namespace dtrain {
+
+namespace {
+
+/// What the monitors of a run may be called, as far as that is known.
+struct MonitorNames {
+  std::vector<std::string> names;
+  bool validation;  // names holds each with "val_" before it, too
+  bool complete;    // else there are others: of metrics or outputs that could not be made sense of
+};
+
+/// Whether this is a metric that is no number.
+bool is_table(const RunConfig& config, const std::string& monitor) {
+  if (config.graph.nodes.empty()) return false;
+  const auto found = find_metric(config, monitor);
+  return found && !found->metric->metric->is_number(config.graph.spec(found->head->output));
+}
+
+/// "loss", the metrics, and with a validation split each with "val_" before it.
+std::vector<std::string> names_of_totals(const RunConfig& config, bool validation) {
+  std::vector<std::string> names{"loss"};
+  for (const std::string& name : config.total_names)
+    if (name != "loss") names.push_back(name);
+  const size_t count = names.size();
+  for (size_t i = 0; validation && i < count; ++i) names.push_back("val_" + names[i]);
+  return names;
+}
+
+/// Whether the monitor may be one of those that are not known.
+bool may_be_another(const std::string& monitor, const MonitorNames& known) {
+  if (known.complete) return false;
+  const std::vector<std::string> metrics = registry<Metric>().names();
+  return std::any_of(metrics.begin(), metrics.end(),
+                     [&](const std::string& metric) { return monitor.ends_with(metric); }) ||
+         monitor.ends_with("_loss");
+}
+
+/// Reports a monitor that names no metric of the run.
+void check_monitor(const RunConfig& config, const MonitorNames& known, const std::string& monitor,
+                   const Mark& mark, Diagnostics& diagnostics) {
+  const auto& names = known.names;
+  if (is_table(config, monitor))
+    return diagnostics.error(
+        mark, fmt::format("monitor '{}' is no number but a table, which nothing can go by{}", monitor,
+                          monitor.find("confusion") == std::string::npos
+                              ? "; an average of it is one ('average: macro')"
+                              : ""));
+  if (monitor.empty() || std::find(names.begin(), names.end(), monitor) != names.end()) return;
+  const bool needs_validation = monitor.starts_with("val_") && !known.validation;
+  if (!needs_validation && may_be_another(monitor, known)) return;
+  std::string near = suggestion(monitor, names);
+  if (near.empty()) near = fmt::format("; there are {}", fmt::join(names, ", "));
+  diagnostics.error(mark, fmt::format("monitor '{}' is no metric of this run{}", monitor,
+                                      needs_validation ? ": the data set has no validation split" : near));
+}
+
+}  // namespace
+
+bool larger_is_better(const RunConfig& config, const std::string& monitor) {
+  const auto found = find_metric(config, monitor);
+  return found && found->metric->metric->larger_is_better();
+}
+
+std::set<std::string> monitors_of(const RunConfig& config) {
+  std::set<std::string> monitors{config.train.optimizer->learning_rate().monitor()};
+  for (const Configured<Callback>& callback : config.train.callbacks) monitors.insert(callback->monitor());
+  if (config.checkpoint.best) monitors.insert(config.checkpoint.best->monitor);
+  monitors.erase("");
+  return monitors;
+}
+
+void check_monitors(const RunConfig& config, bool validation, bool complete, Diagnostics& diagnostics) {
+  const MonitorNames names{names_of_totals(config, validation), validation, complete};
+  for (const Configured<Callback>& callback : config.train.callbacks)
+    if (callback) check_monitor(config, names, callback->monitor(), callback.resolved.mark(), diagnostics);
+  if (config.checkpoint.best)
+    check_monitor(config, names, config.checkpoint.best->monitor, config.place({"checkpoint", "best"}),
+                  diagnostics);
+  if (const Configured<Optimizer>& optimizer = config.train.optimizer)
+    check_monitor(config, names, optimizer->learning_rate().monitor(), optimizer.resolved.mark(),
+                  diagnostics);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,53 @@
+#include "run/parameter_groups.h"
+
+#include <algorithm>
+
+namespace dtrain {
+
+const Schema<ParameterGroup>& ParameterGroup::schema() {
+  static const auto kSchema =
+      Schema<ParameterGroup>("Weights that are trained otherwise than the rest.")
+          .example("{weights: [\"*/bias\", \"*/gamma\", \"*/beta\"], weight_decay: 0}")
+          .required(
+              "weights", &ParameterGroup::weights,
+              "names such as dense_1/kernel, or patterns over them; of several groups the first that matches "
+              "counts")
+          .optional("learning_rate_factor", &ParameterGroup::learning_rate_factor,
+                    "their learning rate is so many times the optimizer's", at_least(0.0))
+          .optional("weight_decay", &ParameterGroup::weight_decay, "in place of the optimizer's",
+                    at_least<std::optional<double>>(0.0))
+          .optional("trainable", &ParameterGroup::trainable,
+                    "whether training changes them; where not, they have no optimizer slots")
+          .rule([](const ParameterGroup& group, const ConfigNode& node, Diagnostics& diagnostics) {
+            if (!group.trainable && (group.learning_rate_factor != 1 || group.weight_decay))
+              diagnostics.error(node,
+                                "weights that are not trained (trainable: false) have neither a "
+                                "learning_rate_factor nor a weight_decay");
+          });
+  return kSchema;
+}
+
+void apply_groups(const std::vector<ParameterGroup>& groups, Graph& graph, Diagnostics& diagnostics) {
+  std::vector<std::string> names;
+  for (GraphNode& node : graph.nodes) {
+    if (node.shared_with >= 0) {  // what its owner's are, they are
+      node.parameters = graph.nodes[static_cast<size_t>(node.shared_with)].parameters;
+      continue;
+    }
+    if (!node.trainable) continue;
+    for (ParameterSpec& parameter : node.parameters) {
+      if (parameter.moving_average) continue;
+      names.push_back(node.name + "/" + parameter.name);
+      const auto group = std::find_if(groups.begin(), groups.end(), [&](const ParameterGroup& one) {
+        return one.weights.match(names.back());
+      });
+      if (group == groups.end()) continue;
+      parameter.training = {group->trainable, static_cast<float>(group->learning_rate_factor), {}};
+      if (group->weight_decay) parameter.training.weight_decay = static_cast<float>(*group->weight_decay);
+    }
+  }
+  for (const ParameterGroup& group : groups)
+    group.weights.check_each_matches(names, "groups", "trained weight", diagnostics);
+}
+
+}  // namespace dtrain

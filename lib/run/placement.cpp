@@ -1,0 +1,146 @@
+#include "run/placement.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "run/measured_devices.h"
+
+namespace dtrain {
+
+namespace {
+
+void check_precision(const RunConfig& config, const std::vector<DeviceId>& devices,
+                     Diagnostics& diagnostics) {
+  if (config.train.precision == Precision::float32) return;
+  const auto cpu = std::find_if(devices.begin(), devices.end(),
+                                [](const DeviceId& device) { return device.kind == DeviceId::Kind::cpu; });
+  if (cpu == devices.end()) return;
+  diagnostics.error(config.place({"train", "precision"}),
+                    fmt::format("{}: precision {} is for GPUs; the CPU computes in float32 (--set "
+                                "train.precision=float32)",
+                                cpu->str(), Codec<Precision>::write(config.train.precision).text()));
+}
+
+/// The output of the node that has the most elements a sample.
+const TensorSpec& largest_output(const GraphNode& node) {
+  return *std::max_element(
+      node.outputs.begin(), node.outputs.end(),
+      [](const TensorSpec& a, const TensorSpec& b) { return a.shape.elements() < b.shape.elements(); });
+}
+
+/// The node one of whose outputs has the most elements a sample.
+const GraphNode* largest_node(const Graph& graph) {
+  const auto elements = [](const GraphNode& node) { return largest_output(node).shape.elements(); };
+  const auto largest =
+      std::max_element(graph.nodes.begin(), graph.nodes.end(),
+                       [&](const GraphNode& a, const GraphNode& b) { return elements(a) < elements(b); });
+  return largest == graph.nodes.end() ? nullptr : &*largest;
+}
+
+void check_shares(const RunConfig& config, const Placement& placement, Diagnostics& diagnostics) {
+  const GraphNode* largest = largest_node(config.graph);
+  if (!largest) return;
+  const int64_t elements = std::max<int64_t>(largest_output(*largest).shape.elements(), 1);
+  // Validation takes a share as a whole, but for a pipeline's microbatches.
+  const double accumulated = config.dataset.validation ? 1 : static_cast<double>(config.train.accumulate);
+  const double microbatches = accumulated * static_cast<double>(placement.microbatches);
+  const auto replicas = placement.replicas.size();
+  const double parts = static_cast<double>(replicas) * microbatches;
+  const int64_t most_of_a_part = kMostArrayElements / elements;
+  const double most = static_cast<double>(most_of_a_part) * parts;
+  if (static_cast<double>(config.train.batch_size) <= most) return;
+  diagnostics.error(
+      config.place({"train", "batch_size"}),
+      fmt::format(
+          "batch_size: {} '{}' makes {} of each sample, and an array may have {} elements: expected at most "
+          "{:.0f} over {} replica{}, found {}",
+          largest->kind, largest->name, largest_output(*largest).shape.str(), kMostArrayElements, most,
+          replicas, replicas == 1 ? "" : "s", config.train.batch_size));
+}
+
+}  // namespace
+
+Workload workload_of(const RunConfig& config) {
+  const bool averages =
+      std::any_of(config.train.callbacks.begin(), config.train.callbacks.end(),
+                  [](const auto& callback) { return callback && callback->average_decay(); });
+  const size_t slots =
+      (config.train.optimizer ? config.train.optimizer->slots().size() : 0) + (averages ? 1 : 0);
+  return {.graph = config.graph,
+          .batch_size = 1 + (config.train.batch_size - 1) / config.train.accumulate,
+          .slot_bytes = static_cast<int64_t>(slots * sizeof(float)),
+          .element_bytes = bytes_of(gpu_math(config.train).type)};
+}
+
+Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics) {
+  Placement placement = config.strategy->place(workload_of(config), diagnostics);
+  if (placement.replicas.empty()) return placement;
+  check_precision(config, placement.devices(), diagnostics);
+  check_shares(config, placement, diagnostics);
+  return placement;
+}
+
+Placement place_replicas(const RunConfig& config) {
+  Diagnostics diagnostics;
+  Placement placement = place_replicas(config, diagnostics);
+  diagnostics.throw_if_errors();
+  return placement;
+}
+
+std::vector<std::string> placement_warnings(const RunConfig& config) {
+  Diagnostics diagnostics;
+  place_replicas(config, diagnostics);
+  return diagnostics.warnings();
+}
+
+namespace {
+
+void set_strategy(RunConfig& config, const ConfigNode& strategy) {
+  Diagnostics diagnostics;
+  config.strategy = registry<Strategy>().parse(strategy, diagnostics);
+  diagnostics.throw_if_errors();
+  config.resolved = config.resolved.with("strategy", config.strategy.resolved);
+}
+
+/// The options of {kind: options} but for some, as text.
+std::string options_text(const ConfigNode& strategy, std::span<const std::string_view> left_out) {
+  return strategy.entries().front().second.without(left_out).to_yaml();
+}
+
+}  // namespace
+
+void settle_strategy(RunConfig& config) {
+  Workload work = workload_of(config);
+  // Measured times of layers differ from run to run.
+  if (!config.train.deterministic) work.measure = measured_devices(config);
+  const ConfigNode settled = config.strategy->settled(work);
+  if (settled.is_null()) return;
+  set_strategy(config, settled);
+  for (GraphNode& node : config.graph.nodes) node.device.reset();
+  config.graph.resolved = write_model(config.graph);
+  config.resolved = config.resolved.with("model", config.graph.resolved);
+}
+
+void keep_choices(RunConfig& config, const ConfigNode& saved_strategy) {
+  const std::vector<std::string_view> open = config.strategy->open_options();
+  const ConfigNode& asked = config.strategy.resolved;
+  if (open.empty() || !saved_strategy.find(config.strategy.name)) return;
+  if (options_text(asked, open) == options_text(saved_strategy, open)) set_strategy(config, saved_strategy);
+}
+
+Placement place_for_training(RunConfig& config) {
+  Diagnostics diagnostics;
+  place_replicas(config, diagnostics);
+  check_train_split(config, diagnostics);
+  diagnostics.throw_if_errors();
+  settle_strategy(config);
+  return config.strategy->place(workload_of(config));
+}
+
+void check_train_split(const RunConfig& config, Diagnostics& diagnostics) {
+  if (!config.dataset.train)
+    diagnostics.error(config.place({"dataset"}), "the data set has no 'train' split to train on");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,43 @@
+#include "run/record/epoch_tables.h"
+
+#include <utility>
+
+#include "nn/loss.h"
+
+namespace dtrain {
+
+TableLineWriter::TableLineWriter(int64_t epoch, int64_t step)
+    : text_(Json::object().set("epoch", epoch).set("step", step).dump()) {
+  text_.pop_back();  // the object goes on
+}
+
+void TableLineWriter::add(const std::string& name, const Json& table) {
+  text_ += ", " + Json(name).dump() + ": " + table.dump();
+  empty_ = false;
+}
+
+TableLine TableLineWriter::finish() {
+  if (empty_) return nullptr;
+  text_ += "}\n";
+  text_.shrink_to_fit();
+  return std::make_shared<const std::string>(std::move(text_));
+}
+
+TableLine table_line(const Json& record) {
+  return std::make_shared<const std::string>(record.dump() + "\n");
+}
+
+TableBytes table_bytes(const RunConfig& config) {
+  constexpr size_t kText = 8;   // of a count of up to six digits, with what separates it from the next
+  constexpr size_t kLines = 7;  // the newest and the best epoch's, the best one's that is on the disk, and
+                                // those of two checkpoints that are being written
+  size_t elements = 0;
+  for (const Head& head : config.heads)
+    for (const HeadMetric& metric : head.metrics)
+      if (!metric.metric->is_number(config.graph.spec(head.output)))
+        elements += static_cast<size_t>(metric.sums);
+  if (config.dataset.validation) elements *= 2;
+  return {elements * (sizeof(Json) + kLines * kText), 2 * elements * kText};
+}
+
+}  // namespace dtrain

@@ -1,0 +1,417 @@
+#include "run/record/run_directory.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <span>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files/append_file.h"
+#include "base/files/new_file.h"
+#include "base/files/paths.h"
+#include "base/name_list.h"
+#include "checkpoint/directory_lock.h"
+#include "checkpoint/file.h"
+
+namespace dtrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kCheckpoints = "checkpoints";
+constexpr const char* kConfig = "config.yaml";
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kTable = "metrics.csv";
+constexpr const char* kTables = "tables.jsonl";
+constexpr const char* kSamples = "samples.json";
+constexpr const char* kReport = "report.html";
+constexpr const char* kEvents = "run.jsonl";
+constexpr const char* kTensorboard = "tensorboard";
+/// The beginning of every run.jsonl, which is the first file that a run writes.
+constexpr std::array<std::string_view, 2> kFirstEvents{R"({"event": "fit", "time": ")",
+                                                       R"({"event": "resume", "time": ")"};
+constexpr std::array kOwn{kConfig, kMetrics, kTable, kTables, kSamples, kReport, kEvents};
+
+std::string reason(int code) {
+  return std::generic_category().message(code);
+}
+
+bool is_a_directory(const fs::path& path) {
+  std::error_code unknown;
+  return fs::is_directory(path, unknown);
+}
+
+/// Makes a directory and those above it; adds those that were not there to `made`, the uppermost first.
+void make_directories(const fs::path& path, std::vector<std::string>& made) {
+  if (path.empty() || is_a_directory(path)) return;
+  make_directories(path.parent_path(), made);
+  if (::mkdir(path.c_str(), 0777) == 0) {
+    made.push_back(path.string());
+  } else if (const int why = errno; why != EEXIST || !is_a_directory(path)) {
+    throw UserError(fmt::format("{}: cannot be made: {}", path.string(), reason(why)));
+  }
+}
+
+/// Without a slash at its end.
+fs::path without_slash(const std::string& path) {
+  std::error_code unknown;
+  const fs::path absolute = without_dots(fs::absolute(path, unknown).string());
+  return absolute.has_filename() ? absolute : absolute.parent_path();
+}
+
+/// The first of NAME-recovered, NAME-recovered-2, ... in `parent` that is not there.
+fs::path free_name(const fs::path& parent, const std::string& name) {
+  std::error_code unknown;
+  fs::path path = parent / (name + "-recovered");
+  for (int n = 2; fs::exists(path, unknown); ++n) path = parent / fmt::format("{}-recovered-{}", name, n);
+  return path;
+}
+
+bool exists(const Location& location) {
+  return ::faccessat(location.directory, location.path.c_str(), F_OK, 0) == 0;
+}
+
+/// True where the file is gone.
+bool remove(const Location& location) {
+  return ::unlinkat(location.directory, location.path.c_str(), 0) == 0 || errno == ENOENT;
+}
+
+bool same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/// Locks a directory that is open. False where another process has it; some file systems know no locks. Who
+/// only asks whether it is held has it for a moment.
+bool lock(int fd) {
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    ::usleep(5000);
+  }
+  return false;
+}
+
+}  // namespace
+
+/// What the copies share. `fd` is -1 until it is held.
+struct RunDirectory::Held {
+  explicit Held(std::string given) : path(std::move(given)), absolute(without_slash(path)) {}
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() { close(); }
+
+  void close() {
+    if (fd >= 0) ::close(fd);
+    fd = -1;
+  }
+
+  /// Makes and opens the directory `path`, and locks it. False where another process has it.
+  bool open() {
+    // Whoever had it may have removed it before it was locked here.
+    for (struct stat ours{}, there{};; close()) {
+      make_directories(path, made);
+      fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      if (fd < 0 && errno == ENOENT) continue;
+      if (fd < 0) throw UserError(fmt::format("{}: cannot be opened: {}", path, reason(errno)));
+      if (!lock(fd)) {
+        close();
+        return false;
+      }
+      if (::fstat(fd, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && same_file(ours, there)) return true;
+    }
+  }
+
+  /// 0 where checkpoints/ was not there, else the error: EEXIST where it is.
+  int make_checkpoints() const { return ::mkdirat(fd, kCheckpoints, 0777) == 0 ? 0 : errno; }
+
+  bool is_gone() const {
+    struct stat status {};
+    return ::fstat(fd, &status) == 0 ? status.st_nlink == 0 : errno == ESTALE;
+  }
+
+  std::string path;
+  fs::path absolute;  // of `path`: the working directory may go, too
+  int fd = -1;
+  std::vector<std::string> made;  // by open()
+  bool made_checkpoints = false;
+  std::vector<const char*> missing;  // of the files of a run, when it was opened
+  bool missing_tensorboard = false;
+};
+
+bool is_event_file(std::string_view name) {
+  return name.starts_with("events.out.tfevents.") && name.ends_with(".dtrain");
+}
+
+RunDirectory::RunDirectory(std::string path) : held_(std::make_shared<Held>(std::move(path))) {}
+
+std::optional<RunDirectory> RunDirectory::around(const std::string& checkpoint_file) {
+  const fs::path parent = fs::path(absolute_path(checkpoint_file)).parent_path();
+  if (parent.filename() != kCheckpoints) return std::nullopt;
+  return RunDirectory(parent.parent_path().string());
+}
+
+std::string RunDirectory::path() const {
+  struct stat ours {
+  }, there{};
+  if (held_->fd < 0 || ::fstat(held_->fd, &ours) != 0 || ours.st_nlink == 0) return held_->path;
+  if (::stat(held_->path.c_str(), &there) == 0 && same_file(ours, there)) return held_->path;
+  std::error_code unknown;
+  const fs::path now = fs::read_symlink(fmt::format("/proc/self/fd/{}", held_->fd), unknown);
+  return unknown ? held_->path : now.string();
+}
+
+Location RunDirectory::at(const std::string& name) const {
+  if (held_->fd < 0) return held_->path + "/" + name;
+  return {held_->fd, name, path() + "/" + name};
+}
+
+Location RunDirectory::checkpoint_at(int64_t step) const {
+  return at(fmt::format("{}/{}", kCheckpoints, checkpoint_name(step)));
+}
+
+std::string RunDirectory::checkpoint_path(int64_t step) const {
+  return checkpoint_directory() + "/" + checkpoint_name(step);
+}
+
+std::vector<int64_t> RunDirectory::steps() const {
+  return checkpoint_steps(at(kCheckpoints));
+}
+
+std::vector<std::string> RunDirectory::checkpoints() const {
+  std::vector<std::string> paths;
+  for (const int64_t step : steps()) paths.push_back(checkpoint_path(step));
+  return paths;
+}
+
+bool RunDirectory::has_checkpoint(int64_t step) const {
+  return exists(checkpoint_at(step));
+}
+
+bool RunDirectory::has_begun() const {
+  return exists(at(kConfig));
+}
+
+bool RunDirectory::is_held() const {
+  if (held_->fd >= 0) return true;
+  const int fd = ::open(held_->path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return held;
+}
+
+bool RunDirectory::holds_checkpoint(int64_t step) const {
+  return begins_as_checkpoint(checkpoint_at(step));
+}
+
+bool RunDirectory::is_run() const {
+  const std::string first = first_bytes(at(kEvents), kFirstEvents.back().size());
+  for (const std::string_view event : kFirstEvents)
+    if (first.starts_with(event)) return true;
+  const std::vector<int64_t> all = steps();
+  return std::any_of(all.begin(), all.end(), [this](int64_t step) { return holds_checkpoint(step); });
+}
+
+void RunDirectory::hold() {
+  if (!try_hold())
+    throw UserError(
+        fmt::format("{}: another dtrain is training there; give another directory: --output", held_->path));
+}
+
+bool RunDirectory::try_hold() {
+  if (held_->fd >= 0) return true;
+  if (!held_->open()) return false;
+  const int error = held_->make_checkpoints();
+  held_->made_checkpoints = error == 0;
+  if (error != 0 && error != EEXIST) {
+    const std::string path = checkpoint_directory();
+    discard();
+    throw UserError(fmt::format("{}: cannot be made: {}", path, reason(error)));
+  }
+  for (const char* name : kOwn)
+    if (!exists(at(name))) held_->missing.push_back(name);
+  held_->missing_tensorboard = !exists(at(kTensorboard));
+  refuse_foreign_files();
+  remove_leftovers(at(kConfig));
+  remove_leftovers(checkpoint_at(0));
+  return true;
+}
+
+void RunDirectory::refuse_foreign_files() {
+  if (is_run()) return;
+  std::vector<std::string> in_the_way;
+  for (const char* name : kOwn)
+    if (exists(at(name))) in_the_way.emplace_back(name);
+  for (const int64_t step : steps())
+    in_the_way.push_back(fmt::format("{}/{}", kCheckpoints, checkpoint_name(step)));
+  if (in_the_way.empty()) return;
+  const std::string path = held_->path;
+  discard();
+  constexpr size_t kMostShown = 6;
+  throw UserError(
+      fmt::format("{}: expected a run directory of dtrain or a directory without a run's files, found {}, "
+                  "which dtrain did not write and a run would replace; give another directory: --output",
+                  path, list_some(in_the_way, kMostShown)));
+}
+
+void RunDirectory::discard() {
+  if (held_->fd < 0 || !steps().empty()) return;
+  for (const char* name : held_->missing) remove(at(name));
+  if (held_->missing_tensorboard) remove_event_files();
+  // What is not empty stays.
+  if (held_->made_checkpoints) ::unlinkat(held_->fd, kCheckpoints, AT_REMOVEDIR);
+  for (auto path = held_->made.rbegin(); path != held_->made.rend(); ++path) ::rmdir(path->c_str());
+  held_->close();
+}
+
+std::string RunDirectory::ensure() {
+  if (held_->fd < 0) {
+    make_directories(checkpoint_directory(), held_->made);
+    return "";
+  }
+  if (!held_->is_gone()) {
+    const int error = held_->make_checkpoints();
+    if (error == EEXIST) return "";
+    if (error == 0)
+      return fmt::format("{}: was removed while the run goes on; it is made anew", checkpoint_directory());
+    // A directory that is gone takes nothing, even where it does not say so.
+    if (error != ENOENT && error != ESTALE)
+      throw Error(fmt::format("{}: cannot be made: {}", checkpoint_directory(), reason(error)));
+  }
+  const fs::path removed = held_->absolute;
+  std::string why;
+  for (const fs::path& parent : {removed.parent_path(), fs::path("/tmp")}) {
+    try {
+      held_->close();
+      held_->made.clear();
+      held_->path = free_name(parent, removed.filename().string()).string();
+      held_->open();
+      held_->make_checkpoints();
+      return fmt::format("{}: was removed while the run goes on; from now on it saves in {}",
+                         removed.string(), held_->path);
+    } catch (const Error& error) {
+      why = error.what();
+    }
+  }
+  throw Error(fmt::format("{}: was removed while the run goes on; {}", removed.string(), why));
+}
+
+void RunDirectory::write_text(const std::string& name, const std::string& text) const {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  write_file(at(name), {&bytes, 1});
+}
+
+void RunDirectory::append(const std::string& name, std::string_view line) const {
+  append_file(at(name), line);
+}
+
+void RunDirectory::write_config(const std::string& yaml) const {
+  write_text(kConfig, yaml);
+}
+
+void RunDirectory::write_metrics(const std::string& lines) const {
+  write_text(kMetrics, lines);
+}
+
+void RunDirectory::write_table(const std::string& csv) const {
+  write_text(kTable, csv);
+}
+
+void RunDirectory::write_tables(const std::string& lines) const {
+  if (!lines.empty()) return write_text(kTables, lines);
+  remove(at(kTables));
+}
+
+void RunDirectory::write_samples(const std::string& json) const {
+  write_text(kSamples, json);
+}
+
+void RunDirectory::write_report(const std::string& html) const {
+  write_text(kReport, html);
+}
+
+void RunDirectory::append_table(std::string_view rows) const {
+  append(kTable, rows);
+}
+
+/// What others have put there stays.
+void RunDirectory::remove_event_files() const {
+  const auto remove_folder = [](const Location& folder) {
+    ::unlinkat(folder.directory, folder.path.c_str(), AT_REMOVEDIR);
+  };
+  for (const std::string& part : names_in(at(kTensorboard))) {
+    const std::string folder = fmt::format("{}/{}", kTensorboard, part);
+    for (const std::string& name : names_in(at(folder)))
+      if (is_event_file(name)) remove(at(folder + "/" + name));
+    remove_folder(at(folder));
+  }
+  remove_folder(at(kTensorboard));
+}
+
+void RunDirectory::append_metrics(std::string_view line) const {
+  append(kMetrics, line);
+}
+
+void RunDirectory::append_event(const Json& event) const {
+  append(kEvents, event.dump() + "\n");
+}
+
+void RunDirectory::save(int64_t step, const CheckpointContent& content) const {
+  save_checkpoint(checkpoint_at(step), content);
+}
+
+void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {
+  // Somebody is about to read the newest one there is; the next save removes what this one does not.
+  const DirectoryLock lock(checkpoint_directory(), DirectoryLock::Kind::alone);
+  if (lock.refused()) return;
+  const std::vector<int64_t> all = steps();
+  for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {
+    if (best == all[i]) continue;
+    remove(checkpoint_at(all[i]));  // one too many does no harm
+  }
+}
+
+bool RunDirectory::make_room(int64_t step, int64_t keep, const std::vector<int64_t>& kept) const {
+  std::vector<int64_t> all = steps();
+  std::erase(all, step);  // what is written takes its place only when it is whole
+  for (size_t i = 0; i + static_cast<size_t>(keep) < all.size() + 1 && i + 1 < all.size(); ++i) {
+    if (std::find(kept.begin(), kept.end(), all[i]) != kept.end()) continue;
+    return remove(checkpoint_at(all[i]));
+  }
+  return false;
+}
+
+std::vector<std::string> RunDirectory::set_aside_after(int64_t step) const {
+  std::vector<std::string> aside;
+  for (const int64_t newer : steps()) {
+    if (newer <= step) continue;
+    const Location from = checkpoint_at(newer);
+    std::string suffix = ".set-aside";
+    for (int n = 2; exists({from.directory, from.path + suffix, ""}); ++n)
+      suffix = fmt::format(".set-aside-{}", n);
+    if (::renameat(from.directory, from.path.c_str(), from.directory, (from.path + suffix).c_str()) != 0)
+      throw Error(fmt::format("{}: cannot be renamed: {}", from.shown(), reason(errno)));
+    aside.push_back(checkpoint_path(newer) + suffix);
+  }
+  return aside;
+}
+
+void RunDirectory::clear() const {
+  const auto clear_away = [](const Location& location) {
+    if (!remove(location))
+      throw Error(fmt::format("{}: cannot be removed: {}", location.shown(), reason(errno)));
+  };
+  for (const int64_t step : steps()) clear_away(checkpoint_at(step));
+  for (const char* name : kOwn) clear_away(at(name));
+  remove_event_files();
+}
+
+}  // namespace dtrain

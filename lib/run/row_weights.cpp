@@ -1,0 +1,207 @@
+#include "run/row_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/name_list.h"
+#include "data/dataset.h"
+#include "data/readers/reader.h"
+#include "run/weighted_dataset.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Whether the split's samples have weights of their own.
+bool has_weights(const std::optional<SplitSpec>& split) {
+  return split && split->reader && split->reader->has_weights();
+}
+
+int64_t classes_of(const RunConfig& config) {
+  return std::max<int64_t>(config.graph.spec(config.heads[0].output).shape.columns(), 2);
+}
+
+/// The shape of an output less its last axis.
+Shape rows_shape(const Shape& output) {
+  std::vector<int64_t> extents = output.extents();
+  if (!extents.empty()) extents.pop_back();
+  return Shape(std::move(extents));
+}
+
+std::optional<int64_t> number_of(const std::string& text) {
+  if (text.empty() || text.size() > 9 ||
+      !std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return std::nullopt;
+  return std::stoll(text);
+}
+
+std::optional<ClassWeights> read_class_weights(const ConfigNode& node, Diagnostics& diagnostics) {
+  ClassWeights all{.mark = node.mark()};
+  if (node.is_scalar() && node.text() == "balanced") {
+    all.balanced = true;
+    return all;
+  }
+  if (!node.is_mapping() || node.entries().empty()) {
+    diagnostics.error(node, "class_weight: expected 'balanced', or a mapping from classes to weights");
+    return std::nullopt;
+  }
+  for (const auto& [name, value] : node.entries()) {
+    double weight = 0;
+    if (!Codec<double>::parse(value, "class_weight", weight, diagnostics)) continue;
+    if (!(weight >= 0)) diagnostics.error(value, fmt::format("class_weight: {} is below 0", weight));
+    all.weights.emplace_back(name.text(), weight);
+  }
+  return all;
+}
+
+/// Whether weights of classes mean anything for the run.
+bool check_class_weights(const RunConfig& config, const ClassWeights& weights, Diagnostics& diagnostics) {
+  const auto refuse = [&](const std::string& why) {
+    diagnostics.error(weights.mark, "class_weight: " + why);
+    return false;
+  };
+  if (config.heads.size() > 1) return refuse("is for models of one output");
+  const Head& head = config.heads[0];
+  if (!head.loss || config.graph.nodes.empty()) return true;
+  if (!head.loss->tells_classes()) return refuse("is for losses of classes");
+  const Shape& shape = config.graph.spec(head.output).shape;
+  if (head.loss->is_of_columns() && shape.rank() > 0 && shape.back() != 1)
+    return refuse("is for one class a row, and here each column is a yes or no of its own");
+  return true;
+}
+
+/// The class of a row by its target: a number, the greatest of its columns, or 0 and 1.
+std::vector<double> count_classes(const Dataset& data, const WeightedDataset::Classes& classes,
+                                  size_t count) {
+  std::vector<double> counts(count, 0.0);
+  const TensorSpec& target = data.columns()[classes.target];
+  const int64_t block =
+      std::max<int64_t>((int64_t{1} << 20) / std::max<int64_t>(target.shape.elements(), 1), 1);
+  std::vector<float> values;
+  for (int64_t first = 0; first < data.size(); first += block) {
+    std::vector<int64_t> rows(static_cast<size_t>(std::min(block, data.size() - first)));
+    std::iota(rows.begin(), rows.end(), first);
+    values.resize(rows.size() * static_cast<size_t>(target.shape.elements()));
+    data.read_column(classes.target, {rows}, values.data());
+    for (size_t row = 0; row < values.size() / static_cast<size_t>(classes.columns); ++row) {
+      const int64_t number = classes.of(target.dtype, values.data(), row);
+      if (number >= 0 && number < static_cast<int64_t>(count)) counts[static_cast<size_t>(number)] += 1;
+    }
+  }
+  return counts;
+}
+
+/// n / (classes that there are * rows of this class), as scikit-learn has it.
+std::vector<float> balanced(const std::vector<double>& counts) {
+  const double rows = std::accumulate(counts.begin(), counts.end(), 0.0);
+  const auto present = static_cast<double>(
+      std::count_if(counts.begin(), counts.end(), [](double count) { return count > 0; }));
+  std::vector<float> weights;
+  for (const double count : counts)
+    weights.push_back(count > 0 ? static_cast<float>(rows / (present * count)) : 1.0f);
+  return weights;
+}
+
+std::vector<float> weights_by_class(const RunConfig& config, const Dataset& data,
+                                    const WeightedDataset::Classes& classes) {
+  const auto count = static_cast<size_t>(classes_of(config));
+  if (config.class_weights->balanced) {
+    try {
+      return balanced(count_classes(data, classes, count));
+    } catch (const UserError& error) {
+      throw UserError(located(config.dataset.train->mark, error.what()));
+    }
+  }
+  const std::vector<std::string> names = class_names(config, data.facts(), 0);
+  std::vector<float> weights(count, 1.0f);
+  for (const auto& [name, weight] : config.class_weights->weights) {
+    const auto named = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    const auto number = number_of(name);
+    if (named == names.size() && !(number && *number < classes_of(config)))
+      throw UserError(located(
+          config.class_weights->mark,
+          fmt::format("class_weight: there is no class '{}'{}; there are {}{}", name, suggestion(name, names),
+                      count, names.empty() ? ", by number from 0" : ": " + list_some(names, 10))));
+    weights.at(named < names.size() ? named : static_cast<size_t>(*number)) = static_cast<float>(weight);
+  }
+  return weights;
+}
+
+}  // namespace
+
+std::vector<std::string> class_names(const RunConfig& config, const DataFacts& facts, size_t head) {
+  const std::string& target = config.heads[head].target.name;
+  const auto found = facts.source.class_names.find(target.empty() ? "target" : target);
+  return found == facts.source.class_names.end() ? std::vector<std::string>() : found->second;
+}
+
+std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts& facts) {
+  std::vector<std::string> warnings;
+  for (size_t head = 0; head < config.heads.size(); ++head) {
+    const std::vector<std::string> names = class_names(config, facts, head);
+    const std::string layer = config.graph.layer_name(config.heads[head].output.node);
+    const auto units = static_cast<size_t>(config.graph.spec(config.heads[head].output).shape.columns());
+    if (names.size() == 1)
+      warnings.push_back(fmt::format(
+          "the target of '{}' has one class only, '{}': there is nothing to tell apart", layer, names[0]));
+    else if (config.heads[head].loss && config.heads[head].loss->tells_classes() && units > names.size() &&
+             !names.empty())
+      warnings.push_back(fmt::format("'{}' has {} units, its target {} classes ({})", layer, units,
+                                     names.size(), list_some(names, 10)));
+  }
+  return warnings;
+}
+
+std::string target_column(const RunConfig& config, size_t head) {
+  const auto is_input = [&](const Head& one) {
+    return config.dataset.train && config.dataset.train->find_input_target(one.target.name);
+  };
+  if (is_input(config.heads[head])) return "";
+  const auto begin = config.heads.begin();
+  const auto before = std::count_if(begin, begin + static_cast<ptrdiff_t>(head),
+                                    [&](const Head& one) { return !is_input(one); });
+  const std::vector<std::string>& names = config.dataset.facts.source.fields.targets;
+  return static_cast<size_t>(before) < names.size() ? names[static_cast<size_t>(before)] : "";
+}
+
+void set_row_weights(RunConfig& config, Diagnostics& diagnostics) {
+  const DatasetSpec& dataset = config.dataset;
+  const bool by_sample =
+      has_weights(dataset.train) || has_weights(dataset.validation) || has_weights(dataset.test);
+  if (!config.train.class_weight.is_null())
+    config.class_weights = read_class_weights(config.train.class_weight, diagnostics);
+  if (config.class_weights && !check_class_weights(config, *config.class_weights, diagnostics)) return;
+  if (!by_sample && !config.class_weights) return;
+  TensorSpec weights{"weights", {}, DType::float32};
+  if (config.class_weights && !config.graph.nodes.empty())
+    weights.shape = rows_shape(config.graph.spec(config.heads[0].output).shape);
+  for (Head& head : config.heads) head.weights = weights;
+}
+
+Json class_weight_json_schema() {
+  const Json by_class =
+      Json::object().set("type", "object").set("additionalProperties", Json::object().set("type", "number"));
+  return Json::object().set("anyOf", Json::array()
+                                         .push(Json::object().set("const", "balanced"))
+                                         .push(by_class)
+                                         .push(Json::object().set("type", "null")));
+}
+
+std::shared_ptr<const Dataset> with_weights(std::shared_ptr<const Dataset> data, const RunConfig& config,
+                                            const Dataset* counted) {
+  const auto& spec = config.heads[0].weights;
+  if (!spec) return data;
+  WeightedDataset::Classes classes{.target = config.graph.inputs.size()};
+  if (config.class_weights && counted) {
+    const TensorSpec& target = data->columns()[classes.target];
+    if (target.dtype == DType::float32 && target.shape.rank() > 0) classes.columns = target.shape.back();
+    classes.weights = weights_by_class(config, *counted, classes);
+  }
+  const size_t own = config.graph.inputs.size() + config.heads.size();
+  return std::make_shared<WeightedDataset>(std::move(data), *spec, own, std::move(classes));
+}
+
+}  // namespace dtrain

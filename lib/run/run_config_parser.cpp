@@ -1,0 +1,325 @@
+#include "run/run_config_parser.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "config/load.h"
+#include "run/auto_widths.h"
+#include "run/heads.h"
+#include "run/monitors.h"
+#include "run/placement.h"
+#include "run/row_weights.h"
+#include "run/thresholds.h"
+
+namespace dtrain {
+
+namespace {
+
+/// The run's, and its folder's.
+struct RunName {
+  std::string text;
+};
+
+bool is_run_name(std::string_view text) {
+  constexpr size_t kLongest = 255;  // what file systems take
+  return !text.empty() && text.size() <= kLongest && text != "." && text != ".." &&
+         text.find('/') == std::string_view::npos;
+}
+
+}  // namespace
+
+template <>
+struct Codec<RunName> {
+  static bool parse(const ConfigNode& node, const std::string& where, RunName& out,
+                    Diagnostics& diagnostics) {
+    if (!node.is_scalar() || !is_run_name(node.text()))
+      return report_unexpected(
+          node, where, "a name that a folder can have, of at most 255 characters without '/'", diagnostics);
+    out.text = node.text();
+    return true;
+  }
+  static ConfigNode write(const RunName& value) { return Codec<std::string>::write(value.text); }
+  static Json schema() { return json_type("string").set("minLength", 1).set("pattern", "^[^/]*$"); }
+};
+
+namespace {
+
+struct TopLevel {
+  std::optional<std::string> base;
+  std::optional<RunName> name;
+  int64_t seed = 0;
+  ConfigNode model, dataset, train, checkpoint;
+  Configured<Strategy> strategy = registry<Strategy>().make("mirrored");
+};
+
+/// A run has a data set and a `train` part; a model alone may lack both.
+Schema<TopLevel> make_top_level_schema(bool is_run) {
+  Schema<TopLevel> schema("A run of dtrain.");
+  const auto add_part = [&](const char* key, ConfigNode TopLevel::*member, const char* doc) {
+    is_run ? schema.required(key, member, doc) : schema.optional(key, member, doc);
+  };
+  schema
+      .optional("base", &TopLevel::base,
+                "the path of another run's YAML file, from whose keys this one starts: mappings merge, "
+                "anything else is replaced")
+      .optional("name", &TopLevel::name,
+                "of the run, and of its folder under runs/; the file's name where not given")
+      .optional("seed", &TopLevel::seed, "from which all that is random follows", at_least<int64_t>(0))
+      .required("model", &TopLevel::model, "the network, in place or as the path of a YAML file");
+  add_part("dataset", &TopLevel::dataset, "the data, in place or as the path of a YAML file");
+  schema.optional("strategy", &TopLevel::strategy, "how the run is laid over devices");
+  add_part("train", &TopLevel::train, "how it is trained");
+  schema.optional("checkpoint", &TopLevel::checkpoint, "what is saved, and when")
+      .rule([](const TopLevel& top, const ConfigNode& node, Diagnostics& diagnostics) {
+        // load_config() removes `base` from files.
+        if (top.base) diagnostics.error(*node.find("base"), "base: only a file can start from another one");
+      });
+  return schema;
+}
+
+const Schema<TopLevel>& top_level_schema(ConfigUse use = ConfigUse::description) {
+  static const Schema<TopLevel> run = make_top_level_schema(true), model = make_top_level_schema(false);
+  return use == ConfigUse::model ? model : run;
+}
+
+const Schema<TrainOptions>& train_schema() {
+  static const auto schema =
+      Schema<TrainOptions>("How the network is trained.")
+          .optional("epochs", &TrainOptions::epochs, "passes over the training split",
+                    between<int64_t>(0, 1000000000))
+          .optional("batch_size", &TrainOptions::batch_size, "samples a step, over all replicas",
+                    between<int64_t>(1, 2147483647))
+          .required("loss", &TrainOptions::loss,
+                    "what is minimised: one for every output, or a mapping from outputs")
+          .required("optimizer", &TrainOptions::optimizer, "how gradients move the weights")
+          .optional("metrics", &TrainOptions::metrics,
+                    "what is reported beside the loss: a list for every output, or a mapping from outputs")
+          .optional("weighted_metrics", &TrainOptions::weighted_metrics,
+                    "the same, of rows that count as in the loss, by their weights")
+          .optional("class_weight", &TrainOptions::class_weight,
+                    "what rows count for in the training's loss by the class of their target: a mapping from "
+                    "classes, or 'balanced', for as much as the rows of any other class. A batch's loss is "
+                    "its rows' mean by these weights: they count within batches, and with batch_size 1 not "
+                    "at all")
+          .optional(
+              "threshold", &TrainOptions::threshold,
+              "the probability above which the second of two classes is predicted: a number, or chosen "
+              "on the validation split after each epoch: {maximize: f1_score}, {maximize: "
+              "balanced_accuracy}, {precision: 0.9} (the highest recall with at least this precision) or "
+              "{recall: 0.9}; 0.5 where not given")
+          .optional("precision", &TrainOptions::precision,
+                    "the arithmetic of the layers; all but float32 are for GPUs")
+          .optional("deterministic", &TrainOptions::deterministic,
+                    "on GPUs, too, only algorithms that give the same bits run after run, which is slower "
+                    "there (several GPUs sum gradients in rings: NCCL_ALGO=Ring)")
+          .optional("clip_norm", &TrainOptions::clip_norm,
+                    "the largest L2 norm of the whole gradient; longer ones are scaled down",
+                    greater_than<std::optional<double>>(0.0))
+          .optional("clip_value", &TrainOptions::clip_value,
+                    "the largest size of each element of the gradient; larger ones become it",
+                    greater_than<std::optional<double>>(0.0))
+          .optional(
+              "accumulate", &TrainOptions::accumulate,
+              "microbatches that each replica's share is worked through in: the same gradient in less memory",
+              between<int64_t>(1, 2147483647))
+          .optional("max_time", &TrainOptions::max_time,
+                    "how long the run may take, such as '8 hours': it saves and ends in time; a run that is "
+                    "resumed has all of it again")
+          .optional("step_timeout", &TrainOptions::step_timeout,
+                    "how long GPUs may make no progress in a step before the run ends with an error, such as "
+                    "'10 minutes'; reading samples and preparing kernels do not count")
+          .optional("callbacks", &TrainOptions::callbacks,
+                    "what watches the run, beside terminate_on_nan, which does unless it is written with "
+                    "'enabled: false', or the list is empty")
+          .optional("groups", &TrainOptions::groups, "weights that are trained otherwise than the rest")
+          .rule([](const TrainOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+            if (options.clip_norm && options.clip_value)
+              diagnostics.error(node, "give either 'clip_norm' or 'clip_value', not both");
+          });
+  return schema;
+}
+
+const Schema<BestOptions>& best_schema() {
+  static const auto schema =
+      Schema<BestOptions>("Keep the best checkpoint, too.")
+          .optional("monitor", &BestOptions::monitor, "the metric, as metrics.jsonl names it")
+          .optional("mode", &BestOptions::mode, kMonitorMode);
+  return schema;
+}
+
+}  // namespace
+
+template <>
+struct Codec<BestOptions> {
+  static bool parse(const ConfigNode& node, const std::string& where, BestOptions& out,
+                    Diagnostics& diagnostics) {
+    return best_schema().parse(node, where, out, diagnostics);
+  }
+  static ConfigNode write(const BestOptions& value) { return best_schema().write(value); }
+  static Json schema() { return best_schema().json_schema(); }
+};
+
+namespace {
+
+const Schema<CheckpointOptions>& checkpoint_schema() {
+  static const auto schema =
+      Schema<CheckpointOptions>("What is saved, and when.")
+          .optional("every", &CheckpointOptions::every,
+                    "how often: '1 epoch', '200 steps', '10 minutes'; 'auto' is every epoch, but not more "
+                    "than once in ten seconds; the end of a run is always saved")
+          .optional("keep", &CheckpointOptions::keep, "how many of the newest stay", at_least<int64_t>(1))
+          .optional("best", &CheckpointOptions::best,
+                    "keep the best by this metric as well; a new best is saved at once while a save takes "
+                    "less than a twentieth of the time since the last one, else after ten seconds at most");
+  return schema;
+}
+
+constexpr const char* kTerminateOnNan = "terminate_on_nan";
+
+/// Callbacks that are given come beside the default; an empty list is none at all.
+void add_default_callbacks(std::vector<Configured<Callback>>& callbacks) {
+  const auto is_it = [](const Configured<Callback>& callback) { return callback.name == kTerminateOnNan; };
+  if (!callbacks.empty() && std::none_of(callbacks.begin(), callbacks.end(), is_it))
+    callbacks.push_back(registry<Callback>().make(kTerminateOnNan));
+}
+
+/// What there can be one of in a run: an average of the weights, TensorBoard's files.
+void check_callbacks_once(const std::vector<Configured<Callback>>& callbacks, Diagnostics& diagnostics) {
+  std::set<std::string> met;
+  for (const Configured<Callback>& callback : callbacks)
+    if (callback && (callback->average_decay() || callback->tensorboard()) &&
+        !met.insert(callback.name).second)
+      diagnostics.error(callback.resolved.mark(),
+                        fmt::format("callbacks: '{}' is there twice, and a run has one", callback.name));
+}
+
+/// Whether the transforms are for inputs and targets of the model, where all of these are known.
+void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
+  const auto has_loss = [](const Head& head) { return head.loss != nullptr; };
+  if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
+    check_transforms(config.dataset.transforms, config.graph.input_specs(), config.targets(), diagnostics);
+  if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
+    check_input_targets(config.dataset, config.graph.input_specs(), config.targets(), diagnostics);
+}
+
+/// As parse_run_config(), but without data: where `ends` says that the model is open, the run has no graph.
+std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& name, ConfigUse use,
+                                     ModelEnds& ends, Diagnostics& diagnostics) {
+  const size_t before = diagnostics.count();
+  TopLevel top;
+  top_level_schema(use).parse(node, "the configuration", top, diagnostics);
+  RunConfig config;
+  config.written = node;
+  config.name = top.name ? top.name->text : name;
+  config.seed = top.seed;
+  config.strategy = top.strategy;
+  config.train.callbacks = {registry<Callback>().make(kTerminateOnNan)};
+  // Each part is looked at, and what is known of it goes on to the others, even where some are wrong, so that
+  // everything is said at once.
+  if (node.find("train")) train_schema().parse(top.train, "train", config.train, diagnostics);
+  add_default_callbacks(config.train.callbacks);
+  check_callbacks_once(config.train.callbacks, diagnostics);
+  checkpoint_schema().parse(top.checkpoint, "checkpoint", config.checkpoint, diagnostics);
+  std::optional<Graph> graph;
+  if (node.find("model")) graph = parse_model(top.model, diagnostics, &ends);
+  if (graph) config.graph = std::move(*graph);
+  if (graph) apply_groups(config.train.groups, config.graph, diagnostics);
+  const ParsedHeads heads = parse_heads(config, ends.outputs, top.train, diagnostics);
+  const size_t before_dataset = diagnostics.count();
+  if (node.find("dataset"))
+    if (auto dataset = parse_dataset(top.dataset, diagnostics)) config.dataset = std::move(*dataset);
+  config.dataset.seed = static_cast<uint64_t>(config.seed);
+  const bool dataset_known = node.find("dataset") && diagnostics.count() == before_dataset;
+  if (dataset_known && graph) check_transforms_fit(config, diagnostics);
+  set_row_weights(config, diagnostics);
+
+  const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));
+  add_thresholds(config, validation, diagnostics);
+  check_monitors(config, validation, heads.complete, diagnostics);
+  if (use == ConfigUse::training) {
+    if (dataset_known) check_train_split(config, diagnostics);
+    if (config.strategy) place_replicas(config, diagnostics);
+  }
+  if (diagnostics.count() > before) return std::nullopt;
+  std::vector<ConfigNode::Entry> parts{
+      ConfigNode::entry("name", ConfigNode::scalar(config.name, true)),
+      ConfigNode::entry("seed", ConfigNode::scalar(std::to_string(config.seed))),
+      ConfigNode::entry("model", config.graph.resolved)};
+  if (node.find("dataset")) parts.push_back(ConfigNode::entry("dataset", config.dataset.resolved));
+  parts.push_back(ConfigNode::entry("strategy", config.strategy.resolved));
+  if (config.has_training())
+    parts.push_back(ConfigNode::entry("train", train_schema()
+                                                   .write(config.train)
+                                                   .with("loss", heads.losses)
+                                                   .with("metrics", heads.metrics)
+                                                   .with("weighted_metrics", heads.weighted_metrics)));
+  parts.push_back(ConfigNode::entry("checkpoint", checkpoint_schema().write(config.checkpoint)));
+  config.resolved = ConfigNode::mapping(std::move(parts));
+  config.warnings = diagnostics.warnings();
+  return config;
+}
+
+}  // namespace
+
+std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
+                                          Diagnostics& diagnostics, ConfigUse use) {
+  ModelEnds ends;
+  std::optional<RunConfig> config = parse_parts(node, name, use, ends, diagnostics);
+  if (!config || !ends.is_open()) return config;
+  const size_t before = diagnostics.count();
+  const ConfigNode settled = with_widths(node, *config, ends, diagnostics);
+  if (diagnostics.count() != before) return std::nullopt;
+  return parse_parts(settled, name, use, ends, diagnostics);
+}
+
+RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets, ConfigUse use) {
+  Diagnostics diagnostics;
+  const ConfigNode node = load_config(path, sets, diagnostics);
+  diagnostics.throw_if_errors();
+  const std::string stem = std::filesystem::path(path).stem().string();
+  auto config = parse_run_config(node, is_run_name(stem) ? stem : "run", diagnostics, use);
+  diagnostics.throw_if_errors();
+  return std::move(*config);
+}
+
+Json run_config_json_schema() {
+  SchemaDefinitions definitions;
+  Json schema = top_level_schema().json_schema();
+  Json properties = *schema.find("properties");
+  /// What the schema of the top level says of this key stays.
+  const auto in_file_or_place = [&schema](const char* key, Json part) {
+    const Json path = Json::object()
+                          .set("type", "string")
+                          .set("title", "path of a YAML file")
+                          .set("description", "the path of a YAML file that holds it");
+    Json either = Json::object().set("anyOf", Json::array().push(path).push(std::move(part)));
+    for (const char* keyword : {"description", "default"})
+      if (const Json* said = schema.at("properties").at(key).find(keyword)) either.set(keyword, *said);
+    return either;
+  };
+  Json train = train_schema().json_schema();
+  Json train_properties = *train.find("properties");
+  const auto describe = [&train_properties](const char* key, Json part) {
+    if (const Json* said = train_properties.at(key).find("description")) part.set("description", *said);
+    train_properties.set(key, std::move(part));
+  };
+  describe("loss", heads_json_schema());
+  describe("metrics", metrics_json_schema().set("default", Json::array()));
+  describe("weighted_metrics", metrics_json_schema().set("default", Json::array()));
+  describe("class_weight", class_weight_json_schema());
+  train.set("properties", std::move(train_properties));
+  properties.set("model", in_file_or_place("model", model_json_schema()));
+  properties.set("dataset", in_file_or_place("dataset", dataset_json_schema()));
+  properties.set("strategy", in_file_or_place("strategy", registry<Strategy>().json_schema()));
+  properties.set("train", std::move(train));
+  properties.set("checkpoint", checkpoint_schema().json_schema());
+  schema.set("properties", std::move(properties));
+  Json document = Json::object().set("$schema", "https://json-schema.org/draft/2020-12/schema");
+  for (const auto& [key, value] : schema.entries()) document.set(key, value);
+  return document.set("$defs", definitions.take());
+}
+
+}  // namespace dtrain

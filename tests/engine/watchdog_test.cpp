@@ -1,0 +1,94 @@
+// When a run's GPUs fail, or waiting for them has taken too long.
+#include "engine/watchdog.h"
+
+#include <csignal>
+#include <future>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace dtrain {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// A watchdog whose end of the run can be waited for.
+class Watched {
+ public:
+  explicit Watched(Watchdog::Seconds limit)
+      : ended_(end_.get_future()),
+        watchdog_(limit, {[this] { return failed_ ? "gpu:1: it failed" : ""; }, [] { return "it stalls"; },
+                          [this](const std::string& why) { end_.set_value(why); }}) {}
+  Watchdog* watchdog() { return &watchdog_; }
+  void fail() { failed_ = true; }
+  bool ends_within(Watchdog::Seconds time) const {
+    return ended_.wait_for(time) == std::future_status::ready;
+  }
+  std::string why() { return ended_.get(); }
+
+ private:
+  std::atomic<bool> failed_{false};
+  std::promise<std::string> end_;
+  std::future<std::string> ended_;
+  Watchdog watchdog_;
+};
+
+/// Stops this process as a scheduler may, and lets it go on after so many seconds.
+void stop_for(unsigned time) {
+  const pid_t waker = fork();
+  if (waker == 0) {
+    sleep(time);
+    kill(getppid(), SIGCONT);
+    _exit(0);
+  }
+  REQUIRE(waker > 0);
+  raise(SIGSTOP);
+}
+
+}  // namespace
+
+TEST_CASE("what is waited for too long is ended") {
+  Watched watched(milliseconds(50));
+  const auto waiting = Watchdog::waiting(watched.watchdog());
+  REQUIRE(watched.ends_within(seconds(20)));
+  CHECK(watched.why() == "it stalls");
+  CHECK_THROWS_WITH_AS(watched.watchdog()->check(), "it stalls", Error);
+}
+
+TEST_CASE("nothing is ended that nobody waits for, nor while the host works") {
+  Watched watched(milliseconds(20));
+  CHECK_FALSE(watched.ends_within(milliseconds(200)));
+  const auto waiting = Watchdog::waiting(watched.watchdog());
+  const auto working = Watchdog::working(watched.watchdog());
+  CHECK_FALSE(watched.ends_within(milliseconds(200)));
+  watched.watchdog()->check();
+}
+
+TEST_CASE("a process that was stopped goes on") {
+  Watched watched(seconds(2));
+  const auto waiting = Watchdog::waiting(watched.watchdog());
+  stop_for(3);
+  CHECK_FALSE(watched.ends_within(milliseconds(300)));
+}
+
+TEST_CASE("a device that fails ends the run, once, whether or not anything waits for it") {
+  Watched watched(seconds(100));
+  watched.watchdog()->ask();
+  watched.fail();
+  REQUIRE(watched.ends_within(seconds(20)));
+  CHECK(watched.why() == "gpu:1: it failed");
+  CHECK_THROWS_WITH_AS(watched.watchdog()->check(), "gpu:1: it failed", Error);
+  CHECK_THROWS_WITH_AS(watched.watchdog()->ask(), "gpu:1: it failed", Error);
+}
+
+TEST_CASE("whoever asks hears of a failure at once") {
+  Watched watched(seconds(100));
+  watched.fail();
+  CHECK_THROWS_WITH_AS(watched.watchdog()->ask(), "gpu:1: it failed", Error);
+  REQUIRE(watched.ends_within(seconds(0)));
+}
+
+}  // namespace dtrain
