@@ -14,6 +14,7 @@
 #include "print/progress.h"
 #include "report/run_files.h"
 #include "run/placement.h"
+#include "run/record/outcome.h"
 #include "runs/run_recorder.h"
 #include "runs/start.h"
 #include "runs/step_log.h"
@@ -98,29 +99,29 @@ Json begin_event(Trainer& trainer, bool resumed, const std::vector<std::string>&
 /// Trains, and notes how that ended.
 void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& observer) {
   const int64_t first_step = trainer.state().step;
-  const auto note_end = [&](const std::string& how, bool complete, bool failed = false) {
-    Json event = event_of("end", trainer.state()).set("how", how);
+  const auto note_end = [&](Outcome outcome, const std::string& how) {
+    Json event = event_of("end", trainer.state()).set("outcome", name_of(outcome)).set("how", how);
     if (trainer.state().step > first_step) event.set("seconds", trainer.time_spent().to_json());
-    if (failed) event.set("failed", true);
+    if (outcome == Outcome::failed) event.set("failed", true);
     note_event(directory, event, observer);
-    observer.end(complete);
+    observer.end(outcome == Outcome::done || outcome == Outcome::stopped);
   };
   try {
     trainer.run();
   } catch (const Interrupted& asked) {
-    note_end(asked.what(), false);
+    note_end(Outcome::interrupted, asked.what());
     throw;
   } catch (const std::exception& error) {
-    note_end(error.what(), false, true);
+    note_end(Outcome::failed, error.what());
     // Here, as nothing has been destroyed yet: that may take long, or for ever, where a GPU has failed.
     if (dynamic_cast<const Error*>(&error)) print_error(error.what());
     throw;
   }
   const TrainingState& state = trainer.state();
   if (state.stopped)
-    return note_end(state.stop_reason.empty() ? "a callback ended it" : state.stop_reason, true);
+    return note_end(Outcome::stopped, state.stop_reason.empty() ? "a callback ended it" : state.stop_reason);
   const bool done = state.epoch >= trainer.config().train.epochs;
-  note_end(done ? "done" : "max_time is over", done);
+  note_end(done ? Outcome::done : Outcome::out_of_time, done ? "done" : "max_time is over");
 }
 
 /// The record of the epoch that ended with this step; null where there is none.

@@ -273,12 +273,17 @@ const Json* RunFiles::last_begin() const {
 
 std::string RunFiles::state() const {
   if (running) return "running";
-  const Json *last = last_event("end"), *begun = last_begin();
-  if (last && last->find("failed") && !(begun && last < begun)) return "failed";
+  const std::optional<Outcome> ended = outcome();
+  if (ended == Outcome::failed) return "failed";
   if (const auto end = epochs_configured(); end && epochs() >= *end) return "finished";
   if (events.empty() && records.empty()) return "empty";
-  const std::string ended = how();
-  return ended.starts_with("early stopping") || ended == "a callback ended it" ? "finished" : "stopped";
+  return ended == Outcome::stopped ? "finished" : "stopped";
+}
+
+std::optional<Outcome> RunFiles::outcome() const {
+  const Json *end = last_event("end"), *begin = last_begin();
+  if (running || !end || (begin && end < begin)) return std::nullopt;
+  return outcome_of(*end);
 }
 
 std::string RunFiles::how() const {

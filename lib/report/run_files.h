@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "config/node.h"
 #include "optim/monitor.h"
+#include "run/record/outcome.h"
 
 namespace dtrain {
 
@@ -61,6 +62,8 @@ struct RunFiles {
   /// "running", "failed", "finished" (its configured end, or a callback's), "stopped" (before that), or
   /// "empty".
   std::string state() const;
+  /// How the last process that trained the run ended; nothing if it still runs or was killed.
+  std::optional<Outcome> outcome() const;
   /// What run.jsonl says of how it ended; what is known where it does not say ("killed").
   std::string how() const;
 };

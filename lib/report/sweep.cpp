@@ -82,7 +82,7 @@ std::vector<std::string> short_keys(const std::vector<std::string>& whole_keys) 
 SweepRun sweep_run_of(const RunFiles& run) {
   SweepRun result{run.varied, false, false, best_record(run), ""};
   const std::string state = run.state();
-  result.finished = state == "finished" || run.how() == "max_time is over";
+  result.finished = state == "finished" || run.outcome() == Outcome::out_of_time;
   result.failed = state == "failed";
   if (result.failed) result.note = run.how();
   return result;

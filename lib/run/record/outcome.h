@@ -1,0 +1,31 @@
+// How a run ended: the `outcome` of the last event in run.jsonl.
+#pragma once
+
+#include "base/json.h"
+#include "config/codec.h"
+
+namespace dtrain {
+
+enum class Outcome {
+  done,         ///< all configured epochs were trained
+  stopped,      ///< a callback, such as early stopping, ended the run
+  out_of_time,  ///< `max_time` was over
+  interrupted,  ///< a signal or `dtrain stop`; the run can be resumed
+  failed,       ///< an error ended the run
+};
+
+template <>
+inline const EnumNames<Outcome> names_of<Outcome> = {{Outcome::done, "done"},
+                                                     {Outcome::stopped, "stopped"},
+                                                     {Outcome::out_of_time, "out_of_time"},
+                                                     {Outcome::interrupted, "interrupted"},
+                                                     {Outcome::failed, "failed"}};
+
+/// The name in run.jsonl: "out_of_time".
+const char* name_of(Outcome outcome);
+
+/// Returns the outcome that an "end" event records. Events of dtrain 0.1 have no `outcome`; theirs follows
+/// from `failed` and from the words of `how`.
+Outcome outcome_of(const Json& end_event);
+
+}  // namespace dtrain
