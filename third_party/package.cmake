@@ -1,0 +1,27 @@
+# The target `package`: a .deb that runs on Debian 12 and newer, and on Ubuntu from 24.04, without a compiler. The libraries
+# that dtrain links lie in /usr/lib/dtrain, as the distributions have different versions of them; the C and C++ libraries
+# and OpenMP are the system's. NVIDIA's libraries are opened at run time, where there are any.
+set_target_properties(dtrain PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/dtrain")
+# DT_RPATH, unlike DT_RUNPATH, is searched for the libraries of libraries, too.
+target_link_options(dtrain PRIVATE -Wl,--disable-new-dtags)
+install(TARGETS dtrain RUNTIME_DEPENDENCY_SET dtrain_libraries RUNTIME DESTINATION bin)
+install(RUNTIME_DEPENDENCY_SET dtrain_libraries
+        PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|mvec|gcc_s|stdc\\+\\+|gomp)\\.so"
+        LIBRARY DESTINATION lib/dtrain)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs ${PROJECT_SOURCE_DIR}/datasets DESTINATION share/doc/dtrain)
+foreach(file LICENSE NOTICE)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/${file})
+    install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION share/doc/dtrain)
+  endif()
+endforeach()
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME dtrain)
+set(CPACK_PACKAGE_VENDOR "The dtrain authors")
+set(CPACK_PACKAGE_CONTACT "The dtrain authors <dtrain@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Trains neural networks that YAML files describe, on CPUs and GPUs")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36), libstdc++6 (>= 12), libgomp1")
+include(CPack)
