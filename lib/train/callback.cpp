@@ -16,8 +16,7 @@ struct EarlyStoppingOptions {
   MonitorMode mode = MonitorMode::automatic;
 };
 
-/// Ends the training when a metric has not improved for `patience` epochs (0 is as 1), as Keras's
-/// EarlyStopping.
+/// Ends training if a metric has not improved for `patience` epochs (0 means 1), like Keras's EarlyStopping.
 class EarlyStopping final : public Callback {
  public:
   explicit EarlyStopping(const EarlyStoppingOptions& options) : options_(options) {}
@@ -33,7 +32,7 @@ class EarlyStopping final : public Callback {
     const double best = goes_on ? state.at("best").as_double() : std::nan("");
     const int64_t waited = goes_on ? state.at("waited").as_int() : 0;
     const bool better = improves(value, best, mode, options_.min_delta);
-    // An epoch counts as one without improvement only once there was a number to improve on.
+    // Counts epochs without improvement only after there was a number to compare with.
     const int64_t waiting = better || std::isnan(best) ? 0 : waited + 1;
     state = Json::object().set("best", better ? value : best).set("waited", waiting).set("watched", now);
     if (waiting < std::max<int64_t>(options_.patience, 1)) return {};
@@ -49,7 +48,7 @@ struct TerminateOnNanOptions {
   bool enabled = true;
 };
 
-/// Ends a run whose loss is no number any more, before a checkpoint could hold the ruin.
+/// Ends a run whose loss is not finite, before a checkpoint saves broken weights.
 class TerminateOnNan final : public Callback {
  public:
   explicit TerminateOnNan(const TerminateOnNanOptions& options) : enabled_(options.enabled) {}
@@ -78,7 +77,7 @@ class Ema final : public Callback {
   double decay_;
 };
 
-/// Only says what is wanted: the numbers come to report/tensorboard.h as to any observer.
+/// Only holds the options: report/tensorboard.h receives the numbers as an observer.
 class TensorboardCallback final : public Callback {
  public:
   explicit TensorboardCallback(const TensorboardOptions& options) : options_(options) {}

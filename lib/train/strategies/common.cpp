@@ -34,8 +34,8 @@ bool check_present(const WrittenDevice& device, Diagnostics& diagnostics) {
 
 namespace {
 
-/// What `auto` means on this machine: all GPUs that can run this program, or else the CPU. Warns of GPUs that
-/// cannot, and where the CPU takes the place of a GPU that somebody may expect to be used.
+/// Resolves `auto`: all GPUs that can run this program, or else the CPU. Warns about GPUs that cannot run it,
+/// and about using the CPU if a GPU was probably expected.
 std::vector<DeviceId> automatic_devices(Diagnostics& diagnostics) {
   const GpuPresence gpus = gpu_presence();
   std::vector<DeviceId> usable;

@@ -11,7 +11,7 @@ struct MirroredOptions {
   double bucket_megabytes = 25;
 };
 
-/// The whole model on every replica, the global batch cut among them.
+/// Data parallelism: the whole model on every replica, with the global batch divided among the replicas.
 class Mirrored final : public Strategy {
  public:
   explicit Mirrored(const MirroredOptions& options) : options_(options) {}

@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// `stages:` - `auto`, or the layers with which the stages after the first begin.
+/// The `stages:` option: `auto`, or the first layer of each stage after the first.
 struct StageList {
   bool automatic = true;
   std::vector<ConfigNode> names;  // scalars
@@ -51,9 +51,9 @@ inline const EnumNames<PipelineSchedule> names_of<PipelineSchedule> = {
 
 namespace {
 
-/// Of the activations of each there may be one on every stage.
+/// Upper limit: every stage may hold activations of each microbatch.
 constexpr int64_t kMostMicrobatches = 65536;
-/// The stages then wait for less than a fifth of the time (Huang et al., "GPipe", 2019).
+/// With this many, stages are idle for less than a fifth of the time (Huang et al., "GPipe", 2019).
 constexpr int64_t kMicrobatchesPerStage = 4;
 
 struct PipelineOptions {
@@ -135,8 +135,8 @@ class Pipeline final : public Strategy {
   }
 
  private:
-  /// 0, after it was reported, where the devices cannot be cut among the replicas. `present`: how many
-  /// devices `auto` means.
+  /// Returns the number of stages per replica; reports an error and returns 0 if the devices cannot be
+  /// divided evenly among the replicas. `present`: number of devices that `auto` resolves to.
   size_t count_stages(size_t present, Diagnostics& diagnostics) const {
     const auto replicas = static_cast<size_t>(options_.replicas);
     const size_t devices = options_.devices.devices.empty() ? present : options_.devices.devices.size();
@@ -158,15 +158,16 @@ class Pipeline final : public Strategy {
                     stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
   }
 
-  /// Bytes a second, of typical such devices.
+  /// Bandwidth, in bytes per second, of the slowest link among typical devices of these types.
   static double slowest_link(const std::vector<DeviceId>& devices) {
     double link = typical_speed(devices[0].kind).link;
     for (const DeviceId& device : devices) link = std::min(link, typical_speed(device.kind).link);
     return link;
   }
 
-  /// By the devices of the first replica; those of the others are taken to be like them. Where none fits the
-  /// devices' memory, that which lacks least: the plan of the memory says so with all that it holds.
+  /// Chooses stages for the devices of the first replica and assumes that the other replicas have equal
+  /// devices. If no cut fits into the devices' memory, returns the cut that exceeds it least; the memory plan
+  /// then reports the shortage in detail.
   std::vector<int> chosen_stages(const Workload& work, const Placement& placement,
                                  Diagnostics& diagnostics) const {
     const auto parts = [](int64_t samples, int64_t count) { return (samples + count - 1) / count; };
@@ -200,7 +201,7 @@ class Pipeline final : public Strategy {
   }
 
   PipelineOptions options_;
-  ConfigNode written_;  // the options
+  ConfigNode written_;  // the strategy's options as written by the user
 };
 
 }  // namespace

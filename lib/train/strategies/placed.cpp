@@ -11,8 +11,7 @@
 
 namespace dtrain {
 
-/// Names of layers, or patterns over them, and where these are computed, in the order in which they are
-/// written.
+/// Layer names, or patterns over them, with their devices, in the order of the configuration.
 struct LayerPlaces {
   std::vector<std::pair<ConfigNode, WrittenDevice>> items;  // patterns are scalars
 };
@@ -65,12 +64,12 @@ const Schema<PlacedOptions>& placed_schema() {
   return schema;
 }
 
-/// Where each node is; nothing where that is not said.
+/// Device of each node; nullopt if not specified.
 using Places = std::vector<std::optional<DeviceId>>;
 
 class Placed final : public Strategy {
  public:
-  /// `where`: the strategy's name is written there.
+  /// `where`: source location of the strategy's name.
   Placed(const PlacedOptions& options, Mark where) : options_(options), where_(std::move(where)) {}
 
   using Strategy::place;
@@ -114,14 +113,15 @@ class Placed final : public Strategy {
       if (node.device && !node.is_activation_of_previous) check_present(*node.device, diagnostics);
   }
 
-  /// The devices, for a model that is not known.
+  /// Placement with only the devices filled in, for a model that failed to parse.
   Placement of_patterns() const {
     Placement placement;
     for (const auto& [pattern, device] : options_.layers.items) placement.replicas.push_back({device.id});
     return placement;
   }
 
-  /// By the layers themselves and by the patterns. Reports two of these that disagree about a layer, once.
+  /// Returns the devices given by layers' `device:` options and by patterns. Reports each pair of patterns
+  /// that disagree about a layer once.
   Places said_places(const Graph& graph, Diagnostics& diagnostics) const {
     Places places(graph.nodes.size());
     std::set<std::pair<size_t, size_t>> said;
@@ -152,8 +152,8 @@ class Placed final : public Strategy {
     return places;
   }
 
-  /// The first input's place, or that of the first reader where that is not known either; the place that is
-  /// said first where nothing on the way is said of any.
+  /// Fills in missing devices: that of the node's first input, else that of its first reader, else the first
+  /// device that is specified for any node.
   static void place_others(const Graph& graph, Places& places) {
     const std::vector<std::optional<int>> readers = first_readers(graph);
     const auto follow_reader = [&](size_t i) {
@@ -170,7 +170,7 @@ class Placed final : public Strategy {
       if (!place) place = first;
   }
 
-  /// Slots in the order in which nodes meet their devices.
+  /// Numbers the devices (slots) in the order in which nodes first use them.
   static Placement laid_out(const Places& places) {
     std::vector<DeviceId> devices;
     Placement placement;

@@ -15,8 +15,8 @@ struct ShardedOptions {
   ShardLevel level = ShardLevel::parameters;
 };
 
-/// A replica on every device, the global batch cut among them as under mirrored, each with a part of the
-/// state.
+/// ZeRO data parallelism: one replica per device, with the global batch divided as under `mirrored`, and each
+/// replica holding one part of the state.
 class Sharded final : public Strategy {
  public:
   explicit Sharded(const ShardedOptions& options) : options_(options) {}
@@ -33,7 +33,8 @@ class Sharded final : public Strategy {
   }
 
  private:
-  /// The parts are exchanged in the host's memory, or by NCCL among GPUs, each of which is one member.
+  /// Reports an error for mixed device types and for duplicate GPUs: parts are exchanged through host memory,
+  /// or by NCCL with one rank per GPU.
   bool check_kinds(Diagnostics& diagnostics) const {
     const size_t before = diagnostics.count();
     std::set<std::string> gpus;

@@ -9,7 +9,7 @@ struct SingleOptions {
   DeviceList device;
 };
 
-/// One device. What every other strategy is compared with.
+/// One device; the reference for every other strategy.
 class Single final : public Strategy {
  public:
   explicit Single(const SingleOptions& options) : options_(options) {}
