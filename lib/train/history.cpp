@@ -22,7 +22,7 @@ bool has_tables(const Json& record) {
                      [](const auto& entry) { return entry.second.is_array(); });
 }
 
-/// Moves the tables out of a record, into one that has its epoch and step.
+/// Moves the tables out of a record, into a new one with the same epoch and step.
 Json split_tables(Json& record) {
   Json numbers = Json::object();
   Json tables = Json::object().set("epoch", record.at("epoch")).set("step", record.at("step"));
