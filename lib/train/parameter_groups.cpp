@@ -30,7 +30,7 @@ const Schema<ParameterGroup>& ParameterGroup::schema() {
 void apply_groups(const std::vector<ParameterGroup>& groups, Graph& graph, Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (GraphNode& node : graph.nodes) {
-    if (node.shared_with >= 0) {  // what its owner's are, they are
+    if (node.shared_with >= 0) {  // shared parameters follow their owner's
       node.parameters = graph.nodes[static_cast<size_t>(node.shared_with)].parameters;
       continue;
     }
