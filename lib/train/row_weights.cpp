@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-/// Whether the split's samples have weights of their own.
+/// Returns whether the split has sample weights.
 bool has_weights(const std::optional<SplitSpec>& split) {
   return split && split->reader && split->reader->has_weights();
 }
@@ -24,7 +24,7 @@ int64_t classes_of(const RunConfig& config) {
   return std::max<int64_t>(config.graph.spec(config.heads[0].output).shape.columns(), 2);
 }
 
-/// The shape of an output less its last axis.
+/// Returns the shape of an output without its last axis.
 Shape rows_shape(const Shape& output) {
   std::vector<int64_t> extents = output.extents();
   if (!extents.empty()) extents.pop_back();
@@ -57,7 +57,7 @@ std::optional<ClassWeights> read_class_weights(const ConfigNode& node, Diagnosti
   return all;
 }
 
-/// Whether weights of classes mean anything for the run.
+/// Reports an error and returns false if class weights do not apply to the run.
 bool check_class_weights(const RunConfig& config, const ClassWeights& weights, Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& why) {
     diagnostics.error(weights.mark, "class_weight: " + why);
@@ -73,7 +73,8 @@ bool check_class_weights(const RunConfig& config, const ClassWeights& weights, D
   return true;
 }
 
-/// The class of a row by its target: a number, the greatest of its columns, or 0 and 1.
+/// Counts the rows of each class. A row's class is its target: an index, the largest of several columns, or 0
+/// or 1.
 std::vector<double> count_classes(const Dataset& data, const WeightedDataset::Classes& classes,
                                   size_t count) {
   std::vector<double> counts(count, 0.0);
@@ -94,7 +95,8 @@ std::vector<double> count_classes(const Dataset& data, const WeightedDataset::Cl
   return counts;
 }
 
-/// n / (classes that there are * rows of this class), as scikit-learn has it.
+/// Returns rows / (number of non-empty classes * rows of this class) for each class, like scikit-learn's
+/// "balanced".
 std::vector<float> balanced(const std::vector<double>& counts) {
   const double rows = std::accumulate(counts.begin(), counts.end(), 0.0);
   const auto present = static_cast<double>(

@@ -55,7 +55,7 @@ bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t step
       if (epochs_left > 1) return true;
       break;
     default:
-      return true;  // a time
+      return true;  // any time unit
   }
   return config.checkpoint.best && epochs_left > 1;
 }

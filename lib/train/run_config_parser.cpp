@@ -18,13 +18,13 @@ namespace dtrain {
 
 namespace {
 
-/// The run's, and its folder's.
+/// The name of the run and of its folder.
 struct RunName {
   std::string text;
 };
 
 bool is_run_name(std::string_view text) {
-  constexpr size_t kLongest = 255;  // what file systems take
+  constexpr size_t kLongest = 255;  // limit of common file systems
   return !text.empty() && text.size() <= kLongest && text != "." && text != ".." &&
          text.find('/') == std::string_view::npos;
 }
@@ -55,7 +55,7 @@ struct TopLevel {
   Configured<Strategy> strategy = registry<Strategy>().make("mirrored");
 };
 
-/// A run has a data set and a `train` part; a model alone may lack both.
+/// `is_run`: `dataset` and `train` are required, unlike for a model alone.
 Schema<TopLevel> make_top_level_schema(bool is_run) {
   Schema<TopLevel> schema("A run of dtrain.");
   const auto add_part = [&](const char* key, ConfigNode TopLevel::*member, const char* doc) {
@@ -74,7 +74,7 @@ Schema<TopLevel> make_top_level_schema(bool is_run) {
   add_part("train", &TopLevel::train, "how it is trained");
   schema.optional("checkpoint", &TopLevel::checkpoint, "what is saved, and when")
       .rule([](const TopLevel& top, const ConfigNode& node, Diagnostics& diagnostics) {
-        // load_config() removes `base` from files.
+        // load_config() has already removed `base` from files.
         if (top.base) diagnostics.error(*node.find("base"), "base: only a file can start from another one");
       });
   return schema;
@@ -179,14 +179,14 @@ const Schema<CheckpointOptions>& checkpoint_schema() {
 
 constexpr const char* kTerminateOnNan = "terminate_on_nan";
 
-/// Callbacks that are given come beside the default; an empty list is none at all.
+/// Adds the default callback to a list of callbacks; an empty list disables all.
 void add_default_callbacks(std::vector<Configured<Callback>>& callbacks) {
   const auto is_it = [](const Configured<Callback>& callback) { return callback.name == kTerminateOnNan; };
   if (!callbacks.empty() && std::none_of(callbacks.begin(), callbacks.end(), is_it))
     callbacks.push_back(registry<Callback>().make(kTerminateOnNan));
 }
 
-/// What there can be one of in a run: an average of the weights, TensorBoard's files.
+/// Reports duplicates of callbacks that a run may have only once: an average of the weights, and TensorBoard.
 void check_callbacks_once(const std::vector<Configured<Callback>>& callbacks, Diagnostics& diagnostics) {
   std::set<std::string> met;
   for (const Configured<Callback>& callback : callbacks)
@@ -196,7 +196,7 @@ void check_callbacks_once(const std::vector<Configured<Callback>>& callbacks, Di
                         fmt::format("callbacks: '{}' is there twice, and a run has one", callback.name));
 }
 
-/// Whether the transforms are for inputs and targets of the model, where all of these are known.
+/// Checks that transforms and input targets match the model's inputs and targets, if all of these are known.
 void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   const auto has_loss = [](const Head& head) { return head.loss != nullptr; };
   if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
@@ -205,7 +205,8 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
     check_input_targets(config.dataset, config.graph.input_specs(), config.targets(), diagnostics);
 }
 
-/// As parse_run_config(), but without data: where `ends` says that the model is open, the run has no graph.
+/// Implements parse_run_config() without data. If `ends` shows that shapes are left to the data, the run has
+/// no graph.
 std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& name, ConfigUse use,
                                      ModelEnds& ends, Diagnostics& diagnostics) {
   const size_t before = diagnostics.count();
@@ -217,8 +218,8 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   config.seed = top.seed;
   config.strategy = top.strategy;
   config.train.callbacks = {registry<Callback>().make(kTerminateOnNan)};
-  // Each part is looked at, and what is known of it goes on to the others, even where some are wrong, so that
-  // everything is said at once.
+  // Parses every part, and passes results to later parts even if some have errors, so that all errors are
+  // reported at once.
   if (node.find("train")) train_schema().parse(top.train, "train", config.train, diagnostics);
   add_default_callbacks(config.train.callbacks);
   check_callbacks_once(config.train.callbacks, diagnostics);
@@ -289,7 +290,7 @@ Json run_config_json_schema() {
   SchemaDefinitions definitions;
   Json schema = top_level_schema().json_schema();
   Json properties = *schema.find("properties");
-  /// What the schema of the top level says of this key stays.
+  /// Keeps the description and default that the top-level schema has for this key.
   const auto in_file_or_place = [&schema](const char* key, Json part) {
     const Json path = Json::object()
                           .set("type", "string")
