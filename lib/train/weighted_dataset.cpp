@@ -52,7 +52,7 @@ void WeightedDataset::read_column(size_t index, const Samples& samples, void* ds
     own.resize(samples.size());
     data_->read_column(own_, samples, own.data());
   }
-  // Both types of targets have elements of this size.
+  // Both types of targets (float32 and int32) have elements of four bytes.
   std::vector<float> target;
   if (!classes_.weights.empty()) {
     target.resize(samples.size() * static_cast<size_t>(columns_[classes_.target].shape.elements()));
@@ -73,7 +73,7 @@ void WeightedDataset::weigh(const Samples& samples, const float* own, const void
       weights[r] = of_sample;
       if (classes_.weights.empty()) continue;
       const int64_t number = classes_.of(columns_[classes_.target].dtype, target, r);
-      // A class that does not exist is the loss's to tell of.
+      // The loss reports classes that do not exist.
       if (number >= 0 && number < static_cast<int64_t>(classes_.weights.size()))
         weights[r] *= classes_.weights[static_cast<size_t>(number)];
     }
