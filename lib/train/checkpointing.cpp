@@ -142,8 +142,7 @@ void Checkpointing::save_if_needed() {
     } catch (...) {
       finish(false);
       if (!check_directory()) throw;
-      if (best && best->step == state_.step)
-        state_.best = best;  // restores what finish() cleared, for the second attempt
+      if (best && best->step == state_.step) state_.best = best;  // finish() has reset it
     }
   }
 }

@@ -255,8 +255,7 @@ void Executor::train_microbatch(const StepOrder& order, Range samples, int index
     compute(frame, info, accumulated, nullptr);
     if (!last) return;
     fetch_totals();
-    worker_->context()
-        .synchronize();  // as CapturedSteps::run() does, because the previous step may be a running graph
+    worker_->context().synchronize();  // as in CapturedSteps::run(): the previous step may be a graph
     meet();
     sync.ready(*worker_, plans_.layout().on(slot_).with_gradient());
     worker_->context().synchronize();  // also before loading the kernels of the update

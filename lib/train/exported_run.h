@@ -10,9 +10,8 @@
 namespace dtrain {
 
 struct ExportRequest {
-  bool are_probabilities = false;  ///< convert outputs that the loss takes as logits to probabilities
-  bool with_preprocessing =
-      false;  ///< inputs are as the data set stores them; the model applies the transforms
+  bool are_probabilities = false;   ///< convert outputs that the loss takes as logits to probabilities
+  bool with_preprocessing = false;  ///< include the transforms: inputs are as the data set stores them
 };
 
 struct ExportedRun {

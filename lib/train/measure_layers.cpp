@@ -142,8 +142,8 @@ class LayerAlone {
     args_.parameters.push_back(static_cast<const float*>(take(elements * sizeof(float))));
     args_.weights.push_back(type == DType::float32 ? args_.parameters.back()
                                                    : take(elements * bytes_of(type)));
-    const bool wants_gradient =
-        node_.has_moving_parameters();  // backward then writes the gradients of all parameters
+    // Backward then writes the gradients of all parameters.
+    const bool wants_gradient = node_.has_moving_parameters();
     args_.diff_parameters.push_back(
         static_cast<float*>(wants_gradient ? take(elements * sizeof(float)) : nullptr));
   }

@@ -13,8 +13,8 @@ namespace dtrain {
 
 /// Parts of a layout that a memory holds.
 struct HeldRanges {
-  Range values;  // optimizer state, within the trained parameters
-  Range slots;   // within those that are trained
+  Range values;  // parameters
+  Range slots;   // optimizer state, within the trained parameters
 };
 
 /// The parameters in host or GPU memory, with a copy in the compute type unless that is float32 and, for

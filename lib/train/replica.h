@@ -16,8 +16,7 @@ namespace dtrain {
 struct SlotRequest {
   std::unique_ptr<Worker> worker;
   Collective* replicas = nullptr;  // communicator of this slot in all replicas
-  Collective* everyone =
-      nullptr;  // communicator of all slots of all replicas; equal to `replicas` if there is one slot
+  Collective* everyone = nullptr;  // that of all slots of all replicas; the same one if there is one slot
 };
 
 class Replica {

@@ -55,9 +55,8 @@ class ReplicaPlans {
   const int microbatches_;
   const bool spin_, accumulates_;
   const std::vector<Ops*> ops_;
-  std::vector<Collective*>
-      groups_;  // for collective calls of layers in training, by slot; empty if there are none
-  std::vector<int> in_flight_;  // by slot
+  std::vector<Collective*> groups_;  // for collective calls of layers, by slot; empty: no such calls
+  std::vector<int> in_flight_;       // by slot
   Watchdog* watchdog_ = nullptr;
   std::mutex making_;  // held while a plan is made, which may take minutes
   std::mutex mutex_;   // protects the members below; held briefly only

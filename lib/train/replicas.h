@@ -229,8 +229,8 @@ class Replicas {
   std::deque<Update> updates_;  // by slot
   const bool spin_;             // each slot's thread has a core for itself
   Team team_;
-  std::vector<std::vector<std::unique_ptr<Collective>>>
-      groups_;  // by slot: communicator of its replicas; empty: the team itself
+  /// By slot: the communicator of its replicas; empty: the team itself.
+  std::vector<std::vector<std::unique_ptr<Collective>>> groups_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::unique_ptr<GradientSync>> syncs_;  // by slot
   std::vector<StateArray> state_;  // the parameters and, once allocated, the optimizer state

@@ -106,8 +106,7 @@ void check_targets_at_hand(const RunConfig& config, const Dataset& data, const s
 void check_readable(const Dataset& data, size_t most_bytes) {
   constexpr size_t kBlock = size_t{4} << 20;
   for (size_t column = 0; column < data.columns().size(); ++column) {
-    if (data.in_memory() && data.stored_form(column))
-      continue;  // only a conversion by scale and offset, which cannot fail
+    if (data.in_memory() && data.stored_form(column)) continue;  // converting by a scale cannot fail
     const TensorSpec& spec = data.columns()[column];
     const size_t row_bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
     const auto rows = static_cast<int64_t>(std::max<size_t>(1, kBlock / std::max<size_t>(1, row_bytes)));

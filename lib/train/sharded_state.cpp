@@ -21,11 +21,10 @@ struct Shard {
   Worker* worker = nullptr;
   Range trained;  // the part of parameters with a gradient, including statistics
   Range frozen;
-  std::unique_ptr<ParameterMemory>
-      memory;              // of `trained`, or of the whole layout if parameters are not sharded
-  Buffer frozen_values;    // allocated if parameters are sharded
-  Buffer gradient;         // this step's sum over `trained`, if gradients are sharded
-  bool first_time = true;  // see StateShards::begin()
+  std::unique_ptr<ParameterMemory> memory;  // of `trained`; of the whole layout unless that is sharded
+  Buffer frozen_values;                     // allocated if parameters are sharded
+  Buffer gradient;                          // this step's sum over `trained`, if gradients are sharded
+  bool first_time = true;                   // see StateShards::begin()
 
   /// Calls work(part, values) for each part of the parameters in `range` that this replica keeps. `values`:
   /// the part's first value. For sharded parameters only.

@@ -196,8 +196,7 @@ StageCut choose_stages(const StageProblem& problem) {
     return cut;
   }
   for (const StageLoad& load : stage_loads(problem, cut.stages)) slowest = std::max(slowest, load.seconds);
-  constexpr double kRounding =
-      1 + 1e-12;  // tolerates rounding: the same seconds may be summed in a different order
+  constexpr double kRounding = 1 + 1e-12;  // the seconds may be summed in a different order
   cut.stages = search.best(
       [&](size_t stage, const StageLoad& load) {
         return lack(stage, load) > 0 || load.seconds > slowest * kRounding ? kCannot

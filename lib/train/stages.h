@@ -11,9 +11,8 @@ namespace dtrain {
 /// The properties of a node that matter for a cut. Nodes follow their inputs, and each stage is a contiguous
 /// run of nodes.
 struct StageNode {
-  bool is_input =
-      false;           // model input: has no layer and no cost, and belongs to the stage of its first reader
-  bool stays = false;  // must be on the stage of the previous node
+  bool is_input = false;         // model input: no layer, no cost, on the stage of its first reader
+  bool stays = false;            // must be on the stage of the previous node
   int parameters_of = -1;        // the node whose parameters this node shares; -1: none
   int64_t parameter_bytes = 0;   // with gradients and optimizer state; counted once per stage that uses them
   int64_t activation_bytes = 0;  // kept from forward to backward, per microbatch

@@ -100,8 +100,8 @@ class Trainer {
   std::map<std::string, DataIdentity> data_;  // of the opened splits, by name
   TrainingState state_;
   bool samples_checked_ = false;  // samples are checked at most once
-  std::set<std::string>
-      warned_;  // names of metrics that may be off, and "nan " + monitor; each is warned about once
+  /// Warnings that were given: names of metrics that may be off, and "nan " + monitor.
+  std::set<std::string> warned_;
   bool restored_ = false;
   bool sound_ = true;        // false if the loss or the weights were rejected
   double step_seconds_ = 0;  // of the last step

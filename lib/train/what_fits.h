@@ -12,10 +12,9 @@ namespace dtrain {
 
 /// A strategy with concrete devices and no automatic options, and what it needs.
 struct Candidate {
-  std::string name;     // "sharded, gradients"
-  ConfigNode strategy;  // {kind: options}
-  std::vector<std::string> recomputed =
-      {};                  // names of recomputed blocks: "wide" for "wide/dense" etc.; empty if none
+  std::string name;                          // "sharded, gradients"
+  ConfigNode strategy;                       // {kind: options}
+  std::vector<std::string> recomputed = {};  // recomputed blocks, such as "wide" for "wide/dense"
   int64_t batch_size = 0;  // the configured one, or else the largest that fits; 1 if none does
   bool fits = false;
   std::string device;       // the device with the largest use; "the host"
