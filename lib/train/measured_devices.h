@@ -1,4 +1,4 @@
-// Measures what this machine's devices can do with a run's layers.
+// Measures the memory and the speed of this machine's devices for a run's layers.
 #pragma once
 
 #include "train/run_config.h"
