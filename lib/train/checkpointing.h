@@ -47,7 +47,7 @@ class Checkpointing {
   /// Records the current state as the best so far. Saves it at once if a save takes less than a twentieth of
   /// the time since the last save began, if that save began at least ten seconds ago, or if the host has no
   /// memory for a copy. Otherwise keeps a copy in memory. The copy is written with the next save, or by
-  /// poll() once that time has passed. If the run is killed before then, it resumes from the previous save.
+  /// poll() once enough time has passed. If the run is killed before then, it resumes from the previous save.
   void save_best();
   /// Handles a background save that has ended, and starts a save that save_best() has postponed. Steps may be
   /// running.

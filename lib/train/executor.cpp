@@ -151,7 +151,7 @@ void Executor::clear_totals() {
 }
 
 /// Step scalars and totals are double-buffered in host memory, so that one step can be prepared while the
-/// previous one computes. Waits for the step before that.
+/// previous one computes. Waits for the step before the previous one.
 void Executor::begin(const StepNumbers& numbers) {
   turn_ = 1 - turn_;
   done_[turn_]->synchronize();

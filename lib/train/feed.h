@@ -30,7 +30,7 @@ class Feed {
   void gather(const Batch& batch, Range range, const Frame& frame, const int64_t* first);
 
  private:
-  /// A column as it is uploaded to the device.
+  /// How a column is uploaded to the device.
   struct Column {
     GatherSpec spec;
     Buffer scale, offset;  // arrays of the spec

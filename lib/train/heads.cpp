@@ -70,7 +70,7 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
   while (node_of(output).kind == "flatten" || node_of(output).kind == "reshape")
     output = node_of(output).inputs[0];
   const GraphNode& node = node_of(output);
-  // For a layer without an `activation` option, the kind of its output is unknown.
+  // Whether a layer without an `activation` option outputs logits or probabilities is unknown.
   const std::vector<std::string> options = registry<Layer>().fields(node.kind);
   if (!node.layer || std::find(options.begin(), options.end(), "activation") == options.end()) return;
   const auto function = node.layer->elementwise();

@@ -11,8 +11,8 @@
 
 namespace dtrain {
 
-/// Base of gradient syncs that keep whole copies of the state, each owned by a worker. Writes update all
-/// copies; reads use the first.
+/// Base of gradient syncs that keep whole copies of the state, each owned by a worker. Writing changes all
+/// copies; reading uses the first.
 class WholeState : public GradientSync {
  public:
   /// `gradient_parts`: number of ranks that call set_gradient(): all ranks, or only rank 0 with the whole
