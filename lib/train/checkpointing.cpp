@@ -92,8 +92,8 @@ bool Checkpointing::attempt(const std::function<void()>& write) {
     return true;
   } catch (const std::exception& error) {
     if (dynamic_cast<const WeightsNotFinite*>(&error) && wants_finite_weights(config_.train.callbacks))
-      throw Error(fmt::format("{}; the checkpoints before it are as they were", error.what()));
-    observer_.on_warning(fmt::format("{}; training goes on", error.what()));
+      throw Error(fmt::format("{}; earlier checkpoints are unchanged", error.what()));
+    observer_.on_warning(fmt::format("{}; training continues", error.what()));
     return false;
   }
 }
@@ -224,7 +224,7 @@ void Checkpointing::finish(bool written) {
     if (task.point != Point{}) saved_ = task.point;
     if (task.announce)
       observer_.on_note(
-          fmt::format("saved {}; training goes on", directory_.checkpoint_path(task.point.step)));
+          fmt::format("saved {}; training continues", directory_.checkpoint_path(task.point.step)));
   } else {
     settle_best();
   }
@@ -256,8 +256,7 @@ std::function<void()> Checkpointing::write_task(const TrainingState& state, cons
           best = state.best ? std::optional(state.best->step) : std::nullopt,
           content = checkpoint_content(config_, replicas_->layout(), arrays, state, steps_per_epoch_)] {
     if (!all_finite(values))
-      throw WeightsNotFinite(
-          fmt::format("step {} is not saved: its weights are no finite numbers any more", step));
+      throw WeightsNotFinite(fmt::format("step {} is not saved: its weights are not finite", step));
     write_checkpoint(directory, step, content, room);
     directory.write_tables(content.tables);
     directory.prune(room.keep, best);

@@ -49,7 +49,7 @@ std::vector<Configured<Loss>> read_losses(const ConfigNode& loss, const std::vec
   }
   for (const std::string& name : names)
     if (!name.empty() && !loss.find(name))
-      diagnostics.error(loss, fmt::format("loss: the output '{}' has none", name));
+      diagnostics.error(loss, fmt::format("loss: expected a loss for the output '{}', found none", name));
   return losses;
 }
 
@@ -79,13 +79,13 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
   const Mark& mark = loss.resolved.mark();
   const bool logits = loss->takes() != Scores::probabilities;
   if (logits && (softmax || sigmoid))
-    diagnostics.warning(mark, fmt::format("{} is from_logits, but '{}' ends in a {}: take one of them away",
-                                          loss.name, name, softmax ? "softmax" : "sigmoid"));
+    diagnostics.warning(
+        mark, fmt::format("{} has from_logits: true, but '{}' ends in a {}: remove one of them", loss.name,
+                          name, softmax ? "softmax" : "sigmoid"));
   if (!logits && !softmax && !sigmoid)
-    diagnostics.warning(mark,
-                        fmt::format("{} takes '{}' for probabilities, but it ends in no softmax or sigmoid: "
-                                    "say from_logits: true, or give it one",
-                                    loss.name, name));
+    diagnostics.warning(mark, fmt::format("{} expects probabilities, but '{}' does not end in a softmax or "
+                                          "sigmoid: set from_logits: true, or add one",
+                                          loss.name, name));
 }
 
 /// A metric as written in the configuration.
@@ -181,10 +181,9 @@ std::string name_problem(const std::string& prefix, const std::string& name) {
       "samples",      "errors", "split", "inputs", "checkpoint",    "classes", "in_units_of_data"};
   if (name.empty()) return "expected a name, found ''";
   if (name.starts_with("val_"))
-    return fmt::format("'{}' would be taken for what '{}' is over the validation split", name,
-                       name.substr(4));
+    return fmt::format("'{}' is the name of '{}' over the validation split", name, name.substr(4));
   if (name == "per_class" || std::find(kKeys.begin(), kKeys.end(), prefix + name) != kKeys.end())
-    return fmt::format("'{}' is what something else is reported as", prefix + name);
+    return fmt::format("'{}' is already the name of another reported value", prefix + name);
   return "";
 }
 
@@ -195,8 +194,8 @@ void check_validation_names(const std::vector<std::string>& totals, const Mark& 
     if (!name.starts_with("val_")) continue;
     const std::string plain = name.substr(4);
     if (plain == "loss" || std::find(totals.begin(), totals.end(), plain) != totals.end())
-      diagnostics.error(mark, fmt::format("'{}' of an output would be taken for what '{}' is over the "
-                                          "validation split: give the output another name",
+      diagnostics.error(mark, fmt::format("'{}' of an output is also the name of '{}' over the validation "
+                                          "split: give the output another name",
                                           name, plain));
   }
 }
@@ -243,8 +242,8 @@ class HeadBuilder {
       const bool takes_name = std::find(options.begin(), options.end(), "name") != options.end();
       diagnostics_.error(
           mark,
-          fmt::format("the metric '{}' is there twice{}", metric.name,
-                      takes_name ? fmt::format("; another name tells them apart: {}: {{name: second_{}}}",
+          fmt::format("the metric '{}' is given twice{}", metric.name,
+                      takes_name ? fmt::format("; give one of them another name: {}: {{name: second_{}}}",
                                                written.name, metric.name)
                                  : ""));
     }
@@ -255,7 +254,7 @@ class HeadBuilder {
           written.name.ends_with("_accuracy") && message.find("target") != std::string::npos;
       report_at(mark, written.name, diagnostics_)(
           is_accuracy
-              ? fmt::format("{}: it does not go with the loss {}; 'accuracy' goes with any loss of classes",
+              ? fmt::format("{}: it does not match the loss {}; 'accuracy' matches any classification loss",
                             message, loss_name_)
               : message);
     };
@@ -271,8 +270,9 @@ class HeadBuilder {
     const int64_t sums = metric.sums(*output_.spec, head_.target);
     const auto kept = static_cast<int64_t>(Plan::count_totals(config_.heads)) + head_.count_totals();
     if (sums > TrainingState::kMostSums - kept)
-      report_error(fmt::format("keeps {} counts of an output of {}; a run's metrics may keep {} in all", sums,
-                               output_.spec->shape.str(), TrainingState::kMostSums));
+      report_error(
+          fmt::format("keeps {} counts for an output of shape {}; all metrics of a run may keep at most {}",
+                      sums, output_.spec->shape.str(), TrainingState::kMostSums));
     return sums;
   }
 

@@ -49,17 +49,16 @@ void check_monitor(const RunConfig& config, const MonitorNames& known, const std
                    const Mark& mark, Diagnostics& diagnostics) {
   const auto& names = known.names;
   if (is_table(config, monitor))
-    return diagnostics.error(
-        mark, fmt::format("monitor '{}' is no number but a table, which nothing can go by{}", monitor,
-                          monitor.find("confusion") == std::string::npos
-                              ? "; an average of it is one ('average: macro')"
-                              : ""));
+    return diagnostics.error(mark, fmt::format("monitor '{}' is a table, expected a number{}", monitor,
+                                               monitor.find("confusion") == std::string::npos
+                                                   ? "; its average is a number ('average: macro')"
+                                                   : ""));
   if (monitor.empty() || std::find(names.begin(), names.end(), monitor) != names.end()) return;
   const bool needs_validation = monitor.starts_with("val_") && !known.validation;
   if (!needs_validation && may_be_another(monitor, known)) return;
   std::string near = suggestion(monitor, names);
   if (near.empty()) near = fmt::format("; there are {}", fmt::join(names, ", "));
-  diagnostics.error(mark, fmt::format("monitor '{}' is no metric of this run{}", monitor,
+  diagnostics.error(mark, fmt::format("monitor '{}' is not a metric of this run{}", monitor,
                                       needs_validation ? ": the data set has no validation split" : near));
 }
 

@@ -57,7 +57,7 @@ void make_directories(const fs::path& path, std::vector<std::string>& made) {
   if (::mkdir(path.c_str(), 0777) == 0) {
     made.push_back(path.string());
   } else if (const int why = errno; why != EEXIST || !is_a_directory(path)) {
-    throw UserError(fmt::format("{}: cannot be made: {}", path.string(), reason(why)));
+    throw UserError(fmt::format("{}: cannot be created: {}", path.string(), reason(why)));
   }
 }
 
@@ -234,7 +234,7 @@ bool RunDirectory::try_hold() {
   if (error != 0 && error != EEXIST) {
     const std::string path = checkpoint_directory();
     discard();
-    throw UserError(fmt::format("{}: cannot be made: {}", path, reason(error)));
+    throw UserError(fmt::format("{}: cannot be created: {}", path, reason(error)));
   }
   for (const char* name : kOwn)
     if (!exists(at(name))) held_->missing.push_back(name);
@@ -281,10 +281,10 @@ std::string RunDirectory::ensure() {
     const int error = held_->make_checkpoints();
     if (error == EEXIST) return "";
     if (error == 0)
-      return fmt::format("{}: was removed while the run goes on; it is made anew", checkpoint_directory());
+      return fmt::format("{}: was removed during the run; it was created again", checkpoint_directory());
     // A removed directory accepts no files, even if fstat() did not report the removal.
     if (error != ENOENT && error != ESTALE)
-      throw Error(fmt::format("{}: cannot be made: {}", checkpoint_directory(), reason(error)));
+      throw Error(fmt::format("{}: cannot be created: {}", checkpoint_directory(), reason(error)));
   }
   const fs::path removed = held_->absolute;
   std::string why;
@@ -295,13 +295,13 @@ std::string RunDirectory::ensure() {
       held_->path = free_name(parent, removed.filename().string()).string();
       held_->open();
       held_->make_checkpoints();
-      return fmt::format("{}: was removed while the run goes on; from now on it saves in {}",
-                         removed.string(), held_->path);
+      return fmt::format("{}: was removed during the run; from now on it saves in {}", removed.string(),
+                         held_->path);
     } catch (const Error& error) {
       why = error.what();
     }
   }
-  throw Error(fmt::format("{}: was removed while the run goes on; {}", removed.string(), why));
+  throw Error(fmt::format("{}: was removed during the run; {}", removed.string(), why));
 }
 
 void RunDirectory::write_text(const std::string& name, const std::string& text) const {

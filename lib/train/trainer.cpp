@@ -89,7 +89,7 @@ void Trainer::run() {
   const std::string where = checkpointing_->directory().checkpoint_path(state_.step);
   if (ended) return;
   if (stop_ != 0) throw Interrupted(stop_, fmt::format("stopped at step {}; saved {}", state_.step, where));
-  observer_.on_note(fmt::format("max_time ({}) is over at step {}; dtrain resume {} goes on",
+  observer_.on_note(fmt::format("max_time ({}) is over at step {}; dtrain resume {} continues",
                                 config_.train.max_time->str(), state_.step,
                                 checkpointing_->directory().path()));
 }
@@ -267,10 +267,10 @@ void Trainer::check_weights() {
   const std::string weight = replicas_->first_weight_not_finite();
   if (weight.empty()) return;
   sound_ = false;
-  throw Error(fmt::format(
-      "the weight '{}' has elements that are no finite numbers at step {} (epoch {}); the checkpoints "
-      "before it are as they were",
-      weight, state_.step, state_.epoch + 1));
+  throw Error(
+      fmt::format("the weight '{}' has elements that are not finite at step {} (epoch {}); earlier "
+                  "checkpoints are unchanged",
+                  weight, state_.step, state_.epoch + 1));
 }
 
 /// Validates, records the epoch and calls the callbacks; the state is then that of the next epoch's start.
@@ -355,12 +355,11 @@ void Trainer::warn_of_monitors(const MetricLookup& metric) {
   for (const std::string& monitor : monitors_of(config_)) {
     const std::optional<MonitoredNumber> number = metric(monitor);
     if (!number || !std::isnan(number->value) || !warned_.insert("nan " + monitor).second) continue;
-    observer_.on_warning(fmt::format(
-        "the monitored '{}' is nan in epoch {}: it has no value for these samples, as an auc of samples of "
-        "one "
-        "class has none; such an epoch is never the best, and before the first number none counts as one "
-        "without improvement",
-        monitor, state_.epoch + 1));
+    observer_.on_warning(
+        fmt::format("the monitored '{}' is nan in epoch {}: it is undefined for these samples, as an auc is "
+                    "for samples of one class; such an epoch is never the best, and epochs before the first "
+                    "number do not count as epochs without improvement",
+                    monitor, state_.epoch + 1));
   }
 }
 

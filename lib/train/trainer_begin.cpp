@@ -46,7 +46,7 @@ void Trainer::check_data_goes_on(const std::string& path) {
     if (split == "train" && state_.step_in_epoch > 0)
       throw UserError(fmt::format(
           "{}: within an epoch, the data cannot change: {}; change them at the end of one", path, change));
-    observer_.on_warning(fmt::format("the data of '{}' are others than before: {}", split, change));
+    observer_.on_warning(fmt::format("the data of '{}' have changed: {}", split, change));
   }
 }
 
@@ -103,17 +103,17 @@ void Trainer::restore(const Checkpoint& checkpoint) {
                                 Plan::count_totals(config_.heads), state_.sums.size()));
   if (const auto names = clear_outdated(config_, state_.sums, state_.sums_version); state_.step_in_epoch > 0)
     for (const std::string& name : names)
-      observer_.on_warning(fmt::format(
-          "{}: an earlier version counted '{}' of the epoch under way in another way: in this epoch it is of "
-          "the steps from {} on",
-          checkpoint.path(), name, state_.step + 1));
+      observer_.on_warning(
+          fmt::format("{}: an earlier version counted '{}' of the current epoch differently: in this epoch, "
+                      "it covers only the steps from {} on",
+                      checkpoint.path(), name, state_.step + 1));
   state_.sums_version = TrainingState::kSumsVersion;
   if (state_.step_in_epoch > loader_->steps_per_epoch() ||
       state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
-    throw UserError(fmt::format(
-        "{}: {} of the epoch's {} samples were trained on, which batches of {} do not meet; change the "
-        "batch size or the data at the end of an epoch",
-        checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
+    throw UserError(
+        fmt::format("{}: {} of the epoch's {} samples were trained on, which does not fit batches of {}; "
+                    "change the batch size or the data at the end of an epoch",
+                    checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
   take_callbacks(std::move(state_.callbacks));
   // The previous run ended for its own reasons; a different end was requested now.
   if (config_.train.epochs != state_.epochs || written_in(*saved.find("train"), "callbacks") !=

@@ -67,25 +67,25 @@ struct PipelineOptions {
 const Schema<PipelineOptions>& pipeline_schema() {
   static const auto schema =
       Schema<PipelineOptions>(
-          "The model cut into stages, each on a device, which work on several "
-          "microbatches of each batch at once.")
+          "The model is cut into stages, one per device, which process several microbatches of a batch at "
+          "the same time.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], stages: auto, microbatches: 8}")
           .optional("devices", &PipelineOptions::devices,
-                    "the devices, a stage each, or auto; those of the first replica come first",
+                    "the devices, one per stage, or auto; those of the first replica come first",
                     at_most(kMostReplicas))
           .optional("stages", &PipelineOptions::stages,
                     "the layers with which the stages after the first begin, in the model's order; 'auto' "
-                    "cuts so that the slowest stage is as fast as can be within the devices' memory")
+                    "cuts so that the slowest stage is as fast as possible within the devices' memory")
           .optional("microbatches", &PipelineOptions::microbatches,
-                    "how many each replica's share of a batch is cut into, which changes no gradient; four "
-                    "times the stages where not given",
+                    "number of microbatches into which each replica's share of a batch is divided, which "
+                    "does not change the gradient; default: four times the stages",
                     between<std::optional<int64_t>>(1, kMostMicrobatches))
           .optional("schedule", &PipelineOptions::schedule,
-                    "'1f1b': each microbatch goes back as soon as it can, so that a stage keeps the "
-                    "activations of at most as many as there are stages; 'gpipe': all go forward before any "
-                    "goes back")
+                    "'1f1b': each microbatch goes backward as soon as possible, so that a stage keeps the "
+                    "activations of at most as many microbatches as there are stages; 'gpipe': all go "
+                    "forward before any goes backward")
           .optional("replicas", &PipelineOptions::replicas,
-                    "how many pipelines the devices are cut among, each with a share of the batch",
+                    "number of pipelines among which the devices are divided, each with a share of the batch",
                     between<int64_t>(1, kMostReplicas));
   return schema;
 }
@@ -142,20 +142,19 @@ class Pipeline final : public Strategy {
     const size_t devices = options_.devices.devices.empty() ? present : options_.devices.devices.size();
     if (devices % replicas == 0) return devices / replicas;
     diagnostics.error(place_in(written_, {"replicas"}),
-                      fmt::format("pipeline: {} device{} cannot be cut among {} replicas, as many for each",
-                                  devices, devices == 1 ? "" : "s", replicas));
+                      fmt::format("pipeline: {} device{} cannot be divided evenly among {} replicas", devices,
+                                  devices == 1 ? "" : "s", replicas));
     return 0;
   }
 
   void check_number_of_names(size_t stages, Diagnostics& diagnostics) const {
     const size_t names = options_.stages.names.size();
     if (names + 1 == stages) return;
-    diagnostics.error(
-        place_in(written_, {"stages"}),
-        fmt::format("stages: {} device{} a replica make as many stages: expected the {} with which those "
-                    "after the first begin, found {} (`stages: auto` chooses)",
-                    stages, stages == 1 ? "" : "s",
-                    stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
+    diagnostics.error(place_in(written_, {"stages"}),
+                      fmt::format("stages: {} device{} per replica make as many stages: expected the {} with "
+                                  "which those after the first begin, found {} (`stages: auto` chooses)",
+                                  stages, stages == 1 ? "" : "s",
+                                  stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
   }
 
   /// Bandwidth, in bytes per second, of the slowest link among typical devices of these types.
@@ -193,7 +192,7 @@ class Pipeline final : public Strategy {
     if (cut.outcome == StageCut::Outcome::too_few_layers)
       diagnostics.error(
           place_in(written_, {"devices"}),
-          fmt::format("pipeline: {} stages for a model of {} layer{}: a stage would have none",
+          fmt::format("pipeline: {} stages for a model of {} layer{}: a stage would have no layers",
                       devices.size(), cut.possible_starts, cut.possible_starts == 1 ? "" : "s"));
     else
       settle_stages(work.graph, cut.stages);

@@ -54,13 +54,13 @@ struct PlacedOptions {
 const Schema<PlacedOptions>& placed_schema() {
   static const auto schema =
       Schema<PlacedOptions>(
-          "Every layer on the device that a pattern, or its own `device:`, says. The "
-          "others follow their first input, and the model's inputs their first reader. "
-          "Layers on several devices that need nothing of each other work at once.")
+          "Each layer is on the device given by a pattern or by the layer's `device:`. Other layers follow "
+          "their first input, and the model's inputs follow their first reader. Independent layers on "
+          "different devices run at the same time.")
           .example("{layers: {dense: \"cpu:0\"}}")
           .optional("layers", &PlacedOptions::layers,
                     "names of layers, or patterns over them, and their devices; a layer's own `device:` "
-                    "outranks them");
+                    "takes precedence");
   return schema;
 }
 
@@ -85,8 +85,8 @@ class Placed final : public Strategy {
     if (std::none_of(places.begin(), places.end(), [](const auto& place) { return place.has_value(); }) &&
         options_.layers.items.empty())
       diagnostics.error(where_,
-                        "placed: nothing says where any layer is: expected patterns (placed: {layers: "
-                        "{\"encoder/*\": cpu:0}}), or layers that have a `device:`");
+                        "placed: no layer has a device: expected patterns (placed: {layers: {\"encoder/*\": "
+                        "cpu:0}}), or layers that have a `device:`");
     if (diagnostics.count() != before) return {};
     place_others(graph, places);
     return laid_out(places);
@@ -141,11 +141,11 @@ class Placed final : public Strategy {
           place = device.id;
           first = i;
         } else if (*place != device.id && said.emplace(first, i).second) {
-          diagnostics.error(pattern,
-                            fmt::format("placed: '{}' is to be on {} by '{}', and on {} by '{}'; its own "
-                                        "`device:` would outrank both",
-                                        node.name, place->str(), items[first].first.text(), device.id.str(),
-                                        pattern.text()));
+          diagnostics.error(
+              pattern,
+              fmt::format(
+                  "placed: '{}' is on {} by '{}', but on {} by '{}'; its own `device:` would take precedence",
+                  node.name, place->str(), items[first].first.text(), device.id.str(), pattern.text()));
         }
       }
     }

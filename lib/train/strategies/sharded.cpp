@@ -57,14 +57,14 @@ class Sharded final : public Strategy {
 void add_sharded(Registry<Strategy>& table) {
   table.add<Sharded>(
       "sharded",
-      Schema<ShardedOptions>("A replica on every device, each batch cut into contiguous shares, and the "
-                             "training's state cut among the replicas: of what `level` says each keeps a "
-                             "part.")
+      Schema<ShardedOptions>(
+          "A replica is on every device, each batch is divided into contiguous shares, and the training's "
+          "state is divided among the replicas: each keeps a part of what `level` gives.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], level: parameters}")
           .optional("devices", &ShardedOptions::devices, "the devices, or auto", at_most(kMostReplicas))
           .optional("level", &ShardedOptions::level,
-                    "'optimizer': the optimizer's slots; 'gradients': the gradients' sum, too; 'parameters': "
-                    "the parameters, too, which are brought together layer by layer as they are used"));
+                    "'optimizer': the optimizer state; 'gradients': also the summed gradients; 'parameters': "
+                    "also the parameters, which are gathered layer by layer when they are used"));
 }
 
 }  // namespace dtrain

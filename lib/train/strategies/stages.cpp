@@ -37,13 +37,13 @@ std::vector<int> named_stages(const Graph& graph, const std::vector<ConfigNode>&
     if (!place) {
       std::string advice = suggestion(name.text(), layers);
       if (advice.empty()) advice = fmt::format("; there are {}", list_some(layers, 10));
-      diagnostics.error(name, fmt::format("stages: '{}' is no layer of the model{}", name.text(), advice));
+      diagnostics.error(name, fmt::format("stages: '{}' is not a layer of the model{}", name.text(), advice));
       continue;
     }
     if (*place == 0)
       diagnostics.error(name,
-                        fmt::format("stages: '{}' begins the model, and so the first stage, which would "
-                                    "have no layers; name those with which the others begin",
+                        fmt::format("stages: '{}' begins the model, so the first stage would have no layers; "
+                                    "name the layers with which the stages after the first begin",
                                     name.text()));
     else if (last_name && *place == last)
       diagnostics.error(name, fmt::format("stages: '{}' begins where '{}' does: a stage would have no layers",
