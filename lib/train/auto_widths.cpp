@@ -59,10 +59,11 @@ ConfigNode units_of(const Head& head, const ConfigNode& open, const Shape& targe
   const int64_t units = classes > 0 ? classes : target.columns();
   if (units < 2 && head.loss && head.loss->tells_classes() && !head.loss->is_of_columns())
     diagnostics.error(
-        open, classes > 0 ? "auto: expected a target of at least two classes, found one"
-                          : "auto: the loss takes a number for each class, found a target of a single "
-                            "number; for numbers of "
-                            "classes there is sparse_categorical_crossentropy, or the transform one_hot");
+        open,
+        classes > 0
+            ? "auto: expected a target of at least two classes, found one"
+            : "auto: expected a target with one number per class, as the loss takes, found a single number; "
+              "for class indices, use sparse_categorical_crossentropy or the transform one_hot");
   return number_at(units, open.mark());
 }
 
@@ -72,7 +73,7 @@ ConfigNode with_widths(const ConfigNode& config, const RunConfig& draft, const M
                        Diagnostics& diagnostics) {
   const Mark place = first_open(ends);
   if (!draft.dataset.train) {
-    diagnostics.error(place, "auto: the training split says this, and the data set has no 'train'");
+    diagnostics.error(place, "auto: is resolved from the training split, but the data set has no 'train'");
     return config;
   }
   std::vector<WantedColumn> inputs;

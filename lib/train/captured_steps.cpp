@@ -26,8 +26,8 @@ bool CapturedSteps::capture(int index, size_t& turn, const std::function<void()>
     turn = first;
     refused_ = true;
     advice_ = fmt::format(
-        "{}: CUDA refuses to capture {} steps of {} samples, so all devices go on without CUDA graphs for "
-        "these, more slowly ({})",
+        "{}: CUDA cannot capture {} steps of {} samples, so all devices run these without CUDA graphs, which "
+        "is slower ({})",
         context_.device().str(), kind_.purpose == Plan::Purpose::training ? "training" : "evaluation",
         kind_.size, refusal.what());
     return false;

@@ -136,10 +136,10 @@ ExportedInput exported_input(const RunConfig& config, const TensorSpec& spec, bo
   const auto map = plan.exact_map();  // refers to the plan's numbers
   const auto is_zero = [](double one) { return one == 0; };
   if (!map || std::any_of(map->scale.begin(), map->scale.end(), is_zero)) {
-    warnings.push_back(fmt::format(
-        "the transforms of '{}' are more than one scale and offset; the file's metadata has them, and the "
-        "model takes what they make",
-        spec.name));
+    warnings.push_back(
+        fmt::format("the transforms of '{}' are more than one scale and offset, so the exported model "
+                    "expects transformed values; the file's metadata describes the transforms",
+                    spec.name));
     return input;
   }
   input.given.shape = plan.stored().shape;

@@ -38,7 +38,7 @@ History History::parse(std::string_view lines, const TakeTables& take) {
   for (size_t at = 0, end; at < lines.size(); at = end + 1) {
     end = lines.find('\n', at);
     if (end == std::string_view::npos)
-      throw UserError(fmt::format("the history's last line has no end: '{}'", lines.substr(at, 60)));
+      throw UserError(fmt::format("the history's last line has no newline: '{}'", lines.substr(at, 60)));
     Json record = Json::parse(lines.substr(at, end - at));
     check_record(record);
     history.last_line_ = history.text_.size();

@@ -27,7 +27,7 @@ std::string warning_of_zero_rate(const RunConfig& config, int64_t steps_per_epoc
   constexpr int64_t kShare = 100;  // zero rate during the last 1/100 of training does not matter
   if ((run.steps - zero) <= run.steps / kShare) return "";
   return fmt::format(
-      "the learning rate is 0 from step {} on (epoch {} of {}): the model learns nothing from there; a decay "
+      "the learning rate is 0 from step {} on (epoch {} of {}): the model learns nothing after that; a decay "
       "with `steps: auto` lasts to the end of the training",
       zero + 1, zero / steps_per_epoch + 1, config.train.epochs);
 }

@@ -179,9 +179,8 @@ class HostStaged final : public WholeState {
   std::string_view where() const override { return "in the host's memory"; }
   std::string advice() const override {
     return nccl_available()
-               ? "gradients meet in the host's memory, which is slow: NCCL is for GPUs alone, one replica "
-                 "each"
-               : "gradients meet in the host's memory, which is slow: there is no NCCL (dtrain gpus)";
+               ? "gradients are summed in the host's memory, which is slow: NCCL needs one GPU per replica"
+               : "gradients are summed in the host's memory, which is slow: NCCL was not found (dtrain gpus)";
   }
   const ParameterMemory& memory_of(const Worker& worker) const override {
     const auto& device = host_of(worker).device;

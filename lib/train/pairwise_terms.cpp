@@ -70,7 +70,7 @@ std::vector<double> sum_over_members(Collective& everyone, std::span<const Pairw
   for (const ToldTerm& term : all) {
     math::PairwiseSum& total = totals[static_cast<size_t>(term.array)];
     if (term.first != total.count())
-      throw std::logic_error("a part of an array that is summed is with nobody, or with two");
+      throw std::logic_error("each part of a summed array must belong to exactly one rank");
     total.add(term.sum, term.level);
   }
   std::vector<double> result(arrays);

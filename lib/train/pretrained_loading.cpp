@@ -144,8 +144,8 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
   std::map<std::string, const ArrayRef*> offered;
   for (const auto& [name, weight] : offers)
     if (const auto [first, is_first] = offered.emplace(name, weight); !is_first && known.contains(name))
-      report(fmt::format("'{}' and '{}' are both for '{}' (rename, unused)", first->second->name,
-                         weight->name, name));
+      report(fmt::format("'{}' and '{}' both match '{}' (change rename, or list one under unused)",
+                         first->second->name, weight->name, name));
   for (const Wanted& weight : wanted) {
     const auto offer = offered.find(weight.name);
     if (matched(options.skip, weight.name))
@@ -158,24 +158,26 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
           "keep its initial value",
           weight.name, offer->second->name));
     else if (offer->second->shape != weight.shape)
-      report(fmt::format("'{}': expected {}, found {} ('{}'); skip lets it begin anew", weight.name,
-                         weight.shape.str(), offer->second->shape.str(), offer->second->name));
+      report(fmt::format("'{}': expected {}, found {} ('{}'); skip lets the weight keep its initial value",
+                         weight.name, weight.shape.str(), offer->second->shape.str(), offer->second->name));
     else
       result.weights.insert(*offer);
   }
   for (const auto& [name, weight] : offers)
     if (!known.contains(name)) unused.push_back(weight->name);
   if (!missing.empty())
-    report(fmt::format("has no {} (skip names what begins anew, rename what is called otherwise)",
-                       list_some(missing)));
+    report(
+        fmt::format("has no {} (list weights that keep their initial value under skip, and weights with "
+                    "other names under rename)",
+                    list_some(missing)));
   if (!unused.empty())
     report(
-        fmt::format("this model has no weight for its {} (unused names what is not wanted, rename what is "
-                    "called otherwise)",
+        fmt::format("this model has no weight for its {} (list weights that are not needed under unused, and "
+                    "weights with other names under rename)",
                     list_some(unused)));
   result.description =
       fmt::format("{} of {} weights from {}", result.weights.size(), wanted.size(), result.path);
-  if (!anew.empty()) result.description += "; begin anew: " + list_some(anew);
+  if (!anew.empty()) result.description += "; with initial values: " + list_some(anew);
 }
 
 }  // namespace

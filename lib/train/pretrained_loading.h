@@ -24,7 +24,7 @@ struct Pretrained {
   std::map<std::string, const ArrayRef*> weights;  // by the model's names; others keep their initial values
   std::deque<TorchArray> of_torch;                 // PyTorch weights converted to Keras's order of axes
   std::vector<std::string> warnings;
-  std::string description;  // "12 of 14 weights from base.h5; begin anew: 'head/kernel'"
+  std::string description;  // "12 of 14 weights from base.h5; with initial values: 'head/kernel'"
 };
 
 /// Reads the file of graph.pretrained, which must be set. Throws UserError that lists, with their locations,

@@ -78,7 +78,7 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
       spin_(static_cast<size_t>(count_threads(placement_)) <= available_cores().size()),
       team_(count_threads(placement_), spin_) {
   if (ranks_.total != static_cast<int>(placement_.replicas.size()) && config.graph.is_synchronized())
-    throw std::logic_error("synchronized layers cannot meet those of other processes yet");
+    throw std::logic_error("synchronized layers are not supported over several processes yet");
   for (int slot = 0; slot < slots(); ++slot)
     updates_.emplace_back(layout_.on(slot), config.train.optimizer.value.get(), update_options_of(config));
   make_groups();
@@ -198,15 +198,15 @@ std::string Replicas::describe_stall() const {
       all.push_back(executor->worker().context().device().str());
       if (!executor->launched()) late.push_back(all.back());
     }
-  return fmt::format("{}: nothing has moved for {} at step {} (train.step_timeout). {}",
-                     fmt::join(late.empty() ? all : late, ", "), config_.train.step_timeout.str(),
-                     step_.load(),
-                     all.size() > 1 ? "Captured steps of several GPUs of one process can deadlock: "
-                                      "DTRAIN_CUDA_GRAPHS=0 in the environment goes without, more slowly. "
-                                      "NCCL_P2P_DISABLE=1 helps where GPUs cannot reach each other's memory "
-                                      "though they say so, and NCCL_DEBUG=INFO tells what NCCL does"
-                                    : "dmesg tells whether the driver has found an error (Xid); a step that "
-                                      "takes longer than that needs a longer train.step_timeout");
+  return fmt::format(
+      "{}: no progress for {} at step {} (train.step_timeout). {}",
+      fmt::join(late.empty() ? all : late, ", "), config_.train.step_timeout.str(), step_.load(),
+      all.size() > 1
+          ? "Captured steps of several GPUs of one process can deadlock: set DTRAIN_CUDA_GRAPHS=0 in the "
+            "environment to run without CUDA graphs, more slowly. NCCL_P2P_DISABLE=1 helps if GPUs report "
+            "access to each other's memory but do not have it, and NCCL_DEBUG=INFO shows what NCCL does"
+          : "dmesg shows whether the driver has found an error (Xid); if steps take longer than that, "
+            "increase train.step_timeout");
 }
 
 void Replicas::abort_all() noexcept {
@@ -325,8 +325,8 @@ std::vector<std::string> Replicas::advice() const {
       all.push_back(advice);
   if (size() > 1 && on_gpu_ && config_.graph.is_synchronized())
     all.push_back(
-        "synchronized batch normalization meets in the host's memory, which is slow: GPUs wait for the host "
-        "twice a layer and step");
+        "synchronized batch normalization exchanges statistics in the host's memory, which is slow: GPUs "
+        "wait for the host twice per layer and step");
   return all;
 }
 

@@ -49,7 +49,7 @@ struct Replicas::Demand {
                                       {optimizer_slots, "the optimizer's slots"},
                                       {gradients, "gradients"},
                                       {activations, "activations"},
-                                      {staging, "batches on their way"},
+                                      {staging, "batches in transfer"},
                                       {data, "samples"},
                                       {metrics, "metrics"},
                                       {ahead, "batches read ahead"},
@@ -188,7 +188,7 @@ void Replicas::check_memory(Plan::Purpose purpose, int64_t batch_size) {
   batch_size = std::min(batch_size, most_samples_);
   const Demand demand = scarcest(purpose, batch_size);
   if (demand.excess() <= 0) return;
-  const std::string why = fmt::format("{}: batches of {} need {} ({}), {} can be had there ({}){}",
+  const std::string why = fmt::format("{}: batches of {} need {} ({}), but {} is available ({}){}",
                                       demand.name(), batch_size, format_bytes(demand.total()), demand.parts(),
                                       format_bytes(demand.left), demand.whose, most_of_it(demand));
   const int64_t most = largest_batch([&](int64_t batch) { return scarcest(purpose, batch).excess(); },
@@ -208,8 +208,8 @@ std::string Replicas::memory_advice(Plan::Purpose purpose, int64_t batch_size) {
   const uint64_t available = host_memory().available;
   if (host.total() <= available || host.excess() > 0) return "";
   return fmt::format(
-      "{}: {} are needed ({}), {} are free now: the run may be slow, or be ended by the system", host.name(),
-      format_bytes(host.total()), host.parts(), format_bytes(available));
+      "{}: {} are needed ({}), but {} are free now: the run may be slow, or the system may end it",
+      host.name(), format_bytes(host.total()), host.parts(), format_bytes(available));
 }
 
 void Replicas::allocate(Plan::Purpose purpose, int64_t batch_size) {

@@ -63,13 +63,13 @@ bool check_class_weights(const RunConfig& config, const ClassWeights& weights, D
     diagnostics.error(weights.mark, "class_weight: " + why);
     return false;
   };
-  if (config.heads.size() > 1) return refuse("is for models of one output");
+  if (config.heads.size() > 1) return refuse("works only for models with one output");
   const Head& head = config.heads[0];
   if (!head.loss || config.graph.nodes.empty()) return true;
-  if (!head.loss->tells_classes()) return refuse("is for losses of classes");
+  if (!head.loss->tells_classes()) return refuse("works only with classification losses");
   const Shape& shape = config.graph.spec(head.output).shape;
   if (head.loss->is_of_columns() && shape.rank() > 0 && shape.back() != 1)
-    return refuse("is for one class a row, and here each column is a yes or no of its own");
+    return refuse("works only with one class per row, but here each column is a separate yes or no");
   return true;
 }
 
@@ -148,10 +148,10 @@ std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts
     const auto units = static_cast<size_t>(config.graph.spec(config.heads[head].output).shape.columns());
     if (names.size() == 1)
       warnings.push_back(fmt::format(
-          "the target of '{}' has one class only, '{}': there is nothing to tell apart", layer, names[0]));
+          "the target of '{}' has only one class, '{}': there is nothing to distinguish", layer, names[0]));
     else if (config.heads[head].loss && config.heads[head].loss->tells_classes() && units > names.size() &&
              !names.empty())
-      warnings.push_back(fmt::format("'{}' has {} units, its target {} classes ({})", layer, units,
+      warnings.push_back(fmt::format("'{}' has {} units, but its target has {} classes ({})", layer, units,
                                      names.size(), list_some(names, 10)));
   }
   return warnings;

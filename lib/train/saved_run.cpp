@@ -110,7 +110,7 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
         gone = look_at(paths[i]) == Standing::nothing;
         if (gone) continue;
         damaged.insert(paths[i]);
-        warn(std::string(error.what()) + (i > 0 ? "; taking the one before it" : ""));
+        warn(std::string(error.what()) + (i > 0 ? "; using the previous one" : ""));
       }
     }
     if (gone) continue;
@@ -125,13 +125,13 @@ namespace {
 /// Returns why the state of a run names no best checkpoint.
 std::string why_no_best(const RunConfig& config, const TrainingState& state) {
   if (!config.checkpoint.best)
-    return "its configuration asks for none, as `checkpoint: {best: {monitor: val_loss}}` does";
+    return "its configuration does not ask for one (`checkpoint: {best: {monitor: val_loss}}`)";
   const std::string& monitor = config.checkpoint.best->monitor;
   const Json& last = state.history.last();
-  if (last.is_null()) return "no epoch of it is finished";
+  if (last.is_null()) return "it has not finished an epoch";
   const Json* value = last.find(monitor);
-  if (value && std::isnan(value->as_double())) return fmt::format("'{}', which it goes by, is nan", monitor);
-  return fmt::format("no epoch has ended since it goes by '{}'", monitor);
+  if (value && std::isnan(value->as_double())) return fmt::format("its monitor '{}' is nan", monitor);
+  return fmt::format("no epoch has ended since its monitor became '{}'", monitor);
 }
 
 /// Loads the checkpoint that the newest one's state names as the best so far. A running run may meanwhile
@@ -141,17 +141,16 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
   for (int tries = 10;; --tries) {
     const TrainingState state = saved_state(newest);
     if (!state.best)
-      throw UserError(
-          fmt::format("{}: its run has no best checkpoint: {}; without --best the newest is taken",
-                      directory.path(), why_no_best(saved_config(newest, {}), state)));
+      throw UserError(fmt::format("{}: its run has no best checkpoint: {}; omit --best to use the newest",
+                                  directory.path(), why_no_best(saved_config(newest, {}), state)));
     if (state.best->step == state.step) return newest;
     const std::string path = directory.checkpoint_path(state.best->step);
     if (look_at(path) != Standing::nothing || tries == 0) return Checkpoint::load(path);
     auto newer = load_newest(directory, warn);
     if (!newer || newer->path() == newest.path())
       throw UserError(
-          fmt::format("{}: expected the best checkpoint so far, which {} names, found nothing; "
-                      "without --best the newest is taken",
+          fmt::format("{}: expected the best checkpoint so far, named by {}, found nothing; omit --best to "
+                      "use the newest",
                       path, newest.path()));
     newest = *std::move(newer);
   }
@@ -169,7 +168,7 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
   if (!state.best) return newest->path();
   std::string best = directory.checkpoint_path(state.best->step);
   if (look_at(best) != Standing::nothing) return best;
-  warn(fmt::format("{}: the best checkpoint, which {} names, is not there; taking that one", best,
+  warn(fmt::format("{}: the best checkpoint, named by {}, does not exist; using the latter", best,
                    newest->path()));
   return newest->path();
 }
@@ -215,8 +214,7 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
   std::optional<RunDirectory> directory = run_directory_of(path);
   if (look_at(path) != Standing::directory) {
     if (which == Which::best)
-      throw UserError(
-          fmt::format("{}: is one checkpoint; --best chooses among those of a run directory", path));
+      throw UserError(fmt::format("{}: is a single checkpoint; --best needs a run directory", path));
     Checkpoint checkpoint = Checkpoint::load(path);
     RunConfig config = saved_config(checkpoint, sets);
     return {std::move(checkpoint), std::move(config), std::move(directory)};
@@ -224,7 +222,7 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
   std::optional<Checkpoint> newest = load_newest(*directory, warn);
   if (!newest)
     throw UserError(
-        fmt::format("{}: holds no checkpoints; `dtrain fit CONFIG --resume` begins where none was saved",
+        fmt::format("{}: holds no checkpoints; `dtrain fit CONFIG --resume` starts the run if none was saved",
                     directory->checkpoint_directory()));
   if (which == Which::preferred &&
       (!saved_config(*newest, sets).checkpoint.best || !saved_state(*newest).best))
@@ -248,7 +246,9 @@ std::string restore_average(const Checkpoint& checkpoint, Replicas& replicas) {
                                     [](const OptimizerSlot& slot) { return slot.name == kUnaveraged; });
   replicas.begin_average();
   if (!averaged)
-    return replicas.has_average() ? "the checkpoint has no average of the weights: it begins anew" : "";
+    return replicas.has_average()
+               ? "the checkpoint has no average of the weights: the average starts as a copy of them"
+               : "";
   for (const ParameterSlice& slice : replicas.layout().slices())
     if (const ArrayRef* array = checkpoint.slot(kUnaveraged, slice.path()))
       restore_array(checkpoint, array, slice, kParameters, replicas);
@@ -287,7 +287,7 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
       !(wanted.empty() || same_slots(config.train.optimizer.name, optimizer_of(checkpoint)))) {
     for (const ParameterSlice& slice : replicas.layout().slices())
       if (is_trained(replicas.layout(), slice)) state.slots_since[slice.path()] = state.step;
-    return "the checkpoint is of another optimizer: this one's slots start anew";
+    return "the checkpoint is of another optimizer: the optimizer state starts with its initial values";
   }
   std::vector<std::string> anew;
   for (const ParameterSlice& slice : replicas.layout().slices()) {
@@ -302,8 +302,9 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
       restore_array(checkpoint, checkpoint.slot(slot.name, slice.path()), slice, slot.name, replicas);
   }
   if (anew.empty()) return "";
-  return fmt::format("the checkpoint has no optimizer slots for {}: not trained before, {} start anew",
-                     list_some(anew), anew.size() == 1 ? "its slots" : "their slots");
+  return fmt::format(
+      "the checkpoint has no optimizer state for {}, not trained before: {} with initial values",
+      list_some(anew), anew.size() == 1 ? "it starts" : "they start");
 }
 
 }  // namespace

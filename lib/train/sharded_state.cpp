@@ -364,7 +364,7 @@ std::unique_ptr<GradientSync> make_sharded_state(const GradientSyncRequest& requ
                                     [](const Worker* worker) { return worker->on_gpu(); });
   if (on_gpu == 0) return std::make_unique<ShardsOnHost>(request);
   if (!nccl_available())
-    throw UserError("sharded: several GPUs share a state by NCCL, which is not there (dtrain gpus)");
+    throw UserError("sharded: several GPUs need NCCL, which was not found (dtrain gpus)");
   return std::make_unique<ShardsByNccl>(request);
 }
 

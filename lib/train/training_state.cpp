@@ -99,7 +99,7 @@ void TrainingState::take_history(const Json* records, const std::string& lines) 
 void TrainingState::take_tables(std::string_view lines) {
   for (size_t at = 0, end; at < lines.size(); at = end + 1) {
     end = lines.find('\n', at);
-    if (end == std::string_view::npos) throw UserError("the last line of tables has no end");
+    if (end == std::string_view::npos) throw UserError("the last line of tables has no newline");
     const std::string_view line = lines.substr(at, end + 1 - at);
     const int64_t its_step = Json::parse(line.substr(0, line.size() - 1)).at("step").as_int();
     const auto shared = std::make_shared<const std::string>(line);

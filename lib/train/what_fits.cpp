@@ -258,10 +258,11 @@ class Trials {
 
 std::vector<Candidate> what_fits(const RunConfig& config, const Machine& machine) {
   if (machine.kind == DeviceId::Kind::cpu && config.train.precision != Precision::float32)
-    throw UserError(located(config.place({"train", "precision"}),
-                            fmt::format("precision {} is for GPUs, and there is none here; --memory tries "
-                                        "a machine that has some",
-                                        Codec<Precision>::write(config.train.precision).text())));
+    throw UserError(located(
+        config.place({"train", "precision"}),
+        fmt::format(
+            "precision {} is for GPUs, and this machine has none; --memory assumes a machine that has some",
+            Codec<Precision>::write(config.train.precision).text())));
   return Trials(config, machine).run();
 }
 
