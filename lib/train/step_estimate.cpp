@@ -109,7 +109,7 @@ class StepEstimate {
     return forward + backward + behind + update(static_cast<double>(whole.trained()) / parts);
   }
 
-  /// Seconds in which the slot with the most parameters reduces its gradients and updates its weights.
+  /// Seconds in which the slowest slot reduces its gradients and updates its weights.
   double sum_and_update() const {
     double longest = 0;
     for (int slot = 0; slot < layout_.slots(); ++slot) {
