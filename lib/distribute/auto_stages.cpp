@@ -46,7 +46,7 @@ StageNode stage_node(const Graph& graph, size_t i, const NodeFlow& flow, const P
 
 std::vector<StageValue> stage_values(const Graph& graph, const PipelineWork& work) {
   std::vector<StageValue> values;
-  std::vector<size_t> first;  // of each node's
+  std::vector<size_t> first;  // index of each node's first value
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     first.push_back(values.size());
     for (const TensorSpec& output : graph.nodes[i].outputs)
@@ -60,7 +60,8 @@ std::vector<StageValue> stage_values(const Graph& graph, const PipelineWork& wor
   return values;
 }
 
-/// What a recomputed segment hands on is kept; the rest is there while backward is in the segment.
+/// Keeps values that leave a recomputed segment; the segment's other activations exist only while backward is
+/// in the segment.
 void set_recomputed(const Graph& graph, StageProblem& problem) {
   const auto segment_of = [&](int node) { return graph.nodes[static_cast<size_t>(node)].recompute; };
   std::set<int> kept;
@@ -98,7 +99,7 @@ StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> d
             ? estimate_layer_seconds(graph, work.samples, typical_speed(device.device.kind))
             : device.seconds;
     for (size_t i = 0; i < graph.nodes.size(); ++i)
-      if (graph.nodes[i].recompute >= 0) seconds[i] *= 4.0 / 3;  // forward is a third, and computed twice
+      if (graph.nodes[i].recompute >= 0) seconds[i] *= 4.0 / 3;  // forward is a third, and runs twice
     problem.devices.push_back({.seconds = std::move(seconds),
                                .bytes = device.bytes,
                                .in_flight = most_in_flight(work.schedule, stage, stages, work.microbatches)});

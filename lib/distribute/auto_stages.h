@@ -1,4 +1,4 @@
-// `stages: auto`: a pipeline's stages by the time and the memory that layers take.
+// `stages: auto`: chooses pipeline stages by each layer's time and memory.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,34 @@
 
 namespace dtrain {
 
-/// The device of a stage.
+/// The device of one stage.
 struct PipelineDevice {
   DeviceId device;
-  std::optional<int64_t> bytes;  // for parameters and activations; nothing: as many as are asked for
+  std::optional<int64_t> bytes;  // memory for parameters and activations; nullopt: unlimited
   std::vector<double> seconds =
-      {};  // of each node (layer_times.h); empty: estimated for a typical such device
+      {};  // of each node (layer_times.h); empty: estimated for a typical device of this type
 };
 
-/// The work that goes through a pipeline.
+/// Describes one batch as a pipeline processes it.
 struct PipelineWork {
-  int64_t samples = 1;   // of a microbatch, the largest
-  int microbatches = 1;  // in the pipeline together
-  int rounds = 1;        // that follow each other, each of so many microbatches (train.accumulate)
+  int64_t samples = 1;   // in the largest microbatch
+  int microbatches = 1;  // in the pipeline at a time
+  int rounds = 1;        // of `microbatches` each, one after the other (train.accumulate)
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  int64_t slot_bytes = 0;       // of the optimizer's state, for each trained number
+  int64_t slot_bytes = 0;       // optimizer state per trained parameter element
   size_t element_bytes = 4;     // of the compute type
-  double seconds_per_byte = 0;  // of a copy between two devices
+  double seconds_per_byte = 0;  // for a copy between two devices
 };
 
-/// The graph as choose_stages asks for it, a stage a device. Bytes are those of parameters, gradients and
-/// slots, and of the values that are kept from forward to backward: each output of a layer, once. Seconds are
-/// a third longer where a layer is recomputed.
-/// Activations that are another layer's option, or that the layer before computes, stay with it.
+/// Describes the graph for choose_stages(), with one stage per device. Bytes count parameters with their
+/// gradients and optimizer state, and each layer output that is kept from forward to backward. Recomputed
+/// layers take a third longer.
+/// Activations that are another layer's option, or that the previous layer computes, stay on that layer's
+/// stage.
 StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> devices,
                            const PipelineWork& work);
 
-/// The stage of each node: choose_stages() of that.
+/// Returns the stage of each node: choose_stages() of stage_problem().
 StageCut auto_stages(const Graph& graph, std::span<const PipelineDevice> devices, const PipelineWork& work);
 
 }  // namespace dtrain

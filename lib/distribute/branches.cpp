@@ -6,7 +6,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr double kForward = 1.0 / 3, kBackward = 2.0 / 3;  // of a layer's time
+constexpr double kForward = 1.0 / 3, kBackward = 2.0 / 3;  // fractions of a layer's time
 
 class Branches {
  public:
@@ -31,9 +31,9 @@ class Branches {
     for (size_t i = 0; i < slots.size(); ++i)
       if (!problem_.nodes[i].is_input)
         ends[i] = free[static_cast<size_t>(slots[i])] = end_of(i, slots[i], slots, free, ends);
-    // The loss begins backward once the last layer has been computed.
+    // Backward begins at the loss, after the last layer's forward.
     std::fill(free.begin(), free.end(), *std::max_element(free.begin(), free.end()));
-    std::vector<double> ready(slots.size(), 0.0);  // the gradient of a node's output
+    std::vector<double> ready(slots.size(), 0.0);  // when the gradient of each node's output is complete
     for (size_t i = slots.size(); i-- > 0;) {
       if (problem_.nodes[i].is_input) continue;
       double& its = free[static_cast<size_t>(slots[i])];
@@ -50,21 +50,22 @@ class Branches {
   double own_seconds(size_t node, int slot) const {
     return problem_.devices[static_cast<size_t>(slot)].seconds[node];
   }
-  /// An input of the model is where its first reader is.
+  /// Seconds to copy `value` to `slot` for `reader`. A model input is on the slot of its first reader, so
+  /// only other readers need a copy.
   double copy_seconds(const StageValue& value, size_t reader, int slot, std::span<const int> slots) const {
     const bool is_input = problem_.nodes[static_cast<size_t>(value.node)].is_input;
     const auto from = static_cast<size_t>(is_input ? value.readers.front() : value.node);
     if (from == reader || slots[from] == slot) return 0;
     return static_cast<double>(value.bytes) * problem_.seconds_per_byte;
   }
-  /// Parameters that another slot has are copied at the beginning. No less than that: the bytes are those of
-  /// gradients and slots, too.
+  /// Seconds to copy parameters from another slot at the start of a step. An upper bound, because
+  /// parameter_bytes includes gradients and optimizer state.
   double parameters_seconds(size_t node, int slot, std::span<const int> slots) const {
     const int owner = problem_.nodes[node].parameters_of;
     if (owner < 0 || slots[static_cast<size_t>(owner)] == slot) return 0;
     return static_cast<double>(problem_.nodes[node].parameter_bytes) * problem_.seconds_per_byte;
   }
-  /// When the node's forward would end on the slot, which is free from then on.
+  /// Returns when the node's forward would finish on `slot`; the slot is busy until then.
   double end_of(size_t node, int slot, std::span<const int> slots, std::span<const double> free,
                 std::span<const double> ends) const {
     double begin = std::max(free[static_cast<size_t>(slot)], parameters_seconds(node, slot, slots));
@@ -76,7 +77,7 @@ class Branches {
   int earliest(size_t node, std::span<const int> slots, std::span<const double> free,
                std::span<const double> ends) const {
     if (problem_.nodes[node].stays) return slots[node - 1];
-    // Of several slots the one that has the first input: nothing is copied for nothing.
+    // On a tie, prefers the slot of the first input, to avoid needless copies.
     int best = inputs_[node].empty() ? 0 : slots[static_cast<size_t>(inputs_[node].front()->node)];
     double end = end_of(node, best, slots, free, ends);
     for (int slot = 0; slot < static_cast<int>(free.size()); ++slot)
@@ -88,7 +89,7 @@ class Branches {
   }
 
   const StageProblem& problem_;
-  std::vector<std::vector<const StageValue*>> inputs_;  // of each node
+  std::vector<std::vector<const StageValue*>> inputs_;  // values that each node reads
 };
 
 }  // namespace

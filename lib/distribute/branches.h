@@ -1,4 +1,4 @@
-// Where the layers of a model are computed so that branches which need nothing of each other run at once.
+// Places the layers of a model on devices so that independent branches run in parallel.
 #pragma once
 
 #include <span>
@@ -8,15 +8,15 @@
 
 namespace dtrain {
 
-/// The slot of each node, a device a slot: each layer, in the model's order, goes where it ends first (list
-/// scheduling; R. Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 17, 1969, here
-/// with copies as in H. Topcuoglu et al., "Performance-effective and low-complexity task scheduling for
-/// heterogeneous computing", 2002). A chain of layers stays on slot 0. Memory is not looked at.
+/// Returns the slot (device index) of each node. Each layer, in the model's order, goes to the slot on which
+/// it finishes first (list scheduling; R. Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl.
+/// Math. 17, 1969, here with copies as in H. Topcuoglu et al., "Performance-effective and low-complexity task
+/// scheduling for heterogeneous computing", 2002). A chain of layers stays on slot 0. Ignores memory limits.
 std::vector<int> place_branches(const StageProblem& problem);
 
-/// Seconds of forward and backward where nodes are on these slots: a slot computes its layers one at a time
-/// in the model's order, and backward in the opposite one; what another slot reads is copied, and its
-/// gradient copied back. Two thirds of a layer's time are backward's.
+/// Returns the seconds of forward and backward with nodes on these slots. A slot computes one layer at a
+/// time, in the model's order in forward and in the reverse order in backward. Values that another slot reads
+/// are copied, and so are their gradients in backward. Backward takes two thirds of a layer's time.
 double branches_seconds(const StageProblem& problem, std::span<const int> slots);
 
 }  // namespace dtrain

@@ -7,7 +7,7 @@ namespace dtrain {
 
 namespace {
 
-/// The work of one pass: forward, or the gradient of the inputs, or that of the parameters.
+/// Work of one pass: forward, input gradients or parameter gradients.
 struct PassWork {
   double multiply_adds = 0, bytes = 0;
 };
@@ -16,9 +16,9 @@ double bytes_of_batch(const TensorSpec& spec, int64_t batch) {
   return static_cast<double>(batch * spec.shape.elements()) * static_cast<double>(bytes_of(spec.dtype));
 }
 
-/// In how many places of a sample a kernel is applied. A convolution's has four axes: it is applied once for
-/// each place of the smaller image, which is the output, and the input of a transposed one. Others' are
-/// applied to every row that goes in or comes out.
+/// Returns at how many positions of a sample a kernel is applied. Convolution kernels (rank 4) are applied
+/// once per position of the smaller image: the output, or the input of a transposed convolution. Other
+/// kernels are applied to each row of the input or output, whichever has more.
 int64_t places_of(const Graph& graph, const GraphNode& node, const Shape& kernel) {
   const int64_t in = node.inputs.empty() ? 1 : graph.spec(node.inputs[0]).shape.positions();
   const int64_t out = node.outputs[0].shape.positions();
@@ -30,7 +30,7 @@ PassWork forward_work(const Graph& graph, const GraphNode& node, int64_t batch) 
   PassWork work;
   for (const ValueRef input : node.inputs) work.bytes += bytes_of_batch(graph.spec(input), batch);
   for (const TensorSpec& output : node.outputs) work.bytes += bytes_of_batch(output, batch);
-  if (node.layer->indices()) return work;  // of a table only some rows are looked up
+  if (node.layer->indices()) return work;  // a lookup reads only some rows of the table
   for (const ParameterSpec& parameter : node.parameters) {
     const auto elements = static_cast<double>(parameter.shape.elements());
     work.bytes += elements * sizeof(float);
@@ -50,8 +50,8 @@ double parameter_bytes(const GraphNode& node) {
 }  // namespace
 
 DeviceSpeed typical_speed(DeviceId::Kind kind) {
-  // One core of a server of 2022, as measured over ResNet-50; half of what the data sheet of a GPU of those
-  // years promises for float32, and 16 lanes of PCIe 4 between two of them.
+  // One core of a 2022 server, measured on ResNet-50; and half of the float32 speed that data sheets state
+  // for GPUs of that time, with 16 lanes of PCIe 4 between two GPUs.
   constexpr DeviceSpeed kCore{.multiply_adds = 3e10, .bytes = 1e10, .call = 2e-6, .link = 5e9};
   constexpr DeviceSpeed kGpu{.multiply_adds = 1e13, .bytes = 1e12, .call = 5e-6, .link = 2.5e10};
   return kind == DeviceId::Kind::gpu ? kGpu : kCore;
@@ -69,7 +69,7 @@ std::vector<double> estimate_layer_seconds(const Graph& graph, int64_t batch, co
         std::any_of(node.inputs.begin(), node.inputs.end(),
                     [&](ValueRef input) { return flow[static_cast<size_t>(input.node)].needs_gradient; });
     const int passes = 1 + (trains ? 1 : 0) + (wants_input_gradient ? 1 : 0);
-    // Gradients of parameters are written, and added to those of the microbatches before.
+    // Parameter gradients are written, and added to those of earlier microbatches.
     const double gradients = trains ? 2 * parameter_bytes(node) : 0;
     seconds[i] = passes * (pass.multiply_adds / speed.multiply_adds + pass.bytes / speed.bytes + speed.call) +
                  gradients / speed.bytes;

@@ -1,4 +1,4 @@
-// What training does with the nodes of a graph, as far as it can be told without a device.
+// Device-independent facts about how training uses the nodes of a graph.
 #pragma once
 
 #include <vector>
@@ -9,15 +9,17 @@
 namespace dtrain {
 
 struct NodeFlow {
-  /// The layer that computes this activation with its own output, if it lies on the same device; -1: none.
+  /// The layer that computes this activation together with its output, if both are on the same device; -1:
+  /// none.
   int fused_into = -1;
-  /// The activation that this layer computes with its first output.
+  /// The activation that is fused into this layer's first output.
   ActivationSpec activation;
-  bool needs_gradient = false;  // something before it, or it itself, is trained
-  int readers = 0;              // of its first output behind the activation; the model's output is one, too
+  bool needs_gradient = false;  // this node or one before it is trained
+  int readers = 0;  // readers of the first output (after the fused activation), including the model's output
 };
 
-/// By node, by the rules of PlanBuilder. A plan may know better: a loss may start before a last activation.
+/// Returns the flow of each node, by the rules of PlanBuilder. A plan may differ: a loss may take the value
+/// before the last activation.
 std::vector<NodeFlow> flow_of(const Graph& graph);
 
 }  // namespace dtrain

@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-/// A straight line soon hits the place; halving now and then keeps it from crawling.
+/// Interpolates linearly; every third probe halves the interval instead, to guarantee fast progress.
 int64_t largest_batch(const std::function<double(int64_t)>& excess_of, int64_t does_not_fit, double excess) {
   if (does_not_fit <= 1) return 0;
   int64_t fits = 1;

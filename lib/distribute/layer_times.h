@@ -1,4 +1,4 @@
-// How long each layer of a graph takes in training.
+// Training time of each layer of a graph.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace dtrain {
 
-/// How fast a device is. A layer is estimated as the sum of its multiply-adds over `multiply_adds`, of the
-/// bytes that it reads and writes over `bytes`, and of `call`.
+/// Speed of a device. A layer's estimated time is the sum of its multiply-adds over `multiply_adds`, the
+/// bytes that it reads and writes over `bytes`, and `call`.
 struct DeviceSpeed {
-  double multiply_adds = 0;  // a second
-  double bytes = 0;          // a second, read and written
-  double call = 0;           // seconds that the shortest call takes
-  double link = 0;           // bytes a second, copied to another such device
+  double multiply_adds = 0;  // per second
+  double bytes = 0;          // per second, read and written
+  double call = 0;           // seconds of the shortest call
+  double link = 0;           // bytes per second, copied to another such device
 };
-/// Of a typical GPU; of one core of a typical CPU. In float32.
+/// Returns the float32 speed of a typical GPU, or of one core of a typical CPU.
 DeviceSpeed typical_speed(DeviceId::Kind kind);
 
-/// Seconds of forward and backward of each node for a batch of samples; 0 for the model's inputs, and for
-/// activations that the layer before computes. By arithmetic: the multiply-adds and bytes that the shapes of
-/// the layer's parameters, inputs and outputs tell of. What a layer computes without parameters counts by its
+/// Estimates the seconds of forward and backward of each node, for a batch of `batch` samples. 0 for the
+/// model's inputs and for activations that the previous layer computes. Based on the multiply-adds and bytes
+/// implied by the shapes of parameters, inputs and outputs; computation without parameters counts by its
 /// bytes only.
 std::vector<double> estimate_layer_seconds(const Graph& graph, int64_t batch, const DeviceSpeed& speed);
 
-/// The same, of a dry run of each layer by itself: once to warm up, then the best of a few runs, all in about
-/// `most_seconds` (no less than two runs of each). Layers that are alike are run once. What only gives its
-/// input another shape takes no time. The memory that it takes at a time is that of one layer. `ops` are of
+/// Measures the same times by running each layer separately: one warm-up run, then the best of a few runs.
+/// Takes about `most_seconds` in total, but at least two runs per layer. Equal layers are run once. Layers
+/// that only reshape their input take no time. Allocates memory for one layer at a time. `ops` must belong to
 /// the calling thread, which is attached to their context. Throws Unsupported.
 std::vector<double> measure_layer_seconds(const Graph& graph, int64_t batch, Ops& ops,
                                           double most_seconds = 1.5);

@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-/// The layers of a graph, each with what it is prepared for.
+/// Prepares the layers of a graph and measures each.
 class DryRuns {
  public:
   DryRuns(const Graph& graph, int64_t batch, Ops& ops)
@@ -23,7 +23,7 @@ class DryRuns {
     for (size_t i = 0; i < graph.nodes.size(); ++i) add(i);
   }
 
-  /// By node.
+  /// Returns the seconds by node.
   std::vector<double> measure(double most_seconds) {
     std::vector<double> seconds(graph_.nodes.size(), 0);
     const auto start = std::chrono::steady_clock::now();
@@ -37,7 +37,7 @@ class DryRuns {
   }
 
  private:
-  /// Layers that are alike: of the same options, shapes, layouts, and use.
+  /// Layers with equal options, shapes, layouts and use; measured once.
   struct DryRun {
     std::vector<size_t> nodes;
     std::unique_ptr<PreparedLayer> layer;
@@ -92,11 +92,11 @@ class DryRuns {
   const int64_t batch_;
   Ops& ops_;
   const std::vector<NodeFlow> flow_;
-  std::vector<std::vector<Layout>> layouts_;  // of each node's outputs
+  std::vector<std::vector<Layout>> layouts_;  // layouts of each node's outputs
   std::map<std::string, DryRun> alike_;
 };
 
-/// A layer with memory of its own, all of it zero.
+/// One layer with separate memory, filled with zeros.
 class LayerAlone {
  public:
   LayerAlone(const Graph& graph, const GraphNode& node, const NodeFlow& flow, PreparedLayer& layer,
@@ -117,7 +117,7 @@ class LayerAlone {
     args_.step = static_cast<const uint64_t*>(take(sizeof(uint64_t)));
   }
 
-  /// Forward and backward, as a plan has them.
+  /// Runs forward and backward as a plan would.
   void run() {
     const LayerRequirements& requirements = layer_.requirements();
     if (requirements.is_view) return;
@@ -142,11 +142,12 @@ class LayerAlone {
     args_.parameters.push_back(static_cast<const float*>(take(elements * sizeof(float))));
     args_.weights.push_back(type == DType::float32 ? args_.parameters.back()
                                                    : take(elements * bytes_of(type)));
-    const bool wants_gradient = node_.has_moving_parameters();  // then backward writes those of all
+    // Backward then writes the gradients of all parameters.
+    const bool wants_gradient = node_.has_moving_parameters();
     args_.diff_parameters.push_back(
         static_cast<float*>(wants_gradient ? take(elements * sizeof(float)) : nullptr));
   }
-  /// The gradients that several readers give back are summed, and a fused activation is undone.
+  /// Sums the gradients of several readers and runs the backward of a fused activation.
   void gather_gradients() {
     const LayerRequirements& requirements = layer_.requirements();
     const bool undone = flow_.activation.kind == Activation::linear || requirements.undoes_activation;
@@ -183,7 +184,7 @@ double DryRuns::time(const DryRun& run, double most_seconds) {
   if (run.layer->requirements().is_view) return 0;
   LayerAlone alone(graph_, graph_.nodes[first], flow_[first], *run.layer, run.input_needs_gradient, batch_,
                    ops_);
-  // Short runs are several in a row, so that it is not the wait for the device that is measured.
+  // Short runs are repeated in a row, so that the measurement is not dominated by waiting for the device.
   const auto seconds_of = [&](int in_a_row) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < in_a_row; ++i) alone.run();
@@ -193,7 +194,7 @@ double DryRuns::time(const DryRun& run, double most_seconds) {
   constexpr double kShort = 1e-3;
   constexpr int kMostInARow = 16, kMostTimes = 5;
   const auto start = std::chrono::steady_clock::now();
-  seconds_of(1);  // libraries choose and load what they need
+  seconds_of(1);  // warm-up: libraries load and choose algorithms
   double best = seconds_of(1);
   for (int times = 1; times < kMostTimes && seconds_since(start) < most_seconds; ++times)
     best = std::min(best, seconds_of(std::clamp(static_cast<int>(kShort / best), 1, kMostInARow)));

@@ -1,4 +1,4 @@
-// How a batch is cut into what the replicas work through at a time.
+// Divides a batch into the microbatches of each replica.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,14 @@
 
 namespace dtrain {
 
-/// The microbatches of one replica, in order: ranges of the batch, of which some may be empty. The largest is
-/// the first.
+/// The microbatches of one replica, in order: ranges of the batch, some of which may be empty. The first is
+/// the largest.
 class Microbatches {
  public:
-  /// `most`: into how many microbatches a replica's share is cut, unless it has fewer samples (an empty share
-  /// is one empty microbatch). `together`: the batch is cut into microbatches, and each of them into shares,
-  /// so that the replicas' microbatches of a number are what one device's would be; all have as many.
+  /// `most`: number of microbatches per replica, unless the replica has fewer samples (without samples, it
+  /// has one empty microbatch). `together`: divides the batch into microbatches first and each microbatch
+  /// among the replicas, so that the n-th microbatches of all replicas together are the n-th microbatch of a
+  /// single device. All replicas then have the same number of microbatches.
   Microbatches(int64_t batch, int64_t most, int rank, int replicas, bool together)
       : batch_(batch),
         rank_(rank),
@@ -28,7 +29,7 @@ class Microbatches {
     return together_ ? within(part_of(batch_, number, count_), rank_, replicas_)
                      : within(share(), number, count_);
   }
-  /// How many samples those that are not empty have: one number, or two that differ by one.
+  /// Returns the sizes of the non-empty microbatches: one number, or two that differ by one.
   std::set<int64_t> sizes() const {
     std::set<int64_t> all{(*this)[0].size(), (*this)[count_ - 1].size()};
     all.erase(0);

@@ -13,7 +13,7 @@ namespace {
 
 using TaskKind = StageTask::Kind;
 
-/// Forwards that a stage runs ahead of its first backward.
+/// Returns the number of forwards that a stage runs before its first backward.
 int count_ahead(PipelineSchedule schedule, int stage, int stages, int microbatches) {
   switch (schedule) {
     case PipelineSchedule::sequential:
@@ -26,7 +26,7 @@ int count_ahead(PipelineSchedule schedule, int stage, int stages, int microbatch
   return std::min(1, microbatches);
 }
 
-/// The tasks under way of a simulation.
+/// State of a simulation.
 class Simulation {
  public:
   Simulation(std::span<const std::vector<StageTask>> tasks, const PipelineTimes& times)
@@ -45,7 +45,7 @@ class Simulation {
   }
 
  private:
-  /// When a stage was done with a task; nothing where it is not yet.
+  /// When a stage finished a task, by microbatch; nullopt if it has not finished.
   using Ends = std::vector<std::optional<double>>;
   struct Done {
     Ends forward, backward;  // by microbatch
@@ -58,7 +58,7 @@ class Simulation {
     return number < ends.size() ? ends[number] : std::nullopt;
   }
 
-  /// When what a task of a stage reads is there; nothing where that is not known yet.
+  /// Returns when the input of a stage's task is available; nullopt if not known yet.
   std::optional<double> input_at(size_t stage, StageTask task) {
     const bool forward = task.kind == TaskKind::forward;
     const bool at_edge = forward ? stage == 0 : stage + 1 == tasks_.size();
@@ -118,7 +118,8 @@ std::vector<StageTask> stage_tasks(PipelineSchedule schedule, int stage, int sta
 }
 
 int most_in_flight(PipelineSchedule schedule, int stage, int stages, int microbatches) {
-  return count_ahead(schedule, stage, stages, microbatches);  // each backward frees what a forward then takes
+  return count_ahead(schedule, stage, stages,
+                     microbatches);  // each backward frees the memory that the next forward takes
 }
 
 double least_bubble(PipelineSchedule schedule, int stages, int microbatches) {

@@ -1,4 +1,4 @@
-// In which order the stages of a pipeline work through a batch's microbatches, and how long that takes.
+// Pipeline schedules: the order in which stages process microbatches, and the time that it takes.
 #pragma once
 
 #include <cstddef>
@@ -8,47 +8,48 @@
 
 namespace dtrain {
 
-/// A batch goes through `stages` as `microbatches`, all of them forward and backward. Under every schedule
-/// and on every stage the backwards run in the order of the microbatches, so that each stage sums its
-/// gradients in the order in which one device would.
+/// A batch passes through `stages` stages as `microbatches` microbatches, each forward and backward. With
+/// every schedule, each stage runs its backwards in the order of the microbatches, and so sums gradients in
+/// the same order as a single device.
 enum class PipelineSchedule {
-  sequential,   // each microbatch forward and backward before the next: one stage computes at a time
+  sequential,   // forward and backward of each microbatch before the next one: one stage computes at a time
   gpipe,        // all forwards, then all backwards (Huang et al., "GPipe", 2019)
-  one_f_one_b,  // 1F1B: as soon as a microbatch can go backward it does (Narayanan et al., "Memory-Efficient
-                // Pipeline-Parallel DNN Training", 2021: PipeDream-Flush)
+  one_f_one_b,  // 1F1B: each microbatch goes backward as soon as possible (Narayanan et al.,
+                // "Memory-Efficient Pipeline-Parallel DNN Training", 2021: PipeDream-Flush)
 };
 
-/// What a stage does at a time: one microbatch through its layers, one way or the other.
+/// One unit of work of a stage: forward or backward of one microbatch through its layers.
 struct StageTask {
   enum class Kind : uint8_t { forward, backward } kind = Kind::forward;
   int microbatch = 0;
   bool operator==(const StageTask&) const = default;
 };
 
-/// All tasks of a stage in their order: each microbatch once forward and once backward.
-/// GPipe's paper runs the backwards in the reversed order; that takes as long and holds as much.
+/// Returns the tasks of a stage in execution order: each microbatch once forward and once backward.
+/// The GPipe paper reverses the order of backwards, which takes the same time and memory.
 std::vector<StageTask> stage_tasks(PipelineSchedule schedule, int stage, int stages, int microbatches);
 
-/// Of how many microbatches the stage keeps activations at a time, at most.
+/// Returns the maximum number of microbatches whose activations the stage keeps at a time.
 int most_in_flight(PipelineSchedule schedule, int stage, int stages, int microbatches);
 
-/// The part of the stages' time that the schedule leaves idle where all stages take the same time and
-/// transfers none: (stages - 1) / (microbatches + stages - 1), and for sequential (stages - 1) / stages.
-/// At least one of either.
+/// Returns the idle fraction of the stages' time if all stages take the same time and transfers take none:
+/// (stages - 1) / (microbatches + stages - 1), or (stages - 1) / stages for sequential. `stages` and
+/// `microbatches` must be at least 1.
 double least_bubble(PipelineSchedule schedule, int stages, int microbatches);
 
-/// How long the parts of a pipeline take, for one microbatch.
+/// Times of a pipeline's stages and copies, for one microbatch.
 struct PipelineTimes {
   struct Stage {
     double forward = 0, backward = 0;  // seconds
   };
   std::vector<Stage> stages;
-  /// Seconds of a copy between a stage and the next one, either way; one less than stages, or empty where
-  /// copies take no time. Neither stage waits for the copy but by waiting for what is copied.
+  /// Seconds of a copy between each stage and the next one, in either direction: one entry less than
+  /// `stages`, or empty if copies take no time. Copies overlap with computation; a stage only waits for the
+  /// copy of its input.
   std::vector<double> transfers;
 };
 
-/// When each stage does what, in seconds from the first task on.
+/// When each stage runs which task, in seconds from the start of the first task.
 struct PipelineTimeline {
   struct Entry {
     StageTask task;
@@ -58,13 +59,13 @@ struct PipelineTimeline {
 
   double makespan() const;
   double busy(size_t stage) const;
-  /// The part of the stages' time in which they wait.
+  /// Idle fraction of the stages' time.
   double bubble() const;
 };
 
-/// Runs the stages' tasks, which are in the order in which each stage does them. A task begins when the one
-/// before it is done and its input is there: for a forward, that of the stage before; for a backward, that of
-/// the stage after and its own forward. Throws Error where the stages wait for each other for ever.
+/// Simulates the stages' tasks, given in execution order. A task starts when the stage's previous task is
+/// done and its input is available: for a forward, the previous stage's output; for a backward, the next
+/// stage's gradient and the stage's own forward. Throws Error if the stages deadlock.
 PipelineTimeline simulate(std::span<const std::vector<StageTask>> tasks, const PipelineTimes& times);
 PipelineTimeline simulate(PipelineSchedule schedule, int microbatches, const PipelineTimes& times);
 

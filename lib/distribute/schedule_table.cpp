@@ -20,14 +20,14 @@ std::string label_of(const Entry& entry) {
   return fmt::format("{}{}", letter_of(entry), entry.task.microbatch);
 }
 
-/// `label` in a cell of its own, which ends with a space where there is one to spare.
+/// Pads `label` to `width` with `fill`; the cell ends with a space if there is room for one.
 std::string cell(const std::string& label, size_t width, char fill) {
   std::string text = label + std::string(width - std::min(width, label.size()), fill);
   if (width > std::max<size_t>(label.size(), 1)) text.back() = ' ';
   return text;
 }
 
-/// Columns a second, as many as the labels need and the picture has.
+/// Returns columns per second: enough for the labels, but limited by the available columns.
 double scale_of(const PipelineTimeline& timeline, int columns) {
   double shortest = std::numeric_limits<double>::infinity();
   size_t label = 0;
@@ -45,7 +45,7 @@ size_t column_of(double seconds, double scale) {
   return static_cast<size_t>(std::lround(seconds * scale));
 }
 
-/// Whether every task is as wide as its label.
+/// Returns whether every task is at least as wide as its label.
 bool shows_labels(const PipelineTimeline& timeline, double scale) {
   return std::all_of(timeline.stages.begin(), timeline.stages.end(), [&](const auto& entries) {
     return std::all_of(entries.begin(), entries.end(), [&](const Entry& entry) {
@@ -78,8 +78,8 @@ std::string draw_letters(const std::vector<Entry>& entries, double scale, size_t
       if (inside <= 0) break;
       (entry.task.kind == StageTask::Kind::forward ? columns[c].forward : columns[c].backward) += inside;
     }
-  constexpr double kLeast = 0.125;  // of a column's time: less is not shown
-  constexpr double kPart = 0.25;    // of what a stage did: less is not shown beside the rest
+  constexpr double kLeast = 0.125;  // fraction of a column's time; shorter work is not shown
+  constexpr double kPart = 0.25;    // fraction of the work in a column; smaller parts are not shown
   std::string line;
   for (const Seconds& column : columns) {
     const double busy = column.forward + column.backward;
@@ -104,7 +104,7 @@ std::string duration(double seconds) {
   return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
 }
 
-/// What the stages wait for, and whose fault it is.
+/// Describes the bubble and its causes.
 std::string bubble_text(const PipelineTimeline& timeline, PipelineSchedule schedule, int microbatches) {
   const size_t stages = timeline.stages.size();
   double mean = 0;

@@ -1,4 +1,4 @@
-// A pipeline's schedule as people read it.
+// Text drawing of a pipeline's schedule.
 #pragma once
 
 #include <span>
@@ -9,16 +9,16 @@
 
 namespace dtrain {
 
-/// What each stage does from the timeline's begin to its end, a line a stage, at most `columns` wide and no
-/// wider than the numbers of the microbatches need: "F0 F1 .. B0--- F2". Where that does not fit, each
-/// column says what the stage has done in its time: 'F', 'B', '*' both, '.' nothing to speak of.
+/// Draws the timeline, one line per stage, at most `columns` wide and no wider than needed for the microbatch
+/// numbers: "F0 F1 .. B0--- F2". If these do not fit, each column shows what the stage mainly does in that
+/// time: 'F', 'B', '*' for both, '.' if it is mostly idle.
 std::vector<std::string> draw_timeline(const PipelineTimeline& timeline, int columns);
 
-/// A table with a line a stage: its device, the part of the time in which it computes, of how many
-/// microbatches it holds the activations at most, and what it does when. Below: how long a
-/// batch takes, the bubble, how much of it the schedule makes and how much stages that take longer than
-/// others. `devices`: names, by stage. The table is `columns` wide, or wider where that leaves the picture
-/// less than 20.
+/// Returns a table with one line per stage: its device, the fraction of time in which it computes, the
+/// maximum number of microbatches whose activations it holds, and its timeline. Below: the time of a batch,
+/// the bubble, the bubble that the schedule would have with equal stages, and whether one stage is slower
+/// than the others. `devices`: names, by stage. The table is `columns` wide, or wider if the timeline would
+/// otherwise have less than 20 columns.
 std::string schedule_table(PipelineSchedule schedule, int microbatches, const PipelineTimes& times,
                            std::span<const std::string> devices, int columns);
 

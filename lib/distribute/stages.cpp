@@ -9,9 +9,9 @@ namespace dtrain {
 
 namespace {
 
-constexpr double kCopies = 2;  // of a value that crosses: itself and its gradient
+constexpr double kCopies = 2;  // of a value that crosses stages: the value and its gradient
 
-/// What a node is to a stage by itself.
+/// Adds a node's time and activations to a stage, without its parameters and inputs.
 void load_node(StageLoad& load, const StageDevice& device, size_t i, const StageNode& node) {
   load.seconds += device.seconds[i];
   load.bytes += device.in_flight * node.activation_bytes;
@@ -20,7 +20,7 @@ void load_node(StageLoad& load, const StageDevice& device, size_t i, const Stage
   load.bytes += more;
 }
 
-/// The least costs of cuts, over the layers: the nodes but the model's inputs.
+/// Searches cuts of minimal cost over the layers (all nodes except model inputs).
 class CutSearch {
  public:
   explicit CutSearch(const StageProblem& problem) : problem_(problem) {
@@ -33,13 +33,14 @@ class CutSearch {
         std::count_if(layers_.begin(), layers_.end(), [](const CutLayer& layer) { return layer.may_begin; }));
   }
 
-  /// The stage of each node of the cut for which `combine` of all stages' costs is the least; empty where
-  /// there is none. `cost(stage, load)` is negative where the stage cannot have it, nor any larger one.
+  /// Returns the stage of each node in the cut that minimizes `combine` over all stages' costs; empty if
+  /// there is none. `cost(stage, load)` is negative if the stage cannot have this load or any larger one.
   template <class Cost, class Combine>
   std::vector<int> best(const Cost& cost, const Combine& combine) const {
     const size_t stages = problem_.devices.size(), n = layers_.size();
     constexpr double kNone = std::numeric_limits<double>::infinity();
-    // Of the first stages over the first layers: the cost, and where the last of those stages begins.
+    // By number of stages and number of layers covered: the minimal cost, and the first layer of the last of
+    // these stages.
     std::vector<std::vector<double>> least(stages + 1, std::vector<double>(n + 1, kNone));
     std::vector<std::vector<size_t>> begins(stages + 1, std::vector<size_t>(n + 1, 0));
     least[0][0] = 0;
@@ -73,21 +74,21 @@ class CutSearch {
   static constexpr int kNobody = -1;
   /// A value that a layer reads. Layers are numbered without the model's inputs.
   struct Arrival {
-    int made_by;         // an input's first reader in its place
-    int read_before_by;  // the last reader of the value before this layer
+    int made_by;         // layer that makes the value; for a model input, its first reader
+    int read_before_by;  // last reader of the value before this layer
     int64_t bytes;
   };
   struct CutLayer {
     size_t node = 0;
-    bool may_begin = true;            // a stage
-    int parameters_before = kNobody;  // the last layer before this one that has the same parameters
+    bool may_begin = true;            // whether a stage may begin here
+    int parameters_before = kNobody;  // last earlier layer with the same parameters
     std::vector<Arrival> arrivals = {};
   };
 
   const StageNode& node(size_t i) const { return problem_.nodes[i]; }
 
   void find_layers() {
-    std::map<int, int> users;  // by owner: the last one so far
+    std::map<int, int> users;  // last user so far, by owner
     layer_of_.assign(problem_.nodes.size(), kNobody);
     for (size_t i = 0; i < problem_.nodes.size(); ++i) {
       if (node(i).is_input) continue;
@@ -114,7 +115,7 @@ class CutSearch {
     }
   }
 
-  /// Adds what a layer brings to a stage that begins with the layer `begin`.
+  /// Adds a layer to the load of a stage that begins with layer `begin`.
   void add(StageLoad& load, size_t stage, size_t begin, size_t number) const {
     const CutLayer& layer = layers_[number];
     const StageDevice& device = problem_.devices[stage];
@@ -139,14 +140,14 @@ class CutSearch {
 
   const StageProblem& problem_;
   std::vector<CutLayer> layers_;
-  std::vector<int> layer_of_;  // by node; kNobody: an input
+  std::vector<int> layer_of_;  // by node; kNobody for model inputs
 };
 
 }  // namespace
 
 std::vector<StageLoad> stage_loads(const StageProblem& problem, std::span<const int> stages) {
   std::vector<StageLoad> loads(problem.devices.size());
-  std::set<std::pair<int, int>> held;  // parameters, by their node, and stage
+  std::set<std::pair<int, int>> held;  // pairs of parameter owner and stage that were counted
   for (size_t i = 0; i < problem.nodes.size(); ++i) {
     const StageNode& node = problem.nodes[i];
     if (node.is_input) continue;
@@ -195,7 +196,7 @@ StageCut choose_stages(const StageProblem& problem) {
     return cut;
   }
   for (const StageLoad& load : stage_loads(problem, cut.stages)) slowest = std::max(slowest, load.seconds);
-  constexpr double kRounding = 1 + 1e-12;  // sums of the same seconds in another order
+  constexpr double kRounding = 1 + 1e-12;  // the seconds may be summed in a different order
   cut.stages = search.best(
       [&](size_t stage, const StageLoad& load) {
         return lack(stage, load) > 0 || load.seconds > slowest * kRounding ? kCannot

@@ -1,4 +1,4 @@
-// Where a graph is cut into the stages of a pipeline.
+// Cuts a graph into pipeline stages.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,30 @@
 
 namespace dtrain {
 
-/// What a cut must know of a node. Nodes come after those that they read; stages are runs of them.
+/// The properties of a node that matter for a cut. Nodes follow their inputs, and each stage is a contiguous
+/// run of nodes.
 struct StageNode {
-  bool is_input = false;         // of the model: no layer, it costs nothing, and goes with its first reader
-  bool stays = false;            // on the stage of the node before
-  int parameters_of = -1;        // the node whose parameters are its, too; -1: its own
-  int64_t parameter_bytes = 0;   // with gradients and slots, held once by each stage that has them
-  int64_t activation_bytes = 0;  // kept from forward to backward, of a microbatch
-  /// Of the last node of a recomputed segment: what the segment holds while backward is in it. Segments are
-  /// computed again one after the other.
+  bool is_input = false;         // model input: no layer, no cost, on the stage of its first reader
+  bool stays = false;            // must be on the stage of the previous node
+  int parameters_of = -1;        // the node whose parameters this node shares; -1: none
+  int64_t parameter_bytes = 0;   // with gradients and optimizer state; counted once per stage that uses them
+  int64_t activation_bytes = 0;  // kept from forward to backward, per microbatch
+  /// For the last node of a recomputed segment: bytes that the segment holds while backward is in it.
+  /// Segments are recomputed one after the other.
   int64_t recomputed_bytes = 0;
 };
 
-/// What a node computes for others. A stage that reads another one's has a copy, and gives the gradient back.
+/// An output of a node. Each other stage that reads it has a copy, and sends the gradient back.
 struct StageValue {
   int node = 0;
-  int64_t bytes = 0;         // of a microbatch
-  std::vector<int> readers;  // nodes, in ascending order
+  int64_t bytes = 0;         // per microbatch
+  std::vector<int> readers;  // node indices, in ascending order
 };
 
-/// A stage's device.
+/// The device of a stage.
 struct StageDevice {
-  std::vector<double> seconds;   // of each node here: forward and backward of a microbatch
-  std::optional<int64_t> bytes;  // nothing: as many as are asked for
+  std::vector<double> seconds;   // forward and backward of a microbatch, for each node on this device
+  std::optional<int64_t> bytes;  // nullopt: unlimited
   int in_flight = 1;             // microbatches whose activations the stage keeps
 };
 
@@ -38,35 +39,35 @@ struct StageProblem {
   std::vector<StageNode> nodes;
   std::vector<StageValue> values;
   std::vector<StageDevice> devices;  // by stage
-  double seconds_per_byte = 0;       // of a copy between stages; the stage that reads spends them
+  double seconds_per_byte = 0;       // for copies between stages; counted for the stage that reads
 };
 
-/// What a stage has to do for a microbatch, and to hold.
+/// Time per microbatch, and memory, of a stage.
 struct StageLoad {
   double seconds = 0;
   int64_t bytes = 0;
-  int64_t recomputed_bytes = 0;  // of these, the largest segment's
+  int64_t recomputed_bytes = 0;  // part of `bytes`: that of the largest recomputed segment
 };
 
 struct StageCut {
   enum class Outcome {
     found,
-    too_few_layers,     // possible_starts is less than there are stages
-    too_little_memory,  // of every cut; `stages` is the one whose largest lack of bytes is the smallest
+    too_few_layers,     // possible_starts is less than the number of stages
+    too_little_memory,  // for any cut; `stages` is the cut with the smallest maximum shortage of a stage
   };
   Outcome outcome = Outcome::found;
-  std::vector<int> stages;       // of each node; empty where there are too few layers
+  std::vector<int> stages;       // of each node; empty if there are too few layers
   std::vector<StageLoad> loads;  // by stage
-  int possible_starts = 0;       // layers that a stage may begin with: the most stages that there can be
+  int possible_starts = 0;  // number of layers that may begin a stage, which is the maximum number of stages
 };
 
-/// The loads of the problem's stages where `stages` says the stage of each node, in any order.
+/// Returns the load of each stage. `stages`: the stage of each node, in any assignment.
 std::vector<StageLoad> stage_loads(const StageProblem& problem, std::span<const int> stages);
 
-/// Of all cuts that give each stage at least one layer and fit every device's memory, the one whose slowest
-/// stage is the fastest; of several such, the one whose stages differ least (by the sum of their squared
-/// seconds). By dynamic programming over the stages and the nodes that end them, which is exact; the time
-/// grows by the nodes squared, times the stages.
+/// Among all cuts in which each stage has at least one layer and fits into its device's memory, returns the
+/// one with the fastest slowest stage; among equal ones, that with the smallest sum of the stages' squared
+/// seconds. Exact, by dynamic programming over the stages and their last nodes; the time is proportional to
+/// stages * nodes^2.
 StageCut choose_stages(const StageProblem& problem);
 
 }  // namespace dtrain

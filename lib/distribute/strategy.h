@@ -1,4 +1,4 @@
-// How a run is laid over devices, as the configuration says it.
+// Strategies: how the configuration distributes a run over devices.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace dtrain {
 
-/// `devices:` - `auto` (all GPUs; the CPU where there is none) or a list of names.
+/// The `devices:` option: `auto` (all GPUs; the CPU if there are none) or a list of names.
 struct DeviceList {
   std::vector<WrittenDevice> devices;  // empty: auto
 };
@@ -29,59 +29,59 @@ struct Codec<DeviceList> {
   static Json schema();
 };
 
-/// What is sharded over the replicas; every level has those before it, too (Rajbhandari et
-/// al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", 2020: stages 1 to 3).
+/// What is sharded among the replicas; each level includes the previous ones (Rajbhandari et al., "ZeRO:
+/// Memory Optimizations Toward Training Trillion Parameter Models", 2020: stages 1 to 3).
 enum class ShardLevel { none, optimizer, gradients, parameters };
 template <>
 inline const EnumNames<ShardLevel> names_of<ShardLevel> = {{ShardLevel::optimizer, "optimizer"},
                                                            {ShardLevel::gradients, "gradients"},
                                                            {ShardLevel::parameters, "parameters"}};
 
-/// Which devices compute what.
+/// Assignment of a run to devices. A "slot" is the index of a device within a replica.
 struct Placement {
-  /// The devices of each replica, by rank; of one replica, by slot.
+  /// Devices by replica and slot.
   std::vector<std::vector<DeviceId>> replicas;
-  /// The slot of each node of the graph; empty where all are on slot 0.
+  /// The slot of each node of the graph; empty if all are on slot 0.
   std::vector<int> slots;
-  /// How many microbatches a replica's share is cut into, which are in the pipeline together, and their
-  /// order.
+  /// Number of microbatches into which a replica's part of a batch is divided. They are in the pipeline
+  /// together, in the order of `schedule`.
   int64_t microbatches = 1;
   PipelineSchedule schedule = PipelineSchedule::sequential;
   ShardLevel sharded = ShardLevel::none;
 
-  std::vector<DeviceId> devices() const;  // all replicas'
-  /// Those that compute a node, one a replica, each once.
+  std::vector<DeviceId> devices() const;  // of all replicas
+  /// Devices that compute a node, one per replica, without duplicates.
   std::vector<DeviceId> devices_of(int node) const;
 };
 
-/// What a strategy lays over devices: a model, and what training makes of it.
+/// The work that a strategy places: a model and its training.
 struct Workload {
-  const Graph& graph;        // without nodes where the model is not known
-  int64_t batch_size = 1;    // samples on their way at a time, over all replicas
-  int64_t slot_bytes = 0;    // of the optimizer's state, for each trained number
+  const Graph& graph;        // empty if the model failed to parse
+  int64_t batch_size = 1;    // samples processed at a time, over all replicas
+  int64_t slot_bytes = 0;    // optimizer state per trained parameter element
   size_t element_bytes = 4;  // of the compute type
-  /// What a device can do for batches of so many samples, where so many threads share its memory (the CPU's
-  /// devices have one memory, and its cores); null: what is typical of such a device.
+  /// Measures a device for batches of `samples` samples. `sharing`: number of threads that share its memory
+  /// (CPU devices share memory and cores). Null: use typical values.
   std::function<PipelineDevice(DeviceId device, int64_t samples, int sharing)> measure = nullptr;
 };
 
-/// Immutable.
+/// Places runs on devices. Immutable.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// Reports devices that do not exist here, saying what there is, and what does not go with the model; there
-  /// are no replicas then. Of a model that is not known, nothing is looked at that needs it, and the
-  /// placement is good for nothing but its devices.
+  /// Returns the placement. Reports missing devices (and lists the existing ones) and conflicts with the
+  /// model; the result then has no replicas. If the model failed to parse, only devices() of the result is
+  /// meaningful.
   virtual Placement place(const Workload& work, Diagnostics& diagnostics) const = 0;
-  /// The same; throws UserError.
+  /// The same, but throws UserError.
   Placement place(const Workload& work) const;
-  /// The strategy as `config.yaml` has it, {kind: options}, with the choices that it leaves to place() made,
-  /// and the places that layers name for themselves written among its own; null where there is nothing of
-  /// the sort. For what it can place.
+  /// Returns the strategy for `config.yaml`, {kind: options}, with the automatic choices of place() made, and
+  /// with layers' `device:` options moved into its options. Null if there is nothing to change. The workload
+  /// must be accepted by place().
   virtual ConfigNode settled(const Workload& /*work*/) const { return {}; }
-  /// The options that it leaves to place() to choose.
+  /// Names of the options that place() chooses automatically.
   virtual std::vector<std::string_view> open_options() const { return {}; }
-  /// How much of the gradient GPUs sum at a time while backward goes on.
+  /// Bytes of gradients that GPUs reduce at a time during backward.
   virtual int64_t bucket_bytes() const { return int64_t{25} << 20; }
 };
 

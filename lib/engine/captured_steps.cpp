@@ -12,9 +12,9 @@ CapturedSteps::Mode CapturedSteps::begin(const BatchKind& kind) {
   return mode;
 }
 
-/// For both turns at once, as nothing may be captured any more once the devices wait for each other.
+/// Captures both turns at once, because no capture is possible later, when devices wait for each other.
 bool CapturedSteps::capture(int index, size_t& turn, const std::function<void()>& work) {
-  if (refused_) return true;  // by an earlier microbatch
+  if (refused_) return true;  // an earlier microbatch was rejected
   const size_t first = turn;
   Graphs graphs;
   try {
@@ -26,8 +26,8 @@ bool CapturedSteps::capture(int index, size_t& turn, const std::function<void()>
     turn = first;
     refused_ = true;
     advice_ = fmt::format(
-        "{}: CUDA refuses to capture {} steps of {} samples, so all devices go on without CUDA graphs for "
-        "these, more slowly ({})",
+        "{}: CUDA cannot capture {} steps of {} samples, so all devices run these without CUDA graphs, which "
+        "is slower ({})",
         context_.device().str(), kind_.purpose == Plan::Purpose::training ? "training" : "evaluation",
         kind_.size, refusal.what());
     return false;
@@ -39,7 +39,7 @@ bool CapturedSteps::capture(int index, size_t& turn, const std::function<void()>
 void CapturedSteps::run(int index, size_t turn, const std::function<void()>& work) {
   if (const auto found = graphs_.find({kind_, index}); found != graphs_.end())
     return found->second[turn]->run();
-  // NCCL takes no call outside of a graph while a graph with calls to the same communicator runs.
+  // NCCL forbids calls outside a graph while a graph with calls on the same communicator runs.
   if (!graphs_.empty()) context_.synchronize();
   work();
 }

@@ -1,4 +1,4 @@
-// The CUDA graphs of a slot's steps.
+// CUDA graphs of the steps on one device.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ namespace dtrain {
 
 class Dataset;
 
-/// Batches whose work is captured once and replayed for each of them: of one purpose, one size and one data
-/// set, as a captured step knows where a GPU keeps the rows.
+/// Batches that can share captured graphs: equal in purpose, size and data set. The data set matters because
+/// a captured step contains the GPU address of its rows.
 struct BatchKind {
   Plan::Purpose purpose = Plan::Purpose::training;
   int64_t size = 0;
@@ -26,41 +26,41 @@ struct BatchKind {
   auto operator<=>(const BatchKind&) const = default;
 };
 
-/// How the work for each kind of batch is done. Runs eagerly the first time, in which libraries load, choose
-/// and allocate; is captured the second time, in a graph for each microbatch; is replayed from then on. Used
-/// by the slot's thread.
+/// Decides how to run each kind of batch. The first batch runs eagerly, so that libraries load, choose
+/// algorithms and allocate. The second is captured, one graph per microbatch. Later batches replay the
+/// graphs. To be used by the device's thread.
 class CapturedSteps {
  public:
   enum class Mode { eager, capture, replay };
 
-  /// Refers to the context.
+  /// Keeps a reference to the context.
   explicit CapturedSteps(Context& context) : context_(context) {}
 
-  /// The mode for the next batch, of this kind. capture(), run() and drop() are about this kind until the
-  /// next call.
+  /// Returns the mode for the next batch, which is of this kind. capture(), run() and drop() refer to this
+  /// kind until the next call.
   Mode begin(const BatchKind& kind);
-  /// Captures the work of the microbatch `index` twice, for both values of `turn` (0 and 1), which work()
-  /// reads. Nothing is captured where graphs are switched off. Returns false where CUDA refuses; then
-  /// refused() holds until drop() or forget().
+  /// Captures the work of microbatch `index` twice, for both values of `turn` (0 and 1), which work() reads.
+  /// Captures nothing if graphs are switched off. Returns false if CUDA rejects the capture; refused() is
+  /// then true until drop() or forget().
   bool capture(int index, size_t& turn, const std::function<void()>& work);
-  /// Replays the microbatch's graph of this turn; calls work() where there is no graph.
+  /// Replays the microbatch's graph for this turn; calls work() if there is no graph.
   void run(int index, size_t turn, const std::function<void()>& work);
 
   bool refused() const { return refused_; }
-  /// Destroys this kind's graphs: its batches are computed without graphs from now on.
+  /// Destroys this kind's graphs; its batches run without graphs from now on.
   void drop();
-  /// Destroys all graphs: every kind is captured again the next time.
+  /// Destroys all graphs; every kind is captured again.
   void forget();
-  /// A sentence about the last refusal, once; else "".
+  /// Returns a message about the last rejected capture, once; else "".
   std::string take_advice() { return std::exchange(advice_, ""); }
 
  private:
-  using Graphs = std::array<std::unique_ptr<CapturedGraph>, 2>;  // by turn
+  using Graphs = std::array<std::unique_ptr<CapturedGraph>, 2>;  // indexed by turn
 
   Context& context_;
   BatchKind kind_;
   std::map<BatchKind, Mode> modes_;
-  std::map<std::pair<BatchKind, int>, Graphs> graphs_;  // with the microbatch's index
+  std::map<std::pair<BatchKind, int>, Graphs> graphs_;  // the int is the microbatch's index
   bool refused_ = false;
   std::string advice_;
 };

@@ -72,7 +72,7 @@ void Executor::grow(Buffer& memory, size_t bytes) {
   if (bytes <= memory.bytes()) return;
   Context& context = worker_->context();
   context.synchronize();
-  memory = Buffer();  // freed before the larger one is taken
+  memory = Buffer();  // freed before allocating the larger one
   memory = context.allocate(bytes);
   moved_ = true;
 }
@@ -150,8 +150,8 @@ void Executor::clear_totals() {
   worker_->context().enqueue_zero(totals_.data(), count_ * sizeof(double));
 }
 
-/// Numbers and totals take turns in two places of the host's memory, so that one step can be described while
-/// the one before computes; the step before that has been waited for.
+/// Step scalars and totals are double-buffered in host memory, so that one step can be prepared while the
+/// previous one computes. Waits for the step before the previous one.
 void Executor::begin(const StepNumbers& numbers) {
   turn_ = 1 - turn_;
   done_[turn_]->synchronize();
@@ -201,10 +201,10 @@ void Executor::train(const StepOrder& order, const Microbatches& microbatches, G
   try {
     train_microbatches(order, microbatches, sync);
   } catch (const ReadError&) {
-    turn_ = 1 - turn_;  // the step before, which may be under way, is the last one
+    turn_ = 1 - turn_;  // undo: totals() refers to the previous step, which may still be running
     throw;
   }
-  if (first_time_) {  // no sum may be under way when the kernels of end() are loaded
+  if (first_time_) {  // no reduction may be running while the kernels of end() are loaded
     worker_->context().synchronize();
     everyone_.barrier();
   }
@@ -255,10 +255,10 @@ void Executor::train_microbatch(const StepOrder& order, Range samples, int index
     compute(frame, info, accumulated, nullptr);
     if (!last) return;
     fetch_totals();
-    worker_->context().synchronize();  // as CapturedSteps::run() does: the step before may be a graph's
+    worker_->context().synchronize();  // as in CapturedSteps::run(): the previous step may be a graph
     meet();
     sync.ready(*worker_, plans_.layout().on(slot_).with_gradient());
-    worker_->context().synchronize();  // before the update's kernels are loaded, too
+    worker_->context().synchronize();  // also before loading the kernels of the update
     return complete(sync);
   }
   std::function<void(int64_t)> on_ready;
@@ -278,8 +278,8 @@ void Executor::train_microbatch(const StepOrder& order, Range samples, int index
   captured_.run(index, turn_, work);
 }
 
-/// Where gradients are accumulated over more microbatches than the schedule takes at once, it is run anew, so
-/// that no more are ever under way.
+/// Repeats the schedule if gradients are accumulated over more microbatches than it takes at once, so that no
+/// more are ever in flight.
 void Executor::train_by_schedule(const StepOrder& order, const Microbatches& microbatches,
                                  GradientSync& sync) {
   send_numbers();
@@ -384,7 +384,7 @@ void Executor::predict(const Batch& batch, const Microbatches& microbatches, Gra
   meet();
 }
 
-/// One output's rows, as float32 where they are of the compute type.
+/// Copies the rows of one output to the host, converting the compute type to float32.
 void Executor::download_output(const View& mine, Range samples, const View& whole) {
   const size_t row = mine.bytes() / static_cast<size_t>(samples.size());
   std::byte* to = whole.as<std::byte>() + row * static_cast<size_t>(samples.begin);
@@ -393,7 +393,7 @@ void Executor::download_output(const View& mine, Range samples, const View& whol
   if (mine.dtype != DType::float32 || type == DType::float32)
     return context.copy_to_host(to, mine.data, mine.bytes());
   if (wide_.bytes() < mine.bytes()) {
-    wide_ = Buffer();  // freed before the larger one is taken
+    wide_ = Buffer();  // freed before allocating the larger one
     wide_ = context.allocate(mine.bytes());
   }
   worker_->ops().cast(wide_.data(), DType::float32, mine.data, type, mine.elements());

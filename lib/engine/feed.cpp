@@ -58,7 +58,7 @@ Buffer Feed::on_device(std::span<const float> values) {
 
 void Feed::make_resident(Column& column, const Dataset& dataset, size_t index) {
   column.resident = context_.allocate(static_cast<size_t>(dataset.size()) * column.row_bytes());
-  // In blocks, so that the host needs no second copy of it all.
+  // Reads in blocks, so that the host needs no full copy of the column.
   const auto row_bytes = static_cast<int64_t>(column.row_bytes());
   const int64_t block = std::max<int64_t>(1, (int64_t{16} << 20) / std::max<int64_t>(1, row_bytes));
   std::vector<std::byte> rows_read(static_cast<size_t>(std::min(block, dataset.size()) * row_bytes));
@@ -109,8 +109,8 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Fr
         (static_cast<size_t>(range.size()) * column.row_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   if (bytes > staging_[0].host.bytes() || !staging_[0].uploaded) {
-    context_.synchronize();  // nothing reads the old ones any more
-    // Both, as nothing may be allocated when this comes again (collective.h).
+    context_.synchronize();  // nothing reads the old buffers any more
+    // Replaces both buffers, because no memory may be allocated in the next call (collective.h).
     for (Staging& staging : staging_) {
       staging = {};
       staging = {context_.allocate_host(bytes), context_.allocate(bytes), context_.make_event(),
@@ -133,7 +133,7 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Fr
   staging.consumed->record();
 }
 
-/// The samples as they are to come to the device.
+/// Reads samples in the format in which they are uploaded.
 void Feed::read(const Source& source, const Batch& batch, Range range, std::span<void* const> to,
                 const Frame& frame) {
   const BatchSource from = batch.source();

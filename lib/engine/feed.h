@@ -1,4 +1,4 @@
-// How a batch's samples come to a replica.
+// Uploads a batch's samples to a replica.
 #pragma once
 
 #include <array>
@@ -13,38 +13,40 @@
 
 namespace dtrain {
 
-/// Belongs to one slot of a replica and its thread, and fills those columns of a frame that are on that slot.
-/// On the CPU samples are read right into the frame. For a GPU they are read as they are stored into one of
-/// two staging buffers, uploaded while the step before computes, and converted on the device. Of a data set
-/// that is kept on the device only the order of an epoch's samples is uploaded.
+/// Fills the columns of a frame that are on one slot of a replica; to be used by that slot's thread. On the
+/// CPU, samples are read directly into the frame. For a GPU, samples are read in their stored format into one
+/// of two staging buffers, uploaded while the previous step computes, and converted on the device. For a data
+/// set that is kept on the device, only the order of an epoch's samples is uploaded.
 class Feed {
  public:
   explicit Feed(Ops& ops) : ops_(ops), context_(ops.context()) {}
 
-  /// Samples `range` of the batch come into the frame's columns; of those that are kept on the device,
-  /// gather() brings them.
+  /// Loads samples `range` of the batch into the frame's columns, except columns that are kept on the device:
+  /// gather() copies these.
   void load(const Batch& batch, Range range, const Frame& frame);
-  /// Those that are kept on the device, once load() has been called. `first`: where the batch begins in the
-  /// order of the epoch, in the device's memory. Can be captured, and then serves every batch.
+  /// Copies the columns that are kept on the device into the frame; to be called after load(). `first`:
+  /// device pointer to the index in the epoch's order at which the batch begins. If captured, the graph
+  /// serves every batch.
   void gather(const Batch& batch, Range range, const Frame& frame, const int64_t* first);
 
  private:
-  /// A column as it comes to the device.
+  /// How a column is uploaded to the device.
   struct Column {
     GatherSpec spec;
-    Buffer scale, offset;  // of the spec
-    bool stored = false;   // as the data set stores it; else as the model wants it
-    Buffer resident;       // all rows, where they are kept there
+    Buffer scale, offset;  // arrays of the spec
+    bool stored = false;   // true: in the data set's format; false: in the model's
+    Buffer resident;       // all rows, if the column is kept on the device
     size_t row_bytes() const { return static_cast<size_t>(spec.row_elements) * bytes_of(spec.from); }
   };
   struct Source {
     std::vector<Column> columns;
-    Buffer order;  // of the epoch, where the columns are resident
+    Buffer order;  // the epoch's order of rows, if the columns are resident
     int64_t order_number = -1;
   };
   struct Staging {
     Buffer host, device;
-    std::unique_ptr<Event> uploaded, consumed;  // the copy to the device, and what reads it there
+    std::unique_ptr<Event> uploaded,
+        consumed;  // `uploaded`: the copy to the device is done; `consumed`: the device has read it
   };
 
   Source& source_of(const Dataset* dataset, const Frame& frame);
@@ -59,7 +61,7 @@ class Feed {
   Context& context_;
   std::map<const Dataset*, Source> sources_;
   std::array<Staging, 2> staging_;
-  size_t next_ = 0;  // of the staging areas
+  size_t next_ = 0;  // index of the next staging buffer
 };
 
 }  // namespace dtrain

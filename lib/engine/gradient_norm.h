@@ -1,4 +1,4 @@
-// The norm of a gradient whose parts are with several workers.
+// Norm of a gradient whose parts are spread over several workers.
 #pragma once
 
 #include <memory>
@@ -12,29 +12,30 @@
 
 namespace dtrain {
 
-/// Sums the squares of the whole model's gradient, as it lies in the layout of one slot, whoever has which
-/// part: neither slots nor replicas nor parts of them change a bit of it (ops/math/pairwise.h). One object
-/// for the workers of a slot; each worker's thread calls with its own.
+/// Sums the squares of the whole model's gradient, stored in the layout of one slot. The result is
+/// bit-identical for any division of the gradient among slots and replicas (ops/math/pairwise.h). One object
+/// serves all workers of a slot; each worker's thread passes its own worker.
 class GradientNorm {
  public:
-  /// `workers`: those that sum, by replica.
+  /// `workers`: the slot's workers that sum, by replica.
   GradientNorm(const ModelLayout& layout, int slot, std::span<Worker* const> workers);
 
-  /// The sum over all parts. `gradient`: of the range `mine` of the slot's layout, trained parameters only,
-  /// in the memory of `worker`. Each element is in one part of `everyone`'s.
+  /// Returns the sum over the parts of all ranks. `gradient`: the range `mine` of the slot's layout, within
+  /// the trained parameters, in the memory of `worker`. Each element belongs to the part of exactly one rank
+  /// of `everyone`.
   double sum_of_squares(Worker& worker, Collective& everyone, const float* gradient, Range mine) const;
 
  private:
-  /// Trained parameters that are neighbours on the slot and in the whole layout.
+  /// Trained parameters that are contiguous both on the slot and in the whole layout.
   struct Run {
     Range on_slot;
-    int64_t at;  // where the whole layout has its first
+    int64_t at;  // offset of the first element in the whole layout
   };
 
   std::vector<Run> runs_;
-  int64_t grains_;            // of the whole layout
-  size_t most_terms_ = 0;     // that a worker of any slot has
-  std::vector<Buffer> sums_;  // of a worker's terms, by rank
+  int64_t grains_;            // number of grains in the whole layout
+  size_t most_terms_ = 0;     // upper bound for any worker on any slot
+  std::vector<Buffer> sums_;  // a worker's partial sums, by rank
 };
 
 }  // namespace dtrain

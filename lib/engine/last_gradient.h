@@ -1,4 +1,4 @@
-// The last step's gradient, for those who want to look at it.
+// Read access to the last step's gradient.
 #pragma once
 
 #include <algorithm>
@@ -10,18 +10,18 @@
 
 namespace dtrain {
 
-/// Where its parts lie, each with a replica.
+/// Locations of the gradient's parts, one per replica.
 class LastGradient {
  public:
   explicit LastGradient(size_t replicas) : parts_(replicas) {}
 
-  /// `worker` has the step's gradient of `range` at `values`, until the next step begins. Each rank says so
-  /// of a range of its own, on its own thread.
+  /// Records that `worker` has the step's gradient of `range` at `values`, until the next step begins. Each
+  /// rank calls this on its own thread, for a different range.
   void set(int rank, Worker& worker, const float* values, Range range) {
     parts_[static_cast<size_t>(rank)] = {&worker, values, range};
   }
 
-  /// As GradientSync::read_gradient().
+  /// Implements GradientSync::read_gradient().
   bool read(const Update& update, Range range, float* to) const {
     for (const Part& part : parts_) {
       const Range both = overlap(range, part.range);
@@ -32,7 +32,7 @@ class LastGradient {
       float* const values = to + (both.begin - range.begin);
       context.copy_to_host(values, part.values + (both.begin - part.range.begin),
                            static_cast<size_t>(both.size()) * sizeof(float));
-      if (update.needs_directions()) continue;  // they are as they are applied
+      if (update.needs_directions()) continue;  // directions are already in their final form
       const float most = update.clip_value();
       for (int64_t i = 0; i < both.size(); ++i)
         values[i] = std::clamp(values[i] * state.gradient.gradient_scale, -most, most);
@@ -42,7 +42,7 @@ class LastGradient {
 
  private:
   struct Part {
-    Worker* worker = nullptr;  // null: nothing yet
+    Worker* worker = nullptr;  // null: not set yet
     const float* values = nullptr;
     Range range;
   };

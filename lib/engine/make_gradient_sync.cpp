@@ -1,4 +1,5 @@
-// The gradient syncs that there are: for one replica, for one memory, by NCCL, by way of the host.
+// Implementations of GradientSync with replicated state: for one replica, in shared memory, by NCCL, and
+// through the host.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -12,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// One replica: the update follows the computation.
+/// One replica: the update follows the computation without communication.
 class SingleReplica final : public WholeState {
  public:
   SingleReplica(Worker& worker, const ParameterLayout& layout, const Update& update)
@@ -31,8 +32,8 @@ class SingleReplica final : public WholeState {
   Range whole_;
 };
 
-/// Several replicas in one memory, the host's or one GPU's: each sums and updates a part for all. So does one
-/// replica whose other slots have parts of the gradient.
+/// Several replicas in one memory (the host's or one GPU's): each sums and updates one part for all. Also
+/// used for one replica whose other slots hold parts of the gradient.
 class SharedMemory final : public WholeState {
  public:
   explicit SharedMemory(const GradientSyncRequest& request)
@@ -49,7 +50,7 @@ class SharedMemory final : public WholeState {
     all_reduce_sums(worker, worker, everyone, update_, norm_, gradient + mine.begin, mine);
     update_part(worker, replicas, update_, copy(), gradient + mine.begin, mine);
     set_gradient(replicas.rank(), worker, gradient, mine);
-    worker.context().synchronize();  // the others read this part in the next step
+    worker.context().synchronize();  // other workers read this part in the next step
   }
 
  private:
@@ -62,7 +63,7 @@ class SharedMemory final : public WholeState {
     return {worker.gradients(), member.reduce_scatter(worker.gradients(), with_gradient_)};
   }
 
-  /// Into the first member's buffer, in the order of ranks.
+  /// Sums into the buffer of rank 0, in rank order.
   Sum sum_on_device(Worker& worker, Collective& member) const {
     worker.context().synchronize();
     const std::span<float* const> all = member.share_pointers(worker.gradients());
@@ -76,8 +77,8 @@ class SharedMemory final : public WholeState {
   int64_t with_gradient_;
 };
 
-/// A GPU each: every worker has the parameters and makes the whole update; NCCL sums the gradients bucket by
-/// bucket while backward goes on.
+/// One GPU per worker: every worker has all parameters and runs the whole update. NCCL reduces the gradients
+/// bucket by bucket during backward.
 class NcclAllReduce final : public WholeState {
  public:
   explicit NcclAllReduce(const GradientSyncRequest& request)
@@ -112,7 +113,8 @@ class NcclAllReduce final : public WholeState {
     for (size_t& next = next_[rank]; next < buckets_.size() && buckets_[next].end <= end; ++next)
       members_[rank]->all_reduce(worker.gradients() + buckets_[next].begin, buckets_[next].size());
     if (next_[rank] < buckets_.size() || has_other_slots_ || !update_.is_weighted()) return;
-    // Among the sums, ahead of the update's kernels, whose first launch may wait for another GPU's sum.
+    // Enqueued with the reductions, before the update's kernels: their first launch may wait for another
+    // GPU's reduction.
     if (std::exchange(weights_are_summed_[rank], 1) != 0) return;
     worker.context().enqueue_copy(worker.weights(), worker.own_weights(), sizeof(double));
     members_[rank]->all_reduce(worker.weights(), 1);
@@ -134,7 +136,8 @@ class NcclAllReduce final : public WholeState {
     weights_are_summed_[rank] = 0;
   }
 
-  /// The norm is over all slots' gradients, each of which all of the slot's replicas have.
+  /// The norm covers the gradients of all slots. Every replica of the slot has the slot's gradient, so only
+  /// rank 0 counts it.
   void end(Worker& worker, Collective& replicas, Collective& everyone) override {
     if (!has_other_slots_) return;
     const Range counted = replicas.rank() == 0 ? whole_ : Range{};
@@ -148,13 +151,13 @@ class NcclAllReduce final : public WholeState {
   Range whole_;
   bool has_other_slots_;
   std::vector<Range> buckets_;
-  std::vector<size_t> next_;              // the bucket that is summed next, by rank
-  std::vector<char> weights_are_summed_;  // in this step, by rank
+  std::vector<size_t> next_;              // next bucket to reduce, by rank
+  std::vector<char> weights_are_summed_;  // whether this step has summed the row weights, by rank
   std::vector<std::unique_ptr<DeviceCollective>> members_;
 };
 
-/// Any mixture: the parameters and slots are the host's, GPUs have a copy of the parameters for each step,
-/// and gradients meet in the host's memory. Made to be right on every machine, not to be fast.
+/// Any mixture of devices: parameters and optimizer state are in host memory, GPUs copy the parameters before
+/// each step, and gradients are summed in host memory. Works on every machine but is slow.
 class HostStaged final : public WholeState {
  public:
   explicit HostStaged(const GradientSyncRequest& request)
@@ -176,9 +179,8 @@ class HostStaged final : public WholeState {
   std::string_view where() const override { return "in the host's memory"; }
   std::string advice() const override {
     return nccl_available()
-               ? "gradients meet in the host's memory, which is slow: NCCL is for GPUs alone, one replica "
-                 "each"
-               : "gradients meet in the host's memory, which is slow: there is no NCCL (dtrain gpus)";
+               ? "gradients are summed in the host's memory, which is slow: NCCL needs one GPU per replica"
+               : "gradients are summed in the host's memory, which is slow: NCCL was not found (dtrain gpus)";
   }
   const ParameterMemory& memory_of(const Worker& worker) const override {
     const auto& device = host_of(worker).device;
@@ -192,7 +194,7 @@ class HostStaged final : public WholeState {
     WholeState::allocate_parameters(worker);
     if (const auto& device = host_of(worker).device) device->allocate(worker.ops());
   }
-  /// A gradient for each GPU's replica, and the state where no worker on the CPU has it.
+  /// A gradient buffer per GPU replica, and the state unless a CPU worker has it.
   size_t host_bytes() const override {
     const auto gpus =
         std::count_if(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.worker != nullptr; });
@@ -225,7 +227,7 @@ class HostStaged final : public WholeState {
   }
 
  private:
-  /// What a GPU's replica needs of the host.
+  /// Host resources of a GPU's replica; empty for CPU replicas.
   struct Host {
     std::unique_ptr<Worker> worker;
     std::unique_ptr<ParameterMemory> device;
@@ -233,7 +235,7 @@ class HostStaged final : public WholeState {
   const Host& host_of(const Worker& worker) const { return hosts_[static_cast<size_t>(worker.rank())]; }
 
   std::vector<Host> hosts_;
-  std::optional<GradientNorm> norm_;  // of the workers on the host
+  std::optional<GradientNorm> norm_;  // over the workers on the host
 };
 
 bool same_memory(std::span<Worker* const> workers) {

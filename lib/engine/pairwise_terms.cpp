@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kGrain = math::kSquaresGrain;
 
-/// As members tell each other of a term; kNumbers doubles, all of which hold these numbers exactly.
+/// A term as exchanged between ranks: kNumbers doubles, which represent these integers exactly.
 struct ToldTerm {
   int64_t array, first;
   int level;
@@ -28,10 +28,11 @@ int64_t grains_of(int64_t floats) {
 }
 
 size_t most_terms(int64_t grains) {
-  return 2 * static_cast<size_t>(std::bit_width(static_cast<uint64_t>(grains)));  // two of each level
+  return 2 * static_cast<size_t>(std::bit_width(static_cast<uint64_t>(grains)));  // two per level
 }
 
-/// The largest aligned powers of two from left to right; the last one of all may reach beyond the end.
+/// Splits into the largest aligned powers of two, from left to right. Only the array's last term may extend
+/// beyond its end.
 void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, int64_t first, int64_t grains) {
   const int64_t end = first + grains_of(values.size());
   int64_t begin = values.begin;
@@ -48,7 +49,7 @@ void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, in
 
 std::vector<double> sum_over_members(Collective& everyone, std::span<const PairwiseTerm> terms,
                                      std::span<const double> sums, size_t most, size_t arrays) {
-  std::vector<double> told(most * kNumbers, -1.0);  // an array of -1: no term
+  std::vector<double> told(most * kNumbers, -1.0);  // array -1: unused entry
   for (size_t i = 0; i < terms.size(); ++i) {
     const double numbers[] = {static_cast<double>(terms[i].array), static_cast<double>(terms[i].first),
                               static_cast<double>(terms[i].level), sums[i]};
@@ -69,7 +70,7 @@ std::vector<double> sum_over_members(Collective& everyone, std::span<const Pairw
   for (const ToldTerm& term : all) {
     math::PairwiseSum& total = totals[static_cast<size_t>(term.array)];
     if (term.first != total.count())
-      throw std::logic_error("a part of an array that is summed is with nobody, or with two");
+      throw std::logic_error("each part of a summed array must belong to exactly one rank");
     total.add(term.sum, term.level);
   }
   std::vector<double> result(arrays);

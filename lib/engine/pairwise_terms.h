@@ -1,4 +1,5 @@
-// Sums of squares over members, of arrays that are cut anywhere: no cut changes a bit (ops/math/pairwise.h).
+// Sums of squares over ranks, of arrays divided among the ranks. The result is bit-identical for any division
+// (ops/math/pairwise.h).
 #pragma once
 
 #include <cstdint>
@@ -9,26 +10,26 @@
 
 namespace dtrain {
 
-/// A node of an array's tree of sums: 2^level grains of the array, fewer at its end.
+/// A node of an array's summation tree: 2^level grains of the array, or fewer at its end.
 struct PairwiseTerm {
-  int64_t array = 0;  // which one
-  int64_t first = 0;  // grain of the array
+  int64_t array = 0;  // index of the array
+  int64_t first = 0;  // index of the first grain in the array
   int level = 0;
-  Range values;  // the floats that are summed, where the caller has them
+  Range values;  // the floats to sum, as indices into the caller's values
 };
 
-/// The grains of so many floats.
+/// Returns the number of grains in `floats` floats.
 int64_t grains_of(int64_t floats);
 
-/// Appends the fewest terms that make up `values`, which are the floats from grain `first` on of an array of
-/// `grains`.
+/// Appends the fewest terms that cover `values`, which are the floats from grain `first` on of an array of
+/// `grains` grains.
 void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, int64_t first, int64_t grains);
 
-/// How many terms a part of an array of so many grains has at most.
+/// Returns an upper bound of the terms of any part, `grains` grains long, of an array.
 size_t most_terms(int64_t grains);
 
-/// The sums of all arrays. sums[i] is that of terms[i]; each grain of each array is in one member's terms. A
-/// member has at most `most` terms, a number that all pass alike.
+/// Returns the sums of all arrays. sums[i] is the sum of terms[i]; each grain of each array must be in the
+/// terms of exactly one rank. `most`: upper bound of the terms per rank, the same on all ranks.
 std::vector<double> sum_over_members(Collective& everyone, std::span<const PairwiseTerm> terms,
                                      std::span<const double> sums, size_t most, size_t arrays);
 

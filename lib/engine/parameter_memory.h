@@ -1,4 +1,4 @@
-// The parameters as one memory has them.
+// The parameters in one memory.
 #pragma once
 
 #include <span>
@@ -11,38 +11,40 @@
 
 namespace dtrain {
 
-/// The parts of a layout that a memory has.
+/// Parts of a layout that a memory holds.
 struct HeldRanges {
   Range values;  // parameters
-  Range slots;   // within those that are trained
+  Range slots;   // optimizer state, within the trained parameters
 };
 
-/// The host's memory, or a GPU's: parameters, their copy in the compute type where that is not float32, and,
-/// where it trains, the optimizer's slots; all of them, or a part. All replicas that have this memory share
-/// it; what their threads do at once must not overlap.
+/// The parameters in host or GPU memory, with a copy in the compute type unless that is float32 and, for
+/// training, the optimizer state; the whole layout or a part. Shared by all replicas that use this memory;
+/// their threads must not access overlapping ranges concurrently.
 class ParameterMemory {
  public:
-  /// All of the layout.
+  /// Holds the whole layout.
   ParameterMemory(DType type, const ParameterLayout& layout)
       : ParameterMemory(type, {{0, layout.size()}, {0, layout.trained()}}) {}
   ParameterMemory(DType type, const HeldRanges& held) : type_(type), held_(held) {}
   const HeldRanges& held() const { return held_; }
-  /// What allocate takes, and what allocate_slots takes for each slot.
+  /// Bytes that allocate() needs, and bytes that allocate_slots() needs per slot.
   size_t bytes() const;
   size_t slot_bytes() const { return static_cast<size_t>(held_.slots.size()) * sizeof(float); }
-  /// Made by `ops`, which is of one of those replicas. Zeros. The slots as they begin.
+  /// Allocate with the `ops` of one of the sharing replicas. Parameters are zero, slots have their initial
+  /// value.
   void allocate(Ops& ops);
   void allocate_slots(Ops& ops, std::span<const Optimizer::Slot> slots);
 
-  /// The first of the values that are held, and of what products read: the copy, or the values themselves.
+  /// First element of the held parameters, and of the weights that kernels read: the copy in the compute
+  /// type, or the parameters themselves.
   float* values() const { return values_.f32(); }
   const std::byte* weights() const;
-  /// To be called when the values were written otherwise than by updates.
+  /// Updates the copy. To be called after values were written other than by updates.
   void refresh_copy(Ops& ops) const;
 
   size_t slots() const { return slots_.size(); }
-  // What is held at a place of the layout. The copy that an update writes besides is null where there is
-  // none.
+  // Pointers to the held element at offset `at` of the layout. copy() is null if there is no copy in the
+  // compute type.
   float* values(int64_t at) const { return values_.f32() + (at - held_.values.begin); }
   std::byte* copy(int64_t at) const;
   float* slot(size_t index, int64_t at) const { return slots_[index].f32() + (at - held_.slots.begin); }

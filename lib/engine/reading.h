@@ -1,4 +1,4 @@
-// Samples that cannot be read while a run is under way.
+// Errors when reading samples during a run.
 #pragma once
 
 #include <exception>
@@ -10,14 +10,15 @@
 
 namespace dtrain {
 
-/// A failure of the data, not of a device: nothing has been made of the samples, and the parameters are as
-/// the step before left them. An Error whatever the reader threw, for the data was well when it was opened.
+/// Reading data failed, as opposed to a device: the samples were not used, and the parameters are those of
+/// the previous step. Replaces any exception type of the reader, because the data was valid when it was
+/// opened.
 class ReadError : public Error {
  public:
   using Error::Error;
 };
 
-/// Calls what reads samples; what that throws becomes a ReadError.
+/// Calls `read`; converts its exceptions to ReadError, except std::bad_alloc.
 template <class Read>
 auto read_samples(Read&& read) try {
   return read();

@@ -1,4 +1,4 @@
-// One replica of the model: its plans, and an executor for each of its slots.
+// One replica of the model: its plans, and one executor per slot.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@
 
 namespace dtrain {
 
-/// What a slot of a replica is made of: its device, and whom its thread meets.
+/// Resources of one slot of a replica: its worker and its communicators.
 struct SlotRequest {
   std::unique_ptr<Worker> worker;
-  Collective* replicas = nullptr;  // those of its slot, by replica
-  Collective* everyone = nullptr;  // all slots of all replicas; the same group where there is one slot
+  Collective* replicas = nullptr;  // communicator of this slot in all replicas
+  Collective* everyone = nullptr;  // that of all slots of all replicas; the same one if there is one slot
 };
 
 class Replica {
  public:
-  /// Refers to all but the slots.
+  /// Keeps references to all arguments except `slots`.
   Replica(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
           const Placement& placement, std::vector<SlotRequest> slots, bool spin, bool accumulates)
       : plans_(graph, layout, heads, placement, ops_of(slots), groups_of(slots), spin, accumulates) {
@@ -48,8 +48,8 @@ class Replica {
     return groups;
   }
 
-  // Destroyed from the last to the first: the executors' frames, the plans, and the cuDNN handles that the
-  // plans were made with.
+  // Members are destroyed in reverse order: first the executors' frames, then the plans, then the cuDNN
+  // handles with which the plans were made.
   std::vector<std::unique_ptr<Worker>> workers_;  // by slot
   ReplicaPlans plans_;
   std::vector<std::unique_ptr<Executor>> executors_;  // by slot

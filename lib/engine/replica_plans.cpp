@@ -35,7 +35,7 @@ const Plan& ReplicaPlans::plan(const PlanKey& key) {
   return *plans_.emplace(key, std::move(made)).first->second;
 }
 
-/// Libraries may search, load and compile kernels for the plan.
+/// May take long: libraries may search, load and compile kernels for the plan.
 std::unique_ptr<Plan> ReplicaPlans::make(const PlanKey& key) const {
   const auto working = Watchdog::working(watchdog_);
   PlanOptions options;

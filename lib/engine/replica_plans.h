@@ -1,4 +1,4 @@
-// The plans of one replica of the model, over one device or several.
+// The plans of one replica of the model, on one device or several.
 #pragma once
 
 #include <map>
@@ -15,11 +15,11 @@
 
 namespace dtrain {
 
-/// The threads of the replica's slots use it at once.
+/// Used by the threads of all slots of the replica concurrently.
 class ReplicaPlans {
  public:
-  /// `ops`: by slot. `groups`: of each slot's replicas. `accumulates`: whether steps may have several
-  /// microbatches. Refers to all but the lists.
+  /// `ops`: by slot. `groups`: communicator of each slot with the other replicas. `accumulates`: whether
+  /// steps may have several microbatches. Keeps references to all arguments except the vectors.
   ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
                const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups, bool spin,
                bool accumulates);
@@ -28,21 +28,21 @@ class ReplicaPlans {
   const ModelLayout& layout() const { return layout_; }
   std::span<const Head> heads() const { return heads_; }
   PipelineSchedule schedule() const { return placement_.schedule; }
-  /// Microbatches that the schedule takes at once, at most.
+  /// Upper bound of the microbatches that the schedule takes at a time.
   int microbatches() const { return microbatches_; }
-  /// The plan, made by whoever asks first. On any thread.
+  /// Returns the plan; the first caller creates it. Any thread.
   const Plan& plan(const PlanKey& key);
-  /// Microbatches that a slot has under way at most, in training.
+  /// Upper bound of a slot's microbatches in flight during training.
   int in_flight(int slot) const { return in_flight_[static_cast<size_t>(slot)]; }
-  /// Whether layers run collectives with the other replicas in training.
+  /// Whether layers run collective calls with the other replicas during training.
   bool meets_in_layers() const { return !groups_.empty(); }
-  /// Whether plans reduce gradients as backward makes them, as there is a part of their sum only; so that
-  /// replicas meet in them.
+  /// Whether plans reduce gradients during backward, because each replica stores only a part of the sum.
+  /// Plans then contain collective calls.
   bool reduces_gradients() const { return placement_.sharded >= ShardLevel::gradients; }
-  /// Wakes every thread that waits for another slot, with Aborted. Any thread; returns at once, even while a
-  /// plan is made.
+  /// Wakes every thread that waits for another slot; they throw Aborted. Any thread; returns at once, even
+  /// while a plan is being made.
   void abort() noexcept;
-  /// `watchdog` is told of the plans that are made.
+  /// `watchdog` is notified while plans are being made.
   void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
 
  private:
@@ -55,11 +55,11 @@ class ReplicaPlans {
   const int microbatches_;
   const bool spin_, accumulates_;
   const std::vector<Ops*> ops_;
-  std::vector<Collective*> groups_;  // that layers meet in training, by slot; empty where none does
+  std::vector<Collective*> groups_;  // for collective calls of layers, by slot; empty: no such calls
   std::vector<int> in_flight_;       // by slot
   Watchdog* watchdog_ = nullptr;
   std::mutex making_;  // held while a plan is made, which may take minutes
-  std::mutex mutex_;   // of the members below; never held for long
+  std::mutex mutex_;   // protects the members below; held briefly only
   bool aborted_ = false;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;
 };

@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-/// The cores of each thread that computes: the machine's divided among them.
+/// Divides the machine's cores among `count` compute threads. Threads share cores if there are too few.
 std::vector<std::vector<int>> share_cores(int count, const std::vector<int>& cores) {
   std::vector<std::vector<int>> shares(static_cast<size_t>(count));
   for (int rank = 0; rank < count; ++rank) {
@@ -78,7 +78,7 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
       spin_(static_cast<size_t>(count_threads(placement_)) <= available_cores().size()),
       team_(count_threads(placement_), spin_) {
   if (ranks_.total != static_cast<int>(placement_.replicas.size()) && config.graph.is_synchronized())
-    throw std::logic_error("synchronized layers cannot meet those of other processes yet");
+    throw std::logic_error("synchronized layers are not supported over several processes yet");
   for (int slot = 0; slot < slots(); ++slot)
     updates_.emplace_back(layout_.on(slot), config.train.optimizer.value.get(), update_options_of(config));
   make_groups();
@@ -102,7 +102,7 @@ Replicas::Replicas(const RunConfig& config, Placement placement, World& world)
   if (on_gpu_) watch_devices();
 }
 
-/// Where there is one slot, the team is its group.
+/// Creates a communicator per slot. With one slot, the team itself is used.
 void Replicas::make_groups() {
   if (slots() == 1) return;
   for (int slot = 0; slot < slots(); ++slot)
@@ -151,9 +151,9 @@ Replicas::~Replicas() {
   try {
     if (watchdog_) watchdog_->ask();
     if (watchdog_ && aborted_) deadline_.arm("the GPUs do not return after an error");
-  } catch (const Error&) {  // known by now, and the deadline begins
+  } catch (const Error&) {  // already reported, and the deadline is running
   }
-  // Before the group that captured work calls.
+  // Captured graphs call the communicator, so they must be destroyed first.
   for (const auto& replica : replicas_)
     for (const auto& executor : replica->executors()) executor->forget_captured_graphs();
 }
@@ -189,7 +189,8 @@ std::string Replicas::find_failure() {
   return "";
 }
 
-/// The slots that have not begun the step are what the others wait for; where all have, any may be the cause.
+/// Names the slots that have not enqueued the step, because the others wait for them. If all have, any may be
+/// the cause.
 std::string Replicas::describe_stall() const {
   std::vector<std::string> late, all;
   for (const auto& replica : replicas_)
@@ -197,15 +198,15 @@ std::string Replicas::describe_stall() const {
       all.push_back(executor->worker().context().device().str());
       if (!executor->launched()) late.push_back(all.back());
     }
-  return fmt::format("{}: nothing has moved for {} at step {} (train.step_timeout). {}",
-                     fmt::join(late.empty() ? all : late, ", "), config_.train.step_timeout.str(),
-                     step_.load(),
-                     all.size() > 1 ? "Captured steps of several GPUs of one process can deadlock: "
-                                      "DTRAIN_CUDA_GRAPHS=0 in the environment goes without, more slowly. "
-                                      "NCCL_P2P_DISABLE=1 helps where GPUs cannot reach each other's memory "
-                                      "though they say so, and NCCL_DEBUG=INFO tells what NCCL does"
-                                    : "dmesg tells whether the driver has found an error (Xid); a step that "
-                                      "takes longer than that needs a longer train.step_timeout");
+  return fmt::format(
+      "{}: no progress for {} at step {} (train.step_timeout). {}",
+      fmt::join(late.empty() ? all : late, ", "), config_.train.step_timeout.str(), step_.load(),
+      all.size() > 1
+          ? "Captured steps of several GPUs of one process can deadlock: set DTRAIN_CUDA_GRAPHS=0 in the "
+            "environment to run without CUDA graphs, more slowly. NCCL_P2P_DISABLE=1 helps if GPUs report "
+            "access to each other's memory but do not have it, and NCCL_DEBUG=INFO shows what NCCL does"
+          : "dmesg shows whether the driver has found an error (Xid); if steps take longer than that, "
+            "increase train.step_timeout");
 }
 
 void Replicas::abort_all() noexcept {
@@ -239,8 +240,8 @@ void Replicas::run(const std::function<void(Collective&)>& work) {
   if (watchdog_) watchdog_->check();
 }
 
-/// run(), with what a failure means for the parameters: samples that cannot be read fail before any replica
-/// updates them, except where devices update by themselves after sums that are then cut short.
+/// run(), which also updates intact_. If reading samples fails, no replica has updated its parameters, unless
+/// devices update without the host, after a reduction that was cut short.
 void Replicas::run_step(Plan::Purpose purpose, int64_t batch_size, const StepWork& work) {
   try {
     run([&](Collective& member) {
@@ -294,8 +295,8 @@ void Replicas::predict(const Batch& batch, std::span<const View> outputs) {
   });
 }
 
-/// Adds the replicas' totals in the order of ranks. A replica that never gives any must not keep the others'
-/// devices waiting for it.
+/// Sums the replicas' totals in rank order. If a replica fails to deliver its totals, the other replicas'
+/// devices are released.
 const BatchTotals& Replicas::collect(int64_t samples, int back) try {
   const auto waiting = Watchdog::waiting(watchdog_.get());
   totals_.samples = samples;
@@ -312,7 +313,7 @@ const BatchTotals& Replicas::collect(int64_t samples, int back) try {
 } catch (const std::exception& error) {
   intact_ = false;
   give_up(error.what());
-  if (watchdog_) watchdog_->ask();  // it may know the cause, of which this error is a consequence
+  if (watchdog_) watchdog_->ask();  // the error may be a consequence of a failure that the watchdog knows
   throw;
 }
 
@@ -324,12 +325,12 @@ std::vector<std::string> Replicas::advice() const {
       all.push_back(advice);
   if (size() > 1 && on_gpu_ && config_.graph.is_synchronized())
     all.push_back(
-        "synchronized batch normalization meets in the host's memory, which is slow: GPUs wait for the host "
-        "twice a layer and step");
+        "synchronized batch normalization exchanges statistics in the host's memory, which is slow: GPUs "
+        "wait for the host twice per layer and step");
   return all;
 }
 
-/// One sentence, whichever device said it: all have the same cause as a rule.
+/// Returns one message only, because all devices usually have the same cause.
 std::string Replicas::take_advice() {
   std::string first;
   for (const auto& replica : replicas_)

@@ -1,4 +1,4 @@
-// What a run takes of each memory, and whether that is there.
+// Computes the memory that a run needs and checks that it is available.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -17,14 +17,14 @@
 
 namespace dtrain {
 
-/// The sums over the replicas that have this memory.
+/// Sums over the replicas that use this memory.
 struct Replicas::Demand {
-  std::optional<int> gpu;  // nothing: the host
+  std::optional<int> gpu;  // nullopt: the host
   size_t left = 0;
-  std::string whose;  // limit that is
+  std::string whose;  // where the limit `left` comes from
   size_t parameters = 0, optimizer_slots = 0, gradients = 0, activations = 0, staging = 0, data = 0,
          metrics = 0, ahead = 0, copies = 0;
-  std::optional<MemoryPlan> largest = {};  // of those that were added
+  std::optional<MemoryPlan> largest = {};  // largest plan that was added
 
   void add(const MemoryPlan& plan) {
     if (!largest || plan.total() > largest->total()) largest = plan;
@@ -39,17 +39,17 @@ struct Replicas::Demand {
   size_t total() const {
     return parameters + optimizer_slots + gradients + activations + staging + data + metrics + ahead + copies;
   }
-  /// Bytes that are not there; negative where some are left.
+  /// Missing bytes; negative if memory is left.
   double excess() const { return static_cast<double>(total()) - static_cast<double>(left); }
   std::string name() const { return gpu ? fmt::format("gpu:{}", *gpu) : "cpu"; }
-  /// "1.2 GB of parameters, 3.4 GB of activations".
+  /// Returns a text such as "1.2 GB of parameters, 3.4 GB of activations".
   std::string parts() const {
     std::vector<std::string> texts;
     for (const auto& [bytes, what] : {std::pair{parameters, "parameters"},
                                       {optimizer_slots, "the optimizer's slots"},
                                       {gradients, "gradients"},
                                       {activations, "activations"},
-                                      {staging, "batches on their way"},
+                                      {staging, "batches in transfer"},
                                       {data, "samples"},
                                       {metrics, "metrics"},
                                       {ahead, "batches read ahead"},
@@ -72,7 +72,7 @@ MemoryPlan Replicas::memory_of(Executor& executor, Plan::Purpose purpose, int64_
   if (training) plan.gradients = executor.gradient_bytes() + state.gradients;
   plan.metrics = executor.totals_bytes() + (worker.on_gpu() ? 0 : executor.host_totals_bytes());
   if (plan.share == 0) return plan;
-  // The epoch's last batch, where the number of samples is known.
+  // The epoch's last, smaller batch, if the number of samples is known.
   const bool is_known = most_samples_ != std::numeric_limits<int64_t>::max();
   const int64_t tail = is_known ? most_samples_ % batch_size : 0;
   std::vector<Plan::Purpose> purposes{purpose};
@@ -82,7 +82,7 @@ MemoryPlan Replicas::memory_of(Executor& executor, Plan::Purpose purpose, int64_
     const int64_t rows = microbatches[0].size();
     if (rows == 0) continue;
     plan.microbatch = std::max(plan.microbatch, rows);
-    // Smaller ones have the largest ones' memory, but links of their own.
+    // Smaller microbatches reuse the memory of the largest one, except for link buffers.
     std::set<int64_t> sizes{rows};
     if (slots() > 1) sizes.merge(microbatches.sizes());
     if (slots() > 1 && tail > 0) sizes.merge(microbatches_of(worker.rank(), what, tail).sizes());
@@ -118,8 +118,8 @@ const Plan& Replicas::training_plan(int64_t batch_size) {
   return replicas_[0]->plans().plan({Plan::Purpose::training, microbatches[0].size()});
 }
 
-/// What GPUs have, or lies in several pieces, is saved by way of the host. (A copy of what the host has
-/// itself is made, for saving, only where there is room.)
+/// State on GPUs or in several pieces is copied to the host for saving. (State on the host is also copied for
+/// saving, but only if there is memory for it; that is not counted.)
 size_t Replicas::copy_bytes() const {
   const bool is_copied = slots() > 1 || placement_.sharded != ShardLevel::none || syncs_[0]->on_gpu();
   size_t bytes = is_copied ? snapshot_bytes() : 0;
@@ -127,7 +127,7 @@ size_t Replicas::copy_bytes() const {
   return bytes;
 }
 
-/// The host first, then each GPU that has replicas.
+/// Returns the host first, then each GPU that has replicas.
 std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t batch_size) {
   const bool training = purpose == Plan::Purpose::training;
   constexpr int kHost = -1;
@@ -137,7 +137,7 @@ std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t b
   on_host.left = host.left();
   on_host.whose = host.whose;
   on_host.data = host_bytes_;
-  // The sums of a batch, of the epoch, and in training of the validation split.
+  // Sums of a batch, of the epoch and, when training with validation, of the validation split.
   const size_t sums = training && config_.dataset.validation ? 3 : 2;
   on_host.metrics = sums * totals_.sums.size() * sizeof(double);
   if (training) on_host.metrics += table_bytes(config_).memory;
@@ -160,14 +160,15 @@ std::vector<Replicas::Demand> Replicas::demands(Plan::Purpose purpose, int64_t b
   return all;
 }
 
-/// The one that has least left beside what it must hold.
+/// Returns the memory with the least bytes left after planned use.
 Replicas::Demand Replicas::scarcest(Plan::Purpose purpose, int64_t batch_size) {
   const std::vector<Demand> all = demands(purpose, batch_size);
   return *std::max_element(all.begin(), all.end(),
                            [](const Demand& a, const Demand& b) { return a.excess() < b.excess(); });
 }
 
-/// "; cpu:1 has most of it, 1.2 GB, with 'head' and 2 more layers", where a replica has several devices.
+/// Returns a text such as "; cpu:1 has most of it, 1.2 GB, with 'head' and 2 more layers" if replicas have
+/// several devices.
 std::string Replicas::most_of_it(const Demand& demand) const {
   if (slots() == 1 || !demand.largest) return "";
   std::string first;
@@ -187,7 +188,7 @@ void Replicas::check_memory(Plan::Purpose purpose, int64_t batch_size) {
   batch_size = std::min(batch_size, most_samples_);
   const Demand demand = scarcest(purpose, batch_size);
   if (demand.excess() <= 0) return;
-  const std::string why = fmt::format("{}: batches of {} need {} ({}), {} can be had there ({}){}",
+  const std::string why = fmt::format("{}: batches of {} need {} ({}), but {} is available ({}){}",
                                       demand.name(), batch_size, format_bytes(demand.total()), demand.parts(),
                                       format_bytes(demand.left), demand.whose, most_of_it(demand));
   const int64_t most = largest_batch([&](int64_t batch) { return scarcest(purpose, batch).excess(); },
@@ -207,8 +208,8 @@ std::string Replicas::memory_advice(Plan::Purpose purpose, int64_t batch_size) {
   const uint64_t available = host_memory().available;
   if (host.total() <= available || host.excess() > 0) return "";
   return fmt::format(
-      "{}: {} are needed ({}), {} are free now: the run may be slow, or be ended by the system", host.name(),
-      format_bytes(host.total()), host.parts(), format_bytes(available));
+      "{}: {} are needed ({}), but {} are free now: the run may be slow, or the system may end it",
+      host.name(), format_bytes(host.total()), host.parts(), format_bytes(available));
 }
 
 void Replicas::allocate(Plan::Purpose purpose, int64_t batch_size) {

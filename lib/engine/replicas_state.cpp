@@ -1,4 +1,4 @@
-// The replicas' parameters and slots, wherever they lie, as the rest of the program reads and writes them.
+// Reads and writes the replicas' parameters and optimizer state, independent of their storage.
 #include <algorithm>
 
 #include "base/finite.h"
@@ -8,8 +8,8 @@ namespace dtrain {
 
 namespace {
 
-/// Calls work(part, floats for it) for parts of `range`, one after the other: what is copied of a state that
-/// is not in the host's memory takes 4 MB of that at a time. The floats are zeros, or an earlier part's.
+/// Calls work(part, values) for consecutive parts of `range`, so that copies of state take only 4 MB of host
+/// memory. `values`: buffer for the part, with unspecified content.
 template <class Work>
 void each_block(Range range, const Work& work) {
   constexpr int64_t kBlock = int64_t{1} << 20;
@@ -95,7 +95,7 @@ size_t Replicas::snapshot_bytes() const {
 }
 
 bool Replicas::has_room_for_snapshot() const {
-  // Half as much again must be left to the rest of the machine.
+  // Leave at least half of that size free for the rest of the machine.
   return host_memory().available / 3 * 2 >= snapshot_bytes();
 }
 

@@ -16,18 +16,18 @@ namespace {
 
 constexpr int64_t kPartGrain = 16;  // floats
 
-/// What a replica keeps: parts of the layout, and where they lie.
+/// What one replica keeps: parts of the layout, and their memory.
 struct Shard {
   Worker* worker = nullptr;
-  Range trained;  // with statistics: of what has a gradient
+  Range trained;  // the part of parameters with a gradient, including statistics
   Range frozen;
-  std::unique_ptr<ParameterMemory> memory;  // of `trained`, or of all of the layout
-  Buffer frozen_values;                     // where the parameters are cut
-  Buffer gradient;                          // the step's sum over `trained`, where that is cut
-  bool first_time = true;                   // StateShards::begin()
+  std::unique_ptr<ParameterMemory> memory;  // of `trained`; of the whole layout unless that is sharded
+  Buffer frozen_values;                     // allocated if parameters are sharded
+  Buffer gradient;                          // this step's sum over `trained`, if gradients are sharded
+  bool first_time = true;                   // see StateShards::begin()
 
-  /// Calls work(common part, where its first value lies) for what is kept of the parameters in `range`, where
-  /// they are cut.
+  /// Calls work(part, values) for each part of the parameters in `range` that this replica keeps. `values`:
+  /// the part's first value. For sharded parameters only.
   template <class Work>
   void each_part(Range range, const Work& work) const {
     if (const Range part = overlap(range, trained); part.size() > 0) work(part, memory->values(part.begin));
@@ -36,8 +36,7 @@ struct Shard {
   }
 };
 
-/// What keeping parts means, wherever they lie. Those who know how the replicas meet say how parts are
-/// gathered and summed.
+/// Base of the implementations of sharded state. Subclasses implement how parts are gathered and reduced.
 class ShardedState : public GradientSync {
  public:
   explicit ShardedState(const GradientSyncRequest& request)
@@ -103,7 +102,8 @@ class ShardedState : public GradientSync {
     worker.context().synchronize();
   }
 
-  /// Else the last step's gradient stays, which may be read until the next one.
+  /// Zeros the gradient at the start of a training step. Otherwise keeps the last step's gradient, which may
+  /// be read until the next step.
   void begin(Worker& worker, bool trains) override {
     Shard& shard = shard_of(worker);
     if (trains && shard.gradient.data())
@@ -124,16 +124,16 @@ class ShardedState : public GradientSync {
  protected:
   static size_t bytes_of_floats(int64_t n) { return static_cast<size_t>(n) * sizeof(float); }
   ShardLevel level() const { return level_; }
-  /// What each replica's device has besides.
+  /// Bytes of staging memory on each replica's device.
   virtual size_t passing_bytes() const { return 0; }
-  /// The parameters in `range` come to `to`; where that is null, the others' only take part.
+  /// Gathers the parameters in `range` into `to`. If `to` is null, only takes part in the collective call.
   virtual void gather(Shard& shard, Collective& replicas, Range range, float* to) = 0;
   virtual void join(Shard&) {}
-  /// As StateShards::reduce().
+  /// See StateShards::reduce().
   virtual void reduce(Shard& shard, Collective& replicas, Range range, const float* gradient) = 0;
-  /// Of the workers' whole gradients, each one's part becomes the sum.
+  /// Reduces the workers' whole gradients, so that each worker's own part contains the sum.
   virtual void reduce_whole(Shard& shard, Collective& replicas) = 0;
-  /// Everyone's updated part of the whole parameters comes to all.
+  /// Distributes each replica's updated part of the parameters to all replicas.
   virtual void gather_updated(Shard& shard, Collective& replicas) = 0;
 
   const ParameterLayout& layout_;
@@ -142,7 +142,7 @@ class ShardedState : public GradientSync {
   std::vector<Shard> shards_;  // by rank
 
  private:
-  /// What one replica sees.
+  /// One replica's view of the state.
   class View final : public StateShards {
    public:
     View(ShardedState& state, Shard& shard, Collective& replicas)
@@ -170,7 +170,8 @@ class ShardedState : public GradientSync {
   Shard& shard_of(const Worker& worker) { return shards_[static_cast<size_t>(worker.rank())]; }
   const Shard& shard_of(const Worker& worker) const { return shards_[static_cast<size_t>(worker.rank())]; }
 
-  /// Calls work(worker, place, part) for where `range` of an array lies; for all copies of it, or for one.
+  /// Calls work(worker, place, part) for the storage of `range` of an array; for all copies if it is
+  /// replicated and `all_copies` is set, else for one.
   template <class Work>
   void each_place(std::string_view array, Range range, bool all_copies, const Work& work) {
     if (array == kParameters && !cuts_parameters()) {
@@ -202,8 +203,8 @@ class ShardedState : public GradientSync {
   LastGradient gradient_;
 };
 
-/// Among the replicas' own threads, in the host's memory: each reads the others' parts where they lie, which
-/// stay as they are while a step computes.
+/// For CPU replicas: each thread reads the other replicas' parts directly from memory, where they are
+/// unchanged while a step computes.
 class ShardsOnHost final : public ShardedState {
  public:
   using ShardedState::ShardedState;
@@ -219,7 +220,7 @@ class ShardsOnHost final : public ShardedState {
       });
   }
 
-  /// Added in the order of ranks.
+  /// Sums in rank order.
   void reduce(Shard& shard, Collective& replicas, Range range, const float* gradient) override {
     const std::span<float* const> all = replicas.share_pointers(const_cast<float*>(gradient));
     const Range mine = overlap(range, shard.trained);
@@ -227,7 +228,7 @@ class ShardsOnHost final : public ShardedState {
     for (const float* part : all)
       if (part && mine.size() > 0)
         shard.worker->ops().scale_add(sum, part + (mine.begin - range.begin), 1.0f, 1.0f, mine.size());
-    replicas.barrier();  // nobody overwrites what another still reads
+    replicas.barrier();  // no rank may overwrite data that another still reads
   }
 
   void reduce_whole(Shard& shard, Collective& replicas) override {
@@ -241,11 +242,12 @@ class ShardsOnHost final : public ShardedState {
         shard.worker->context().copy_to_device(shard.memory->values(other.trained.begin),
                                                other.memory->values(other.trained.begin),
                                                bytes_of_floats(other.trained.size()));
-    replicas.barrier();  // nobody updates what another still reads
+    replicas.barrier();  // no rank may update data that another still reads
   }
 };
 
-/// A GPU each: parts are broadcast by those who have them, and reduced to those who keep them.
+/// For one GPU per replica: the owner of a part broadcasts it, and parts of gradients are reduced to their
+/// owner.
 class ShardsByNccl final : public ShardedState {
  public:
   explicit ShardsByNccl(const GradientSyncRequest& request) : ShardedState(request) {
@@ -271,7 +273,8 @@ class ShardsByNccl final : public ShardedState {
   size_t rank_of(const Shard& shard) const { return static_cast<size_t>(shard.worker->rank()); }
   size_t passing_bytes() const override { return bytes_of_floats(passing_floats(layout_, level())); }
 
-  /// Nobody may allocate while another's GPU waits for it: the first time all meet before and behind.
+  /// Runs `call`, which runs collectives. The first time, all ranks synchronize before and after it, because
+  /// no rank may allocate while another's GPU waits for it.
   template <class Call>
   void together(Shard& shard, Collective& replicas, const Call& call) {
     if (!shard.first_time) return call();
@@ -297,7 +300,7 @@ class ShardsByNccl final : public ShardedState {
   }
   void join(Shard& shard) override { members_[rank_of(shard)]->join(); }
 
-  /// The sums come to a place of their own, and are added from there.
+  /// Reduces into the staging buffer and adds the sums from there.
   void reduce(Shard& shard, Collective& replicas, Range range, const float* gradient) override {
     const size_t rank = rank_of(shard);
     float* const spare = spare_[rank].f32();
@@ -340,13 +343,12 @@ class ShardsByNccl final : public ShardedState {
   }
 
   std::vector<std::unique_ptr<DeviceCollective>> members_;
-  std::vector<Buffer> spare_;  // by rank
+  std::vector<Buffer> spare_;  // staging buffer, by rank
 };
 
 }  // namespace
 
-/// What is gathered at a time is a layer's, and what is reduced a bucket and at most a layer more; or all
-/// statistics.
+/// Gathers at most one layer at a time, and reduces at most a bucket plus one layer, or all statistics.
 int64_t passing_floats(const ParameterLayout& layout, ShardLevel level) {
   if (level < ShardLevel::gradients) return 0;
   std::map<int, int64_t> by_node;
@@ -362,7 +364,7 @@ std::unique_ptr<GradientSync> make_sharded_state(const GradientSyncRequest& requ
                                     [](const Worker* worker) { return worker->on_gpu(); });
   if (on_gpu == 0) return std::make_unique<ShardsOnHost>(request);
   if (!nccl_available())
-    throw UserError("sharded: several GPUs share a state by NCCL, which is not there (dtrain gpus)");
+    throw UserError("sharded: several GPUs need NCCL, which was not found (dtrain gpus)");
   return std::make_unique<ShardsByNccl>(request);
 }
 

@@ -1,4 +1,4 @@
-// State that is cut among the replicas (ZeRO's three levels; Rajbhandari et al., "ZeRO: Memory Optimizations
+// State sharded among the replicas (the three levels of ZeRO; Rajbhandari et al., "ZeRO: Memory Optimizations
 // Toward Training Trillion Parameter Models", 2020).
 #pragma once
 
@@ -8,16 +8,16 @@
 
 namespace dtrain {
 
-/// Each replica keeps the optimizer's slots of a part of the parameters only; from level `gradients` on the
-/// sum of that part's gradients only; with level `parameters` that part of the parameters only. A part is a
-/// contiguous range of what has gradients, and with level `parameters` one of what is frozen; parts differ by
-/// at most 16 floats in each. Replicas on the CPU exchange parts in the host's memory; GPUs, one a replica,
-/// by NCCL. Throws UserError for a mixture of both, and for GPUs where there is no NCCL.
+/// Each replica keeps only one part of the optimizer state, from level `gradients` on also only that part of
+/// the summed gradients, and with level `parameters` also only that part of the parameters. A part is a
+/// contiguous range of the parameters with gradients and, with level `parameters`, one of the frozen
+/// parameters. Sizes differ by at most 16 floats in each. CPU replicas exchange parts in host memory; GPUs,
+/// one per replica, by NCCL. Throws UserError if there are GPUs but no NCCL.
 std::unique_ptr<GradientSync> make_sharded_state(const GradientSyncRequest& request);
 
-/// How many floats each GPU has besides, where others' parameters, or sums of gradients, come to pass
-/// through: a layer and a bucket of gradients, or all statistics. 0 where whole ones are gathered and reduced
-/// as they lie.
+/// Returns how many additional floats each GPU needs as staging for other replicas' parameters or sums of
+/// gradients: a layer and a bucket of gradients, or all statistics. 0 for level `optimizer`, which gathers
+/// and reduces in place.
 int64_t passing_floats(const ParameterLayout& layout, ShardLevel level);
 
 }  // namespace dtrain

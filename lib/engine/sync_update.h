@@ -1,4 +1,4 @@
-// The steps from gradients to an update that the gradient syncs have in common.
+// Steps of a parameter update that several gradient syncs share.
 #pragma once
 
 #include "collective/collective.h"
@@ -8,24 +8,25 @@
 
 namespace dtrain {
 
-/// Enqueues the update of the gradient's scale in worker.state() (clipping, float16's loss scaling) by
-/// worker.squares() and `weights`, the sum of all rows' weights in device memory (null: rows have none).
+/// Enqueues the update of the gradient scale in worker.state() (clipping, float16 loss scaling) from
+/// worker.squares() and `weights`, the sum of all rows' weights in device memory (null: rows have no
+/// weights).
 void update_gradient_scale(Worker& worker, const Update& update, const double* weights);
 
-/// The update of `whole` by the worker's gradients, whose scale is known.
+/// Updates the parameters in `whole` from the worker's gradients. The gradient scale must be up to date.
 void update_whole(Worker& worker, const Update& update, const ParameterMemory& memory, Range whole);
-/// The same where the whole gradient is at hand and its scale is not known yet.
+/// The same for a worker that has the whole gradient; computes the gradient scale first.
 void update_alone(Worker& worker, const Update& update, const ParameterMemory& memory, Range whole,
                   const double* weights);
 
-/// Adds the gradient's sums of squares and the sums of the rows' weights over `everyone`, and updates the
-/// gradient's scale in worker.state() by them. `gradient`: of `mine`, in the memory of `worker`. `computed`:
-/// the worker whose plan ran, of which own_weights() is read; another one where the host updates for a GPU.
+/// Sums the squares of the gradient and the row weights over `everyone`, and updates the gradient scale in
+/// worker.state(). `gradient`: the range `mine`, in the memory of `worker`. `computed`: the worker whose plan
+/// ran and whose own_weights() is read; differs from `worker` if the host updates for a GPU.
 void all_reduce_sums(Worker& worker, Worker& computed, Collective& everyone, const Update& update,
                      const GradientNorm& norm, const float* gradient, Range mine);
 
-/// The update of a member's part by its gradient. The norms of whole parameters are of the sums over all
-/// members' parts, whatever these are.
+/// Updates a rank's part from its gradient. For optimizers that use norms of whole parameters, the norms are
+/// summed over all ranks' parts.
 void update_part(Worker& worker, Collective& member, const Update& update, const ParameterMemory& memory,
                  float* gradient, Range mine);
 

@@ -38,7 +38,8 @@ void Update::set_slots_since(const std::map<std::string, int64_t>& since) {
   add_trained(since);
 }
 
-/// Neighbours that are trained alike are one group, so that one call updates a model without groups.
+/// Adjacent parameters with the same options form one group, so that a model without groups is updated by one
+/// call.
 void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
   for (const ParameterSlice* slice : slices_in(layout_, {0, layout_.trained()})) {
     const ParameterTraining& training = slice->training;
@@ -56,7 +57,7 @@ void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
   }
 }
 
-/// Neighbours whose averages keep as much of themselves are one call; gaps between slices hold zeros.
+/// Adjacent statistics with the same momentum are updated by one call; gaps between slices contain zeros.
 void Update::add_statistics() {
   for (const ParameterSlice* slice : slices_in(layout_, {layout_.trained(), layout_.with_gradient()})) {
     const float momentum = slice->moving_average.value();
@@ -73,7 +74,7 @@ Range Update::trained(Range range) const {
 void Update::update_group(Ops& ops, const StepState* state, const ParameterMemory& memory,
                           const OptimizerRule& rule, const float* gradient, Range range,
                           const GroupRule& group) const {
-  constexpr size_t kMost = 3;  // slots that a rule has
+  constexpr size_t kMost = 3;  // maximum number of slots of a rule
   float* slots[kMost] = {};
   const size_t count = slots_.size() - (options_.average_decay ? 1 : 0);
   for (size_t i = 0; i < count; ++i) slots[i] = memory.slot(i, range.begin);
@@ -130,7 +131,7 @@ void Update::find_directions(Ops& ops, const StepState* state, const ParameterMe
   ops.sums_of_squares(arrays, squares);
 }
 
-/// Enqueues the second half: the weights in `range` move along `directions`.
+/// Enqueues the second phase: moves the weights in `range` along `directions`.
 void Update::apply_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
                               const float* directions, Range range, const double* squares) const {
   const Range mine = trained(range);

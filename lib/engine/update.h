@@ -1,4 +1,4 @@
-// From gradients to the next step's parameters, in whatever memory they are.
+// Updates parameters from gradients, independent of the memory that holds them.
 #pragma once
 
 #include <cmath>
@@ -18,54 +18,54 @@
 
 namespace dtrain {
 
-/// The slot of the weights' running average (train.callbacks: ema).
+/// Name of the slot with the moving average of the weights (train.callbacks: ema).
 inline constexpr std::string_view kAverage = "average";
 
-/// What an update does to the parameters in a range of the layout: the optimizer's rule to those that are
-/// trained, moving averages to statistics.
+/// Updates the parameters in a range of the layout: trained parameters by the optimizer's rule, statistics by
+/// moving averages.
 class Update {
  public:
   struct Options {
     GradientRule gradient_rule;
-    float clip_value = INFINITY;         // the greatest size of an element of the gradient
-    std::optional<float> average_decay;  // of the weights' running average, where one is kept
+    float clip_value = INFINITY;         // maximum absolute value of a gradient element
+    std::optional<float> average_decay;  // decay of the moving average of the weights, if one is kept
   };
-  /// Refers to the layout.
+  /// Keeps a reference to the layout.
   Update(const ParameterLayout& layout, const Optimizer* optimizer, const Options& options);
 
-  /// The steps that were done when the slots of these parameters (by path) began; 0 for all others. Ahead of
-  /// the first update.
+  /// Sets the number of steps done when the optimizer state of these parameters (by path) was created; 0 for
+  /// all others. To be called before the first update.
   void set_slots_since(const std::map<std::string, int64_t>& since);
 
-  /// The optimizer's slots, and behind them kAverage where an average of the weights is kept.
+  /// The optimizer's slots, followed by kAverage if an average of the weights is kept.
   const std::vector<Optimizer::Slot>& slots() const { return slots_; }
 
   bool has_average() const { return options_.average_decay.has_value(); }
-  /// Whether the gradient's norm is asked for: to clip it, or to see that float16 held it.
+  /// Whether the gradient's norm is needed: for clipping, or to detect float16 overflow.
   bool needs_norm() const { return gradient_rule().clip_norm > 0 || gradient_rule().dynamic_scaling; }
-  /// Whether the rows have weights: the gradient is that of the mean by them once their sum is known.
+  /// Whether rows have weights. The gradient is then divided by the sum of the weights once that is known.
   bool is_weighted() const { return gradient_rule().weights_per_sample != 0; }
   float clip_value() const { return options_.clip_value; }
   const GradientRule& gradient_rule() const { return options_.gradient_rule; }
-  /// The part of `range` that the norm is over.
+  /// The part of `range` over which the norm is computed.
   Range trained(Range range) const;
 
-  /// Whether the rule goes by the norms of whole parameters (LAMB). Then find_directions() comes before
-  /// apply(), and between them the sums of squares of members' terms are added.
+  /// Whether the rule uses norms of whole parameters (LAMB). The update then has two phases,
+  /// find_directions() and apply(); between them, the ranks' partial sums of squares must be added.
   bool needs_directions() const { return std::holds_alternative<LambRule>(rule_); }
-  /// The number of sums of squares that apply() reads where needs_directions(): for each trained parameter,
-  /// its own and its direction's.
+  /// The number of sums of squares that apply() reads if needs_directions(): two per trained parameter, of
+  /// the parameter and of its direction.
   size_t squares() const { return 2 * parameters_.size(); }
-  /// The terms of these sums that `range` has, in their order; of the whole layout one for each. Values
-  /// count as the layout does.
+  /// Returns the terms of these sums within `range`, in order; for the whole layout, one per sum. Values are
+  /// indexed like the layout.
   std::vector<PairwiseTerm> terms(Range range) const;
-  /// Enqueues the first half of the update of `range`: the slots move, `gradient` (of `range`) becomes
-  /// the direction, and squares[i] (device memory) the sum of squares of terms[i], which are those of
-  /// `range`.
+  /// Enqueues the first phase of the update of `range`: updates the slots, replaces `gradient` (of `range`)
+  /// by the direction, and writes the sum of squares of terms[i] to squares[i] (device memory). `terms`:
+  /// those of `range`.
   void find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
                        Range range, std::span<const PairwiseTerm> terms, double* squares) const;
-  /// Enqueues the update of `range`, which `memory` holds, by its `gradient`. `squares`: of the whole
-  /// parameters; read where needs_directions().
+  /// Enqueues the update of `range`, which `memory` holds, by its `gradient`. `squares`: sums over whole
+  /// parameters; read if needs_directions().
   void apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
              Range range, const double* squares) const;
 
@@ -96,8 +96,8 @@ class Update {
   OptimizerRule rule_;
   Options options_;
   std::vector<Optimizer::Slot> slots_;
-  std::vector<Group> groups_;           // runs of parameters that are trained alike, in the layout's order
-  std::vector<Parameter> parameters_;   // each trained parameter, where their norms are asked for
+  std::vector<Group> groups_;  // runs of parameters with the same training options, in the layout's order
+  std::vector<Parameter> parameters_;   // each trained parameter, if norms are needed
   std::vector<Statistics> statistics_;  // runs of moving averages
 };
 

@@ -60,7 +60,7 @@ void Watchdog::end(const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return;
-    failure_ = why;  // before any thread is woken, so that check() has the reason
+    failure_ = why;  // set before any thread is woken, so that check() reports it
   }
   run_.end(why);
 }
@@ -82,8 +82,8 @@ bool Watchdog::stalls() const {
   return Clock::now() - last >= limit_;
 }
 
-/// Looks now and then, so that threads that work do not have to wake it. A process that was stopped and goes
-/// on, as by Ctrl-Z or a scheduler, has not stalled: this thread did not look in that time either.
+/// Polls, so that working threads need not wake it. A process that was suspended and continued (Ctrl-Z, or a
+/// scheduler) has not stalled: this thread did not run in that time either.
 void Watchdog::watch_progress(Clock::time_point looked) {
   const Seconds interval =
       std::clamp<Seconds>(limit_ / 8, std::chrono::milliseconds(1), std::chrono::seconds(1));

@@ -1,4 +1,4 @@
-// Ends a run whose GPUs fail, or stall without any failure.
+// Ends a run whose GPUs fail or stall.
 #pragma once
 
 #include <atomic>
@@ -11,32 +11,33 @@
 
 namespace dtrain {
 
-/// Watches the GPUs of a run from two threads. One asks them a few times a second whether they have failed:
-/// a thread that waits for another GPU than the one that failed may never hear of it. The other asks nothing,
-/// as even that might not return; it finds runs that stall: NCCL's documentation warns that captured steps of
-/// several GPUs of one process can deadlock, and then no call returns and no device has failed.
+/// Watches the GPUs of a run with two threads. The first queries the GPUs for failures a few times per
+/// second, because a thread that waits for one GPU may never notice that another has failed. The second
+/// detects stalls without calling CUDA, because such a call might not return: NCCL's documentation warns that
+/// captured steps of several GPUs of one process can deadlock, and then no call returns although no device
+/// has failed.
 class Watchdog {
  public:
   using Seconds = std::chrono::duration<double>;
-  /// What it watches. All are called from the watchdog's threads, find_failure() also from others.
+  /// The watched run. The functions are called from the watchdog's threads, find_failure() also from others.
   struct Run {
-    std::function<std::string()> find_failure;    // asks the devices; "" where none has failed
-    std::function<std::string()> describe_stall;  // the error of a run that stalls
-    std::function<void(const std::string&)> end;  // makes the run end with this error; must not wait
+    std::function<std::string()> find_failure;    // queries the devices; returns "" if none has failed
+    std::function<std::string()> describe_stall;  // returns the error message for a stalled run
+    std::function<void(const std::string&)> end;  // ends the run with this error; must not block
   };
-  /// Ends the run, once, where a device has failed, or where threads wait for devices and none of them has
-  /// begun or finished anything for `limit`.
+  /// Ends the run, once, if a device has failed, or if threads wait for devices and none of the threads has
+  /// started or finished anything for `limit`.
   Watchdog(Seconds limit, Run run);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// Throws Error where a failure or a stall has ended the run.
+  /// Throws Error if a failure or a stall has ended the run.
   void check();
-  /// Asks the devices at once, in the calling thread, and then check().
+  /// Queries the devices now, on the calling thread, and then calls check().
   void ask();
 
-  /// For as long as it exists, the calling thread does what the watchdog is told of; where there is one.
+  /// Marks what the calling thread does during this object's lifetime. `watchdog` may be null.
   class Scope {
    public:
     Scope(Watchdog* watchdog, std::atomic<int> Watchdog::*count);
@@ -48,9 +49,9 @@ class Watchdog {
     Watchdog* watchdog_;
     std::atomic<int> Watchdog::*count_;
   };
-  /// Gives devices work, or waits for them.
+  /// The thread enqueues work on devices or waits for them.
   static Scope waiting(Watchdog* watchdog) { return {watchdog, &Watchdog::waiting_}; }
-  /// Works on the host, which may take as long as it takes: reads samples, makes a plan.
+  /// The thread works on the host for an unlimited time: reads samples or makes a plan.
   static Scope working(Watchdog* watchdog) { return {watchdog, &Watchdog::working_}; }
 
  private:
@@ -66,12 +67,12 @@ class Watchdog {
   const Seconds limit_;
   const Run run_;
   std::atomic<int> waiting_{0}, working_{0};
-  std::atomic<Clock::rep> last_move_{0};  // when something last began or ended
+  std::atomic<Clock::rep> last_move_{0};  // when a thread last started or finished something
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;
   std::string failure_;            // why the run was ended
-  std::thread health_, progress_;  // the last members: they use the others
+  std::thread health_, progress_;  // the last members, because they use the others
 };
 
 }  // namespace dtrain

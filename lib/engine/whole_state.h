@@ -1,4 +1,4 @@
-// Parameters and slots that stand as a whole in one memory or in several.
+// Replicated state: whole copies of parameters and optimizer state in one or several memories.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,12 @@
 
 namespace dtrain {
 
-/// What the gradient syncs have in common that keep whole copies of the state, each with a worker as its
-/// owner: all copies are written, and the first is read.
+/// Base of gradient syncs that keep whole copies of the state, each owned by a worker. Writing changes all
+/// copies; reading uses the first.
 class WholeState : public GradientSync {
  public:
-  /// `gradient_parts`: how many ranks call set_gradient(): all of them, or only rank 0 with the whole one.
+  /// `gradient_parts`: number of ranks that call set_gradient(): all ranks, or only rank 0 with the whole
+  /// gradient.
   WholeState(const ParameterLayout& layout, const Update& update, size_t gradient_parts)
       : layout_(layout), update_(update), gradient_(gradient_parts) {}
 
@@ -31,14 +32,15 @@ class WholeState : public GradientSync {
   void finish_writing(Worker& worker) override;
 
  protected:
-  /// The owner's ops and context work on its copy between steps, on the thread of the worker of its rank.
+  /// A copy of the state. Between steps, the owner's ops and context work on it, on the thread of the worker
+  /// of the owner's rank.
   struct Copy {
     std::unique_ptr<ParameterMemory> memory;
     Worker* owner;
   };
   void add_copy(Worker& owner);
   ParameterMemory& copy(size_t index = 0) const { return *copies_[index].memory; }
-  /// As LastGradient::set(), with a whole array.
+  /// Calls LastGradient::set() with a part of a whole array.
   void set_gradient(int rank, Worker& worker, const float* gradient, Range range) {
     gradient_.set(rank, worker, gradient + range.begin, range);
   }
@@ -47,7 +49,7 @@ class WholeState : public GradientSync {
   const Update& update_;
 
  private:
-  /// An array of a copy; throws std::logic_error where there is none of that name.
+  /// Returns an array of a copy; throws std::logic_error if there is none with that name.
   float* array_of(const ParameterMemory& memory, std::string_view array) const;
   int64_t size_of(std::string_view array) const;
 

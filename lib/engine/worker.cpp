@@ -8,7 +8,8 @@ namespace dtrain {
 
 namespace {
 
-/// Two arrays for each trained parameter, each of which is one term; but those at a range's ends may be cut.
+/// Returns an upper bound of partial sums in any range: two per trained parameter, plus the pieces cut at the
+/// range's ends.
 size_t most_squares(const ParameterLayout& layout) {
   const auto& slices = layout.slices();
   const auto trained = std::count_if(slices.begin(), slices.end(), [&](const ParameterSlice& slice) {

@@ -1,4 +1,4 @@
-// One device's part of a replica: its context and operations, and where gradients and a step's numbers are.
+// One device of a replica: its context and operations, its gradients and the scalars of a step.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// A context, its operations, and in its memory what computing and using a gradient takes. Used by the thread
-/// of the replica of its rank.
+/// A context with its operations and the device memory for computing and applying gradients. Used by one
+/// thread of the replica `rank`.
 class Worker {
  public:
   Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout);
@@ -20,16 +20,16 @@ class Worker {
   Ops& ops() { return *ops_; }
   bool on_gpu() const { return context_->device().kind == DeviceId::Kind::gpu; }
 
-  /// layout.with_gradient() floats; taken when they are first asked for.
+  /// Returns layout.with_gradient() floats; allocated on first use.
   float* gradients();
   StepState* state() { return static_cast<StepState*>(state_.data()); }
-  /// One double.
+  /// One double: the sum of squares of the gradient.
   double* squares() { return static_cast<double*>(sums_.data()); }
   /// One double: the sum of the weights of all rows of the global batch.
   double* weights() { return squares() + 1; }
-  /// Where the plan leaves the sum of the weights of its own rows; null where they have none.
+  /// Where the plan writes the sum of the weights of this worker's rows; null if rows have no weights.
   const double* own_weights() const { return own_weights_; }
-  /// Doubles for Update::find_directions(), so many as any range of the layout has terms at most.
+  /// Memory for Update::find_directions(): as many doubles as any range of the layout has terms at most.
   double* parameter_squares() { return squares() + 2; }
   size_t most_parameter_squares() const { return most_parameter_squares_; }
   void set_own_weights(const double* weights) { own_weights_ = weights; }

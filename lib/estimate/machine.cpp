@@ -21,7 +21,7 @@ void add_devices(const ConfigNode& node, std::set<std::string>& names) {
     for (const auto& [key, value] : node.entries()) add_devices(value, names);
 }
 
-/// Of the devices that the run's strategy and its layers name, which need not be there.
+/// Returns the number of devices named by the strategy and its layers, whether or not they exist; at least 1.
 int count_named_devices(const RunConfig& config) {
   std::set<std::string> names;
   if (const ConfigNode* strategy = config.resolved.find("strategy")) add_devices(*strategy, names);

@@ -1,4 +1,4 @@
-// A machine on which a run may be tried without being there.
+// A machine for which a run is checked without using it.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace dtrain {
 
-/// Devices that are alike, of a machine that need not be this one.
+/// Equal devices of a machine, which may be another machine.
 struct Machine {
   DeviceId::Kind kind = DeviceId::Kind::gpu;
   int devices = 1;
-  int64_t bytes = 0;  // that a run may have of each GPU; of the host, for all devices cpu:N together
-  int cores = 1;      // of the host, for all devices cpu:N together
-  double link = 0;    // bytes a second, from one device to another
+  int64_t bytes = 0;  // available on each GPU; or on the host, for all cpu:N devices together
+  int cores = 1;      // of the host, for all cpu:N devices together
+  double link = 0;    // bytes per second between two devices
 };
 
-/// What the user says of the machine. What is not said: GPUs are this host's, with what is free of their
-/// memory; without any, the devices are those that the strategy names; the link is typical_speed()'s.
+/// The user's description of the machine. Defaults: this host's GPUs and their free memory; without GPUs, the
+/// devices named by the strategy; the link of typical_speed().
 struct MachineRequest {
-  std::optional<int64_t> bytes;  // of each GPU
+  std::optional<int64_t> bytes;  // per GPU
   std::optional<int64_t> devices;
-  std::optional<int64_t> link;  // bytes a second
+  std::optional<int64_t> link;  // bytes per second
 };
-/// GPUs where their memory is given or there are any here; or else this host, as the devices cpu:N that the
-/// run's strategy names, which need not be many.
+/// Returns a machine with GPUs if `request` gives their memory or this host has GPUs. Otherwise returns this
+/// host, with the cpu:N devices that the run's strategy names.
 Machine machine_for(const RunConfig& config, const MachineRequest& request);
 
 }  // namespace dtrain

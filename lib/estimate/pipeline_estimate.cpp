@@ -41,7 +41,7 @@ PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
   const std::vector<StageLoad> with_copies = stage_loads(problem, slots);
   problem.seconds_per_byte = 0;
   const std::vector<StageLoad> alone = stage_loads(problem, slots);
-  std::vector<double> again(alone.size(), 0.0);  // a quarter: the second of two forwards
+  std::vector<double> again(alone.size(), 0.0);  // a quarter of the time: the second forward
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (const auto stage = static_cast<size_t>(slots[i]); graph.nodes[i].recompute >= 0)
       again[stage] += problem.devices[stage].seconds[i] / 4;
@@ -49,7 +49,7 @@ PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
   for (size_t stage = 0; stage < alone.size(); ++stage) {
     const double seconds = alone[stage].seconds - again[stage];
     times.stages.push_back({.forward = seconds / 3, .backward = seconds * 2 / 3 + again[stage]});
-    // A load has the values and their gradients.
+    // The load counts copies of the values and of their gradients.
     if (stage > 0) times.transfers.push_back((with_copies[stage].seconds - alone[stage].seconds) / 2);
   }
   return times;

@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// How fast one of so many devices is in a run's precision.
+/// Returns the speed of one of `devices` devices in the run's precision.
 DeviceSpeed speed_of(const Machine& machine, const TrainOptions& train, size_t devices) {
   DeviceSpeed speed = typical_speed(machine.kind);
   speed.link = machine.link;
@@ -23,7 +23,7 @@ DeviceSpeed speed_of(const Machine& machine, const TrainOptions& train, size_t d
     speed.bytes *= cores;
     return speed;
   }
-  // What tensor cores come to in practice, where products are in TF32 or in 16 bits.
+  // Practical speed-ups by tensor cores, for products in TF32 and in 16 bits.
   constexpr double kTf32 = 3, k16Bits = 6;
   if (train.precision == Precision::tf32) speed.multiply_adds *= kTf32;
   if (gpu_math(train).type == DType::float32) return speed;
@@ -54,13 +54,14 @@ class StepEstimate {
  private:
   double replicas() const { return static_cast<double>(placement_.replicas.size()); }
 
-  /// Once around a ring of the replicas: a reduce-scatter, or an all-gather; an all-reduce is both.
+  /// Seconds of one pass around a ring of the replicas: a reduce-scatter or an all-gather. An all-reduce is
+  /// both.
   double ring(int64_t numbers, size_t bytes) const {
     return (replicas() - 1) / replicas() * static_cast<double>(numbers) * static_cast<double>(bytes) /
            speed_.link;
   }
 
-  /// Reads the gradient, reads and writes parameters and slots.
+  /// Seconds of an update: reads the gradient, reads and writes parameters and optimizer state.
   double update(double numbers) const {
     const double bytes = 3 * sizeof(float) + 2 * static_cast<double>(slot_bytes_);
     return numbers * bytes / float32_bytes_;
@@ -77,7 +78,7 @@ class StepEstimate {
     return overlaps_ ? std::max(computing, copying) : computing + copying;
   }
 
-  /// Every replica computes all of the model.
+  /// Seconds of a step in which every replica computes the whole model.
   double replicated() const {
     const PipelineWork work = pipeline_work(config_, placement_, batch_size_);
     const double times = work.rounds;
@@ -108,7 +109,7 @@ class StepEstimate {
     return forward + backward + behind + update(static_cast<double>(whole.trained()) / parts);
   }
 
-  /// The fullest slot sums its gradients and updates its weights.
+  /// Seconds in which the slowest slot reduces its gradients and updates its weights.
   double sum_and_update() const {
     double longest = 0;
     for (int slot = 0; slot < layout_.slots(); ++slot) {
@@ -119,7 +120,8 @@ class StepEstimate {
     return longest;
   }
 
-  /// One microbatch after the other goes through the slots' layers.
+  /// Seconds of a step in which each microbatch passes through the layers of several slots, one microbatch
+  /// after the other.
   double branched() const {
     PipelineWork work = pipeline_work(config_, placement_, batch_size_);
     work.seconds_per_byte = 1 / speed_.link;
@@ -127,7 +129,7 @@ class StepEstimate {
     return work.rounds * branches_seconds(problem, placement_.slots) + sum_and_update();
   }
 
-  /// As its schedule has it.
+  /// Seconds of a step by the pipeline schedule.
   double pipelined() const {
     PipelineWork work = pipeline_work(config_, placement_, batch_size_);
     work.seconds_per_byte = 1 / speed_.link;
@@ -139,7 +141,7 @@ class StepEstimate {
   const Placement& placement_;
   const int64_t batch_size_, slot_bytes_;
   const DeviceSpeed speed_;
-  const double float32_bytes_;  // a second, of arrays that stay float32
+  const double float32_bytes_;  // bytes per second for arrays that stay float32
   const bool overlaps_;
   const ModelLayout layout_;
 };

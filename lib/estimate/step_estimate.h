@@ -1,4 +1,4 @@
-// How long a step takes on some machine, by arithmetic.
+// Estimates the time of a training step on a given machine.
 #pragma once
 
 #include "distribute/strategy.h"
@@ -6,8 +6,8 @@
 
 namespace dtrain {
 
-/// Seconds of a step of `batch_size` samples, laid out as the placement says (its devices stand for as many
-/// of the machine's). See what_fits().
+/// Returns the estimated seconds of a step of `batch_size` samples with this placement, whose devices are
+/// replaced by those of `machine`. See what_fits().
 double estimate_step_seconds(const RunConfig& config, const Placement& placement, int64_t batch_size,
                              const Machine& machine);
 

@@ -13,7 +13,8 @@ namespace dtrain {
 
 StepTime measure_steps(const RunConfig& config, double most_seconds) {
   using Clock = std::chrono::steady_clock;
-  constexpr size_t kWarm = 2, kLeast = 3;  // a GPU's third step is the first that is replayed
+  constexpr size_t kWarm = 2,
+                   kLeast = 3;  // the third step on a GPU is the first that replays a captured graph
   const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle, true);
   Replicas replicas(config, place_replicas(config));
   replicas.plan_samples(loader->samples());

@@ -1,4 +1,4 @@
-// How long a run's steps take, before it is run.
+// Measures the time of a run's steps before the run.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 namespace dtrain {
 
 struct StepTime {
-  double seconds = 0;  // the median step's
-  int64_t steps = 0;   // that it is the median of
+  double seconds = 0;  // of the median step
+  int64_t steps = 0;   // number of measured steps
 };
 
-/// Trains on the first epoch's first batches, with fresh weights and as the run would, for about
-/// `most_seconds` (three steps at least, where the epoch has them), and forgets it all.
+/// Trains on the first batches of the first epoch with fresh weights, for about `most_seconds` (but at least
+/// three measured steps, if the epoch has them), and discards the result.
 StepTime measure_steps(const RunConfig& config, double most_seconds);
 
 }  // namespace dtrain

@@ -18,7 +18,7 @@ namespace dtrain {
 
 namespace {
 
-/// A strategy for devices of a kind: those of the machine, or those of the CPU in their place.
+/// Returns a strategy for devices of the given type: those of the machine, or CPU devices in their place.
 using MakeStrategy = std::function<ConfigNode(DeviceId::Kind)>;
 
 ConfigNode device_names(DeviceId::Kind kind, int count) {
@@ -35,7 +35,7 @@ ConfigNode number_node(int64_t number) {
   return ConfigNode::scalar(std::to_string(number));
 }
 
-/// What a sample takes in float32 or its own type, on its way to a device.
+/// Returns the bytes of a sample during the upload to a device, in float32 or its own type.
 int64_t sample_bytes(const RunConfig& config) {
   int64_t bytes = 0;
   std::vector<TensorSpec> columns = config.graph.input_specs();
@@ -45,9 +45,9 @@ int64_t sample_bytes(const RunConfig& config) {
   return bytes;
 }
 
-/// What a plan that was made for the CPU comes to on a GPU: half of the activations and a copy of the
-/// parameters where those are of 16 bits, and what a GPU has besides (two staging areas, the libraries'
-/// workspace, `passing` floats of a state in parts, whose parameters are gathered among the activations).
+/// Converts a memory plan for the CPU to a GPU: with 16-bit types, half of the activations and an additional
+/// copy of the parameters; and the memory that only GPUs need: two staging areas, the libraries' workspace,
+/// and `passing` floats of staging for sharded state, whose gathered parameters are part of the activations.
 int64_t gpu_bytes(const MemoryPlan& plan, const RunConfig& config, ShardLevel level, int64_t passing) {
   constexpr int64_t kWorkspace = int64_t{64} << 20;
   const auto element = static_cast<int64_t>(bytes_of(gpu_math(config.train).type));
@@ -61,7 +61,8 @@ int64_t gpu_bytes(const MemoryPlan& plan, const RunConfig& config, ShardLevel le
   return bytes - activations * (kFloat - element) / kFloat;
 }
 
-/// Recomputes the layers of each use of a block in the model together; the uses' names.
+/// Marks the layers of each use of a block in the model as one recomputed segment; returns the names of the
+/// uses.
 std::vector<std::string> recompute_blocks(Graph& graph) {
   std::vector<std::string> blocks;
   for (GraphNode& node : graph.nodes) {
@@ -72,11 +73,11 @@ std::vector<std::string> recompute_blocks(Graph& graph) {
   return blocks;
 }
 
-/// The candidates for one machine.
+/// Tries the strategies on one machine.
 class Trials {
  public:
   Trials(const RunConfig& config, const Machine& machine) : config_(config), machine_(machine) {
-    // Any strategy is to take the model.
+    // Remove `device:` options, so that every strategy accepts the model.
     for (GraphNode& node : config_.graph.nodes) node.device.reset();
     const auto& nodes = config_.graph.nodes;
     if (std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.recompute >= 0; }))
@@ -114,10 +115,10 @@ class Trials {
     try_placed(devices);
   }
 
-  /// The stages are chosen for the machine's devices, and named.
+  /// Chooses stages for the machine's devices, and lists them by name in the strategy.
   void try_pipeline(int stages, int replicas, int microbatches) {
     const int64_t share = (config_.train.batch_size + replicas - 1) / replicas;
-    // More microbatches than samples are as many as there are samples, which a candidate with fewer tries.
+    // There are at most as many microbatches as samples, and candidates with fewer microbatches cover that.
     if (microbatches > share && microbatches > 2 * stages) return;
     Placement placement;
     for (int i = 0; i < stages * replicas; ++i) {
@@ -126,7 +127,7 @@ class Trials {
     }
     placement.microbatches = microbatches;
     placement.schedule = PipelineSchedule::one_f_one_b;
-    // The devices of the CPU share the host's memory.
+    // CPU devices share the host's memory.
     std::vector<PipelineDevice> devices = pipeline_devices(placement);
     for (PipelineDevice& device : devices)
       device.bytes =
@@ -151,7 +152,7 @@ class Trials {
     });
   }
 
-  /// Where the model has branches that need nothing of each other and are worth it.
+  /// Tries to place branches on several devices, if the model has independent branches and that is worth it.
   void try_placed(int devices) {
     Placement placement;
     placement.replicas.emplace_back();
@@ -167,7 +168,8 @@ class Trials {
     });
   }
 
-  /// The layers that are not where their first input is, and those that read an input of the model.
+  /// Returns the devices of the layers that are not on the device of their first input, and of the layers
+  /// that read a model input.
   ConfigNode said_places(std::span<const int> slots, DeviceId::Kind kind) const {
     const Graph& graph = config_.graph;
     std::vector<ConfigNode::Entry> places;
@@ -190,7 +192,7 @@ class Trials {
     candidates_.back().recomputed = blocks_;
   }
 
-  /// By plans for the CPU, which computes in float32, in the place of the machine's devices.
+  /// Uses plans for CPU devices, which compute in float32, in place of the machine's devices.
   Candidate try_with(const RunConfig& config, const std::string& name, const MakeStrategy& make) const {
     Candidate candidate{.name = name, .strategy = make(machine_.kind), .device = {}, .refusal = {}};
     RunConfig stand_in = config;
@@ -227,7 +229,7 @@ class Trials {
     measure(candidate, replicas, candidate.batch_size);
   }
 
-  /// What a batch takes of the fullest device. All replicas take as much as the first, or less.
+  /// Computes the memory use of the fullest device. The first replica's use is the largest of all replicas.
   void measure(Candidate& candidate, Replicas& replicas, int64_t batch) const {
     candidate.bytes = 0;
     if (machine_.kind == DeviceId::Kind::cpu) {
@@ -248,7 +250,7 @@ class Trials {
   RunConfig config_;
   const Machine& machine_;
   std::vector<std::string> blocks_;
-  std::optional<RunConfig> recomputing_;  // the same with these blocks recomputed, where there are any
+  std::optional<RunConfig> recomputing_;  // the run with these blocks recomputed, if there are any
   std::vector<Candidate> candidates_;
 };
 
@@ -256,10 +258,11 @@ class Trials {
 
 std::vector<Candidate> what_fits(const RunConfig& config, const Machine& machine) {
   if (machine.kind == DeviceId::Kind::cpu && config.train.precision != Precision::float32)
-    throw UserError(located(config.place({"train", "precision"}),
-                            fmt::format("precision {} is for GPUs, and there is none here; --memory tries "
-                                        "a machine that has some",
-                                        Codec<Precision>::write(config.train.precision).text())));
+    throw UserError(located(
+        config.place({"train", "precision"}),
+        fmt::format(
+            "precision {} is for GPUs, and this machine has none; --memory assumes a machine that has some",
+            Codec<Precision>::write(config.train.precision).text())));
   return Trials(config, machine).run();
 }
 

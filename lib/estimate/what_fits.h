@@ -1,4 +1,4 @@
-// With which strategies a run would fit into the memory of some machine, and about how fast it would be.
+// Finds strategies with which a run fits into a machine's memory, and estimates their speed.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,33 @@
 
 namespace dtrain {
 
-/// A strategy, with the devices of the machine and all choices made, and what it takes.
+/// A strategy with concrete devices and no automatic options, and what it needs.
 struct Candidate {
   std::string name;                          // "sharded, gradients"
   ConfigNode strategy;                       // {kind: options}
-  std::vector<std::string> recomputed = {};  // the blocks, where any are: "wide", of "wide/dense" and others
-  int64_t batch_size = 0;  // the configured one, or the largest that fits; one sample where none does
+  std::vector<std::string> recomputed = {};  // recomputed blocks, such as "wide" for "wide/dense"
+  int64_t batch_size = 0;  // the configured one, or else the largest that fits; 1 if none does
   bool fits = false;
-  std::string device;       // the fullest; "the host"
-  int64_t bytes = 0;        // that it takes of that
-  int64_t copy_bytes = 0;   // and of the host besides, for a copy that is saved meanwhile; 0 on GPUs
-  double step_seconds = 0;  // estimated; 0 where it does not fit
-  std::string refusal;      // why the model cannot be trained so at all; "" as a rule
+  std::string device;       // the device with the largest use; "the host"
+  int64_t bytes = 0;        // used memory of that device
+  int64_t copy_bytes = 0;   // additional host memory for a copy of the state while it is saved; 0 on GPUs
+  double step_seconds = 0;  // estimated; 0 if it does not fit
+  std::string refusal;      // why the model cannot be trained with this strategy; usually ""
 
   double samples_per_second() const {
     return step_seconds > 0 ? static_cast<double>(batch_size) / step_seconds : 0;
   }
 };
 
-/// Tries single, mirrored, sharded at its levels, pipelines with stages by auto_stages(), and, where branches
-/// of the model need nothing of each other, placed by place_branches(); where the configured batch does not
-/// fit, with the model's blocks recomputed, too, unless the model says itself what is. Those that fit come
-/// first, by samples a second. Bytes are those of the plans that a run would make, which are made for the CPU
-/// in the place of a GPU; nothing of that memory is taken. Seconds are by arithmetic: layers as
-/// estimate_layer_seconds() has them; rings over the link, which a gather and a reduce-scatter go round once,
-/// with (n - 1) / n of the bytes, and a sum twice, and which on GPUs go on while layers compute; pipelines as
-/// simulate() runs them, branches as branches_seconds() has them. Throws UserError where the machine cannot
-/// train this run at all.
+/// Tries single, mirrored, sharded at each level, pipelines with stages by auto_stages(), and placed by
+/// place_branches() if the model has independent branches. If the configured batch does not fit, also tries
+/// to recompute the model's blocks, unless the model itself defines what is recomputed. The result is sorted
+/// by samples per second, so that strategies that fit come first.
+/// Memory is that of the plans that a run would make, which are made for the CPU in place of GPUs; that
+/// memory is not allocated. Times are estimates: layers by estimate_layer_seconds(); ring transfers of (n -
+/// 1) / n of the bytes, once for a gather or reduce-scatter and twice for an all-reduce, which on GPUs
+/// overlap with computation; pipelines by simulate(); branches by branches_seconds(). Throws UserError if the
+/// machine cannot train this run at all.
 std::vector<Candidate> what_fits(const RunConfig& config, const Machine& machine);
 
 }  // namespace dtrain

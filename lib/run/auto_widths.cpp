@@ -11,7 +11,7 @@ namespace dtrain {
 
 namespace {
 
-/// An `auto` and the value that takes its place.
+/// An `auto` node and the value that replaces it.
 struct Settled {
   ConfigNode open, value;
 };
@@ -20,7 +20,8 @@ ConfigNode number_at(int64_t number, const Mark& mark) {
   return ConfigNode::scalar(std::to_string(number), false, mark);
 }
 
-/// A column of single numbers feeds an input of one element.
+/// Returns the shape as a configuration node; scalars become [1], because a column of scalars feeds an input
+/// of one element.
 ConfigNode shape_at(const Shape& shape, const Mark& mark) {
   if (shape.rank() == 0) return ConfigNode::sequence({number_at(1, mark)}, mark);
   std::vector<ConfigNode> extents;
@@ -28,7 +29,7 @@ ConfigNode shape_at(const Shape& shape, const Mark& mark) {
   return ConfigNode::sequence(std::move(extents), mark);
 }
 
-/// The first `auto`, at which messages about the data point.
+/// Returns the position of the first `auto`; errors about the data are reported there.
 Mark first_open(const ModelEnds& ends) {
   for (const ModelInput& input : ends.inputs)
     if (!input.open_shape.is_null()) return input.open_shape.mark();
@@ -37,14 +38,13 @@ Mark first_open(const ModelEnds& ends) {
   return {};
 }
 
-/// The targets as the losses want them, where some output's units are open; none where no target is asked
-/// for.
+/// Returns the targets in the form that the losses take; empty if no output has open units.
 std::vector<WantedColumn> wanted_targets(const RunConfig& draft, const ModelEnds& ends) {
   const auto is_open = [](const ModelOutput& output) { return !output.open_units.is_null(); };
   if (std::none_of(ends.outputs.begin(), ends.outputs.end(), is_open)) return {};
   std::vector<WantedColumn> targets;
   for (const Head& head : draft.heads) {
-    // Losses ask for class numbers or for floats, whatever the output's width.
+    // A loss takes class indices or floats, independent of the output's width.
     const auto target = head.loss
                             ? head.loss->target({"", Shape{1}, DType::float32}, [](const std::string&) {})
                             : std::nullopt;
@@ -53,16 +53,17 @@ std::vector<WantedColumn> wanted_targets(const RunConfig& draft, const ModelEnds
   return targets;
 }
 
-/// The units of the output of this head. Reports a target whose classes the loss cannot tell apart.
+/// Returns the units of this head's output. Reports a target with too few classes for the loss.
 ConfigNode units_of(const Head& head, const ConfigNode& open, const Shape& target, int64_t classes,
                     Diagnostics& diagnostics) {
   const int64_t units = classes > 0 ? classes : target.columns();
   if (units < 2 && head.loss && head.loss->tells_classes() && !head.loss->is_of_columns())
     diagnostics.error(
-        open, classes > 0 ? "auto: expected a target of at least two classes, found one"
-                          : "auto: the loss takes a number for each class, found a target of a single "
-                            "number; for numbers of "
-                            "classes there is sparse_categorical_crossentropy, or the transform one_hot");
+        open,
+        classes > 0
+            ? "auto: expected a target of at least two classes, found one"
+            : "auto: expected a target with one number per class, as the loss takes, found a single number; "
+              "for class indices, use sparse_categorical_crossentropy or the transform one_hot");
   return number_at(units, open.mark());
 }
 
@@ -72,7 +73,7 @@ ConfigNode with_widths(const ConfigNode& config, const RunConfig& draft, const M
                        Diagnostics& diagnostics) {
   const Mark place = first_open(ends);
   if (!draft.dataset.train) {
-    diagnostics.error(place, "auto: the training split says this, and the data set has no 'train'");
+    diagnostics.error(place, "auto: is resolved from the training split, but the data set has no 'train'");
     return config;
   }
   std::vector<WantedColumn> inputs;

@@ -1,4 +1,4 @@
-// Shapes and units that the data say: `auto` in the model part of a configuration.
+// Resolves `auto` shapes and units in the model part of a configuration from the data.
 #pragma once
 
 #include "config/diagnostics.h"
@@ -6,10 +6,10 @@
 
 namespace dtrain {
 
-/// `config` with a number in the place of every `auto` that `ends` names: the shape of one sample of the
-/// training split, and for the units of an output the number of classes or the width of its target, by its
-/// loss. `draft` is the run as far as it is known without them. Opens the training split; what is wrong is
-/// reported at the `auto`.
+/// Returns `config` with every `auto` in `ends` replaced by a number. An input's shape is that of one
+/// training sample. An output's units are the number of classes or the width of its target, depending on its
+/// loss. `draft`: the run as far as it can be parsed without these numbers. Opens the training split; reports
+/// errors at the `auto`.
 ConfigNode with_widths(const ConfigNode& config, const RunConfig& draft, const ModelEnds& ends,
                        Diagnostics& diagnostics);
 

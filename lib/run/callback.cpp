@@ -16,8 +16,7 @@ struct EarlyStoppingOptions {
   MonitorMode mode = MonitorMode::automatic;
 };
 
-/// Ends the training when a metric has not improved for `patience` epochs (0 is as 1), as Keras's
-/// EarlyStopping.
+/// Ends training if a metric has not improved for `patience` epochs (0 means 1), like Keras's EarlyStopping.
 class EarlyStopping final : public Callback {
  public:
   explicit EarlyStopping(const EarlyStoppingOptions& options) : options_(options) {}
@@ -33,7 +32,7 @@ class EarlyStopping final : public Callback {
     const double best = goes_on ? state.at("best").as_double() : std::nan("");
     const int64_t waited = goes_on ? state.at("waited").as_int() : 0;
     const bool better = improves(value, best, mode, options_.min_delta);
-    // An epoch counts as one without improvement only once there was a number to improve on.
+    // Counts epochs without improvement only after there was a number to compare with.
     const int64_t waiting = better || std::isnan(best) ? 0 : waited + 1;
     state = Json::object().set("best", better ? value : best).set("waited", waiting).set("watched", now);
     if (waiting < std::max<int64_t>(options_.patience, 1)) return {};
@@ -49,15 +48,14 @@ struct TerminateOnNanOptions {
   bool enabled = true;
 };
 
-/// Ends a run whose loss is no number any more, before a checkpoint could hold the ruin.
+/// Ends a run whose loss is not finite, before a checkpoint saves broken weights.
 class TerminateOnNan final : public Callback {
  public:
   explicit TerminateOnNan(const TerminateOnNanOptions& options) : enabled_(options.enabled) {}
   void after_step(int64_t step, int64_t epoch, double loss) const override {
     if (!enabled_ || std::isfinite(loss)) return;
-    throw Error(
-        fmt::format("the loss is {} at step {} (epoch {}); the checkpoints before it are as they were",
-                    std::isnan(loss) ? "nan" : "infinite", step, epoch));
+    throw Error(fmt::format("the loss is {} at step {} (epoch {}); earlier checkpoints are unchanged",
+                            std::isnan(loss) ? "nan" : "infinite", step, epoch));
   }
   bool wants_finite_weights() const override { return enabled_; }
 
@@ -78,7 +76,7 @@ class Ema final : public Callback {
   double decay_;
 };
 
-/// Only says what is wanted: the numbers come to report/tensorboard.h as to any observer.
+/// Only holds the options: report/tensorboard.h receives the numbers as an observer.
 class TensorboardCallback final : public Callback {
  public:
   explicit TensorboardCallback(const TensorboardOptions& options) : options_(options) {}
@@ -105,51 +103,48 @@ const Registry<Callback>& registry<Callback>() {
             .example("{monitor: val_loss, patience: 5}")
             .optional("monitor", &EarlyStoppingOptions::monitor, "the metric, as metrics.jsonl names it")
             .optional("patience", &EarlyStoppingOptions::patience,
-                      "the training ends with the last of so many epochs without improvement",
-                      at_least<int64_t>(0))
-            .optional("min_delta", &EarlyStoppingOptions::min_delta, "the least change that counts",
-                      at_least<double>(0))
+                      "training ends after this many epochs without improvement", at_least<int64_t>(0))
+            .optional("min_delta", &EarlyStoppingOptions::min_delta,
+                      "the smallest change that counts as an improvement", at_least<double>(0))
             .optional("mode", &EarlyStoppingOptions::mode, kMonitorMode));
     t.add<TerminateOnNan>(
         "terminate_on_nan",
-        Schema<TerminateOnNanOptions>("Ends the run, as failed, when the loss is no finite number, or "
-                                      "weights are none as an epoch ends or as they are "
-                                      "saved.")
+        Schema<TerminateOnNanOptions>("Ends the run as failed if the loss is not finite, or if weights are "
+                                      "not finite at the end of an epoch or when they are saved.")
             .example("{enabled: false}")
             .optional("enabled", &TerminateOnNanOptions::enabled,
-                      "false: the run goes on, though nothing can be saved of it"));
-    t.add<Ema>(
-        "ema",
-        Schema<EmaOptions>(
-            "Keeps a running average of the weights (Polyak and Juditsky 1992), which begins as they do: it "
-            "is what is validated, saved as the model's weights, evaluated and predicted with. The weights "
-            "that training goes on with are in the checkpoint beside it.")
-            .example("{decay: 0.999}")
-            .optional("decay", &EmaOptions::decay,
-                      "every step the average becomes decay * average + (1 - decay) * weights",
-                      between_excluding_high(0.0, 1.0)));
+                      "false: the run continues, although its weights cannot be saved"));
+    t.add<Ema>("ema",
+               Schema<EmaOptions>(
+                   "Keeps a moving average of the weights (Polyak and Juditsky 1992), which starts as a copy "
+                   "of them. The average is validated, saved as the model's weights, evaluated and used for "
+                   "predictions. The checkpoint also contains the weights that training continues with.")
+                   .example("{decay: 0.999}")
+                   .optional("decay", &EmaOptions::decay,
+                             "in every step, average = decay * average + (1 - decay) * weights",
+                             between_excluding_high(0.0, 1.0)));
     t.add<TensorboardCallback>(
         "tensorboard",
-        Schema<TensorboardOptions>(
-            "What the run directory's tensorboard/ has besides each epoch's numbers, which are always there.")
+        Schema<TensorboardOptions>("Options for the run directory's tensorboard/, in addition to each "
+                                   "epoch's metrics, which are always written.")
             .example("{update_freq: 100, histogram_freq: 1, write_grads: true, input_images: 8}")
             .optional("update_freq", &TensorboardOptions::update_freq,
-                      "when the loss of a batch, the learning rate and the speed are written: `epoch` is "
-                      "never, `batch` every step, a number every so many steps")
+                      "how often the loss of a batch, the learning rate and the speed are written: `epoch` "
+                      "for never, `batch` for every step, or a number of steps")
             .optional("histogram_freq", &TensorboardOptions::histogram_freq,
-                      "epochs between two histograms of every weight; 0: none", at_least<int64_t>(0))
+                      "epochs between histograms of every weight; 0: none", at_least<int64_t>(0))
             .optional("write_grads", &TensorboardOptions::write_grads,
-                      "with these, histograms of every weight's gradient in the epoch's last step, as the "
-                      "optimizer takes it (lamb: of its directions)")
-            .optional("write_graph", &TensorboardOptions::write_graph, "the layers as a graph")
+                      "also write histograms of every weight's gradient in the epoch's last step, as the "
+                      "optimizer uses it (lamb: of its update directions); needs histogram_freq")
+            .optional("write_graph", &TensorboardOptions::write_graph, "write the layers as a graph")
             .optional(
                 "input_images", &TensorboardOptions::input_images,
-                "so many samples of the training split, spread evenly over it, as the model gets them in "
-                "the first epoch: of every input that is [height, width] or [height, width, 1, 3 or 4]",
+                "number of training samples to write, evenly spaced in the split, as the model receives them "
+                "in the first epoch: for every input of shape [height, width] or [height, width, 1, 3 or 4]",
                 between<int64_t>(0, 1000))
             .rule([](const TensorboardOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
               if (options.write_grads && options.histogram_freq == 0)
-                diagnostics.error(node, "tensorboard: write_grads goes with histograms: give histogram_freq");
+                diagnostics.error(node, "tensorboard: write_grads needs histograms: set histogram_freq");
             }));
     return t;
   }();

@@ -1,4 +1,4 @@
-// What looks at the numbers of a run as it goes on.
+// Callbacks: hooks that receive the losses and metrics of a run.
 #pragma once
 
 #include <optional>
@@ -12,34 +12,34 @@
 
 namespace dtrain {
 
-/// A callback is immutable; what it remembers is in `state` (null at the start), which the checkpoint keeps.
+/// A callback is immutable; its mutable data is in `state` (null at the start), which the checkpoint saves.
 class Callback {
  public:
   virtual ~Callback() = default;
-  /// Called after every step (counted from 1, as is the epoch), with the step's own mean loss. Throws Error
-  /// to end the run as failed.
+  /// Called after every step with that step's mean loss. `step` and `epoch` count from 1. Throws Error to end
+  /// the run as failed.
   virtual void after_step(int64_t /*step*/, int64_t /*epoch*/, double /*loss*/) const {}
-  /// Whether the run is to end as failed once its weights are no finite numbers. Layers may hide that from
-  /// the loss: oneDNN's fused relu and max pooling take NaN for 0 or less.
+  /// Whether the run should fail once its weights are not finite. The loss alone may not show this: oneDNN's
+  /// fused relu and max pooling treat NaN as 0 or less.
   virtual bool wants_finite_weights() const { return false; }
   struct Verdict {
-    bool stop = false;    // end the training after this epoch
-    std::string message;  // what the user should hear; "" for nothing
+    bool stop = false;    // end training after this epoch
+    std::string message;  // shown to the user; "" for none
   };
   virtual Verdict after_epoch(Json& /*state*/, const MetricLookup& /*metric*/) const { return {}; }
-  /// The decay of a running average of the weights, where the callback wants one kept: it is what is
-  /// evaluated, and saved as the model's weights.
+  /// The decay of an exponential moving average of the weights, if the callback wants one. The averaged
+  /// weights are evaluated and saved as the model's weights.
   virtual std::optional<double> average_decay() const { return std::nullopt; }
-  /// The metric that the callback watches, to be checked before the run; "" for none.
+  /// The metric that the callback monitors, checked before the run; "" for none.
   virtual std::string monitor() const { return ""; }
-  /// What is to be written for TensorBoard, by a callback that says so; else null.
+  /// The TensorBoard options, if this callback has them; else null.
   virtual const TensorboardOptions* tensorboard() const { return nullptr; }
 };
 
 template <>
 const Registry<Callback>& registry<Callback>();
 
-/// Whether any of them wants finite weights.
+/// Returns whether any callback wants finite weights.
 bool wants_finite_weights(const std::vector<Configured<Callback>>& callbacks);
 
 }  // namespace dtrain

@@ -11,14 +11,14 @@ namespace dtrain {
 
 namespace {
 
-/// Whether this is written as a loss is, with a name that losses have.
+/// Returns whether `node` has the form of a loss and names a known loss.
 bool is_loss(const ConfigNode& node) {
   if (node.is_scalar()) return !registry<Loss>().canonical(node.text()).empty();
   return node.is_mapping() && node.entries().size() == 1 &&
          !registry<Loss>().canonical(node.entries().front().first.text()).empty();
 }
 
-/// Whether `loss:` is a mapping from outputs, and not a kind of one key.
+/// Returns whether `loss:` maps outputs to losses, rather than being one loss with options.
 bool is_by_output(const ConfigNode& loss, const std::vector<ModelOutput>& outputs) {
   if (!loss.is_mapping() || loss.entries().empty()) return false;
   if (loss.entries().size() > 1) return true;
@@ -29,7 +29,7 @@ bool is_by_output(const ConfigNode& loss, const std::vector<ModelOutput>& output
   return !is_loss(loss) && is_loss(value) && outputs.front().name.empty();
 }
 
-/// One loss an output; empty kinds where something was wrong.
+/// Returns one loss per output; entries with errors are empty.
 std::vector<Configured<Loss>> read_losses(const ConfigNode& loss, const std::vector<ModelOutput>& outputs,
                                           Diagnostics& diagnostics) {
   if (!is_by_output(loss, outputs))
@@ -49,18 +49,18 @@ std::vector<Configured<Loss>> read_losses(const ConfigNode& loss, const std::vec
   }
   for (const std::string& name : names)
     if (!name.empty() && !loss.find(name))
-      diagnostics.error(loss, fmt::format("loss: the output '{}' has none", name));
+      diagnostics.error(loss, fmt::format("loss: expected a loss for the output '{}', found none", name));
   return losses;
 }
 
-/// Reports errors at a place of the configuration, in the name of `who`.
+/// Returns a function that reports errors at `mark`, prefixed with `who`.
 ReportError report_at(const Mark& mark, const std::string& who, Diagnostics& diagnostics) {
   return [&diagnostics, mark, who](const std::string& message) {
     diagnostics.error(mark, fmt::format("{}: {}", who, message));
   };
 }
 
-/// A warning where the loss takes logits for probabilities, or the other way.
+/// Warns if the loss takes logits for probabilities, or the reverse.
 void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>& loss,
                     Diagnostics& diagnostics) {
   if (loss->takes() == Scores::any) return;
@@ -70,7 +70,7 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
   while (node_of(output).kind == "flatten" || node_of(output).kind == "reshape")
     output = node_of(output).inputs[0];
   const GraphNode& node = node_of(output);
-  // Of a layer that has no such option nobody knows what its numbers are.
+  // Whether a layer without an `activation` option outputs logits or probabilities is unknown.
   const std::vector<std::string> options = registry<Layer>().fields(node.kind);
   if (!node.layer || std::find(options.begin(), options.end(), "activation") == options.end()) return;
   const auto function = node.layer->elementwise();
@@ -79,29 +79,29 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
   const Mark& mark = loss.resolved.mark();
   const bool logits = loss->takes() != Scores::probabilities;
   if (logits && (softmax || sigmoid))
-    diagnostics.warning(mark, fmt::format("{} is from_logits, but '{}' ends in a {}: take one of them away",
-                                          loss.name, name, softmax ? "softmax" : "sigmoid"));
+    diagnostics.warning(
+        mark, fmt::format("{} has from_logits: true, but '{}' ends in a {}: remove one of them", loss.name,
+                          name, softmax ? "softmax" : "sigmoid"));
   if (!logits && !softmax && !sigmoid)
-    diagnostics.warning(mark,
-                        fmt::format("{} takes '{}' for probabilities, but it ends in no softmax or sigmoid: "
-                                    "say from_logits: true, or give it one",
-                                    loss.name, name));
+    diagnostics.warning(mark, fmt::format("{} expects probabilities, but '{}' does not end in a softmax or "
+                                          "sigmoid: set from_logits: true, or add one",
+                                          loss.name, name));
 }
 
-/// A metric as it was written.
+/// A metric as written in the configuration.
 struct WrittenMetric {
-  Configured<Metric> kind;  // empty where something was wrong
-  Mark mark, name_mark;     // of the whole, and of its option `name` where it has one
+  Configured<Metric> kind;  // empty if it had an error
+  Mark mark, name_mark;     // of the metric, and of its option `name` if it has one
 };
-using WrittenMetrics = std::vector<WrittenMetric>;  // for one output
+using WrittenMetrics = std::vector<WrittenMetric>;  // of one output
 
-/// `metrics:` or `weighted_metrics:`, by output.
+/// The metrics of `metrics:` or `weighted_metrics:`, by output.
 struct MetricsByOutput {
   std::vector<WrittenMetrics> outputs;
   ConfigNode resolved = ConfigNode::sequence({});
 };
 
-/// A list of kinds, or a single one.
+/// Reads a list of metrics, or a single one.
 WrittenMetrics read_list(const ConfigNode& node, Diagnostics& diagnostics) {
   WrittenMetrics list;
   const auto add = [&](const ConfigNode& kind) {
@@ -123,7 +123,7 @@ ConfigNode resolved_list(const WrittenMetrics& list) {
   return ConfigNode::sequence(std::move(kinds));
 }
 
-/// A list, or the name of one, is for every output.
+/// Reads metrics by output; a list or a single name applies to every output.
 MetricsByOutput read_metrics(const ConfigNode& train, std::string_view key,
                              const std::vector<ModelOutput>& outputs, Diagnostics& diagnostics) {
   MetricsByOutput all;
@@ -154,14 +154,15 @@ MetricsByOutput read_metrics(const ConfigNode& train, std::string_view key,
   return all;
 }
 
-/// What the metric is reported as: the kind, unless its option `name` says otherwise.
+/// Returns the name under which a metric is reported: its option `name`, else its type.
 std::string name_of_metric(const Configured<Metric>& metric) {
   if (!metric.resolved.is_mapping()) return metric.name;
   const ConfigNode* name = metric.resolved.entries().front().second.find("name");
   return name && !name->is_null() ? name->text() : metric.name;
 }
 
-/// A metric's kind and options without its name. `chosen`: the kind that it chooses, or "".
+/// Returns a metric's type and options without its name. `chosen`: the type that the metric has resolved to,
+/// or "".
 std::string what_it_computes(const Configured<Metric>& metric, const std::string& chosen) {
   const auto options_of = [](const ConfigNode& resolved) {
     constexpr std::string_view kName[] = {"name"};
@@ -172,35 +173,35 @@ std::string what_it_computes(const Configured<Metric>& metric, const std::string
   return (chosen.empty() ? metric.name : chosen) + ": " + options.to_yaml();
 }
 
-/// Why a metric cannot be reported under this name, behind its output's prefix; "" where it can. The records
-/// of epochs, and what evaluate prints, have keys of their own.
+/// Returns why a metric cannot be reported under this name with its output's prefix; "" if it can. The
+/// records of epochs and the output of evaluate have reserved keys.
 std::string name_problem(const std::string& prefix, const std::string& name) {
   constexpr std::array<std::string_view, 14> kKeys{
       "at_threshold", "epoch",  "step",  "loss",   "learning_rate", "seconds", "samples_per_second",
       "samples",      "errors", "split", "inputs", "checkpoint",    "classes", "in_units_of_data"};
   if (name.empty()) return "expected a name, found ''";
   if (name.starts_with("val_"))
-    return fmt::format("'{}' would be taken for what '{}' is over the validation split", name,
-                       name.substr(4));
+    return fmt::format("'{}' is the name of '{}' over the validation split", name, name.substr(4));
   if (name == "per_class" || std::find(kKeys.begin(), kKeys.end(), prefix + name) != kKeys.end())
-    return fmt::format("'{}' is what something else is reported as", prefix + name);
+    return fmt::format("'{}' is already the name of another reported value", prefix + name);
   return "";
 }
 
-/// Totals that are called as others are over the validation split, as those of an output 'val' are.
+/// Reports names that collide with other names over the validation split, as those of an output 'val' do.
 void check_validation_names(const std::vector<std::string>& totals, const Mark& mark,
                             Diagnostics& diagnostics) {
   for (const std::string& name : totals) {
     if (!name.starts_with("val_")) continue;
     const std::string plain = name.substr(4);
     if (plain == "loss" || std::find(totals.begin(), totals.end(), plain) != totals.end())
-      diagnostics.error(mark, fmt::format("'{}' of an output would be taken for what '{}' is over the "
-                                          "validation split: give the output another name",
+      diagnostics.error(mark, fmt::format("'{}' of an output is also the name of '{}' over the validation "
+                                          "split: give the output another name",
                                           name, plain));
   }
 }
 
-/// Builds the head of one output; totals are named with `prefix` ("" where there is one output only).
+/// Builds the head of one output. `prefix` precedes the names of its loss and metrics ("" for a model with
+/// one output).
 class HeadBuilder {
  public:
   HeadBuilder(RunConfig& config, const ModelOutput& output, const Configured<Loss>& loss, std::string prefix,
@@ -217,10 +218,10 @@ class HeadBuilder {
     config_.total_names.push_back(prefix_ + "loss");
   }
 
-  /// Metrics that suit the output as far as it is known.
+  /// Adds metrics and reports those that do not fit the output, as far as it is known.
   void add(const WrittenMetrics& written, bool weighted) {
     for (const WrittenMetric& metric : written)
-      if (metric.kind) add(metric, weighted);  // else it was reported where it was read
+      if (metric.kind) add(metric, weighted);  // otherwise the error was reported when it was read
   }
   Head take() { return std::move(head_); }
 
@@ -235,14 +236,14 @@ class HeadBuilder {
       return std::find(config_.total_names.begin(), config_.total_names.end(), prefix_ + metric.name) !=
              config_.total_names.end();
     };
-    if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // as Keras does
+    if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // as in Keras
     if (is_there()) {
       const std::vector<std::string> options = registry<Metric>().fields(written.name);
       const bool takes_name = std::find(options.begin(), options.end(), "name") != options.end();
       diagnostics_.error(
           mark,
-          fmt::format("the metric '{}' is there twice{}", metric.name,
-                      takes_name ? fmt::format("; another name tells them apart: {}: {{name: second_{}}}",
+          fmt::format("the metric '{}' is given twice{}", metric.name,
+                      takes_name ? fmt::format("; give one of them another name: {}: {{name: second_{}}}",
                                                written.name, metric.name)
                                  : ""));
     }
@@ -253,7 +254,7 @@ class HeadBuilder {
           written.name.ends_with("_accuracy") && message.find("target") != std::string::npos;
       report_at(mark, written.name, diagnostics_)(
           is_accuracy
-              ? fmt::format("{}: it does not go with the loss {}; 'accuracy' goes with any loss of classes",
+              ? fmt::format("{}: it does not match the loss {}; 'accuracy' matches any classification loss",
                             message, loss_name_)
               : message);
     };
@@ -269,8 +270,9 @@ class HeadBuilder {
     const int64_t sums = metric.sums(*output_.spec, head_.target);
     const auto kept = static_cast<int64_t>(Plan::count_totals(config_.heads)) + head_.count_totals();
     if (sums > TrainingState::kMostSums - kept)
-      report_error(fmt::format("keeps {} counts of an output of {}; a run's metrics may keep {} in all", sums,
-                               output_.spec->shape.str(), TrainingState::kMostSums));
+      report_error(
+          fmt::format("keeps {} counts for an output of shape {}; all metrics of a run may keep at most {}",
+                      sums, output_.spec->shape.str(), TrainingState::kMostSums));
     return sums;
   }
 
@@ -331,7 +333,7 @@ void add_metric(RunConfig& config, size_t index, const std::string& name,
   Head& head = config.heads[index];
   const TensorSpec& output = config.graph.spec(head.output);
   if (auto as_it_is = metric->for_loss(*head.loss)) metric = std::move(as_it_is);
-  size_t end = 0;  // of the head's names
+  size_t end = 0;  // end of this head's names
   for (size_t i = 0; i <= index; ++i) end += 1 + config.heads[i].metrics.size();
   config.total_names.insert(config.total_names.begin() + static_cast<int64_t>(end), name);
   const int64_t sums = metric->sums(output, head.target);

@@ -19,7 +19,7 @@ constexpr std::string_view kAutomatic = "auto";
 constexpr std::array<std::string_view, 6> kUnits{"epoch", "step", "second", "minute", "hour", "day"};
 constexpr std::array<double, 6> kSeconds{0, 0, 1, 60, 3600, 86400};
 
-/// "10 minutes"; nothing where the text is not of this form.
+/// Parses text such as "10 minutes"; returns nullopt for any other form.
 std::optional<Interval> parse_count(const std::string& text) {
   double count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -41,7 +41,7 @@ std::string write_count(const Interval& value) {
                      value.count == 1 ? "" : "s");
 }
 
-/// The pattern of what parse_count takes, of these units.
+/// Returns the regular expression of the texts that parse_count() accepts with these units.
 std::string pattern_of(std::string_view units) {
   return fmt::format("([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)? *({})s?", units);
 }

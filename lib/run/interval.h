@@ -1,4 +1,4 @@
-// How often something happens, "1 epoch", "200 steps", "10 minutes", and how long something takes, "8 hours".
+// Intervals ("1 epoch", "200 steps", "10 minutes") and time spans ("8 hours").
 #pragma once
 
 #include <string>
@@ -8,17 +8,18 @@
 namespace dtrain {
 
 struct Interval {
-  /// automatic: every epoch, but not so often that short epochs are spent saving.
+  /// automatic: every epoch, but less often if epochs are so short that saving would take a large part of the
+  /// time.
   enum class Unit { epoch, step, second, minute, hour, day, automatic };
-  double count = 1;  // more than 0; whole for epochs and steps
+  double count = 1;  // positive; an integer for epochs and steps
   Unit unit = Unit::automatic;
 
   bool is_time() const { return unit >= Unit::second && unit <= Unit::day; }
-  /// The length where is_time(); 0 for epochs and steps. Not for `automatic`.
+  /// Length in seconds if is_time(); 0 for epochs and steps. Not defined for `automatic`.
   double seconds() const;
 };
 
-/// A length of time, kept in the unit in which it was written.
+/// A length of time, in the unit in which it was written.
 struct TimeSpan {
   Interval length{1, Interval::Unit::hour};
   double seconds() const { return length.seconds(); }

@@ -8,7 +8,7 @@ namespace dtrain {
 
 namespace {
 
-/// Of one output, under the names that dtrain reports them by; those that Keras has.
+/// Returns the metrics of one output that Keras has, under the names that dtrain reports.
 Json metrics_of(const RunConfig& config, const Head& head, bool weighted) {
   const TensorSpec& output = config.graph.spec(head.output);
   Json metrics = Json::array();
@@ -30,8 +30,8 @@ bool has_weighted_metrics(const RunConfig& config) {
   return false;
 }
 
-/// Whether a loss of Keras's is the mean that dtrain's is: where rows have weights, Keras divides by their
-/// number, and dtrain by the sum of their weights.
+/// Returns whether Keras's losses are the same means as dtrain's. For weighted rows, Keras divides by the
+/// number of rows and dtrain by the sum of their weights.
 bool has_kerass_losses(const RunConfig& config) {
   return std::none_of(config.heads.begin(), config.heads.end(),
                       [](const Head& head) { return head.weights || head.loss->keras_config().is_null(); });

@@ -1,4 +1,4 @@
-// The learning rate over a whole run.
+// Learning rate over a whole run.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace dtrain {
 
-/// The length that schedules go by: `train.epochs` as it is now, so a run that goes on to another end has,
-/// from there, the rates of a run of that length.
+/// Returns the run length for schedules, from the current `train.epochs`. A run that resumes with a different
+/// number of epochs continues with the rates of a run of that length.
 RunLength run_length(const RunConfig& config, int64_t steps_per_epoch);
 
-/// A warning if the learning rate has fallen to 0 before the end of the training, else "".
+/// Returns a warning if the learning rate falls to 0 before the end of training, else "".
 std::string warning_of_zero_rate(const RunConfig& config, int64_t steps_per_epoch);
 
 }  // namespace dtrain

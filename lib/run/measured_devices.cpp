@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-/// A context of the calling thread, for as long as it lives.
+/// Attaches a context to the calling thread during this object's lifetime.
 class AttachedContext {
  public:
   explicit AttachedContext(std::unique_ptr<Context> context) : context_(std::move(context)) {
@@ -29,7 +29,8 @@ class AttachedContext {
   std::unique_ptr<Context> context_;
 };
 
-/// About what running the largest layer takes: parameters, values, and the gradients of both.
+/// Returns about how many bytes running the largest layer takes: parameters, values, and the gradients of
+/// both.
 uint64_t largest_layer_bytes(const Graph& graph, int64_t samples) {
   double largest = 0;
   for (const GraphNode& node : graph.nodes) {

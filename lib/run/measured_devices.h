@@ -1,4 +1,4 @@
-// What this machine's devices can do with a run's layers.
+// Measures the memory and the speed of this machine's devices for a run's layers.
 #pragma once
 
 #include "distribute/strategy.h"
@@ -6,9 +6,9 @@
 
 namespace dtrain {
 
-/// Looks at a device's memory, and runs each layer on it (layer_times.h): once for all of the CPU's devices
-/// and for all GPUs of a name. Where a layer cannot be run, or one would take much of the memory, the times
-/// are left to be estimated. Refers to the run.
+/// Returns a function that reads a device's free memory and runs each layer on it (layer_times.h): once for
+/// all CPU devices, and once for all GPUs of the same name. If a layer cannot run, or needs much of the
+/// memory, the times are left empty, to be estimated. Keeps a reference to the run.
 decltype(Workload::measure) measured_devices(const RunConfig& config);
 
 }  // namespace dtrain

@@ -11,21 +11,21 @@ namespace dtrain {
 
 namespace {
 
-/// What the monitors of a run may be called, as far as that is known.
+/// The valid names of monitors, as far as they are known.
 struct MonitorNames {
   std::vector<std::string> names;
-  bool validation;  // names holds each with "val_" before it, too
-  bool complete;    // else there are others: of metrics or outputs that could not be made sense of
+  bool validation;  // each name is also present with the prefix "val_"
+  bool complete;    // false: some metrics or outputs failed to parse, so names are missing
 };
 
-/// Whether this is a metric that is no number.
+/// Returns whether this is a metric that is not a number.
 bool is_table(const RunConfig& config, const std::string& monitor) {
   if (config.graph.nodes.empty()) return false;
   const auto found = find_metric(config, monitor);
   return found && !found->metric->metric->is_number(config.graph.spec(found->head->output));
 }
 
-/// "loss", the metrics, and with a validation split each with "val_" before it.
+/// Returns "loss" and the metrics; with a validation split also each with the prefix "val_".
 std::vector<std::string> names_of_totals(const RunConfig& config, bool validation) {
   std::vector<std::string> names{"loss"};
   for (const std::string& name : config.total_names)
@@ -35,7 +35,7 @@ std::vector<std::string> names_of_totals(const RunConfig& config, bool validatio
   return names;
 }
 
-/// Whether the monitor may be one of those that are not known.
+/// Returns whether the monitor may be one of the unknown names.
 bool may_be_another(const std::string& monitor, const MonitorNames& known) {
   if (known.complete) return false;
   const std::vector<std::string> metrics = registry<Metric>().names();
@@ -44,22 +44,21 @@ bool may_be_another(const std::string& monitor, const MonitorNames& known) {
          monitor.ends_with("_loss");
 }
 
-/// Reports a monitor that names no metric of the run.
+/// Reports a monitor that is not the name of a metric of the run.
 void check_monitor(const RunConfig& config, const MonitorNames& known, const std::string& monitor,
                    const Mark& mark, Diagnostics& diagnostics) {
   const auto& names = known.names;
   if (is_table(config, monitor))
-    return diagnostics.error(
-        mark, fmt::format("monitor '{}' is no number but a table, which nothing can go by{}", monitor,
-                          monitor.find("confusion") == std::string::npos
-                              ? "; an average of it is one ('average: macro')"
-                              : ""));
+    return diagnostics.error(mark, fmt::format("monitor '{}' is a table, expected a number{}", monitor,
+                                               monitor.find("confusion") == std::string::npos
+                                                   ? "; its average is a number ('average: macro')"
+                                                   : ""));
   if (monitor.empty() || std::find(names.begin(), names.end(), monitor) != names.end()) return;
   const bool needs_validation = monitor.starts_with("val_") && !known.validation;
   if (!needs_validation && may_be_another(monitor, known)) return;
   std::string near = suggestion(monitor, names);
   if (near.empty()) near = fmt::format("; there are {}", fmt::join(names, ", "));
-  diagnostics.error(mark, fmt::format("monitor '{}' is no metric of this run{}", monitor,
+  diagnostics.error(mark, fmt::format("monitor '{}' is not a metric of this run{}", monitor,
                                       needs_validation ? ": the data set has no validation split" : near));
 }
 

@@ -1,4 +1,4 @@
-// Monitors: the metrics that callbacks, schedules and the best checkpoint go by.
+// Monitors: the metrics that callbacks, schedules and the best checkpoint watch.
 #pragma once
 
 #include <set>
@@ -9,16 +9,17 @@
 
 namespace dtrain {
 
-/// Which way one of the run's numbers gets better, by its name: as the metric has it; losses are better
-/// smaller.
+/// Returns whether larger values of one of the run's numbers are better, as its metric defines. Losses are
+/// better if smaller.
 bool larger_is_better(const RunConfig& config, const std::string& monitor);
 
-/// What callbacks, the learning rate's schedule and the best checkpoint go by, each once.
+/// Returns the metrics that callbacks, the learning rate schedule and the best checkpoint watch, without
+/// duplicates.
 std::set<std::string> monitors_of(const RunConfig& config);
 
-/// Reports every monitor of the run that is no metric of it. Parts of the run that could not be made are
-/// passed over. `validation`: there is a validation split, though it may be wrong. `complete`:
-/// config.total_names has all names; else a monitor may be a metric of an output that is not known.
+/// Reports every monitor that is not a metric of the run. Skips parts of the run that failed to parse.
+/// `validation`: there is a validation split, even if it has errors. `complete`: config.total_names has all
+/// names; otherwise a monitor may be a metric of an unknown output.
 void check_monitors(const RunConfig& config, bool validation, bool complete, Diagnostics& diagnostics);
 
 }  // namespace dtrain

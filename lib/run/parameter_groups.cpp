@@ -6,23 +6,22 @@ namespace dtrain {
 
 const Schema<ParameterGroup>& ParameterGroup::schema() {
   static const auto kSchema =
-      Schema<ParameterGroup>("Weights that are trained otherwise than the rest.")
+      Schema<ParameterGroup>("Weights whose training options differ from the rest.")
           .example("{weights: [\"*/bias\", \"*/gamma\", \"*/beta\"], weight_decay: 0}")
           .required(
               "weights", &ParameterGroup::weights,
-              "names such as dense_1/kernel, or patterns over them; of several groups the first that matches "
-              "counts")
+              "names such as dense_1/kernel, or patterns over them; the first group that matches applies")
           .optional("learning_rate_factor", &ParameterGroup::learning_rate_factor,
-                    "their learning rate is so many times the optimizer's", at_least(0.0))
-          .optional("weight_decay", &ParameterGroup::weight_decay, "in place of the optimizer's",
+                    "factor for the optimizer's learning rate", at_least(0.0))
+          .optional("weight_decay", &ParameterGroup::weight_decay, "replaces the optimizer's weight decay",
                     at_least<std::optional<double>>(0.0))
           .optional("trainable", &ParameterGroup::trainable,
-                    "whether training changes them; where not, they have no optimizer slots")
+                    "whether training changes them; if not, they have no optimizer state")
           .rule([](const ParameterGroup& group, const ConfigNode& node, Diagnostics& diagnostics) {
             if (!group.trainable && (group.learning_rate_factor != 1 || group.weight_decay))
               diagnostics.error(node,
-                                "weights that are not trained (trainable: false) have neither a "
-                                "learning_rate_factor nor a weight_decay");
+                                "weights that are not trained (trainable: false) cannot have a "
+                                "learning_rate_factor or a weight_decay");
           });
   return kSchema;
 }
@@ -30,7 +29,7 @@ const Schema<ParameterGroup>& ParameterGroup::schema() {
 void apply_groups(const std::vector<ParameterGroup>& groups, Graph& graph, Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (GraphNode& node : graph.nodes) {
-    if (node.shared_with >= 0) {  // what its owner's are, they are
+    if (node.shared_with >= 0) {  // shared parameters follow their owner's
       node.parameters = graph.nodes[static_cast<size_t>(node.shared_with)].parameters;
       continue;
     }

@@ -1,4 +1,4 @@
-// `train.groups`: parameters that are trained otherwise than the rest.
+// `train.groups`: parameters with training options that differ from the rest.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace dtrain {
 
-/// The patterns are over names of weights: "dense_1/kernel".
+/// `weights`: patterns over names of weights, such as "dense_1/kernel".
 struct ParameterGroup {
   Patterns weights;
   double learning_rate_factor = 1;
-  std::optional<double> weight_decay;  // in place of the optimizer's
+  std::optional<double> weight_decay;  // overrides the optimizer's
   bool trainable = true;
   static const Schema<ParameterGroup>& schema();
 };
 
-/// Writes what the groups say into the graph's parameters; of the groups that a weight is in, the first
-/// counts. Reports patterns that match no weight that can be trained.
+/// Applies the groups to the graph's parameters; for a weight in several groups, the first applies. Reports
+/// patterns that match no trainable weight.
 void apply_groups(const std::vector<ParameterGroup>& groups, Graph& graph, Diagnostics& diagnostics);
 
 }  // namespace dtrain

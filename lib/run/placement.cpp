@@ -22,14 +22,14 @@ void check_precision(const RunConfig& config, const std::vector<DeviceId>& devic
                                 cpu->str(), Codec<Precision>::write(config.train.precision).text()));
 }
 
-/// The output of the node that has the most elements a sample.
+/// Returns the node's output with the most elements per sample.
 const TensorSpec& largest_output(const GraphNode& node) {
   return *std::max_element(
       node.outputs.begin(), node.outputs.end(),
       [](const TensorSpec& a, const TensorSpec& b) { return a.shape.elements() < b.shape.elements(); });
 }
 
-/// The node one of whose outputs has the most elements a sample.
+/// Returns the node with the largest output per sample; null if the graph is empty.
 const GraphNode* largest_node(const Graph& graph) {
   const auto elements = [](const GraphNode& node) { return largest_output(node).shape.elements(); };
   const auto largest =
@@ -42,7 +42,7 @@ void check_shares(const RunConfig& config, const Placement& placement, Diagnosti
   const GraphNode* largest = largest_node(config.graph);
   if (!largest) return;
   const int64_t elements = std::max<int64_t>(largest_output(*largest).shape.elements(), 1);
-  // Validation takes a share as a whole, but for a pipeline's microbatches.
+  // Validation does not accumulate; only a pipeline divides its batches into microbatches.
   const double accumulated = config.dataset.validation ? 1 : static_cast<double>(config.train.accumulate);
   const double microbatches = accumulated * static_cast<double>(placement.microbatches);
   const auto replicas = placement.replicas.size();
@@ -52,11 +52,10 @@ void check_shares(const RunConfig& config, const Placement& placement, Diagnosti
   if (static_cast<double>(config.train.batch_size) <= most) return;
   diagnostics.error(
       config.place({"train", "batch_size"}),
-      fmt::format(
-          "batch_size: {} '{}' makes {} of each sample, and an array may have {} elements: expected at most "
-          "{:.0f} over {} replica{}, found {}",
-          largest->kind, largest->name, largest_output(*largest).shape.str(), kMostArrayElements, most,
-          replicas, replicas == 1 ? "" : "s", config.train.batch_size));
+      fmt::format("batch_size: the output of {} '{}' is {} per sample, and an array may have {} elements: "
+                  "expected at most {:.0f} over {} replica{}, found {}",
+                  largest->kind, largest->name, largest_output(*largest).shape.str(), kMostArrayElements,
+                  most, replicas, replicas == 1 ? "" : "s", config.train.batch_size));
 }
 
 }  // namespace
@@ -103,7 +102,7 @@ void set_strategy(RunConfig& config, const ConfigNode& strategy) {
   config.resolved = config.resolved.with("strategy", config.strategy.resolved);
 }
 
-/// The options of {kind: options} but for some, as text.
+/// Returns the options of {kind: options} as text, without `left_out`.
 std::string options_text(const ConfigNode& strategy, std::span<const std::string_view> left_out) {
   return strategy.entries().front().second.without(left_out).to_yaml();
 }
@@ -112,7 +111,7 @@ std::string options_text(const ConfigNode& strategy, std::span<const std::string
 
 void settle_strategy(RunConfig& config) {
   Workload work = workload_of(config);
-  // Measured times of layers differ from run to run.
+  // Measured times differ from run to run, so deterministic runs use estimates.
   if (!config.train.deterministic) work.measure = measured_devices(config);
   const ConfigNode settled = config.strategy->settled(work);
   if (settled.is_null()) return;

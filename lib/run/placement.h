@@ -1,4 +1,4 @@
-// Whether a run can be laid on this machine: its devices, and what they can take.
+// Places a run on this machine's devices and checks that they support it.
 #pragma once
 
 #include "config/diagnostics.h"
@@ -7,33 +7,34 @@
 
 namespace dtrain {
 
-/// What the run's strategy says for this machine. Throws UserError with everything that this machine cannot
-/// do, each at its place: devices that are not there, a precision that they do not have, shares of the batch
-/// whose arrays are larger than any may be (kMostArrayElements).
+/// Returns the placement by the run's strategy. Throws UserError that lists, each with its location,
+/// everything that this machine does not support: missing devices, unsupported precision, and batches per
+/// replica whose arrays exceed kMostArrayElements.
 Placement place_replicas(const RunConfig& config);
-/// The same; reports, and places no replica where a device is missing. Takes a configuration of which the
-/// strategy, and of the model as much as is known, could be read.
+/// The same, but reports to `diagnostics`; the result has no replicas if a device is missing. The strategy
+/// must have been parsed; the model may be incomplete.
 Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics);
 
-/// What place_replicas() warns of: GPUs that `auto` leaves out, for instance. Lines of
+/// Returns the warnings of place_replicas(), such as about GPUs that `auto` leaves out, as lines of
 /// Diagnostics::warnings().
 std::vector<std::string> placement_warnings(const RunConfig& config);
 
-/// What the strategy lays over devices, as far as the configuration tells.
+/// Returns the workload that the strategy places, as far as the configuration specifies it.
 Workload workload_of(const RunConfig& config);
 
-/// Makes the choices that the strategy leaves to the place where it runs, and writes them and the places that
-/// layers name for themselves into the strategy's options, so that config.yaml says them and the model is
-/// free of hardware. Of a run that place_replicas() takes. Changes nothing a second time. A pipeline's
-/// `stages: auto` measures the layers on the devices, which takes seconds.
+/// Resolves the strategy's automatic options. Writes them and the layers' `device:` options into the
+/// strategy's options, so that config.yaml records them and the model is independent of hardware. The run
+/// must be accepted by place_replicas(). A second call changes nothing. A pipeline's `stages: auto` measures
+/// the layers on the devices, which takes seconds.
 void settle_strategy(RunConfig& config);
-/// Takes over the choices of the run that goes on, which are in its strategy (of its configuration,
-/// {kind: options}), where `config` asks for the same and leaves them open.
+/// Reuses the resolved options of a run that is resumed, if `config` has the same strategy with the same
+/// other options and leaves these open. `saved_strategy`: the strategy in that run's configuration, {kind:
+/// options}.
 void keep_choices(RunConfig& config, const ConfigNode& saved_strategy);
 
-/// What training takes beside devices: a split to train on.
+/// Reports an error if there is no training split.
 void check_train_split(const RunConfig& config, Diagnostics& diagnostics);
-/// place_replicas for a run that is to be trained, whose strategy is settled by that.
+/// Places a run for training: checks it like place_replicas() and resolves its strategy.
 Placement place_for_training(RunConfig& config);
 
 }  // namespace dtrain

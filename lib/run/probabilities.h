@@ -1,4 +1,4 @@
-// Probabilities from the scores that a model puts out.
+// Computes probabilities from a model's scores.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace dtrain {
 
-/// Whether the scores are logits, from which make_probabilities() computes others.
+/// Returns whether the scores are logits, which make_probabilities() converts.
 bool are_logits(Scores scores);
 
-/// Replaces logits in place by their probabilities: each by its sigmoid, or each row of `columns` by its
-/// softmax (a single column by its sigmoid). Other scores stay as they are.
+/// Replaces logits by probabilities in place: sigmoid of each value, or softmax of each row of `columns`
+/// values (sigmoid for a single column). Other scores are unchanged.
 void make_probabilities(Scores scores, std::span<float> values, int64_t columns);
 
 }  // namespace dtrain

@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-/// Whether the split's samples have weights of their own.
+/// Returns whether the split has sample weights.
 bool has_weights(const std::optional<SplitSpec>& split) {
   return split && split->reader && split->reader->has_weights();
 }
@@ -24,7 +24,7 @@ int64_t classes_of(const RunConfig& config) {
   return std::max<int64_t>(config.graph.spec(config.heads[0].output).shape.columns(), 2);
 }
 
-/// The shape of an output less its last axis.
+/// Returns the shape of an output without its last axis.
 Shape rows_shape(const Shape& output) {
   std::vector<int64_t> extents = output.extents();
   if (!extents.empty()) extents.pop_back();
@@ -57,23 +57,24 @@ std::optional<ClassWeights> read_class_weights(const ConfigNode& node, Diagnosti
   return all;
 }
 
-/// Whether weights of classes mean anything for the run.
+/// Reports an error and returns false if class weights do not apply to the run.
 bool check_class_weights(const RunConfig& config, const ClassWeights& weights, Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& why) {
     diagnostics.error(weights.mark, "class_weight: " + why);
     return false;
   };
-  if (config.heads.size() > 1) return refuse("is for models of one output");
+  if (config.heads.size() > 1) return refuse("works only for models with one output");
   const Head& head = config.heads[0];
   if (!head.loss || config.graph.nodes.empty()) return true;
-  if (!head.loss->tells_classes()) return refuse("is for losses of classes");
+  if (!head.loss->tells_classes()) return refuse("works only with classification losses");
   const Shape& shape = config.graph.spec(head.output).shape;
   if (head.loss->is_of_columns() && shape.rank() > 0 && shape.back() != 1)
-    return refuse("is for one class a row, and here each column is a yes or no of its own");
+    return refuse("works only with one class per row, but here each column is a separate yes or no");
   return true;
 }
 
-/// The class of a row by its target: a number, the greatest of its columns, or 0 and 1.
+/// Counts the rows of each class. A row's class is its target: an index, the largest of several columns, or 0
+/// or 1.
 std::vector<double> count_classes(const Dataset& data, const WeightedDataset::Classes& classes,
                                   size_t count) {
   std::vector<double> counts(count, 0.0);
@@ -94,7 +95,8 @@ std::vector<double> count_classes(const Dataset& data, const WeightedDataset::Cl
   return counts;
 }
 
-/// n / (classes that there are * rows of this class), as scikit-learn has it.
+/// Returns rows / (number of non-empty classes * rows of this class) for each class, like scikit-learn's
+/// "balanced".
 std::vector<float> balanced(const std::vector<double>& counts) {
   const double rows = std::accumulate(counts.begin(), counts.end(), 0.0);
   const auto present = static_cast<double>(
@@ -146,10 +148,10 @@ std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts
     const auto units = static_cast<size_t>(config.graph.spec(config.heads[head].output).shape.columns());
     if (names.size() == 1)
       warnings.push_back(fmt::format(
-          "the target of '{}' has one class only, '{}': there is nothing to tell apart", layer, names[0]));
+          "the target of '{}' has only one class, '{}': there is nothing to distinguish", layer, names[0]));
     else if (config.heads[head].loss && config.heads[head].loss->tells_classes() && units > names.size() &&
              !names.empty())
-      warnings.push_back(fmt::format("'{}' has {} units, its target {} classes ({})", layer, units,
+      warnings.push_back(fmt::format("'{}' has {} units, but its target has {} classes ({})", layer, units,
                                      names.size(), list_some(names, 10)));
   }
   return warnings;

@@ -13,10 +13,10 @@ std::vector<Optimizer::Slot> RunConfig::slots() const {
 namespace {
 
 [[noreturn]] void refuse_model_alone(const std::string& path, const char* missing, const char* set) {
-  throw UserError(fmt::format(
-      "{0}: the configuration of this model has no `{1}`; add one ({2}), or train a "
-      "configuration of your own that begins with its weights (model: {{weights: {{from: {0}}}}})",
-      path, missing, set));
+  throw UserError(
+      fmt::format("{0}: the configuration of this model has no `{1}`; add one ({2}), or train another "
+                  "configuration that starts with its weights (model: {{weights: {{from: {0}}}}})",
+                  path, missing, set));
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t step
       if (epochs_left > 1) return true;
       break;
     default:
-      return true;  // a time
+      return true;  // any time unit
   }
   return config.checkpoint.best && epochs_left > 1;
 }

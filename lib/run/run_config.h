@@ -1,4 +1,4 @@
-// A whole run as configured: everything checked, nothing yet read or allocated.
+// The checked configuration of a whole run. No data is read and no memory is allocated.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@
 
 namespace dtrain {
 
-/// tf32: products on GPUs with 10 bits of mantissa. mixed: activations and products in 16 bits, parameters
-/// and their update in float32.
+/// tf32: matrix products on GPUs with 10 bits of mantissa. mixed: activations and products in 16 bits,
+/// parameters and their update in float32.
 enum class Precision { float32, tf32, mixed_bfloat16, mixed_float16 };
 template <>
 inline const EnumNames<Precision> names_of<Precision> = {{Precision::float32, "float32"},
@@ -33,21 +33,22 @@ inline const EnumNames<Precision> names_of<Precision> = {{Precision::float32, "f
 
 struct TrainOptions {
   int64_t epochs = 1;
-  int64_t batch_size = 32;  // samples of a step, over all replicas
-  ConfigNode loss;  // one kind for every output, or a mapping from output names; RunConfig::heads has them
+  int64_t batch_size = 32;  // per step, over all replicas
+  ConfigNode loss;  // one loss for all outputs, or a mapping from output names; parsed into RunConfig::heads
   Configured<Optimizer> optimizer;
-  // One list for every output, or a mapping from output names; RunConfig::heads has them. Those of
-  // weighted_metrics count rows by their weights.
+  // One list for all outputs, or a mapping from output names; parsed into RunConfig::heads. weighted_metrics
+  // use row weights.
   ConfigNode metrics, weighted_metrics;
-  std::optional<ThresholdGoal> threshold;  // of outputs of two classes
-  ConfigNode class_weight;                 // `balanced`, or a mapping from classes; RunConfig::class_weights
+  std::optional<ThresholdGoal> threshold;  // for outputs with two classes
+  ConfigNode
+      class_weight;  // `balanced`, or a mapping from classes to weights; parsed into RunConfig::class_weights
   Precision precision = Precision::float32;
-  bool deterministic = false;        // the run gives the same bits every time, on GPUs too
-  std::optional<double> clip_norm;   // the greatest L2 norm of the whole gradient
-  std::optional<double> clip_value;  // the greatest size of an element of it
-  int64_t accumulate = 1;            // microbatches that each share is worked through in
+  bool deterministic = false;        // bit-identical results in every run, including on GPUs
+  std::optional<double> clip_norm;   // maximum L2 norm of the whole gradient
+  std::optional<double> clip_value;  // maximum absolute value of each gradient element
+  int64_t accumulate = 1;            // number of microbatches that each replica processes per step
   std::optional<TimeSpan> max_time;
-  TimeSpan step_timeout{{10, Interval::Unit::minute}};  // of GPUs that stall
+  TimeSpan step_timeout{{10, Interval::Unit::minute}};  // for stalled GPUs
   std::vector<Configured<Callback>> callbacks;
   std::vector<ParameterGroup> groups;
 };
@@ -63,10 +64,10 @@ struct CheckpointOptions {
   std::optional<BestOptions> best;
 };
 
-/// What rows count for by the class of their target, in training.
+/// Row weights by the class of the target, for training.
 struct ClassWeights {
-  bool balanced = false;  // each class as all others, by the training split
-  std::vector<std::pair<std::string, double>> weights = {};  // by name or number; 1 for others
+  bool balanced = false;  // all classes have the same total weight in the training split
+  std::vector<std::pair<std::string, double>> weights = {};  // by class name or index; 1 for other classes
   Mark mark;
 };
 
@@ -78,35 +79,36 @@ struct RunConfig {
   Configured<Strategy> strategy;
   TrainOptions train;
   CheckpointOptions checkpoint;
-  std::vector<Head> heads;               // without losses if the configuration has no `train`
-  std::vector<std::string> total_names;  // of each head: "loss" or "<output>_loss", then its metrics by name
+  std::vector<Head> heads;               // have no losses if the configuration has no `train`
+  std::vector<std::string> total_names;  // for each head: "loss" or "<output>_loss", then its metrics' names
   std::optional<ClassWeights> class_weights;
-  ConfigNode resolved;                // what config.yaml says; parses back to an equal run
-  ConfigNode written;                 // the configuration as it was read
-  std::vector<std::string> warnings;  // for whoever wrote it: "file:line:column: warning: ..."
+  ConfigNode resolved;                // written to config.yaml; parses to an equal run
+  ConfigNode written;                 // the configuration as read from the file
+  std::vector<std::string> warnings;  // for the user: "file:line:column: warning: ..."
 
-  /// Where the value under these keys is written; where it is not, the innermost part around it that is.
+  /// Returns the source location of the value at these keys, or else of the innermost enclosing part that
+  /// exists.
   Mark place(std::initializer_list<std::string_view> path) const { return place_in(written, path); }
 
-  /// Whether the configuration says how the model is trained. An imported model may lack `train`.
+  /// Whether the configuration defines the training. An imported model may lack `train`.
   bool has_training() const { return static_cast<bool>(train.optimizer); }
-  /// The slots of the optimizer; none without an optimizer.
+  /// The optimizer's slots; empty without an optimizer.
   std::vector<Optimizer::Slot> slots() const;
   bool has_dataset() const { return !dataset.resolved.is_null(); }
-  /// Throws UserError unless the configuration has `train`. `path` is the checkpoint's.
+  /// Throws UserError unless the configuration has `train`. `path`: the checkpoint.
   void require_train(const std::string& path) const;
-  /// The same for `dataset`.
+  /// Throws UserError unless the configuration has `dataset`. `path`: the checkpoint.
   void require_dataset(const std::string& path) const;
 
-  /// What the readers of the data set must give as targets.
+  /// The targets that the data set's readers must provide.
   std::vector<TensorSpec> targets() const;
 };
 
-/// How GPUs compute in the run.
+/// Returns the arithmetic of GPUs in the run.
 GpuMath gpu_math(const TrainOptions& train);
 
-/// Whether a run that has so many epochs left saves before its end, too. It then needs room in the host's
-/// memory for a copy of parameters and optimizer slots: training waits for that copy, not for the disk.
+/// Returns whether a run with `epochs_left` more epochs saves before its end. It then needs host memory for a
+/// copy of parameters and optimizer state, because training waits for that copy rather than for the disk.
 bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t steps_per_epoch);
 
 }  // namespace dtrain

@@ -18,13 +18,13 @@ namespace dtrain {
 
 namespace {
 
-/// The run's, and its folder's.
+/// The name of the run and of its folder.
 struct RunName {
   std::string text;
 };
 
 bool is_run_name(std::string_view text) {
-  constexpr size_t kLongest = 255;  // what file systems take
+  constexpr size_t kLongest = 255;  // limit of common file systems
   return !text.empty() && text.size() <= kLongest && text != "." && text != ".." &&
          text.find('/') == std::string_view::npos;
 }
@@ -36,8 +36,8 @@ struct Codec<RunName> {
   static bool parse(const ConfigNode& node, const std::string& where, RunName& out,
                     Diagnostics& diagnostics) {
     if (!node.is_scalar() || !is_run_name(node.text()))
-      return report_unexpected(
-          node, where, "a name that a folder can have, of at most 255 characters without '/'", diagnostics);
+      return report_unexpected(node, where, "a valid folder name, of at most 255 characters without '/'",
+                               diagnostics);
     out.text = node.text();
     return true;
   }
@@ -55,7 +55,7 @@ struct TopLevel {
   Configured<Strategy> strategy = registry<Strategy>().make("mirrored");
 };
 
-/// A run has a data set and a `train` part; a model alone may lack both.
+/// `is_run`: `dataset` and `train` are required, unlike for a model alone.
 Schema<TopLevel> make_top_level_schema(bool is_run) {
   Schema<TopLevel> schema("A run of dtrain.");
   const auto add_part = [&](const char* key, ConfigNode TopLevel::*member, const char* doc) {
@@ -63,18 +63,18 @@ Schema<TopLevel> make_top_level_schema(bool is_run) {
   };
   schema
       .optional("base", &TopLevel::base,
-                "the path of another run's YAML file, from whose keys this one starts: mappings merge, "
+                "the path of another run's YAML file from which this one starts: mappings are merged, "
                 "anything else is replaced")
       .optional("name", &TopLevel::name,
-                "of the run, and of its folder under runs/; the file's name where not given")
-      .optional("seed", &TopLevel::seed, "from which all that is random follows", at_least<int64_t>(0))
+                "name of the run, and of its folder under runs/; default: the file's name")
+      .optional("seed", &TopLevel::seed, "seed of all random numbers", at_least<int64_t>(0))
       .required("model", &TopLevel::model, "the network, in place or as the path of a YAML file");
   add_part("dataset", &TopLevel::dataset, "the data, in place or as the path of a YAML file");
-  schema.optional("strategy", &TopLevel::strategy, "how the run is laid over devices");
+  schema.optional("strategy", &TopLevel::strategy, "how the run is distributed over devices");
   add_part("train", &TopLevel::train, "how it is trained");
-  schema.optional("checkpoint", &TopLevel::checkpoint, "what is saved, and when")
+  schema.optional("checkpoint", &TopLevel::checkpoint, "which checkpoints are saved, and when")
       .rule([](const TopLevel& top, const ConfigNode& node, Diagnostics& diagnostics) {
-        // load_config() removes `base` from files.
+        // load_config() has already removed `base` from files.
         if (top.base) diagnostics.error(*node.find("base"), "base: only a file can start from another one");
       });
   return schema;
@@ -90,51 +90,51 @@ const Schema<TrainOptions>& train_schema() {
       Schema<TrainOptions>("How the network is trained.")
           .optional("epochs", &TrainOptions::epochs, "passes over the training split",
                     between<int64_t>(0, 1000000000))
-          .optional("batch_size", &TrainOptions::batch_size, "samples a step, over all replicas",
+          .optional("batch_size", &TrainOptions::batch_size, "samples per step, over all replicas",
                     between<int64_t>(1, 2147483647))
           .required("loss", &TrainOptions::loss,
-                    "what is minimised: one for every output, or a mapping from outputs")
-          .required("optimizer", &TrainOptions::optimizer, "how gradients move the weights")
-          .optional("metrics", &TrainOptions::metrics,
-                    "what is reported beside the loss: a list for every output, or a mapping from outputs")
-          .optional("weighted_metrics", &TrainOptions::weighted_metrics,
-                    "the same, of rows that count as in the loss, by their weights")
-          .optional("class_weight", &TrainOptions::class_weight,
-                    "what rows count for in the training's loss by the class of their target: a mapping from "
-                    "classes, or 'balanced', for as much as the rows of any other class. A batch's loss is "
-                    "its rows' mean by these weights: they count within batches, and with batch_size 1 not "
-                    "at all")
+                    "the loss to minimise: one for all outputs, or a mapping from outputs")
+          .required("optimizer", &TrainOptions::optimizer, "how weights are updated from gradients")
           .optional(
-              "threshold", &TrainOptions::threshold,
-              "the probability above which the second of two classes is predicted: a number, or chosen "
-              "on the validation split after each epoch: {maximize: f1_score}, {maximize: "
-              "balanced_accuracy}, {precision: 0.9} (the highest recall with at least this precision) or "
-              "{recall: 0.9}; 0.5 where not given")
+              "metrics", &TrainOptions::metrics,
+              "metrics to report in addition to the loss: a list for all outputs, or a mapping from outputs")
+          .optional("weighted_metrics", &TrainOptions::weighted_metrics,
+                    "the same, but with rows weighted as in the loss")
+          .optional(
+              "class_weight", &TrainOptions::class_weight,
+              "row weights in the training loss by the class of the target: a mapping from classes, or "
+              "'balanced', which gives all classes the same total weight. A batch's loss is its rows' mean "
+              "by these weights: they only matter within a batch, and have no effect with batch_size 1")
+          .optional("threshold", &TrainOptions::threshold,
+                    "the probability above which the second of two classes is predicted: a number, or chosen "
+                    "on the validation split after each epoch: {maximize: f1_score}, {maximize: "
+                    "balanced_accuracy}, {precision: 0.9} (the highest recall with at least this precision) "
+                    "or {recall: 0.9}; default: 0.5")
           .optional("precision", &TrainOptions::precision,
                     "the arithmetic of the layers; all but float32 are for GPUs")
           .optional("deterministic", &TrainOptions::deterministic,
-                    "on GPUs, too, only algorithms that give the same bits run after run, which is slower "
-                    "there (several GPUs sum gradients in rings: NCCL_ALGO=Ring)")
+                    "use only algorithms that give bit-identical results in every run, also on GPUs, where "
+                    "this is slower (several GPUs sum gradients in rings: NCCL_ALGO=Ring)")
           .optional("clip_norm", &TrainOptions::clip_norm,
-                    "the largest L2 norm of the whole gradient; longer ones are scaled down",
+                    "maximum L2 norm of the whole gradient; larger gradients are scaled down",
                     greater_than<std::optional<double>>(0.0))
           .optional("clip_value", &TrainOptions::clip_value,
-                    "the largest size of each element of the gradient; larger ones become it",
+                    "maximum absolute value of each element of the gradient; larger elements are clipped",
                     greater_than<std::optional<double>>(0.0))
-          .optional(
-              "accumulate", &TrainOptions::accumulate,
-              "microbatches that each replica's share is worked through in: the same gradient in less memory",
-              between<int64_t>(1, 2147483647))
+          .optional("accumulate", &TrainOptions::accumulate,
+                    "number of microbatches into which each replica's share of a batch is divided: the same "
+                    "gradient in less memory",
+                    between<int64_t>(1, 2147483647))
           .optional("max_time", &TrainOptions::max_time,
-                    "how long the run may take, such as '8 hours': it saves and ends in time; a run that is "
-                    "resumed has all of it again")
+                    "time limit of the run, such as '8 hours': it saves and ends in time; a resumed run has "
+                    "the full time again")
           .optional("step_timeout", &TrainOptions::step_timeout,
                     "how long GPUs may make no progress in a step before the run ends with an error, such as "
                     "'10 minutes'; reading samples and preparing kernels do not count")
           .optional("callbacks", &TrainOptions::callbacks,
-                    "what watches the run, beside terminate_on_nan, which does unless it is written with "
-                    "'enabled: false', or the list is empty")
-          .optional("groups", &TrainOptions::groups, "weights that are trained otherwise than the rest")
+                    "hooks that watch the run, in addition to terminate_on_nan, which is active unless it is "
+                    "given with 'enabled: false' or the list is empty")
+          .optional("groups", &TrainOptions::groups, "weights whose training options differ from the rest")
           .rule([](const TrainOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
             if (options.clip_norm && options.clip_value)
               diagnostics.error(node, "give either 'clip_norm' or 'clip_value', not both");
@@ -166,37 +166,39 @@ namespace {
 
 const Schema<CheckpointOptions>& checkpoint_schema() {
   static const auto schema =
-      Schema<CheckpointOptions>("What is saved, and when.")
+      Schema<CheckpointOptions>("Which checkpoints are saved, and when.")
           .optional("every", &CheckpointOptions::every,
                     "how often: '1 epoch', '200 steps', '10 minutes'; 'auto' is every epoch, but not more "
-                    "than once in ten seconds; the end of a run is always saved")
-          .optional("keep", &CheckpointOptions::keep, "how many of the newest stay", at_least<int64_t>(1))
-          .optional("best", &CheckpointOptions::best,
-                    "keep the best by this metric as well; a new best is saved at once while a save takes "
-                    "less than a twentieth of the time since the last one, else after ten seconds at most");
+                    "than once in ten seconds; the final state is always saved")
+          .optional("keep", &CheckpointOptions::keep, "how many of the newest checkpoints to keep",
+                    at_least<int64_t>(1))
+          .optional(
+              "best", &CheckpointOptions::best,
+              "also keep the best checkpoint by this metric; a new best is saved at once if a save takes "
+              "less than a twentieth of the time since the last one, else after ten seconds at most");
   return schema;
 }
 
 constexpr const char* kTerminateOnNan = "terminate_on_nan";
 
-/// Callbacks that are given come beside the default; an empty list is none at all.
+/// Adds the default callback to a list of callbacks; an empty list disables all.
 void add_default_callbacks(std::vector<Configured<Callback>>& callbacks) {
   const auto is_it = [](const Configured<Callback>& callback) { return callback.name == kTerminateOnNan; };
   if (!callbacks.empty() && std::none_of(callbacks.begin(), callbacks.end(), is_it))
     callbacks.push_back(registry<Callback>().make(kTerminateOnNan));
 }
 
-/// What there can be one of in a run: an average of the weights, TensorBoard's files.
+/// Reports duplicates of callbacks that a run may have only once: an average of the weights, and TensorBoard.
 void check_callbacks_once(const std::vector<Configured<Callback>>& callbacks, Diagnostics& diagnostics) {
   std::set<std::string> met;
   for (const Configured<Callback>& callback : callbacks)
     if (callback && (callback->average_decay() || callback->tensorboard()) &&
         !met.insert(callback.name).second)
       diagnostics.error(callback.resolved.mark(),
-                        fmt::format("callbacks: '{}' is there twice, and a run has one", callback.name));
+                        fmt::format("callbacks: '{}' is given twice, expected at most one", callback.name));
 }
 
-/// Whether the transforms are for inputs and targets of the model, where all of these are known.
+/// Checks that transforms and input targets match the model's inputs and targets, if all of these are known.
 void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   const auto has_loss = [](const Head& head) { return head.loss != nullptr; };
   if (std::all_of(config.heads.begin(), config.heads.end(), has_loss))
@@ -205,7 +207,8 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
     check_input_targets(config.dataset, config.graph.input_specs(), config.targets(), diagnostics);
 }
 
-/// As parse_run_config(), but without data: where `ends` says that the model is open, the run has no graph.
+/// Implements parse_run_config() without data. If `ends` shows that shapes are left to the data, the run has
+/// no graph.
 std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& name, ConfigUse use,
                                      ModelEnds& ends, Diagnostics& diagnostics) {
   const size_t before = diagnostics.count();
@@ -217,8 +220,8 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   config.seed = top.seed;
   config.strategy = top.strategy;
   config.train.callbacks = {registry<Callback>().make(kTerminateOnNan)};
-  // Each part is looked at, and what is known of it goes on to the others, even where some are wrong, so that
-  // everything is said at once.
+  // Parses every part, and passes results to later parts even if some have errors, so that all errors are
+  // reported at once.
   if (node.find("train")) train_schema().parse(top.train, "train", config.train, diagnostics);
   add_default_callbacks(config.train.callbacks);
   check_callbacks_once(config.train.callbacks, diagnostics);
@@ -289,7 +292,7 @@ Json run_config_json_schema() {
   SchemaDefinitions definitions;
   Json schema = top_level_schema().json_schema();
   Json properties = *schema.find("properties");
-  /// What the schema of the top level says of this key stays.
+  /// Keeps the description and default that the top-level schema has for this key.
   const auto in_file_or_place = [&schema](const char* key, Json part) {
     const Json path = Json::object()
                           .set("type", "string")

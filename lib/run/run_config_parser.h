@@ -1,4 +1,4 @@
-// From a configuration's tree to a RunConfig, or to everything that is wrong with it.
+// Parses a configuration into a RunConfig, or reports all its errors.
 #pragma once
 
 #include <optional>
@@ -11,23 +11,22 @@ namespace dtrain {
 
 /// The purpose of a configuration.
 enum class ConfigUse {
-  description,  ///< a whole run, of any machine
-  training,     ///< the same, and mistakes include what this machine cannot do (placement.h)
-  model,        ///< the model is enough: `dataset` and `train` may be missing, as from imported models
+  description,  ///< a whole run, for any machine
+  training,     ///< a whole run; also checks what this machine supports (placement.h)
+  model,        ///< a model; `dataset` and `train` may be missing, as for imported models
 };
 
-/// Returns nothing if there are mistakes; all of them are reported. If the model leaves shapes to the data
-/// (`auto`) and nothing is wrong, this opens the training split and puts numbers in place of each `auto`; it
-/// throws UserError with the place of an `auto` if the data cannot be read. `name` is the run's name unless
-/// the configuration gives one.
+/// Reports all errors; returns nullopt if there are any. If the model has `auto` shapes and there are no
+/// errors, opens the training split and replaces each `auto` by a number. In that case, throws UserError with
+/// the location of an `auto` if the data cannot be read. `name`: default for the run's name.
 std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
                                           Diagnostics& diagnostics, ConfigUse use = ConfigUse::description);
 
-/// Reads a file. Throws UserError with everything that is wrong with it.
+/// Reads a file. Throws UserError that lists all errors.
 RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets,
                           ConfigUse use = ConfigUse::description);
 
-/// The JSON schema of a run's configuration, for editors.
+/// Returns the JSON schema of a run's configuration, for editors.
 Json run_config_json_schema();
 
 }  // namespace dtrain

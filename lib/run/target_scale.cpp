@@ -23,7 +23,7 @@ TargetScale::TargetScale(const RunConfig& config, size_t head)
   if (!one.loss || one.target.dtype != DType::float32) return;
   if (one.loss->tells_classes() && !is_input(config, one.target)) return;
   const ColumnPlan plan = unit_plan_of_target(config, one.target);
-  const auto map = plan.exact_map();  // views the plan's numbers
+  const auto map = plan.exact_map();  // refers to the plan's numbers
   const auto is_zero = [](double scale) { return scale == 0; };
   if (!map || std::any_of(map->scale.begin(), map->scale.end(), is_zero)) return;
   for (size_t i = 0; i < map->scale.size(); ++i) {

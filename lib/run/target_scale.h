@@ -1,4 +1,4 @@
-// Predictions in the units that the data's targets have.
+// Converts predictions to the units of the data's targets.
 #pragma once
 
 #include <cstdint>
@@ -10,40 +10,41 @@
 
 namespace dtrain {
 
-/// Undoes the data set's transforms of an output's target, as far as they are one affine map (standardize,
-/// rescale, ...). A target that is an input (`target: {input: image}`) has the transforms of that input, too.
+/// Inverts the data set's transforms of an output's target, if they are an affine map (standardize, rescale,
+/// ...). A target that is one of the inputs (`target: {input: image}`) also has that input's transforms.
 /// Classes have no unit.
 class TargetScale {
  public:
-  /// Of config.heads[head], by the facts of the run's training split. Throws UserError where those lack the
+  /// For config.heads[head], with the facts of the run's training split. Throws UserError if these lack the
   /// numbers of a fitted transform.
   TargetScale(const RunConfig& config, size_t head);
 
-  /// Whether the targets have another unit than the data.
+  /// Whether the targets' unit differs from the data's.
   bool is_scaled() const { return !scale_.empty(); }
-  /// Whether the output is logits, which are not in the target's unit: make_probabilities() comes first.
+  /// Whether the output is logits, which must be converted by make_probabilities() before they have the
+  /// target's unit.
   bool takes_logits() const { return takes_logits_; }
-  /// The map y = scale * x + offset to the data's unit, of one element or of each element of a row; empty
-  /// where the unit stays.
+  /// The map y = scale * x + offset to the data's unit: one number, or one per element of a row; empty for
+  /// the identity.
   const std::vector<double>& scale() const { return scale_; }
   const std::vector<double>& offset() const { return offset_; }
-  /// Whether float32 lacks digits that numbers in the data's unit need: these are large beside their
-  /// differences.
+  /// Whether float32 has too few digits for numbers in the data's unit, because they are large compared with
+  /// their differences.
   bool needs_double() const;
-  /// Numbers in the data's unit, of the elements of whole rows of the target, or of an output that is no
-  /// logits; rounded to float32 unless that lacks digits.
+  /// Returns `values` in the data's unit. `values`: whole rows of the target, or of an output without logits.
+  /// Rounds to float32 unless needs_double().
   std::vector<double> undone(std::span<const float> values) const;
-  /// Changes differences in place, which no offset moves: the elements are as above.
+  /// Converts differences of such values in place: applies the scale but not the offset.
   void undo_scale(std::span<float> values) const;
-  /// Changes numbers in place: the elements of whole rows of the target, or of an output that is no logits.
+  /// Converts such values in place.
   void undo(std::span<float> values) const;
-  /// The size of one unit of the transformed target, in units of the data; nothing where the elements of a
-  /// row differ in it, where it is 1, and for logits.
+  /// Returns the size of one unit of the transformed target in units of the data; nullopt if it varies
+  /// between elements of a row, is 1, or the output is logits.
   std::optional<double> unit() const;
 
  private:
   bool takes_logits_;
-  std::vector<double> scale_, offset_;  // of one element, or one for each element of a row; empty: as it is
+  std::vector<double> scale_, offset_;  // one number, or one per element of a row; empty: identity
 };
 
 }  // namespace dtrain

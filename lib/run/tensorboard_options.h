@@ -1,4 +1,4 @@
-// What of a run is written for TensorBoard.
+// Options for TensorBoard files.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// Keras's update_freq: "epoch" (0 steps), "batch" (every step), or every so many steps.
+/// Keras's update_freq: "epoch" (0 steps), "batch" (every step), or a number of steps.
 struct UpdateFrequency {
   int64_t steps = 0;
 };
@@ -20,13 +20,13 @@ struct Codec<UpdateFrequency> {
   static Json schema();
 };
 
-/// Each epoch's numbers are written always.
+/// Options in addition to each epoch's metrics, which are always written.
 struct TensorboardOptions {
-  UpdateFrequency update_freq;  // of what is written by step
-  int64_t histogram_freq = 0;   // epochs between two histograms of the weights; 0: none
-  bool write_grads = false;     // histograms of the gradients as well
+  UpdateFrequency update_freq;  // for values per step
+  int64_t histogram_freq = 0;   // epochs between histograms of the weights; 0: none
+  bool write_grads = false;     // also write histograms of the gradients
   bool write_graph = true;
-  int64_t input_images = 0;  // samples that are shown before the first step
+  int64_t input_images = 0;  // number of samples shown before the first step
 };
 
 }  // namespace dtrain

@@ -33,15 +33,15 @@ void add_thresholds(RunConfig& config, bool has_validation, Diagnostics& diagnos
     if (goal.kind == ThresholdGoal::Kind::fixed) continue;
     const std::string name = name_of_threshold(config, head);
     if (find_metric(config, name))
-      return diagnostics.error(mark, fmt::format("threshold: is reported as '{}', as is a metric; give the "
-                                                 "metric another name",
+      return diagnostics.error(mark, fmt::format("threshold: is reported as '{}', which is also the name of "
+                                                 "a metric; give the metric another name",
                                                  name));
     add_metric(config, head, name, make_threshold_metric(goal));
   }
   if (!found)
     diagnostics.error(mark,
-                      "threshold: is for an output of two classes: one unit with binary_crossentropy, or two "
-                      "with sparse_categorical_crossentropy");
+                      "threshold: needs an output with two classes: one unit with binary_crossentropy, or "
+                      "two with sparse_categorical_crossentropy");
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// The data set's transforms as changes of the units of inputs and targets.
+// The data set's transforms as conversions of units.
 #pragma once
 
 #include "data/columns/column_plan.h"
@@ -6,11 +6,12 @@
 
 namespace dtrain {
 
-/// The plan that makes an input of its column as it is stored, gaps aside, by the facts of the run's training
-/// split; augmentations are left out. Throws UserError where those lack the numbers of a fitted transform.
+/// Returns the plan that converts an input's stored column to the model's input, without filling gaps and
+/// without augmentations, using the facts of the run's training split. Throws UserError if these lack the
+/// numbers of a fitted transform.
 ColumnPlan unit_plan_of_input(const RunConfig& config, const TensorSpec& input);
-/// The same of a target. One that is an input (`target: {input: image}`) has the transforms of that input,
-/// too.
+/// The same for a target. A target that is one of the inputs (`target: {input: image}`) also has that input's
+/// transforms.
 ColumnPlan unit_plan_of_target(const RunConfig& config, const TensorSpec& target);
 
 }  // namespace dtrain

@@ -52,7 +52,7 @@ void WeightedDataset::read_column(size_t index, const Samples& samples, void* ds
     own.resize(samples.size());
     data_->read_column(own_, samples, own.data());
   }
-  // Both types of targets have elements of this size.
+  // Both types of targets (float32 and int32) have elements of four bytes.
   std::vector<float> target;
   if (!classes_.weights.empty()) {
     target.resize(samples.size() * static_cast<size_t>(columns_[classes_.target].shape.elements()));
@@ -67,13 +67,13 @@ void WeightedDataset::weigh(const Samples& samples, const float* own, const void
   for (size_t s = 0; s < samples.size(); ++s) {
     const float of_sample = own ? own[s] : 1.0f;
     if (!(of_sample >= 0.0f) || std::isinf(of_sample))
-      throw UserError(fmt::format("{}: expected a weight from 0 up, found {}",
+      throw UserError(fmt::format("{}: expected a finite weight that is not negative, found {}",
                                   data_->sample_name(samples.rows[s]), of_sample));
     for (size_t r = s * rows; r < (s + 1) * rows; ++r) {
       weights[r] = of_sample;
       if (classes_.weights.empty()) continue;
       const int64_t number = classes_.of(columns_[classes_.target].dtype, target, r);
-      // A class that does not exist is the loss's to tell of.
+      // The loss reports classes that do not exist.
       if (number >= 0 && number < static_cast<int64_t>(classes_.weights.size()))
         weights[r] *= classes_.weights[static_cast<size_t>(number)];
     }

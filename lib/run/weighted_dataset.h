@@ -1,4 +1,4 @@
-// A data set with what its rows count for.
+// A data set with row weights.
 #pragma once
 
 #include <memory>
@@ -9,21 +9,23 @@
 
 namespace dtrain {
 
-/// Another data set with a column of weights after its targets: of each sample, where that data set has such
-/// a column, times that of each row's class, where classes have weights.
+/// Another data set, with a column of weights after its targets: the sample weight, if that data set has a
+/// column of them, times the weight of each row's class, if classes have weights.
 class WeightedDataset final : public Dataset {
  public:
-  /// How a target tells its rows' classes, and what those count for.
+  /// How a target defines the classes of its rows, and the weights of the classes.
   struct Classes {
-    size_t target = 0;    // the column
-    int64_t columns = 1;  // of a row of a float32 target: its argmax is the class; of one: is it > 0.5
-    std::vector<float> weights = {};  // by class; empty: all count the same
+    size_t target = 0;  // index of the target's column
+    /// Columns per row of a float32 target. The class is the argmax, or value > 0.5 for one column.
+    int64_t columns = 1;
+    std::vector<float> weights = {};  // by class; empty: all weights are 1
 
-    /// The class of row `row` of a target's `values`: int32 numbers of classes, or float32 rows of `columns`.
+    /// Returns the class of row `row` of a target's `values`: int32 class indices, or float32 rows of
+    /// `columns`.
     int64_t of(DType dtype, const void* values, size_t row) const;
   };
-  /// `spec`: of the column of weights that is added. `own`: the number of inputs and targets; the data set's
-  /// column of that number, where it has one, is the samples' own weights.
+  /// `spec`: of the added column of weights. `own`: number of inputs and targets. The data set's column with
+  /// that index, if it exists, contains the sample weights.
   WeightedDataset(std::shared_ptr<const Dataset> data, const TensorSpec& spec, size_t own, Classes classes);
 
   int64_t size() const override { return data_->size(); }
@@ -50,7 +52,7 @@ class WeightedDataset final : public Dataset {
 
  private:
   bool has_own() const { return data_->columns().size() > own_; }
-  /// `target`: the samples' targets.
+  /// `target`: the targets of the samples.
   void weigh(const Samples& samples, const float* own, const void* target, float* weights) const;
 
   std::shared_ptr<const Dataset> data_;

@@ -1,4 +1,4 @@
-// Work that a run does not wait for.
+// Runs work on a background thread.
 #pragma once
 
 #include <condition_variable>
@@ -11,21 +11,21 @@
 
 namespace dtrain {
 
-/// One piece of work at a time, on a thread of its own. Used by one thread; make it before that is bound to a
-/// core, which its thread would inherit.
+/// Runs one task at a time on a thread owned by this object. To be used by one thread. Construct it before
+/// binding that thread to a core, because the new thread inherits the binding.
 class Background {
  public:
   Background() : thread_(start_thread("saving", [this] { serve(); })) {}
-  /// Waits for the work under way; what it throws then is lost.
+  /// Waits for the running task; an exception of that task is lost.
   ~Background();
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  /// Begins `work`; the one before must have been waited for.
+  /// Starts `work`. The previous task must have been waited for.
   void start(std::function<void()> work);
-  /// Whether wait() would return at once.
+  /// Returns whether wait() would return at once.
   bool done();
-  /// Waits for the work under way, if any, and throws what it threw.
+  /// Waits for the running task, if any, and rethrows its exception.
   void wait();
 
  private:
@@ -33,10 +33,10 @@ class Background {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::function<void()> work_;  // set: to be done or under way
+  std::function<void()> work_;  // queued or running task; empty if idle
   std::exception_ptr error_;
   bool stop_ = false;
-  std::thread thread_;  // the last member: it uses all others
+  std::thread thread_;  // the last member: it uses all the others
 };
 
 }  // namespace dtrain

@@ -18,20 +18,20 @@ namespace dtrain {
 
 namespace {
 
-/// Between the saves of epochs that are shorter: what a kill may cost at most where nothing else is
-/// configured, and enough that saving takes next to nothing of the time.
+/// Default seconds between saves if epochs are shorter. A killed run loses at most this much time, and saving
+/// takes a negligible part of it.
 constexpr double kSecondsBetween = 10;
 
-/// Weights that are to be saved have elements that are no finite numbers.
+/// The weights to be saved contain non-finite elements.
 class WeightsNotFinite : public Error {
  public:
   using Error::Error;
 };
 
-/// What may go where there is no room: old checkpoints, but for the `kept`.
+/// Checkpoints to keep when the disk is full; older ones are removed to make room.
 struct Room {
   int64_t keep;
-  std::vector<int64_t> kept;  // their steps
+  std::vector<int64_t> kept;  // steps of checkpoints that are never removed
 };
 
 void write_checkpoint(const RunDirectory& directory, int64_t step, const CheckpointContent& content,
@@ -66,7 +66,7 @@ void Checkpointing::begin(Replicas& replicas, bool on_disk, int64_t steps_per_ep
   if (on_disk) saved_ = now();
   written_best_ = state_.best;
   check_directory();
-  // The first one touches its memory, which takes far longer than to copy into it.
+  // The first snapshot touches its memory, which takes far longer than copying into it.
   if (saves_on_the_way(config_, config_.train.epochs - state_.epoch, steps_per_epoch)) replicas.snapshot();
   last_save_ = Clock::now();
 }
@@ -83,22 +83,23 @@ bool Checkpointing::due_after_epoch() const {
   return every.unit == Interval::Unit::epoch && state_.epoch % static_cast<int64_t>(every.count) == 0;
 }
 
-/// A disk that is full for a while must not end a run: what fails here is tried again at the next occasion.
-/// Weights that are ruined end one that is to end so.
+/// Runs `write` and returns whether it succeeded. A failure is a warning only, because the next save tries
+/// again: a temporarily full disk must not end a run. Throws Error for non-finite weights if a callback wants
+/// the run to end then.
 bool Checkpointing::attempt(const std::function<void()>& write) {
   try {
     write();
     return true;
   } catch (const std::exception& error) {
     if (dynamic_cast<const WeightsNotFinite*>(&error) && wants_finite_weights(config_.train.callbacks))
-      throw Error(fmt::format("{}; the checkpoints before it are as they were", error.what()));
-    observer_.on_warning(fmt::format("{}; training goes on", error.what()));
+      throw Error(fmt::format("{}; earlier checkpoints are unchanged", error.what()));
+    observer_.on_warning(fmt::format("{}; training continues", error.what()));
     return false;
   }
 }
 
-/// A directory that takes the place of the run's has to be all that it was. True where one does, or its
-/// checkpoints/ is made anew: then there are no checkpoints.
+/// If the run directory or its checkpoints/ was replaced, rewrites the configuration and metrics into it and
+/// returns true: it holds no checkpoints.
 bool Checkpointing::check_directory() {
   if (!writes_files_) return false;
   const std::string change = directory_.ensure();
@@ -119,7 +120,7 @@ bool Checkpointing::check_directory() {
 
 void Checkpointing::save_async(bool announce) {
   wait();
-  last_save_ = Clock::now();  // of trying, too
+  last_save_ = Clock::now();  // a failed attempt counts, too
   if (!attempt([&] { check_directory(); })) return settle_best();
   if (const auto arrays = replicas_->snapshot()) return start(&*arrays, announce);
   const HostArrays arrays = replicas_->download();
@@ -141,7 +142,7 @@ void Checkpointing::save_if_needed() {
     } catch (...) {
       finish(false);
       if (!check_directory()) throw;
-      if (best && best->step == state_.step) state_.best = best;  // it was removed just now: once more
+      if (best && best->step == state_.step) state_.best = best;  // finish() has reset it
     }
   }
 }
@@ -151,13 +152,13 @@ void Checkpointing::save_best() {
   if (may_save_best() || !hold()) save_async();
 }
 
-/// Whether saving a new best costs next to nothing of the time since the last save.
+/// Returns whether saving a new best takes a negligible part of the time since the last save.
 bool Checkpointing::may_save_best() const {
-  constexpr double kCheap = 20;  // saves that the time is long enough for
+  constexpr double kCheap = 20;  // time since the last save, in units of the time that a save takes
   return seconds_since(last_save_) >= std::min(kSecondsBetween, kCheap * seconds_of_a_save());
 }
 
-/// Copies what is now; false where there is no memory to spare.
+/// Keeps a copy of the current state; returns false if the host has no memory for it.
 bool Checkpointing::hold() {
   if (held_.values.empty() && !replicas_->has_room_for_snapshot()) return false;
   const HostArrays arrays = replicas_->download();
@@ -186,7 +187,7 @@ void Checkpointing::save_held() {
 
 void Checkpointing::start(const HostArrays* arrays, bool announce) {
   last_save_ = Clock::now();
-  // What is held is the best no more where now is.
+  // The current state is a new best, so the held copy is outdated.
   if (arrays && state_.best && state_.best->step == state_.step) held_.filled = false;
   task_ = Task{.holds = held_.filled, .announce = announce, .start = last_save_};
   task_->best = arrays ? state_.best : held_.state.best;
@@ -223,13 +224,13 @@ void Checkpointing::finish(bool written) {
     if (task.point != Point{}) saved_ = task.point;
     if (task.announce)
       observer_.on_note(
-          fmt::format("saved {}; training goes on", directory_.checkpoint_path(task.point.step)));
+          fmt::format("saved {}; training continues", directory_.checkpoint_path(task.point.step)));
   } else {
     settle_best();
   }
 }
 
-/// What could not be saved is not the best to go back to.
+/// Sets the best epoch to one that can be restored: the held copy's, or else the one on disk.
 void Checkpointing::settle_best() {
   state_.best = held_.filled ? held_.state.best : written_best_;
 }
@@ -246,7 +247,7 @@ std::function<void()> Checkpointing::checkpoint_task(const HostArrays* arrays) {
   };
 }
 
-/// What writes a checkpoint of a state and its arrays, which have to stay as they are.
+/// Returns a function that writes a checkpoint of `state` and `arrays`, which must not change until then.
 std::function<void()> Checkpointing::write_task(const TrainingState& state, const HostArrays& arrays) const {
   Room room{config_.checkpoint.keep, {}};
   for (const auto& best : {written_best_, state.best, state_.best})
@@ -255,15 +256,14 @@ std::function<void()> Checkpointing::write_task(const TrainingState& state, cons
           best = state.best ? std::optional(state.best->step) : std::nullopt,
           content = checkpoint_content(config_, replicas_->layout(), arrays, state, steps_per_epoch_)] {
     if (!all_finite(values))
-      throw WeightsNotFinite(
-          fmt::format("step {} is not saved: its weights are no finite numbers any more", step));
+      throw WeightsNotFinite(fmt::format("step {} is not saved: its weights are not finite", step));
     write_checkpoint(directory, step, content, room);
     directory.write_tables(content.tables);
     directory.prune(room.keep, best);
   };
 }
 
-/// What the state says of now that the trainer has no need to know.
+/// Fills in the fields that only checkpoints need (epochs, loss scale).
 void Checkpointing::complete_state() {
   state_.epochs = config_.train.epochs;
   state_.loss_scale = 0;
@@ -307,7 +307,7 @@ void Checkpointing::end() {
   } catch (...) {
     failure = std::current_exception();
   }
-  // The last epoch's metrics are not to be lost with its weights.
+  // Write the last epoch's metrics even if its weights could not be saved.
   try {
     if (writes_files_) write_metrics();
   } catch (...) {
@@ -317,7 +317,7 @@ void Checkpointing::end() {
 }
 
 double Checkpointing::seconds_of_a_save() const {
-  constexpr double kSlowDisk = 50e6;  // bytes a second, until a save has shown
+  constexpr double kSlowDisk = 50e6;  // bytes per second, until the first save is measured
   return longest_save_ > 0 ? longest_save_ : static_cast<double>(replicas_->snapshot_bytes()) / kSlowDisk;
 }
 

@@ -1,4 +1,5 @@
-// When a run saves and how: in the background or at once, the best, and what is done where saving fails.
+// Decides when a run saves checkpoints and how: in the background or at once, including the best epoch, and
+// handles saves that fail.
 #pragma once
 
 #include <chrono>
@@ -19,52 +20,55 @@
 
 namespace dtrain {
 
-/// Used by the trainer's thread and, but for poll(), while no steps are under way. A save that fails is a
-/// warning, and is tried again at the next occasion: a disk that is full for a while must not end a run. But
-/// where a callback wants finite weights and a save finds others, the call that waits for it throws Error.
+/// Saves the checkpoints of a run. To be used by the trainer's thread and, except for poll(), only while no
+/// steps are running. A failed save is a warning and is retried at the next occasion, so that a temporarily
+/// full disk does not end a run. However, if a callback wants finite weights and a save finds non-finite
+/// ones, the call that waits for the save throws Error.
 class Checkpointing {
  public:
-  /// Refers to all of these. Make it before the replicas bind this thread. `writes_files`: whether this
-  /// process is the one that writes; the others copy what is saved from their devices, as all must at once,
-  /// and no more.
+  /// Keeps references to all arguments except `directory`. Construct it before the replicas bind this thread
+  /// to a core. `writes_files`: whether this process writes the files; the other processes only copy state
+  /// from their devices, which is a collective operation.
   Checkpointing(const RunConfig& config, RunDirectory directory, TrainingState& state, Observer& observer,
                 bool writes_files = true);
 
-  /// The run begins: its directory, configuration and metrics are written. `on_disk`: the state's checkpoint
-  /// stands there already. Refers to the replicas, which must live longer.
+  /// Starts the run: writes its directory, configuration and metrics. `on_disk`: a checkpoint of the current
+  /// state already exists. Keeps a reference to the replicas, which must outlive this object.
   void begin(Replicas& replicas, bool on_disk, int64_t steps_per_epoch);
 
-  /// Whether the configuration wants a checkpoint once `step` steps are done, or now that an epoch is.
+  /// Returns whether the configuration asks for a checkpoint after `step` steps, or after the epoch that has
+  /// just ended.
   bool due_after_step(int64_t step) const;
   bool due_after_epoch() const;
 
-  /// Begins to write a checkpoint of now, and lets training go on meanwhile. `announce`: says so once it is
-  /// there.
+  /// Starts to write a checkpoint of the current state in the background. `announce`: tells the user when it
+  /// is written.
   void save_async(bool announce = false);
-  /// The present state is the best so far. It is saved at once where a save takes less than a twentieth of
-  /// the time since the last save began, or that began ten or more seconds ago, or the host has no room for a
-  /// copy. Else a copy is held, which is written with the next save, or by poll() once that time has passed;
-  /// a run that is killed before then goes on from the save before.
+  /// Records the current state as the best so far. Saves it at once if a save takes less than a twentieth of
+  /// the time since the last save began, if that save began at least ten seconds ago, or if the host has no
+  /// memory for a copy. Otherwise keeps a copy in memory. The copy is written with the next save, or by
+  /// poll() once enough time has passed. If the run is killed before then, it resumes from the previous save.
   void save_best();
-  /// Takes in a save that has ended, and begins what save_best() has put off. Steps may be under way.
+  /// Handles a background save that has ended, and starts a save that save_best() has postponed. Steps may be
+  /// running.
   void poll();
-  /// Waits for the save under way, if there is one, and takes in how it ended.
+  /// Waits for the background save, if any, and handles its result.
   void wait();
-  /// Writes what save_best() has put off before it returns: what is now is not worth saving.
+  /// Writes the copy that save_best() has kept, without the current state, and waits for it.
   void save_held();
-  /// Adds the last epoch's line to metrics.jsonl and metrics.csv; all of them where lines are missing there.
+  /// Appends the last epoch's line to metrics.jsonl and metrics.csv; rewrites the files if lines are missing.
   void append_metrics();
-  /// The run ends: what is now is on the disk when this returns, as a checkpoint and in metrics.jsonl. Throws
+  /// Ends the run: on return, the current state is on disk as a checkpoint and in metrics.jsonl. Throws
   /// Error.
   void end();
 
-  /// How long end() might take.
+  /// Returns an estimate of the seconds that end() takes.
   double seconds_to_save() const;
   const RunDirectory& directory() const { return directory_; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// A state in memory, of which there is no checkpoint yet.
+  /// A copy of a state in memory that has not been saved yet.
   struct Held {
     bool filled = false;
     TrainingState state;
@@ -72,16 +76,17 @@ class Checkpointing {
     std::vector<std::vector<float>> slots;
     HostArrays arrays();
   };
-  /// A place in a run. A step alone is not one: an epoch's last is also where the next epoch begins.
+  /// A position in a run. The step alone is ambiguous: the last step of one epoch is also the start of the
+  /// next.
   struct Point {
     int64_t step = -1, epoch = -1;
     bool operator==(const Point&) const = default;
   };
-  /// What is being written.
+  /// A save that is in progress.
   struct Task {
     bool holds = false;                            // held_ is written
-    Point point = {};                              // and then the state at this point, unless it is none
-    std::optional<TrainingState::Best> best = {};  // as the last checkpoint that is written names it
+    Point point = {};                              // the state at this point is written next, unless default
+    std::optional<TrainingState::Best> best = {};  // best epoch according to the last checkpoint written
     bool announce = false;
     Clock::time_point start;
   };
@@ -93,8 +98,8 @@ class Checkpointing {
   bool check_directory();
   void save_if_needed();
   bool hold();
-  /// Begins to write what is held, if anything is, and then the state and these arrays (unless null), which
-  /// have to stay as they are until the task is finished.
+  /// Starts to write the held copy, if any, and then the state with `arrays` (unless null). The arrays must
+  /// not change until the task is finished.
   void start(const HostArrays* arrays, bool announce);
   void finish(bool written);
   void settle_best();
@@ -111,17 +116,17 @@ class Checkpointing {
   bool writes_files_;
   int64_t steps_per_epoch_ = 0;
   Replicas* replicas_ = nullptr;
-  Held held_;                                        // the best; the task's alone while there is one
-  std::optional<TrainingState::Best> written_best_;  // whose checkpoint is on the disk
-  std::optional<Task> task_;                         // under way
+  Held held_;  // the best state; while a task runs, only the task uses it
+  std::optional<TrainingState::Best> written_best_;  // best epoch whose checkpoint is on disk
+  std::optional<Task> task_;                         // in progress
   Point saved_;
-  bool complete_ = false;      // the directory: it has the configuration
-  bool metrics_whole_ = true;  // the files, so that lines can be added to them
-  MetricsTable table_;         // of the history
+  bool complete_ = false;      // the directory contains the configuration
+  bool metrics_whole_ = true;  // the metrics files are complete, so lines can be appended
+  MetricsTable table_;         // metrics.csv rows of the history
   double longest_save_ = 0;    // seconds
   Clock::time_point last_save_;
-  Clock::time_point ended_;  // the last save: set by its thread, read once that was waited for
-  Background background_;    // the last member: it reads what the others hold
+  Clock::time_point ended_;  // when the last save ended; set by its thread, read after waiting for it
+  Background background_;    // the last member: it reads the others
 };
 
 }  // namespace dtrain

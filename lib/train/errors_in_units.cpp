@@ -15,10 +15,10 @@ struct ErrorsInUnits::ScaledError {
   size_t head;
   std::shared_ptr<const Metric> metric;
   bool weighted;
-  /// By which the evaluation's number is multiplied; nothing where it has to be computed from predictions.
+  /// Factor for the evaluation's number; nullopt if the error must be computed from predictions.
   std::optional<double> factor;
   std::vector<double> sums;
-  double weight = 0;  // of the rows so far
+  double weight = 0;  // sum over all rows so far
 };
 
 ErrorsInUnits::ErrorsInUnits(const RunConfig& config)
@@ -71,7 +71,7 @@ void ErrorsInUnits::visit(const PredictedBatch& batch) {
     const auto rows = static_cast<int64_t>(batch.rows.size()) * shape.positions();
     std::vector<float> output(found.output.begin(), found.output.end());
     make_probabilities(config_.heads[head].loss->takes(), output, shape.columns());
-    scales_[head].undo_scale(output);  // all that is computed are differences
+    scales_[head].undo_scale(output);  // offsets cancel, because the metrics use differences only
     std::vector<float> target(found.target.f32(), found.target.f32() + found.target.elements());
     scales_[head].undo_scale(target);
     for (ScaledError& error : errors_) {

@@ -1,4 +1,4 @@
-// Errors of a split's predictions in the units of the data.
+// Errors of a split's predictions, in the units of the data.
 #pragma once
 
 #include <memory>
@@ -12,20 +12,21 @@
 
 namespace dtrain {
 
-/// The metrics that have a unit (mean_absolute_error, mean_squared_error, root_mean_squared_error), for
-/// outputs whose targets the data set's transforms changed, as if nothing had been transformed. Outputs
+/// Computes the metrics that have a unit (mean_absolute_error, mean_squared_error, root_mean_squared_error)
+/// in the data's original units, for outputs whose targets were changed by the data set's transforms. Outputs
 /// without such a metric get mean_absolute_error and root_mean_squared_error.
 class ErrorsInUnits final : public PredictionVisitor {
  public:
-  /// Refers to the configuration.
+  /// Keeps a reference to the configuration.
   explicit ErrorsInUnits(const RunConfig& config);
   ~ErrorsInUnits() override;
 
-  /// Whether they are more than the evaluation's numbers in another unit, so that the predictions have to be
-  /// visited.
+  /// Returns whether predictions must be visited, because some errors are not just the evaluation's numbers
+  /// times a factor.
   bool needs_predictions() const;
   void visit(const PredictedBatch& batch) override;
-  /// By name, as evaluation calls the metrics. `numbers` are Measures::numbers of the same samples.
+  /// Returns errors by metric name, as evaluation names the metrics. `numbers`: Measures::numbers of the same
+  /// samples.
   std::vector<std::pair<std::string, double>> results(
       const std::vector<std::pair<std::string, double>>& numbers) const;
 
@@ -38,7 +39,7 @@ class ErrorsInUnits final : public PredictionVisitor {
   const RunConfig& config_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Ops> ops_;
-  std::vector<TargetScale> scales_;  // by head
+  std::vector<TargetScale> scales_;  // one per head
   std::vector<ScaledError> errors_;
 };
 

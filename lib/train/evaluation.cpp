@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// Calls with each head, the rows that it has had, and its totals.
+/// Calls `visit` with each head, its number of rows, and its accumulators.
 template <class Visit>
 void for_each_head(const RunConfig& config, std::span<const double> sums, int64_t samples, Visit&& visit) {
   for (const Head& head : config.heads) {
@@ -24,7 +24,7 @@ void for_each_head(const RunConfig& config, std::span<const double> sums, int64_
   }
 }
 
-/// The sum of the weights of a head's rows; their number where they have none.
+/// Returns the sum of a head's row weights; the number of rows if it has no weights.
 double weight_of(const RunConfig& config, const Head& head, double rows, std::span<const double> totals) {
   if (!head.weights) return rows;
   const int64_t positions = config.graph.spec(head.output).shape.positions();
@@ -32,18 +32,18 @@ double weight_of(const RunConfig& config, const Head& head, double rows, std::sp
   return totals.back() * static_cast<double>(positions_of_a_weight);
 }
 
-/// Rows without weight have no loss.
+/// The mean loss; 0 if all rows have weight 0.
 double mean_loss(const Head& head, double weight, std::span<const double> totals) {
   return head.weights && weight == 0 ? 0 : totals[0] / weight;
 }
 
-/// One of a head's totals: the loss, or a metric.
+/// The accumulators of one loss or metric of a head.
 struct Total {
   const Head& head;
-  const HeadMetric* metric;  // null: the loss
+  const HeadMetric* metric;  // null for the loss
   const TensorSpec& output;
   std::span<const double> sums;
-  double rows, weight;  // how many there are, and the sum of their weights
+  double rows, weight;  // number of rows, and sum of their weights
 
   bool is_number() const { return !metric || metric->metric->is_number(output); }
   Json value() const {
@@ -52,7 +52,7 @@ struct Total {
   }
 };
 
-/// Calls with the name of each total, and the total.
+/// Calls `visit` with the name and the accumulators of each loss and metric.
 template <class Visit>
 void for_each_total(const RunConfig& config, std::span<const double> sums, int64_t samples, Visit&& visit) {
   size_t name = 0;
@@ -84,7 +84,7 @@ std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const Split
   };
   auto data = open(training);
   if (!training) return with_weights(std::move(data), config, nullptr);
-  // The classes that balanced weights are counted from are those of samples which nothing has blended.
+  // Balanced class weights are counted from samples that no augmentation has mixed.
   const auto& augment = config.dataset.augment;
   const bool blended = config.class_weights && std::any_of(augment.begin(), augment.end(),
                                                            [](const auto& one) { return one->mixing(); });
@@ -149,9 +149,8 @@ Measures measures_of(const RunConfig& config, std::span<const double> sums, int6
 
 std::string Measures::Uncertain::describe(const std::string& prefix) const {
   return fmt::format(
-      "{}{} may be off by up to {:.2g}: many scores are so close that they count as equal (where they are "
-      "equal, "
-      "it is exact); a larger num_thresholds tells more of them apart",
+      "{}{} may be off by up to {:.2g}: many scores are so close that they are counted as equal (if they are "
+      "equal, it is exact); a larger num_thresholds distinguishes more of them",
       prefix, name, by);
 }
 

@@ -1,4 +1,4 @@
-// Loss and metrics of a split.
+// Loss and metrics of a data split.
 #pragma once
 
 #include <cstdint>
@@ -15,54 +15,55 @@
 
 namespace dtrain {
 
-/// Whether a loss is not finite, or negative where no loss of the run can be: samples may be at fault.
+/// Returns whether a loss is not finite, or is negative although no loss of the run can be: samples may be
+/// invalid.
 bool is_suspect(const RunConfig& config, double loss);
 
-/// A split as the run's plans take it. `training`: it is trained on, so that it is augmented, and weights of
-/// classes count.
+/// Opens a split as a data set for the run's plans. `training`: the split is trained on, so it is augmented
+/// and class weights apply.
 std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const SplitSpec& split, bool training);
 
-/// A split in the run's batches.
+/// Opens a split as a loader of the run's batches.
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,
                                     bool training);
 
-/// What a split's loss and metrics come to.
+/// Loss and metrics of a split.
 struct Measures {
-  /// A number that may be off by more than kStatedAccuracy, and by how much at most.
+  /// A metric that may be off by more than kStatedAccuracy, with an upper bound of its error.
   struct Uncertain {
     std::string name;
     double by = 0;
-    /// Words for people; `prefix` is the split's, "val_" or "".
+    /// Returns a warning for the user. `prefix`: that of the split, "val_" or "".
     std::string describe(const std::string& prefix = "") const;
   };
   static constexpr double kStatedAccuracy = 0.005;
 
-  /// "loss" (the weighted sum of the heads' losses where there are several), then those of
-  /// RunConfig::total_names that are numbers.
+  /// "loss" (the weighted sum if there are several heads), then the entries of RunConfig::total_names that
+  /// are numbers.
   std::vector<std::pair<std::string, double>> numbers;
-  std::vector<std::pair<std::string, Json>> tables;  // those that are arrays
-  std::vector<std::pair<std::string, Json>> curves;  // Metric::curve(), of the numbers that have one
+  std::vector<std::pair<std::string, Json>> tables;  // metrics that are arrays
+  std::vector<std::pair<std::string, Json>> curves;  // Metric::curve() of the metrics that have one
   std::vector<Uncertain> uncertain;
 
   double loss() const { return numbers.front().second; }
   void add_numbers_to(Json& record, const std::string& prefix = "") const;
-  /// Sets them all, numbers first.
+  /// Adds all metrics to `record`, numbers first.
   void add_to(Json& record) const;
 };
 
-/// What the heads' totals over so many samples come to.
+/// Computes loss and metrics from the heads' accumulators over `samples` samples.
 Measures measures_of(const RunConfig& config, std::span<const double> sums, int64_t samples);
-/// The numbers alone; tables, which may be large, are not made.
+/// Computes the numbers only, without the tables, which may be large.
 std::vector<std::pair<std::string, double>> numbers_of(const RunConfig& config, std::span<const double> sums,
                                                        int64_t samples);
-/// Sets sums of an epoch under way to 0 that `version` of TrainingState::sums counted in another way than
-/// this one. Returns the names of the metrics that they are of.
+/// Resets those sums of an unfinished epoch to 0 that `version` of TrainingState::sums defined differently.
+/// Returns the names of the affected metrics.
 std::vector<std::string> clear_outdated(const RunConfig& config, std::span<double> sums, int64_t version);
-/// The loss alone.
+/// Computes the loss only.
 double loss_of(const RunConfig& config, std::span<const double> sums, int64_t samples);
 
-/// Loss and metrics over a whole split. Ends early, with nothing, once `is_to_end` (asked before each batch;
-/// null: never) says so.
+/// Computes loss and metrics over a whole split. Returns nullopt as soon as `is_to_end` (called before each
+/// batch; null: never) returns true.
 std::optional<Measures> evaluate_split(const RunConfig& config, Replicas& replicas, Loader& loader,
                                        const std::function<bool()>& is_to_end);
 

@@ -26,7 +26,8 @@ ExportedScale exported_scale(const TargetScale& scale, bool are_logits) {
   return {scale.scale(), scale.offset()};
 }
 
-/// How many indices an input holds, from 0: the fewest of the layers that read it; nothing for other inputs.
+/// Returns how many indices, from 0, are valid for an input: the smallest limit of the layers that read it;
+/// nullopt if the input does not take indices.
 std::optional<int64_t> indices_of(const Graph& graph, int input) {
   std::optional<int64_t> fewest;
   for (const GraphNode& node : graph.nodes)
@@ -35,7 +36,7 @@ std::optional<int64_t> indices_of(const Graph& graph, int input) {
   return fewest;
 }
 
-/// Probes as a batch of the model's own inputs.
+/// The probes as a batch of the model's inputs.
 class ProbeBatch : public Batch {
  public:
   ProbeBatch(const ExportedModel& model, const std::vector<std::vector<float>>& inputs)
@@ -60,7 +61,7 @@ class ProbeBatch : public Batch {
   const std::vector<std::vector<float>>& inputs_;
 };
 
-/// Numbers between -1 and 1, or indices.
+/// Returns random values between -1 and 1, or random indices.
 std::vector<float> draw_probe(const Graph& graph, size_t input) {
   const TensorSpec& spec = graph.spec({graph.inputs[input]});
   const Philox draw = Philox::of(0, 0x50524f42);  // "PROB"
@@ -68,15 +69,15 @@ std::vector<float> draw_probe(const Graph& graph, size_t input) {
   std::vector<float> values(static_cast<size_t>(kProbes * spec.shape.elements()));
   for (size_t i = 0; i < values.size(); ++i) {
     const float drawn = uniform01(draw(input, i).v[0]);
-    constexpr int64_t kMostIndices = 1 << 24;  // float32 holds them
+    constexpr int64_t kMostIndices = 1 << 24;  // float32 represents all smaller integers exactly
     const auto most = static_cast<float>(std::min(indices.value_or(2), kMostIndices));
     values[i] = spec.dtype == DType::int32 ? std::floor(drawn * most) : drawn * 2 - 1;
   }
   return values;
 }
 
-/// The numbers that the file has to be given so that the model gets `values`. Rounding moves `values` a
-/// little.
+/// Returns the exported model's input for which the run's model receives `values`. Updates `values` for the
+/// rounding of the conversion.
 std::vector<float> as_given(const ExportedInput& input, std::vector<float>& values) {
   std::vector<float> given = values;
   for (size_t i = 0; i < given.size() && !input.scale.empty(); ++i) {
@@ -120,7 +121,7 @@ ExportedProbes make_probes(const SavedRun& run, const ExportedModel& model) {
     const Shape shape = config.graph.spec(output).shape.prepended(kProbes);
     views.push_back({probes.outputs.emplace_back(static_cast<size_t>(shape.elements())).data(), shape});
   }
-  // The vectors of numbers do not move with the vector of outputs.
+  // Growing `probes.outputs` moves the vectors but not their elements, so the views stay valid.
   replicas.predict(ProbeBatch(model, inputs), views);
   for (size_t i = 0; i < probes.outputs.size(); ++i)
     finish_output(model.outputs[i], views[i].shape.back(), probes.outputs[i]);
@@ -132,13 +133,13 @@ ExportedInput exported_input(const RunConfig& config, const TensorSpec& spec, bo
   ExportedInput input{spec, {}, {}};
   if (!with_preprocessing || spec.dtype != DType::float32) return input;
   const ColumnPlan plan = unit_plan_of_input(config, spec);
-  const auto map = plan.exact_map();  // views the plan's numbers
+  const auto map = plan.exact_map();  // refers to the plan's numbers
   const auto is_zero = [](double one) { return one == 0; };
   if (!map || std::any_of(map->scale.begin(), map->scale.end(), is_zero)) {
-    warnings.push_back(fmt::format(
-        "the transforms of '{}' are more than one scale and offset; the file's metadata has them, and the "
-        "model takes what they make",
-        spec.name));
+    warnings.push_back(
+        fmt::format("the transforms of '{}' are more than one scale and offset, so the exported model "
+                    "expects transformed values; the file's metadata describes the transforms",
+                    spec.name));
     return input;
   }
   input.given.shape = plan.stored().shape;
@@ -199,7 +200,7 @@ ExportedRun exported_run(const SavedRun& run, const ExportRequest& request) {
   for (size_t i = 0; i < config.heads.size(); ++i)
     model.outputs.push_back(exported_output(config, i, request.are_probabilities));
   model.metadata = describe(config, model, request);
-  model.probes = make_probes(run, model);  // finds every weight, of the right shape
+  model.probes = make_probes(run, model);  // also checks that every weight exists and has the right shape
   model.values = [&run](int node, size_t parameter) {
     const GraphNode& layer = run.config.graph.nodes[static_cast<size_t>(node)];
     const ArrayRef* weight = run.checkpoint.weight(layer.name + "/" + layer.parameters[parameter].name);

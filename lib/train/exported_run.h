@@ -1,4 +1,4 @@
-// A saved run's model as the exporters of files take it.
+// Converts a saved run's model to the form that file exporters take.
 #pragma once
 
 #include <string>
@@ -10,18 +10,19 @@
 namespace dtrain {
 
 struct ExportRequest {
-  bool are_probabilities = false;   ///< outputs that the loss takes for logits become probabilities
-  bool with_preprocessing = false;  ///< inputs are as the data set stores them, before its transforms
+  bool are_probabilities = false;   ///< convert outputs that the loss takes as logits to probabilities
+  bool with_preprocessing = false;  ///< include the transforms: inputs are as the data set stores them
 };
 
 struct ExportedRun {
   ExportedModel model;                ///< refers to the run
-  std::vector<std::string> warnings;  ///< parts of the run that the file lacks
+  std::vector<std::string> warnings;  ///< parts of the run that the exported file lacks
 };
 
-/// The model with the checkpoint's weights. Outputs are those of `dtrain predict`: targets that transforms
-/// changed are in the units of the data. The probes come out of the CPU in float32, whatever the run computes
-/// with. Throws UserError where a weight is missing or of another shape, or the memory is not there.
+/// Returns the model with the checkpoint's weights. Outputs are those of `dtrain predict`, with targets
+/// converted back to the units of the data. Probes are computed on the CPU in float32, independent of the
+/// run's device and precision. Throws UserError if a weight is missing or has another shape, or if there is
+/// too little memory.
 ExportedRun exported_run(const SavedRun& run, const ExportRequest& request);
 
 }  // namespace dtrain

@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-/// An object, or each of a list, as Keras 3 names classes: with their module.
+/// Adds the module name to an object, or to each object of a list, as Keras 3 does for class names.
 Json in_module(Json object, const char* module) {
   if (object.is_array()) {
     Json all = Json::array();
@@ -25,7 +25,7 @@ Json in_module(Json object, const char* module) {
   return object;
 }
 
-/// The schedules that Keras has, too, by dtrain's names.
+/// Returns whether Keras has this schedule, given by dtrain's name.
 bool is_kerass_schedule(const std::string& kind) {
   constexpr std::array<std::string_view, 4> kSchedules{"exponential_decay", "cosine_decay",
                                                        "polynomial_decay", "piecewise_constant"};
@@ -34,11 +34,10 @@ bool is_kerass_schedule(const std::string& kind) {
 
 struct KerasOptimizer {
   Json config;
-  std::optional<float> learning_rate;  // nothing for a schedule
+  std::optional<float> learning_rate;  // nullopt for a schedule
 };
 
-/// The optimizer as Keras 3 has it: the options have the same names. `rate` is the learning rate of the next
-/// step.
+/// Returns the Keras 3 optimizer, whose options have the same names. `rate`: learning rate of the next step.
 KerasOptimizer keras_3_optimizer(const RunConfig& config, const RunLength& length, const Json& schedule,
                                  double rate, std::string& warning) {
   constexpr std::array<std::pair<std::string_view, const char*>, 7> kClasses{{{"sgd", "SGD"},
@@ -79,7 +78,8 @@ KerasOptimizer keras_3_optimizer(const RunConfig& config, const RunLength& lengt
   return result;
 }
 
-/// The steps of an epoch over the split that the checkpoint's run trained on; 1 if it does not say.
+/// Returns the steps per epoch over the split that the checkpoint's run was trained on; 1 if the state does
+/// not record it.
 int64_t steps_per_epoch_of(const RunConfig& config, const TrainingState& state) {
   const auto train = state.data.find("train");
   if (train == state.data.end()) return 1;
@@ -88,11 +88,11 @@ int64_t steps_per_epoch_of(const RunConfig& config, const TrainingState& state) 
   return std::max<int64_t>(1, (samples + config.train.batch_size - 1) / config.train.batch_size);
 }
 
-/// The slots in the order in which Keras's optimizers make their variables: parameter by parameter of those
-/// that are alike Adam, else slot by slot.
+/// Returns optimizer slots in the order in which Keras creates optimizer variables: parameter by parameter
+/// for Adam-like optimizers, else slot by slot.
 std::vector<ArrayRef> slots_in_kerass_order(const SavedRun& run) {
   const Graph& graph = run.config.graph;
-  std::vector<std::string> weights;  // that are trained, in Keras's order
+  std::vector<std::string> weights;  // names of trained weights, in Keras's order
   for (const KerasLayer& layer : keras_layers(graph)) {
     const GraphNode& node = graph.nodes[static_cast<size_t>(layer.node)];
     for (const ParameterSpec& parameter : node.parameters)
@@ -101,7 +101,7 @@ std::vector<ArrayRef> slots_in_kerass_order(const SavedRun& run) {
   std::vector<std::string> slots;
   for (const Optimizer::Slot& slot : run.config.train.optimizer->slots()) slots.push_back(slot.name);
   const std::string& name = run.config.train.optimizer.name;
-  // Keras's RMSprop makes its momentum before the average gradient.
+  // Keras's RMSprop creates its momentum before the average gradient.
   if (name == "rmsprop" && slots.size() == 3) std::swap(slots[1], slots[2]);
   const bool by_weight = name == "adam" || name == "adamw" || name == "lamb";
   std::vector<ArrayRef> ordered;
@@ -121,15 +121,15 @@ std::vector<ArrayRef> slots_in_kerass_order(const SavedRun& run) {
   return ordered;
 }
 
-/// Why Keras cannot go on with a run's training; "" if it can.
+/// Returns why Keras cannot continue a run's training; "" if it can.
 std::string why_not_in_keras(const SavedRun& run, const TrainingState& state) {
   const RunConfig& config = run.config;
   if (!config.has_training()) return "the model was not trained by dtrain";
-  if (!config.train.groups.empty()) return "train.groups trains some weights in another way than others";
-  if (!state.slots_since.empty()) return "some weights' optimizer slots are younger than the run";
+  if (!config.train.groups.empty()) return "train.groups sets different options for some weights";
+  if (!state.slots_since.empty()) return "the optimizer state of some weights is younger than the run";
   for (const OptimizerSlot& slot : run.checkpoint.content().slots)
     if (slot.name == "unaveraged") return "the file's weights are averages";
-  return !keras_outputs(config).is_null() ? "" : "Keras minimises another mean, or has no such loss";
+  return !keras_outputs(config).is_null() ? "" : "Keras averages this loss differently, or does not have it";
 }
 
 }  // namespace

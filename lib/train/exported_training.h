@@ -1,4 +1,4 @@
-// The state of a saved run's training as Keras 3 takes it.
+// Converts the training state of a saved run to Keras 3's.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 namespace dtrain {
 
 /// Returns the state from which Keras 3 continues the training of a checkpoint, step for step. Returns
-/// nothing and sets `why_not` if Keras cannot; sets `warning` if Keras would continue in another way. The
-/// arrays are the checkpoint's.
+/// nullopt and sets `why_not` if Keras cannot; sets `warning` if Keras would continue in a different way. The
+/// returned arrays refer to the checkpoint.
 std::optional<KerasTraining> keras_training(const SavedRun& run, std::string& why_not, std::string& warning);
 
 }  // namespace dtrain

@@ -7,7 +7,7 @@ namespace dtrain {
 
 namespace {
 
-/// The inputs of a data set, without its targets.
+/// A view of a data set with only its input columns.
 class InputsOf final : public Dataset {
  public:
   InputsOf(std::shared_ptr<const Dataset> data, size_t inputs)
@@ -32,7 +32,7 @@ class InputsOf final : public Dataset {
   std::vector<TensorSpec> columns_;
 };
 
-/// The arrays of one output, for batches of up to `batch_size` samples.
+/// Host arrays of one output, for batches of up to `batch_size` samples.
 class HeadArrays {
  public:
   HeadArrays(const RunConfig& config, size_t head, int64_t batch_size)
@@ -47,7 +47,7 @@ class HeadArrays {
 
   View output_view(int64_t samples) { return {output_values_.data(), output_.shape.prepended(samples)}; }
 
-  /// The batch of these samples, whose outputs have been computed.
+  /// Reads the targets and weights of these samples. The outputs must have been computed.
   HeadBatch read(const Dataset& data, const Samples& samples) {
     const auto count = static_cast<int64_t>(samples.size());
     data.read_column(target_column_, samples, target_values_.data());
@@ -69,7 +69,7 @@ class HeadArrays {
   const TensorSpec& target_;
   const std::optional<TensorSpec>& weights_;
   size_t target_column_, weights_column_;
-  // Both types of targets have elements of four bytes.
+  // Both types of targets (float32 and int32) have elements of four bytes.
   std::vector<float> output_values_, target_values_, weight_values_;
 };
 

@@ -1,4 +1,4 @@
-// A model's outputs beside their targets, batch by batch, in host memory.
+// Outputs and targets of a model, batch by batch, in host memory.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace dtrain {
 
-/// One output's rows of a batch: the elements of its samples, one after the other.
+/// One output's rows of a batch: the elements of its samples, contiguous.
 struct HeadBatch {
   std::span<float> output;
-  View target;                     // of shape [samples, ...], as the loss wants it
-  std::span<const float> weights;  // of the samples' rows; empty where all count the same
+  View target;                     // shape [samples, ...], in the form that the loss takes
+  std::span<const float> weights;  // weights of the samples' rows; empty: all equal
 };
 
 struct PredictedBatch {
-  std::span<const int64_t> rows;  // of the data set
+  std::span<const int64_t> rows;  // indices in the data set
   std::vector<HeadBatch> heads;   // in the order of RunConfig::heads
 };
 
@@ -29,13 +29,14 @@ struct PredictedBatch {
 class PredictionVisitor {
  public:
   virtual ~PredictionVisitor() = default;
-  /// The batch is valid during the call.
+  /// `batch` is valid during the call only.
   virtual void visit(const PredictedBatch& batch) = 0;
 };
 
-/// Runs every sample through the model once, in order, and shows each batch to all visitors. `replicas`: for
-/// prediction, with batches of `batch_size`. `data`: the inputs, the targets, and where the run's rows have
-/// weights, these. False where `is_to_end`, which is asked before each batch, ended it early.
+/// Runs every sample through the model once, in order, and passes each batch to all visitors. `replicas`:
+/// allocated for prediction with batches of `batch_size`. `data`: columns of inputs, targets and, if the
+/// run's rows have weights, the weights. Returns false if `is_to_end`, which is called before each batch, has
+/// returned true.
 bool visit_predictions(const RunConfig& config, Replicas& replicas,
                        const std::shared_ptr<const Dataset>& data, int64_t batch_size,
                        std::span<PredictionVisitor* const> visitors, const std::function<bool()>& is_to_end);

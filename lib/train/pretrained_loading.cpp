@@ -25,7 +25,7 @@ std::vector<std::string> file_names(const std::vector<ArrayRef>& weights) {
   return names;
 }
 
-/// A weight of the model, as it has to be in the file.
+/// A weight of the model that the file should have.
 struct Wanted {
   std::string name;
   Shape shape;
@@ -41,7 +41,7 @@ std::vector<Wanted> weights_of(const Graph& graph) {
   return wanted;
 }
 
-/// The patterns that match nothing.
+/// Reports patterns that match nothing.
 void check_patterns(const PretrainedWeights& options, const std::vector<std::string>& of_file,
                     const std::vector<std::string>& of_model, Diagnostics& diagnostics) {
   Patterns renamed;
@@ -53,7 +53,7 @@ void check_patterns(const PretrainedWeights& options, const std::vector<std::str
     options.unused->check_each_matches(of_file, "weights.unused", "weight of the file", diagnostics);
 }
 
-/// Keras 3 calls the kernel of a depthwise convolution "kernel".
+/// Returns the model's name of a weight. Keras 3 calls the kernel of a depthwise convolution "kernel".
 std::string name_in_model(const std::string& name, const std::set<std::string>& of_model) {
   if (of_model.contains(name) || !name.ends_with("/kernel")) return name;
   const std::string depthwise =
@@ -63,7 +63,7 @@ std::string name_in_model(const std::string& name, const std::set<std::string>& 
 
 using Offers = std::vector<std::pair<std::string, const ArrayRef*>>;
 
-/// The file's weights by this model's names, but for those that nobody wants.
+/// Returns the file's weights under the model's names, without those listed in `unused`.
 Offers offers_of(const PretrainedWeights& options, const WeightFile& file,
                  const std::set<std::string>& of_model) {
   Offers offers;
@@ -73,7 +73,7 @@ Offers offers_of(const PretrainedWeights& options, const WeightFile& file,
   return offers;
 }
 
-/// The array in the order of axes that a layer's parameter has.
+/// Converts the array to the layer parameter's order of axes.
 TorchArray in_keras_order(const TorchWeight& weight, const Shape& parameter, const ArrayRef& array) {
   TorchArray converted{array, {}};
   if (weight.axes.empty() || !array.data) return converted;
@@ -90,25 +90,26 @@ TorchArray in_keras_order(const TorchWeight& weight, const Shape& parameter, con
   return converted;
 }
 
-/// Whether the file says of a weight that this model does without what it is without.
+/// Returns whether the file's weight has the neutral value of a weight that this model lacks, so that it can
+/// be ignored.
 bool is_neutral(const TorchWeight& weight, const ArrayRef& array) {
   const auto* values = static_cast<const float*>(array.data);
   return weight.parameter < 0 && array.data &&
          std::all_of(values, values + array.shape.elements(), [&](float one) { return one == weight.value; });
 }
 
-/// Offers of PyTorch's weights under the names and in the shapes that this model has for them.
+/// Converts PyTorch's weights to this model's names and shapes.
 Offers from_torch(const Graph& graph, const Offers& offers, std::deque<TorchArray>& arrays) {
   std::map<std::string, TorchWeight> known;
   for (const TorchWeight& weight : torch_weights(graph)) {
     std::string name = weight.key();
-    name[name.rfind('.')] = '/';  // as WeightFile has it
+    name[name.rfind('.')] = '/';  // separator that WeightFile uses
     known.emplace(name, weight);
   }
   Offers translated;
   for (const auto& [name, array] : offers) {
     const auto found = known.find(name);
-    if (name.ends_with("/num_batches_tracked")) continue;  // a counter of batch normalization's
+    if (name.ends_with("/num_batches_tracked")) continue;  // counter of batch normalization
     if (found == known.end()) {
       translated.emplace_back(name, array);
       continue;
@@ -143,8 +144,8 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
   std::map<std::string, const ArrayRef*> offered;
   for (const auto& [name, weight] : offers)
     if (const auto [first, is_first] = offered.emplace(name, weight); !is_first && known.contains(name))
-      report(fmt::format("'{}' and '{}' are both for '{}' (rename, unused)", first->second->name,
-                         weight->name, name));
+      report(fmt::format("'{}' and '{}' both match '{}' (change rename, or list one under unused)",
+                         first->second->name, weight->name, name));
   for (const Wanted& weight : wanted) {
     const auto offer = offered.find(weight.name);
     if (matched(options.skip, weight.name))
@@ -157,24 +158,26 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
           "keep its initial value",
           weight.name, offer->second->name));
     else if (offer->second->shape != weight.shape)
-      report(fmt::format("'{}': expected {}, found {} ('{}'); skip lets it begin anew", weight.name,
-                         weight.shape.str(), offer->second->shape.str(), offer->second->name));
+      report(fmt::format("'{}': expected {}, found {} ('{}'); skip lets the weight keep its initial value",
+                         weight.name, weight.shape.str(), offer->second->shape.str(), offer->second->name));
     else
       result.weights.insert(*offer);
   }
   for (const auto& [name, weight] : offers)
     if (!known.contains(name)) unused.push_back(weight->name);
   if (!missing.empty())
-    report(fmt::format("has no {} (skip names what begins anew, rename what is called otherwise)",
-                       list_some(missing)));
+    report(
+        fmt::format("has no {} (list weights that keep their initial value under skip, and weights with "
+                    "other names under rename)",
+                    list_some(missing)));
   if (!unused.empty())
     report(
-        fmt::format("this model has no weight for its {} (unused names what is not wanted, rename what is "
-                    "called otherwise)",
+        fmt::format("this model has no weight for its {} (list weights that are not needed under unused, and "
+                    "weights with other names under rename)",
                     list_some(unused)));
   result.description =
       fmt::format("{} of {} weights from {}", result.weights.size(), wanted.size(), result.path);
-  if (!anew.empty()) result.description += "; begin anew: " + list_some(anew);
+  if (!anew.empty()) result.description += "; with initial values: " + list_some(anew);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A model's first weights out of a file, as `model.weights` says.
+// Loads a model's initial weights from a file (`model.weights`).
 #pragma once
 
 #include <deque>
@@ -11,25 +11,25 @@
 
 namespace dtrain {
 
-/// A weight of PyTorch's as Keras has it.
+/// A PyTorch weight in Keras's form.
 struct TorchArray {
   ArrayRef array;
-  std::vector<float> values;  // of the array, if its axes were in another order
+  std::vector<float> values;  // elements of `array`, if its axes had to be permuted
 };
 
-/// What of a file a model begins with.
+/// The weights of a file that initialize a model.
 struct Pretrained {
-  std::string path;                                // of the file
+  std::string path;
   WeightFile file;                                 // owns the arrays
-  std::map<std::string, const ArrayRef*> weights;  // by the model's names; what is not here begins anew
-  std::deque<TorchArray> of_torch;                 // weights of PyTorch's in the order of Keras's axes
+  std::map<std::string, const ArrayRef*> weights;  // by the model's names; others keep their initial values
+  std::deque<TorchArray> of_torch;                 // PyTorch weights converted to Keras's order of axes
   std::vector<std::string> warnings;
-  std::string description;  // "12 of 14 weights from base.h5; begin anew: 'head/kernel'"
+  std::string description;  // "12 of 14 weights from base.h5; with initial values: 'head/kernel'"
 };
 
-/// Reads the file of graph.pretrained, which must be there. Throws UserError that names, at its place, every
-/// weight of the model that is not found in its shape, every one of the file that is not wanted, and every
-/// pattern that matches nothing.
+/// Reads the file of graph.pretrained, which must be set. Throws UserError that lists, with their locations,
+/// every weight of the model that the file lacks or has in another shape, every weight of the file that the
+/// model has no use for, and every pattern that matches nothing.
 Pretrained load_pretrained(const Graph& graph);
 
 }  // namespace dtrain

@@ -1,14 +1,14 @@
-// What a run is asked for while it goes on.
+// Requests to a running trainer.
 #pragma once
 
 #include <atomic>
 
 namespace dtrain {
 
-/// Another thread than the trainer's sets these, when a signal arrives.
+/// Set by another thread when a signal arrives; read by the trainer.
 struct Requests {
-  std::atomic<int> stop{0};       // a signal's number once the run is to save and end
-  std::atomic<bool> save{false};  // the run is to save and go on
+  std::atomic<int> stop{0};       // signal number if the run should save and end; else 0
+  std::atomic<bool> save{false};  // the run should save and continue
 };
 
 }  // namespace dtrain

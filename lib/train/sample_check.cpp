@@ -13,12 +13,12 @@ namespace dtrain {
 
 namespace {
 
-/// What a column goes to, and what that takes.
+/// The consumer of a column, and the values that it accepts.
 struct Consumer {
   std::string name;
   Bounds bounds;
-  bool is_unit_a_class = false;  // of an output
-  int64_t units = 0;             // of such an output
+  bool is_unit_a_class = false;  // for outputs: each unit is one class
+  int64_t units = 0;             // number of units of such an output
 };
 
 template <class V>
@@ -49,7 +49,7 @@ void check_column(const Dataset& data, size_t column, const Consumer& consumer, 
   }
 }
 
-/// The layer that takes this input as indices into the fewest.
+/// Returns the layer that takes this input as indices with the smallest limit; nullopt if no layer does.
 std::optional<Consumer> consumer_of_input(const Graph& graph, int input) {
   std::optional<Consumer> consumer;
   for (const GraphNode& node : graph.nodes) {
@@ -61,7 +61,7 @@ std::optional<Consumer> consumer_of_input(const Graph& graph, int input) {
   return consumer;
 }
 
-/// What a column goes to, where that takes numbers within bounds only.
+/// Returns the consumer of a column; nullopt if it accepts any value.
 std::optional<Consumer> consumer_of(const RunConfig& config, size_t column) {
   const size_t inputs = config.graph.inputs.size();
   if (column < inputs) return consumer_of_input(config.graph, config.graph.inputs[column]);
@@ -106,7 +106,7 @@ void check_targets_at_hand(const RunConfig& config, const Dataset& data, const s
 void check_readable(const Dataset& data, size_t most_bytes) {
   constexpr size_t kBlock = size_t{4} << 20;
   for (size_t column = 0; column < data.columns().size(); ++column) {
-    if (data.in_memory() && data.stored_form(column)) continue;  // no more than numbers times a number
+    if (data.in_memory() && data.stored_form(column)) continue;  // converting by a scale cannot fail
     const TensorSpec& spec = data.columns()[column];
     const size_t row_bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
     const auto rows = static_cast<int64_t>(std::max<size_t>(1, kBlock / std::max<size_t>(1, row_bytes)));

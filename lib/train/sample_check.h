@@ -1,4 +1,4 @@
-// What samples may hold, where shapes and types do not say it.
+// Checks sample values that shapes and types do not constrain.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace dtrain {
 
-/// Reads the columns of indices (an embedding's, labels) and of targets that a loss wants within bounds, and
-/// throws UserError where a sample is outside, naming it. `data` may lack the targets. `use`: of the split,
-/// "trained on".
+/// Reads the columns with bounded values: indices (for embeddings, or as labels) and targets that a loss
+/// requires to be in a range. Throws UserError that names the first sample out of bounds. `data` may lack the
+/// targets. `use`: what the split is used for, as in "trained on".
 void check_samples(const RunConfig& config, const Dataset& data, const std::string& use);
 
-/// Checks the targets alone, and only where looking at them costs next to nothing: few, and in memory.
+/// Checks the targets only, and only if that is cheap: they are few and in memory.
 void check_targets_at_hand(const RunConfig& config, const Dataset& data, const std::string& use);
 
-/// Reads whatever may turn out not to be readable, or not to be what the transforms want; of columns of more
-/// than `most_bytes` pieces at equal distances. Throws as reading does.
+/// Reads all data that might be unreadable or invalid for the transforms. Of columns larger than
+/// `most_bytes`, reads evenly spaced blocks. Throws the exceptions of the reader.
 void check_readable(const Dataset& data, size_t most_bytes);
 
 }  // namespace dtrain

@@ -30,8 +30,8 @@ bool is_trained(const ParameterLayout& layout, const ParameterSlice& slice) {
   return slice.offset < layout.trained();
 }
 
-/// Whether the checkpoint has no slot of a weight; where it lacks some of them only, it is not what dtrain
-/// writes.
+/// Returns whether the checkpoint has no optimizer state of a weight. (If only a part of it is missing,
+/// dtrain did not write the checkpoint, and the result is false.)
 bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) {
   const auto& slots = checkpoint.content().slots;
   return std::none_of(slots.begin(), slots.end(), [&](const OptimizerSlot& slot) {
@@ -39,7 +39,7 @@ bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) 
   });
 }
 
-/// Writes a parameter's place in an array of the state.
+/// Writes a parameter's slice of an array of the state.
 void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
                    std::string_view state, Replicas& replicas) {
   const std::string name = slice.path();
@@ -53,7 +53,8 @@ void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const Pa
                        static_cast<const float*>(array->data));
 }
 
-/// Throws UserError for a directory that is there and cannot be read, which is not one without checkpoints.
+/// Throws UserError for a directory that exists but cannot be read, rather than treating it as one without
+/// checkpoints.
 void check_can_be_listed(const std::string& directory) {
   std::error_code error;
   const fs::directory_iterator listing(directory, error);
@@ -84,7 +85,7 @@ TrainingState saved_state(const Checkpoint& checkpoint) {
 DataFacts saved_facts(const Checkpoint& checkpoint) {
   const Json& state = checkpoint.content().state;
   if (const Json* facts = state.find("facts")) return DataFacts::from_json(*facts);
-  // Checkpoints of earlier versions have the columns' names only, with the training split.
+  // Checkpoints of earlier versions contain only the column names of the training split.
   const Json* data = state.find("data");
   const Json* train = data ? data->find("train") : nullptr;
   const Json* fields = train ? train->find("fields") : nullptr;
@@ -95,8 +96,8 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
                                       const std::function<void(const std::string&)>& warn) {
   const DirectoryLock lock(directory.checkpoint_directory(), DirectoryLock::Kind::shared);
   check_can_be_listed(directory.checkpoint_directory());
-  // The lock keeps them from being removed meanwhile, unless the file system knows none: then what was listed
-  // may be gone when it is opened, and newer ones be there.
+  // The lock prevents checkpoints from being removed meanwhile. On file systems without locks, listed files
+  // may be gone when they are opened, and newer ones may exist: then list again.
   std::set<std::string> damaged;
   for (int looks = 0; looks < 100; ++looks) {
     const std::vector<std::string> paths = directory.checkpoints();
@@ -109,7 +110,7 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
         gone = look_at(paths[i]) == Standing::nothing;
         if (gone) continue;
         damaged.insert(paths[i]);
-        warn(std::string(error.what()) + (i > 0 ? "; taking the one before it" : ""));
+        warn(std::string(error.what()) + (i > 0 ? "; using the previous one" : ""));
       }
     }
     if (gone) continue;
@@ -121,36 +122,35 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
 
 namespace {
 
-/// Why the state of a run names no best checkpoint.
+/// Returns why the state of a run names no best checkpoint.
 std::string why_no_best(const RunConfig& config, const TrainingState& state) {
   if (!config.checkpoint.best)
-    return "its configuration asks for none, as `checkpoint: {best: {monitor: val_loss}}` does";
+    return "its configuration does not ask for one (`checkpoint: {best: {monitor: val_loss}}`)";
   const std::string& monitor = config.checkpoint.best->monitor;
   const Json& last = state.history.last();
-  if (last.is_null()) return "no epoch of it is finished";
+  if (last.is_null()) return "it has not finished an epoch";
   const Json* value = last.find(monitor);
-  if (value && std::isnan(value->as_double())) return fmt::format("'{}', which it goes by, is nan", monitor);
-  return fmt::format("no epoch has ended since it goes by '{}'", monitor);
+  if (value && std::isnan(value->as_double())) return fmt::format("its monitor '{}' is nan", monitor);
+  return fmt::format("no epoch has ended since its monitor became '{}'", monitor);
 }
 
-/// The checkpoint that the newest one's state calls the best so far. A run that goes on may meanwhile find a
-/// better one and remove that: then its newest checkpoint says which.
+/// Loads the checkpoint that the newest one's state names as the best so far. A running run may meanwhile
+/// replace the best checkpoint; then its newest checkpoint names the new one.
 Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
                    const std::function<void(const std::string&)>& warn) {
   for (int tries = 10;; --tries) {
     const TrainingState state = saved_state(newest);
     if (!state.best)
-      throw UserError(
-          fmt::format("{}: its run has no best checkpoint: {}; without --best the newest is taken",
-                      directory.path(), why_no_best(saved_config(newest, {}), state)));
+      throw UserError(fmt::format("{}: its run has no best checkpoint: {}; omit --best to use the newest",
+                                  directory.path(), why_no_best(saved_config(newest, {}), state)));
     if (state.best->step == state.step) return newest;
     const std::string path = directory.checkpoint_path(state.best->step);
     if (look_at(path) != Standing::nothing || tries == 0) return Checkpoint::load(path);
     auto newer = load_newest(directory, warn);
     if (!newer || newer->path() == newest.path())
       throw UserError(
-          fmt::format("{}: expected the best checkpoint so far, which {} names, found nothing; "
-                      "without --best the newest is taken",
+          fmt::format("{}: expected the best checkpoint so far, named by {}, found nothing; omit --best to "
+                      "use the newest",
                       path, newest.path()));
     newest = *std::move(newer);
   }
@@ -168,7 +168,7 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
   if (!state.best) return newest->path();
   std::string best = directory.checkpoint_path(state.best->step);
   if (look_at(best) != Standing::nothing) return best;
-  warn(fmt::format("{}: the best checkpoint, which {} names, is not there; taking that one", best,
+  warn(fmt::format("{}: the best checkpoint, named by {}, does not exist; using the latter", best,
                    newest->path()));
   return newest->path();
 }
@@ -193,8 +193,8 @@ std::optional<RunDirectory> run_directory_of(const std::string& path) {
 
 namespace {
 
-/// Loads the best checkpoint of the newest one's run. Where that fails, an error for Which::best, else a
-/// warning, and the newest one.
+/// Loads the best checkpoint according to `newest`. On failure, throws for Which::best; otherwise warns and
+/// loads the newest one.
 std::pair<Checkpoint, Which> load_best(const RunDirectory& directory, Checkpoint newest,
                                        const std::function<void(const std::string&)>& warn, Which which) {
   try {
@@ -214,8 +214,7 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
   std::optional<RunDirectory> directory = run_directory_of(path);
   if (look_at(path) != Standing::directory) {
     if (which == Which::best)
-      throw UserError(
-          fmt::format("{}: is one checkpoint; --best chooses among those of a run directory", path));
+      throw UserError(fmt::format("{}: is a single checkpoint; --best needs a run directory", path));
     Checkpoint checkpoint = Checkpoint::load(path);
     RunConfig config = saved_config(checkpoint, sets);
     return {std::move(checkpoint), std::move(config), std::move(directory)};
@@ -223,7 +222,7 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
   std::optional<Checkpoint> newest = load_newest(*directory, warn);
   if (!newest)
     throw UserError(
-        fmt::format("{}: holds no checkpoints; `dtrain fit CONFIG --resume` begins where none was saved",
+        fmt::format("{}: holds no checkpoints; `dtrain fit CONFIG --resume` starts the run if none was saved",
                     directory->checkpoint_directory()));
   if (which == Which::preferred &&
       (!saved_config(*newest, sets).checkpoint.best || !saved_state(*newest).best))
@@ -236,25 +235,27 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
 
 namespace {
 
-/// The slot of a checkpoint whose weights are averages: the weights that training goes on with.
+/// Slot name, in checkpoints whose weights are averages, for the weights that training continues with.
 constexpr std::string_view kUnaveraged = "unaveraged";
 
-/// Puts the weights that training goes on with in their place, where the checkpoint's own are averages; and
-/// the average, where the run keeps one. The word that the user should hear; "" as a rule.
+/// Loads the weights that training continues with, if the checkpoint's main weights are averages, and
+/// initializes the average if the run keeps one. Returns a message for the user, usually "".
 std::string restore_average(const Checkpoint& checkpoint, Replicas& replicas) {
   const auto& slots = checkpoint.content().slots;
   const bool averaged = std::any_of(slots.begin(), slots.end(),
                                     [](const OptimizerSlot& slot) { return slot.name == kUnaveraged; });
   replicas.begin_average();
   if (!averaged)
-    return replicas.has_average() ? "the checkpoint has no average of the weights: it begins anew" : "";
+    return replicas.has_average()
+               ? "the checkpoint has no average of the weights: the average starts as a copy of them"
+               : "";
   for (const ParameterSlice& slice : replicas.layout().slices())
     if (const ArrayRef* array = checkpoint.slot(kUnaveraged, slice.path()))
       restore_array(checkpoint, array, slice, kParameters, replicas);
   return "";
 }
 
-/// The optimizer whose slots the checkpoint has, by its kind; "" where the configuration does not say.
+/// Returns the type of the optimizer in the checkpoint's configuration; "" if there is none.
 std::string optimizer_of(const Checkpoint& checkpoint) {
   Diagnostics diagnostics;
   const ConfigNode config = parse_yaml(checkpoint.content().config_yaml, checkpoint.path(), diagnostics);
@@ -265,15 +266,16 @@ std::string optimizer_of(const Checkpoint& checkpoint) {
   return optimizer->is_mapping() && !optimizer->entries().empty() ? optimizer->entries()[0].first.text() : "";
 }
 
-/// Whether an optimizer goes on with another's slots: those of the same names mean the same.
+/// Returns whether optimizer `a` can continue with the state of `b`: equally named slots have the same
+/// meaning.
 bool same_slots(std::string a, std::string b) {
   for (std::string* name : {&a, &b})
     if (*name == "adamw" || *name == "lamb") *name = "adam";
   return a == b;
 }
 
-/// Puts slots in their place. Of those that the checkpoint does not have, slots_since says that they begin at
-/// its step. The word that the user should hear; "" as a rule.
+/// Loads the optimizer state. Records in slots_since the weights whose state is missing, with the
+/// checkpoint's step. Returns a message for the user, usually "".
 std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas,
                           TrainingState& state) {
   const std::map<std::string, int64_t> before = std::exchange(state.slots_since, {});
@@ -285,7 +287,7 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
       !(wanted.empty() || same_slots(config.train.optimizer.name, optimizer_of(checkpoint)))) {
     for (const ParameterSlice& slice : replicas.layout().slices())
       if (is_trained(replicas.layout(), slice)) state.slots_since[slice.path()] = state.step;
-    return "the checkpoint is of another optimizer: this one's slots start anew";
+    return "the checkpoint is of another optimizer: the optimizer state starts with its initial values";
   }
   std::vector<std::string> anew;
   for (const ParameterSlice& slice : replicas.layout().slices()) {
@@ -300,8 +302,9 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
       restore_array(checkpoint, checkpoint.slot(slot.name, slice.path()), slice, slot.name, replicas);
   }
   if (anew.empty()) return "";
-  return fmt::format("the checkpoint has no optimizer slots for {}: not trained before, {} start anew",
-                     list_some(anew), anew.size() == 1 ? "its slots" : "their slots");
+  return fmt::format(
+      "the checkpoint has no optimizer state for {}, not trained before: {} with initial values",
+      list_some(anew), anew.size() == 1 ? "it starts" : "they start");
 }
 
 }  // namespace
@@ -351,7 +354,7 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
                                      const HostArrays& arrays, const TrainingState& state,
                                      int64_t steps_per_epoch) {
   CheckpointContent content;
-  // The average is the model; what training goes on with stands beside it.
+  // The checkpoint's main weights are the average, if any; the weights for training are an additional slot.
   const float* average = arrays.slots.size() > config.slots().size() ? arrays.slots.back().data() : nullptr;
   const std::vector<KerasLayer> layers = keras_layers(config.graph);
   for (const KerasLayer& keras : layers) {

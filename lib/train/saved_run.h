@@ -1,4 +1,4 @@
-// A run as its checkpoints have it: to be resumed, evaluated, asked for predictions.
+// Loads runs from their checkpoints: to resume, evaluate or predict.
 #pragma once
 
 #include <functional>
@@ -15,74 +15,76 @@
 
 namespace dtrain {
 
-/// One of a run's checkpoints.
+/// Selects one of a run's checkpoints.
 enum class Which {
   newest,
-  best,       // an error where the run has none
-  preferred,  // the best where the configuration names one (checkpoint.best) and the run has it, else the
+  best,       // an error if the run has none
+  preferred,  // the best, if the configuration defines one (checkpoint.best) and the run has it; else the
               // newest
 };
 
 struct SavedRun {
   Checkpoint checkpoint;
   RunConfig config;
-  std::optional<RunDirectory> directory;  // nothing for a file that stands alone
-  /// Whether the checkpoint is its directory's newest or best one; nothing where the path named the file.
+  std::optional<RunDirectory> directory;  // nullopt for a single file outside a run directory
+  /// Which checkpoint of its directory was loaded; nullopt if the path named the file.
   std::optional<Which> which = {};
 };
 
-/// The names of the files in a folder that `dtrain import` writes: the model part of a configuration, and a
-/// checkpoint.
+/// File names in a folder that `dtrain import` writes: the model part of a configuration, and a checkpoint.
 inline constexpr const char* kImportedModel = "model.yaml";
 inline constexpr const char* kImportedWeights = "weights.h5";
-/// Returns the path of the checkpoint in a folder that `dtrain import` wrote; nothing for other paths.
+/// Returns the path of the checkpoint in a folder that `dtrain import` wrote; nullopt for other paths.
 std::optional<std::string> imported_model_at(const std::string& path);
 
-/// The run directory that a path, as load_saved_run() takes it, leads to; nothing for a file that stands
-/// alone. Throws UserError where nothing is there.
+/// Returns the run directory that contains `path` (see load_saved_run()); nullopt for a file outside run
+/// directories. Throws UserError if `path` does not exist.
 std::optional<RunDirectory> run_directory_of(const std::string& path);
-/// `path`: a run directory, its checkpoints/, a folder that `dtrain import` wrote, or one file. Of a
-/// directory the newest checkpoint that is whole (damaged ones are passed over, with a word to `warn`), or
-/// the one that it names as the best so far. Where the preferred best checkpoint cannot be read, `warn` is
-/// told, and the newest one is loaded. `sets` change the checkpoint's configuration. Throws UserError.
+/// Loads a run. `path`: a run directory, its checkpoints/, a folder that `dtrain import` wrote, or one file.
+/// From a directory, loads the newest intact checkpoint (skips damaged ones and calls `warn`), or the
+/// checkpoint that the newest one names as the best so far. If the preferred best checkpoint cannot be read,
+/// calls `warn` and loads the newest one. `sets`: changes of the checkpoint's configuration. Throws
+/// UserError.
 SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
                         const std::function<void(const std::string&)>& warn, Which which = Which::newest);
 
-/// The configuration of the run that wrote a checkpoint, with `sets`. Throws UserError.
+/// Returns the configuration of the run that wrote a checkpoint, changed by `sets`. Throws UserError.
 RunConfig saved_config(const Checkpoint& checkpoint, const std::vector<std::string>& sets);
 
-/// The state of the run when it wrote a checkpoint, with its history.
+/// Returns the run's state, including its history, at the time when it wrote a checkpoint.
 TrainingState saved_state(const Checkpoint& checkpoint);
 
-/// What the run's training split told, for a configuration that goes on with what it saved.
+/// Returns the facts about the run's training split, for configurations that continue from the checkpoint.
 DataFacts saved_facts(const Checkpoint& checkpoint);
 
-/// The newest whole checkpoint of a run directory, as above; nothing where it holds none at all.
+/// Returns the newest intact checkpoint of a run directory, like load_saved_run(); nullopt if it has no
+/// checkpoints.
 std::optional<Checkpoint> load_newest(const RunDirectory& directory,
                                       const std::function<void(const std::string&)>& warn);
 
-/// The path of a run directory's best checkpoint, or its newest where there is no such; any other path as it
-/// is. Throws UserError where the directory holds none.
+/// Returns the path of a run directory's best checkpoint, or of its newest one if there is no best; returns
+/// other paths unchanged. Throws UserError if the directory has no checkpoints.
 std::string best_checkpoint_at(const std::string& path, const std::function<void(const std::string&)>& warn);
 
-/// Allocates the parameters and slots and puts a checkpoint's in place, to train on. Slots that the
-/// checkpoint does not have stay as they begin: all where it is of another optimizer, those of weights that
-/// were not trained when it was saved. `state` is the checkpoint's, and learns which these are (slots_since).
-/// The words that the user should hear of it; "" where nothing begins anew. Throws UserError where a weight
-/// is missing or of another shape, or the memory is not there.
+/// Allocates parameters and optimizer state for training and loads them from a checkpoint. Optimizer state
+/// that the checkpoint lacks keeps its initial value: all of it if the checkpoint has another optimizer,
+/// otherwise that of weights that were not trained before. `state`: the checkpoint's; records these weights
+/// in slots_since. Returns a message for the user, or "" if nothing was reset. Throws UserError if a weight
+/// is missing or has another shape, or if there is too little memory.
 std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Replicas& replicas,
                                  TrainingState& state);
 
-/// Puts a checkpoint's weights in place, after Replicas::allocate() and before finish_writing(). Throws
-/// UserError where a weight is missing or of another shape.
+/// Loads a checkpoint's weights. To be called after Replicas::allocate() and before finish_writing(). Throws
+/// UserError if a weight is missing or has another shape.
 void restore_weights(const Checkpoint& checkpoint, Replicas& replicas);
 
-/// A saved run's model with its weights on this machine's devices, for `purpose` (evaluation or prediction)
-/// with the loader's batches, of `batch_size` at most. Throws UserError as above. Refers to the run.
+/// Places a saved run's model with its weights on this machine's devices, for `purpose` (evaluation or
+/// prediction) with batches of the loader, of at most `batch_size` samples. Throws UserError like
+/// restore_weights(), or if there is too little memory. Keeps references to the run.
 std::unique_ptr<Replicas> replicas_for_inference(const SavedRun& run, Plan::Purpose purpose,
                                                  int64_t batch_size, const Loader& loader);
 
-/// What a checkpoint holds; refers to `arrays`, which lie as `layout` says. `state` is a TrainingState's.
+/// Returns the content of a checkpoint; refers to `arrays`, which have the layout `layout`.
 CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
                                      const HostArrays& arrays, const TrainingState& state,
                                      int64_t steps_per_epoch);

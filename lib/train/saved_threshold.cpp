@@ -22,8 +22,8 @@ std::optional<double> saved_threshold(const SavedRun& run, size_t head) {
   if (goal->kind == ThresholdGoal::Kind::fixed) return goal->value;
   if (goal_of(saved_config(run.checkpoint, {})) != goal_of(run.config))
     throw UserError(
-        fmt::format("{}: its threshold was chosen for another goal than train.threshold states; "
-                    "state that one, or a number",
+        fmt::format("{}: its threshold was chosen for a different goal than train.threshold; set the same "
+                    "goal, or a number",
                     run.checkpoint.path()));
   const TrainingState state = saved_state(run.checkpoint);
   const Json* value = state.history.last().find("val_" + name_of_threshold(run.config, head));

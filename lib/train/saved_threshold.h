@@ -1,4 +1,4 @@
-// The threshold that a checkpoint keeps for an output of two classes.
+// The decision threshold of an output with two classes, from a checkpoint.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,9 @@
 
 namespace dtrain {
 
-/// The threshold of an output: that of the configuration, or the one of the last epoch that the checkpoint
-/// knows. Nothing where there is none. Throws UserError where the checkpoint's was chosen for another goal.
+/// Returns the threshold of an output: from the configuration, or as chosen in the last epoch of the
+/// checkpoint's history. Returns nullopt if there is none. Throws UserError if the checkpoint's threshold was
+/// chosen for a different goal.
 std::optional<double> saved_threshold(const SavedRun& run, size_t head);
 
 }  // namespace dtrain

@@ -23,7 +23,7 @@ bool of_same_files(const DataIdentity& a, const DataIdentity& b) {
                     [](const auto& x, const auto& y) { return x.bytes == y.bytes && x.digest == y.digest; });
 }
 
-/// How the splits were drawn together: "seed 1: validation 0.2"; "" where they were not.
+/// Returns how the splits were drawn together: "seed 1: validation 0.2"; "" if they were not.
 std::string draw_of(const DataIdentity& identity) {
   const size_t at = identity.drawn.find(" by ");
   return at == std::string::npos ? "" : identity.drawn.substr(at);
@@ -37,7 +37,7 @@ int64_t count_common(std::vector<int64_t> a, std::vector<int64_t> b) {
   return static_cast<int64_t>(common.size());
 }
 
-/// "; with `split: {seed: 1}` ...", where the other run drew its splits.
+/// Returns "; split: {seed: 1} ..." if the other run drew its splits.
 std::string advice(const RunConfig& other) {
   const auto& seed = other.dataset.facts.split_seed;
   return seed ? fmt::format("; split: {{seed: {}}} with that run's fractions gives this one the same splits",
@@ -62,16 +62,14 @@ std::vector<std::string> warnings_of_overlap(const RunConfig& config, const Chec
           (!mine.drawn.empty() && draw_of(mine) == draw_of(trained->second)))
         continue;
       RunConfig before = saved_config(other, {});
-      before.dataset.cache =
-          registry<Cache>().make("none");  // what that run has kept may be of other data now
+      before.dataset.cache = registry<Cache>().make("none");  // that run's cache may hold other data by now
       const int64_t common =
           count_common(evaluated->rows_in_files(), open(before, *before.dataset.train)->rows_in_files());
       if (common > 0)
-        warnings.push_back(
-            fmt::format("{}: was trained on {} of the {} samples of '{}', whose scores say little of "
-                        "unseen samples{}",
-                        other.path(), common, evaluated->size(), name, advice(before)));
-    } catch (const Error&) {  // the files are not there any more, or are others: evaluating says so
+        warnings.push_back(fmt::format(
+            "{}: was trained on {} of the {} samples of '{}', whose scores say little about unseen samples{}",
+            other.path(), common, evaluated->size(), name, advice(before)));
+    } catch (const Error&) {  // the files are missing or have changed; evaluation reports that
       continue;
     }
   }

@@ -1,4 +1,4 @@
-// Samples that a run evaluates and that the run before it was trained on.
+// Detects evaluation samples that a previous run was trained on.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace dtrain {
 
-/// A sentence for each of the configured run's validation and test splits that has samples on which the run
-/// of the checkpoint `other` was trained: scores there say little of unseen samples. Opens these splits, and
-/// those of the other run where both read the same files and draw otherwise. Nothing is said of splits that
-/// cannot be opened, nor where the other run's files have another content.
+/// Returns a warning for each validation or test split of the configured run that contains samples on which
+/// the run of the checkpoint `other` was trained, because scores there say little about unseen samples. Opens
+/// these splits, and those of the other run if both read the same files but draw different samples. Ignores
+/// splits that cannot be opened, and runs whose files had other content.
 std::vector<std::string> warnings_of_overlap(const RunConfig& config, const Checkpoint& other);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Where a run's time goes.
+// Time spent by a run, by category.
 #pragma once
 
 #include "base/json.h"
@@ -6,17 +6,17 @@
 
 namespace dtrain {
 
-/// Seconds of the trainer's thread since this process began the run. Devices that compute by themselves
-/// (GPUs) do so while the host goes on: then `computing` is what is waited for, and holds the update.
+/// Seconds of the trainer's thread since this process began the run. GPUs compute asynchronously; `computing`
+/// is then the time spent waiting for them, and includes the update.
 struct TimeSpent {
-  double waiting = 0;     // for samples that are read ahead and were not ready
-  double copying = 0;     // batches to their devices, with what is read and converted on the way
+  double waiting = 0;     // for samples that are read ahead but not ready
+  double copying = 0;     // copying batches to devices, including reading and converting them
   double computing = 0;   // forward and backward
-  double updating = 0;    // summing gradients over the replicas, and the optimizer
-  double validating = 0;  // evaluating the validation split, all of it
-  double saving = 0;      // what training waited for when checkpoints were written
-  double total = 0;       // of all, and what is none of these
-  ReadSeconds reading;    // beside these, of the threads that read ahead, together
+  double updating = 0;    // summing gradients over the replicas, and running the optimizer
+  double validating = 0;  // evaluating the validation split, including its reading
+  double saving = 0;      // waiting for checkpoints to be written
+  double total = 0;       // wall time, including time outside every category
+  ReadSeconds reading;    // separate: total time of all threads that read ahead
 
   Json to_json() const {
     return Json::object()

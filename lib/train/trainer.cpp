@@ -21,7 +21,7 @@ namespace dtrain {
 Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests,
                  World& world)
     : config_(std::move(config)), observer_(observer), requests_(requests), world_(world) {
-  set_nccl_environment(config_.train.deterministic);  // before the run's threads
+  set_nccl_environment(config_.train.deterministic);  // must precede the creation of the run's threads
   Placement placement = place_for_training(config_);
   loader_ = open_loader(config_, *config_.dataset.train, config_.dataset.shuffle, true);
   data_["train"] = loader_->dataset().identity();
@@ -29,14 +29,14 @@ Trainer::Trainer(RunConfig config, RunDirectory directory, Observer& observer, R
   if (config_.dataset.validation)
     validation_ = open_loader(config_, *config_.dataset.validation, false, false);
   if (validation_) data_["validation"] = validation_->dataset().identity();
-  // Before the replicas bind this thread.
+  // Must be created before the replicas bind this thread to a core.
   checkpointing_ = std::make_unique<Checkpointing>(config_, std::move(directory), state_, observer_,
                                                    world_.writes_files());
   replicas_ = std::make_unique<Replicas>(config_, std::move(placement), world_);
   size_t kept = 0;
   int64_t samples = 0;
   ReadAheadMemory ahead;
-  std::set<std::string> said;  // splits of the same files have the same to say
+  std::set<std::string> said;  // splits of the same files have the same warnings
   for (const Loader* loader : {loader_.get(), validation_.get()}) {
     if (!loader) continue;
     if (loader->dataset().on_device()) kept += loader->dataset().stored_bytes();
@@ -89,19 +89,20 @@ void Trainer::run() {
   const std::string where = checkpointing_->directory().checkpoint_path(state_.step);
   if (ended) return;
   if (stop_ != 0) throw Interrupted(stop_, fmt::format("stopped at step {}; saved {}", state_.step, where));
-  observer_.on_note(fmt::format("max_time ({}) is over at step {}; dtrain resume {} goes on",
+  observer_.on_note(fmt::format("max_time ({}) is over at step {}; dtrain resume {} continues",
                                 config_.train.max_time->str(), state_.step,
                                 checkpointing_->directory().path()));
 }
 
-/// False where it is to end before the configured end.
+/// Returns false if the run should end before its configured end.
 bool Trainer::train() {
   while (state_.epoch < config_.train.epochs && !state_.stopped)
     if (!train_epoch() || !finish_epoch()) return false;
   return true;
 }
 
-/// What a device has not finished is not worth saving, nor are weights that their loss says are ruined.
+/// Saves the last finished step. If that is unusable (a device failed, or the loss or the weights were
+/// rejected) or no step was finished, only writes a best epoch that was not saved yet.
 void Trainer::save_after_failure(int64_t first_step) {
   try {
     if (!sound_ || !replicas_->intact() || state_.step == first_step) return checkpointing_->save_held();
@@ -114,7 +115,7 @@ void Trainer::save_after_failure(int64_t first_step) {
   }
 }
 
-/// The rest of the epoch under way; false where it is not to be finished.
+/// Trains the rest of the current epoch; returns false if the run should end before the epoch's end.
 bool Trainer::train_epoch() {
   loader_->begin(state_.epoch, state_.step_in_epoch);
   lap_ = Clock::now();
@@ -161,14 +162,14 @@ void Trainer::save_async(bool announce) {
   lap_ = Clock::now();
 }
 
-/// Whether the run is to end before its end; saves where it is only asked to save. What one process is asked
-/// for, all do.
+/// Returns whether the run should end early. If only a save is requested, saves. A request to one process
+/// applies to all.
 bool Trainer::is_to_end(bool may_save) {
   if (may_save && world_.any(requests_.save.exchange(false))) save_async(true);
   stop_ = static_cast<int>(world_.all_reduce_max(requests_.stop));
   if (stop_ != 0) return true;
   if (!config_.train.max_time) return false;
-  // The next step, or what is done of one, and the save behind it have to fit in.
+  // The next step (or the rest of the running one) and the save after it must end in time.
   return world_.any(seconds_since(begin_) + 2 * step_seconds_ + checkpointing_->seconds_to_save() >=
                     config_.train.max_time->seconds());
 }
@@ -189,7 +190,7 @@ void Trainer::finish_step() {
   const double step_loss = loss_of(config_, totals.sums, totals.samples);
   ++state_.step;
   ++state_.step_in_epoch;
-  sound_ = false;  // unless nobody objects
+  sound_ = false;  // until all checks have passed
   if (is_suspect(config_, step_loss) && !std::exchange(samples_checked_, true))
     check_samples(config_, loader_->dataset(), "trained on");
   for (const auto& callback : config_.train.callbacks)
@@ -225,7 +226,7 @@ void Trainer::report(double step_loss) {
   observer_.on_step(progress);
 }
 
-/// The epochs to come are taken to last as long as the last one that was finished, or else as this one does.
+/// Assumes that each later epoch takes as long as the last finished one, or else as the current one.
 double Trainer::run_seconds_left(double epoch_seconds_left) const {
   const Json* last = state_.history.last().find("seconds");
   const double training = state_.train_seconds + epoch_seconds_left;
@@ -235,10 +236,10 @@ double Trainer::run_seconds_left(double epoch_seconds_left) const {
          whole * static_cast<double>(config_.train.epochs - state_.epoch - 1);
 }
 
-/// What the validation split comes to, of the averaged weights where an average is kept; nothing where the
-/// run is to end before that.
+/// Evaluates the validation split, with the averaged weights if an average is kept. Returns nullopt if the
+/// run should end first.
 std::optional<Measures> Trainer::validate() {
-  // What is saved is what trains.
+  // While the average replaces the weights, a checkpoint would save the wrong ones.
   const bool may_save = !replicas_->has_average();
   int64_t step = 0;
   const auto is_to_end_before_batch = [&] {
@@ -260,20 +261,20 @@ std::optional<Measures> Trainer::validate() {
   }
 }
 
-/// Before anything is made of an epoch's weights: a loss that is a number does not say that they are.
+/// Throws Error if weights are not finite. A finite loss does not prove that they are.
 void Trainer::check_weights() {
   if (!wants_finite_weights(config_.train.callbacks)) return;
   const std::string weight = replicas_->first_weight_not_finite();
   if (weight.empty()) return;
   sound_ = false;
-  throw Error(fmt::format(
-      "the weight '{}' has elements that are no finite numbers at step {} (epoch {}); the checkpoints "
-      "before it are as they were",
-      weight, state_.step, state_.epoch + 1));
+  throw Error(
+      fmt::format("the weight '{}' has elements that are not finite at step {} (epoch {}); earlier "
+                  "checkpoints are unchanged",
+                  weight, state_.step, state_.epoch + 1));
 }
 
-/// Validation, the epoch's record, callbacks; then the state is that of the next epoch's beginning. False
-/// where the run is to end before that.
+/// Validates, records the epoch and calls the callbacks; the state is then that of the next epoch's start.
+/// Returns false if the run should end before that.
 bool Trainer::finish_epoch() {
   const auto start = Clock::now();
   check_weights();
@@ -305,7 +306,8 @@ bool Trainer::finish_epoch() {
     return std::nullopt;
   };
   warn_of_monitors(metric);
-  // What may fail comes first, so that the state is of one epoch or of the next whatever happens.
+  // Calls that may throw come first, so that the state is that of one epoch or of the next, but never a
+  // mixture.
   std::vector<std::string> messages(1);
   Json schedule = config_.train.optimizer->learning_rate().after_epoch(state_.schedule, metric, messages[0]);
   std::vector<TrainingState::OfCallback> callbacks = state_.callbacks;
@@ -317,7 +319,7 @@ bool Trainer::finish_epoch() {
     if (verdict.stop && stop_reason.empty()) stop_reason = verdict.message;
     stopped = stopped || verdict.stop;
   }
-  if (config_.checkpoint.best) {  // what is being written may be the best
+  if (config_.checkpoint.best) {  // the checkpoint being written may be the best
     const Stopwatch stopwatch(spent_.saving);
     checkpointing_->wait();
   }
@@ -337,7 +339,7 @@ bool Trainer::finish_epoch() {
   observer_.on_epoch(record, config_.train.epochs);
   for (const std::string& message : messages)
     if (!message.empty()) observer_.on_note(message);
-  if (state_.epoch >= config_.train.epochs || state_.stopped) return true;  // what ends a run is saved then
+  if (state_.epoch >= config_.train.epochs || state_.stopped) return true;  // run() saves the final state
   const Stopwatch stopwatch(spent_.saving);
   if (world_.any(checkpointing_->due_after_epoch())) {
     checkpointing_->save_async();
@@ -348,21 +350,20 @@ bool Trainer::finish_epoch() {
   return true;
 }
 
-/// Monitors that are not a number are a warning each, once.
+/// Warns about each monitor that is NaN, once.
 void Trainer::warn_of_monitors(const MetricLookup& metric) {
   for (const std::string& monitor : monitors_of(config_)) {
     const std::optional<MonitoredNumber> number = metric(monitor);
     if (!number || !std::isnan(number->value) || !warned_.insert("nan " + monitor).second) continue;
-    observer_.on_warning(fmt::format(
-        "the monitored '{}' is nan in epoch {}: it has no value for these samples, as an auc of samples of "
-        "one "
-        "class has none; such an epoch is never the best, and before the first number none counts as one "
-        "without improvement",
-        monitor, state_.epoch + 1));
+    observer_.on_warning(
+        fmt::format("the monitored '{}' is nan in epoch {}: it is undefined for these samples, as an auc is "
+                    "for samples of one class; such an epoch is never the best, and epochs before the first "
+                    "number do not count as epochs without improvement",
+                    monitor, state_.epoch + 1));
   }
 }
 
-/// True where this epoch is the best so far.
+/// Updates the best epoch; returns true if this epoch is the best so far.
 bool Trainer::update_best(const MetricLookup& metric) {
   if (!config_.checkpoint.best) return false;
   const BestOptions& best = *config_.checkpoint.best;

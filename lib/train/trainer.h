@@ -1,4 +1,4 @@
-// Training from a state to the configured end: steps, epochs, validation, callbacks, checkpoints.
+// Trains from a state to the configured end: steps, epochs, validation, callbacks, checkpoints.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@
 
 namespace dtrain {
 
-/// The run was asked to stop, and has saved a checkpoint.
+/// The run was asked to stop and has saved a checkpoint.
 class Interrupted : public Error {
  public:
   Interrupted(int signal, const std::string& message) : Error(message), signal_(signal) {}
@@ -38,31 +38,31 @@ class Interrupted : public Error {
 
 class Trainer {
  public:
-  /// Opens the data and lays the model on its devices. train.max_time counts from here.
+  /// Opens the data and places the model on its devices. train.max_time counts from here.
   Trainer(RunConfig config, RunDirectory directory, Observer& observer, Requests& requests,
           World& world = single_process());
 
-  /// Begins with fresh weights, or with those that model.weights names.
+  /// Initializes the weights, or loads those of model.weights.
   void start();
-  /// Goes on from a checkpoint. Slots of another optimizer start anew, with a warning. Throws UserError where
-  /// a weight is missing or of another shape, or the memory is not there; and for a checkpoint within an
-  /// epoch, where the data, their order, the batch size, losses or metrics have changed.
+  /// Restores a checkpoint. Optimizer state of another optimizer is reset, with a warning. Throws UserError
+  /// if a weight is missing or has another shape, or if there is too little memory. For a checkpoint within
+  /// an epoch, also throws if the data, their order, the batch size, losses or metrics have changed.
   void restore(const Checkpoint& checkpoint);
-  /// Forgets the best epoch, whose checkpoint is missing: the next one counts as the best.
+  /// Forgets the best epoch, whose checkpoint is missing; the next epoch becomes the best.
   void forget_best() { state_.best.reset(); }
-  /// Trains to the configured end, or until a callback or train.max_time ends the run; the state that it ends
-  /// with is saved. Throws Interrupted, after saving, where a stop was asked for. Any other failure it throws
-  /// again: before that the last finished step is saved, unless a device failed, the loss or the weights were
-  /// refused (callbacks, check_samples()), or no step was finished. A save that fails there is a warning.
+  /// Trains to the configured end, or until a callback or train.max_time ends the run, and saves the final
+  /// state. Throws Interrupted, after saving, if a stop was requested. Rethrows any other failure. Before
+  /// that, saves the last finished step, unless a device failed, the loss or the weights were rejected (by
+  /// callbacks or check_samples()), or no step was finished. If that save fails, it only warns.
   void run();
 
   const TrainingState& state() const { return state_; }
   const RunConfig& config() const { return config_; }
   Replicas& replicas() { return *replicas_; }
-  /// Of the training split; of the validation split, null where there is none.
+  /// The loaders of the training split, and of the validation split (null if there is none).
   const Loader& loader() const { return *loader_; }
   const Loader* validation() const { return validation_.get(); }
-  /// Since run() was called.
+  /// Time spent since run() was called.
   TimeSpent time_spent() const;
 
  private:
@@ -74,7 +74,7 @@ class Trainer {
   double learning_rate_at(int64_t step) const;
   bool train();
   bool train_epoch();
-  /// Takes in the steps under way but for the last so many.
+  /// Waits for running steps, except the last `most_pending`.
   void finish_steps(int most_pending);
   void finish_step();
   bool finish_epoch();
@@ -94,21 +94,23 @@ class Trainer {
   Observer& observer_;
   Requests& requests_;
   World& world_;
-  int stop_ = 0;  // the signal that all processes know of
+  int stop_ = 0;  // the signal on which all processes have agreed; 0: none
   std::unique_ptr<Loader> loader_, validation_;
   std::unique_ptr<Replicas> replicas_;
-  std::map<std::string, DataIdentity> data_;  // by split, as it was opened
+  std::map<std::string, DataIdentity> data_;  // of the opened splits, by name
   TrainingState state_;
-  bool samples_checked_ = false;  // once is enough
-  std::set<std::string> warned_;  // metrics that may be off; "nan " and a monitor. Once is enough
+  bool samples_checked_ = false;  // samples are checked at most once
+  /// Warnings that were given: names of metrics that may be off, and "nan " + monitor.
+  std::set<std::string> warned_;
   bool restored_ = false;
-  bool sound_ = true;                             // no loss says that the weights are ruined
-  double step_seconds_ = 0;                       // of the last one
-  TimeSpent spent_;                               // but for `computing` and `total`
-  double in_steps_ = 0;                           // seconds
-  double epoch_waited_ = 0, epoch_in_steps_ = 0;  // as they were when this process began the epoch
+  bool sound_ = true;        // false if the loss or the weights were rejected
+  double step_seconds_ = 0;  // of the last step
+  TimeSpent spent_;          // except `computing` and `total`
+  double in_steps_ = 0;      // seconds
+  double epoch_waited_ = 0,
+         epoch_in_steps_ = 0;  // values of spent_.waiting and in_steps_ when this process began the epoch
   Clock::time_point begin_ = Clock::now(), run_begin_ = begin_, lap_;
-  std::unique_ptr<Checkpointing> checkpointing_;  // the last member: it reads from the replicas' memory
+  std::unique_ptr<Checkpointing> checkpointing_;  // the last member, because it reads the replicas' memory
 };
 
 }  // namespace dtrain

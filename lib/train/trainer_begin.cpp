@@ -1,4 +1,4 @@
-// How a trainer begins: with fresh weights, with those of a file, where a checkpoint ends.
+// The start of a trainer: with fresh weights, weights of a file, or the state of a checkpoint.
 #include <algorithm>
 #include <utility>
 
@@ -13,15 +13,15 @@ namespace dtrain {
 
 namespace {
 
-/// "shuffle: true", of a part of a configuration.
+/// Returns the entry `key` of a part of a configuration as text: "shuffle: true".
 std::string written_in(const ConfigNode& part, std::string_view key) {
   std::string text = ConfigNode::mapping({ConfigNode::entry(key, *part.find(key))}).to_yaml();
-  text.pop_back();  // the end of the line
+  text.pop_back();  // the newline
   return text;
 }
 
-/// Refuses what would make an epoch that is under way meet samples twice or never, or its sums be of two
-/// kinds.
+/// Throws UserError for changes because of which an unfinished epoch would use samples twice or never, or mix
+/// different kinds of sums.
 void check_epoch_goes_on(const std::string& path, const ConfigNode& saved, const ConfigNode& now) {
   const auto check = [&](const ConfigNode& before, const ConfigNode& after, std::string_view key) {
     if (written_in(before, key) == written_in(after, key)) return;
@@ -36,8 +36,8 @@ void check_epoch_goes_on(const std::string& path, const ConfigNode& saved, const
 
 }  // namespace
 
-/// Other samples than before are met twice or never within an epoch; from one epoch to the next a person may
-/// want them.
+/// If the data changed within an epoch, samples would be used twice or never: throws UserError. Between
+/// epochs, a change may be intended, and is only a warning.
 void Trainer::check_data_goes_on(const std::string& path) {
   for (const auto& [split, before] : std::exchange(state_.data, data_)) {
     const auto now = data_.find(split);
@@ -46,11 +46,12 @@ void Trainer::check_data_goes_on(const std::string& path) {
     if (split == "train" && state_.step_in_epoch > 0)
       throw UserError(fmt::format(
           "{}: within an epoch, the data cannot change: {}; change them at the end of one", path, change));
-    observer_.on_warning(fmt::format("the data of '{}' are others than before: {}", split, change));
+    observer_.on_warning(fmt::format("the data of '{}' have changed: {}", split, change));
   }
 }
 
-/// Each callback's state is the one saved of the next of its kind; those that are new begin with none.
+/// Assigns the saved states of callbacks to the callbacks of the same type, in order. New callbacks start
+/// with a null state.
 void Trainer::take_callbacks(std::vector<TrainingState::OfCallback> saved) {
   state_.callbacks.clear();
   for (const Configured<Callback>& callback : config_.train.callbacks) {
@@ -96,25 +97,25 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     replicas_->set_gradient_scale({.loss_scale = static_cast<float>(state_.loss_scale),
                                    .good_steps = static_cast<int32_t>(state_.good_steps)});
   if (state_.step_in_epoch == 0)
-    state_.sums.assign(Plan::count_totals(config_.heads), 0.0);  // maybe of others
+    state_.sums.assign(Plan::count_totals(config_.heads), 0.0);  // the saved ones may belong to other metrics
   if (state_.sums.size() != Plan::count_totals(config_.heads))
     throw UserError(fmt::format("{}: expected sums of {} totals, found {}", checkpoint.path(),
                                 Plan::count_totals(config_.heads), state_.sums.size()));
   if (const auto names = clear_outdated(config_, state_.sums, state_.sums_version); state_.step_in_epoch > 0)
     for (const std::string& name : names)
-      observer_.on_warning(fmt::format(
-          "{}: an earlier version counted '{}' of the epoch under way in another way: in this epoch it is of "
-          "the steps from {} on",
-          checkpoint.path(), name, state_.step + 1));
+      observer_.on_warning(
+          fmt::format("{}: an earlier version counted '{}' of the current epoch differently: in this epoch, "
+                      "it covers only the steps from {} on",
+                      checkpoint.path(), name, state_.step + 1));
   state_.sums_version = TrainingState::kSumsVersion;
   if (state_.step_in_epoch > loader_->steps_per_epoch() ||
       state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
-    throw UserError(fmt::format(
-        "{}: {} of the epoch's {} samples were trained on, which batches of {} do not meet; change the "
-        "batch size or the data at the end of an epoch",
-        checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
+    throw UserError(
+        fmt::format("{}: {} of the epoch's {} samples were trained on, which does not fit batches of {}; "
+                    "change the batch size or the data at the end of an epoch",
+                    checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
   take_callbacks(std::move(state_.callbacks));
-  // What ended it was another run's; a new end was asked for.
+  // The previous run ended for its own reasons; a different end was requested now.
   if (config_.train.epochs != state_.epochs || written_in(*saved.find("train"), "callbacks") !=
                                                    written_in(*config_.resolved.find("train"), "callbacks"))
     state_.stopped = false;

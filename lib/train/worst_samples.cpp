@@ -32,7 +32,7 @@ View element_of(const View& batch, size_t sample) {
           Shape({batch.shape.begin() + 1, batch.shape.end()}).prepended(1), batch.dtype};
 }
 
-/// The greatest losses come first, and those that are no numbers before them.
+/// Orders by descending loss, with NaN first, and then by row.
 bool is_worse(const WorstSample& a, const WorstSample& b) {
   if (std::isnan(a.loss) != std::isnan(b.loss)) return std::isnan(a.loss);
   if (a.loss != b.loss && !std::isnan(a.loss)) return a.loss > b.loss;
@@ -41,7 +41,7 @@ bool is_worse(const WorstSample& a, const WorstSample& b) {
 
 }  // namespace
 
-/// What samples are described by, for one output.
+/// Computes the loss and the description of samples, for one output.
 class WorstSamples::HeadErrors {
  public:
   HeadErrors(const RunConfig& config, size_t head)
@@ -67,7 +67,7 @@ class WorstSamples::HeadErrors {
     const auto best = [](const std::vector<double>& values) {
       return Json(std::max_element(values.begin(), values.end()) - values.begin());
     };
-    // One row, of which the greatest column is the class.
+    // One row per sample, whose largest column is the class.
     const bool is_class =
         head_.loss->tells_classes() && !head_.loss->is_of_columns() && output_.shape.rank() == 1;
     Json described = Json::object();

@@ -1,4 +1,4 @@
-// The samples of a split that a trained model is most wrong about.
+// Finds the samples of a split with the largest losses.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,18 @@
 namespace dtrain {
 
 struct WorstSample {
-  int64_t row = 0;  // in the split, from 0
-  std::string id;   // as the data call it: its name, or its row in the file
-  double loss = 0;  // as that of a batch of this sample alone, without weights
-  /// By output: {target, prediction}, and where it has a class {target, prediction, scores}: numbers in the
-  /// units of the data's targets, or arrays of them.
+  int64_t row = 0;  // index in the split, from 0
+  std::string id;   // the sample's name in the data, or its row in the file
+  double loss = 0;  // the loss of a batch of this sample only, without weights
+  /// By output: {target, prediction}, or {target, prediction, scores} if it has a class. Values are numbers
+  /// in the units of the data's targets, or arrays of them.
   std::vector<Json> outputs;
 };
 
-/// Keeps at most `count` samples (at least 1) of a split, the worst first.
+/// Keeps up to `count` (at least 1) samples of a split, worst first.
 class WorstSamples final : public PredictionVisitor {
  public:
-  /// Refers to the arguments.
+  /// Keeps references to the arguments.
   WorstSamples(const RunConfig& config, const Dataset& data, size_t count);
   ~WorstSamples() override;
 
@@ -42,8 +42,8 @@ class WorstSamples final : public PredictionVisitor {
   std::vector<WorstSample> samples_;
 };
 
-/// The worst samples of a split, as above. Nothing where `is_to_end`, which is asked before each batch, ended
-/// it early. `replicas`: for prediction, with batches of `batch_size`.
+/// Returns the worst samples of a split; nullopt if `is_to_end`, which is called before each batch, has
+/// returned true. `replicas`: allocated for prediction with batches of `batch_size`.
 std::optional<std::vector<WorstSample>> worst_samples(const RunConfig& config, Replicas& replicas,
                                                       const std::shared_ptr<const Dataset>& data,
                                                       int64_t batch_size, size_t count,

@@ -217,7 +217,7 @@ class Fit(Case):
                 self.assertIn(said, self.dtrain("check", "wide.yaml", *arguments, expect=2).err)
         if self.json("gpus")["gpu"]["count"] == 0:
             error = self.dtrain("check", "wide.yaml", "--fit", "--set", "train.precision=mixed_bfloat16", expect=2).err
-            self.assertIn("precision mixed_bfloat16 is for GPUs, and there is none here", error)
+            self.assertIn("precision mixed_bfloat16 is for GPUs, and this machine has none", error)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class FineTuning(Case):
         self.dtrain("check", "four.yaml")
         tuned = self.dtrain("fit", "four.yaml", "--output", "four")
         self.assertIn("8 of 10 weights from ", tuned.err)
-        self.assertIn("begin anew: 'head/kernel', 'head/bias'", tuned.err)
+        self.assertIn("with initial values: 'head/kernel', 'head/bias'", tuned.err)
         before, after = (self.arrays(self.checkpoints(run)[-1]) for run in ("six", "four"))
         trunk = [name for group, name in after if group == "weight" and name.startswith("trunk/")]
         self.assertEqual(len(trunk), 8)
@@ -120,7 +120,7 @@ class Average(Case):
         self.fit(output="plain")
         self.assert_same_weights("run", "plain")
         again = self.dtrain("resume", "run", "--epochs", "5", *self.EMA)
-        self.assertIn("the checkpoint has no average of the weights: it begins anew", again.err)
+        self.assertIn("the checkpoint has no average of the weights: the average starts as a copy of them", again.err)
 
     def assert_same_weights(self, run, other):
         self.assertEqual(self.arrays(self.checkpoints(run)[-1]), self.arrays(self.checkpoints(other)[-1]))

@@ -35,7 +35,7 @@ class Memory(Case):
         for command in (["check"], ["fit", "--output", "run"]):
             process = self.dtrain(*command, "config.yaml", expect=2)
             self.assertRegex(process.err, r"error: cpu: batches of 16 need [\d.]+ TB \([\d.]+ TB of parameters, .*"
-                                          r"can be had there \(.+\); not even one sample fits")
+                                          r"but .+ is available \(.+\); not even one sample fits")
             self.assertEqual(process.out, "")
         self.assertEqual(self.checkpoints(), [])
 
@@ -44,7 +44,7 @@ class Memory(Case):
         self.write("config.yaml", DEEP.replace("units: 64", "units: 30000"))
         for stages in ("auto", "[deep_200]"):
             process = self.dtrain("check", "config.yaml", "--set", f"strategy={{pipeline: {{devices: [cpu:0, cpu:1], stages: {stages}}}}}", expect=2)
-            self.assertRegex(process.err, r"can be had there \(.+\); cpu:\d has most of it, [\d.]+ TB, with 'deep\S*/dense' and \d+ more layers; "
+            self.assertRegex(process.err, r"but .+ is available \(.+\); cpu:\d has most of it, [\d.]+ TB, with 'deep\S*/dense' and \d+ more layers; "
                                           r"not even one sample fits \(`dtrain check --fit` shows strategies that may\)")
 
     def test_the_largest_batch_that_fits(self):
@@ -93,7 +93,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
     def test_samples_that_memory_cannot_hold(self):
         self.write("config.yaml", CONFIG.replace("samples: 500", "samples: 4294967296").replace("[12]", "[2000]"))
         sets = ["--set", "dataset.cache=memory"]
-        self.assertRegex(self.dtrain("check", "config.yaml", *sets, expect=2).err, r"[\d.]+ TB of samples.*can be had there")
+        self.assertRegex(self.dtrain("check", "config.yaml", *sets, expect=2).err, r"[\d.]+ TB of samples.*is available \(")
         self.assertRegex(self.dtrain("fit", "config.yaml", *sets, expect=2).err, r"the samples take [\d.]+ TB in memory, .* can be had")
 
     def test_batches_read_ahead(self):
@@ -126,7 +126,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.assertIn("at most 4.1 GB for a run: ulimit -v", limited.stdout, limited.stderr)
         refused = run("check", "config.yaml", "--set", "train.batch_size=1000000", "--set", "strategy=single")
         self.assertEqual(refused.returncode, 2, refused.stderr)
-        self.assertRegex(refused.stderr, r"can be had there \(ulimit -v\); the largest batch that fits is \d+")
+        self.assertRegex(refused.stderr, r"is available \(ulimit -v\); the largest batch that fits is \d+")
 
     def test_no_more_threads(self):
         """A line of the configuration where there are too many replicas for any machine; a sentence where this one

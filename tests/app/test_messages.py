@@ -63,7 +63,7 @@ class Messages(Case):
         error = self.fit("--set", "train.optimizer.adam.learning_rate=0.1,0.2", expect=2).err
         self.assertIn("--set train.optimizer.adam.learning_rate=0.1,0.2: `dtrain sweep` takes several values", error)
         error = self.fit("--set", "train.loss=binary_crossentropy", "--set", "model.layers.2.dense.units=1", expect=2).err
-        self.assertIn("it does not go with the loss binary_crossentropy; 'accuracy' goes with any loss of classes", error)
+        self.assertIn("it does not match the loss binary_crossentropy; 'accuracy' matches any classification loss", error)
         error = self.fit("--set", "model.layers.2.dense.units=1", expect=2).err
         self.assertIn("'dense_1', which takes 0 to 0; class 1 takes an output of at least 2 units, and it has 1 (`units: auto`", error)
 
@@ -137,7 +137,7 @@ class Overlap(Case):
         other = self.fit("--set", "seed=1", config=again, output="other").err
         for name in ("validation", "test"):
             self.assertRegex(other, rf"warning: .*ckpt-\d+.h5: was trained on 1\d of the 20 samples of '{name}', whose "
-                                    r"scores say little of unseen samples; split: {seed: 99} with that run's fractions")
+                                    r"scores say little about unseen samples; split: {seed: 99} with that run's fractions")
         shared = [f"--set=dataset.{name}.split.seed=99" for name in ("validation", "test")]
         self.assertNotIn("was trained on", self.fit("--set", "seed=1", *shared, config=again, output="shared").err)
         self.write("a.csv", "".join(f"{i},{(i + 1) % 2}\n" for i in range(100)))  # other data

@@ -103,9 +103,9 @@ MISTAKES = [
     ("repeat: 2", "repeat: @2147483647", "a number from 1 to 10000"),
     ("batch_size: 16", "batch_size: @2147483647", "and an array may have 2147483647 elements"),
     ("learning_rate: 0.001", "learning_rate: @1e39", "as float32 holds them"),
-    ("seed: 1", "seed: 1\nname: @a/b", "a name that a folder can have"),
-    ("seed: 1", "seed: 1\nname: @..", "a name that a folder can have"),
-    ("seed: 1", "seed: 1\nname: @''", "a name that a folder can have"),
+    ("seed: 1", "seed: 1\nname: @a/b", "a valid folder name"),
+    ("seed: 1", "seed: 1\nname: @..", "a valid folder name"),
+    ("seed: 1", "seed: 1\nname: @''", "a valid folder name"),
     # What this machine does not have.
     ("devices: [cpu:0, cpu:1]", "devices: [cpu:0, @gpu:9999]", "gpu:9999: "),
     ("  epochs: 1", "  precision: @mixed_bfloat16\n  epochs: 1", "cpu:0: precision mixed_bfloat16 is for GPUs"),
@@ -113,9 +113,9 @@ MISTAKES = [
     # Where layers are (the rest in tests/train/wrong_placements_test.cpp).
     ("{mirrored: {devices: [cpu:0, cpu:1]}}", "{placed: {layers: {@lst: cpu:0}}}", "did you mean 'last'?"),
     ("{mirrored: {devices: [cpu:0, cpu:1]}}", "{pipeline: {devices: [cpu:0, cpu:1], stages: [@lats]}}",
-     "stages: 'lats' is no layer of the model; did you mean 'last'?"),
+     "stages: 'lats' is not a layer of the model; did you mean 'last'?"),
     ("dense: {name: last, units: 3}", "dense: {name: last, units: 3, device: @cpu:0}",
-     "the strategy 'mirrored' gives layers no places of their own"),
+     "the strategy 'mirrored' does not place layers"),
     # Names from elsewhere.
     ("- conv2d:", "- @nn.Conv2d:", "did you mean 'conv2d'?"),
     ("- flatten: {}", "- @nn.ReLU: {}", "write activation: relu"),
@@ -200,7 +200,7 @@ class Mistakes(Case):
         self.write("wrong.yaml", text)
         said = self.dtrain("check", "wrong.yaml", expect=2).err
         for message in ("unknown key 'foo' in conv2d", "unknown loss 'sparse_crossentropy'", "monitor 'val_los' is no",
-                        "monitor 'val_acuracy' is no metric", "gpu:9999: ", "unknown key 'scal' in rescale"):
+                        "monitor 'val_acuracy' is not a metric", "gpu:9999: ", "unknown key 'scal' in rescale"):
             self.assertIn(message, said)
         # What is unknown only because of another mistake is not complained of.
         text = GOOD.replace("[sparse_categorical_accuracy]", "[sparse_categorical_acuracy]")
@@ -219,7 +219,7 @@ class Mistakes(Case):
     def test_logits_and_probabilities_are_warned_of_where_they_do_not_suit(self):
         loss = "loss: {sparse_categorical_crossentropy: {from_logits: true}}"
         for old, new, message in (
-                ("units: 3}\n", "units: 3, activation: softmax}\n", "is from_logits, but 'last' ends in a softmax"),
+                ("units: 3}\n", "units: 3, activation: softmax}\n", "has from_logits: true, but 'last' ends in a softmax"),
                 (loss, "loss: sparse_categorical_crossentropy", "takes 'last' for probabilities")):
             self.assertIn(old, GOOD)
             text = GOOD.replace(old, new)

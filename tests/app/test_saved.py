@@ -58,11 +58,11 @@ class Best(Case):
         self.assertEqual(self.metrics("other"), self.metrics()[:self.best + 1])
 
     def test_there_is_none(self):
-        self.assertIn("is one checkpoint", self.dtrain("evaluate", self.checkpoints()[-1], "--best", expect=2).err)
+        self.assertIn("is a single checkpoint", self.dtrain("evaluate", self.checkpoints()[-1], "--best", expect=2).err)
         path = self.dir / f"run/checkpoints/ckpt-{self.best * 32:08}.h5"
         path.unlink()
         self.assertRegex(self.dtrain("evaluate", "run", "--best", expect=2).err,
-                         rf"{path.name}: expected the best checkpoint so far.*without --best the newest")
+                         rf"{path.name}: expected the best checkpoint so far.*omit --best to use the newest")
         self.fit(output="plain")
         process = self.dtrain("evaluate", "plain", "--best", expect=2)
         self.assertIn("plain: its run has no best checkpoint", process.err)

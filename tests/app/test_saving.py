@@ -58,7 +58,7 @@ class Signals(Saving):
             self.wait_for(lambda: len(self.checkpoints()) >= count)
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(self.finish(process, 143).err.count("; training goes on"), 2)
+        self.assertEqual(self.finish(process, 143).err.count("; training continues"), 2)
 
     def test_two_at_once_are_one(self):
         """`timeout` sends SIGTERM to the process and to its group."""
@@ -153,7 +153,7 @@ class Directories(Saving):
         self.wait_for(lambda: self.checkpoints("run-recovered"))
         process.send_signal(signal.SIGTERM)
         process = self.finish(process, 143)
-        self.assertIn("run: was removed while the run goes on; from now on it saves in", process.err)
+        self.assertIn("run: was removed during the run; from now on it saves in", process.err)
         self.assertIn(f"run-recovered/checkpoints/{self.checkpoints('run-recovered')[-1].name}", process.err)
         epochs = [line["epoch"] for line in self.metrics("run-recovered")]
         self.assertEqual(epochs, list(range(1, len(epochs) + 1)))

@@ -192,7 +192,7 @@ class Tables(Case):
 
     def test_units_and_classes_that_do_not_meet(self):
         self.write("config.yaml", CONFIG.replace("units: 3", "units: 5"))
-        warning = "'dense_1' has 5 units, its target 3 classes ('iris', 'rose, wild', 'tulip')"
+        warning = "'dense_1' has 5 units, but its target has 3 classes ('iris', 'rose, wild', 'tulip')"
         self.assertIn(warning, self.dtrain("check", "config.yaml").err)
         self.assertEqual(self.dtrain("fit", "config.yaml", "--output", "run").err.count(warning), 1)
         self.write("config.yaml", CONFIG.replace("units: 3", "units: 2"))
@@ -200,7 +200,7 @@ class Tables(Case):
         self.write("config.yaml", CONFIG)
         self.assertNotIn("classes (", self.dtrain("check", "config.yaml").err)
         self.table("flowers.csv", [dict(row, species="iris") for row in self.rows], list(self.rows[0]))
-        self.assertIn("one class only, 'iris'", self.dtrain("check", "config.yaml").err)
+        self.assertIn("only one class, 'iris'", self.dtrain("check", "config.yaml").err)
 
     def test_two_classes_by_one_probability(self):
         rows = [dict(row, species="yes" if row["species"] == "iris" else "no") for row in self.rows]

@@ -123,7 +123,7 @@ class Threshold(Case):
         (self.dir / "validation.csv").unlink()
         self.predicted("test")  # needs no data
         error = self.dtrain("evaluate", "run", "--set", "train.threshold={recall: 0.9}", expect=2).err
-        self.assertIn("its threshold was chosen for another goal", error)
+        self.assertIn("its threshold was chosen for a different goal", error)
 
     def test_mistakes(self):
         for goal, message in {"1.5": "expected a number between 0 and 1, or one of {maximize: f1_score}",
@@ -137,7 +137,7 @@ class Threshold(Case):
         self.assertIn("threshold: is chosen on the validation split, which the data set does not have",
                       self.dtrain("check", "config.yaml", expect=2).err)
         self.write("config.yaml", self.config("0.3").replace("units: 1", "units: 3"))
-        self.assertIn("threshold: is for an output of two classes", self.dtrain("check", "config.yaml", expect=2).err)
+        self.assertIn("threshold: needs an output with two classes", self.dtrain("check", "config.yaml", expect=2).err)
 
 
 if __name__ == "__main__":

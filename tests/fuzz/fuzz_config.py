@@ -29,7 +29,7 @@ LIBRARIES_WORDS = re.compile(
     r"what\(\)|std::|vector::|basic_string|HDF5-DIAG|dnnl|could not create|terminate called|filesystem error|Assertion")
 PLACED = re.compile(r"^[^\n]*?:\d+:\d+: (error|warning): |^\.\.\. and \d+ more$")
 # What ends a run that was all right to begin: the numbers left what float32 holds.
-RAN_AWAY = re.compile(r"the loss is (nan|infinite)|are no finite numbers")
+RAN_AWAY = re.compile(r"the loss is (nan|infinite)|are not finite")
 
 EVERYTHING = ["""\
 seed: 3

@@ -27,7 +27,7 @@ from patience import patiently
 SECONDS = 5
 NOISE = ("HDF5-DIAG", "std::", "vector::", "basic_string", "what():", "filesystem error", "terminate called", "bad_alloc",
          "Sanitizer", "runtime error:")
-LOSS_FAILS = ("the loss is ", "are no finite numbers")  # extreme numbers are numbers
+LOSS_FAILS = ("the loss is ", "are not finite")  # extreme numbers are numbers
 
 CONFIG = """\
 seed: 1

@@ -116,6 +116,6 @@ TEST_CASE("a pattern that matches nothing is an error at its place") {
   CHECK(mistakes({"train.groups=[{weights: dense/bias, trainable: false, weight_decay: 0}]"})
             .find("weights that are not trained") != std::string::npos);
   CHECK(mistakes({"train.callbacks=[{ema: {decay: 0.9}}, {ema: {decay: 0.5}}]"})
-            .find("callbacks: 'ema' is there twice") != std::string::npos);
+            .find("callbacks: 'ema' is given twice") != std::string::npos);
   CHECK(mistakes({"train.groups=[{weights: []}]"}).find("groups") != std::string::npos);
 }

@@ -279,22 +279,24 @@ TEST_CASE("mistakes in metrics and weights have their places") {
   };
   says({"train.metrics={densee_1: [accuracy]}"}, "metrics: the model has no output 'densee_1'");
   says({"train.metrics=[f1_score]", "checkpoint.best={monitor: val_f1_score}"},
-       "monitor 'val_f1_score' is no number but a table");
+       "monitor 'val_f1_score' is a table, expected a number");
   says({"train.metrics=[{f1_score: {average: mackro}}]"}, "macro");
-  says({"train.metrics=[auc, auc]"}, "the metric 'auc' is there twice");
+  says({"train.metrics=[auc, auc]"}, "the metric 'auc' is given twice");
   says({"train.metrics=acuracy"}, "unknown metric 'acuracy'; did you mean 'accuracy'?");
   CHECK(errors_of({"train.metrics=accuracy"}) == "");
   says({"train.metrics=[r2_score]"}, "r2_score: expected a target of float32");
-  says({"train.metrics=[{recall: {name: epoch}}]"}, "name: 'epoch' is what something else is reported as");
-  says({"train.metrics=[{recall: {name: seconds}}]"}, "name: 'seconds' is what something else");
-  says({"train.metrics=[{recall: {name: per_class}}]"}, "name: 'per_class' is what something else");
+  says({"train.metrics=[{recall: {name: epoch}}]"},
+       "name: 'epoch' is already the name of another reported value");
+  says({"train.metrics=[{recall: {name: seconds}}]"}, "name: 'seconds' is already the name of another");
+  says({"train.metrics=[{recall: {name: per_class}}]"}, "name: 'per_class' is already the name of another");
   says({"train.metrics=[{recall: {name: ''}}]"}, "name: expected a name, found ''");
   says({"train.metrics=[{recall: {name: val_loss}}]"},
-       "name: 'val_loss' would be taken for what 'loss' is over the validation split");
+       "name: 'val_loss' is the name of 'loss' over the validation split");
   says({"train.metrics=[{precision: {thresholds: 0.9}}]"}, "precision: 'thresholds' is for columns that say");
   says({"model.layers=[{dense: {units: 1000}}]", "dataset.train.synthetic.target.classes=1000",
         "dataset.validation.synthetic.target.classes=1000", "train.metrics=[{auc: {num_thresholds: 65536}}]"},
-       "auc: keeps 131072000 counts of an output of 1000; a run's metrics may keep 16777216 in all");
+       "auc: keeps 131072000 counts for an output of shape 1000; all metrics of a run may keep at most "
+       "16777216");
   says({"train.class_weight=even"}, "expected 'balanced', or a mapping from classes to weights");
   says({"train.class_weight={0: -1}"}, "class_weight: -1 is below 0");
   CHECK(errors_of({"train.metrics={dense_1: [{f1_score: {average: macro}}]}", "train.class_weight=balanced",
@@ -310,10 +312,10 @@ model:
 dataset: {train: {synthetic: {samples: 8, targets: {val: {shape: [1]}, ink: {shape: [1]}}}}}
 train: {loss: mean_squared_error, optimizer: sgd}
 )";
-  CHECK_THROWS_WITH_AS(config_from(yaml),
-                       doctest::Contains("'val_loss' of an output would be taken for what "
-                                         "'loss' is over the validation split"),
-                       UserError);
+  CHECK_THROWS_WITH_AS(
+      config_from(yaml),
+      doctest::Contains("'val_loss' of an output is also the name of 'loss' over the validation split"),
+      UserError);
 }
 
 TEST_CASE("a monitor goes by what the metric is, not by what it is called") {
@@ -392,9 +394,9 @@ TEST_CASE("an auc that an earlier version counted begins again within the epoch,
   old.state.set("sums", counts);
   const std::vector<double> cleared = restored(old, before);
   REQUIRE(before.warnings.size() == 1);
-  CHECK(
-      before.warnings[0].find("'auc' of the epoch under way in another way: in this epoch it is of the steps "
-                              "from 3 on") != std::string::npos);
+  CHECK(before.warnings[0].find(
+            "'auc' of the current epoch differently: in this epoch, it covers only the steps from 3 on") !=
+        std::string::npos);
   REQUIRE(cleared.size() == sums.size());
   CHECK(std::accumulate(sums.begin() + 1, sums.end() - 1, 0.0) == 3 * 16);  // 3 curves of 16 samples
   CHECK(std::accumulate(cleared.begin() + 1, cleared.end() - 1, 0.0) == 0);

@@ -74,7 +74,7 @@ TEST_CASE("renamed, with a new head") {
   const auto* values = static_cast<const float*>(loaded.weights.at("trunk/hidden/kernel")->data);
   CHECK(std::equal(before.kernel.begin(), before.kernel.end(), values));
   CHECK(has(loaded.description, "2 of 4 weights"));
-  CHECK(has(loaded.description, "begin anew: 'head/kernel', 'head/bias'"));
+  CHECK(has(loaded.description, "with initial values: 'head/kernel', 'head/bias'"));
 }
 
 TEST_CASE("what does not fit is an error with its names and both shapes, all at once") {
@@ -93,7 +93,7 @@ TEST_CASE("what does not fit is an error with its names and both shapes, all at 
   CHECK(has(patterns, "weights.skip: the pattern 'tail/*' matches no weight of the model"));
   CHECK(has(patterns, "weights.unused: the pattern 'predictions/*' matches no weight of the file"));
   CHECK(has(before.error({before.from(", rename: {'dense_1/*': 'dense/*'}, skip: 'dense_1/*'")}),
-            "'dense/kernel' and 'dense_1/kernel' are both for 'dense/kernel'"));
+            "'dense/kernel' and 'dense_1/kernel' both match 'dense/kernel'"));
   CHECK(has(before.error({"model.weights={from: nowhere.h5}"}), "nowhere.h5"));
   CHECK_THROWS_AS(config_from(kDenseRun, {before.from(", rename: {'a/*': b}")}), UserError);
 }

@@ -159,7 +159,8 @@ TEST_CASE("slots of one name are another optimizer's") {
     Trainer(std::move(saved.config), *saved.directory, resumed, resumed.requests).restore(saved.checkpoint);
     return resumed.warnings;
   };
-  const std::vector<std::string> anew{"the checkpoint is of another optimizer: this one's slots start anew"};
+  const std::vector<std::string> anew{
+      "the checkpoint is of another optimizer: the optimizer state starts with its initial values"};
   CHECK(warnings("{sgd: {momentum: 0.9}}", "lion") == anew);
   CHECK(warnings("adam", "{adamw: {learning_rate: 0.01}}").empty());
   CHECK(warnings("{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.8, nesterov: true}}").empty());
@@ -391,9 +392,9 @@ TEST_CASE("a layer that is trained again begins with new slots, and the user hea
   Trainer trainer(std::move(saved.config), run, recorder, recorder.requests);
   trainer.restore(checkpoint);
   REQUIRE(recorder.warnings.size() == 1);
-  CHECK(
-      recorder.warnings[0] ==
-      "the checkpoint has no optimizer slots for 'conv2d/kernel': not trained before, its slots start anew");
+  CHECK(recorder.warnings[0] ==
+        "the checkpoint has no optimizer state for 'conv2d/kernel', not trained before: it starts with "
+        "initial values");
   // The others go on from where they were.
   const HostArrays arrays = trainer.replicas().download();
   for (const ParameterSlice& slice : trainer.replicas().layout().slices()) {

@@ -107,9 +107,9 @@ TEST_CASE("what cannot be a run is said in words") {
   CHECK(refusal(longest) == longest + ": could not be read: File name too long");
   CHECK(refusal(directory / "none") ==
         directory / "none" + ": expected a run directory or a checkpoint, found nothing");
-  CHECK(refusal(directory.path()) ==
-        directory.path() +
-            "/checkpoints: holds no checkpoints; `dtrain fit CONFIG --resume` begins where none was saved");
+  CHECK(refusal(directory.path()) == directory.path() +
+                                         "/checkpoints: holds no checkpoints; `dtrain fit CONFIG --resume` "
+                                         "starts the run if none was saved");
   std::filesystem::create_directories(directory / "run/checkpoints/ckpt-00000001.h5");
   CHECK(refusal(directory / "run") == directory / "run/checkpoints: none of its checkpoints can be read");
   if (::geteuid() == 0) return;  // whom nothing is closed to

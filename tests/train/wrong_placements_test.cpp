@@ -120,32 +120,32 @@ const WrongPlacement kWrong[] = {
     {placed("@'right/stem/*': cpu:0"), "", "",
      "placed: the pattern 'right/stem/*' matches no layer; did you mean 'right/stem'?"},
     {placed("'left/*': cpu:0, @'*/stem': cpu:1"), "", "",
-     "placed: 'left/stem' is to be on cpu:0 by 'left/*', and on cpu:1 by '*/stem'; its own `device:` would "
-     "outrank both"},
-    {placed("'*': cpu:0, @head: cpu:1"), "", "",
-     "placed: 'head' is to be on cpu:0 by '*', and on cpu:1 by 'head'"},
-    {"@placed", "", "", "placed: nothing says where any layer is: expected patterns"},
-    {"{@placed: {layers: {}}}", "", "", "placed: nothing says where any layer is: expected patterns"},
+     "placed: 'left/stem' is on cpu:0 by 'left/*', but on cpu:1 by '*/stem'; its own `device:` would take "
+     "precedence"},
+    {placed("'*': cpu:0, @head: cpu:1"), "", "", "placed: 'head' is on cpu:0 by '*', but on cpu:1 by 'head'"},
+    {"@placed", "", "", "placed: no layer has a device: expected patterns"},
+    {"{@placed: {layers: {}}}", "", "", "placed: no layer has a device: expected patterns"},
     {"{placed: {layers: @['left/*', cpu:0]}}", "", "", "placed's layers: expected a mapping of layers"},
     {"{placed: {@layer: {head: cpu:0}}}", "", "", "unknown key 'layer' in placed; did you mean 'layers'?"},
     {"{placed: {@'left/*': cpu:0}}", "", "", "unknown key 'left/*' in placed; expected one of layers"},
     // Layers' own devices where the strategy gives no places.
     {"single", kHead, head_with("device: @cpu:0"),
-     "device: 'head' is to be on cpu:0, and the strategy 'single' gives layers no places of their own; "
-     "`strategy: placed` does"},
+     "device: 'head' is assigned to cpu:0, but the strategy 'single' does not place layers; use `strategy: "
+     "placed`"},
     {"{mirrored: {devices: [cpu:0, cpu:1]}}", kHead, head_with("device: @cpu:1"),
-     "device: 'head' is to be on cpu:1, and the strategy 'mirrored' gives"},
+     "device: 'head' is assigned to cpu:1, but the strategy 'mirrored' does not place layers"},
     {pipeline("devices: [cpu:0, cpu:1]"), kHead, head_with("device: @cpu:1"),
-     "device: 'head' is to be on cpu:1, and the strategy 'pipeline' gives"},
+     "device: 'head' is assigned to cpu:1, but the strategy 'pipeline' does not place layers"},
     {"{sharded: {devices: [cpu:0, cpu:1]}}", kHead, head_with("device: @cpu:1"),
-     "device: 'head' is to be on cpu:1, and the strategy 'sharded' gives"},
-    {"single", kBody, "    - body: {repeat: 2, device: @cpu:1}", "device: 'body/in' is to be on cpu:1"},
+     "device: 'head' is assigned to cpu:1, but the strategy 'sharded' does not place layers"},
+    {"single", kBody, "    - body: {repeat: 2, device: @cpu:1}", "device: 'body/in' is assigned to cpu:1"},
     // Stages.
     {pipeline("devices: [cpu:0, cpu:1], stages: [@haed]"), "", "",
-     "stages: 'haed' is no layer of the model; did you mean 'head'?"},
-    {pipeline("devices: [cpu:0, cpu:1], stages: [@hint]"), "", "", "stages: 'hint' is no layer of the model"},
+     "stages: 'haed' is not a layer of the model; did you mean 'head'?"},
+    {pipeline("devices: [cpu:0, cpu:1], stages: [@hint]"), "", "",
+     "stages: 'hint' is not a layer of the model"},
     {pipeline("devices: [cpu:0, cpu:1], stages: [@right/stem/activation]"), "", "",
-     "stages: 'right/stem/activation' is no layer of the model"},
+     "stages: 'right/stem/activation' is not a layer of the model"},
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: [body, @body]"), "", "",
      "stages: 'body' begins where 'body' does: a stage would have no layers"},
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: [body, @body/in]"), "", "",
@@ -153,25 +153,27 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: [head, @merged]"), "", "",
      "stages: 'merged' comes before 'head' in the model; name layers in the model's order"},
     {pipeline("devices: [cpu:0, cpu:1], stages: [@left/stem]"), "", "",
-     "stages: 'left/stem' begins the model, and so the first stage, which would have no layers"},
+     "stages: 'left/stem' begins the model, so the first stage would have no layers"},
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: @[head]"), "", "",
-     "stages: 3 devices a replica make as many stages: expected the 2 layers with which those after the "
+     "stages: 3 devices per replica make as many stages: expected the 2 layers with which those after the "
      "first begin, found 1 (`stages: auto` chooses)"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @[merged, head]"), "", "",
-     "stages: 2 devices a replica make as many stages: expected the one layer with which those after the "
+     "stages: 2 devices per replica make as many stages: expected the one layer with which those after the "
      "first begin, found 2 (`stages: auto` chooses)"},
-    {pipeline("devices: [cpu:0], stages: @[head]"), "", "", "stages: 1 device a replica make as many stages"},
+    {pipeline("devices: [cpu:0], stages: @[head]"), "", "",
+     "stages: 1 device per replica make as many stages"},
     {pipeline("devices: [cpu:0, cpu:1], stages: [@[head]]"), "", "",
      "pipeline's stages: expected 'auto' or the names"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @{head: cpu:1}"), "", "",
      "pipeline's stages: expected 'auto' or the names"},
-    {pipeline("devices: [cpu:0, cpu:1], stages: @2"), "", "", "stages: '2' is no layer of the model"},
+    {pipeline("devices: [cpu:0, cpu:1], stages: @2"), "", "", "stages: '2' is not a layer of the model"},
     {pipeline("devices: @[cpu:0, cpu:1, cpu:2, cpu:3, cpu:4, cpu:5, cpu:6, cpu:7, cpu:8, cpu:9, cpu:10]"), "",
-     "", "pipeline: 11 stages for a model of 10 layers: a stage would have none"},
+     "", "pipeline: 11 stages for a model of 10 layers: a stage would have no layers"},
     // The pipeline's other options.
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], replicas: @2"), "", "",
-     "pipeline: 3 devices cannot be cut among 2 replicas, as many for each"},
-    {pipeline("devices: [cpu:0], replicas: @2"), "", "", "pipeline: 1 device cannot be cut among 2 replicas"},
+     "pipeline: 3 devices cannot be divided evenly among 2 replicas"},
+    {pipeline("devices: [cpu:0], replicas: @2"), "", "",
+     "pipeline: 1 device cannot be divided evenly among 2 replicas"},
     {pipeline("devices: [cpu:0, cpu:1], replicas: @0"), "", "",
      "pipeline's replicas: expected a number from 1 to 1024, found '0'"},
     {pipeline("devices: [cpu:0, cpu:1], microbatches: @0"), "", "",
@@ -239,10 +241,11 @@ TEST_CASE("all that is wrong with a placement is told at once") {
                         "left/mean]"));
   text = replaced(text, kHead, head_with("device: cpu:0"));
   const std::string errors = errors_of(text);
-  for (const char* message : {":16:45: error: device: 'head' is to be on cpu:0", ":18:40: error: gpu:9999: ",
-                              ":18:68: error: pipeline: 3 devices cannot be cut among 2 replicas",
-                              ":18:80: error: stages: 'heda' is no layer",
-                              ":18:94: error: stages: 'left/mean' comes before 'merged'"})
+  for (const char* message :
+       {":16:45: error: device: 'head' is assigned to cpu:0", ":18:40: error: gpu:9999: ",
+        ":18:68: error: pipeline: 3 devices cannot be divided evenly among 2 replicas",
+        ":18:80: error: stages: 'heda' is not a layer",
+        ":18:94: error: stages: 'left/mean' comes before 'merged'"})
     CHECK_MESSAGE(errors.find(message) != std::string::npos, message << " in\n" << errors);
   CHECK(std::count(errors.begin(), errors.end(), '\n') == 4);
 

@@ -34,8 +34,8 @@ bool check_present(const WrittenDevice& device, Diagnostics& diagnostics) {
 
 namespace {
 
-/// What `auto` means on this machine: all GPUs that can run this program, or else the CPU. Warns of GPUs that
-/// cannot, and where the CPU takes the place of a GPU that somebody may expect to be used.
+/// Resolves `auto`: all GPUs that can run this program, or else the CPU. Warns about GPUs that cannot run it,
+/// and about using the CPU if a GPU was probably expected.
 std::vector<DeviceId> automatic_devices(Diagnostics& diagnostics) {
   const GpuPresence gpus = gpu_presence();
   std::vector<DeviceId> usable;
@@ -49,9 +49,10 @@ std::vector<DeviceId> automatic_devices(Diagnostics& diagnostics) {
   }
   if (!usable.empty()) return usable;
   if (gpus.count == 0 && gpu_is_expected())
-    diagnostics.warning({}, fmt::format("no GPU can be used ({}): the CPU computes. `dtrain gpus` lists the "
-                                        "devices; 'cpu:0' as the strategy's device asks for the CPU",
-                                        gpus.reason));
+    diagnostics.warning({},
+                        fmt::format("no GPU can be used ({}), so the run uses the CPU. `dtrain gpus` lists "
+                                    "the devices; to choose the CPU, set the strategy's device to 'cpu:0'",
+                                    gpus.reason));
   return {{}};
 }
 
@@ -72,10 +73,9 @@ void refuse_layers_devices(const Graph& graph, std::string_view strategy, Diagno
   std::set<std::string> said;
   for (const GraphNode& node : graph.nodes)
     if (node.device && said.insert(node.device->mark.str()).second)
-      diagnostics.error(node.device->mark,
-                        fmt::format("device: '{}' is to be on {}, and the strategy '{}' gives layers no "
-                                    "places of their own; `strategy: placed` does",
-                                    node.name, node.device->id.str(), strategy));
+      diagnostics.error(node.device->mark, fmt::format("device: '{}' is assigned to {}, but the strategy "
+                                                       "'{}' does not place layers; use `strategy: placed`",
+                                                       node.name, node.device->id.str(), strategy));
 }
 
 std::vector<int> layer_nodes(const Graph& graph) {

@@ -1,4 +1,4 @@
-// What several strategies ask of devices and of the graph.
+// Helpers shared by strategies: device checks and queries about the graph.
 #pragma once
 
 #include <optional>
@@ -10,25 +10,28 @@
 
 namespace dtrain {
 
-/// Each replica is a thread.
+/// Upper limit of replicas, each of which is a thread.
 inline constexpr int64_t kMostReplicas = 1024;
 
 Check<DeviceList> at_most(int64_t most);
 
-/// False, and reported as an error, if this machine has no such device, or one that cannot run this program.
+/// Returns false and reports an error if this machine has no such device or the device cannot run this
+/// program.
 bool check_present(const WrittenDevice& device, Diagnostics& diagnostics);
-/// The list, or what `auto` means on this machine: all GPUs that can run this program, or else the CPU, with
-/// a warning where that may surprise. Empty if check_present() is false of one of the list.
+/// Returns the devices of `list`. For `auto`: all GPUs that can run this program, or else the CPU, with a
+/// warning if that may be a surprise. Returns an empty list if check_present() fails for a device.
 std::vector<DeviceId> present_devices(const DeviceList& list, Diagnostics& diagnostics);
 
-/// Reports the layers that name a device, each place once, for a strategy that does not go by that.
+/// Reports an error at each `device:` of a layer (once per source location), for strategies that do not
+/// support it.
 void refuse_layers_devices(const Graph& graph, std::string_view strategy, Diagnostics& diagnostics);
 
-/// The nodes of what users call layers, in order; and their names.
+/// Returns the graph nodes of user-visible layers, in graph order, and their names. Inputs and activations
+/// made for an `activation:` option are left out.
 std::vector<int> layer_nodes(const Graph& graph);
 std::vector<std::string> layer_names(const Graph& graph);
 
-/// By node, in order: the first node that reads it; none for what nobody reads.
+/// Returns, for each node, the first node that reads it; nullopt for nodes without readers.
 std::vector<std::optional<int>> first_readers(const Graph& graph);
 
 }  // namespace dtrain

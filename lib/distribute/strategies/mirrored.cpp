@@ -11,7 +11,7 @@ struct MirroredOptions {
   double bucket_megabytes = 25;
 };
 
-/// The whole model on every replica, the global batch cut among them.
+/// Data parallelism: the whole model on every replica, with the global batch divided among the replicas.
 class Mirrored final : public Strategy {
  public:
   explicit Mirrored(const MirroredOptions& options) : options_(options) {}
@@ -39,14 +39,15 @@ class Mirrored final : public Strategy {
 void add_mirrored(Registry<Strategy>& table) {
   table.add<Mirrored>(
       "mirrored",
-      Schema<MirroredOptions>("The whole model on every replica, each batch cut into contiguous shares.")
+      Schema<MirroredOptions>(
+          "The whole model is on every replica, and each batch is divided into contiguous shares.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"]}")
           .optional("devices", &MirroredOptions::devices, "the devices, or auto", at_most(kMostReplicas))
           .optional("replicas", &MirroredOptions::replicas,
-                    "how many replicas are laid over the devices in turn; one a device where not given",
+                    "number of replicas, assigned to the devices in turn; default: one per device",
                     between<std::optional<int64_t>>(1, kMostReplicas))
           .optional("bucket_megabytes", &MirroredOptions::bucket_megabytes,
-                    "how much of the gradient GPUs sum at a time while backward goes on",
+                    "megabytes of gradients that GPUs sum at a time during backward",
                     between(0.001, 65536.0)));
 }
 

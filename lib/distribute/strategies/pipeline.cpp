@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// `stages:` - `auto`, or the layers with which the stages after the first begin.
+/// The `stages:` option: `auto`, or the first layer of each stage after the first.
 struct StageList {
   bool automatic = true;
   std::vector<ConfigNode> names;  // scalars
@@ -51,9 +51,9 @@ inline const EnumNames<PipelineSchedule> names_of<PipelineSchedule> = {
 
 namespace {
 
-/// Of the activations of each there may be one on every stage.
+/// Upper limit: every stage may hold activations of each microbatch.
 constexpr int64_t kMostMicrobatches = 65536;
-/// The stages then wait for less than a fifth of the time (Huang et al., "GPipe", 2019).
+/// With this many, stages are idle for less than a fifth of the time (Huang et al., "GPipe", 2019).
 constexpr int64_t kMicrobatchesPerStage = 4;
 
 struct PipelineOptions {
@@ -67,25 +67,25 @@ struct PipelineOptions {
 const Schema<PipelineOptions>& pipeline_schema() {
   static const auto schema =
       Schema<PipelineOptions>(
-          "The model cut into stages, each on a device, which work on several "
-          "microbatches of each batch at once.")
+          "The model is cut into stages, one per device, which process several microbatches of a batch at "
+          "the same time.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], stages: auto, microbatches: 8}")
           .optional("devices", &PipelineOptions::devices,
-                    "the devices, a stage each, or auto; those of the first replica come first",
+                    "the devices, one per stage, or auto; those of the first replica come first",
                     at_most(kMostReplicas))
           .optional("stages", &PipelineOptions::stages,
                     "the layers with which the stages after the first begin, in the model's order; 'auto' "
-                    "cuts so that the slowest stage is as fast as can be within the devices' memory")
+                    "cuts so that the slowest stage is as fast as possible within the devices' memory")
           .optional("microbatches", &PipelineOptions::microbatches,
-                    "how many each replica's share of a batch is cut into, which changes no gradient; four "
-                    "times the stages where not given",
+                    "number of microbatches into which each replica's share of a batch is divided, which "
+                    "does not change the gradient; default: four times the stages",
                     between<std::optional<int64_t>>(1, kMostMicrobatches))
           .optional("schedule", &PipelineOptions::schedule,
-                    "'1f1b': each microbatch goes back as soon as it can, so that a stage keeps the "
-                    "activations of at most as many as there are stages; 'gpipe': all go forward before any "
-                    "goes back")
+                    "'1f1b': each microbatch goes backward as soon as possible, so that a stage keeps the "
+                    "activations of at most as many microbatches as there are stages; 'gpipe': all go "
+                    "forward before any goes backward")
           .optional("replicas", &PipelineOptions::replicas,
-                    "how many pipelines the devices are cut among, each with a share of the batch",
+                    "number of pipelines among which the devices are divided, each with a share of the batch",
                     between<int64_t>(1, kMostReplicas));
   return schema;
 }
@@ -135,38 +135,38 @@ class Pipeline final : public Strategy {
   }
 
  private:
-  /// 0, after it was reported, where the devices cannot be cut among the replicas. `present`: how many
-  /// devices `auto` means.
+  /// Returns the number of stages per replica; reports an error and returns 0 if the devices cannot be
+  /// divided evenly among the replicas. `present`: number of devices that `auto` resolves to.
   size_t count_stages(size_t present, Diagnostics& diagnostics) const {
     const auto replicas = static_cast<size_t>(options_.replicas);
     const size_t devices = options_.devices.devices.empty() ? present : options_.devices.devices.size();
     if (devices % replicas == 0) return devices / replicas;
     diagnostics.error(place_in(written_, {"replicas"}),
-                      fmt::format("pipeline: {} device{} cannot be cut among {} replicas, as many for each",
-                                  devices, devices == 1 ? "" : "s", replicas));
+                      fmt::format("pipeline: {} device{} cannot be divided evenly among {} replicas", devices,
+                                  devices == 1 ? "" : "s", replicas));
     return 0;
   }
 
   void check_number_of_names(size_t stages, Diagnostics& diagnostics) const {
     const size_t names = options_.stages.names.size();
     if (names + 1 == stages) return;
-    diagnostics.error(
-        place_in(written_, {"stages"}),
-        fmt::format("stages: {} device{} a replica make as many stages: expected the {} with which those "
-                    "after the first begin, found {} (`stages: auto` chooses)",
-                    stages, stages == 1 ? "" : "s",
-                    stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
+    diagnostics.error(place_in(written_, {"stages"}),
+                      fmt::format("stages: {} device{} per replica make as many stages: expected the {} with "
+                                  "which those after the first begin, found {} (`stages: auto` chooses)",
+                                  stages, stages == 1 ? "" : "s",
+                                  stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
   }
 
-  /// Bytes a second, of typical such devices.
+  /// Bandwidth, in bytes per second, of the slowest link among typical devices of these types.
   static double slowest_link(const std::vector<DeviceId>& devices) {
     double link = typical_speed(devices[0].kind).link;
     for (const DeviceId& device : devices) link = std::min(link, typical_speed(device.kind).link);
     return link;
   }
 
-  /// By the devices of the first replica; those of the others are taken to be like them. Where none fits the
-  /// devices' memory, that which lacks least: the plan of the memory says so with all that it holds.
+  /// Chooses stages for the devices of the first replica and assumes that the other replicas have equal
+  /// devices. If no cut fits into the devices' memory, returns the cut that exceeds it least; the memory plan
+  /// then reports the shortage in detail.
   std::vector<int> chosen_stages(const Workload& work, const Placement& placement,
                                  Diagnostics& diagnostics) const {
     const auto parts = [](int64_t samples, int64_t count) { return (samples + count - 1) / count; };
@@ -192,7 +192,7 @@ class Pipeline final : public Strategy {
     if (cut.outcome == StageCut::Outcome::too_few_layers)
       diagnostics.error(
           place_in(written_, {"devices"}),
-          fmt::format("pipeline: {} stages for a model of {} layer{}: a stage would have none",
+          fmt::format("pipeline: {} stages for a model of {} layer{}: a stage would have no layers",
                       devices.size(), cut.possible_starts, cut.possible_starts == 1 ? "" : "s"));
     else
       settle_stages(work.graph, cut.stages);
@@ -200,7 +200,7 @@ class Pipeline final : public Strategy {
   }
 
   PipelineOptions options_;
-  ConfigNode written_;  // the options
+  ConfigNode written_;  // the strategy's options as written by the user
 };
 
 }  // namespace

@@ -11,8 +11,7 @@
 
 namespace dtrain {
 
-/// Names of layers, or patterns over them, and where these are computed, in the order in which they are
-/// written.
+/// Layer names, or patterns over them, with their devices, in the order of the configuration.
 struct LayerPlaces {
   std::vector<std::pair<ConfigNode, WrittenDevice>> items;  // patterns are scalars
 };
@@ -55,22 +54,22 @@ struct PlacedOptions {
 const Schema<PlacedOptions>& placed_schema() {
   static const auto schema =
       Schema<PlacedOptions>(
-          "Every layer on the device that a pattern, or its own `device:`, says. The "
-          "others follow their first input, and the model's inputs their first reader. "
-          "Layers on several devices that need nothing of each other work at once.")
+          "Each layer is on the device given by a pattern or by the layer's `device:`. Other layers follow "
+          "their first input, and the model's inputs follow their first reader. Independent layers on "
+          "different devices run at the same time.")
           .example("{layers: {dense: \"cpu:0\"}}")
           .optional("layers", &PlacedOptions::layers,
                     "names of layers, or patterns over them, and their devices; a layer's own `device:` "
-                    "outranks them");
+                    "takes precedence");
   return schema;
 }
 
-/// Where each node is; nothing where that is not said.
+/// Device of each node; nullopt if not specified.
 using Places = std::vector<std::optional<DeviceId>>;
 
 class Placed final : public Strategy {
  public:
-  /// `where`: the strategy's name is written there.
+  /// `where`: source location of the strategy's name.
   Placed(const PlacedOptions& options, Mark where) : options_(options), where_(std::move(where)) {}
 
   using Strategy::place;
@@ -86,8 +85,8 @@ class Placed final : public Strategy {
     if (std::none_of(places.begin(), places.end(), [](const auto& place) { return place.has_value(); }) &&
         options_.layers.items.empty())
       diagnostics.error(where_,
-                        "placed: nothing says where any layer is: expected patterns (placed: {layers: "
-                        "{\"encoder/*\": cpu:0}}), or layers that have a `device:`");
+                        "placed: no layer has a device: expected patterns (placed: {layers: {\"encoder/*\": "
+                        "cpu:0}}), or layers that have a `device:`");
     if (diagnostics.count() != before) return {};
     place_others(graph, places);
     return laid_out(places);
@@ -114,14 +113,15 @@ class Placed final : public Strategy {
       if (node.device && !node.is_activation_of_previous) check_present(*node.device, diagnostics);
   }
 
-  /// The devices, for a model that is not known.
+  /// Placement with only the devices filled in, for a model that failed to parse.
   Placement of_patterns() const {
     Placement placement;
     for (const auto& [pattern, device] : options_.layers.items) placement.replicas.push_back({device.id});
     return placement;
   }
 
-  /// By the layers themselves and by the patterns. Reports two of these that disagree about a layer, once.
+  /// Returns the devices given by layers' `device:` options and by patterns. Reports each pair of patterns
+  /// that disagree about a layer once.
   Places said_places(const Graph& graph, Diagnostics& diagnostics) const {
     Places places(graph.nodes.size());
     std::set<std::pair<size_t, size_t>> said;
@@ -141,19 +141,19 @@ class Placed final : public Strategy {
           place = device.id;
           first = i;
         } else if (*place != device.id && said.emplace(first, i).second) {
-          diagnostics.error(pattern,
-                            fmt::format("placed: '{}' is to be on {} by '{}', and on {} by '{}'; its own "
-                                        "`device:` would outrank both",
-                                        node.name, place->str(), items[first].first.text(), device.id.str(),
-                                        pattern.text()));
+          diagnostics.error(
+              pattern,
+              fmt::format(
+                  "placed: '{}' is on {} by '{}', but on {} by '{}'; its own `device:` would take precedence",
+                  node.name, place->str(), items[first].first.text(), device.id.str(), pattern.text()));
         }
       }
     }
     return places;
   }
 
-  /// The first input's place, or that of the first reader where that is not known either; the place that is
-  /// said first where nothing on the way is said of any.
+  /// Fills in missing devices: that of the node's first input, else that of its first reader, else the first
+  /// device that is specified for any node.
   static void place_others(const Graph& graph, Places& places) {
     const std::vector<std::optional<int>> readers = first_readers(graph);
     const auto follow_reader = [&](size_t i) {
@@ -170,7 +170,7 @@ class Placed final : public Strategy {
       if (!place) place = first;
   }
 
-  /// Slots in the order in which nodes meet their devices.
+  /// Numbers the devices (slots) in the order in which nodes first use them.
   static Placement laid_out(const Places& places) {
     std::vector<DeviceId> devices;
     Placement placement;

@@ -15,8 +15,8 @@ struct ShardedOptions {
   ShardLevel level = ShardLevel::parameters;
 };
 
-/// A replica on every device, the global batch cut among them as under mirrored, each with a part of the
-/// state.
+/// ZeRO data parallelism: one replica per device, with the global batch divided as under `mirrored`, and each
+/// replica holding one part of the state.
 class Sharded final : public Strategy {
  public:
   explicit Sharded(const ShardedOptions& options) : options_(options) {}
@@ -33,7 +33,8 @@ class Sharded final : public Strategy {
   }
 
  private:
-  /// The parts are exchanged in the host's memory, or by NCCL among GPUs, each of which is one member.
+  /// Reports an error for mixed device types and for duplicate GPUs: parts are exchanged through host memory,
+  /// or by NCCL with one rank per GPU.
   bool check_kinds(Diagnostics& diagnostics) const {
     const size_t before = diagnostics.count();
     std::set<std::string> gpus;
@@ -56,14 +57,14 @@ class Sharded final : public Strategy {
 void add_sharded(Registry<Strategy>& table) {
   table.add<Sharded>(
       "sharded",
-      Schema<ShardedOptions>("A replica on every device, each batch cut into contiguous shares, and the "
-                             "training's state cut among the replicas: of what `level` says each keeps a "
-                             "part.")
+      Schema<ShardedOptions>(
+          "A replica is on every device, each batch is divided into contiguous shares, and the training's "
+          "state is divided among the replicas: each keeps a part of what `level` gives.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], level: parameters}")
           .optional("devices", &ShardedOptions::devices, "the devices, or auto", at_most(kMostReplicas))
           .optional("level", &ShardedOptions::level,
-                    "'optimizer': the optimizer's slots; 'gradients': the gradients' sum, too; 'parameters': "
-                    "the parameters, too, which are brought together layer by layer as they are used"));
+                    "'optimizer': the optimizer state; 'gradients': also the summed gradients; 'parameters': "
+                    "also the parameters, which are gathered layer by layer when they are used"));
 }
 
 }  // namespace dtrain

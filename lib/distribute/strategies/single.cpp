@@ -9,7 +9,7 @@ struct SingleOptions {
   DeviceList device;
 };
 
-/// One device. What every other strategy is compared with.
+/// One device; the reference for every other strategy.
 class Single final : public Strategy {
  public:
   explicit Single(const SingleOptions& options) : options_(options) {}
@@ -31,9 +31,9 @@ class Single final : public Strategy {
 
 void add_single(Registry<Strategy>& table) {
   Check<DeviceList> at_most_one = at_most(1);
-  at_most_one.expected = "one device, or auto (mirrored is for several)";
+  at_most_one.expected = "one device, or auto (use mirrored for several)";
   table.add<Single>("single",
-                    Schema<SingleOptions>("The model on one device.")
+                    Schema<SingleOptions>("The model is on one device.")
                         .example("{device: \"gpu:0\"}")
                         .optional("device", &SingleOptions::device, "the device, or auto", at_most_one));
 }

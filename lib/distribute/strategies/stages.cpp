@@ -11,8 +11,8 @@ namespace dtrain {
 
 namespace {
 
-/// The place among `layers` of the layer, or of the first one of the block's use, that has the name; nothing
-/// where there is none.
+/// Returns the index in `layers` of the layer `name`, or of the first layer in the block use `name`; nullopt
+/// if there is no match.
 std::optional<size_t> place_of(const std::string& name, const std::vector<std::string>& layers) {
   auto found = std::find(layers.begin(), layers.end(), name);
   if (found == layers.end())
@@ -30,20 +30,20 @@ std::vector<int> named_stages(const Graph& graph, const std::vector<ConfigNode>&
   const std::vector<std::string> layers = layer_names(graph);
   const std::vector<int> nodes = layer_nodes(graph);
   std::vector<int> stages(graph.nodes.size(), 0);
-  size_t last = 0;  // the layer with which the stage before begins
+  size_t last = 0;  // first layer of the previous stage
   const ConfigNode* last_name = nullptr;
   for (const ConfigNode& name : names) {
     const std::optional<size_t> place = place_of(name.text(), layers);
     if (!place) {
       std::string advice = suggestion(name.text(), layers);
       if (advice.empty()) advice = fmt::format("; there are {}", list_some(layers, 10));
-      diagnostics.error(name, fmt::format("stages: '{}' is no layer of the model{}", name.text(), advice));
+      diagnostics.error(name, fmt::format("stages: '{}' is not a layer of the model{}", name.text(), advice));
       continue;
     }
     if (*place == 0)
       diagnostics.error(name,
-                        fmt::format("stages: '{}' begins the model, and so the first stage, which would "
-                                    "have no layers; name those with which the others begin",
+                        fmt::format("stages: '{}' begins the model, so the first stage would have no layers; "
+                                    "name the layers with which the stages after the first begin",
                                     name.text()));
     else if (last_name && *place == last)
       diagnostics.error(name, fmt::format("stages: '{}' begins where '{}' does: a stage would have no layers",

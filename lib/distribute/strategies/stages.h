@@ -1,4 +1,4 @@
-// A pipeline's stages by the names of layers.
+// Maps the layer names of a pipeline's `stages:` option to stage indices, and back.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace dtrain {
 
-/// The stage of each node where the stages after the first begin with these layers, each named by a scalar; a
-/// block's use stands for its first layer. Empty, after it was reported, where a name is none of a layer's,
-/// two are not in the model's order, or a stage would have no layers.
+/// Returns the stage of each node. `names`: scalar nodes that name the first layer of each stage after the
+/// first; the name of a block's use means the block's first layer. Reports an error and returns an empty
+/// vector if a name is not a layer, names are not in the model's order, or a stage would be empty.
 std::vector<int> named_stages(const Graph& graph, const std::vector<ConfigNode>& names,
                               Diagnostics& diagnostics);
 
-/// The other way around: the layers with which the stages after the first begin.
+/// The inverse of named_stages(): returns the first layer of each stage after the first.
 std::vector<std::string> stage_names(const Graph& graph, const std::vector<int>& stages);
 
-/// The model's inputs go to the stage of their first reader, and activations stay with their layer.
+/// Moves each model input to the stage of its first reader, and each activation to the stage of its layer.
 void settle_stages(const Graph& graph, std::vector<int>& stages);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Every strategy of dtrain: each function adds one file's to the table.
+// Registration functions of all strategies, one per source file.
 #pragma once
 
 #include "distribute/strategy.h"

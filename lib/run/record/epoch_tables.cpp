@@ -8,7 +8,7 @@ namespace dtrain {
 
 TableLineWriter::TableLineWriter(int64_t epoch, int64_t step)
     : text_(Json::object().set("epoch", epoch).set("step", step).dump()) {
-  text_.pop_back();  // the object goes on
+  text_.pop_back();  // leaves the object open
 }
 
 void TableLineWriter::add(const std::string& name, const Json& table) {
@@ -28,9 +28,9 @@ TableLine table_line(const Json& record) {
 }
 
 TableBytes table_bytes(const RunConfig& config) {
-  constexpr size_t kText = 8;   // of a count of up to six digits, with what separates it from the next
-  constexpr size_t kLines = 7;  // the newest and the best epoch's, the best one's that is on the disk, and
-                                // those of two checkpoints that are being written
+  constexpr size_t kText = 8;   // bytes of a count of up to six digits, with its separator
+  constexpr size_t kLines = 7;  // lines in memory: of the newest epoch, of the best one and of the best one
+                                // on disk, and of two checkpoints that are being written
   size_t elements = 0;
   for (const Head& head : config.heads)
     for (const HeadMetric& metric : head.metrics)

@@ -1,4 +1,4 @@
-// The lines of tables.jsonl: the metrics of an epoch that are no numbers.
+// Lines of tables.jsonl: an epoch's metrics that are arrays rather than numbers.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace dtrain {
 
-/// A line of tables.jsonl with its end; null: the epoch has no tables. Immutable, so that a state and its
-/// copies share it.
+/// A line of tables.jsonl, including the newline; null if the epoch has no tables. Immutable, so that a state
+/// and its copies can share it.
 using TableLine = std::shared_ptr<const std::string>;
 
-/// Writes one line: an object of the epoch (from 1), the global step, and the tables by name.
+/// Writes one line: an object with the epoch (counted from 1), the global step, and the tables by name.
 class TableLineWriter {
  public:
   TableLineWriter(int64_t epoch, int64_t step);
   void add(const std::string& name, const Json& table);
-  /// Null where nothing was added. Call it once.
+  /// Returns the line; null if nothing was added. To be called once.
   TableLine finish();
 
  private:
@@ -28,13 +28,13 @@ class TableLineWriter {
   bool empty_ = true;
 };
 
-/// The line of a record that has nothing but an epoch, a step and tables.
+/// Returns the line for a record that has only an epoch, a step and tables.
 TableLine table_line(const Json& record);
 
-/// What the tables of a run's metrics may take, in bytes.
+/// Upper estimate of the bytes that the tables of a run's metrics take.
 struct TableBytes {
-  size_t memory = 0;  // of the host, while an epoch ends, is saved and is reported
-  size_t disk = 0;    // of a checkpoint, and of tables.jsonl
+  size_t memory = 0;  // on the host, while an epoch ends, is saved and is reported
+  size_t disk = 0;    // in a checkpoint and in tables.jsonl
 };
 TableBytes table_bytes(const RunConfig& config);
 

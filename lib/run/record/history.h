@@ -1,4 +1,4 @@
-// The lines of metrics.jsonl as the trainer and checkpoints hold them.
+// The lines of metrics.jsonl in memory, for the trainer and checkpoints.
 #pragma once
 
 #include <functional>
@@ -9,30 +9,30 @@
 
 namespace dtrain {
 
-/// One JSON object an epoch, a line each. They are held as the file's own text, to which an epoch appends a
-/// line, so that saving a run costs a copy of it, not the time to write out every epoch that was ever done.
+/// One JSON object per epoch, one line each. Stored as the file's text, to which each epoch appends a line.
+/// Saving a run therefore copies the text, rather than serializing every past epoch.
 class History {
  public:
   History() = default;
-  /// Is given a record of which only epoch, step and the tables are left.
+  /// Receives a record that contains only epoch, step and tables.
   using TakeTables = std::function<void(Json tables)>;
-  /// Takes the text of a metrics.jsonl. Earlier versions wrote metrics that are tables into it, too: these
-  /// are removed from the lines and handed to `take`, an epoch at a time. Throws UserError unless every line
-  /// is a record: an object with whole numbers from 0 up under "epoch" and "step".
+  /// Parses the text of a metrics.jsonl. Earlier versions also wrote metrics that are tables into it; these
+  /// are removed from the lines and passed to `take`, one epoch at a time. Throws UserError unless every line
+  /// is a record: an object with non-negative integers "epoch" and "step".
   static History parse(std::string_view lines, const TakeTables& take = nullptr);
 
-  /// Throws UserError as parse() does. The record has no tables.
+  /// Appends a record, which must have no tables. Throws UserError like parse().
   void push(const Json& record);
 
   const std::string& text() const { return text_; }
-  /// The last record's line with its end; empty where there is no record.
+  /// The last record's line, including the newline; empty if there is no record.
   std::string_view last_line() const { return std::string_view(text_).substr(last_line_); }
-  /// The last record; null where there is none.
+  /// The last record; null if there is none.
   const Json& last() const { return last_; }
 
  private:
   std::string text_;
-  size_t last_line_ = 0;  // where it begins
+  size_t last_line_ = 0;  // offset of the last line
   Json last_;
 };
 

@@ -10,16 +10,16 @@
 
 namespace dtrain {
 
-/// A row an epoch under a header of the records' keys, in the order in which they first occur; where a record
-/// lacks a key, its cell is empty. Numbers read back to the same double (nan, inf and -inf stand as such).
-/// Held as text, to which an epoch appends a row.
+/// One row per epoch, with the records' keys as header in the order of first occurrence; a cell is empty if
+/// its record lacks the key. Numbers parse back to the same double (nan, inf and -inf are written like that).
+/// Stored as text, to which each epoch appends a row.
 class MetricsTable {
  public:
-  /// Takes in the lines that `history`, of which earlier calls took in the beginning, has got since then.
+  /// Adds the lines that were appended to `history` since the previous call.
   void update(const History& history);
   /// The whole table.
   const std::string& text() const { return text_; }
-  /// The rows that the last update() appended; nothing where it changed the header, and so every row.
+  /// The rows that the last update() appended; nullopt if it changed the header, and so every row.
   std::optional<std::string_view> appended() const;
 
  private:
@@ -28,9 +28,9 @@ class MetricsTable {
 
   std::vector<std::string> columns_;
   std::string text_;
-  size_t taken_ = 0;     // bytes of the history
-  size_t appended_ = 0;  // where the rows of the last update() begin
-  bool anew_ = false;    // the last update() changed the header
+  size_t taken_ = 0;     // bytes of the history read so far
+  size_t appended_ = 0;  // offset of the rows that the last update() appended
+  bool anew_ = false;    // whether the last update() changed the header
 };
 
 }  // namespace dtrain

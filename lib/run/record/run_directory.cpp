@@ -36,7 +36,7 @@ constexpr const char* kSamples = "samples.json";
 constexpr const char* kReport = "report.html";
 constexpr const char* kEvents = "run.jsonl";
 constexpr const char* kTensorboard = "tensorboard";
-/// The beginning of every run.jsonl, which is the first file that a run writes.
+/// The possible beginnings of run.jsonl, which is the first file that a run writes.
 constexpr std::array<std::string_view, 2> kFirstEvents{R"({"event": "fit", "time": ")",
                                                        R"({"event": "resume", "time": ")"};
 constexpr std::array kOwn{kConfig, kMetrics, kTable, kTables, kSamples, kReport, kEvents};
@@ -50,25 +50,25 @@ bool is_a_directory(const fs::path& path) {
   return fs::is_directory(path, unknown);
 }
 
-/// Makes a directory and those above it; adds those that were not there to `made`, the uppermost first.
+/// Creates a directory and its missing parents; appends the created ones to `made`, outermost first.
 void make_directories(const fs::path& path, std::vector<std::string>& made) {
   if (path.empty() || is_a_directory(path)) return;
   make_directories(path.parent_path(), made);
   if (::mkdir(path.c_str(), 0777) == 0) {
     made.push_back(path.string());
   } else if (const int why = errno; why != EEXIST || !is_a_directory(path)) {
-    throw UserError(fmt::format("{}: cannot be made: {}", path.string(), reason(why)));
+    throw UserError(fmt::format("{}: cannot be created: {}", path.string(), reason(why)));
   }
 }
 
-/// Without a slash at its end.
+/// Returns the absolute path without a trailing slash.
 fs::path without_slash(const std::string& path) {
   std::error_code unknown;
   const fs::path absolute = without_dots(fs::absolute(path, unknown).string());
   return absolute.has_filename() ? absolute : absolute.parent_path();
 }
 
-/// The first of NAME-recovered, NAME-recovered-2, ... in `parent` that is not there.
+/// Returns the first of NAME-recovered, NAME-recovered-2, ... that does not exist in `parent`.
 fs::path free_name(const fs::path& parent, const std::string& name) {
   std::error_code unknown;
   fs::path path = parent / (name + "-recovered");
@@ -80,7 +80,7 @@ bool exists(const Location& location) {
   return ::faccessat(location.directory, location.path.c_str(), F_OK, 0) == 0;
 }
 
-/// True where the file is gone.
+/// Returns whether the file no longer exists.
 bool remove(const Location& location) {
   return ::unlinkat(location.directory, location.path.c_str(), 0) == 0 || errno == ENOENT;
 }
@@ -89,8 +89,8 @@ bool same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/// Locks a directory that is open. False where another process has it; some file systems know no locks. Who
-/// only asks whether it is held has it for a moment.
+/// Locks an open directory. Returns false if another process holds the lock; true on file systems without
+/// locks. Retries for a moment, because is_held() in another process holds the lock briefly.
 bool lock(int fd) {
   for (int attempt = 0; attempt < 20; ++attempt) {
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
@@ -101,7 +101,7 @@ bool lock(int fd) {
 
 }  // namespace
 
-/// What the copies share. `fd` is -1 until it is held.
+/// State shared by copies. `fd`: -1 until the directory is held.
 struct RunDirectory::Held {
   explicit Held(std::string given) : path(std::move(given)), absolute(without_slash(path)) {}
   Held(const Held&) = delete;
@@ -113,9 +113,9 @@ struct RunDirectory::Held {
     fd = -1;
   }
 
-  /// Makes and opens the directory `path`, and locks it. False where another process has it.
+  /// Creates, opens and locks the directory `path`. Returns false if another process holds the lock.
   bool open() {
-    // Whoever had it may have removed it before it was locked here.
+    // The previous owner may have removed the directory before it was locked here; then start over.
     for (struct stat ours{}, there{};; close()) {
       make_directories(path, made);
       fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -129,7 +129,7 @@ struct RunDirectory::Held {
     }
   }
 
-  /// 0 where checkpoints/ was not there, else the error: EEXIST where it is.
+  /// Returns 0 if checkpoints/ was created, else errno: EEXIST if it already existed.
   int make_checkpoints() const { return ::mkdirat(fd, kCheckpoints, 0777) == 0 ? 0 : errno; }
 
   bool is_gone() const {
@@ -138,11 +138,11 @@ struct RunDirectory::Held {
   }
 
   std::string path;
-  fs::path absolute;  // of `path`: the working directory may go, too
+  fs::path absolute;  // absolute form of `path`, because the working directory may be removed, too
   int fd = -1;
-  std::vector<std::string> made;  // by open()
+  std::vector<std::string> made;  // directories that open() created
   bool made_checkpoints = false;
-  std::vector<const char*> missing;  // of the files of a run, when it was opened
+  std::vector<const char*> missing;  // run files that did not exist when the directory was opened
   bool missing_tensorboard = false;
 };
 
@@ -234,7 +234,7 @@ bool RunDirectory::try_hold() {
   if (error != 0 && error != EEXIST) {
     const std::string path = checkpoint_directory();
     discard();
-    throw UserError(fmt::format("{}: cannot be made: {}", path, reason(error)));
+    throw UserError(fmt::format("{}: cannot be created: {}", path, reason(error)));
   }
   for (const char* name : kOwn)
     if (!exists(at(name))) held_->missing.push_back(name);
@@ -266,7 +266,7 @@ void RunDirectory::discard() {
   if (held_->fd < 0 || !steps().empty()) return;
   for (const char* name : held_->missing) remove(at(name));
   if (held_->missing_tensorboard) remove_event_files();
-  // What is not empty stays.
+  // Directories that are not empty are kept.
   if (held_->made_checkpoints) ::unlinkat(held_->fd, kCheckpoints, AT_REMOVEDIR);
   for (auto path = held_->made.rbegin(); path != held_->made.rend(); ++path) ::rmdir(path->c_str());
   held_->close();
@@ -281,10 +281,10 @@ std::string RunDirectory::ensure() {
     const int error = held_->make_checkpoints();
     if (error == EEXIST) return "";
     if (error == 0)
-      return fmt::format("{}: was removed while the run goes on; it is made anew", checkpoint_directory());
-    // A directory that is gone takes nothing, even where it does not say so.
+      return fmt::format("{}: was removed during the run; it was created again", checkpoint_directory());
+    // A removed directory accepts no files, even if fstat() did not report the removal.
     if (error != ENOENT && error != ESTALE)
-      throw Error(fmt::format("{}: cannot be made: {}", checkpoint_directory(), reason(error)));
+      throw Error(fmt::format("{}: cannot be created: {}", checkpoint_directory(), reason(error)));
   }
   const fs::path removed = held_->absolute;
   std::string why;
@@ -295,13 +295,13 @@ std::string RunDirectory::ensure() {
       held_->path = free_name(parent, removed.filename().string()).string();
       held_->open();
       held_->make_checkpoints();
-      return fmt::format("{}: was removed while the run goes on; from now on it saves in {}",
-                         removed.string(), held_->path);
+      return fmt::format("{}: was removed during the run; from now on it saves in {}", removed.string(),
+                         held_->path);
     } catch (const Error& error) {
       why = error.what();
     }
   }
-  throw Error(fmt::format("{}: was removed while the run goes on; {}", removed.string(), why));
+  throw Error(fmt::format("{}: was removed during the run; {}", removed.string(), why));
 }
 
 void RunDirectory::write_text(const std::string& name, const std::string& text) const {
@@ -342,7 +342,7 @@ void RunDirectory::append_table(std::string_view rows) const {
   append(kTable, rows);
 }
 
-/// What others have put there stays.
+/// Removes dtrain's event files only; other files are kept.
 void RunDirectory::remove_event_files() const {
   const auto remove_folder = [](const Location& folder) {
     ::unlinkat(folder.directory, folder.path.c_str(), AT_REMOVEDIR);
@@ -369,19 +369,19 @@ void RunDirectory::save(int64_t step, const CheckpointContent& content) const {
 }
 
 void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {
-  // Somebody is about to read the newest one there is; the next save removes what this one does not.
+  // Another process is about to read the newest checkpoint. The next save removes what this one keeps.
   const DirectoryLock lock(checkpoint_directory(), DirectoryLock::Kind::alone);
   if (lock.refused()) return;
   const std::vector<int64_t> all = steps();
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {
     if (best == all[i]) continue;
-    remove(checkpoint_at(all[i]));  // one too many does no harm
+    remove(checkpoint_at(all[i]));  // a failure is harmless: one checkpoint too many
   }
 }
 
 bool RunDirectory::make_room(int64_t step, int64_t keep, const std::vector<int64_t>& kept) const {
   std::vector<int64_t> all = steps();
-  std::erase(all, step);  // what is written takes its place only when it is whole
+  std::erase(all, step);  // is replaced only after the new one is complete
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size() + 1 && i + 1 < all.size(); ++i) {
     if (std::find(kept.begin(), kept.end(), all[i]) != kept.end()) continue;
     return remove(checkpoint_at(all[i]));

@@ -14,84 +14,85 @@
 
 namespace dtrain {
 
-/// Whether a file in tensorboard/ is one of dtrain's (report/tensorboard.h), by its name.
+/// Returns whether a file in tensorboard/ was written by dtrain (report/tensorboard.h), judging by its name.
 bool is_event_file(std::string_view name);
 
-/// Copies are of the same directory. One that is held is written to wherever it is moved; the others go by
-/// its path.
+/// Copies refer to the same directory. A held directory is followed when it is renamed; otherwise the path is
+/// used.
 class RunDirectory {
  public:
   explicit RunDirectory(std::string path);
-  /// The run directory that a checkpoint file stands in (DIR/checkpoints/ckpt-...h5), or nothing.
+  /// Returns the run directory that contains a checkpoint file (DIR/checkpoints/ckpt-...h5), or nullopt.
   static std::optional<RunDirectory> around(const std::string& checkpoint_file);
 
-  /// The path as it was given; for a directory that was renamed since it was held, the path that it has now.
+  /// Returns the path that was given, or the current path if the directory was renamed while held.
   std::string path() const;
   std::string checkpoint_directory() const { return path() + "/checkpoints"; }
   std::string checkpoint_path(int64_t step) const;
-  /// The checkpoints' paths by step, ascending.
+  /// Returns the paths of the checkpoints, by ascending step.
   std::vector<std::string> checkpoints() const;
   bool has_checkpoint(int64_t step) const;
-  /// Whether a configuration was written, as every run does at its start.
+  /// Returns whether a configuration was written, as every run does at its start.
   bool has_begun() const;
 
-  /// Whether a run of dtrain, of this or an earlier version, made the directory: run.jsonl says so, or it
-  /// holds a checkpoint.
+  /// Returns whether dtrain (this or an earlier version) created the directory: it has a run.jsonl that
+  /// confirms it, or a checkpoint.
   bool is_run() const;
 
-  /// Whether another process, or this one, trains there now.
+  /// Returns whether any process, including this one, is training in the directory.
   bool is_held() const;
-  /// Makes the directories, keeps every other process of this machine from training here until the last copy
-  /// is gone, and removes what runs that were killed left half written. False where another process holds the
-  /// directory. Throws UserError where the directories cannot be made, or where no run made them and they
-  /// hold files under the names of a run's. Does nothing where it is held already.
+  /// Creates the directories, locks the run against all other processes of this machine until the last copy
+  /// of this object is destroyed, and removes partial files of killed runs. Returns false if another process
+  /// holds the lock. Throws UserError if the directories cannot be created, or if they contain files with a
+  /// run's file names that no run wrote. Does nothing if the directory is already held.
   bool try_hold();
-  /// The same; throws UserError where another process holds the directory.
+  /// The same, but throws UserError if another process holds the directory.
   void hold();
-  /// Undoes hold() for a run that did not come about, unless there are checkpoints: removes the directories
-  /// and the files of a run that were not there before.
+  /// Undoes hold() for a run that failed to start, unless there are checkpoints: removes the directories and
+  /// run files that did not exist before.
   void discard();
-  /// Sees to it that there still is a directory to write to: checkpoints/ is made anew where it is gone;
-  /// where the whole directory is, NAME-recovered takes its place, beside it or else in /tmp (path()). Gives
-  /// what was done, for people; "" where all is well. Throws Error where nothing can be made. Of a directory
-  /// that is held.
+  /// Ensures that the held directory still exists. Recreates checkpoints/ if it is missing. If the whole
+  /// directory is missing, replaces it by NAME-recovered, beside it or else in /tmp (see path()). Returns a
+  /// message for the user, or "" if nothing was missing. Throws Error if nothing can be created.
   std::string ensure();
 
-  /// Each of these files appears whole or not at all.
+  /// Each of these functions writes its file atomically.
   void write_config(const std::string& yaml) const;
   void write_metrics(const std::string& lines) const;
   void write_table(const std::string& csv) const;
   void write_samples(const std::string& json) const;
-  /// tables.jsonl; removes it where there are no lines.
+  /// Writes tables.jsonl; removes it if `lines` is empty.
   void write_tables(const std::string& lines) const;
   void write_report(const std::string& html) const;
-  /// Adds a line to those that stand there, without waiting for the disk: checkpoints hold them all.
+  /// Append a line without syncing to disk; checkpoints contain all lines.
   void append_metrics(std::string_view line) const;
   void append_table(std::string_view rows) const;
-  /// Adds a line to run.jsonl, which says when and with what the run was begun, gone on with and ended.
+  /// Appends a line to run.jsonl, which records when and with which software the run was started, resumed and
+  /// ended.
   void append_event(const Json& event) const;
-  /// The folder of TensorBoard's files, which may not be there.
+  /// The folder of TensorBoard files, which may not exist.
   std::string tensorboard_directory() const { return path() + "/tensorboard"; }
 
-  /// Writes the checkpoint of `step`, whole or not at all. Throws NoSpace, or another Error; what was there
-  /// before is then as it was.
+  /// Writes the checkpoint of `step` atomically. Throws NoSpace or another Error, and then leaves existing
+  /// files unchanged.
   void save(int64_t step, const CheckpointContent& content) const;
-  /// Removes all checkpoints but the newest `keep` and that of step `best`; none while another process looks
-  /// for the newest one.
+  /// Removes all checkpoints except the newest `keep` and that of step `best`. Removes none while another
+  /// process is looking up the newest one.
   void prune(int64_t keep, std::optional<int64_t> best) const;
-  /// Makes room for a checkpoint of `step`: removes the oldest one that prune(keep, ...) would remove once
-  /// that is written, never the newest one that is there nor one of `kept`. False where there is none.
+  /// Frees disk space for a checkpoint of `step`: removes the oldest checkpoint that prune(keep, ...) would
+  /// remove after writing it, but never the newest existing one nor those of the steps in `kept`. Returns
+  /// false if there is none to remove.
   bool make_room(int64_t step, int64_t keep, const std::vector<int64_t>& kept) const;
-  /// Gives checkpoints after `step` another name (".set-aside" behind it, numbered where that is taken), so
-  /// that they are neither resumed from nor lost; returns their paths.
+  /// Renames checkpoints after `step` (appends ".set-aside", and a number if that name is taken), so that
+  /// they are not resumed from but not lost either. Returns their paths.
   std::vector<std::string> set_aside_after(int64_t step) const;
-  /// Removes the files of a run that is to be overwritten.
+  /// Removes the files of a run that will be overwritten.
   void clear() const;
 
  private:
   struct Held;
 
-  /// Throws UserError, after discard(), where a run would replace files that no run wrote.
+  /// Throws UserError, after discard(), if a run would replace files that no run wrote.
   void refuse_foreign_files();
   void remove_event_files() const;
   Location at(const std::string& name) const;

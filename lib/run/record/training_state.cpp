@@ -8,8 +8,8 @@ namespace dtrain {
 
 namespace {
 
-/// Metrics count in many places of which most stay 0: runs of others, [the first one's place, its value, the
-/// next one's value, ...] each.
+/// Stores only runs of non-zero sums, because most of a metric's sums stay 0. Each run is [index of the first
+/// sum, its value, the next sum's value, ...].
 Json sums_json(const std::vector<double>& sums) {
   Json runs = Json::array();
   for (size_t i = 0; i < sums.size(); ++i) {
@@ -24,7 +24,7 @@ Json sums_json(const std::vector<double>& sums) {
       .set("runs", std::move(runs));
 }
 
-/// Checkpoints of earlier versions have an array of all sums.
+/// Checkpoints of earlier versions store an array of all sums.
 std::vector<double> sums_from(const Json& json) {
   std::vector<double> sums;
   if (json.is_array()) {
@@ -82,7 +82,7 @@ std::string TrainingState::table_lines() const {
   return lines;
 }
 
-/// `records`, unless null, are in the place of `lines`.
+/// `records`: used instead of `lines` unless null.
 void TrainingState::take_history(const Json* records, const std::string& lines) {
   std::string written;
   for (const Json& record : records ? records->items() : Json::Array()) written += record.dump() + "\n";
@@ -99,7 +99,7 @@ void TrainingState::take_history(const Json* records, const std::string& lines) 
 void TrainingState::take_tables(std::string_view lines) {
   for (size_t at = 0, end; at < lines.size(); at = end + 1) {
     end = lines.find('\n', at);
-    if (end == std::string_view::npos) throw UserError("the last line of tables has no end");
+    if (end == std::string_view::npos) throw UserError("the last line of tables has no newline");
     const std::string_view line = lines.substr(at, end + 1 - at);
     const int64_t its_step = Json::parse(line.substr(0, line.size() - 1)).at("step").as_int();
     const auto shared = std::make_shared<const std::string>(line);

@@ -1,4 +1,4 @@
-// All that the next step depends on besides the arrays: what a checkpoint's /dtrain/state holds.
+// The state of training, except the arrays. Stored as /dtrain/state in checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,29 @@
 namespace dtrain {
 
 struct TrainingState {
-  /// The most sums that a run's metrics may keep: they are copied at every step.
+  /// Upper limit of the sums of a run's metrics, because they are copied in every step.
   static constexpr int64_t kMostSums = int64_t{1} << 24;
-  static constexpr int64_t kSumsVersion = 2;  // the greatest of all metrics
+  static constexpr int64_t kSumsVersion = 2;  // the largest Metric::sums_version()
 
-  int64_t step = 0;           // global: steps done
-  int64_t epoch = 0;          // epochs finished
-  int64_t step_in_epoch = 0;  // of the epoch under way
-  // Of the epoch under way, over its training batches:
-  std::vector<double> sums;             // saved within an epoch only; an epoch begins with zeros
-  int64_t sums_version = kSumsVersion;  // Metric::sums_version() that whoever counted them knew
+  int64_t step = 0;           // steps done in the whole run
+  int64_t epoch = 0;          // finished epochs
+  int64_t step_in_epoch = 0;  // steps done in the current epoch
+  // Of the current epoch, over its training batches:
+  std::vector<double> sums;             // all zero at an epoch's start; saved within an epoch only
+  int64_t sums_version = kSumsVersion;  // the Metric::sums_version() that the sums follow
   int64_t samples = 0;
   double train_seconds = 0;  // in steps
-  double epoch_seconds = 0;  // in all
+  double epoch_seconds = 0;  // in total
 
-  // Of float16's loss scaling; 0 where there is none.
+  // State of float16 loss scaling; 0 without it.
   double loss_scale = 0;
-  int64_t good_steps = 0;  // since it changed
+  int64_t good_steps = 0;  // since the scale changed
 
-  // Of weights whose optimizer slots began later than the run (thawed, or of another optimizer before): the
-  // steps that were done by then.
+  // For weights whose optimizer state is younger than the run (unfrozen, or trained by another optimizer
+  // before): the number of steps done when it was created.
   std::map<std::string, int64_t> slots_since;
 
-  Json schedule;  // of the learning rate
+  Json schedule;  // state of the learning rate schedule
   struct OfCallback {
     std::string kind;
     Json state;
@@ -47,26 +47,26 @@ struct TrainingState {
   struct Best {
     double value;
     int64_t step;
-    std::string watched;    // what the value is the best of, as optim/monitor.h says it
+    std::string watched;    // the monitor and its mode, in the form of optim/monitor.h
     TableLine tables = {};  // of that epoch
   };
   std::optional<Best> best;
-  std::map<std::string, DataIdentity> data;  // by split; none in older checkpoints
-  History history;                           // a part of its own in a checkpoint
-  TableLine tables;                          // of the newest epoch; with the best one's another such part
-  bool stopped = false;                      // by a callback
-  std::string stop_reason;                   // its words, where it stopped
-  int64_t epochs = 0;                        // the configured end when this was saved
+  std::map<std::string, DataIdentity> data;  // by split; empty in older checkpoints
+  History history;                           // a separate part of a checkpoint
+  TableLine tables;         // of the newest epoch; with the best epoch's, another separate part
+  bool stopped = false;     // by a callback
+  std::string stop_reason;  // the callback's message, if stopped
+  int64_t epochs = 0;       // train.epochs when this state was saved
 
-  /// The lines of tables.jsonl: the best epoch's, and the newest one's where that is another.
+  /// The lines of tables.jsonl: the best epoch's, and the newest epoch's if that is a different one.
   std::string table_lines() const;
 
-  /// All but the history and the tables. Doubles come back to the bit.
+  /// Returns everything except the history and the tables. Doubles round-trip exactly.
   Json to_json() const;
-  /// `history`: the lines of metrics.jsonl; checkpoints of earlier versions have them as an array under
-  /// "history" in `json`, which counts where it is there, and the tables among them. `tables`: the lines of
-  /// tables.jsonl. Throws UserError where a part is missing or is not what it must be. `schedule` and the
-  /// callbacks' states are theirs to check.
+  /// `history`: the lines of metrics.jsonl. Checkpoints of earlier versions have an array "history" in `json`
+  /// instead, which takes precedence and includes the tables. `tables`: the lines of tables.jsonl. Throws
+  /// UserError if a part is missing or malformed. Does not check `schedule` and the callbacks' states, which
+  /// their owners check.
   static TrainingState from_json(const Json& json, const std::string& history, std::string_view tables = "");
 
  private:

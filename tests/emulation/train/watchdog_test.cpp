@@ -140,7 +140,7 @@ TEST_SUITE("gpu") {
     const End end = end_of_case("own process: a single GPU stalls");
     CAPTURE(end.said);
     CHECK(end.code == 1);
-    CHECK(end.said.starts_with("error: gpu:0: nothing has moved for 1 second at step 1"));
+    CHECK(end.said.starts_with("error: gpu:0: no progress for 1 second at step 1"));
     CHECK(end.seconds < 20);
   }
 
@@ -168,7 +168,7 @@ TEST_SUITE("gpu") {
                     RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     const auto begin = std::chrono::steady_clock::now();
-    CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("gpu:1: nothing has moved for 1 second at step 1"),
+    CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("gpu:1: no progress for 1 second at step 1"),
                          Error);
     emulation::block_graph_launches(-1);
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
