@@ -5,13 +5,13 @@
 
 #include "base/paths.h"
 #include "checkpoint/foreign_file.h"
-#include "checkpoint/safetensors.h"
 #include "commands.h"
 #include "console.h"
 #include "keras_listing.h"
 #include "model_table.h"
 #include "onnx_listing.h"
 #include "options.h"
+#include "safetensors_listing.h"
 #include "text.h"
 #include "train/placement.h"
 #include "train/run_config_parser.h"
@@ -97,11 +97,15 @@ void summarize_onnx(const SummaryOptions& options) {
   if (options.output.text()) print_text(operators_text(file, options.path));
 }
 
+void summarize_safetensors(const SummaryOptions& options) {
+  const SafetensorsFile file = SafetensorsFile::load(options.path);
+  if (options.output.json) print_json(layers_json(file, options.path));
+  if (options.output.text()) print_text(layers_text(file, options.path));
+}
+
 void summarize(const SummaryOptions& options) {
   if (is_onnx_file(options.path)) return summarize_onnx(options);
-  if (begins_as_safetensors(options.path))
-    throw UserError(
-        fmt::format("{0}: holds weights and no layers; `dtrain inspect {0}` lists them", options.path));
+  if (begins_as_safetensors(options.path)) return summarize_safetensors(options);
   if (begins_as_hdf5(options.path) || is_keras_archive(options.path)) return summarize_keras(options);
   const RunConfig config = load_either(options);
   const Placement placement = place(config);
@@ -117,7 +121,7 @@ void add_summary(CommandLine& line) {
   command
       .add_option("PATH", options->path,
                   "A configuration, a run directory, an imported model, a checkpoint file, an .h5 or .keras "
-                  "that Keras wrote, or an .onnx file")
+                  "that Keras wrote, a .safetensors or an .onnx file")
       .required();
   add_set_option(command, options->sets);
   add_output_options(command, options->output);
