@@ -120,7 +120,7 @@ struct Report {
   std::string file, keras_version, name, towers;
   int64_t layers = 0, parameters = 0;
   std::vector<std::pair<std::string, std::string>> inputs = {}, outputs = {};  // name and shape
-  std::vector<std::string> left_out = {};
+  std::vector<std::string> blocks = {}, left_out = {};
 };
 
 Report report_on(const ImportOptions& options, const KerasImport& imported, const RunConfig& config) {
@@ -131,6 +131,7 @@ Report report_on(const ImportOptions& options, const KerasImport& imported, cons
     report.inputs.emplace_back(input.name, input.shape.str());
   for (const ValueRef& output : config.graph.outputs)
     report.outputs.emplace_back(config.graph.layer_name(output.node), config.graph.spec(output).shape.str());
+  report.blocks = imported.blocks;
   const std::string training = describe_training(imported.training_config);
   if (imported.training)
     report.left_out = imported.training->left_out;
@@ -157,8 +158,11 @@ std::string as_text(const Report& report) {
                                     format_plural(report.parameters, "parameter")));
   text += line("inputs", list(report.inputs)) + line("outputs", list(report.outputs));
   if (!report.towers.empty()) text += line("removed", report.towers);
-  for (size_t i = 0; i < report.left_out.size(); ++i)
-    text += line(i == 0 ? "left out" : "", report.left_out[i]);
+  const auto lines = [&](const char* what, const std::vector<std::string>& texts) {
+    for (size_t i = 0; i < texts.size(); ++i) text += line(i == 0 ? what : "", texts[i]);
+  };
+  lines("blocks", report.blocks);
+  lines("left out", report.left_out);
   return text;
 }
 
@@ -168,8 +172,11 @@ Json as_json(const Report& report, const std::string& folder) {
     for (const auto& [name, shape] : values) object.set(name, shape);
     return object;
   };
-  Json left_out = Json::array();
-  for (const std::string& one : report.left_out) left_out.push(one);
+  const auto texts = [](const std::vector<std::string>& some) {
+    Json array = Json::array();
+    for (const std::string& one : some) array.push(one);
+    return array;
+  };
   return Json::object()
       .set("file", report.file)
       .set("keras_version", report.keras_version)
@@ -179,7 +186,8 @@ Json as_json(const Report& report, const std::string& folder) {
       .set("inputs", list(report.inputs))
       .set("outputs", list(report.outputs))
       .set("removed", report.towers)
-      .set("left_out", std::move(left_out))
+      .set("blocks", texts(report.blocks))
+      .set("left_out", texts(report.left_out))
       .set("folder", folder);
 }
 

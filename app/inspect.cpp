@@ -9,13 +9,13 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/foreign_file.h"
 #include "checkpoint/hash.h"
-#include "checkpoint/safetensors.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "commands.h"
 #include "print/keras_listing.h"
 #include "print/onnx_listing.h"
 #include "print/progress.h"
+#include "print/safetensors_listing.h"
 #include "train/saved_run.h"
 
 namespace dtrain {
@@ -114,37 +114,8 @@ void inspect_safetensors(const InspectOptions& options) {
         fmt::format("{}: expected a checkpoint of dtrain, which --config is for, found a safetensors file",
                     options.path));
   const SafetensorsFile file = SafetensorsFile::load(options.path);
-  if (options.output.json) {
-    Json weights = Json::array(), metadata = Json::object();
-    for (const SafetensorsArray& array : file.arrays) {
-      Json shape = Json::array();
-      for (const int64_t extent : array.shape) shape.push(extent);
-      weights.push(Json::object()
-                       .set("name", array.name)
-                       .set("shape", std::move(shape))
-                       .set("is_float", array.values.has_value()));
-    }
-    for (const auto& [key, value] : file.metadata) metadata.set(key, value);
-    print_json(Json::object()
-                   .set("path", options.path)
-                   .set("metadata", std::move(metadata))
-                   .set("weights", std::move(weights)));
-    return;
-  }
-  if (!options.output.text()) return;
-  int64_t elements = 0;
-  Table table({{"array"}, {"shape"}, {"elements", Table::Align::right}});
-  for (const SafetensorsArray& array : file.arrays) {
-    elements += array.shape.elements();
-    table.add({array.name, array.shape.str(), format_count(array.shape.elements())});
-  }
-  std::string text =
-      fmt::format("file   {}, safetensors, {}\n", options.path, format_plural(elements, "number"));
-  constexpr size_t kMostShown = 80;
-  for (const auto& [key, value] : file.metadata)
-    text += fmt::format("{:<6} {}\n", key,
-                        value.size() > kMostShown ? value.substr(0, kMostShown) + " ..." : value);
-  print_text(text + "\n" + table.str());
+  if (options.output.json) print_json(arrays_json(file, options.path));
+  if (options.output.text()) print_text(arrays_text(file, options.path));
 }
 
 void inspect(const InspectOptions& options) {

@@ -6,13 +6,13 @@
 #include "base/files/paths.h"
 #include "base/text.h"
 #include "checkpoint/foreign_file.h"
-#include "checkpoint/safetensors.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "commands.h"
 #include "print/keras_listing.h"
 #include "print/model_table.h"
 #include "print/onnx_listing.h"
+#include "print/safetensors_listing.h"
 #include "run/placement.h"
 #include "run/run_config_parser.h"
 #include "train/saved_run.h"
@@ -97,11 +97,15 @@ void summarize_onnx(const SummaryOptions& options) {
   if (options.output.text()) print_text(operators_text(file, options.path));
 }
 
+void summarize_safetensors(const SummaryOptions& options) {
+  const SafetensorsFile file = SafetensorsFile::load(options.path);
+  if (options.output.json) print_json(layers_json(file, options.path));
+  if (options.output.text()) print_text(layers_text(file, options.path));
+}
+
 void summarize(const SummaryOptions& options) {
   if (is_onnx_file(options.path)) return summarize_onnx(options);
-  if (begins_as_safetensors(options.path))
-    throw UserError(
-        fmt::format("{0}: holds weights and no layers; `dtrain inspect {0}` lists them", options.path));
+  if (begins_as_safetensors(options.path)) return summarize_safetensors(options);
   if (begins_as_hdf5(options.path) || is_keras_archive(options.path)) return summarize_keras(options);
   const RunConfig config = load_either(options);
   const Placement placement = place(config);
@@ -117,7 +121,7 @@ void add_summary(CommandLine& line) {
   command
       .add_option("PATH", options->path,
                   "A configuration, a run directory, an imported model, a checkpoint file, an .h5 or .keras "
-                  "that Keras wrote, or an .onnx file")
+                  "that Keras wrote, a .safetensors or an .onnx file")
       .required();
   add_set_option(command, options->sets);
   add_output_options(command, options->output);

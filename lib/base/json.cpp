@@ -255,6 +255,8 @@ class Parser {
   std::string string() {
     std::string out;
     while (at_ < text_.size() && text_[at_] != '"') {
+      if (static_cast<unsigned char>(text_[at_]) < 0x20)
+        fail("no control character in a string (\\u0000 to \\u001f are escapes)");
       const char c = text_[at_++];
       if (c == '\\')
         escape(out);
@@ -298,16 +300,43 @@ class Parser {
     return code;
   }
 
+  void skip_digits() {
+    const size_t first = at_;
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+    if (at_ == first) fail("a digit");
+  }
+
+  bool skip_one_of(std::string_view characters) {
+    if (at_ >= text_.size() || characters.find(text_[at_]) == std::string_view::npos) return false;
+    ++at_;
+    return true;
+  }
+
+  /// A number as RFC 8259 has it: no plus sign, no leading zeros, digits on both sides of a point.
   Json number() {
-    const char* first = text_.data() + at_;
-    const char* last = text_.data() + text_.size();
+    const size_t first = at_;
+    const bool is_negative = skip_one_of("-");
+    if (at_ >= text_.size() || text_[at_] < '0' || text_[at_] > '9')
+      fail(is_negative ? "a digit" : "a value");
+    if (!skip_one_of("0")) skip_digits();
+    bool is_integer = true;
+    if (skip_one_of(".")) {
+      skip_digits();
+      is_integer = false;
+    }
+    if (skip_one_of("eE")) {
+      skip_one_of("+-");
+      skip_digits();
+      is_integer = false;
+    }
+    const char *begin = text_.data() + first, *end = text_.data() + at_;
     int64_t integer = 0;
+    if (is_integer && std::from_chars(begin, end, integer).ec == std::errc()) return Json(integer);
     double real = 0;
-    const auto as_integer = std::from_chars(first, last, integer);
-    const auto as_real = std::from_chars(first, last, real);
-    if (as_real.ec != std::errc()) fail("a value");
-    at_ += static_cast<size_t>(as_real.ptr - first);
-    if (as_integer.ec == std::errc() && as_integer.ptr == as_real.ptr) return Json(integer);
+    if (std::from_chars(begin, end, real).ec != std::errc()) {
+      at_ = first;
+      fail("a number that float64 can hold");
+    }
     return Json(real);
   }
 

@@ -41,8 +41,8 @@ class Json {
 
   /// What becomes of a key that an object has several times: the last value counts, or parse() throws.
   enum class RepeatedKeys { last, error };
-  /// Parses a whole document (standard JSON, nesting to 100 levels); throws UserError with the offset of the
-  /// mistake.
+  /// Parses a whole document by the grammar of RFC 8259, with nesting to 100 levels. Throws UserError with
+  /// the offset of the mistake; also for a number that float64 cannot hold.
   static Json parse(std::string_view text, RepeatedKeys repeated = RepeatedKeys::last);
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }

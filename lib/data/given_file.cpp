@@ -110,16 +110,25 @@ GivenFile::GivenFile(std::string name) : name_(std::move(name)), path_(name_) {
   with_names([&] {
     const std::string start = start_of(path_);
     format_ = format_of(path_, start);
-    if (format_ != FileFormat::text || !dtrain::is_json_lines(start)) return;
-    const TableText table = table_of_json_lines(text_of_file(path_), name_);
-    path_ = memory_.emplace(table.text).path();
-    table_ = TextOptions{table.has_header, ','};
+    if (format_ == FileFormat::text && dtrain::is_json_lines(start)) read_json_lines();
   });
+}
+
+void GivenFile::read_json_lines() {
+  const std::string text = text_of_file(path_);
+  if (has_nested_arrays(text)) {
+    for (JsonArray& array : arrays_of_json_lines(text, name_))
+      arrays_.push_back({std::move(array.name), std::move(array.shape), array.type, MemoryFile(array.data)});
+    return;
+  }
+  const TableText table = table_of_json_lines(text, name_);
+  path_ = memory_.emplace(table.text).path();
+  table_ = TextOptions{table.has_header, ','};
 }
 
 TextOptions GivenFile::text_options(const TextOptions& options) const {
   const bool has_options = options.header || options.delimiter;
-  if (has_options && (format_ != FileFormat::text || table_))
+  if (has_options && (format_ != FileFormat::text || is_json_lines()))
     throw UserError(
         fmt::format("{}: expected text, as a header or a delimiter was given, found another format", name_));
   return table_.value_or(options);

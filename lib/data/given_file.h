@@ -6,8 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shape.h"
 #include "data/dataset_spec.h"
 #include "data/files/memory_file.h"
+#include "data/files/stored_type.h"
 #include "data/readers/reader.h"
 
 namespace dtrain {
@@ -19,7 +21,15 @@ inline constexpr std::string_view kStandardStream = "-";
 /// [...] or {a,b}, the files that match it, sorted. Throws UserError where nothing matches.
 std::vector<std::string> find_given_paths(const std::vector<std::string>& names);
 
-/// Knows its format. What comes from standard input, and the table that JSON lines stand for, are in memory.
+/// An array that JSON lines hold, in memory.
+struct GivenArray {
+  std::string name;  ///< of the input; "" if the lines do not name it
+  Shape shape;       ///< [samples, ...]
+  StoredType type;
+  MemoryFile file;
+};
+
+/// A file and its format. Standard input, and the table or the arrays of JSON lines, are held in memory.
 class GivenFile {
  public:
   /// Reads all of standard input for "-". Throws UserError for a file that cannot be read.
@@ -30,7 +40,9 @@ class GivenFile {
   /// The path that readers open.
   const std::string& path() const { return path_; }
   FileFormat format() const { return format_; }
-  bool is_json_lines() const { return table_.has_value(); }
+  bool is_json_lines() const { return table_.has_value() || !arrays_.empty(); }
+  /// The arrays of JSON lines that have nested arrays; empty for all other files.
+  const std::vector<GivenArray>& arrays() const { return arrays_; }
   /// The options, and of JSON lines how their table is written. Throws UserError for options of text where
   /// the file is none.
   TextOptions text_options(const TextOptions& options) const;
@@ -49,11 +61,13 @@ class GivenFile {
 
  private:
   std::string renamed(std::string message) const;
+  void read_json_lines();
 
   std::string name_, path_;
   std::optional<MemoryFile> memory_;
   FileFormat format_ = FileFormat::other;
-  std::optional<TextOptions> table_;  // of JSON lines
+  std::optional<TextOptions> table_;  // of JSON lines without nested arrays
+  std::vector<GivenArray> arrays_;    // of JSON lines with nested arrays
 };
 
 /// The files at these paths. Throws UserError as GivenFile.

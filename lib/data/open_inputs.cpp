@@ -12,6 +12,7 @@
 #include "data/pictures/open_pictures.h"
 #include "data/pictures/tar_index.h"
 #include "data/pictures/tar_pictures.h"
+#include "data/readers/array_file.h"
 #include "data/readers/open_any.h"
 #include "data/readers/reader.h"
 
@@ -90,6 +91,33 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
   }
 }
 
+/// The columns of JSON lines that hold arrays: `expected` by name, in this order. Throws UserError unless
+/// these are the names in the lines; lines that are arrays need none if one column is expected.
+SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSpec>& expected) {
+  const std::vector<GivenArray>& arrays = file.arrays();
+  std::vector<std::string> names;
+  for (const TensorSpec& one : expected) names.push_back(one.name);
+  const bool has_names = !arrays.front().name.empty();
+  if (!has_names && names.size() != 1)
+    throw UserError(fmt::format("{}: expected objects with the keys '{}', found arrays", file.name(),
+                                fmt::join(names, "', '")));
+  for (const GivenArray& array : arrays)
+    if (has_names && std::find(names.begin(), names.end(), array.name) == names.end())
+      throw UserError(fmt::format("{}: expected the keys '{}', found '{}'", file.name(),
+                                  fmt::join(names, "', '"), array.name));
+  Columns columns;
+  for (const std::string& name : names) {
+    const auto array = std::find_if(arrays.begin(), arrays.end(),
+                                    [&](const GivenArray& one) { return !has_names || one.name == name; });
+    if (array == arrays.end())
+      throw UserError(fmt::format("{}: expected the keys '{}', found no '{}'", file.name(),
+                                  fmt::join(names, "', '"), name));
+    columns.push_back(rows_in_file(std::make_shared<InputFile>(array->file.path()), file.name(),
+                                   {array->type, array->shape}, 0));
+  }
+  return SourceColumns(std::move(columns));
+}
+
 [[noreturn]] void refuse_unlabelled(const GivenFile& file, const DatasetSpec& spec) {
   std::vector<std::string> readers;
   for (const char* name : kSplitNames)
@@ -127,8 +155,14 @@ Opened open_as_run(const Group& group, const Wanted& wanted) {
     if (!first) first = split;
     if (wanted.targets)
       request.targets = before_transforms(split->targets_to_read(*wanted.targets), true, spec.transforms);
+    if (!file.arrays().empty()) break;
     if (auto source = split->reader->open_other(file.path(), file.format(), text, request))
       return {*std::move(source), split};
+  }
+  if (!file.arrays().empty()) {
+    std::vector<TensorSpec> expected = request.inputs;
+    expected.insert(expected.end(), request.targets.begin(), request.targets.end());
+    return {open_json_arrays(file, expected), first};
   }
   if (!request.targets.empty()) refuse_unlabelled(file, spec);
   return {open_arrays(group, spec, request.inputs, text), first};

@@ -1,5 +1,6 @@
 """Model files of other programs: named for what they are, by content; .h5 files of Keras's are listed."""
 import json
+import math
 import struct
 import zipfile
 
@@ -52,9 +53,21 @@ class Safetensors(Case):
         (self.dir / "c.safetensors").write_bytes(safetensors({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(4)))
         self.assertEqual(self.json("inspect", "c.safetensors")["weights"], [{"name": "w", "shape": [1], "is_float": True}])
         self.assertRegex(self.dtrain("inspect", "c.safetensors").out, r"\nw +1 +1\n")
-        for command in ("summary", "evaluate"):
-            error = self.dtrain(command, "c.safetensors", expect=2).err
-            self.assertIn("a safetensors file: a new run may start with its weights", error)
+        error = self.dtrain("evaluate", "c.safetensors", expect=2).err
+        self.assertIn("a safetensors file: a new run may start with its weights", error)
+
+    def test_summary_lists_the_layers_that_the_names_tell_of(self):
+        sizes = {"features.0.weight": [2, 3], "features.0.bias": [2], "head/kernel": [2, 1], "scale": []}
+        header, at = {}, 0
+        for name, shape in sizes.items():
+            end = at + 4 * math.prod(shape)
+            header[name], at = {"dtype": "F32", "shape": shape, "data_offsets": [at, end]}, end
+        (self.dir / "c.safetensors").write_bytes(safetensors(header, bytes(at)))
+        summary = self.json("summary", "c.safetensors")
+        self.assertEqual([(layer["name"], layer["parameters"]) for layer in summary["layers"]],
+                         [("features.0", 8), ("head", 2), ("", 1)])
+        self.assertEqual(summary["parameters"], {"total": 11})
+        self.assertRegex(self.dtrain("summary", "c.safetensors").out, r"\nfeatures.0 +weight 2x3, bias 2 +8\n")
 
     def test_linear_layers_of_pytorch(self):
         sizes = {"a.weight": [16, 12], "a.bias": [16], "b.weight": [3, 16], "b.bias": [3]}

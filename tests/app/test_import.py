@@ -96,6 +96,17 @@ class RoundTrips(Import):
                     shutil.rmtree(self.dir / folder, ignore_errors=True)
                 self.round_trip(models.random_graph(seed))
 
+    def test_repeated_structure_becomes_blocks(self):
+        block = {"layers": [{"dense": {"units": 6, "activation": "relu"}}, {"layer_normalization": {}},
+                            {"dense": {"units": 6, "name": "out"}}, {"add": {"inputs": ["out", "input"]}}]}
+        model = {"inputs": {"x": [6]}, "blocks": {"part": block}, "layers": [{"part": {"repeat": 4}}, {"dense": {"units": 3}}]}
+        self.round_trip(models.run_of(model, targets={"dense": {"classes": 3}},
+                                      loss={"sparse_categorical_crossentropy": {"from_logits": True}}))
+        self.assertIn("part: {repeat: 4}", (self.dir / "imported/model.yaml").read_text())
+        self.assertEqual([layer["name"] for layer in self.json("summary", "imported")["layers"]],
+                         [layer["name"] for layer in self.json("summary", "run")["layers"]])
+        self.assertIn("part: part.dense to part_3.add, 4 times 4 layers", (self.dir / "imported/report.txt").read_text())
+
     def test_model_yaml_is_part_of_a_configuration_that_begins_with_the_weights(self):
         self.fit("--epochs", 1)
         self.dtrain("export", "run", "--output", "model.keras")
@@ -138,6 +149,21 @@ class RoundTrips(Import):
         self.dtrain("import", "packed.keras")
         arrays = [self.arrays(self.dir / folder / "weights.h5") for folder in ("model", "packed")]
         self.assertEqual(*arrays)
+
+
+class JsonLines(Import):
+    def test_arrays_are_samples_as_those_of_npy_files(self):
+        model = {"inputs": {"image": [4, 5, 2]}, "layers": [{"conv2d": {"filters": 2, "kernel_size": 3}}, "flatten", {"dense": {"units": 2}}]}
+        self.trained(models.run_of(model, targets={"dense": {"shape": [2]}}))
+        self.samples([4, 5, 2])
+        expected = self.flat(self.predictions("run"))
+        values = struct.unpack("<240f", (self.dir / "samples.npy").read_bytes()[-960:])
+        images = [[[list(values[at + 10 * row + 2 * column:][:2]) for column in range(5)] for row in range(4)]
+                  for at in range(0, 240, 40)]
+        for lines in (images, [{"image": image} for image in images]):
+            (self.dir / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            found = self.dtrain("predict", "run", "--input", "samples.jsonl", "--output", "-", "--format", "jsonl", "--outputs", "raw")
+            self.assert_close(expected, [self.flat(json.loads(line)) for line in found.out.splitlines()])
 
 
 class ChannelsFirst(Import):

@@ -32,6 +32,39 @@ TEST_CASE("escapes of characters") {
     CHECK_THROWS_AS(Json::parse(bad), UserError);
 }
 
+TEST_CASE("the grammar of RFC 8259: what it has is read, and nothing else") {
+  for (const char* good : {"0",           "-0",           "-0.0",
+                           "10",          "1.5e3",        "1E+2",
+                           "1e-2",        "0e1",          "123456789012345678901234567890",
+                           "[]",          "{}",           " [ 1 , 2 ] ",
+                           "\t\r\n null", R"("")",        R"("\b\f\n\r\t\"\\\/")",
+                           R"({"": 1})",  R"("\u0000")",  R"([[[]], {"a": {}}])",
+                           "\"\x7f\"",    "\"\xc3\xa9\"", R"([true, false, null])"}) {
+    INFO(good);
+    CHECK_NOTHROW(Json::parse(good));
+  }
+  for (const char* bad : {"",           " ",         "nan",         "NaN",         "inf",
+                          "Infinity",   "-Infinity", "01",          "-01",         "+1",
+                          ".5",         "-.5",       "1.",          "1.e2",        "1e",
+                          "1e+",        "0x10",      "1_000",       "- 1",         "--1",
+                          "1 2",        "[1",        "[1,",         "[1,]",        "[,1]",
+                          "[1 2]",      "[1]]",      "{",           "{\"a\"}",     "{\"a\":}",
+                          "{\"a\":1,}", "{a:1}",     "{1:1}",       "{'a':1}",     "{\"a\":1 \"b\":2}",
+                          "{,}",        "'a'",       "\"a",         "\"\n\"",      "\"\t\"",
+                          "\"\x01\"",   R"("\a")",   R"("\u00g0")", R"("\u-001")", R"("\)",
+                          "True",       "nul",       "nulll",       "tru",         "[nan]",
+                          "// a\n1",    "1 # a",     "/**/1",       "[1]\x0c",     "\xe2\x80\x8b[]",
+                          "1e999"}) {
+    INFO(bad);
+    CHECK_THROWS_AS(Json::parse(bad), UserError);
+  }
+  CHECK_THROWS_AS(Json::parse(std::string(100'000, '[')), UserError);
+  CHECK_THROWS_AS(Json::parse(std::string("\"\0\"", 3)), UserError);
+  CHECK(Json::parse("-0.5e1").as_double() == -5);
+  CHECK(Json::parse("9223372036854775807").as_int() == INT64_MAX);
+  CHECK(Json::parse("9223372036854775808").as_double() == 0x1p63);
+}
+
 TEST_CASE("of a key that comes twice the last value counts, and many keys take no longer than few") {
   CHECK(Json::parse(R"({"a": 1, "b": 2, "a": 3})").dump() == R"({"a": 3, "b": 2})");
   std::string many = "{";

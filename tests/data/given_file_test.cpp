@@ -31,6 +31,60 @@ TEST_CASE("JSON lines become a table") {
   CHECK(contains(refusal("[1\n"), "in.jsonl:1: expected a line of JSON"));
 }
 
+TEST_CASE("JSON lines with nested arrays become an array for each key") {
+  CHECK(has_nested_arrays("\n [[1], [2]]\n"));
+  CHECK(has_nested_arrays("{\"a\": 1, \"b\": [2]}\n"));
+  CHECK_FALSE(has_nested_arrays("[1, 2]\n[[3], [4]]\n"));
+  CHECK_FALSE(has_nested_arrays("{\"a\": 1}\n"));
+  const auto arrays = arrays_of_json_lines(
+      "{\"a\": [[1, 2], [3, 4]], \"b\": 0.5}\n\n{\"b\": 2, \"a\": [[5, true], [7, 8]]}\n", "in.jsonl");
+  REQUIRE(arrays.size() == 2);
+  CHECK(arrays[0].name == "a");
+  CHECK(arrays[0].shape == Shape{2, 2, 2});
+  CHECK(arrays[0].type.name() == "int64");
+  CHECK(reinterpret_cast<const int64_t*>(arrays[0].data.data())[5] == 1);
+  CHECK(arrays[1].shape == Shape{2});
+  CHECK(arrays[1].type.name() == "float64");
+  CHECK(reinterpret_cast<const double*>(arrays[1].data.data())[1] == 2);
+  const auto refusal = [](const std::string& text) {
+    return error_of([&] { arrays_of_json_lines(text, "in.jsonl"); });
+  };
+  CHECK(contains(refusal("[[1, 2]]\n[[3]]\n"),
+                 "in.jsonl:2: expected an array of 2, as the first line has shape 1x2, found one of 1"));
+  CHECK(contains(refusal("{\"a\": [1]}\n{\"a\": 1}\n"), "in.jsonl:2: expected an array of 1 in 'a'"));
+  CHECK(contains(refusal("{\"a\": [\"x\"]}\n"),
+                 "expected a number in 'a', as the first line has shape 1, found \"x\""));
+  CHECK(contains(refusal("{\"a\": [1]}\n{}\n"), "in.jsonl:2: expected 'a' as in the first line, found none"));
+  CHECK(contains(refusal("{\"a\": [1]}\n{\"a\": [1], \"b\": 2}\n"),
+                 "in.jsonl:2: 'b' is not in the first line"));
+  CHECK(contains(refusal("[[1]]\n{\"a\": [1]}\n"), "in.jsonl:2: expected an array as in the first line"));
+}
+
+TEST_CASE("inputs are found by name in JSON lines with arrays") {
+  const TempFolder folder;
+  const DatasetSpec spec;
+  const auto open = [&](const std::string& text, const std::vector<TensorSpec>& inputs) {
+    write_file(folder / "in.jsonl", text);
+    return open_inputs(given(folder / "in.jsonl"), spec, inputs, {});
+  };
+  CHECK(read_all(*open("[[1], [2]]\n[[3], [4.5]]\n", {{"x", {2, 1}}}), 0) ==
+        std::vector<double>{1, 2, 3, 4.5});
+  const auto two = open("{\"y\": [1], \"x\": [2, 3]}\n", {kPair, {"y", {1}, DType::int32}});
+  CHECK(read_all(*two, 0) == std::vector<double>{2, 3});
+  CHECK(read_all(*two, 1) == std::vector<double>{1});
+  CHECK(contains(error_of([&] { open("{\"z\": [1]}\n", {kPair}); }),
+                 "in.jsonl: expected the keys 'x', found 'z'"));
+  CHECK(contains(error_of([&] {
+                   open("{\"x\": [1, 2]}\n", {kPair, {"y", {1}}});
+                 }),
+                 "in.jsonl: expected the keys 'x', 'y', found no 'y'"));
+  CHECK(contains(error_of([&] {
+                   open("[[1, 2]]\n", {kPair, {"y", {1}}});
+                 }),
+                 "in.jsonl: expected objects with the keys 'x', 'y', found arrays"));
+  CHECK(contains(error_of([&] { open("[[1, 2, 3]]\n", {kPair}); }), "in.jsonl"));
+}
+
 TEST_CASE("several files are one data set, in their order") {
   const TempFolder folder;
   write_file(folder / "a-1.csv", "1,2\n3,4\n");

@@ -1,7 +1,9 @@
 #include "data/files/json_lines.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <unordered_map>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,6 +15,34 @@ namespace dtrain {
 namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n";
+
+[[noreturn]] void fail(const std::string& name, size_t line, const std::string& message) {
+  throw UserError(fmt::format("{}:{}: {}", name, line, message));
+}
+
+/// Calls `add(value, line number)` for each line that is not blank.
+template <class Add>
+void for_each_line(std::string_view text, const std::string& name, Add add) {
+  size_t number = 1;
+  for (size_t at = 0, end; at < text.size(); at = end + 1, ++number) {
+    end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    if (line.find_first_not_of(kSpaces) == std::string_view::npos) continue;
+    Json value;
+    try {
+      value = Json::parse(line);
+    } catch (const UserError& error) {
+      fail(name, number, fmt::format("expected a line of JSON: {}", error.what()));
+    }
+    add(value, number);
+  }
+}
+
+void check_is_as_first(const Json& value, bool expects_object, const std::string& name, size_t line) {
+  if (expects_object ? !value.is_object() : !value.is_array())
+    fail(name, line,
+         fmt::format("expected {} as in the first line", expects_object ? "an object" : "an array"));
+}
 
 /// A value as a field of delimited text.
 std::string field_of(const Json& value) {
@@ -27,11 +57,9 @@ class TableMaker {
  public:
   explicit TableMaker(const std::string& name) : name_(name) {}
 
-  void add(std::string_view line, size_t number) {
-    const Json value = parse(line, number);
+  void add(const Json& value, size_t number) {
     if (rows_.empty()) has_header_ = value.is_object();
-    if (has_header_ ? !value.is_object() : !value.is_array())
-      fail(number, fmt::format("expected {} as in the first line", has_header_ ? "an object" : "an array"));
+    check_is_as_first(value, has_header_, name_, number);
     std::vector<std::string>& row = rows_.emplace_back();
     if (!has_header_) {
       for (const Json& one : value.items()) row.push_back(checked(one, "", number));
@@ -57,21 +85,12 @@ class TableMaker {
   }
 
  private:
-  [[noreturn]] void fail(size_t line, const std::string& message) const {
-    throw UserError(fmt::format("{}:{}: {}", name_, line, message));
-  }
-  Json parse(std::string_view line, size_t number) const {
-    try {
-      return Json::parse(line);
-    } catch (const UserError& error) {
-      fail(number, fmt::format("expected a line of JSON: {}", error.what()));
-    }
-  }
   std::string checked(const Json& value, const std::string& key, size_t line) const {
     if (value.is_object() || value.is_array())
-      fail(line, fmt::format("expected a number or a text{}, found {}",
-                             key.empty() ? "" : fmt::format(" for '{}'", key),
-                             value.is_object() ? "an object" : "an array"));
+      fail(name_, line,
+           fmt::format("expected a number or a text{}, found {}",
+                       key.empty() ? "" : fmt::format(" for '{}'", key),
+                       value.is_object() ? "an object" : "an array"));
     return field_of(value);
   }
   static void append(std::string& text, const std::vector<std::string>& row, size_t width) {
@@ -89,6 +108,69 @@ class TableMaker {
   std::vector<std::vector<std::string>> rows_;       // of fields
 };
 
+/// Collects the values of one key.
+class ArrayMaker {
+ public:
+  ArrayMaker(const std::string& file, std::string name, const Json& first)
+      : file_(file), name_(std::move(name)) {
+    for (const Json* value = &first; value->is_array(); value = &value->items().front()) {
+      extents_.push_back(static_cast<int64_t>(value->items().size()));
+      if (value->items().empty()) break;
+    }
+  }
+
+  const std::string& name() const { return name_; }
+
+  void add(const Json& value, size_t line) { add(value, 0, line); }
+
+  JsonArray finish(int64_t samples) const {
+    JsonArray array{name_, Shape(extents_).prepended(samples)};
+    array.type = {integers_ ? StoredType::Kind::signed_integer : StoredType::Kind::real, 8};
+    array.data.resize(numbers_.size() * sizeof(double));
+    char* at = array.data.data();
+    for (const double number : numbers_) {
+      const auto integer = static_cast<int64_t>(integers_ ? number : 0);
+      std::memcpy(at, integers_ ? static_cast<const void*>(&integer) : &number, sizeof(double));
+      at += sizeof(double);
+    }
+    return array;
+  }
+
+ private:
+  void add(const Json& value, size_t axis, size_t line) {
+    if (axis < extents_.size()) {
+      if (!value.is_array() || static_cast<int64_t>(value.items().size()) != extents_[axis])
+        refuse(value, axis, line);
+      for (const Json& element : value.items()) add(element, axis + 1, line);
+    } else if (value.is_number()) {
+      // Integers above 2^53 are not exact as double, and are too large for the inputs of a model.
+      integers_ = integers_ && value.is_int() && std::abs(value.as_double()) <= 0x1p53;
+      numbers_.push_back(value.as_double());
+    } else if (value.is_bool()) {
+      numbers_.push_back(value.as_bool() ? 1 : 0);
+    } else {
+      refuse(value, axis, line);
+    }
+  }
+
+  [[noreturn]] void refuse(const Json& value, size_t axis, size_t line) const {
+    const std::string expected =
+        axis < extents_.size() ? fmt::format("an array of {}", extents_[axis]) : std::string("a number");
+    const std::string found = value.is_array()    ? fmt::format("one of {}", value.items().size())
+                              : value.is_object() ? "an object"
+                                                  : value.dump();
+    fail(file_, line,
+         fmt::format("expected {}{}, as the first line has shape {}, found {}", expected,
+                     name_.empty() ? "" : fmt::format(" in '{}'", name_), Shape(extents_).str(), found));
+  }
+
+  const std::string& file_;
+  std::string name_;
+  std::vector<int64_t> extents_;  // of a sample
+  std::vector<double> numbers_;
+  bool integers_ = true;
+};
+
 }  // namespace
 
 bool is_json_lines(std::string_view start) {
@@ -96,15 +178,54 @@ bool is_json_lines(std::string_view start) {
   return first != std::string_view::npos && (start[first] == '{' || start[first] == '[');
 }
 
+bool has_nested_arrays(std::string_view text) {
+  const size_t start = std::min(text.find_first_not_of(kSpaces), text.size());
+  Json first;
+  try {
+    first = Json::parse(text.substr(start, text.find('\n', start) - start));
+  } catch (const UserError&) {
+    return false;  // the table reports the line
+  }
+  const auto is_array = [](const Json& value) { return value.is_array(); };
+  if (first.is_array()) return std::any_of(first.items().begin(), first.items().end(), is_array);
+  return first.is_object() && std::any_of(first.entries().begin(), first.entries().end(),
+                                          [&](const auto& entry) { return is_array(entry.second); });
+}
+
 TableText table_of_json_lines(std::string_view text, const std::string& name) {
   TableMaker maker(name);
-  size_t number = 1;
-  for (size_t at = 0, end; at < text.size(); at = end + 1, ++number) {
-    end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    if (line.find_first_not_of(kSpaces) != std::string_view::npos) maker.add(line, number);
-  }
+  for_each_line(text, name, [&](const Json& value, size_t line) { maker.add(value, line); });
   return maker.table();
+}
+
+std::vector<JsonArray> arrays_of_json_lines(std::string_view text, const std::string& name) {
+  std::vector<ArrayMaker> makers;
+  bool has_names = false;
+  int64_t samples = 0;
+  for_each_line(text, name, [&](const Json& value, size_t line) {
+    if (samples++ == 0) {
+      has_names = value.is_object();
+      if (!has_names) makers.emplace_back(name, "", value);
+      if (has_names)
+        for (const auto& [key, array] : value.entries()) makers.emplace_back(name, key, array);
+    }
+    check_is_as_first(value, has_names, name, line);
+    if (!has_names) return makers.front().add(value, line);
+    for (ArrayMaker& maker : makers) {
+      const Json* array = value.find(maker.name());
+      if (!array)
+        fail(name, line, fmt::format("expected '{}' as in the first line, found none", maker.name()));
+      maker.add(*array, line);
+    }
+    for (const auto& [key, array] : value.entries())
+      if (std::none_of(makers.begin(), makers.end(),
+                       [&](const ArrayMaker& maker) { return maker.name() == key; }))
+        fail(name, line,
+             fmt::format("'{}' is not in the first line; expected the same keys in all lines", key));
+  });
+  std::vector<JsonArray> arrays;
+  for (const ArrayMaker& maker : makers) arrays.push_back(maker.finish(samples));
+  return arrays;
 }
 
 }  // namespace dtrain

@@ -1,8 +1,13 @@
-// JSON lines: a value a line.
+// JSON lines: a text with one JSON value per line, which is one sample.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/shape.h"
+#include "data/files/stored_type.h"
 
 namespace dtrain {
 
@@ -12,13 +17,29 @@ struct TableText {
   bool has_header = false;
 };
 
-/// Whether a text looks like JSON lines: its first character, spaces aside, opens an object or an array.
+/// The values of all samples for one input.
+struct JsonArray {
+  std::string name;  ///< the key in the lines' objects; "" if the lines are arrays
+  Shape shape;       ///< [samples, ...]
+  StoredType type;   ///< int64 if all numbers are integers, else float64
+  std::string data;  ///< the elements' bytes, in row-major order
+};
+
+/// Whether a text looks like JSON lines: its first character after spaces opens an object or an array.
 bool is_json_lines(std::string_view start);
 
-/// Makes a table of JSON lines, with a row for each line. Objects give the header: all of their keys, in the
-/// order in which they come; a key that a line lacks, and null, are gaps. Arrays give the values of a row.
+/// Whether the first line has arrays as values: an object with an array in it, or an array of arrays.
+bool has_nested_arrays(std::string_view text);
+
+/// Makes a table of JSON lines, with a row for each line. Objects give the header: all of their keys, in
+/// order of appearance; a key that a line lacks, and null, are gaps. Arrays give the values of a row.
 /// Throws UserError, with `name` and the line, for a line that is neither, or differs from the first line in
 /// that, and for a value that is an object or an array itself.
 TableText table_of_json_lines(std::string_view text, const std::string& name);
+
+/// Makes an array of the values of each key (of the lines themselves if these are arrays), in order of
+/// appearance. Throws UserError, with `name` and the line, for a line whose keys or shapes differ from those
+/// of the first line, and for a value that is not a number, true, false or an array of these.
+std::vector<JsonArray> arrays_of_json_lines(std::string_view text, const std::string& name);
 
 }  // namespace dtrain

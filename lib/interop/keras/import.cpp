@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "interop/keras/fold_blocks.h"
 #include "interop/keras/import_weights.h"
 #include "interop/keras/open_file.h"
 #include "interop/keras/towers.h"
@@ -24,6 +25,29 @@ int major_version(const std::string& version, KerasLayout layout) {
   int major = layout == KerasLayout::layers ? 1 : 3;
   std::from_chars(version.data(), version.data() + version.size(), major);
   return major;
+}
+
+/// Replaces the key "<layer>/<weight>" of each layer that has a new name.
+template <class Value>
+void rename_layers(std::map<std::string, Value>& by_path, const std::map<std::string, std::string>& names) {
+  std::map<std::string, Value> renamed;
+  for (auto& [path, value] : by_path) {
+    const size_t slash = path.rfind('/');
+    const auto name = names.find(path.substr(0, slash));
+    renamed.emplace(name == names.end() ? path : name->second + path.substr(slash), std::move(value));
+  }
+  by_path = std::move(renamed);
+}
+
+/// Writes the model with blocks, and without the names that layers get anyway.
+void use_blocks(const ConfigNode& flat_model, KerasImport& result) {
+  FoldedModel folded = fold_blocks(flat_model, result.graph);
+  rename_layers(result.parameters, folded.names);
+  if (result.training)
+    for (auto& [slot, arrays] : result.training->slots) rename_layers(arrays, folded.names);
+  result.graph = std::move(folded.graph);
+  result.blocks = std::move(folded.uses);
+  result.model = without_automatic_names(folded.model, result.graph);
 }
 
 }  // namespace
@@ -59,11 +83,12 @@ KerasImport import_keras(const std::string& path, bool with_training,
     ImportedModel imported = import_keras_model(*model, keras_major);
     result.model = change(imported.model);
     result.graph = build_imported(imported, result.model);
-    result.model = without_automatic_names(result.model, result.graph);
+    const ConfigNode flat_model = result.model;
     result.parameters = match_weights(*file_model, imported, result.graph, result.weights, layout, kernels);
     if (with_training)
       result.training = import_keras_training(result.training_config, *file_model, imported, result.graph,
                                               result.weights, keras_major);
+    use_blocks(flat_model, result);
     result.left_out = std::move(imported.left_out);
     if (kernels.is_keras_1 && has_convolution(result.graph))
       result.left_out.push_back(

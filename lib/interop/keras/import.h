@@ -22,6 +22,7 @@ struct KerasImport {
   Graph graph;
   std::map<std::string, KerasWeight> parameters;  ///< by "<layer>/<weight>", in Keras 3's layout
   KerasWeights weights;
+  std::vector<std::string> blocks;           ///< see FoldedModel::uses
   std::vector<int> towers;                   ///< of wrappers that were removed (towers.h)
   std::vector<std::string> left_out;         ///< see ImportedModel
   Json training_config;                      ///< as KerasFileFacts
