@@ -122,7 +122,8 @@ Json DataFacts::to_json() const {
     }
     json.set("fitted", std::move(columns));
   }
-  if (split_seed) json.set("split_seed", std::to_string(*split_seed));  // 64 bits, of which JSON has 53
+  if (split_seed)
+    json.set("split_seed", std::to_string(*split_seed));  // a string: JSON numbers are exact to 53 bits only
   return json;
 }
 
