@@ -122,8 +122,7 @@ Json DataFacts::to_json() const {
     }
     json.set("fitted", std::move(columns));
   }
-  if (split_seed)
-    json.set("split_seed", std::to_string(*split_seed));  // a string: JSON numbers are exact to 53 bits only
+  if (split_seed) json.set("split_seed", std::to_string(*split_seed));  // JSON numbers hold only 53 bits
   return json;
 }
 

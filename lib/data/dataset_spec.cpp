@@ -17,8 +17,8 @@ namespace dtrain {
 
 namespace {
 
-/// Reports a drawn split whose other is not there, or is drawn itself, fractions that leave nothing, and two
-/// seeds for the draws from one split.
+/// Reports drawn splits whose source split is missing or drawn itself, fractions that leave no samples, and
+/// different seeds for splits drawn from the same split.
 void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
   std::map<std::string, double> fractions;
   std::map<std::string, int64_t> seeds;
@@ -40,7 +40,7 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
   }
 }
 
-/// A drawn split is read as the one that it is drawn from.
+/// Copies the reader, rows and input targets of the source split to each drawn split.
 void complete_draws(DatasetSpec& spec) {
   for (auto* split : {&spec.train, &spec.validation, &spec.test}) {
     if (!*split || !(*split)->drawn) continue;
@@ -51,12 +51,12 @@ void complete_draws(DatasetSpec& spec) {
   }
 }
 
-/// Rows that both have: all, where one of them says nothing.
+/// Returns true if the splits share rows; a split without `rows` has all rows.
 bool have_rows_in_common(const SplitSpec& a, const SplitSpec& b) {
   return !a.rows || !b.rows || std::max((*a.rows)[0], (*b.rows)[0]) < std::min((*a.rows)[1], (*b.rows)[1]);
 }
 
-/// Warns of splits that have the same samples of the same files, though none is drawn from the other.
+/// Warns if validation or test reads training samples although it is not drawn from train.
 void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
   for (const char* name : {"validation", "test"}) {
     const SplitSpec* split = spec.find(name);
@@ -115,13 +115,14 @@ std::string absolute_name(const std::filesystem::path& path) {
   return text;
 }
 
-/// The working directory where no file says it, but a --set (which has no lines).
+/// Returns the folder of the file at `mark`; empty (the working directory) if the value comes from no file or
+/// from a --set, which has no line.
 std::filesystem::path folder_of(const Mark& mark) {
   return mark.file && mark.line > 0 ? std::filesystem::path(*mark.file).parent_path()
                                     : std::filesystem::path();
 }
 
-/// `cache: {file: PATH}` with an absolute path: relative to the file that says so.
+/// Makes the path in `cache: {file: PATH}` absolute. It is relative to the file that contains it.
 ConfigNode with_absolute_cache(const ConfigNode& node) {
   const ConfigNode* cache = node.find("cache");
   const ConfigNode* file = cache ? cache->find("file") : nullptr;
@@ -133,8 +134,8 @@ ConfigNode with_absolute_cache(const ConfigNode& node) {
   return node.with("cache", cache->with("file", options));
 }
 
-/// `data`, with an absolute path for each of these files that another configuration file than the data set's
-/// own names (its base's): they are found beside that one.
+/// Returns `data` with absolute paths for those of `files` that are named in a configuration file of another
+/// folder (a base), because they are relative to that folder.
 ConfigNode with_files_of_others(const ConfigNode& data, const std::vector<std::string>& files) {
   const std::filesystem::path home = folder_of(data.mark());
   return data.with_scalars([&](const ConfigNode& scalar) {
@@ -144,7 +145,7 @@ ConfigNode with_files_of_others(const ConfigNode& data, const std::vector<std::s
   });
 }
 
-/// The names of the readers' files.
+/// Returns the file names in the readers of all splits.
 std::vector<std::string> files_of(const DatasetSpec& spec) {
   std::vector<std::string> all;
   for (const char* name : kSplitNames)
@@ -153,7 +154,8 @@ std::vector<std::string> files_of(const DatasetSpec& spec) {
   return all;
 }
 
-/// Where relative file names are looked up first, whatever file the configuration is read from later.
+/// Returns the absolute folder in which relative file names are searched first. It stays the same if the
+/// configuration is read from another file later.
 std::string absolute_root(const std::string& root, const ConfigNode& node) {
   const ConfigNode* written = node.find("root");
   if (root.empty() || !written) return absolute_name(folder_of(node.mark()) / ".");

@@ -51,7 +51,7 @@ ListedFile listed(const std::string& path, struct stat& status) {
   return file;
 }
 
-/// Walks a folder and those below it.
+/// Lists a folder recursively.
 class Walk {
  public:
   explicit Walk(const std::string& folder) : folder_(folder) {
@@ -70,7 +70,8 @@ class Walk {
     void operator()(DIR* open) const { closedir(open); }
   };
 
-  /// Lists the folder at `path` (below the top, "" is the top). Returns what keeps it from being read.
+  /// Lists the folder at `path` (relative to the top folder, which is ""). Returns why it cannot be read, or
+  /// "".
   std::string enter(const std::string& path, const struct stat& status) {
     const std::unique_ptr<DIR, Close> open(opendir(path_in(folder_, path).c_str()));
     if (!open) return fmt::format("cannot open the folder: {}", std::strerror(errno));

@@ -1,4 +1,4 @@
-// A file that the command line names, in the form in which readers open it.
+// A file named on the command line, in the form in which readers open it.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,18 @@
 
 namespace dtrain {
 
-/// The name of standard input.
+/// Name of standard input on the command line.
 inline constexpr std::string_view kStandardStream = "-";
 
-/// The paths that names on the command line stand for, in their order: a name itself, or where it has *, ?,
-/// [...] or {a,b}, the files that match it, sorted. Throws UserError where nothing matches.
+/// Expands names from the command line to paths, in order. A name that exists stays as it is; any other name
+/// with *, ?, [...] or {a,b} becomes the files that match it, sorted. Throws UserError if nothing matches a
+/// pattern.
 std::vector<std::string> find_given_paths(const std::vector<std::string>& names);
 
-/// Knows its format. What comes from standard input, and the table that JSON lines stand for, are in memory.
+/// An input file and its format. Standard input and the table made from JSON lines are kept in memory.
 class GivenFile {
  public:
-  /// Reads all of standard input for "-". Throws UserError for a file that cannot be read.
+  /// Reads all of standard input for "-". Throws UserError if the file cannot be read.
   explicit GivenFile(std::string name);
 
   /// The name in messages.
@@ -31,11 +32,12 @@ class GivenFile {
   const std::string& path() const { return path_; }
   FileFormat format() const { return format_; }
   bool is_json_lines() const { return table_.has_value(); }
-  /// The options, and of JSON lines how their table is written. Throws UserError for options of text where
-  /// the file is none.
+  /// Returns `options`, or for JSON lines the format of their table. Throws UserError if options are given
+  /// for a file that is not delimited text.
   TextOptions text_options(const TextOptions& options) const;
 
-  /// Calls `open`, which reads the file at path(); messages of what it throws have its name, and its lines.
+  /// Calls `open`, which reads the file at path(). Errors that it throws get this file's name and line
+  /// numbers.
   template <class Open>
   auto with_names(Open open) const {
     try {
@@ -53,10 +55,10 @@ class GivenFile {
   std::string name_, path_;
   std::optional<MemoryFile> memory_;
   FileFormat format_ = FileFormat::other;
-  std::optional<TextOptions> table_;  // of JSON lines
+  std::optional<TextOptions> table_;  // only for JSON lines
 };
 
-/// The files at these paths. Throws UserError as GivenFile.
+/// Opens the files at these paths. Throws UserError like GivenFile.
 GivenFiles open_given_files(const std::vector<std::string>& paths);
 
 }  // namespace dtrain

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n";
 
-/// A value as a field of delimited text.
+/// Formats a value as a field of delimited text.
 std::string field_of(const Json& value) {
   if (value.is_null()) return "";
   if (!value.is_string()) return value.dump();

@@ -1,4 +1,4 @@
-// JSON lines: a value a line.
+// JSON lines: one JSON value per line.
 #pragma once
 
 #include <string>
@@ -6,19 +6,20 @@
 
 namespace dtrain {
 
-/// Delimited text, with commas.
+/// Comma-separated text.
 struct TableText {
   std::string text;
   bool has_header = false;
 };
 
-/// Whether a text looks like JSON lines: its first character, spaces aside, opens an object or an array.
+/// Returns true if a text looks like JSON lines: its first character except spaces opens an object or an
+/// array.
 bool is_json_lines(std::string_view start);
 
-/// Makes a table of JSON lines, with a row for each line. Objects give the header: all of their keys, in the
-/// order in which they come; a key that a line lacks, and null, are gaps. Arrays give the values of a row.
-/// Throws UserError, with `name` and the line, for a line that is neither, or differs from the first line in
-/// that, and for a value that is an object or an array itself.
+/// Converts JSON lines to a table with one row per line. From objects, the header gets all keys in order of
+/// first appearance; missing keys and null become gaps. Arrays become rows of a table without a header.
+/// Throws UserError, with `name` and the line, for a line that is neither or differs in type from the first
+/// line, and for a value that is itself an object or an array.
 TableText table_of_json_lines(std::string_view text, const std::string& name);
 
 }  // namespace dtrain
