@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// Checks the columns of a data set that one augmentation is to blend.
+/// Checks the columns of a data set that one augmentation is going to blend.
 class MixCheck {
  public:
   MixCheck(std::span<const ColumnPlan> plans, size_t inputs, const Configured<Augmentation>& augmentation)
@@ -27,7 +27,7 @@ class MixCheck {
                                name_of(found.dtype)));
   }
 
-  /// The pictures have to be of one height and width, which a rectangle is drawn in.
+  /// Checks that all images have the same height and width, because one rectangle is drawn for all of them.
   void check_pictures(const std::map<size_t, size_t>& input_targets) const {
     const TensorSpec* first = nullptr;
     for (size_t column = 0; column < inputs_; ++column) {

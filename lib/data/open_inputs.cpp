@@ -1,4 +1,4 @@
-// Opens the files that `dtrain predict` and `dtrain evaluate` are given.
+// Opens the files passed to `dtrain predict` and `dtrain evaluate`.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace dtrain {
 
 namespace {
 
-/// What is opened, and for what.
+/// The data set, columns and options for which files are opened.
 struct Wanted {
   const DatasetSpec& spec;
   const std::vector<TensorSpec>& inputs;
@@ -27,13 +27,13 @@ struct Wanted {
   const TextOptions& options;
 };
 
-/// A path, or pictures that follow each other.
+/// One file, or consecutive image files that are opened together.
 struct Group {
   const GivenFile& file;
-  std::vector<std::string> pictures;  // more than one; empty: the file alone
+  std::vector<std::string> pictures;  // two or more; empty: only `file`
 };
 
-/// As the run's own csv reader has it, but for what the options say.
+/// Returns the format of the run's own csv reader, overridden by `options`.
 CsvFormat text_format(const DatasetSpec& spec, const TextOptions& options) {
   CsvFormat format{',', std::nullopt};
   for (const char* name : {"test", "validation", "train"})
@@ -43,7 +43,7 @@ CsvFormat text_format(const DatasetSpec& spec, const TextOptions& options) {
   return format;
 }
 
-/// As the run's own reader of pictures has it; else the model's input decides all.
+/// Returns the options of the run's own image reader; without one, the model's input determines everything.
 PictureOptions picture_options(const DatasetSpec& spec) {
   PictureOptions options;
   for (const char* name : {"test", "validation", "train"})
@@ -52,7 +52,7 @@ PictureOptions picture_options(const DatasetSpec& spec) {
   return options;
 }
 
-/// A file that holds the inputs' arrays as they are, whatever the run reads.
+/// Opens a file that holds the arrays of the inputs directly, whatever reader the run uses.
 SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                           const TextOptions& text) {
   const GivenFile& file = group.file;
@@ -103,13 +103,14 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
                   file.path(), fmt::join(readers, ", ")));
 }
 
-/// A source, and the split whose reader opened it; null where the arrays are as they are.
+/// A source and the split whose reader opened it; the first split if no reader did.
 struct Opened {
   SourceColumns source;
   const SplitSpec* split;
 };
 
-/// By the run's own reader, where that reads such files: of the training split, or else of another.
+/// Uses the run's configured reader (train's, else another split's) if it supports this format. Otherwise
+/// opens the arrays directly, which works for inputs only.
 Opened open_as_run(const Group& group, const Wanted& wanted) {
   const GivenFile& file = group.file;
   const DatasetSpec& spec = wanted.spec;
@@ -158,7 +159,7 @@ std::shared_ptr<const Dataset> open_group(const Group& group, const Wanted& want
                                         std::move(planner.columns));
 }
 
-/// The files in order, pictures that follow each other together.
+/// Groups the files in order; consecutive images form one group.
 std::vector<Group> group_files(const GivenFiles& files) {
   std::vector<Group> groups;
   bool was_picture = false;

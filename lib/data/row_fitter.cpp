@@ -20,7 +20,7 @@ FittedStep RowFitter::next(const ColumnPlan& plan, const std::string& kind, cons
   if (done_ < steps.size() && is_known(steps[done_])) return steps[done_++];
   if (!rows_.column)
     throw UserError(fmt::format("{}: the run has no numbers of its training split for '{}'", kind, name_));
-  // What was fitted for other transforms than these says nothing any more.
+  // Steps fitted for other transforms are no longer valid.
   steps.resize(done_++);
   steps.push_back(found(plan, fit));
   steps.back().chain = chain_;
@@ -30,7 +30,7 @@ FittedStep RowFitter::next(const ColumnPlan& plan, const std::string& kind, cons
 FittedStep RowFitter::found(const ColumnPlan& plan,
                             const std::function<FittedStep(const FitSamples&)>& fit) const {
   ColumnPlan until = plan;
-  // What is stored as float64 is fitted before float32 loses any digits.
+  // Data stored as float64 is fitted in float64, before the conversion to float32 loses digits.
   const bool in_double = plan.stored().dtype == DType::float64;
   until.cast(in_double ? DType::float64 : DType::float32);
   const Column& column = *rows_.column;
@@ -52,7 +52,7 @@ FittedStep RowFitter::found(const ColumnPlan& plan,
 
 namespace {
 
-/// What each element of a row is to be filled with.
+/// Computes the fill value of each element of a row.
 FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& samples) {
   if (static_cast<int64_t>(fills.size()) != samples.spec.shape.elements())
     throw UserError(
@@ -76,7 +76,7 @@ FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& sam
   return fitted;
 }
 
-/// The option as it was written, which all gaps of an input have in common.
+/// Returns the `fill` option as written; all gaps of an input share it.
 std::string options_of(const std::vector<std::string>& fills) {
   const auto some = std::find_if(fills.begin(), fills.end(), [](const auto& fill) { return !fill.empty(); });
   return fmt::format("fill: {}\n", some == fills.end() ? "" : *some);
@@ -85,7 +85,7 @@ std::string options_of(const std::vector<std::string>& fills) {
 }  // namespace
 
 void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& fitter) {
-  if (plan.spec().dtype != DType::float64) plan.cast(DType::float32);  // an array of integers has no gaps
+  if (plan.spec().dtype != DType::float64) plan.cast(DType::float32);  // integer arrays have no gaps
   const std::string options = options_of(fills);
   const FittedStep step =
       fitter.next(plan, "fill", options, [&](const FitSamples& samples) { return fit_fill(fills, samples); });

@@ -12,7 +12,8 @@ namespace dtrain {
 
 namespace {
 
-/// What the reader is asked for. Readers that take the shape from the model have to be told it.
+/// Returns the column to request from the reader. Readers that take the shape from the model need it in the
+/// request.
 TensorSpec asked_for(const WantedColumn& wanted, const Reader& reader) {
   if (wanted.shape) return {wanted.name, *wanted.shape, wanted.dtype};
   if (const auto pictures = reader.picture_options()) {
@@ -39,7 +40,7 @@ int64_t greatest(const Column& column) {
   return most;
 }
 
-/// Of a target of class numbers, which may have names.
+/// Returns the number of classes of a target of class indices, which may have names.
 int64_t count_classes(const Column& column, const std::string& name, const SourceFacts& facts) {
   const auto names = facts.class_names.find(name);
   if (names != facts.class_names.end()) return static_cast<int64_t>(names->second.size());

@@ -13,7 +13,8 @@ namespace dtrain {
 
 namespace {
 
-/// The seed of the draws from a split: as one of them says it, or else the training run's.
+/// Returns the seed of draws from split `of`: the `seed` of one of the drawn splits, else the facts' seed,
+/// else the run's.
 uint64_t seed_of_draws(const DatasetSpec& spec, const std::string& of) {
   for (const char* name : kSplitNames)
     if (const SplitSpec* split = spec.find(name);
@@ -28,7 +29,7 @@ std::string name_of_split(const DatasetSpec& spec, const SplitSpec& split) {
   return "";
 }
 
-/// The classes of the rows [from, to).
+/// Returns the class of each row in [from, to).
 std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t to, size_t inputs) {
   const Column* column = inputs < held.columns.size() ? held.columns[inputs].get() : nullptr;
   if (!column || column->row_elements() != 1)
