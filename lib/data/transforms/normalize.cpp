@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// One number for all elements, or one for each channel.
+/// One number for all elements, or one per channel.
 struct PerChannel {
   std::vector<double> values;
 };
