@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// A number from the gamma distribution of shape a (G. Marsaglia and W. Tsang, "A simple method for
+/// Draws a number from the gamma distribution of shape a (G. Marsaglia and W. Tsang, "A simple method for
 /// generating gamma variables", 2000).
 double draw_gamma(double a, Draws& draws) {
   if (a < 1) {
@@ -58,8 +58,8 @@ class CutMixBlend final : public Mixing {
  public:
   explicit CutMixBlend(double factor) : factor_(factor) {}
 
-  /// As Keras: a rectangle of the share that is the partner's, of the picture's proportions, about a pixel
-  /// anywhere; what is beyond the edges is cut off, and counts for the sample.
+  /// Like Keras, draws a rectangle with the image's aspect ratio, whose area is the partner's share, centered
+  /// on a random pixel. Parts beyond the edges are cut off and count for the sample.
   Blend draw(const PictureShape& shape, Draws& draws) const override {
     const double side = std::sqrt(1 - draw_beta(factor_, draws));
     const auto height = static_cast<int64_t>(side * static_cast<double>(shape.height));
@@ -95,7 +95,7 @@ class CutMix final : public Augmentation {
 double draw_beta(double a, Draws& draws) {
   const double x = draw_gamma(a, draws), y = draw_gamma(a, draws);
   if (x + y > 0) return x / (x + y);
-  return draws.uniform() < 0.5f ? 0 : 1;  // both were too small for a double: nearly all lies at the ends
+  return draws.uniform() < 0.5f ? 0 : 1;  // both underflowed: nearly all probability is at the ends
 }
 
 void blend_pictures(const Mixing::Blend& blend, const PictureShape& shape, const float* partner,

@@ -1,5 +1,5 @@
-// E. Cubuk et al., "RandAugment: practical automated data augmentation with a reduced search space", 2020,
-// with Keras's operations and ranges.
+// RandAugment (E. Cubuk et al., "RandAugment: practical automated data augmentation with a reduced search
+// space", 2020) with Keras's operations and ranges.
 #include <algorithm>
 #include <vector>
 
@@ -19,7 +19,7 @@ struct RandAugmentOptions {
 
 constexpr int64_t kOperations = 11;
 
-/// The operation of this number, on values from 0 to 255.
+/// Applies the operation with this number to values from 0 to 255.
 void operate(int64_t operation, const RandAugmentOptions& options, const PictureShape& shape, Draws& draws,
              const float* src, float* dst) {
   const WarpOptions warp_options{FillMode::reflect, options.interpolation, 0};

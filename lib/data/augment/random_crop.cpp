@@ -14,7 +14,7 @@ struct RandomCropOptions {
   int64_t height = 0, width = 0, padding = 0;
 };
 
-/// Copies the part of a picture that begins at (top, left), 0 beyond its edges.
+/// Copies the part of an image that begins at (top, left). Pixels beyond the image's edges are 0.
 void copy_part(const std::byte* src, const PictureShape& shape, size_t pixel_bytes, int64_t top, int64_t left,
                int64_t height, int64_t width, std::byte* dst) {
   const int64_t from = std::clamp<int64_t>(left, 0, shape.width);
@@ -36,7 +36,7 @@ class RandomCrop final : public Augmentation {
 
   void apply(ColumnPlan& plan, uint32_t stream) const override { add_pass(plan, stream, true); }
 
-  /// Takes the middle of larger pictures.
+  /// Takes the center of larger images.
   void apply_in_evaluation(ColumnPlan& plan) const override {
     const PictureShape shape(plan.spec().shape);
     if (shape.height != options_.height || shape.width != options_.width) add_pass(plan, 0, false);

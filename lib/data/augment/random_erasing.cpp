@@ -24,14 +24,14 @@ class RandomErasing final : public Augmentation {
         plan, stream,
         [options = options_](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
           std::copy_n(src, shape.elements(), dst);
-          // As in Keras, the probability is itself drawn, from 0 to the factor.
+          // As in Keras, the probability itself is drawn, from 0 to the factor.
           const double probability = draws.uniform(0, options.factor);
           if (static_cast<double>(draws.uniform()) < probability) erase(options, shape, draws, dst);
         });
   }
 
  private:
-  /// A stretch of an axis of `extent` pixels: [first, second) of them are in it.
+  /// Draws an interval of an axis of `extent` pixels: the pixels [first, second).
   static std::pair<int64_t, int64_t> stretch(const RandomErasingOptions& options, int64_t extent,
                                              Draws& draws) {
     const auto whole = static_cast<double>(extent);

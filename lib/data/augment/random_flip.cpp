@@ -18,7 +18,7 @@ struct RandomFlipOptions {
   FlipMode mode = FlipMode::horizontal_and_vertical;
 };
 
-/// Copies the pixels of a row in reverse.
+/// Copies the pixels of a row in reverse order.
 template <size_t kBytes>
 void reverse_pixels(const std::byte* src, int64_t width, std::byte* dst) {
   for (int64_t x = 0; x < width; ++x)

@@ -26,7 +26,7 @@ class RandomRotation final : public Augmentation {
   RandomRotationOptions options_;
 };
 
-/// Degrees are what most others count in.
+/// The expected value mentions degrees because most other tools use them.
 Check<UniformRange> turns() {
   Check<UniformRange> check = range_within(-1, 1);
   check.expected = "parts of a whole turn from -1 to 1, as Keras has them (15 degrees are 0.042)";
