@@ -20,7 +20,7 @@ std::shared_ptr<const Column> only(const std::shared_ptr<const Column>& column,
   return std::make_shared<MemoryColumn>(column->spec(), static_cast<int64_t>(rows.size()), data);
 }
 
-/// Leaves out what is known of other rows.
+/// Drops all other rows of the known columns.
 void keep_rows(SourceColumns& source, const std::vector<int64_t>& rows) {
   for (auto& column : source.columns) column = only(column, rows);
   for (auto* column : {&source.weights, &source.names})

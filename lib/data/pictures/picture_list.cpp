@@ -18,7 +18,7 @@ namespace dtrain {
 
 namespace {
 
-/// The first of these that is called like one of `known`; "" where none is.
+/// Returns the first name that is in `known`, ignoring case; "" if none is.
 std::string find_called(const std::vector<std::string>& names, std::span<const std::string_view> known) {
   const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
     return std::find(known.begin(), known.end(), in_small_letters(name)) != known.end();
@@ -26,7 +26,7 @@ std::string find_called(const std::vector<std::string>& names, std::span<const s
   return found == names.end() ? "" : *found;
 }
 
-/// Whether a file stands beside the folders of a folder, and is no picture by its name: README.txt.
+/// Returns true for a file next to the subfolders without an image extension, such as README.txt.
 bool is_beside_folders(const ListedFile& file) {
   return file.path.find('/') == std::string::npos && !has_ending_of_picture(file.path);
 }

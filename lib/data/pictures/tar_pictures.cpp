@@ -49,8 +49,9 @@ class TarPictures final : public PictureSource {
   std::vector<TarPicture> pictures_;
 };
 
-/// A file's name up to the first dot of its last part, and what is behind that, in small letters. Nothing for
-/// files that are no samples': hidden ones, those without a dot, and "__meta__.json".
+/// A file's name up to the first dot of its last part, and the extension after that dot in lower case.
+/// sample_name() returns nullopt for files that are not part of a sample: hidden files, files without a dot,
+/// and "__meta__.json".
 struct SampleName {
   std::string key, ending;
 };
@@ -72,7 +73,7 @@ struct ArchiveSamples {
   std::vector<std::string> targets;
 };
 
-/// Finds the samples of one archive, which is open meanwhile.
+/// Finds the samples of one archive, which stays open meanwhile.
 class ArchiveListing {
  public:
   ArchiveListing(const ListedFile& archive, size_t number, std::string target)
@@ -110,7 +111,8 @@ class ArchiveListing {
     place = member;
   }
 
-  /// Ends the sample that was begun. What has no picture is none.
+  /// Ends the current sample. Files without an image are no sample, but a target without an image is an
+  /// error.
   void finish() {
     if (picture_) {
       samples_.pictures.push_back({picture_->name, picture_->offset, picture_->bytes, number_});
