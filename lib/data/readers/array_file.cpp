@@ -30,7 +30,7 @@ TensorSpec row_spec(const std::string& name, const ArrayHeader& header) {
   return {name, Shape(std::move(extents)), header.type.dtype()};
 }
 
-/// Rows read where they stand.
+/// Reads rows directly from the file.
 class ArrayFileColumn final : public Column {
  public:
   ArrayFileColumn(std::shared_ptr<const InputFile> file, const std::string& name, ArrayHeader header,
@@ -62,7 +62,7 @@ class ArrayFileColumn final : public Column {
   int64_t offset_;
 };
 
-/// All of a stream's rows.
+/// Decodes all rows of a stream into memory.
 std::shared_ptr<const Column> decode_stream(InputStream& stream, const ArrayHeader& header) {
   const int64_t elements = header.shape.elements();
   TensorSpec spec = row_spec(stream.path(), header);

@@ -16,7 +16,7 @@ struct Cifar10Options {
   std::vector<std::string> files;
 };
 
-/// The records of several files, one after the other.
+/// Records of several files, concatenated.
 class Records {
  public:
   explicit Records(const std::vector<std::string>& paths) {
@@ -34,7 +34,7 @@ class Records {
     for (const auto& file : files_) file->check_unchanged();
   }
 
-  /// Bytes [offset, offset + bytes) of a record.
+  /// Reads bytes [offset, offset + bytes) of a record.
   void read(int64_t record, int64_t offset, void* dst, size_t bytes) const {
     for (const auto& file : files_) {
       const int64_t here = file->size() / kRecord;

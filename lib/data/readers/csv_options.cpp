@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// Of a list, which may be written as its only item.
+/// Codec of a list that may be written as its only item.
 template <class List>
 struct OneOrListCodec {
   using Item = typename List::value_type;
@@ -30,7 +30,7 @@ struct OneOrListCodec {
 template <>
 struct Codec<CsvColumnRefs> : OneOrListCodec<CsvColumnRefs> {};
 
-/// A number is the text as it is written.
+/// Numbers are kept as the text in which they are written.
 template <>
 struct Codec<CsvTexts> : OneOrListCodec<CsvTexts> {};
 
@@ -88,7 +88,7 @@ Check<std::optional<std::string>> optional_character() {
           Json::object().set("minLength", 1).set("maxLength", 1)};
 }
 
-/// Characters that stand for different things differ. A quoted number may have the delimiter in it.
+/// Reports characters that would have two meanings. A quoted number may contain the delimiter.
 void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
   const std::string decimal = options.decimal.value_or(".");
   for (const auto& [name, text] :

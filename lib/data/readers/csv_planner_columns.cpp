@@ -1,4 +1,4 @@
-// How the values of each column are read.
+// The part of CsvPlanner that plans how the values of each column are read.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -157,7 +157,7 @@ void CsvPlanner::add_target(size_t i, size_t place) {
   const ColumnReading reading = scalar_reading(i < names.size() ? names[i] : called(place), place, "target");
   if (known_.class_names.contains(name) || categories_.contains(place))
     add_table(place, name, true, When::always);
-  else if (is_first() && !reading.amount)  // where the run knows its data, they are what they were
+  else if (is_first() && !reading.amount)  // else the facts have the class names
     add_table(place, name, true, type == DType::int32 ? When::some_are_names : When::all_are_names);
   plan_.parts.push_back({{{place, {}}},
                          type,

@@ -16,7 +16,7 @@ std::string after_semicolon(std::string_view advice) {
   return advice.empty() ? "" : fmt::format("; {}", advice);
 }
 
-/// Whether the text has no letter and no digit: "--", ".".
+/// Returns true if the text has no letter and no digit: "--", ".".
 bool is_punctuation(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](unsigned char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c >= 0x80;
