@@ -1,4 +1,4 @@
-// Pictures: a folder a class, those that a table names, those that an HDF5 file holds.
+// The images reader: one folder per class, images listed in a table, or images in an HDF5 file.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ class ImagesReader final : public Reader {
     return all;
   }
   std::vector<std::string> paths(const ReadRequest& request) const override {
-    return {request.find(files().front())};  // a table's directory may hold more than its pictures
+    return {request.find(files().front())};  // a table's directory may hold other files, too
   }
   FileListing named_files(const ReadRequest& request) const override {
     return options_.csv ? files_of_table(table(request)) : FileListing();
@@ -60,7 +60,8 @@ class ImagesReader final : public Reader {
         look_at(path) == Standing::directory)
       return open_pictures(list_folder_of(path, request), options_, request.inputs[0]);
     if (!options_.csv || format != FileFormat::text) return std::nullopt;
-    // Another table's paths count from its own folder: below the run's there may be pictures of these names.
+    // Paths in another table are first searched in its own folder, because the run's may have images of these
+    // names.
     PictureTable other{path, folder_if_there(request), *options_.csv, options_.csv->format(), true};
     if (text.header) other.format.header = text.header;
     if (text.delimiter) other.format.delimiter = *text.delimiter;
@@ -71,7 +72,7 @@ class ImagesReader final : public Reader {
   std::optional<PictureOptions> picture_options() const override { return options_; }
 
  private:
-  /// The names of the lone target's classes, if the options have them and nothing else is known.
+  /// Adds the class names of the only target from the options, if none are known.
   ReadRequest with_names(const ReadRequest& request) const {
     ReadRequest all = request;
     if (!options_.class_names.empty()) all.facts.class_names.try_emplace("target", options_.class_names);
@@ -109,7 +110,7 @@ class ImagesReader final : public Reader {
     return set;
   }
 
-  /// The pictures' folder; "" where there is none, or it is not on this machine.
+  /// Returns the folder of the images; "" if it is not set or does not exist on this machine.
   std::string folder_if_there(const ReadRequest& request) const {
     if (!options_.directory) return "";
     const std::string folder = find_file(*options_.directory, request.folder());

@@ -17,7 +17,7 @@ namespace {
 
 struct NpyOptions : ArrayNames {};
 
-/// The header's text: a Python dictionary, written by NumPy in one fixed manner.
+/// Text of the header: a Python dictionary in the fixed format that NumPy writes.
 class NpyHeader {
  public:
   NpyHeader(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {}

@@ -1,4 +1,4 @@
-// Options that readers of pictures have in common.
+// Options that readers of images share.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 
 namespace dtrain {
 
-/// Throws UserError unless the request is for a single input.
+/// Throws UserError unless the request has exactly one input.
 inline void check_one_picture(const ReadRequest& request) {
   if (request.inputs.size() != 1)
     request.fail(fmt::format("pictures feed a model of one input; this one has {}", request.inputs.size()));
 }
 
-/// Adds the fields of PictureOptions, from which `Options` derives, and that of its `class_names`.
+/// Adds the fields of PictureOptions, from which `Options` derives, and the field `class_names`.
 template <class Options>
 void add_picture_fields(Schema<Options>& schema) {
   const Check<std::optional<int64_t>> kinds{

@@ -18,10 +18,10 @@ namespace dtrain {
 
 namespace {
 
-/// A table of pictures as it was read.
+/// Content of a table of images.
 struct ReadTable {
   CsvStart start;
-  size_t field = 0;  // that has the paths
+  size_t field = 0;  // of the paths
   CsvColumns columns;
   SourceFacts facts;
   std::vector<ListedFile> files;
@@ -47,7 +47,7 @@ std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths)
   return files;
 }
 
-/// Where the targets' classes are known by names, the table may have their numbers.
+/// If the names of the targets' classes are known, the table may have their numbers instead.
 void take_numbers(CsvPlan& plan, const CsvStart& start) {
   for (auto& [field, category] : plan.categories)
     if (category.values) category.values = label_texts(*category.values, start.first[field]);
@@ -56,7 +56,7 @@ void take_numbers(CsvPlan& plan, const CsvStart& start) {
 ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   ReadTable read;
   read.facts = request.facts;
-  CsvOptions known;  // as a csv reader has it
+  CsvOptions known;  // options of a csv reader
   known.target = table.options.target;
   known.targets = table.options.targets;
   known.weight = table.options.weight;
@@ -65,7 +65,7 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
     read.start = found;
     CsvPlan plan;
     if (request.use != FileUse::prediction) plan = planner.emplace(known, request, read.start).plan();
-    plan.advice.clear();  // a csv reader's
+    plan.advice.clear();  // it is for a csv reader
     for (CsvPart& part : plan.parts) part.advice_for_gap = kTargetGap;
     take_numbers(plan, found);
     plan.id = read.field = place_of_field(read.start, table.options.path);
@@ -76,7 +76,7 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   return read;
 }
 
-/// The table's text again, and where the rows' paths stand in it.
+/// The table's text, opened again, and the positions of the rows' paths in it.
 class Places {
  public:
   Places(const PictureTable& table, const ReadTable& read)
@@ -90,10 +90,10 @@ class Places {
 
   CsvText text_;
   size_t field_;
-  int64_t header_;  // rows
+  int64_t header_;  // number of header rows
 };
 
-/// A message about a path that leads to nothing adds which options may mend it; "" where none would.
+/// Returns advice on a path that does not exist: an option that may fix it; "" if none would.
 std::string advice_for(const PictureTable& table, const std::string& path) {
   constexpr std::array<const char*, 5> kEndings{".jpg", ".jpeg", ".png", ".bmp", ".JPG"};
   if (table.options.extension.empty())
@@ -170,7 +170,7 @@ FileListing files_of_table(const PictureTable& table) {
 
 PictureSet list_table(const PictureTable& table, OnError on_error, const ReadRequest& request) {
   ReadRequest of_targets = request;
-  of_targets.inputs.clear();  // the picture is none of the table's numbers
+  of_targets.inputs.clear();  // images are not columns of the table
   ReadTable read = read_table(table, of_targets);
   if (request.use == FileUse::split) refuse_duplicates(table, read);
   if (on_error == OnError::error) refuse_missing(table, read, request.use == FileUse::split);

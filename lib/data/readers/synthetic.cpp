@@ -1,4 +1,4 @@
-// Random samples that no file holds: for measuring speed, and for trying a model out.
+// The synthetic reader: random samples without a file, for measuring speed and for trying out a model.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -137,7 +137,7 @@ class SyntheticReader final : public Reader {
   bool has_shapes() const override { return false; }
 
  private:
-  /// Each column draws from a stream of its own.
+  /// Each column draws from a separate random stream.
   std::shared_ptr<const Column> column(const TensorSpec& wanted, size_t index, FillRow fill) const {
     TensorSpec spec{"synthetic " + wanted.name, wanted.shape,
                     wanted.dtype == DType::float32 ? DType::float32 : DType::int32};

@@ -1,4 +1,4 @@
-// Pictures in tar archives, as WebDataset writes them.
+// The webdataset reader: images in tar archives as WebDataset writes them.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -27,11 +27,11 @@ struct WebDatasetOptions : PictureOptions {
   std::vector<std::string> class_names;
 };
 
-/// Texts as numbers, or as indices into a table of names.
+/// Converts texts to numbers, or to indices into a table of names.
 class TextTargets {
  public:
-  /// `names` is the table, as far as it is known; it is made of the texts where the first of them is a name.
-  /// Where it is known, all targets are its names, or all are their numbers.
+  /// `names` is the table if it is known. Otherwise the table is made of the texts, if the first of them is a
+  /// name. With a known table, either all targets are names in it, or all are their numbers.
   TextTargets(const TarSamples& samples, const std::vector<std::string>& names)
       : samples_(samples), names_(names) {
     if (names_.empty() && is_csv_name(samples.targets.front())) {
@@ -80,7 +80,7 @@ class TextTargets {
 
   const TarSamples& samples_;
   std::vector<std::string> names_;
-  std::vector<std::string> texts_;  // by which targets call the classes that have these names
+  std::vector<std::string> texts_;  // texts that targets use for these classes
   std::unordered_map<std::string, int32_t> numbers_;
 };
 
@@ -103,7 +103,7 @@ class WebDatasetReader final : public Reader {
   std::optional<PictureOptions> picture_options() const override { return options_; }
 
  private:
-  /// `name`: of the archives, in messages.
+  /// `name` stands for the archives in messages.
   SourceColumns open_archives(const std::vector<std::string>& paths, const std::string& name,
                               const ReadRequest& request) const {
     check_one_picture(request);
