@@ -167,7 +167,8 @@ bool read_rest(DateScanner& text, CsvDate& date) {
   return read_time(text, date);
 }
 
-/// Reads groups of digits with the year first or last. Does not check the date against the calendar.
+/// Reads a date of three groups of digits, or of a year and a month. Does not check the date against the
+/// calendar.
 std::optional<CsvDate> read_digits(DateScanner text, const DateForm& form) {
   CsvDate date;
   int first = 0, second = 0;
@@ -249,7 +250,7 @@ std::optional<CsvDate> date_of_seconds(double seconds) {
   return date.year > 0 ? std::optional(date) : std::nullopt;
 }
 
-/// Reads 20260131, or 2026 as its first day.
+/// Reads 20260131, or 2026 as January 1 of that year.
 std::optional<CsvDate> read_compact(std::string_view text, size_t digits) {
   int number = 0;
   if (text.size() != digits || !DateScanner(text).take_number(digits, digits, number)) return std::nullopt;

@@ -21,7 +21,7 @@ namespace dtrain {
 /// views.
 class CategoryTable {
  public:
-  /// `other`: texts that are not in `values` get index 0, before the others, or none of their features.
+  /// `other` accepts texts that are not in `values`: index 0, before the others, or zeros for all features.
   CategoryTable(std::vector<std::string> values, bool other);
   CategoryTable(const CategoryTable&) = delete;
   CategoryTable& operator=(const CategoryTable&) = delete;

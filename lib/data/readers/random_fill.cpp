@@ -78,7 +78,7 @@ void fill_normal(Philox random, int64_t row, float mean, float stddev, float* ds
   for_each_group(random, row, dst, count, [=](const uint32_t* words, float* out) {
     constexpr int kHalf = kRandomGroup / 2;
     for (int i = 0; i < kHalf; ++i) {
-      const float radius = std::sqrt(-2.0f * std::log(1.0f - uniform01(words[i])));  // log of (0, 1]
+      const float radius = std::sqrt(-2.0f * std::log(1.0f - uniform01(words[i])));  // never log(0)
       const float angle = 2.0f * std::numbers::pi_v<float> * uniform01(words[i + kHalf]);
       out[i] = mean + stddev * radius * std::cos(angle);
       out[i + kHalf] = mean + stddev * radius * std::sin(angle);
