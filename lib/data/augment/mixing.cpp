@@ -114,22 +114,23 @@ void blend_targets(const Mixing::Blend& blend, const float* partner, int64_t cou
 
 void add_mix_up(Registry<Augmentation>& table) {
   Schema<MixUpOptions> schema(
-      "Blends each sample, its float inputs (pictures or not) and its float targets (one_hot), with another "
-      "one of the training split.");
+      "Blends each sample, its float inputs (images or not) and its float targets (one_hot), with another "
+      "sample of the training split.");
   schema.example("{alpha: 0.2}");
   schema.optional("alpha", &MixUpOptions::alpha,
-                  "the weight is drawn from the beta distribution of (alpha, alpha)",
+                  "the blending weight is drawn from the beta distribution with parameters (alpha, alpha)",
                   between<double>(1e-3, 1e3));
   table.add<MixUp>("mix_up", schema);
 }
 
 void add_cut_mix(Registry<Augmentation>& table) {
   Schema<CutMixOptions> schema(
-      "Puts a rectangle of another picture of the training split into each one; float targets (one_hot), and "
-      "inputs that are no pictures, are blended by its share.");
+      "Replaces a rectangle of each image with that of another image of the training split. Float targets "
+      "(one_hot) and inputs that are not images are blended by the rectangle's share of the area.");
   schema.example("{factor: 1.0}");
   schema.optional("factor", &CutMixOptions::factor,
-                  "the share that stays is drawn from the beta distribution of (factor, factor)",
+                  "the share of the image that stays is drawn from the beta distribution with parameters "
+                  "(factor, factor)",
                   between<double>(1e-3, 1e3));
   table.add<CutMix>("cut_mix", schema);
 }

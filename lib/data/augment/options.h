@@ -75,7 +75,7 @@ template <class Options>
 void add_warp_options(Schema<Options>& schema) {
   schema
       .optional("fill_mode", static_cast<FillMode Options::*>(&Options::fill_mode),
-                "what is beyond the edges: reflect, wrap, constant (fill_value) or nearest")
+                "how to fill pixels beyond the edges: reflect, wrap, constant (fill_value) or nearest")
       .optional("interpolation", static_cast<Interpolation Options::*>(&Options::interpolation),
                 "bilinear or nearest")
       .optional("fill_value", static_cast<double Options::*>(&Options::fill_value), "for fill_mode constant");

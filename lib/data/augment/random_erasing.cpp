@@ -59,19 +59,23 @@ class RandomErasing final : public Augmentation {
 
 void add_random_erasing(Registry<Augmentation>& table) {
   using Options = RandomErasingOptions;
-  Schema<Options> schema("Puts noise, or one value, in the place of a part of a picture.");
+  Schema<Options> schema("Replaces a rectangle of an image with noise or with one value.");
   schema.example("{factor: 1.0, scale: [0.02, 0.33]}");
   const Check<std::vector<double>> parts{
       "[least, most] with 0 < least <= most <= 1",
       [](const auto& s) { return s.size() == 2 && s[0] > 0 && s[0] <= s[1] && s[1] <= 1; },
       Json::object().set("minItems", 2).set("maxItems", 2)};
   schema
-      .optional("factor", &Options::factor, "the probability is drawn for each picture from 0 to this",
+      .optional("factor", &Options::factor,
+                "the largest probability of erasing; the probability for an image is drawn from 0 to this",
                 between<double>(0, 1))
-      .optional("scale", &Options::scale, "the range of the part's share, by which root height and width go",
+      .optional("scale", &Options::scale,
+                "the range of the rectangle's share of the area; its height and its width are each drawn as "
+                "the square root of such a share",
                 parts)
-      .optional("fill_value", &Options::fill_value, "the value; normally distributed noise where not given")
-      .optional("value_range", &Options::value_range, "[least, most] of the values", two_ascending());
+      .optional("fill_value", &Options::fill_value, "the value; normally distributed noise if not given")
+      .optional("value_range", &Options::value_range, "the range [least, most] of an image's values",
+                two_ascending());
   table.add<RandomErasing>("random_erasing", schema);
 }
 

@@ -71,10 +71,11 @@ class RandomFlip final : public Augmentation {
 }  // namespace
 
 void add_random_flip(Registry<Augmentation>& table) {
-  Schema<RandomFlipOptions> schema("Mirrors every other picture.");
+  Schema<RandomFlipOptions> schema("Flips each image with probability 1/2.");
   schema.example("{mode: horizontal}");
-  schema.optional("mode", &RandomFlipOptions::mode,
-                  "horizontal (left and right), vertical (top and bottom), or each by itself");
+  schema.optional(
+      "mode", &RandomFlipOptions::mode,
+      "horizontal (left and right), vertical (top and bottom), or both, each drawn independently");
   table.add<RandomFlip>("random_flip", schema);
 }
 
