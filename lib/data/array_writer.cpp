@@ -109,8 +109,8 @@ std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const st
         fmt::format("{}: expected a name that ends in .h5, .npy, .csv or .jsonl, found '{}'", path, ending));
   if (arrays.size() != 1)
     throw UserError(
-        fmt::format("{}: expected a name that ends in .h5, .csv or .jsonl, for the model has {} "
-                    "outputs; .npy holds one array only",
+        fmt::format("{}: expected a name that ends in .h5, .csv or .jsonl, because the model has {} outputs; "
+                    ".npy holds one array only",
                     path, arrays.size()));
   return std::make_unique<RawWriter>(path,
                                      [&](NewFile& file) { return write_npy_header(file, arrays[0], rows); });

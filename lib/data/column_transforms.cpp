@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 1> kCommonKeys{"of"};
 /// Adds `of` to a transform's option fields.
 Json with_of(const Json& options) {
   Json of = json_type("array").set("items", json_type("string")).set("minItems", 1);
-  return Json(options).set("of", of.set("description", "the inputs or targets that it is for, by name"));
+  return Json(options).set("of", of.set("description", "names of the inputs or targets to transform"));
 }
 
 /// Drops trailing extents of 1, which do not change a row.
@@ -65,11 +65,10 @@ bool converts_losslessly(DType from, DType to) {
 std::string advice_for_target(const TensorSpec& wanted, const TensorSpec& found) {
   if (found.shape.elements() != 1) return "";
   if (wanted.dtype == DType::int32 && wanted.shape.elements() > 1)
-    return "; the output has a row for each place: is a flatten or a global pooling missing before it?";
+    return "; the output has one row per position: is a flatten or a global pooling layer missing before it?";
   if (wanted.dtype == DType::float32 && wanted.shape.elements() > 1)
-    return "; a loss of class numbers is sparse_categorical_crossentropy, and the transform one_hot makes "
-           "numbers of "
-           "each class";
+    return "; use the loss sparse_categorical_crossentropy for class indices, or the transform one_hot to "
+           "convert them to vectors";
   return "";
 }
 
@@ -145,8 +144,8 @@ void check_transforms(const std::vector<TransformSpec>& transforms, const std::v
                                       spec.of[i], suggestion_or_list(spec.of[i], names)));
     if (spec.of.empty() && !used.contains(&spec))
       diagnostics.error(spec.transform.resolved.mark(),
-                        fmt::format("{}: none of the model's inputs and targets is what it is for; name "
-                                    "those that it is to change: of: [{}]",
+                        fmt::format("{}: it applies to none of the model's inputs and targets by default; "
+                                    "name the columns to transform: of: [{}]",
                                     spec.transform.name, names.front()));
   }
 }
@@ -206,7 +205,7 @@ PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool ta
   if (without_ones_at_end(found.shape) != without_ones_at_end(wanted.shape) ||
       !converts_losslessly(found.dtype, wanted.dtype))
     throw UserError(
-        located(place, fmt::format("the {}{} wants {} a sample, found {} after the transforms ({}: {}){}",
+        located(place, fmt::format("the {}{} needs {} per sample, found {} after the transforms ({}: {}){}",
                                    target ? "target" : "model's input",
                                    wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name),
                                    describe(wanted), describe(found), stored.name, describe(stored),

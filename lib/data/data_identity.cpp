@@ -124,7 +124,7 @@ std::string describe_change(const DataIdentity& before, const DataIdentity& now)
   std::vector<std::string> changes;
   if (options_that_are_set(before.reader) != options_that_are_set(now.reader))
     changes.push_back(
-        fmt::format("it is read by {} (it was by {})", one_line(now.reader), one_line(before.reader)));
+        fmt::format("its reader is {} (it was {})", one_line(now.reader), one_line(before.reader)));
   if (before.files.size() != now.files.size())
     changes.push_back(fmt::format("it has {} files (it had {})", now.files.size(), before.files.size()));
   for (size_t i = 0; i < std::min(before.files.size(), now.files.size()); ++i) {

@@ -31,7 +31,10 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
       diagnostics.error(split->mark,
                         fmt::format("split: expected 'of' to name a split with a reader, found '{}'", of));
     else if ((fractions[of] += split->drawn->fraction) >= 1)
-      diagnostics.error(split->mark, fmt::format("split: the fractions leave nothing of '{}'", of));
+      diagnostics.error(
+          split->mark,
+          fmt::format(
+              "split: the fractions drawn from '{}' leave no samples in it; their sum must be below 1", of));
     if (const auto& seed = split->drawn->seed; seed && seeds.emplace(of, *seed).first->second != *seed)
       diagnostics.error(split->mark,
                         fmt::format("split: the splits of '{}' are drawn together: expected one seed, "
@@ -64,11 +67,11 @@ void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
     if (split->reader->files().empty() || !have_rows_in_common(*split, *spec.train) ||
         split->reader.resolved.to_yaml() != spec.train->reader.resolved.to_yaml())
       continue;
-    diagnostics.warning(split->mark,
-                        fmt::format("{0}: reads the samples that are trained on, which says little of "
-                                    "others; for samples that train then lacks: "
-                                    "{0}: {{split: {{of: train, fraction: 0.15}}}}",
-                                    name));
+    diagnostics.warning(
+        split->mark,
+        fmt::format("{0}: uses the same samples as train, so its results say little about other samples; to "
+                    "hold out samples of train, write {0}: {{split: {{of: train, fraction: 0.15}}}}",
+                    name));
   }
 }
 
@@ -80,20 +83,21 @@ Schema<DatasetSpec> make_schema() {
       .optional("train", &DatasetSpec::train,
                 "the samples to train on: a reader, optionally rows: [from, to); or split: {of: train, "
                 "fraction: 0.15, stratify: true}, drawn by the seed")
-      .optional("validation", &DatasetSpec::validation, "the samples that are evaluated after each epoch")
-      .optional("test", &DatasetSpec::test, "the samples that `evaluate` takes by default")
-      .optional("transforms", &DatasetSpec::transforms,
-                "applied in order, each to what its `of` names; without it rescale, normalize and "
-                "standardize to the float inputs, reshape and cast to all inputs, one_hot to the targets")
+      .optional("validation", &DatasetSpec::validation, "the samples to evaluate after each epoch")
+      .optional("test", &DatasetSpec::test, "the samples that `evaluate` uses by default")
+      .optional(
+          "transforms", &DatasetSpec::transforms,
+          "applied in order, each to the columns that its `of` names; without `of`, rescale, normalize and "
+          "standardize apply to the float inputs, reshape and cast to all inputs, one_hot to the targets")
       .optional("augment", &DatasetSpec::augment,
-                "what the pictures that are trained on undergo before the transforms, in order; drawn anew "
-                "in every "
-                "epoch from the seed and the sample's place")
-      .optional("shuffle", &DatasetSpec::shuffle,
-                "a full permutation of the training split, new each epoch, from the seed")
+                "random changes to the training images, applied in order before the transforms; drawn in "
+                "every epoch from the seed, the epoch and the sample's index")
+      .optional(
+          "shuffle", &DatasetSpec::shuffle,
+          "whether to shuffle the training split: a full permutation, drawn from the seed in each epoch")
       .optional("cache", &DatasetSpec::cache,
-                "where samples stay once they are read: none, memory, {file: PATH}, or device (each GPU's "
-                "memory, too)")
+                "where samples are kept after they are read: none, memory, {file: PATH}, or device (also in "
+                "each GPU's memory)")
       .optional("prefetch", &DatasetSpec::prefetch, "batches read ahead of the step that uses them",
                 between<int64_t>(0, 1024))
       .rule([](const DatasetSpec& spec, const ConfigNode& node, Diagnostics& diagnostics) {

@@ -54,10 +54,10 @@ FileFormat format_of(const std::string& path, const std::string& start) {
   if (is_idx(start)) return FileFormat::idx;
   if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::text;
   if (start.empty())
-    throw UserError(fmt::format(
-        "{}: is empty; expected an HDF5, .npy, csv, JSON lines or IDX file, a picture, or a folder "
-        "or tar archive of pictures",
-        path));
+    throw UserError(
+        fmt::format("{}: the file is empty; expected an HDF5, .npy, csv, JSON lines or IDX file, an image, "
+                    "or a folder or tar archive of images",
+                    path));
   return FileFormat::other;
 }
 
@@ -92,7 +92,7 @@ std::vector<std::string> find_given_paths(const std::vector<std::string>& names)
 
 GivenFiles open_given_files(const std::vector<std::string>& paths) {
   if (std::count(paths.begin(), paths.end(), kStandardStream) > 1)
-    throw UserError("-: expected standard input once among the inputs, found it again");
+    throw UserError("-: expected standard input at most once among the inputs, found it again");
   GivenFiles files;
   for (const std::string& path : paths) files.emplace_back(path);
   return files;
@@ -120,8 +120,8 @@ GivenFile::GivenFile(std::string name) : name_(std::move(name)), path_(name_) {
 TextOptions GivenFile::text_options(const TextOptions& options) const {
   const bool has_options = options.header || options.delimiter;
   if (has_options && (format_ != FileFormat::text || table_))
-    throw UserError(
-        fmt::format("{}: expected text, as a header or a delimiter was given, found another format", name_));
+    throw UserError(fmt::format(
+        "{}: expected text, because a header or a delimiter was given, found another format", name_));
   return table_.value_or(options);
 }
 

@@ -69,11 +69,12 @@ bool same_content(const struct stat& a, const struct stat& b) {
 void InputFile::check_unchanged() const {
   struct stat now {};
   if (fstat(fd_, &now) != 0)
-    throw Error(fmt::format("{}: cannot be looked at any more: {}", path_, std::strerror(errno)));
+    throw Error(fmt::format("{}: cannot be accessed any more: {}", path_, std::strerror(errno)));
   if (same_content(status_, now)) return;
-  throw Error(
-      fmt::format("{}: the file was changed while it was in use: expected {} bytes, found {}", path_, size(),
-                  now.st_size == size() ? "as many that were written later" : fmt::to_string(now.st_size)));
+  throw Error(fmt::format("{}: the file was changed while it was in use: expected {} bytes, found {}", path_,
+                          size(),
+                          now.st_size == size() ? "the same number with a different modification time"
+                                                : fmt::to_string(now.st_size)));
 }
 
 bool InputFile::is_same(int descriptor) const {
@@ -166,8 +167,8 @@ void InputStream::fill_packed() {
 size_t InputStream::unpack(void* dst, size_t most) {
   inflate_state& state = unpacking_->state;
   const auto fail = [&](const char* what, uint32_t unpacked) {
-    throw UserError(fmt::format("{}: expected whole gzip data, found {} after {} unpacked bytes", path(),
-                                what, offset_ + unpacked));
+    throw UserError(fmt::format("{}: expected complete gzip data, found {} after {} decompressed bytes",
+                                path(), what, offset_ + unpacked));
   };
   const auto room = static_cast<uint32_t>(std::min<size_t>(most, 1u << 30));
   state.next_out = static_cast<uint8_t*>(dst);
@@ -184,10 +185,10 @@ size_t InputStream::unpack(void* dst, size_t most) {
     }
     const int status = isal_inflate(&state);
     const uint32_t unpacked = room - state.avail_out;
-    if (status == ISAL_INCORRECT_CHECKSUM) fail("another checksum", unpacked);
+    if (status == ISAL_INCORRECT_CHECKSUM) fail("a wrong checksum", unpacked);
     if (status < 0) fail("damage", unpacked);
     if (unpacked > 0) return unpacked;
-    if (ended && state.block_state != ISAL_BLOCK_FINISH) fail("its end", unpacked);
+    if (ended && state.block_state != ISAL_BLOCK_FINISH) fail("the end of the file", unpacked);
   }
 }
 

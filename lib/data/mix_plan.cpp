@@ -19,12 +19,11 @@ class MixCheck {
   void check_types() const {
     for (size_t column = 0; column < plans_.size(); ++column)
       if (const TensorSpec& found = spec(column); found.dtype != DType::float32)
-        fail(column < inputs_
-                 ? fmt::format("expected inputs of float32 to blend, found {} ('{}')", name_of(found.dtype),
-                               found.name)
-                 : fmt::format("expected targets of float32 to blend (classes: the transform one_hot, and a "
-                               "loss of class probabilities), found {}",
-                               name_of(found.dtype)));
+        fail(column < inputs_ ? fmt::format("expected float32 inputs to blend, found {} ('{}')",
+                                            name_of(found.dtype), found.name)
+                              : fmt::format("expected float32 targets to blend (for classes, use the "
+                                            "transform one_hot and a loss of class probabilities), found {}",
+                                            name_of(found.dtype)));
   }
 
   /// Checks that all images have the same height and width, because one rectangle is drawn for all of them.
@@ -34,19 +33,18 @@ class MixCheck {
       if (!is_picture(spec(column).shape)) continue;
       if (!first) first = &spec(column);
       if (!is_of_size(spec(column), *first))
-        fail(
-            fmt::format("expected pictures of one height and width behind the transforms, found {} ('{}') "
-                        "and {} ('{}')",
-                        first->shape.str(), first->name, spec(column).shape.str(), spec(column).name));
+        fail(fmt::format(
+            "expected images of one height and width after the transforms, found {} ('{}') and {} ('{}')",
+            first->shape.str(), first->name, spec(column).shape.str(), spec(column).name));
     }
     if (!first)
-      fail(fmt::format("expected pictures [height, width, channels] behind the transforms, found {} ('{}')",
+      fail(fmt::format("expected images [height, width, channels] after the transforms, found {} ('{}')",
                        spec(0).shape.str(), spec(0).name));
     for (const auto& [target, input] : input_targets)
       if (is_picture(spec(input).shape) && !is_of_size(spec(target), *first))
         fail(
-            fmt::format("expected the target that is the input '{}' to be a picture as that is, found {} "
-                        "behind the transforms",
+            fmt::format("expected the target that is the input '{}' to be an image of the same size, found "
+                        "{} after the transforms",
                         spec(input).name, spec(target).shape.str()));
   }
 

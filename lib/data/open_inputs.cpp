@@ -60,8 +60,8 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
   const FileFormat format = file.format();
   if (format == FileFormat::other)
     throw UserError(
-        fmt::format("{}: expected an HDF5, .npy, csv, JSON lines or IDX file, a picture, or a folder or tar "
-                    "archive of pictures, found none of these",
+        fmt::format("{}: expected an HDF5, .npy, csv, JSON lines or IDX file, an image, or a folder or tar "
+                    "archive of images, found none of these",
                     path));
   if (format == FileFormat::hdf5 && inputs.size() > 1) {
     Columns columns;
@@ -145,8 +145,9 @@ std::shared_ptr<const Dataset> open_group(const Group& group, const Wanted& want
     held->total = held->columns.front()->size();
     for (const auto& column : held->columns)
       if (column->size() != held->total)
-        throw UserError(fmt::format("{}: expected as many samples for each input and target, found {} and {}",
-                                    group.file.path(), held->total, column->size()));
+        throw UserError(
+            fmt::format("{}: expected the same number of samples for each input and target, found {} and {}",
+                        group.file.path(), held->total, column->size()));
   });
   DataSource source{"", {group.file.path()}, wanted.spec.facts, 0, held->total};
   ColumnPlanner planner(wanted.spec, *held, source, {}, Purpose::prediction);

@@ -25,8 +25,9 @@ SourceColumns open_reader(const Reader& reader, const ReadRequest& request) {
   const Column& first = *source.columns.front();
   for (const auto& column : source.columns)
     if (column->size() != first.size())
-      request.fail(fmt::format("expected as many samples in each file, found {} in {} and {} in {}",
-                               first.size(), first.spec().name, column->size(), column->spec().name));
+      request.fail(
+          fmt::format("expected the same number of samples in each file, found {} in {} and {} in {}",
+                      first.size(), first.spec().name, column->size(), column->spec().name));
   return source;
 }
 

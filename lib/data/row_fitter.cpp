@@ -19,7 +19,7 @@ FittedStep RowFitter::next(const ColumnPlan& plan, const std::string& kind, cons
   };
   if (done_ < steps.size() && is_known(steps[done_])) return steps[done_++];
   if (!rows_.column)
-    throw UserError(fmt::format("{}: the run has no numbers of its training split for '{}'", kind, name_));
+    throw UserError(fmt::format("{}: the run has no statistics of its training split for '{}'", kind, name_));
   // Steps fitted for other transforms are no longer valid.
   steps.resize(done_++);
   steps.push_back(found(plan, fit));
@@ -67,10 +67,9 @@ FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& sam
   for (size_t i = 0; i < fills.size(); ++i) {
     const double value = fills[i] == "mean" ? means[i] : fills[i] == "median" ? medians[i] : 0.0;
     if (std::isnan(value))
-      throw UserError(fmt::format(
-          "fill: the training split has no value at all for element {} (from 0) of '{}', of which to take "
-          "the {}",
-          i, samples.spec.name, fills[i]));
+      throw UserError(
+          fmt::format("fill: element {} (from 0) of '{}' has no value in the training split, so it has no {}",
+                      i, samples.spec.name, fills[i]));
     fitted.numbers["values"].push_back(value);
   }
   return fitted;
@@ -90,7 +89,9 @@ void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& f
   const FittedStep step =
       fitter.next(plan, "fill", options, [&](const FitSamples& samples) { return fit_fill(fills, samples); });
   if (!step.chain.empty() && step.chain != options)
-    throw UserError("fill: the run's training split was filled otherwise; resume or train the run with it");
+    throw UserError(
+        "fill: the run's training split was filled differently; resume or train the run with this option "
+        "first");
   const auto& values = step.numbers.at("values");
   if (static_cast<int64_t>(values.size()) != plan.spec().shape.elements())
     throw UserError(fmt::format("fill: the training split had {} elements, found {}", values.size(),

@@ -325,7 +325,7 @@ class Pictures(Case):
 
     def test_the_same_folder_for_two_splits_is_warned_of(self):
         message = self.fit("--epochs", 1, config=CONFIG.replace("{directory: validation,", "{directory: train,")).err
-        self.assertIn("config.yaml:10:15: warning: validation: reads the samples that are trained on", message)
+        self.assertIn("config.yaml:10:15: warning: validation: uses the same samples as train", message)
 
     def test_killed_and_gone_on_with_gives_the_same_bits(self):
         self.fit("--epochs", 12, config=CONFIG, output="whole")

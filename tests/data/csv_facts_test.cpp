@@ -197,7 +197,7 @@ TEST_CASE_FIXTURE(Run, "what was fitted for other options is fitted anew where t
   // The numbers of the run are those of its training split, whatever that says now.
   write_file(folder / "train.csv", "a,y\n1,0\n,1\n");
   CHECK(read_all(*resume(reader + "mean"), 0) == Values{1, 4});
-  CHECK(contains(error_of([&] { validate(text, reader + "median"); }), "was filled otherwise"));
+  CHECK(contains(error_of([&] { validate(text, reader + "median"); }), "was filled differently"));
   // A transform before one that is fitted.
   const std::string numbers = "a,y\n1,0\n3,1\n", plain = "header: true, target: y";
   train(numbers, plain, {{"x", {1}}}, {kLabel}, standardize);

@@ -151,7 +151,7 @@ TEST_CASE("mix_up blends pictures and targets alike, whoever reads them") {
   }
   CHECK(softened > 0);
   CHECK(contains(error_of([&] { open(folder, "train: {images: {directory: all}}\n" + mix, true); }),
-                 "mix_up: expected targets of float32"));
+                 "mix_up: expected float32 targets"));
 }
 
 TEST_CASE("other splits have the training split's classes") {
@@ -261,7 +261,8 @@ TEST_CASE("folders that are not what they should be") {
                  "flat/a.png: expected pictures in folders"));
   fs::create_directory_symlink(folder / "flat", folder / "flat/cat/loop");
   fs::remove(folder / "flat/a.png");
-  CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"), "leads back to a folder above"));
+  CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"),
+                 "found a link to a folder that contains it"));
 }
 
 TEST_CASE("names that are no UTF-8 are kept") {
@@ -333,7 +334,7 @@ TEST_CASE("a folder is another one when a file of it is") {
   later.reader = "images:\n  directory: file 0\n  csv: null\n  size: null\n  class_names: []\n";
   CHECK(describe_change(earlier, later) == "");
   later.reader += "  resize: pad\n";
-  CHECK(contains(describe_change(earlier, later), "it is read by"));
+  CHECK(contains(describe_change(earlier, later), "its reader is"));
 }
 
 }  // namespace dtrain::test

@@ -152,7 +152,7 @@ TEST_CASE("npy: types, byte orders, damage") {
   CHECK(contains(error(npy_bytes("<i4", "(1, 2)", "abc")), "expected 136 bytes"));
   CHECK(contains(error(npy_bytes("<i4", "(1, 2, oops)", "abc")), "a shape"));
   CHECK(contains(error(npy_bytes("<i4", "(2, 2)", std::string(16, 'a'), "True")), "Fortran"));
-  CHECK(contains(error(npy_bytes("<f4", "(1, 2)", raw<float>({1, 2}))), "wants 2 int32"));
+  CHECK(contains(error(npy_bytes("<f4", "(1, 2)", raw<float>({1, 2}))), "needs 2 int32"));
   CHECK(contains(error("\x93NUMPX"), ".npy"));
 }
 

@@ -138,7 +138,8 @@ TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split, or by a numb
         Values{1, 2, -1, 4, -1, 100, 4, -1});
   // A target's gap is an error, whatever `fill` says.
   CHECK(contains(error("a,y\n1,0\n2,\n", "target: y, fill: 0", {{"x", {1}}}), "a.csv:3:3"));
-  CHECK(contains(error("a,b,y\n,1,0\n,2,1\n", "target: y, fill: mean", {{"x", {2}}}), "no value at all"));
+  CHECK(contains(error("a,b,y\n,1,0\n,2,1\n", "target: y, fill: mean", {{"x", {2}}}),
+                 "has no value in the training split, so it has no mean"));
   // Only the split's own rows count.
   write_file(folder / "a.csv", text);
   spec = parse(folder, "train: {csv: {file: a.csv, header: true, target: y, fill: mean}, rows: [0, 3]}");
@@ -278,7 +279,7 @@ TEST_CASE_FIXTURE(Tables, "standardize: by the training split, for inputs and fo
   CHECK(validation->facts() == spec.facts);
   CHECK(read_all(*predict("b,a\n7,5\n", inputs), 0) == Values{3, 0});
   spec.facts.fitted.clear();
-  CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "no numbers of its training split"));
+  CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "no statistics of its training split"));
 }
 
 TEST_CASE_FIXTURE(Tables, "a number that is too small for a double is 0, one that is too large is an error") {

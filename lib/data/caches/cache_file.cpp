@@ -181,10 +181,10 @@ void refuse_other_data(const std::string& path, const CacheKey& key, IsRefused i
   }
   if (source == key.source) return;
   const auto [theirs, ours] = first_difference(source, key.source);
-  throw UserError(fmt::format(
-      "{}: another run uses this cache for another data set (it has '{}', this one '{}'); give each "
-      "data set a path of its own (dataset.cache)",
-      path, theirs, ours));
+  throw UserError(
+      fmt::format("{}: another run uses this cache file for another data set (it has '{}', this one '{}'); "
+                  "give each data set its own path (dataset.cache)",
+                  path, theirs, ours));
 }
 
 /// Returns true if `path` does not exist, or is a cache file of this or another version.
@@ -212,18 +212,18 @@ std::optional<CachedColumns> map_cache_file(const std::string& path, const Cache
 
 void check_cache_file(const std::string& path) {
   const auto refuse = [&](std::string_view found) {
-    throw UserError(fmt::format("{}: expected a place for the data set's cache, found {}", path, found));
+    throw UserError(fmt::format("{}: cannot be used for the data set's cache: {}", path, found));
   };
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const std::string folder = parent.empty() ? "." : parent;
   struct stat status {};
   if (stat(folder.c_str(), &status) != 0)
-    refuse(fmt::format("the folder {} not to be reached: {}", folder, std::strerror(errno)));
-  if (!S_ISDIR(status.st_mode)) refuse(folder + " to be no folder");
+    refuse(fmt::format("the folder {} cannot be accessed: {}", folder, std::strerror(errno)));
+  if (!S_ISDIR(status.st_mode)) refuse(folder + " is not a folder");
   if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
-    refuse(fmt::format("the folder {} not to be written to: {}", folder, std::strerror(errno)));
+    refuse(fmt::format("the folder {} is not writable: {}", folder, std::strerror(errno)));
   if (!may_be_replaced(path))
-    refuse("a file that is no cache of dtrain's, which it does not write over; give another path");
+    refuse("it exists and is not a cache of dtrain, which never overwrites other files; give another path");
 }
 
 void check_cache_file(const std::string& path, const CacheKey& key) {

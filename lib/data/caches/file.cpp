@@ -39,11 +39,12 @@ class FileCache final : public Cache {
 
 void add_file_cache(Registry<Cache>& table) {
   Schema<FileCacheOptions> schema(
-      "All samples are decoded once, to files that later runs map into memory; rebuilt when the data or its "
-      "options change. Runs of the same data may share them at the same time; each data set needs a path.");
+      "Decodes all samples once, to files that later runs map into memory; the files are rebuilt when the "
+      "data or its options change. Runs of the same data can share them at the same time; each data set "
+      "needs its own path.");
   schema.example("{path: /tmp/mnist-cache}");
   schema.required("path", &FileCacheOptions::path,
-                  "the files' path, to which the split's name is added: PATH.train, ...");
+                  "the path of the files, to which the split's name is added: PATH.train, ...");
   table.add<FileCache>("file", schema);
 }
 

@@ -45,8 +45,8 @@ class MemoryCache : public Cache {
     const HostMemory memory = host_memory();
     if (bytes > memory.left())
       throw UserError(
-          fmt::format("cache: the samples take {} in memory, {} can be had ({}); `cache: none` reads them as "
-                      "they are needed",
+          fmt::format("cache: the samples need {} of memory, but only {} is available ({}); `cache: none` "
+                      "reads them when they are needed",
                       format_bytes(bytes), format_bytes(memory.left()), memory.whose));
   }
 
@@ -91,15 +91,15 @@ class DeviceCache final : public MemoryCache {
 }  // namespace
 
 void add_device_cache(Registry<Cache>& table) {
-  table.add<DeviceCache>(
-      "device", Schema<MemoryCacheOptions>("As `memory`, and a copy in the memory of each GPU, so that no "
-                                           "step copies samples from the host."));
+  table.add<DeviceCache>("device",
+                         Schema<MemoryCacheOptions>("Like `memory`, with a copy in the memory of each GPU, "
+                                                    "so that no step copies samples from the host."));
 }
 
 void add_memory_cache(Registry<Cache>& table) {
-  table.add<MemoryCache>("memory",
-                         Schema<MemoryCacheOptions>(
-                             "All samples are decoded at the start and kept in memory, in the file's type."));
+  table.add<MemoryCache>(
+      "memory", Schema<MemoryCacheOptions>(
+                    "Decodes all samples at the start and keeps them in memory, in the file's type."));
 }
 
 }  // namespace dtrain
