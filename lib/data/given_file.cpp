@@ -55,7 +55,7 @@ FileFormat format_of(const std::string& path, const std::string& start) {
   if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::text;
   if (start.empty())
     throw UserError(
-        fmt::format("{}: the file is empty; expected an HDF5, .npy, csv, JSON lines or IDX file, an image, "
+        fmt::format("{}: is empty; expected an HDF5, .npy, csv, JSON lines or IDX file, an image, "
                     "or a folder or tar archive of images",
                     path));
   return FileFormat::other;

@@ -177,7 +177,7 @@ TEST_CASE("class_names say the order") {
   for (const char* names : {"[yes, no, yes]", "[yes, no, '']"})
     CHECK(contains(
         open_error(folder, fmt::format("train: {{images: {{directory: all, class_names: {}}}}}", names)),
-        "class_names: expected names that differ"));
+        "class_names: expected different names"));
 }
 
 TEST_CASE("broken pictures are errors with their path, or left out and counted") {
@@ -240,8 +240,8 @@ TEST_CASE("folders of splits that are taken for classes are warned of") {
   fs::rename(folder / "all/odd", folder / "odd");
   REQUIRE(warnings("directory: all").size() == 1);
   CHECK(contains(warnings("directory: all")[0],
-                 "all: its folders 'Train' and 'val' are taken for classes, but are called like splits; is "
-                 "this one level too high? Then train on "));
+                 "all: its folders 'Train' and 'val' are taken for classes, but are named like splits; if "
+                 "the directory is one level too high, train on "));
   CHECK(warnings("directory: odd").empty());        // one class is called so
   CHECK(warnings("directory: all/Train").empty());  // these are what was meant
   CHECK(warnings("directory: all, class_names: [val, Train]").empty());
@@ -253,12 +253,12 @@ TEST_CASE("folders that are not what they should be") {
   CHECK(contains(open_error(folder, "train: {images: {directory: none}}"), "found none"));
   fs::create_directory(folder / "none/cat");
   CHECK(contains(open_error(folder, "train: {images: {directory: none}}"),
-                 "none/cat: expected pictures, found an empty"));
+                 "none/cat: expected images, found an empty"));
   write_picture(folder / "flat/a.png", png_of(gradient(5, 5, 3)));
   CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"), "none"));
   write_picture(folder / "flat/cat/b.png", png_of(gradient(5, 5, 3)));
   CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"),
-                 "flat/a.png: expected pictures in folders"));
+                 "flat/a.png: expected images in one folder per class"));
   fs::create_directory_symlink(folder / "flat", folder / "flat/cat/loop");
   fs::remove(folder / "flat/a.png");
   CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"),

@@ -75,7 +75,7 @@ TEST_CASE("idx: what is no IDX file") {
   CHECK(contains(error(""), "found an empty file"));
   CHECK(contains(error(good.substr(0, 6)), "IDX extent"));
   // Claims of terabytes are refused before memory is asked for.
-  CHECK(contains(error(idx_bytes({0xffffffff, 0xffffffff}, "abcd")), "memory can hold"));
+  CHECK(contains(error(idx_bytes({0xffffffff, 0xffffffff}, "abcd")), "fits in memory"));
   CHECK(contains(error(idx_bytes({0xfffffff, 256}, "abcd"), true), "too small"));
   CHECK(contains(error(idx_bytes({0, 4}, "")), "expected samples"));
   write_gzip(folder / "x", idx_bytes({2, 2000}, std::string(4000, 'a')));

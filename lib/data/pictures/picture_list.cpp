@@ -45,8 +45,8 @@ std::string warning_of_splits(const std::string& folder, const std::vector<std::
   if (other.empty()) other = find_called(names, kTestFolders);
   if (train.empty() || other.empty()) return "";
   return fmt::format(
-      "{}: its folders '{}' and '{}' are taken for classes, but are called like splits; is this one level "
-      "too high? Then train on {}, and give '{}' to a split of its own",
+      "{}: its folders '{}' and '{}' are taken for classes, but are named like splits; if the directory is "
+      "one level too high, train on {}, and use '{}' for another split",
       folder, train, other, path_in(folder, train), other);
 }
 
@@ -66,8 +66,7 @@ FileListing list_pictures(const std::string& folder) {
   FileListing list{folder, list_folder(folder)};
   if (!folders_in(folder).empty())
     std::erase_if(list.files, [](const ListedFile& file) { return is_beside_folders(file); });
-  if (list.files.empty())
-    throw UserError(fmt::format("{}: expected pictures, found an empty folder", folder));
+  if (list.files.empty()) throw UserError(fmt::format("{}: expected images, found an empty folder", folder));
   return list;
 }
 
@@ -89,18 +88,19 @@ PictureClasses list_classes(const std::string& folder, const std::vector<std::st
     const auto number = numbers.find(name);
     if (slash == std::string::npos && number == numbers.end()) {
       if (is_beside_folders(file)) continue;
-      throw UserError(fmt::format("{}: expected pictures in folders, one a class, found this one beside them",
-                                  path_in(folder, file.path)));
+      throw UserError(
+          fmt::format("{}: expected images in one folder per class, found this one next to the folders",
+                      path_in(folder, file.path)));
     }
     ++counts[name];
     list.classes.push_back(number->second);
     list.files.files.push_back(std::move(file));
   }
   if (folders.empty())
-    throw UserError(fmt::format("{}: expected folders of pictures, one a class, found none", folder));
+    throw UserError(fmt::format("{}: expected one folder of images per class, found none", folder));
   for (const std::string& name : folders)
     if (counts[name] == 0)
-      throw UserError(fmt::format("{}: expected pictures, found an empty folder", path_in(folder, name)));
+      throw UserError(fmt::format("{}: expected images, found an empty folder", path_in(folder, name)));
   return list;
 }
 

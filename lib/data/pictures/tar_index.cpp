@@ -102,9 +102,8 @@ class TarWalk {
   void refuse_packed() {
     if (const char* program = packed_by(bytes_at(0, std::min<int64_t>(file_.size(), 6))))
       throw UserError(
-          fmt::format("{}: expected a plain tar archive, found one packed by {}, from which no sample can be "
-                      "read without "
-                      "all before it; unpack it: {} -d",
+          fmt::format("{}: expected an uncompressed tar archive, found one compressed with {}, whose samples "
+                      "cannot be read in any order; decompress it: {} -d",
                       file_.path(), program, program));
   }
 
@@ -123,23 +122,23 @@ class TarWalk {
   /// Reads the member whose header is at `at`. Returns the offset of the next header, or -1 at the end.
   int64_t step(int64_t at, std::vector<TarMember>& members) {
     if (file_.size() - at < kTarBlock)
-      fail(at, "another file of the tar archive or its end (blocks of zeros)",
-           "the end of what was cut short");
+      fail(at, "another file of the tar archive or its end marker (blocks of zeros)",
+           "the end of a truncated archive");
     const std::string header(bytes_at(at, kTarBlock));
     if (header.find_first_not_of('\0') == std::string::npos) return -1;
     if (!has_right_sum(header))
       fail(at, "the header of a file in a tar archive",
-           at == 0 ? "something else" : "damage (its checksum is another one)");
+           at == 0 ? "something else" : "damage (a wrong checksum)");
     const char type = header[kTarType];
     const bool is_file = type == '0' || type == '\0' || type == '7';
     auto bytes = tar_number(field_of(header, kTarSize));
     if (is_file && size_) bytes = size_;
-    if (!bytes) fail(at, "a file's size", "none that a file can have");
+    if (!bytes) fail(at, "a file's size", "an invalid one");
     // Links, folders and devices have no content, whatever size the header gives.
     const int64_t content = type >= '1' && type <= '6' ? 0 : *bytes;
     if (content > file_.size() - at - kTarBlock)
       fail(at, fmt::format("a file of {} bytes", content),
-           fmt::format("the archive's end {} bytes behind its header", file_.size() - at - kTarBlock));
+           fmt::format("the archive's end {} bytes after its header", file_.size() - at - kTarBlock));
     if (type == 'L' || type == 'x')
       read_extension(type, at + kTarBlock, content);
     else if (type == 'S')
@@ -194,7 +193,7 @@ class TarWalk {
     int64_t size = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
     if (error != std::errc() || end != value.data() + value.size() || size < 0)
-      fail(at, "a file's size", "none that a file can have");
+      fail(at, "a file's size", "an invalid one");
     size_ = size;
   }
 

@@ -60,7 +60,7 @@ struct Binding {
     std::vector<V> chosen;
     const bool is_unnamed = wanted.size() == 1 && wanted[0].name.empty();  // the only target
     if (is_unnamed && !several.empty())
-      request.fail(fmt::format("'{}' is for models of several outputs, this one has one output: give '{}'",
+      request.fail(fmt::format("'{}' is for models with several outputs, but this one has one; give '{}'",
                                several_key, one_key));
     for (const TensorSpec& spec : wanted) {
       if (const V* named = several.find(spec.name))

@@ -121,7 +121,7 @@ class Cifar10Reader final : public Reader {
  private:
   static SourceColumns open_records(const std::vector<std::string>& paths, const ReadRequest& request) {
     if (request.inputs.size() != 1 || request.targets.size() > 1)
-      request.fail(fmt::format("cifar10 feeds a model of one input and one target; this one has {} and {}",
+      request.fail(fmt::format("cifar10 needs a model with one input and one target; this one has {} and {}",
                                request.inputs.size(), request.targets.size()));
     const auto records = std::make_shared<const Records>(paths);
     const std::string name = fmt::format("{}", fmt::join(paths, ", "));

@@ -46,7 +46,7 @@ class CsvReader final : public Reader {
     if (start.has_row_names)
       source.warnings.push_back(
           fmt::format("{}: the header has one name fewer than the rows have values, so the first column is "
-                      "taken for the rows' names",
+                      "used as row names",
                       path));
     if (columns.left_out > 0)
       source.warnings.push_back(

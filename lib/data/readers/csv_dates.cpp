@@ -300,12 +300,10 @@ std::string why_no_date(std::string_view text, const DateForm& form) {
   DateForm other = form;
   other.day_first = !form.day_first;
   if (!read_date(text, other)) return "";
-  return form.day_first
-             ? "the training file's dates decide that the column is day/month/year, and this one is "
-               "month/day/year"
-             : "the training file's dates, or no 'dayfirst: true', decide that the column is month/day/year, "
-               "and "
-               "this one is day/month/year";
+  return form.day_first ? "the column is read as day/month/year, as in the training file, but this date is "
+                          "month/day/year"
+                        : "the column is read as month/day/year, as in the training file or because "
+                          "'dayfirst: true' is not set, but this date is day/month/year";
 }
 
 bool is_csv_date(std::string_view text) {

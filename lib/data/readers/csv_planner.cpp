@@ -34,7 +34,7 @@ CsvPlan CsvPlanner::plan() {
   }
   plan_.day_first = options_.dayfirst.value_or(false);
   if (request_.use == FileUse::split)  // other uses cannot change the model's inputs
-    plan_.advice = "list the column in 'categories' where its values are names, or in 'drop' to leave it out";
+    plan_.advice = "list the column in 'categories' if its values are names, or in 'drop' to leave it out";
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
   for (size_t i = 0; i < targets.size(); ++i) add_target(i, targets[i]);
   if (options_.missing_target == CsvMissingTarget::skip) plan_.required = {targets.begin(), targets.end()};
@@ -183,7 +183,7 @@ std::vector<size_t> CsvPlanner::places_to_predict_from() const {
     return places;
   }
   if (width() != known_.fields.width)
-    throw UserError(fmt::format("{}: expected {} values a line, or {} as in the training file, found {}",
+    throw UserError(fmt::format("{}: expected {} values per line, or {} as in the training file, found {}",
                                 start_.path, used.size(), known_.fields.width, width()));
   return known;
 }
@@ -205,7 +205,7 @@ size_t CsvPlanner::place_of_target(const CsvColumnRef& field, const std::string&
   if (!is_other_file()) return place_of(field, name);
   if (const auto place = find(field, name)) return *place;
   if (!by_name())
-    throw UserError(fmt::format("{}: expected {} values a line, with the target among them, found {}",
+    throw UserError(fmt::format("{}: expected {} values per line, including the target, found {}",
                                 start_.path, known_.fields.width, width()));
   throw UserError(
       fmt::format("{}: expected the target in a column named '{}', found the columns {}; "

@@ -35,7 +35,7 @@ void check_names(const CsvText& text, const char* p) {
   do {
     p = fields.read(p, field);
     if (!met.emplace(field.text).second)
-      text.fail(field.at, fmt::format("expected each column to have a name of its own, found '{}' again",
+      text.fail(field.at, fmt::format("expected a different name for each column, found '{}' again",
                                       field.text.substr(0, 40)));
   } while (!field.last);
 }

@@ -204,8 +204,7 @@ class Table {
                         .advice_for_gap = part.advice_for_gap};
       if (table != tables_.end()) {
         to.table = &table->second;
-        if (!part.scalar)
-          to.advice_for_gap = to.advice_for_unknown = "'unknown: other' takes such values, too";
+        if (!part.scalar) to.advice_for_gap = to.advice_for_unknown = "'unknown: other' accepts such values";
         to.kind = integers ? Kind::index32 : part.scalar ? Kind::index_float32 : Kind::features;
       }
       destinations_.emplace(element.field, to);
@@ -277,7 +276,7 @@ size_t place_of_column(const std::string& path, const std::string& name,
   throw UserError(fmt::format("{}: expected a column named '{}'{} found the column{} {}{}", path, name,
                               meant.empty() ? "," : meant, names.size() == 1 ? "" : "s",
                               list_some(names, kMostCsvNames),
-                              is_one ? "; 'delimiter' says what separates columns" : ""));
+                              is_one ? "; set 'delimiter' to the character that separates columns" : ""));
 }
 
 std::vector<size_t> places_of_columns(const std::string& path, const std::vector<std::string>& wanted,

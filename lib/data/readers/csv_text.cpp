@@ -227,7 +227,8 @@ const char* CsvFields::read_quoted(const char* p, CsvField& field) {
     escaped = true;
     stop = find_byte(stop + 2, end, '"');
   }
-  if (stop == end) text_.fail(p, "expected an end of the quote that begins here, found the end of the file");
+  if (stop == end)
+    text_.fail(p, "expected an end of the quoted value that begins here, found the end of the file");
   field.text = {begin, static_cast<size_t>(stop - begin)};
   if (escaped) {
     unescaped_.clear();
@@ -239,7 +240,7 @@ const char* CsvFields::read_quoted(const char* p, CsvField& field) {
   }
   for (p = stop + 1; p < end && *p != text_.delimiter() && *p != '\n'; ++p)
     if (!is_space(*p) && *p != '\r')
-      text_.fail(p, fmt::format("expected '{}' or the end of the line behind a quoted value, found '{}'",
+      text_.fail(p, fmt::format("expected '{}' or the end of the line after a quoted value, found '{}'",
                                 text_.delimiter(), std::string_view(p, 1)));
   return finish(p, field);
 }

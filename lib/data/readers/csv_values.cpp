@@ -197,7 +197,7 @@ std::string CsvValues::advice(std::string_view text, const std::string& column) 
   };
   if (notation_.decimal == '.' && !notation_.thousands) {
     if (reads('.', ","))
-      return "'thousands: \",\"' reads such numbers, or 'decimal: \",\"' where that is a decimal comma";
+      return "'thousands: \",\"' reads such numbers, or 'decimal: \",\"' if that is a decimal comma";
     if (reads(',', "")) return "'decimal: \",\"' reads such numbers";
     if (reads(',', ".")) return "'decimal: \",\"' and 'thousands: \".\"' read such numbers";
   } else if (notation_.decimal == ',' && !notation_.thousands && reads(',', ".")) {

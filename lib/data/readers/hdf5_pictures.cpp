@@ -30,10 +30,10 @@ class Hdf5Pictures final : public PictureSource {
       if (is_byte(element)) open_heap();
     }
     if (!heap_ && !(is_byte(type_) && rank == 2) && !(kind == H5T_OPAQUE && rank == 1))
-      throw UserError(fmt::format(
-          "{}: expected encoded pictures (bytes of variable length, rows of uint8, or opaque ones), found "
-          "another type; arrays of pixels are for the reader hdf5",
-          open_.where));
+      throw UserError(
+          fmt::format("{}: expected encoded images (bytes of variable length, rows of uint8, or opaque "
+                      "elements), found another type; use the reader hdf5 for arrays of pixels",
+                      open_.where));
     const auto bytes = static_cast<int64_t>(H5Tget_size(type_));
     const Hdf5References references;
     open_.check_storage(static_cast<int>(std::min<int64_t>(bytes, 1 << 20)));
@@ -119,7 +119,7 @@ class Hdf5Pictures final : public PictureSource {
 
 const Schema<PictureHdf5>& PictureHdf5::schema() {
   static const auto all = [] {
-    Schema<PictureHdf5> schema("Datasets of an HDF5 file whose first axis counts the pictures.");
+    Schema<PictureHdf5> schema("Datasets of an HDF5 file whose first axis counts the images.");
     schema.required("file", &PictureHdf5::file, "the file");
     return add_array_names(schema, "the dataset");
   }();

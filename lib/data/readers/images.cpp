@@ -82,7 +82,7 @@ class ImagesReader final : public Reader {
   PictureSet list_folder_of(const std::string& folder, const ReadRequest& request) const {
     if (request.targets.empty()) return picture_set(list_pictures(folder));
     if (request.targets.size() > 1)
-      request.fail(fmt::format("images in folders feed a model of at most one target; this one has {}",
+      request.fail(fmt::format("images in folders need a model with at most one target; this one has {}",
                                request.targets.size()));
     const auto known = with_names(request).facts.class_names;
     const auto names = known.find("target");
@@ -101,7 +101,7 @@ class ImagesReader final : public Reader {
     for (size_t i = 1; i < names.size(); ++i) {
       set.known.columns.push_back(open_hdf5(path, names[i]));
       if (set.known.columns.back()->size() != set.pictures->size())
-        throw UserError(fmt::format("{}: expected a target for each of {} pictures, found {} in '{}'", path,
+        throw UserError(fmt::format("{}: expected a target for each of {} images, found {} in '{}'", path,
                                     set.pictures->size(), set.known.columns.back()->size(), names[i]));
     }
     set.known.facts = request.facts;
@@ -129,27 +129,24 @@ class ImagesReader final : public Reader {
 
 void add_images(Registry<Reader>& table) {
   Schema<ImagesOptions> schema(
-      "JPEG, PNG and BMP files, in a folder for each class, named by a CSV file or kept in HDF5: turned as "
-      "EXIF says, "
-      "resized bilinearly with antialiasing to [height, width, channels] of 0 to 255. Without a target all "
-      "files below the folder.");
+      "JPEG, PNG and BMP files, in one folder per class, listed in a CSV file or stored in HDF5. They are "
+      "rotated according to EXIF and resized bilinearly with antialiasing to [height, width, channels] with "
+      "values from 0 to 255. Without a target, all files below the folder are read.");
   schema.example("{directory: flowers/train, size: [224, 224], resize: crop}");
   schema
-      .optional(
-          "directory", &ImagesOptions::directory,
-          "the folder of the classes' folders; with csv, the one that its paths begin in (the file's own "
-          "where not given)")
-      .optional("csv", &ImagesOptions::csv, "a table that names the pictures, and says what each shows")
+      .optional("directory", &ImagesOptions::directory,
+                "the folder with one folder per class; with csv, the folder to which its paths are relative "
+                "(if not given, the csv file's own)")
+      .optional("csv", &ImagesOptions::csv, "a table that lists the images and their targets")
       .optional("hdf5", &ImagesOptions::hdf5,
-                "an HDF5 file that holds encoded pictures: bytes of variable length, or rows of bytes");
+                "an HDF5 file with encoded images: bytes of variable length, or rows of bytes");
   add_picture_fields(schema);
   schema
       .rule([](const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.hdf5 ? options.csv || options.directory : !options.csv && !options.directory)
-          diagnostics.error(
-              node,
-              "give one of 'directory' (a folder of pictures for each class), 'csv' (a table of "
-              "their paths) and 'hdf5' (datasets of encoded ones)");
+          diagnostics.error(node,
+                            "give one of 'directory' (a folder of images for each class), 'csv' (a table of "
+                            "their paths) and 'hdf5' (datasets of encoded images)");
       })
       .positional("directory");
   table.add<ImagesReader>("images", schema);

@@ -39,7 +39,7 @@ std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths)
   }
   std::vector<ListedFile> files = list_files(below);
   for (size_t i = 0; i < files.size(); ++i) {
-    if (written[i].empty()) files[i].problem = "expected the path of a picture, found nothing";
+    if (written[i].empty()) files[i].problem = "expected the path of an image, found nothing";
     if (files[i].problem.empty() || written[i].empty() || folder == other_folder) continue;
     ListedFile other = list_file(path_in(other_folder, written[i] + table.options.extension));
     if (other.problem.empty()) files[i] = std::move(other);
@@ -100,7 +100,7 @@ std::string advice_for(const PictureTable& table, const std::string& path) {
     for (const char* ending : kEndings)
       if (list_file(path + ending).problem.empty())
         return fmt::format("; there is {0}{1}: give 'extension: {1}'", path, ending);
-  return table.folder.empty() ? "; 'directory' says which folder the pictures are in" : "";
+  return table.folder.empty() ? "; set 'directory' to the folder of the images" : "";
 }
 
 void refuse_duplicates(const PictureTable& table, const ReadTable& read) {
@@ -110,7 +110,7 @@ void refuse_duplicates(const PictureTable& table, const ReadTable& read) {
     const auto [first, is_new] = met.emplace(std::filesystem::path(path).lexically_normal().string(), i);
     if (is_new || text_of(*read.columns.names, static_cast<int64_t>(i)).empty()) continue;
     const Places places(table, read);
-    places.fail(i, fmt::format("expected each picture once, found {} again, which is in line {}", path,
+    places.fail(i, fmt::format("expected each image once, found {} again, which is also in line {}", path,
                                places.line_of(first->second)));
   }
 }
@@ -133,19 +133,21 @@ void refuse_missing(const PictureTable& table, const ReadTable& read, bool can_s
 
 const Schema<PictureCsv>& PictureCsv::schema() {
   static const auto all =
-      Schema<PictureCsv>("A CSV file with a row for each picture.")
+      Schema<PictureCsv>("A CSV file with one row per image.")
           .required("file", &PictureCsv::file, "the file")
-          .required("path", &PictureCsv::path, "the column of the pictures' paths, by name or index")
-          .optional("extension", &PictureCsv::extension, "what the paths lack: .jpg")
+          .required("path", &PictureCsv::path, "the column of the images' paths, by name or index")
+          .optional("extension", &PictureCsv::extension, "an extension to append to the paths, such as .jpg")
           .optional("target", &PictureCsv::target,
                     "the column of the only target: a number, or the name of a class")
           .optional("targets", &PictureCsv::targets, "the column of each target, by output name")
           .optional("weight", &PictureCsv::weight,
-                    "the column of numbers, at least 0, that the samples' losses are multiplied by")
-          .optional(
-              "header", &PictureCsv::header,
-              "whether the first line holds the columns' names; it does where columns are called by name")
-          .optional("delimiter", &PictureCsv::delimiter, "what stands between the values",
+                    "the column of sample weights, numbers of at least 0 by which the samples' losses are "
+                    "multiplied")
+          .optional("header", &PictureCsv::header,
+                    "whether the first line holds the columns' names; if not given, it does if columns are "
+                    "selected by name")
+          .optional("delimiter", &PictureCsv::delimiter,
+                    "the character between values, or whitespace for any number of spaces and tabs",
                     csv_delimiter_check())
           .rule([](const PictureCsv& options, const ConfigNode& node, Diagnostics& diagnostics) {
             if (options.target && !options.targets.empty())

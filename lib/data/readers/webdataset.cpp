@@ -108,7 +108,7 @@ class WebDatasetReader final : public Reader {
                               const ReadRequest& request) const {
     check_one_picture(request);
     if (request.targets.size() > 1)
-      request.fail(fmt::format("webdataset feeds a model of at most one target; this one has {}",
+      request.fail(fmt::format("webdataset needs a model with at most one target; this one has {}",
                                request.targets.size()));
     const TarSamples samples = list_tar_samples(paths, request.targets.empty() ? "" : options_.target);
     PictureSet set{name, samples.pictures, {}, true};
@@ -131,16 +131,17 @@ class WebDatasetReader final : public Reader {
 
 void add_webdataset(Registry<Reader>& table) {
   Schema<WebDatasetOptions> schema(
-      "Tar archives (shards) as WebDataset writes them, not packed: a sample is the files that follow one "
-      "another and have one name up to the first dot, 17.jpg and 17.cls. Samples are read in any order, and "
-      "pictures as by images.");
+      "Uncompressed tar archives (shards) as WebDataset writes them. A sample consists of consecutive files "
+      "with the same name up to the first dot, such as 17.jpg and 17.cls. Samples can be read in any order; "
+      "images are read as by the reader images.");
   schema.example("{files: \"shards/train-{000000..000146}.tar\", size: [224, 224], resize: crop}");
   schema
-      .required(
-          "files", &WebDatasetOptions::files,
-          "the archives, in order: {000..146} and {a,b} stand for each, *, ? and [...] for those that match")
-      .optional("target", &WebDatasetOptions::target,
-                "what the target's file ends in, which holds the number or the name of a class, or a number");
+      .required("files", &WebDatasetOptions::files,
+                "the archives, in order: {000..146} and {a,b} expand to all names, *, ? and [...] to the "
+                "existing files that match")
+      .optional(
+          "target", &WebDatasetOptions::target,
+          "the extension of the targets' files, each of which holds a class index, a class name or a number");
   add_picture_fields(schema);
   table.add<WebDatasetReader>("webdataset", schema);
 }
